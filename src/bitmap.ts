@@ -1,0 +1,81 @@
+// Bitmaps with one bit a row, low bit first, as in Arrow; held as 32-bit little-endian words so
+// that 32 rows are combined at once. Bits at and after `length` are always zero.
+
+export interface Bitmap {
+  /** Number of rows. */
+  readonly length: number;
+  /** ceil(length / 32) words; over a SharedArrayBuffer when made by `createBitmap`. */
+  readonly words: Uint32Array;
+}
+
+/** An empty bitmap that every thread can read without a copy. */
+export function createBitmap(length: number): Bitmap {
+  const wordCount = (length + 31) >>> 5;
+  return { length, words: new Uint32Array(new SharedArrayBuffer(wordCount * 4)) };
+}
+
+export function createFullBitmap(length: number): Bitmap {
+  const bitmap = createBitmap(length);
+  bitmap.words.fill(0xffffffff);
+  clearTail(bitmap);
+  return bitmap;
+}
+
+export function hasBit(bitmap: Bitmap, row: number): boolean {
+  return ((bitmap.words[row >>> 5]! >>> (row & 31)) & 1) === 1;
+}
+
+export function setBit(bitmap: Bitmap, row: number): void {
+  bitmap.words[row >>> 5]! |= 1 << (row & 31);
+}
+
+export function clearBit(bitmap: Bitmap, row: number): void {
+  bitmap.words[row >>> 5]! &= ~(1 << (row & 31));
+}
+
+/** target &= other, over the rows of `target`; `other` covers at least as many. */
+export function intersectInto(target: Bitmap, other: Bitmap): void {
+  for (let i = 0; i < target.words.length; i++) target.words[i]! &= other.words[i]!;
+}
+
+/** target |= other; both have the same length. */
+export function uniteInto(target: Bitmap, other: Bitmap): void {
+  for (let i = 0; i < target.words.length; i++) target.words[i]! |= other.words[i]!;
+}
+
+export function invert(bitmap: Bitmap): void {
+  for (let i = 0; i < bitmap.words.length; i++) bitmap.words[i] = ~bitmap.words[i]!;
+  clearTail(bitmap);
+}
+
+/** Number of set bits. */
+export function countBits(bitmap: Bitmap): number {
+  let count = 0;
+  for (let i = 0; i < bitmap.words.length; i++) count += countWordBits(bitmap.words[i]!);
+  return count;
+}
+
+function countWordBits(word: number): number {
+  let v = word - ((word >>> 1) & 0x55555555);
+  v = (v & 0x33333333) + ((v >>> 2) & 0x33333333);
+  v = (v + (v >>> 4)) & 0x0f0f0f0f;
+  return Math.imul(v, 0x01010101) >>> 24;
+}
+
+/** First set bit at or after `from`, or -1. */
+export function nextSetBit(bitmap: Bitmap, from: number): number {
+  if (from >= bitmap.length) return -1;
+  let index = from >>> 5;
+  let word = bitmap.words[index]! & (0xffffffff << (from & 31));
+  while (word === 0) {
+    index++;
+    if (index >= bitmap.words.length) return -1;
+    word = bitmap.words[index]!;
+  }
+  return index * 32 + (31 - Math.clz32(word & -word));
+}
+
+function clearTail(bitmap: Bitmap): void {
+  const used = bitmap.length & 31;
+  if (used !== 0) bitmap.words[bitmap.words.length - 1]! &= (1 << used) - 1;
+}

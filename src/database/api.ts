@@ -1,0 +1,238 @@
+// What the service can do, without HTTP: the interface that `http/` is written against and that
+// `Database` implements. Vectors are Float32Arrays here, metadata is the JSON text as sent, and
+// every failure that a caller can cause is a SagittaError.
+
+import type { StoreOperation } from '../store/store.js';
+import type { JsonObject, Metric, VectorBatch } from '../types.js';
+
+export interface CollectionInput {
+  /** Generated when absent. */
+  readonly id?: string | undefined;
+  readonly dimension: number;
+  readonly metric: Metric;
+  readonly description: string | null;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export interface CollectionRecord {
+  readonly id: string;
+  readonly dimension: number;
+  readonly metric: Metric;
+  readonly description: string | null;
+  readonly labels: Readonly<Record<string, string>>;
+  /** `failed`: its data is damaged; it answers `collection_unavailable` and the others serve. */
+  readonly status: 'loading' | 'ready' | 'failed';
+  readonly vectorCount: number;
+  /** The last write that is visible. */
+  readonly sequence: number;
+  /** ISO 8601, UTC. */
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  /** The engine that answers, and why it was chosen. */
+  readonly engine: { readonly name: string; readonly reason: string };
+  readonly memory: { readonly hostBytes: number; readonly deviceBytes: number };
+}
+
+export type WriteMode = 'upsert' | 'insert' | 'update';
+
+export interface WriteResult {
+  readonly insertedCount: number;
+  readonly updatedCount: number;
+  /** The sequence of this write. */
+  readonly sequence: number;
+}
+
+export interface DeleteResult {
+  readonly deletedCount: number;
+  /** The sequence of this delete, or the current one when nothing was deleted. */
+  readonly sequence: number;
+}
+
+/** Operations to be committed in one transaction with a write, made from the write's result. */
+export type AlsoCommit<Result> = (result: Result) => readonly StoreOperation[];
+
+export interface VectorRecord {
+  readonly id: string;
+  /** Changes with every write of this vector. */
+  readonly version: string;
+  readonly values?: Float32Array;
+  /** JSON text, exactly as sent. */
+  readonly metadata?: string;
+}
+
+export interface Include {
+  readonly values: boolean;
+  readonly metadata: boolean;
+}
+
+export interface Page {
+  readonly hasMore: boolean;
+  readonly nextCursor?: string | undefined;
+  readonly total?: number | undefined;
+}
+
+export interface ListRequest {
+  readonly limit?: number | undefined;
+  readonly offset?: number | undefined;
+  readonly cursor?: string | undefined;
+  readonly filter?: JsonObject | undefined;
+  /** Absent: as on the first page of the cursor, else metadata only. */
+  readonly includeValues?: boolean | undefined;
+  readonly includeMetadata?: boolean | undefined;
+}
+
+export interface ListReply extends Page {
+  readonly vectors: readonly VectorRecord[];
+}
+
+export interface SortKey {
+  /** A metadata path, `score` or `id`. */
+  readonly field: string;
+  readonly order: 'asc' | 'desc';
+}
+
+/** Absent fields mean the defaults of the contract, or, with a cursor, what its first page asked for. */
+export interface QueryRequest {
+  readonly vector?: Float32Array | undefined;
+  readonly id?: string | undefined;
+  readonly topK?: number | undefined;
+  readonly limit?: number | undefined;
+  readonly offset?: number | undefined;
+  readonly cursor?: string | undefined;
+  readonly filter?: JsonObject | undefined;
+  readonly includeMetadata?: boolean | undefined;
+  readonly includeValues?: boolean | 'base64' | undefined;
+  readonly metric?: Metric | undefined;
+  readonly sort?: readonly SortKey[] | undefined;
+  readonly scoreThreshold?: number | undefined;
+  readonly minSequence?: number | undefined;
+  readonly explain?: boolean | undefined;
+}
+
+export interface Match {
+  readonly id: string;
+  /** Rounded to float32. */
+  readonly score: number;
+  /** L2 distance rounded to float32; euclidean only. */
+  readonly distance?: number;
+  readonly metadata?: string;
+  readonly values?: Float32Array;
+}
+
+export interface Explain {
+  readonly engine: string;
+  readonly segmentCount: number;
+  readonly rowsScanned: number;
+  readonly rowsPassedFilter: number;
+  readonly candidatesRescored: number;
+  /** True: no row outside the answer can score above a row inside it. Always so. */
+  readonly isCertified: boolean;
+  readonly filterMs: number;
+  readonly searchMs: number;
+  readonly assembleMs: number;
+}
+
+export interface QueryReply extends Page {
+  readonly matches: readonly Match[];
+  /** How `values` are to be written. */
+  readonly valuesEncoding: 'numbers' | 'base64';
+  /** The snapshot that answered. */
+  readonly sequence: number;
+  readonly explain?: Explain | undefined;
+}
+
+export type DeleteSelection =
+  | { readonly kind: 'ids'; readonly ids: readonly string[] }
+  | { readonly kind: 'filter'; readonly filter: JsonObject }
+  | { readonly kind: 'all' };
+
+/** A reply as it was sent: what an idempotency key gives back. */
+export interface StoredReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface IdempotencyRequest {
+  /** Principal, method and route: the same key elsewhere is another key. */
+  readonly scope: string;
+  readonly key: string;
+  /** A digest of everything that the reply depends on. */
+  readonly payloadDigest: string;
+}
+
+export interface DatabaseService {
+  /** `starting` until every collection is loaded or has failed; `stopping` from close on. */
+  readonly state: 'starting' | 'ready' | 'stopping';
+
+  createCollection(
+    input: CollectionInput,
+    options?: { ifNotExists?: boolean; alsoCommit?: AlsoCommit<CollectionRecord> | undefined },
+  ): Promise<{ record: CollectionRecord; created: boolean }>;
+  getCollection(id: string): CollectionRecord;
+  listCollections(request: { limit?: number | undefined; cursor?: string | undefined }): Page & {
+    collections: readonly CollectionRecord[];
+    total: number;
+  };
+  updateCollection(
+    id: string,
+    change: {
+      description?: string | null | undefined;
+      labels?: Readonly<Record<string, string>> | undefined;
+    },
+  ): Promise<CollectionRecord>;
+  deleteCollection(id: string): Promise<{ vectorCount: number }>;
+
+  /** `insert` throws `vector_exists`, `update` throws `vector_not_found`, with an item for each row. */
+  writeVectors(
+    collectionId: string,
+    batch: VectorBatch,
+    options: { mode: WriteMode; alsoCommit?: AlsoCommit<WriteResult> | undefined },
+  ): Promise<WriteResult>;
+  /** JSON merge patch (RFC 7396) of the metadata, and new values where given. */
+  patchVector(
+    collectionId: string,
+    vectorId: string,
+    change: {
+      metadata?: JsonObject | undefined;
+      values?: Float32Array | undefined;
+      /** Throws `precondition_failed` unless this is the vector's version. */
+      ifVersion?: string | undefined;
+    },
+  ): Promise<{ sequence: number; version: string }>;
+  deleteVector(collectionId: string, vectorId: string): Promise<{ sequence: number }>;
+  deleteVectors(
+    collectionId: string,
+    selection: DeleteSelection,
+    options: { dryRun: boolean; alsoCommit?: AlsoCommit<DeleteResult> | undefined },
+  ): Promise<DeleteResult>;
+
+  getVector(collectionId: string, vectorId: string, include: Include): VectorRecord;
+  fetchVectors(
+    collectionId: string,
+    ids: readonly string[],
+    include: Include,
+  ): { vectors: readonly VectorRecord[]; notFound: readonly string[] };
+  listVectors(collectionId: string, request: ListRequest): Promise<ListReply>;
+  countVectors(collectionId: string, filter: JsonObject | undefined): Promise<number>;
+  query(
+    collectionId: string,
+    request: QueryRequest,
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<QueryReply>;
+
+  /**
+   * Runs `perform` once per key. `attach(encode)` makes the AlsoCommit for the write inside, so
+   * that effect and reply are one transaction; a reply that was not attached (a refusal, a write
+   * without effect) is committed alone. When `perform` rejects, nothing is kept. Throws
+   * `idempotency_in_flight` and `idempotency_key_reused`.
+   */
+  runIdempotent(
+    request: IdempotencyRequest,
+    perform: (
+      attach: <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>,
+    ) => Promise<StoredReply>,
+  ): Promise<{ reply: StoredReply; isReplay: boolean }>;
+
+  close(): Promise<void>;
+}

@@ -1,0 +1,81 @@
+// What an engine is: exact top-k over one block of vectors for a batch of queries. Every engine
+// gives the same rows and the same score bits; `test/engine/contract.ts` holds them to it.
+
+import type { Bitmap } from '../bitmap.js';
+import type { Metric, Utf8Column } from '../types.js';
+
+export const ENGINE_NAMES = ['reference', 'wasm'] as const;
+export type EngineName = (typeof ENGINE_NAMES)[number];
+
+/**
+ * Rows that an engine may keep a copy of (on a device, in WebAssembly memory). Rows never change
+ * and never go; a later block with the same key may have more of them, in arrays of its own.
+ */
+export interface VectorBlock {
+  /** Unique in the process and never reused. */
+  readonly key: string;
+  readonly dimension: number;
+  readonly rowCount: number;
+  /** Row-major [rowCount, dimension] float32 at least, over a SharedArrayBuffer; all finite. */
+  readonly values: Float32Array;
+  /** The id of each row, over SharedArrayBuffers; a row's id decides among equal scores. */
+  readonly ids: Utf8Column;
+}
+
+/** A place in the order (score descending, id bytes ascending). */
+export interface Position {
+  /** Unrounded, as in BlockHits. */
+  readonly score: number;
+  readonly id: Uint8Array;
+}
+
+export interface BlockQuery {
+  /** [dimension] float32, all finite. */
+  readonly vector: Float32Array;
+  readonly metric: Metric;
+  /** 1 to 10 000. */
+  readonly k: number;
+  /** Only the rows before this one are searched; at most the block's. */
+  readonly rowCount: number;
+  /** The rows to search, of length `rowCount` at least; null for all of them. */
+  readonly rows: Bitmap | null;
+  /** Only rows strictly after this place in the order; null for all. */
+  readonly after: Position | null;
+  /** Only rows whose public score (see `publicScore`), rounded to float32, is at least this; null for all. */
+  readonly scoreMin: number | null;
+}
+
+/** The best rows of one query, best first: at most k. The caller owns the arrays. */
+export interface BlockHits {
+  readonly rows: Uint32Array;
+  /** Canonical float64: cosine, dot product, or minus the squared L2 distance. */
+  readonly scores: Float64Array;
+  /** Rows that passed bitmap and row count. */
+  readonly scannedCount: number;
+  /** Rows whose canonical score was computed. */
+  readonly rescoredCount: number;
+}
+
+export interface Engine {
+  readonly name: EngineName;
+  /** One result a query, in order. Queries of different metrics, k, rows and positions may share a batch. */
+  search(block: VectorBlock, queries: readonly BlockQuery[]): Promise<BlockHits[]>;
+  /** Forgets whatever is kept for the block; safe for unknown keys and during a search. */
+  unload(key: string): void;
+  /** Bytes that the engine keeps for the block beside the block's own arrays. */
+  bytesUsed(key: string): { readonly hostBytes: number; readonly deviceBytes: number };
+  close(): Promise<void>;
+}
+
+/**
+ * The score that users see, from the engine's: higher is better; euclidean is 1 / (1 + d) with d
+ * the L2 distance. Monotone, but not rounded: rounding to float32 happens on the way out.
+ */
+export function publicScore(metric: Metric, score: number): number {
+  return metric === 'euclidean' ? 1 / (1 + Math.sqrt(-score)) : score;
+}
+
+/** The L2 distance behind a euclidean score. */
+export function distanceOf(score: number): number {
+  return Math.sqrt(-score);
+}

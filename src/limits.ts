@@ -1,0 +1,47 @@
+// Every bound of the service, with its reason. `GET /v1/limits` returns these; an error about a
+// bound carries the bound and what was found. The configuration may override the defaults.
+
+export const DEFAULT_LIMITS = {
+  /** The widest embeddings in use have 4 096 to 12 288 dimensions; 64 KiB a row is the next power. */
+  dimensionMax: 16_384,
+  /** A body is parsed in memory; 64 MB is about 3 000 vectors of 1 536 floats as text. */
+  bodyBytesMax: 64_000_000,
+  /** Rows in one atomic JSON body: more belongs into a stream. */
+  batchRowsMax: 10_000,
+  /** A page is built in memory, with metadata and perhaps values. */
+  pageLimitMax: 1_000,
+  pageLimitDefault: 100,
+  /** Matches in one page; deeper walks go by cursor, which costs the same at every depth. */
+  topKMax: 10_000,
+  topKDefault: 10,
+  /** A filter is compiled and evaluated per segment; nobody writes 256 conditions by hand. */
+  filterNodesMax: 256,
+  filterDepthMax: 16,
+  /** Values of one `$in`, `$nin` or `$contains_*`. */
+  filterValuesMax: 10_000,
+  /** Ids sit in indexes and cursors; 512 bytes hold any URL worth using as an id. */
+  vectorIdBytesMax: 512,
+  /** Metadata is for filters and display, not for documents. */
+  metadataBytesMax: 40_960,
+  metadataDepthMax: 8,
+  /** Metadata paths of one segment kept as typed columns; further paths are evaluated on the JSON. */
+  metadataColumnsMax: 256,
+  /** Each collection has a writer, an index and an active segment. */
+  collectionsMax: 10_000,
+  /** A deadline that a client behind a gateway outlives. */
+  requestMsMax: 30_000,
+  /** How long a snapshot stays readable by cursor, in milliseconds. */
+  retentionMs: 15 * 60 * 1000,
+  /** How long an idempotent reply is kept, in milliseconds. */
+  idempotencyMs: 24 * 60 * 60 * 1000,
+  /** Queries waiting for the engine; a longer queue only adds latency. */
+  queuedQueriesMax: 4_096,
+  /** Characters of an idempotency key. */
+  idempotencyKeyCharactersMax: 255,
+  /** Labels and descriptions are for people. */
+  descriptionCharactersMax: 2_000,
+  labelsMax: 64,
+  labelCharactersMax: 256,
+} as const satisfies Record<string, number>;
+
+export type Limits = { readonly [name in keyof typeof DEFAULT_LIMITS]: number };

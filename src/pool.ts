@@ -1,0 +1,88 @@
+// The one worker pool: filters, large bodies and CPU engines run here, off the event loop. A task
+// is a named pure function; `worker.ts` says which tasks a worker knows.
+
+import { availableParallelism } from 'node:os';
+import { Piscina } from 'piscina';
+import { type ErrorMessage, fromErrorMessage, toErrorMessage } from './errors.js';
+
+/** Input and output cross threads by structured clone: plain data, typed arrays, shared buffers. */
+export interface Task<Input, Output> {
+  /** `<folder>.<verb>`, unique. */
+  readonly name: string;
+  run(input: Input): Output;
+}
+
+export interface WorkerPool {
+  /** How many tasks run at once. */
+  readonly threadCount: number;
+  /** Runs the task on a worker. Rejects with the SagittaError that the task threw, code and all. */
+  run<Input, Output>(
+    task: Task<Input, Output>,
+    input: Input,
+    options?: { signal?: AbortSignal },
+  ): Promise<Output>;
+  close(): Promise<void>;
+}
+
+export interface TaskMessage {
+  readonly task: string;
+  readonly input: unknown;
+}
+
+export type TaskReply =
+  | { readonly ok: true; readonly output: unknown }
+  | { readonly ok: false; readonly error: ErrorMessage };
+
+/** A pool of worker threads; `workerUrl` names the module whose default export is `createTaskHandler(...)`. */
+export function createThreadPool(options: { workerUrl: URL; threadCount?: number }): WorkerPool {
+  const threadCount = options.threadCount ?? availableParallelism();
+  const piscina = new Piscina({
+    filename: options.workerUrl.href,
+    minThreads: threadCount,
+    maxThreads: threadCount,
+    idleTimeout: Number.POSITIVE_INFINITY,
+  });
+  return {
+    threadCount,
+    async run<Input, Output>(
+      task: Task<Input, Output>,
+      input: Input,
+      runOptions: { signal?: AbortSignal } = {},
+    ): Promise<Output> {
+      const message: TaskMessage = { task: task.name, input };
+      const reply = (await piscina.run(message, {
+        signal: runOptions.signal ?? null,
+      })) as TaskReply;
+      if (!reply.ok) throw fromErrorMessage(reply.error);
+      return reply.output as Output;
+    },
+    close: () => piscina.destroy(),
+  };
+}
+
+/** Runs every task at once on the calling thread: for tests and for tools that serve nobody. */
+export function createInlinePool(): WorkerPool {
+  return {
+    threadCount: 1,
+    async run(task, input) {
+      return task.run(input);
+    },
+    async close() {},
+  };
+}
+
+/** The worker's side: dispatches by name and turns a throw into a reply that keeps its code. */
+export function createTaskHandler(
+  tasks: readonly Task<never, unknown>[],
+): (message: TaskMessage) => TaskReply {
+  const byName = new Map(tasks.map((task) => [task.name, task]));
+  return ({ task: name, input }) => {
+    try {
+      const task = byName.get(name);
+      if (task === undefined) throw new Error(`no task is named ${name}`);
+      return { ok: true, output: task.run(input as never) };
+    } catch (error) {
+      return { ok: false, error: toErrorMessage(error) };
+    }
+  };
+}

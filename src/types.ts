@@ -1,0 +1,29 @@
+// Words that every folder shares: metrics and columnar rows.
+
+export const METRICS = ['cosine', 'dot', 'euclidean'] as const;
+export type Metric = (typeof METRICS)[number];
+
+/**
+ * Strings as Arrow's utf8: string i is `bytes[offsets[i]..offsets[i + 1])`. Offsets start at 0 or
+ * later and never decrease. Both arrays may be longer than what is in use.
+ */
+export interface Utf8Column {
+  /** Length count + 1 at least. */
+  readonly offsets: Int32Array;
+  readonly bytes: Uint8Array;
+}
+
+/** Rows on their way in: from a request body to the log and the active segment. */
+export interface VectorBatch {
+  readonly count: number;
+  /** Distinct, 1 to 512 bytes each. */
+  readonly ids: Utf8Column;
+  /** Row-major [count, dimension] float32, all finite. */
+  readonly values: Float32Array;
+  /** One JSON object a row, the very text that the client sent. */
+  readonly metadata: Utf8Column;
+}
+
+/** JSON as JSON.parse gives it. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type JsonObject = { [key: string]: Json };
