@@ -24,6 +24,21 @@ export interface VectorBatch {
   readonly metadata: Utf8Column;
 }
 
+/**
+ * Rows that an engine may keep a copy of (on a device, in WebAssembly memory). Rows never change
+ * and never go; a later block with the same key may have more of them, in arrays of its own.
+ */
+export interface VectorBlock {
+  /** Unique in the process and never reused. */
+  readonly key: string;
+  readonly dimension: number;
+  readonly rowCount: number;
+  /** Row-major [rowCount, dimension] float32 at least, over a SharedArrayBuffer; all finite. */
+  readonly values: Float32Array;
+  /** The id of each row, over SharedArrayBuffers; a row's id decides among equal scores. */
+  readonly ids: Utf8Column;
+}
+
 /** JSON as JSON.parse gives it. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };

@@ -2,25 +2,10 @@
 // gives the same rows and the same score bits; `test/engine/contract.ts` holds them to it.
 
 import type { Bitmap } from '../bitmap.js';
-import type { Metric, Utf8Column } from '../types.js';
+import type { Metric, VectorBlock } from '../types.js';
 
 export const ENGINE_NAMES = ['reference', 'wasm'] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
-
-/**
- * Rows that an engine may keep a copy of (on a device, in WebAssembly memory). Rows never change
- * and never go; a later block with the same key may have more of them, in arrays of its own.
- */
-export interface VectorBlock {
-  /** Unique in the process and never reused. */
-  readonly key: string;
-  readonly dimension: number;
-  readonly rowCount: number;
-  /** Row-major [rowCount, dimension] float32 at least, over a SharedArrayBuffer; all finite. */
-  readonly values: Float32Array;
-  /** The id of each row, over SharedArrayBuffers; a row's id decides among equal scores. */
-  readonly ids: Utf8Column;
-}
 
 /** A place in the order (score descending, id bytes ascending). */
 export interface Position {

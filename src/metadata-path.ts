@@ -1,0 +1,49 @@
+// Which value a path names inside a metadata object. Segments flatten documents into columns with
+// it and filters look into documents with it, so that both mean the same.
+//
+// A path matches a chain of keys whose names, joined with '.', give the path. Where several chains
+// do ({"a": {"b": 1}, "a.b": 2}), the one whose first key is longest wins, level by level: a
+// literal key beats a walk.
+
+import type { Json, JsonObject } from './types.js';
+
+/** The value at `path`, or undefined when no chain of keys matches. */
+export function resolvePath(document: JsonObject, path: string): Json | undefined {
+  if (Object.hasOwn(document, path)) return document[path];
+  for (let end = path.lastIndexOf('.'); end >= 0; end = path.lastIndexOf('.', end - 1)) {
+    const key = path.slice(0, end);
+    if (Object.hasOwn(document, key)) {
+      const value = document[key];
+      if (isJsonObject(value)) {
+        const found = resolvePath(value, path.slice(end + 1));
+        if (found !== undefined) return found;
+      }
+    }
+    if (end === 0) break;
+  }
+  return undefined;
+}
+
+/**
+ * Calls `visit` for every path of the document, objects included. A path may be visited more than
+ * once; the last visit is the one that `resolvePath` returns.
+ */
+export function flattenMetadata(
+  document: JsonObject,
+  visit: (path: string, value: Json) => void,
+  prefix = '',
+): void {
+  const keys = Object.keys(document);
+  // Longer keys come later and win; the order only matters where a key holds a dot.
+  if (keys.some((key) => key.includes('.'))) keys.sort((a, b) => a.length - b.length);
+  for (const key of keys) {
+    const value = document[key]!;
+    const path = prefix + key;
+    if (isJsonObject(value)) flattenMetadata(value, visit, `${path}.`);
+    visit(path, value);
+  }
+}
+
+export function isJsonObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
