@@ -55,6 +55,19 @@ export function countBits(bitmap: Bitmap): number {
   return count;
 }
 
+/** Number of set bits of the rows from..to; `to` is at most the length. */
+export function countBitsBetween(bitmap: Bitmap, from: number, to: number): number {
+  if (from >= to) return 0;
+  const first = from >>> 5;
+  const last = (to - 1) >>> 5;
+  const firstMask = 0xffffffff << (from & 31);
+  const lastMask = 0xffffffff >>> (31 - ((to - 1) & 31));
+  if (first === last) return countWordBits(bitmap.words[first]! & firstMask & lastMask);
+  let count = countWordBits(bitmap.words[first]! & firstMask);
+  for (let i = first + 1; i < last; i++) count += countWordBits(bitmap.words[i]!);
+  return count + countWordBits(bitmap.words[last]! & lastMask);
+}
+
 function countWordBits(word: number): number {
   let v = word - ((word >>> 1) & 0x55555555);
   v = (v & 0x33333333) + ((v >>> 2) & 0x33333333);

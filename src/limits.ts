@@ -19,6 +19,8 @@ export const DEFAULT_LIMITS = {
   filterDepthMax: 16,
   /** Values of one `$in`, `$nin` or `$contains_*`. */
   filterValuesMax: 10_000,
+  /** Characters of a field name; finding a name in a document costs the square of its dots. */
+  filterPathCharactersMax: 512,
   /** Ids sit in indexes and cursors; 512 bytes hold any URL worth using as an id. */
   vectorIdBytesMax: 512,
   /** Metadata is for filters and display, not for documents. */

@@ -49,8 +49,8 @@ export interface Store {
   /** The whole blob in one SharedArrayBuffer, or undefined when there is none. */
   readBlob(name: string): Promise<Uint8Array | undefined>;
   removeBlob(name: string): Promise<void>;
-  /** Names of all blobs, sorted. Unfinished writes of a process that died are not among them (and are deleted on open). */
-  listBlobs(): Promise<string[]>;
+  /** Names of all blobs that start with `prefix`, sorted. Unfinished writes of a process that died are not among them (and are deleted on open). */
+  listBlobs(prefix?: string): Promise<string[]>;
 
   /** Waits for running commits. No call is allowed after. */
   close(): Promise<void>;

@@ -1,0 +1,277 @@
+// The catalogue: which collections exist, on disk and in memory. Creating, changing and deleting
+// go one after another; everything else belongs to the collection.
+
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.js';
+import { SagittaError } from '../errors.js';
+import type { Limits } from '../limits.js';
+import type { Logger } from '../logger.js';
+import type { WorkerPool } from '../pool.js';
+import type { Store } from '../store/store.js';
+import type { AlsoCommit, CollectionInput } from './api.js';
+import type { Collection } from './collection.js';
+import { blobsOf, keys, logName } from './keys.js';
+import { Lock } from './lock.js';
+import { Maintenance } from './maintenance.js';
+import { type CollectionDefinition, decodeJson, encodeJson, FORMAT_VERSION } from './manifest.js';
+import { loadCollection } from './recovery.js';
+
+export interface CollectionEntry {
+  readonly definition: CollectionDefinition;
+  readonly state:
+    | { readonly kind: 'loading' }
+    | { readonly kind: 'ready'; readonly collection: Collection; readonly maintenance: Maintenance }
+    | { readonly kind: 'failed'; readonly error: SagittaError };
+}
+
+export interface CatalogueOptions {
+  readonly store: Store;
+  readonly pool: WorkerPool;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Forgets what the engine keeps of a segment that is gone. */
+  readonly unloadBlock: (key: string) => void;
+}
+
+export class Catalogue {
+  readonly #options: CatalogueOptions;
+  readonly #entries = new Map<string, CollectionEntry>();
+  readonly #lock = new Lock();
+
+  constructor(options: CatalogueOptions) {
+    this.#options = options;
+    for (const { key, value } of options.store.list(keys.collections)) {
+      const id = key[1]!;
+      const definition = decodeJson<CollectionDefinition>(
+        value,
+        `The catalogue's entry of collection "${id}"`,
+      );
+      this.#entries.set(id, { definition, state: { kind: 'loading' } });
+    }
+  }
+
+  get isLoaded(): boolean {
+    for (const { state } of this.#entries.values()) if (state.kind === 'loading') return false;
+    return true;
+  }
+
+  /** In id order. */
+  get entries(): CollectionEntry[] {
+    return [...this.#entries.values()].sort((a, b) =>
+      Buffer.compare(Buffer.from(a.definition.id), Buffer.from(b.definition.id)),
+    );
+  }
+
+  /** Loads every collection; a failure is kept with its collection and logged. */
+  async load(): Promise<void> {
+    await this.#removeLeftovers();
+    for (const [id, { definition }] of this.#entries) {
+      const startedAt = performance.now();
+      try {
+        const loaded = await loadCollection(definition, this.#options);
+        this.#entries.set(id, { definition, state: { kind: 'ready', ...loaded } });
+        this.#options.logger.info(
+          {
+            collection: id,
+            vectorCount: loaded.collection.rows.liveCount,
+            sequence: loaded.collection.sequence,
+            milliseconds: Math.round(performance.now() - startedAt),
+          },
+          'collection loaded',
+        );
+      } catch (error) {
+        const failure =
+          error instanceof SagittaError
+            ? error
+            : new SagittaError('internal', 'The collection could not be loaded.', { cause: error });
+        this.#entries.set(id, { definition, state: { kind: 'failed', error: failure } });
+        this.#options.logger.error(
+          { collection: id, code: failure.code, err: error },
+          `collection not served: ${failure.message}`,
+        );
+      }
+    }
+  }
+
+  find(id: string): CollectionEntry | undefined {
+    return this.#entries.get(id);
+  }
+
+  /** Throws `collection_not_found`. */
+  requireEntry(id: string): CollectionEntry {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) {
+      throw new SagittaError('collection_not_found', `There is no collection with the id "${id}".`);
+    }
+    return entry;
+  }
+
+  /** Throws `collection_not_found`, `starting` while it loads and `collection_unavailable` when it failed. */
+  require(id: string): Collection {
+    const { state } = this.requireEntry(id);
+    if (state.kind === 'ready') return state.collection;
+    if (state.kind === 'loading') {
+      throw new SagittaError('starting', `Collection "${id}" is still being loaded.`, {
+        retryAfterSeconds: 1,
+      });
+    }
+    throw new SagittaError(
+      'collection_unavailable',
+      `Collection "${id}" cannot be served: ${state.error.message}`,
+    );
+  }
+
+  create(
+    input: CollectionInput,
+    options: {
+      ifNotExists: boolean;
+      alsoCommit: AlsoCommit<CollectionEntry> | undefined;
+    },
+  ): Promise<{ entry: CollectionEntry; created: boolean }> {
+    return this.#lock.run(async () => {
+      const id = input.id ?? randomUUID();
+      const existing = this.#entries.get(id);
+      if (existing !== undefined) {
+        checkExisting(existing.definition, input, options.ifNotExists);
+        return { entry: existing, created: false };
+      }
+      const { collectionsMax } = this.#options.limits;
+      if (this.#entries.size >= collectionsMax) {
+        throw new SagittaError(
+          'limit_exceeded',
+          `There are ${this.#entries.size} collections; at most ${collectionsMax} may exist.`,
+        );
+      }
+      const now = this.#options.clock.now();
+      const definition: CollectionDefinition = {
+        formatVersion: FORMAT_VERSION,
+        incarnation: randomUUID(),
+        id,
+        dimension: input.dimension,
+        metric: input.metric,
+        description: input.description,
+        labels: input.labels,
+        createdAtMs: now,
+        updatedAtMs: now,
+      };
+      const loaded = await loadCollection(definition, this.#options);
+      const entry: CollectionEntry = { definition, state: { kind: 'ready', ...loaded } };
+      await this.#options.store.commit([
+        { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
+        ...(options.alsoCommit?.(entry) ?? []),
+      ]);
+      this.#entries.set(id, entry);
+      return { entry, created: true };
+    });
+  }
+
+  /** Throws `collection_not_found`. */
+  update(
+    id: string,
+    change: {
+      description?: string | null | undefined;
+      labels?: Readonly<Record<string, string>> | undefined;
+    },
+  ): Promise<CollectionEntry> {
+    return this.#lock.run(async () => {
+      const entry = this.requireEntry(id);
+      const definition: CollectionDefinition = {
+        ...entry.definition,
+        description:
+          change.description === undefined ? entry.definition.description : change.description,
+        labels: change.labels ?? entry.definition.labels,
+        updatedAtMs: this.#options.clock.now(),
+      };
+      await this.#options.store.commit([
+        { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
+      ]);
+      const updated = { ...entry, definition };
+      if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
+      this.#entries.set(id, updated);
+      return updated;
+    });
+  }
+
+  /** Also deletes a collection that cannot be served. Throws `collection_not_found`, `starting`. */
+  delete(id: string): Promise<{ vectorCount: number }> {
+    return this.#lock.run(async () => {
+      const { definition, state } = this.requireEntry(id);
+      const { incarnation } = definition;
+      if (state.kind === 'loading') this.require(id);
+      let vectorCount = 0;
+      if (state.kind === 'ready') {
+        // Writes under way end first: what was acknowledged was there, what comes later finds nothing.
+        await state.maintenance.close();
+        await state.collection.closeWriter(
+          new SagittaError('collection_not_found', `Collection "${id}" was deleted.`),
+        );
+        vectorCount = state.collection.rows.liveCount;
+      }
+      await this.#options.store.commit([
+        { kind: 'remove', key: keys.collection(id) },
+        { kind: 'remove', key: keys.manifest(incarnation) },
+        { kind: 'removeUnder', prefix: keys.deletionsOfCollection(incarnation) },
+        { kind: 'dropLog', log: logName(incarnation) },
+      ]);
+      this.#entries.delete(id);
+      if (state.kind === 'ready') {
+        for (const { key } of state.collection.rows.segments) this.#options.unloadBlock(key);
+      }
+      await this.#removeBlobs((name) => name.startsWith(blobsOf(incarnation)));
+      return { vectorCount };
+    });
+  }
+
+  /** Finishes the writes under way, then checkpoints what is worth it. */
+  async close(): Promise<void> {
+    const stopping = new SagittaError('stopping', 'The service is stopping.', {
+      retryAfterSeconds: 5,
+    });
+    await this.#lock.run(async () => {
+      for (const { state } of this.#entries.values()) {
+        if (state.kind !== 'ready') continue;
+        await state.collection.closeWriter(stopping);
+        await state.maintenance.closeWithCheckpoint();
+      }
+    });
+  }
+
+  /** What deleted collections left when the process died before their files were gone. */
+  async #removeLeftovers(): Promise<void> {
+    const incarnations = new Set(
+      [...this.#entries.values()].map(({ definition }) => definition.incarnation),
+    );
+    for (const { key } of [...this.#options.store.list(keys.manifests)]) {
+      const incarnation = key[1]!;
+      if (incarnations.has(incarnation)) continue;
+      await this.#options.store.commit([
+        { kind: 'remove', key },
+        { kind: 'removeUnder', prefix: keys.deletionsOfCollection(incarnation) },
+        { kind: 'dropLog', log: logName(incarnation) },
+      ]);
+    }
+    await this.#removeBlobs((name) => !incarnations.has(name.slice(0, name.indexOf('/'))));
+  }
+
+  async #removeBlobs(isGone: (name: string) => boolean): Promise<void> {
+    for (const name of await this.#options.store.listBlobs()) {
+      if (isGone(name)) await this.#options.store.removeBlob(name);
+    }
+  }
+}
+
+function checkExisting(
+  existing: CollectionDefinition,
+  input: CollectionInput,
+  ifNotExists: boolean,
+): void {
+  if (!ifNotExists) {
+    throw new SagittaError('collection_exists', `A collection with the id "${input.id}" exists.`);
+  }
+  if (existing.dimension === input.dimension && existing.metric === input.metric) return;
+  throw new SagittaError(
+    'collection_exists',
+    `Collection "${input.id}" exists with dimension ${existing.dimension} and metric ${existing.metric}; asked for ${input.dimension} and ${input.metric}.`,
+  );
+}

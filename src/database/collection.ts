@@ -1,0 +1,211 @@
+// One collection: its rows, its single writer and its place in time. Reads take a snapshot at the
+// current sequence and never wait for writes; writes go through the writer and are visible when
+// their promise resolves.
+
+import { hasBit } from '../bitmap.js';
+import type { Clock } from '../clock.js';
+import { SagittaError } from '../errors.js';
+import type { Segment } from '../segment/segment.js';
+import type { Store } from '../store/store.js';
+import type { Metric } from '../types.js';
+import type { Include, VectorRecord } from './api.js';
+import { SequenceHistory } from './history.js';
+import type { CollectionDefinition } from './manifest.js';
+import type { RowAddress, Rows } from './rows.js';
+import { type Snapshot, type SnapshotPart, takeSnapshot } from './snapshot.js';
+import { type Write, Writer } from './writer.js';
+
+export class Collection {
+  readonly rows: Rows;
+  readonly #clock: Clock;
+  readonly #writer: Writer;
+  readonly #history: SequenceHistory;
+  readonly #onCommitted: () => void;
+  readonly #sequenceWaiters = new Set<{ sequence: number; resolve: () => void }>();
+  #definition: CollectionDefinition;
+  #sequence: number;
+  #horizonSequence: number;
+  #writtenAtMs: number;
+
+  constructor(options: {
+    definition: CollectionDefinition;
+    rows: Rows;
+    store: Store;
+    clock: Clock;
+    retentionMs: number;
+    /** The last sequence applied. */
+    sequence: number;
+    horizonSequence: number;
+    writtenAtMs: number;
+    /** Called after each commit: the moment to see whether maintenance is due. */
+    onCommitted: () => void;
+  }) {
+    this.#definition = options.definition;
+    this.rows = options.rows;
+    this.#clock = options.clock;
+    this.#sequence = options.sequence;
+    this.#horizonSequence = options.horizonSequence;
+    this.#writtenAtMs = options.writtenAtMs;
+    this.#onCommitted = options.onCommitted;
+    this.#history = new SequenceHistory(options.retentionMs);
+    this.#history.note(this.#clock.now(), this.#sequence);
+    this.#writer = new Writer({
+      store: options.store,
+      sequence: options.sequence,
+      onApplied: (sequence) => this.#advance(sequence),
+    });
+  }
+
+  get definition(): CollectionDefinition {
+    return this.#definition;
+  }
+
+  get incarnation(): string {
+    return this.#definition.incarnation;
+  }
+
+  /** The last write that is visible. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  /** Snapshots before this sequence can no longer be read. */
+  get horizonSequence(): number {
+    return this.#horizonSequence;
+  }
+
+  get writtenAtMs(): number {
+    return this.#writtenAtMs;
+  }
+
+  /** Called by the catalogue when the new definition is on disk. */
+  redefine(definition: CollectionDefinition): void {
+    this.#definition = definition;
+  }
+
+  /** Called by maintenance when a manifest with this horizon is on disk. */
+  raiseHorizon(sequence: number): void {
+    this.#horizonSequence = Math.max(this.#horizonSequence, sequence);
+  }
+
+  /** No cursor that may still be used names a snapshot before this sequence. */
+  retainedSince(): number {
+    return this.#history.horizon(this.#clock.now());
+  }
+
+  write<Result>(write: Write<Result>): Promise<Result> {
+    return this.#writer.submit(write);
+  }
+
+  /** Finishes the writes under way; later ones reject with `reason`. */
+  closeWriter(reason: Error): Promise<void> {
+    return this.#writer.close(reason);
+  }
+
+  snapshot(sequence: number = this.#sequence): Snapshot {
+    return takeSnapshot(this.rows.segments, sequence);
+  }
+
+  /** Resolves when a write with this sequence is visible; rejects with the signal's reason. */
+  async waitForSequence(sequence: number, signal: AbortSignal | undefined): Promise<void> {
+    if (sequence <= this.#sequence) return;
+    await new Promise<void>((resolve, reject) => {
+      const waiter = {
+        sequence,
+        resolve: () => {
+          signal?.removeEventListener('abort', abort);
+          resolve();
+        },
+      };
+      const abort = () => {
+        this.#sequenceWaiters.delete(waiter);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener('abort', abort, { once: true });
+      this.#sequenceWaiters.add(waiter);
+    });
+  }
+
+  find(id: string): RowAddress | undefined {
+    return this.rows.find(Buffer.from(id));
+  }
+
+  /** Throws `vector_not_found`. */
+  require(id: string): RowAddress {
+    const address = this.find(id);
+    if (address === undefined) throw vectorNotFound(this.#definition.id, id);
+    return address;
+  }
+
+  record(segment: Segment, row: number, include: Include): VectorRecord {
+    return {
+      id: segment.id(row),
+      version: this.version({ segment, row }),
+      ...(include.values ? { values: segment.values(row) } : {}),
+      ...(include.metadata ? { metadata: segment.metadata(row) } : {}),
+    };
+  }
+
+  /** Every write of a vector has a sequence of its own, so the sequence tells its versions apart. */
+  version({ segment, row }: RowAddress): string {
+    return this.versionOf(segment.insertedSequence(row));
+  }
+
+  /** The version of a vector that the write with this sequence made. */
+  versionOf(sequence: number): string {
+    return `${this.incarnation.slice(-8)}-${sequence}`;
+  }
+
+  /** Throws `dimension_mismatch`, and `invalid_vector` for a zero vector under cosine. */
+  checkQueryVector(vector: Float32Array, metric: Metric): void {
+    const { dimension } = this.#definition;
+    if (vector.length !== dimension) {
+      const detail = `The query vector has ${vector.length} values; the collection's dimension is ${dimension}.`;
+      throw new SagittaError('dimension_mismatch', detail, {
+        items: [
+          {
+            pointer: '/vector',
+            code: 'dimension_mismatch',
+            detail,
+            expected: dimension,
+            actual: vector.length,
+          },
+        ],
+      });
+    }
+    if (metric === 'cosine' && vector.every((value) => value === 0)) {
+      const detail = 'A zero vector has no direction; cosine is not defined for it.';
+      throw new SagittaError('invalid_vector', detail, {
+        items: [{ pointer: '/vector', code: 'invalid_vector', detail }],
+      });
+    }
+  }
+
+  /** Whether the row with this id that a snapshot shows is among the parts' rows. */
+  isIdAmong(id: Uint8Array, parts: readonly SnapshotPart[]): boolean {
+    const address = this.rows.find(id);
+    if (address === undefined) return false;
+    const part = parts.find(({ segment }) => segment === address.segment);
+    if (part === undefined || address.row >= part.rowCount) return false;
+    return part.rows === null || hasBit(part.rows, address.row);
+  }
+
+  #advance(sequence: number): void {
+    this.#sequence = sequence;
+    this.#writtenAtMs = this.#clock.now();
+    this.#history.note(this.#writtenAtMs, sequence);
+    for (const waiter of this.#sequenceWaiters) {
+      if (waiter.sequence > sequence) continue;
+      this.#sequenceWaiters.delete(waiter);
+      waiter.resolve();
+    }
+    this.#onCommitted();
+  }
+}
+
+export function vectorNotFound(collectionId: string, vectorId: string): SagittaError {
+  return new SagittaError(
+    'vector_not_found',
+    `Collection "${collectionId}" has no vector with the id "${vectorId}".`,
+  );
+}

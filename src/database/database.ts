@@ -1,0 +1,356 @@
+// The service without HTTP: the catalogue of collections and, for each of them, reads, writes and
+// queries. Opens at once and loads in the background; a collection whose data is damaged answers
+// with an error of its own and the others serve.
+
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../clock.js';
+import type { BlockHits, BlockQuery, Engine } from '../engine/engine.js';
+import { SagittaError } from '../errors.js';
+import type { Limits } from '../limits.js';
+import type { Logger } from '../logger.js';
+import type { WorkerPool } from '../pool.js';
+import { createBatcher } from '../scheduler/batcher.js';
+import type { Store } from '../store/store.js';
+import type { JsonObject, VectorBatch, VectorBlock } from '../types.js';
+import type {
+  AlsoCommit,
+  CollectionInput,
+  CollectionRecord,
+  DatabaseService,
+  DeleteResult,
+  DeleteSelection,
+  IdempotencyRequest,
+  Include,
+  ListReply,
+  ListRequest,
+  Page,
+  QueryReply,
+  QueryRequest,
+  StoredReply,
+  VectorRecord,
+  WriteMode,
+  WriteResult,
+} from './api.js';
+import { Catalogue, type CollectionEntry } from './catalogue.js';
+import { type Collection, vectorNotFound } from './collection.js';
+import { CursorSealer } from './cursor.js';
+import { Idempotency } from './idempotency.js';
+import { parseFilterAt } from './filter-at.js';
+import { keys } from './keys.js';
+import { runList } from './list.js';
+import { runQuery } from './query.js';
+import type { SubmitSearch } from './search.js';
+import { countVisible, filterSnapshot } from './snapshot.js';
+import {
+  deleteAll,
+  deleteIds,
+  deleteMatching,
+  patchVector,
+  writeVectors,
+} from './writes.js';
+
+export interface DatabaseOptions {
+  readonly store: Store;
+  readonly engine: Engine;
+  /** Why this engine: shown in every collection's record. */
+  readonly engineReason: string;
+  readonly pool: WorkerPool;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export class Database implements DatabaseService {
+  readonly #options: DatabaseOptions;
+  readonly #catalogue: Catalogue;
+  readonly #idempotency: Idempotency;
+  readonly #sealer: CursorSealer;
+  readonly #submit: SubmitSearch;
+  #isStopping = false;
+  /** Resolves when every collection is loaded or has failed. */
+  readonly loaded: Promise<void>;
+
+  private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
+    const { store, engine, clock, limits } = options;
+    this.#options = options;
+    this.#sealer = new CursorSealer(cursorSecret);
+    this.#idempotency = new Idempotency({ store, clock, keptMs: limits.idempotencyMs });
+    const batcher = createBatcher<VectorBlock, BlockQuery, BlockHits>({
+      run: (block, queries) => engine.search(block, queries),
+      merge: (a, b) => (a.rowCount >= b.rowCount ? a : b),
+      waitingMax: limits.queuedQueriesMax,
+    });
+    this.#submit = (work, submitOptions) => batcher.submit(work, submitOptions);
+    this.#catalogue = new Catalogue({ ...options, unloadBlock: (key) => engine.unload(key) });
+    this.loaded = this.#catalogue.load();
+  }
+
+  /** Throws `data_corrupt` when the catalogue cannot be read. Collections load after it returns. */
+  static async open(options: DatabaseOptions): Promise<Database> {
+    let secret = options.store.get(keys.cursorSecret);
+    if (secret === undefined) {
+      secret = randomBytes(32);
+      await options.store.commit([{ kind: 'put', key: keys.cursorSecret, value: secret }]);
+    }
+    return new Database(options, secret);
+  }
+
+  get state(): 'starting' | 'ready' | 'stopping' {
+    if (this.#isStopping) return 'stopping';
+    return this.#catalogue.isLoaded ? 'ready' : 'starting';
+  }
+
+  async createCollection(
+    input: CollectionInput,
+    options: { ifNotExists?: boolean; alsoCommit?: AlsoCommit<CollectionRecord> | undefined } = {},
+  ): Promise<{ record: CollectionRecord; created: boolean }> {
+    const { alsoCommit } = options;
+    const { entry, created } = await this.#catalogue.create(input, {
+      ifNotExists: options.ifNotExists ?? false,
+      alsoCommit: alsoCommit && ((made) => alsoCommit(this.#toRecord(made))),
+    });
+    return { record: this.#toRecord(entry), created };
+  }
+
+  getCollection(id: string): CollectionRecord {
+    return this.#toRecord(this.#catalogue.requireEntry(id));
+  }
+
+  listCollections(request: { limit?: number | undefined; cursor?: string | undefined }): Page & {
+    collections: readonly CollectionRecord[];
+    total: number;
+  } {
+    const entries = this.#catalogue.entries;
+    const limit = request.limit ?? this.#options.limits.pageLimitDefault;
+    const after = request.cursor === undefined ? null : decodeCollectionCursor(request.cursor);
+    const rest =
+      after === null ? entries : entries.filter(({ definition }) => definition.id > after);
+    const page = rest.slice(0, limit);
+    const hasMore = rest.length > page.length;
+    return {
+      collections: page.map((entry) => this.#toRecord(entry)),
+      hasMore,
+      nextCursor: hasMore ? encodeCollectionCursor(page.at(-1)!.definition.id) : undefined,
+      total: entries.length,
+    };
+  }
+
+  async updateCollection(
+    id: string,
+    change: {
+      description?: string | null | undefined;
+      labels?: Readonly<Record<string, string>> | undefined;
+    },
+  ): Promise<CollectionRecord> {
+    return this.#toRecord(await this.#catalogue.update(id, change));
+  }
+
+  deleteCollection(id: string): Promise<{ vectorCount: number }> {
+    return this.#catalogue.delete(id);
+  }
+
+  async writeVectors(
+    collectionId: string,
+    batch: VectorBatch,
+    options: { mode: WriteMode; alsoCommit?: AlsoCommit<WriteResult> | undefined },
+  ): Promise<WriteResult> {
+    const collection = this.#catalogue.require(collectionId);
+    return collection.write(
+      writeVectors(collection, batch, {
+        mode: options.mode,
+        clock: this.#options.clock,
+        alsoCommit: options.alsoCommit,
+      }),
+    );
+  }
+
+  async patchVector(
+    collectionId: string,
+    vectorId: string,
+    change: {
+      metadata?: JsonObject | undefined;
+      values?: Float32Array | undefined;
+      ifVersion?: string | undefined;
+    },
+  ): Promise<{ sequence: number; version: string }> {
+    const collection = this.#catalogue.require(collectionId);
+    const { sequence } = await collection.write(
+      patchVector(
+        collection,
+        vectorId,
+        { metadataPatch: change.metadata, values: change.values, ifVersion: change.ifVersion },
+        this.#options,
+      ),
+    );
+    return { sequence, version: collection.versionOf(sequence) };
+  }
+
+  async deleteVector(collectionId: string, vectorId: string): Promise<{ sequence: number }> {
+    const collection = this.#catalogue.require(collectionId);
+    const { clock } = this.#options;
+    const { deletedCount, sequence } = await collection.write(
+      deleteIds(collection, [vectorId], { clock, alsoCommit: undefined }),
+    );
+    if (deletedCount === 0) throw vectorNotFound(collectionId, vectorId);
+    return { sequence };
+  }
+
+  async deleteVectors(
+    collectionId: string,
+    selection: DeleteSelection,
+    options: { dryRun: boolean; alsoCommit?: AlsoCommit<DeleteResult> | undefined },
+  ): Promise<DeleteResult> {
+    const collection = this.#catalogue.require(collectionId);
+    if (options.dryRun) {
+      const deletedCount = await this.#countSelected(collection, selection);
+      return { deletedCount, sequence: collection.sequence };
+    }
+    const { clock, pool, limits } = this.#options;
+    const { alsoCommit } = options;
+    switch (selection.kind) {
+      case 'ids':
+        return collection.write(deleteIds(collection, selection.ids, { clock, alsoCommit }));
+      case 'filter': {
+        const filter = parseFilterAt('/filter', selection.filter, limits);
+        return collection.write(deleteMatching(collection, filter, { clock, pool, alsoCommit }));
+      }
+      case 'all':
+        return collection.write(deleteAll(collection, { clock, alsoCommit }));
+    }
+  }
+
+  getVector(collectionId: string, vectorId: string, include: Include): VectorRecord {
+    const collection = this.#catalogue.require(collectionId);
+    const address = collection.find(vectorId);
+    if (address === undefined) throw vectorNotFound(collectionId, vectorId);
+    return collection.record(address.segment, address.row, include);
+  }
+
+  fetchVectors(
+    collectionId: string,
+    ids: readonly string[],
+    include: Include,
+  ): { vectors: readonly VectorRecord[]; notFound: readonly string[] } {
+    const collection = this.#catalogue.require(collectionId);
+    const vectors: VectorRecord[] = [];
+    const notFound: string[] = [];
+    for (const id of ids) {
+      const address = collection.find(id);
+      if (address === undefined) notFound.push(id);
+      else vectors.push(collection.record(address.segment, address.row, include));
+    }
+    return { vectors, notFound };
+  }
+
+  async listVectors(collectionId: string, request: ListRequest): Promise<ListReply> {
+    const collection = this.#catalogue.require(collectionId);
+    const { pool, limits, clock } = this.#options;
+    return runList(collection, request, {
+      pool,
+      limits,
+      sealer: this.#sealer,
+      now: clock.now(),
+    });
+  }
+
+  async countVectors(collectionId: string, filter: JsonObject | undefined): Promise<number> {
+    const collection = this.#catalogue.require(collectionId);
+    return this.#countSelected(
+      collection,
+      filter === undefined ? { kind: 'all' } : { kind: 'filter', filter },
+    );
+  }
+
+  async query(
+    collectionId: string,
+    request: QueryRequest,
+    options: { signal?: AbortSignal | undefined } = {},
+  ): Promise<QueryReply> {
+    const collection = this.#catalogue.require(collectionId);
+    if (request.minSequence !== undefined && request.cursor === undefined) {
+      await collection.waitForSequence(request.minSequence, options.signal);
+    }
+    const { pool, limits, clock, engine } = this.#options;
+    return runQuery(collection, request, {
+      pool,
+      limits,
+      sealer: this.#sealer,
+      submit: this.#submit,
+      engineName: engine.name,
+      now: clock.now(),
+      signal: options.signal,
+    });
+  }
+
+  runIdempotent(
+    request: IdempotencyRequest,
+    perform: (
+      attach: <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>,
+    ) => Promise<StoredReply>,
+  ): Promise<{ reply: StoredReply; isReplay: boolean }> {
+    return this.#idempotency.run(request, perform);
+  }
+
+  /** Finishes what is under way. The caller closes engine, pool and store after it. */
+  async close(): Promise<void> {
+    this.#isStopping = true;
+    await this.loaded;
+    await this.#catalogue.close();
+  }
+
+  async #countSelected(collection: Collection, selection: DeleteSelection): Promise<number> {
+    switch (selection.kind) {
+      case 'all':
+        return collection.rows.liveCount;
+      case 'ids':
+        return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
+      case 'filter': {
+        const { pool, limits } = this.#options;
+        const filter = parseFilterAt('/filter', selection.filter, limits);
+        return countVisible(await filterSnapshot(pool, collection.snapshot(), filter));
+      }
+    }
+  }
+
+  #toRecord({ definition, state }: CollectionEntry): CollectionRecord {
+    const collection = state.kind === 'ready' ? state.collection : undefined;
+    let hostBytes = collection?.rows.hostBytes ?? 0;
+    let deviceBytes = 0;
+    for (const { key } of collection?.rows.segments ?? []) {
+      const used = this.#options.engine.bytesUsed(key);
+      hostBytes += used.hostBytes;
+      deviceBytes += used.deviceBytes;
+    }
+    const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
+    return {
+      id: definition.id,
+      dimension: definition.dimension,
+      metric: definition.metric,
+      description: definition.description,
+      labels: definition.labels,
+      status: state.kind,
+      vectorCount: collection?.rows.liveCount ?? 0,
+      sequence: collection?.sequence ?? 0,
+      createdAt: new Date(definition.createdAtMs).toISOString(),
+      updatedAt: new Date(updatedAtMs).toISOString(),
+      engine: { name: this.#options.engine.name, reason: this.#options.engineReason },
+      memory: { hostBytes, deviceBytes },
+    };
+  }
+}
+
+/** Pages of the catalogue go by id, which needs no seal: nothing in it is the client's to protect. */
+function encodeCollectionCursor(id: string): string {
+  return Buffer.from(id).toString('base64url');
+}
+
+function decodeCollectionCursor(token: string): string {
+  const id = Buffer.from(token, 'base64url').toString();
+  if (id === '' || encodeCollectionCursor(id) !== token) {
+    const detail = 'The cursor is not a token of this service.';
+    throw new SagittaError('cursor_invalid', detail, {
+      items: [{ pointer: '?cursor', code: 'cursor_invalid', detail }],
+    });
+  }
+  return id;
+}

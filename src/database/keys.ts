@@ -1,0 +1,47 @@
+// The layout of the store: which key holds what. A collection's data hangs on its incarnation, not
+// on its id, so that a new collection under an old id shares nothing with its predecessor.
+
+import type { StoreKey } from '../store/store.js';
+
+/** Decimal digits of the largest sequence, so that text order is number order. */
+const SEQUENCE_DIGITS = 16;
+
+export const keys = {
+  /** The catalogue: a CollectionDefinition as JSON. */
+  collection: (id: string): StoreKey => ['collection', id],
+  collections: ['collection'] as StoreKey,
+  /** Which segment files make up the collection: a Manifest as JSON. */
+  manifest: (incarnation: string): StoreKey => ['manifest', incarnation],
+  manifests: ['manifest'] as StoreKey,
+  /** Deletions in sealed segments, a delta a checkpoint. */
+  deletions: (incarnation: string, segmentNumber: number, throughSequence: number): StoreKey => [
+    'deletions',
+    incarnation,
+    String(segmentNumber),
+    String(throughSequence).padStart(SEQUENCE_DIGITS, '0'),
+  ],
+  deletionsOfSegment: (incarnation: string, segmentNumber: number): StoreKey => [
+    'deletions',
+    incarnation,
+    String(segmentNumber),
+  ],
+  deletionsOfCollection: (incarnation: string): StoreKey => ['deletions', incarnation],
+  /** 32 random bytes that seal the cursors of this data directory. */
+  cursorSecret: ['secret', 'cursor'] as StoreKey,
+  /** Idempotent replies by digest of scope and key, and the order in which they expire. */
+  idempotentReply: (digest: string): StoreKey => ['idempotency', 'reply', digest],
+  idempotentExpiry: (expiresAtMs: number, digest: string): StoreKey => [
+    'idempotency',
+    'expiry',
+    String(expiresAtMs).padStart(SEQUENCE_DIGITS, '0'),
+    digest,
+  ],
+  idempotentExpiries: ['idempotency', 'expiry'] as StoreKey,
+} as const;
+
+export const logName = (incarnation: string): string => incarnation;
+
+export const segmentBlobName = (incarnation: string, segmentNumber: number): string =>
+  `${incarnation}/${segmentNumber}.arrow`;
+
+export const blobsOf = (incarnation: string): string => `${incarnation}/`;

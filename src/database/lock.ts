@@ -1,0 +1,12 @@
+// Mutual exclusion among asynchronous sections, first come, first served.
+
+export class Lock {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs `section` after every section that was given before has settled. */
+  run<Result>(section: () => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(section, section);
+    this.#last = result.catch(() => {});
+    return result;
+  }
+}

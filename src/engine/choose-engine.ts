@@ -1,0 +1,105 @@
+// Which engine answers: the one that was asked for, or the fastest that proves on a tiny search that
+// it gives the reference's answer.
+
+import { type Logger, silentLogger } from '../logger.js';
+import type { WorkerPool } from '../pool.js';
+import { METRICS, type VectorBlock } from '../types.js';
+import type { BlockHits, BlockQuery, Engine, EngineName } from './engine.js';
+import { createReferenceEngine } from './reference-engine.js';
+import { createTensorEngine } from './tensor-engine.js';
+
+export interface ChosenEngine {
+  readonly engine: Engine;
+  /** Why this one, in words for an operator. */
+  readonly reason: string;
+}
+
+/** Rejects when an engine is asked for by name and does not work here. */
+export async function createEngine(options: {
+  requested: 'auto' | EngineName;
+  pool: WorkerPool;
+  logger?: Logger;
+  /** See TensorEngineOptions. */
+  residentBytesMax?: number;
+}): Promise<ChosenEngine> {
+  const { requested, pool, logger = silentLogger } = options;
+  const reference = createReferenceEngine({ pool });
+  if (requested === 'reference') return { engine: reference, reason: 'asked for by name' };
+  let death: Error | null = null;
+  try {
+    const engine = await createTensorEngine({
+      fallback: reference,
+      ...(options.residentBytesMax === undefined
+        ? {}
+        : { residentBytesMax: options.residentBytesMax }),
+      onDeath: (error, isLast) => {
+        death = error;
+        const next = isLast ? 'the reference engine answers from now on' : 'it will be restarted';
+        logger.error({ error: error.message }, `the thread of the wasm engine died; ${next}`);
+      },
+    });
+    await prove(engine, reference);
+    // A dead thread's probe was answered by the reference.
+    if (death !== null) {
+      await engine.close();
+      throw death;
+    }
+    return {
+      engine,
+      reason: requested === 'wasm' ? 'asked for by name' : 'WebAssembly works on this machine',
+    };
+  } catch (error) {
+    if (requested === 'wasm') throw error;
+    const cause = error instanceof Error ? error.message : String(error);
+    logger.warn(
+      { error: cause },
+      'the wasm engine does not work here; the reference engine answers',
+    );
+    return { engine: reference, reason: `the wasm engine does not work here: ${cause}` };
+  }
+}
+
+/** Throws, and closes the engine, unless it answers a tiny search as the reference does. */
+async function prove(engine: Engine, reference: Engine): Promise<void> {
+  try {
+    const block = createProbeBlock();
+    const queries = METRICS.map((metric): BlockQuery => {
+      const vector = block.values.slice(0, block.dimension);
+      const { rowCount } = block;
+      return { vector, metric, k: 10, rowCount, rows: null, after: null, scoreMin: null };
+    });
+    const expected = await reference.search(block, queries);
+    const actual = await engine.search(block, queries);
+    engine.unload(block.key);
+    if (!expected.every((hits, index) => haveSameAnswer(hits, actual[index]!))) {
+      throw new Error('its answer to a probe is not that of the reference engine');
+    }
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+function haveSameAnswer(left: BlockHits, right: BlockHits): boolean {
+  return (
+    left.rows.length === right.rows.length &&
+    left.rows.every((row, index) => row === right.rows[index]) &&
+    left.scores.every((score, index) => Object.is(score, right.scores[index]))
+  );
+}
+
+/** 16 500 rows of 8 values that follow a fixed pattern: more than a chunk. The ids are the row numbers. */
+function createProbeBlock(): VectorBlock {
+  const dimension = 8;
+  const rowCount = 16_500;
+  const idLength = 5;
+  const values = new Float32Array(new SharedArrayBuffer(rowCount * dimension * 4));
+  for (let i = 0; i < values.length; i++) values[i] = Math.sin(i * 12.9898) * 2;
+  const offsets = new Int32Array(new SharedArrayBuffer((rowCount + 1) * 4));
+  const bytes = new Uint8Array(new SharedArrayBuffer(rowCount * idLength));
+  for (let row = 0; row < rowCount; row++) {
+    bytes.set(Buffer.from(String(row).padStart(idLength, '0')), row * idLength);
+    offsets[row + 1] = (row + 1) * idLength;
+  }
+  return { key: 'engine probe', dimension, rowCount, values, ids: { offsets, bytes } };
+}

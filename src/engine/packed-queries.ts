@@ -1,0 +1,57 @@
+// Queries on their way to another thread: one array for all vectors, so that a view into a larger
+// buffer does not drag that buffer along, and only plain data beside it.
+
+import type { Bitmap } from '../bitmap.js';
+import { assert } from '../errors.js';
+import type { Metric, VectorBlock } from '../types.js';
+import type { BlockHits, BlockQuery, Position } from './engine.js';
+
+export interface PackedQuery {
+  readonly metric: Metric;
+  readonly k: number;
+  readonly rowCount: number;
+  readonly rows: Bitmap | null;
+  readonly after: Position | null;
+  readonly scoreMin: number | null;
+}
+
+export interface PackedQueries {
+  /** Row-major [queries.length, dimension] float32, over a SharedArrayBuffer. */
+  readonly vectors: Float32Array;
+  readonly queries: readonly PackedQuery[];
+}
+
+/** Copies what the queries hold, but for bitmaps, which are shared. */
+export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]): PackedQueries {
+  const { dimension, rowCount } = block;
+  const buffer = new SharedArrayBuffer(queries.length * dimension * 4);
+  const vectors = new Float32Array(buffer);
+  for (const [index, query] of queries.entries()) {
+    assert(query.vector.length === dimension, 'a query has the dimension of its block');
+    assert(query.rowCount <= rowCount, 'a query searches no more rows than its block has');
+    assert(
+      query.rows === null || query.rows.length >= query.rowCount,
+      'a bitmap covers the rows of its query',
+    );
+    vectors.set(query.vector, index * dimension);
+  }
+  return {
+    vectors,
+    queries: queries.map(({ metric, k, rowCount, rows, after, scoreMin }) => ({
+      metric,
+      k,
+      rowCount,
+      rows,
+      after: after === null ? null : { score: after.score, id: after.id.slice() },
+      scoreMin,
+    })),
+  };
+}
+
+/** The buffers of the hits, to be moved rather than copied to another thread. */
+export function buffersOf(hits: readonly BlockHits[]): ArrayBuffer[] {
+  return hits.flatMap(({ rows, scores }) => [
+    rows.buffer as ArrayBuffer,
+    scores.buffer as ArrayBuffer,
+  ]);
+}

@@ -1,0 +1,115 @@
+// The reference engine: every row scored in float64, in plain TypeScript, in pieces on the worker
+// pool. It is the truth that the other engines are held to, and what they fall back to.
+
+import type { Task, WorkerPool } from '../pool.js';
+import type { VectorBlock } from '../types.js';
+import {
+  createTopRows,
+  fillSquares,
+  type RowSquares,
+  scanRows,
+  unpackQuery,
+} from './canonical-scan.js';
+import type { BlockHits, Engine } from './engine.js';
+import { type PackedQueries, type PackedQuery, packQueries } from './packed-queries.js';
+
+/** Values in one piece unless told otherwise: about a millisecond a query, 50 round trips' worth. */
+const PIECE_VALUES = 2 ** 21;
+
+/** Values in one tile: its rows stay in the L2 cache while all queries of the batch pass over it. */
+const TILE_VALUES = 2 ** 16;
+
+export interface ReferencePiece {
+  readonly block: VectorBlock;
+  readonly packed: PackedQueries;
+  /** The rows from..to of the block are searched. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Searches one piece; one result a query, in order. */
+export const searchReferenceTask: Task<ReferencePiece, BlockHits[]> = {
+  name: 'engine.searchReference',
+  run: searchPiece,
+};
+
+export function createReferenceEngine(options: {
+  pool: WorkerPool;
+  /** Rows that one task searches: fewer balance better, more cost less. */
+  pieceRowCount?: number;
+}): Engine {
+  const { pool } = options;
+  return {
+    name: 'reference',
+    async search(block, queries) {
+      const packed = packQueries(block, queries);
+      const pieces = cutPieces(block, packed, options.pieceRowCount);
+      const results = await Promise.all(
+        pieces.map((piece) => pool.run(searchReferenceTask, piece)),
+      );
+      return packed.queries.map((query, index) =>
+        mergeHits(
+          block,
+          query,
+          results.map((result) => result[index]!),
+        ),
+      );
+    },
+    unload() {},
+    bytesUsed: () => ({ hostBytes: 0, deviceBytes: 0 }),
+    async close() {},
+  };
+}
+
+function cutPieces(
+  block: VectorBlock,
+  packed: PackedQueries,
+  pieceRowCount = Math.max(1, Math.floor(PIECE_VALUES / block.dimension)),
+): ReferencePiece[] {
+  const rowCount = packed.queries.reduce((most, query) => Math.max(most, query.rowCount), 0);
+  const pieces: ReferencePiece[] = [];
+  for (let from = 0; from < rowCount; from += pieceRowCount) {
+    pieces.push({ block, packed, from, to: Math.min(from + pieceRowCount, rowCount) });
+  }
+  return pieces;
+}
+
+function searchPiece({ block, packed, from, to }: ReferencePiece): BlockHits[] {
+  const { dimension } = block;
+  const tileRowCount = Math.max(1, Math.floor(TILE_VALUES / dimension));
+  const squareValues = new Float64Array(Math.min(tileRowCount, to - from));
+  const needsSquares = packed.queries.some((query) => query.metric !== 'dot');
+  const states = packed.queries.map((query, index) => ({
+    query,
+    canonical: unpackQuery(packed, index, dimension),
+    top: createTopRows(block, query, to - from),
+    scoredCount: 0,
+  }));
+  for (let tile = from; tile < to; tile += tileRowCount) {
+    const tileEnd = Math.min(tile + tileRowCount, to);
+    const squares: RowSquares = { values: squareValues, firstRow: tile };
+    if (needsSquares) fillSquares(block, squares, tileEnd - tile);
+    const range = { from: tile, to: tileEnd, squares };
+    for (const state of states) {
+      state.scoredCount += scanRows(block, state.canonical, state.query, range, state.top);
+    }
+  }
+  return states.map(({ top, scoredCount }) => ({
+    ...top.take(),
+    scannedCount: scoredCount,
+    rescoredCount: scoredCount,
+  }));
+}
+
+/** The best k of the hits of all pieces. */
+function mergeHits(block: VectorBlock, query: PackedQuery, pieces: BlockHits[]): BlockHits {
+  if (pieces.length === 1) return pieces[0]!;
+  const hitCount = pieces.reduce((sum, piece) => sum + piece.rows.length, 0);
+  const top = createTopRows(block, query, hitCount);
+  let scoredCount = 0;
+  for (const { rows, scores, scannedCount } of pieces) {
+    scoredCount += scannedCount;
+    for (let i = 0; i < rows.length; i++) top.offer(scores[i]!, rows[i]!);
+  }
+  return { ...top.take(), scannedCount: scoredCount, rescoredCount: scoredCount };
+}

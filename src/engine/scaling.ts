@@ -1,0 +1,26 @@
+// Powers of two that bring vectors into the range in which float32 sums of products neither
+// overflow nor lose anything worth counting to underflow. See certified-selection.ts for the proof.
+
+/** Rows whose length is between these need no scaling, so that they can be copied as they are. */
+const PLAIN_SQUARE_MIN = 2 ** -40;
+const PLAIN_SQUARE_MAX = 2 ** 40;
+
+/** The scale of a row with this canonical x·x: 1, or what makes its length 1 to 2. */
+export function rowScale(square: number): number {
+  if (square >= PLAIN_SQUARE_MIN && square <= PLAIN_SQUARE_MAX) return 1;
+  return unitScale(square);
+}
+
+/** The power of two that makes the length of a vector with this x·x 1 to 2; 1 for a zero vector. */
+export function unitScale(square: number): number {
+  return square === 0 ? 1 : powerOfTwo(-Math.floor(Math.log2(square) / 2));
+}
+
+const bits = new BigInt64Array(1);
+const double = new Float64Array(bits.buffer);
+
+/** Exactly 2^exponent, for −1022 to 1023; `**` promises less. */
+function powerOfTwo(exponent: number): number {
+  bits[0] = BigInt(exponent + 1023) << 52n;
+  return double[0]!;
+}

@@ -1,0 +1,182 @@
+// The `wasm` engine as the service sees it: a thread that runs the tensor program, and a fallback
+// that answers in its place when the thread dies. Never fails for reasons of the thread's own.
+
+import { Worker } from 'node:worker_threads';
+import { assert } from '../errors.js';
+import type { VectorBlock } from '../types.js';
+import type { BlockHits, BlockQuery, Engine } from './engine.js';
+import { packQueries } from './packed-queries.js';
+import type { BlockUsage, TensorReply, TensorRequest, TensorWorkerData } from './tensor-worker.js';
+
+/** The memory of WebAssembly ends at 4 GiB, and keeps two copies of what is resident; what else is needed is small. */
+const RESIDENT_BYTES_MAX = 2 ** 30;
+const RESIDENT_BYTES_LIMIT = 3 * 2 ** 30;
+
+/** One message holds at most this many queries, which bounds a product to 16 MiB … */
+const MESSAGE_QUERIES_MAX = 256;
+/** … and this many hits asked for, unless one query asks for more: 12 bytes each, three times over. */
+const MESSAGE_HITS_MAX = 2 ** 19;
+
+/** Deaths in a row, without an answer between, after which the thread is not started again. */
+const DEATHS_MAX = 3;
+
+export interface TensorEngineOptions {
+  /** Answers what the thread cannot. The caller closes it. */
+  readonly fallback: Engine;
+  /** Bytes for resident rows and what is known of them, 1 GiB unless told otherwise and 3 GiB at most. */
+  readonly residentBytesMax?: number;
+  /** Called when the thread dies; `isLast` when it will not be started again. */
+  readonly onDeath?: (error: Error, isLast: boolean) => void;
+  /** The module of the thread: for tests. */
+  readonly workerUrl?: URL;
+}
+
+/** Rejects when the thread does not start. */
+export async function createTensorEngine(options: TensorEngineOptions): Promise<Engine> {
+  const engine = new TensorEngine(options);
+  await engine.start();
+  return engine;
+}
+
+interface PendingSearch {
+  resolve(hits: BlockHits[]): void;
+  /** The thread died; nothing is known of this search. */
+  abandon(): void;
+}
+
+class TensorEngine implements Engine {
+  readonly name = 'wasm';
+  private readonly options: TensorEngineOptions;
+  private readonly pending = new Map<number, PendingSearch>();
+  private readonly usage = new Map<string, number>();
+  private worker: Worker | null = null;
+  private searchCount = 0;
+  private deathCount = 0;
+  private isClosed = false;
+
+  constructor(options: TensorEngineOptions) {
+    this.options = options;
+  }
+
+  /** Resolves when the thread is ready for work. */
+  start(): Promise<void> {
+    const workerData: TensorWorkerData = {
+      residentBytesMax: Math.min(
+        this.options.residentBytesMax ?? RESIDENT_BYTES_MAX,
+        RESIDENT_BYTES_LIMIT,
+      ),
+    };
+    const workerUrl = this.options.workerUrl ?? new URL('./tensor-worker.js', import.meta.url);
+    const worker = new Worker(workerUrl, { workerData });
+    this.worker = worker;
+    return new Promise((resolve, reject) => {
+      let error: Error | null = null;
+      worker.on('message', (reply: TensorReply) => {
+        if (reply.kind === 'ready') resolve();
+        else this.receive(reply);
+      });
+      worker.on('error', (cause: Error) => {
+        error = cause;
+      });
+      worker.on('exit', (exitCode) => {
+        error ??= new Error(`the thread of the wasm engine ended with code ${exitCode}`);
+        reject(error);
+        if (this.worker === worker) this.bury(error);
+      });
+    });
+  }
+
+  async search(block: VectorBlock, queries: readonly BlockQuery[]): Promise<BlockHits[]> {
+    assert(!this.isClosed, 'an engine is not used after it is closed');
+    const results = await Promise.all(
+      cutBatch(queries).map(async (part) => {
+        return (await this.ask(block, part)) ?? (await this.options.fallback.search(block, part));
+      }),
+    );
+    return results.flat();
+  }
+
+  unload(key: string): void {
+    this.usage.delete(key);
+    this.post({ kind: 'unload', key });
+  }
+
+  bytesUsed(key: string) {
+    return { hostBytes: this.usage.get(key) ?? 0, deviceBytes: 0 };
+  }
+
+  /** Waits for nothing: searches under way are answered by the fallback. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    const { worker } = this;
+    this.worker = null;
+    this.abandonPending();
+    await worker?.terminate();
+  }
+
+  /** Null when the thread cannot answer. */
+  private ask(block: VectorBlock, queries: readonly BlockQuery[]): Promise<BlockHits[] | null> {
+    if (this.worker === null && this.deathCount < DEATHS_MAX && !this.isClosed) {
+      // A start that fails is reported by `bury`.
+      this.start().catch(() => {});
+    }
+    if (this.worker === null) return Promise.resolve(null);
+    const searchId = this.searchCount++;
+    const packed = packQueries(block, queries);
+    return new Promise((resolve) => {
+      this.pending.set(searchId, { resolve, abandon: () => resolve(null) });
+      this.post({ kind: 'search', searchId, block, packed });
+    });
+  }
+
+  private post(request: TensorRequest): void {
+    this.worker?.postMessage(request);
+  }
+
+  private receive(reply: Exclude<TensorReply, { kind: 'ready' }>): void {
+    this.recordUsage(reply.usage);
+    if (reply.kind !== 'hits') return;
+    this.deathCount = 0;
+    this.pending.get(reply.searchId)?.resolve(reply.hits);
+    this.pending.delete(reply.searchId);
+  }
+
+  private recordUsage(usage: readonly BlockUsage[]): void {
+    for (const { key, bytes } of usage) {
+      if (bytes === 0) this.usage.delete(key);
+      else this.usage.set(key, bytes);
+    }
+  }
+
+  private bury(error: Error): void {
+    this.worker = null;
+    this.deathCount++;
+    this.usage.clear();
+    this.options.onDeath?.(error, this.deathCount >= DEATHS_MAX);
+    this.abandonPending();
+  }
+
+  private abandonPending(): void {
+    for (const search of this.pending.values()) search.abandon();
+    this.pending.clear();
+  }
+}
+
+/** Parts of a batch within the bounds of one message, in order. */
+function cutBatch(queries: readonly BlockQuery[]): BlockQuery[][] {
+  const parts: BlockQuery[][] = [];
+  let part: BlockQuery[] = [];
+  let hitCount = 0;
+  for (const query of queries) {
+    const isFull = part.length === MESSAGE_QUERIES_MAX || hitCount + query.k > MESSAGE_HITS_MAX;
+    if (isFull && part.length > 0) {
+      parts.push(part);
+      part = [];
+      hitCount = 0;
+    }
+    part.push(query);
+    hitCount += query.k;
+  }
+  if (part.length > 0) parts.push(part);
+  return parts;
+}

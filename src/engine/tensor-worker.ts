@@ -1,0 +1,64 @@
+// The thread of the tensor engine: one device, one search at a time, in the order of the messages.
+// Whatever it throws ends the thread; the other side answers in its place.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { assert } from '../errors.js';
+import type { VectorBlock } from '../types.js';
+import type { BlockHits } from './engine.js';
+import { buffersOf, type PackedQueries } from './packed-queries.js';
+import { TensorProgram } from './tensor-program.js';
+import { createWasmDevice } from './wasm-device.js';
+
+export interface TensorWorkerData {
+  readonly residentBytesMax: number;
+}
+
+export type TensorRequest =
+  | {
+      readonly kind: 'search';
+      readonly searchId: number;
+      readonly block: VectorBlock;
+      readonly packed: PackedQueries;
+    }
+  | { readonly kind: 'unload'; readonly key: string };
+
+/** The bytes kept for a block, where they have changed. */
+export interface BlockUsage {
+  readonly key: string;
+  readonly bytes: number;
+}
+
+export type TensorReply =
+  | { readonly kind: 'ready' }
+  | {
+      readonly kind: 'hits';
+      readonly searchId: number;
+      readonly hits: BlockHits[];
+      readonly usage: readonly BlockUsage[];
+    }
+  | { readonly kind: 'unloaded'; readonly usage: readonly BlockUsage[] };
+
+const port = parentPort;
+assert(port !== null, 'the tensor worker runs in a worker thread');
+
+const program = new TensorProgram(await createWasmDevice(), workerData as TensorWorkerData);
+
+port.on('message', (request: TensorRequest) => {
+  switch (request.kind) {
+    case 'search': {
+      const hits = program.search(request.block, request.packed);
+      const { searchId } = request;
+      reply({ kind: 'hits', searchId, hits, usage: program.takeChanges() }, buffersOf(hits));
+      break;
+    }
+    case 'unload':
+      program.unload(request.key);
+      reply({ kind: 'unloaded', usage: program.takeChanges() });
+      break;
+  }
+});
+reply({ kind: 'ready' });
+
+function reply(message: TensorReply, transfer: ArrayBuffer[] = []): void {
+  port!.postMessage(message, transfer);
+}

@@ -1,0 +1,98 @@
+// One condition over one column: what the operator says of each kind, and the cheapest loop that
+// can tell. Written apart from the plain meaning in `operators.ts`; tests hold the two together.
+
+import type { Bitmap } from '../bitmap.js';
+import { KIND, type MetadataColumn } from '../columns.js';
+import type { FilterTest } from './filter-node.js';
+import { createEquality, createRange, createUniform, LOOK } from './lookup.js';
+import type { Value } from './operators.js';
+import { keepKinds, keepMixed, keepNumbers, keepStrings, type RowTest } from './row-loops.js';
+
+/** Unsets the rows that do not satisfy the test. Rows past the end of the column are missing. */
+export function narrowByColumn(rows: Bitmap, test: FilterTest, column: MetadataColumn): void {
+  const rowTest = planTest(test, column);
+  const { byKind, numbers: listed, byCode } = rowTest.lookup;
+  const { kinds, numbers, codes } = column;
+  const end = Math.min(rows.length, kinds.length);
+  if (byKind[KIND.missing] === 0) unsetFrom(rows, end);
+  if (!byKind.includes(LOOK)) {
+    keepKinds(rows, end, kinds, byKind);
+  } else if (numbers !== null && listed === null && decidesOnly(byKind, KIND.number)) {
+    // Later rows hold no number.
+    const numbersEnd = Math.min(end, numbers.length);
+    unsetFrom(rows, numbersEnd);
+    keepNumbers(rows, numbersEnd, { kinds, numbers }, rowTest.lookup);
+  } else if (codes !== null && decidesOnly(byKind, KIND.string)) {
+    keepStrings(rows, end, { kinds, codes }, byCode);
+  } else {
+    keepMixed(rows, end, column, rowTest);
+  }
+}
+
+function planTest(test: FilterTest, column: MetadataColumn): RowTest {
+  switch (test.operator) {
+    case '$eq':
+      return planEquality([test.operand], column);
+    case '$in':
+      return planEquality(test.operand, column);
+    case '$gt':
+    case '$gte':
+    case '$lt':
+    case '$lte':
+      return { lookup: createRange(test.operator, test.operand, column), elementTest: null };
+    case '$exists': {
+      const lookup = createUniform(test.operand ? 1 : 0);
+      lookup.byKind[KIND.missing] = test.operand ? 0 : 1;
+      return { lookup, elementTest: null };
+    }
+    case '$contains':
+      return planContains([test.operand], 'any', column);
+    case '$contains_any':
+      return planContains(test.operand, 'any', column);
+    case '$contains_all':
+      return planContains(test.operand, 'all', column);
+  }
+}
+
+function planEquality(values: readonly Value[], column: MetadataColumn): RowTest {
+  const lookup = createEquality(values, column);
+  lookup.byKind[KIND.missing] = lookup.byKind[KIND.null];
+  if (column.items === null) return { lookup, elementTest: null };
+  lookup.byKind[KIND.array] = LOOK;
+  const elements = createEquality(values, column.items.elements);
+  return { lookup, elementTest: { lookup: elements, foundMin: 1 } };
+}
+
+function planContains(
+  values: readonly Value[],
+  quantifier: 'any' | 'all',
+  column: MetadataColumn,
+): RowTest {
+  const lookup = createUniform(0);
+  lookup.byKind[KIND.array] = LOOK;
+  const elements = createEquality(values, column.items?.elements ?? EMPTY_COLUMN);
+  const foundMin = quantifier === 'any' ? 1 : elements.valueCount;
+  return { lookup, elementTest: { lookup: elements, foundMin } };
+}
+
+/** What a path without any value has. */
+export const EMPTY_COLUMN: MetadataColumn = {
+  kinds: new Uint8Array(0),
+  numbers: null,
+  codes: null,
+  dictionary: null,
+  dictionaryCount: 0,
+  items: null,
+};
+
+/** Whether the answer is no for every kind but `kind`, whose values decide. */
+function decidesOnly(byKind: Int32Array, kind: number): boolean {
+  return byKind.every((answer, i) => answer === (i === kind ? LOOK : 0));
+}
+
+function unsetFrom({ words }: Bitmap, row: number): void {
+  const index = row >>> 5;
+  if (index >= words.length) return;
+  words[index] &= (1 << (row & 31)) - 1;
+  words.fill(0, index + 1);
+}

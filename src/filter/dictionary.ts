@@ -1,0 +1,108 @@
+// Strings of a filter looked up in the dictionary of a column, once an evaluation: the answer is a
+// table by code, so that rows compare integers. Works on UTF-8 bytes, whose order is the order of
+// code points, and makes no JavaScript string.
+
+import type { Utf8Column } from '../types.js';
+
+/** By dictionary code: 1 + the index in `strings` of the equal one, or 0. `strings` are distinct. */
+export function findStrings(
+  { offsets, bytes }: Utf8Column,
+  count: number,
+  strings: readonly Uint8Array[],
+): Int32Array {
+  const found = new Int32Array(count);
+  const [first] = strings;
+  if (first === undefined) return found;
+  if (strings.length > 1) {
+    const index = indexStrings(strings);
+    for (let code = 0; code < count; code++) {
+      found[code] = findIndexed(index, bytes, offsets[code], offsets[code + 1]);
+    }
+    return found;
+  }
+  for (let code = 0; code < count; code++) {
+    const start = offsets[code];
+    const end = offsets[code + 1];
+    if (end - start === first.length && compareBytes(bytes, start, end, first) === 0) {
+      found[code] = 1;
+    }
+  }
+  return found;
+}
+
+/** What an entry must be to its bound: each is 1 when it passes, else 0. */
+export interface Passing {
+  readonly below: number;
+  readonly equal: number;
+  readonly above: number;
+}
+
+/** By dictionary code: 1 when the entry stands to `bound` as `passing` says, or 0. */
+export function compareStrings(
+  { offsets, bytes }: Utf8Column,
+  count: number,
+  bound: Uint8Array,
+  passing: Passing,
+): Int32Array {
+  const found = new Int32Array(count);
+  for (let code = 0; code < count; code++) {
+    const order = compareBytes(bytes, offsets[code], offsets[code + 1], bound);
+    found[code] = order < 0 ? passing.below : order > 0 ? passing.above : passing.equal;
+  }
+  return found;
+}
+
+/** Below, at or above 0 as `bytes[start..end)` is below, at or above `other`. */
+function compareBytes(bytes: Uint8Array, start: number, end: number, other: Uint8Array): number {
+  const shared = Math.min(end - start, other.length);
+  for (let i = 0; i < shared; i++) {
+    const difference = bytes[start + i] - other[i];
+    if (difference !== 0) return difference;
+  }
+  return end - start - other.length;
+}
+
+/** Strings by hash, with open addressing. */
+interface StringIndex {
+  readonly strings: readonly Uint8Array[];
+  /** 1 + the index of a string, or 0; a power of two of them, at most half in use. */
+  readonly slots: Int32Array;
+  /** By length in bytes: 1 when some string has it. Most entries of a dictionary end here. */
+  readonly hasLength: Uint8Array;
+}
+
+function indexStrings(strings: readonly Uint8Array[]): StringIndex {
+  const slotCount = 2 ** Math.ceil(Math.log2(2 * strings.length));
+  const slots = new Int32Array(slotCount);
+  const lengthMax = strings.reduce((max, { length }) => Math.max(max, length), 0);
+  const hasLength = new Uint8Array(lengthMax + 1);
+  strings.forEach((string, i) => {
+    hasLength[string.length] = 1;
+    let slot = hashBytes(string, 0, string.length) & (slotCount - 1);
+    while (slots[slot] !== 0) slot = (slot + 1) & (slotCount - 1);
+    slots[slot] = i + 1;
+  });
+  return { strings, slots, hasLength };
+}
+
+function findIndexed(
+  { strings, slots, hasLength }: StringIndex,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+): number {
+  const length = end - start;
+  if (length >= hasLength.length || hasLength[length] === 0) return 0;
+  const mask = slots.length - 1;
+  for (let slot = hashBytes(bytes, start, end) & mask; ; slot = (slot + 1) & mask) {
+    const found = slots[slot];
+    if (found === 0 || compareBytes(bytes, start, end, strings[found - 1]!) === 0) return found;
+  }
+}
+
+/** FNV-1a of `bytes[start..end)`, its high bits folded into the low ones that pick a slot. */
+function hashBytes(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+  return hash ^ (hash >>> 15);
+}

@@ -1,0 +1,136 @@
+// What an operator says of the scalars of one column, prepared once: small tables by kind and by
+// dictionary code, an interval of numbers, a sorted list. Nothing here knows arrays or rows.
+
+import { KIND, type MetadataColumn } from '../columns.js';
+import { compareStrings, findStrings, type Passing } from './dictionary.js';
+import type { Operands, Value } from './operators.js';
+
+/** In `byKind`: the value decides. */
+export const LOOK = -1;
+
+/** Answers 0 for no; an equality answers which of its values it is, from 1 to `valueCount`. */
+export interface Lookup {
+  /** The answer by KIND, or LOOK; 8 of them. */
+  readonly byKind: Int32Array;
+  /** Where numbers are looked at: they lie from `low` to `high`, both included, … */
+  readonly low: number;
+  readonly high: number;
+  /** … and are one of these, ascending; null when the interval says it all and the answer is 1. */
+  readonly numbers: Float64Array | null;
+  /** The answer for `numbers[0]`; the next ones follow. */
+  readonly numbersFrom: number;
+  /** Where strings are looked at: the answer by dictionary code. */
+  readonly byCode: Int32Array;
+  /** How many different values there are to find. */
+  readonly valueCount: number;
+}
+
+/** The kinds that hold one value each. */
+const SINGLE_VALUES = [
+  [null, KIND.null],
+  [false, KIND.false],
+  [true, KIND.true],
+] as const;
+
+/** Finds which of `values` a scalar or null equals; values that are equal count once. */
+export function createEquality(values: readonly Value[], column: MetadataColumn): Lookup {
+  const distinct = [...new Set(values)];
+  const strings = distinct.filter((value) => typeof value === 'string');
+  const numbers = Float64Array.from(distinct.filter((value) => typeof value === 'number')).sort();
+  const numbersFrom = strings.length + 1;
+  const byKind = new Int32Array(8);
+  if (column.dictionary !== null && strings.length > 0) byKind[KIND.string] = LOOK;
+  if (column.numbers !== null && numbers.length > 0) byKind[KIND.number] = LOOK;
+  let next = numbersFrom + numbers.length;
+  for (const [value, kind] of SINGLE_VALUES) {
+    if (distinct.includes(value)) byKind[kind] = next++;
+  }
+  return {
+    byKind,
+    low: numbers[0] ?? 0,
+    high: numbers.at(-1) ?? 0,
+    numbers: distinct.length > 1 ? numbers : null,
+    numbersFrom,
+    byCode: findCodes(column, strings),
+    valueCount: distinct.length,
+  };
+}
+
+export type RangeOperator = '$gt' | '$gte' | '$lt' | '$lte';
+
+const PASSING: { readonly [name in RangeOperator]: Passing } = {
+  $gt: { below: 0, equal: 0, above: 1 },
+  $gte: { below: 0, equal: 1, above: 1 },
+  $lt: { below: 1, equal: 0, above: 0 },
+  $lte: { below: 1, equal: 1, above: 0 },
+};
+
+/** Answers 1 for numbers, or strings, on the right side of `bound`. */
+export function createRange(
+  operator: RangeOperator,
+  bound: Operands[RangeOperator],
+  column: MetadataColumn,
+): Lookup {
+  const passing = PASSING[operator];
+  const range = { byKind: new Int32Array(8), numbers: null, numbersFrom: 1, valueCount: 1 };
+  if (typeof bound === 'number') {
+    if (column.numbers !== null) range.byKind[KIND.number] = LOOK;
+    const [low, high] = intervalOf(bound, passing);
+    return { ...range, low, high, byCode: new Int32Array(0) };
+  }
+  const { dictionary, dictionaryCount } = column;
+  if (dictionary === null) return { ...range, low: 0, high: 0, byCode: new Int32Array(0) };
+  range.byKind[KIND.string] = LOOK;
+  const byCode = compareStrings(dictionary, dictionaryCount, Buffer.from(bound), passing);
+  return { ...range, low: 0, high: 0, byCode };
+}
+
+/** Answers by kind alone: `answer` for every kind. */
+export function createUniform(answer: 0 | 1): Lookup {
+  const byKind = new Int32Array(8).fill(answer);
+  const byCode = new Int32Array(0);
+  return { byKind, low: 0, high: 0, numbers: null, numbersFrom: 1, byCode, valueCount: answer };
+}
+
+/** The answer for row `row` of `column`, or LOOK where it is neither a number nor a string. */
+export function lookUp(lookup: Lookup, column: MetadataColumn, row: number): number {
+  const kind = column.kinds[row];
+  const answer = lookup.byKind[kind];
+  if (answer !== LOOK) return answer;
+  if (kind === KIND.string) return lookup.byCode[column.codes![row]];
+  return kind === KIND.number ? lookUpNumber(lookup, column.numbers![row]) : LOOK;
+}
+
+function lookUpNumber({ low, high, numbers, numbersFrom }: Lookup, number: number): number {
+  if (!(number >= low && number <= high)) return 0;
+  if (numbers === null) return 1;
+  let from = 0;
+  let to = numbers.length;
+  while (to - from > 1) {
+    const middle = (from + to) >>> 1;
+    if (numbers[middle] <= number) from = middle;
+    else to = middle;
+  }
+  return numbers[from] === number ? numbersFrom + from : 0;
+}
+
+function findCodes(column: MetadataColumn, strings: readonly string[]): Int32Array {
+  const { dictionary, dictionaryCount } = column;
+  if (dictionary === null || strings.length === 0) return new Int32Array(0);
+  const encoded = strings.map((string) => Buffer.from(string));
+  return findStrings(dictionary, dictionaryCount, encoded);
+}
+
+/** The closed interval of float64 that lies to `bound` as `passing` says. */
+function intervalOf(bound: number, { below, equal }: Passing): readonly [number, number] {
+  if (below === 1) return [Number.NEGATIVE_INFINITY, equal === 1 ? bound : nextBelow(bound)];
+  return [equal === 1 ? bound : -nextBelow(-bound), Number.POSITIVE_INFINITY];
+}
+
+/** The greatest float64 below a finite one. */
+function nextBelow(number: number): number {
+  if (number === 0) return -Number.MIN_VALUE;
+  const bits = new BigInt64Array(Float64Array.of(number).buffer);
+  bits[0] += number > 0 ? -1n : 1n;
+  return new Float64Array(bits.buffer)[0];
+}

@@ -1,0 +1,51 @@
+// The distinct strings of one metadata column, numbered in order of first appearance. Holds a
+// lookup from string to code only while the column is being built.
+
+import type { Utf8Column } from '../types.js';
+import { GrowingUtf8 } from './shared-arrays.js';
+
+/** A Map throws at 2^24 entries; one collection of distinct tags can reach that. */
+const ENTRIES_PER_MAP_MAX = 8_000_000;
+
+/** Strings with lone surrogates have no UTF-8 form: they are stored, and found, as U+FFFD. */
+const LONE_SURROGATE = /\p{Surrogate}/gu;
+
+export class StringDictionary {
+  private readonly strings = new GrowingUtf8();
+  private lookups: Map<string, number>[] = [new Map()];
+
+  get count(): number {
+    return this.strings.count;
+  }
+
+  codeOf(text: string): number {
+    for (const lookup of this.lookups) {
+      const code = lookup.get(text);
+      if (code !== undefined) return code;
+    }
+    const stored = text.replace(LONE_SURROGATE, '\ufffd');
+    return stored === text ? this.add(text) : this.codeOf(stored);
+  }
+
+  view(): Utf8Column {
+    return this.strings.view();
+  }
+
+  /** No string can be added after this. */
+  seal(): void {
+    this.lookups = [];
+    this.strings.trim();
+  }
+
+  private add(text: string): number {
+    let lookup = this.lookups.at(-1)!;
+    if (lookup.size >= ENTRIES_PER_MAP_MAX) {
+      lookup = new Map();
+      this.lookups.push(lookup);
+    }
+    const code = this.strings.count;
+    this.strings.appendString(text);
+    lookup.set(text, code);
+    return code;
+  }
+}
