@@ -66,9 +66,7 @@ export class Writer {
     if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith);
     return new Promise<Result>((resolve, reject) => {
       this.#waiting.push({ write, resolve: resolve as (result: unknown) => void, reject });
-      this.#running ??= this.#run().finally(() => {
-        this.#running = undefined;
-      });
+      this.#running ??= this.#run();
     });
   }
 
@@ -86,6 +84,8 @@ export class Writer {
     // Lets the writes that arrived in this turn of the event loop share the first commit.
     await Promise.resolve();
     while (this.#waiting.length > 0) await this.#commitNext();
+    // In the same turn as the last look at the queue: a write that comes later starts a new run.
+    this.#running = undefined;
   }
 
   async #commitNext(): Promise<void> {

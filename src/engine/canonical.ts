@@ -35,9 +35,23 @@ export function createCanonicalQuery(metric: Metric, vector: Float32Array): Cano
   };
 }
 
-/** Canonical q·x; the row is `values[offset..offset + query.length)`. */
-export function sumOfProducts(query: Float64Array, values: Float32Array, offset: number): number {
-  const dimension = query.length;
+/**
+ * The query last used, in an array that never changes: V8 then compiles its address and length into
+ * the loop below, which is a third faster than with an array that is an argument. 16 384 is the
+ * widest dimension; a typed array does not grow, so a wider query would throw.
+ */
+const querySlot = new Float64Array(16_384);
+let slotOwner: CanonicalQuery | null = null;
+
+const barrier = new Int32Array(1);
+
+/** Canonical q·x; the row is `values[offset..offset + dimension)`. */
+export function sumOfProducts(query: CanonicalQuery, values: Float32Array, offset: number): number {
+  if (query !== slotOwner) {
+    querySlot.set(query.values);
+    slotOwner = query;
+  }
+  const dimension = query.values.length;
   const unrolledEnd = dimension - (dimension & 7);
   let lane0 = 0;
   let lane1 = 0;
@@ -49,32 +63,40 @@ export function sumOfProducts(query: Float64Array, values: Float32Array, offset:
   let lane7 = 0;
   for (let i = 0; i < unrolledEnd; i += 8) {
     const at = offset + i;
-    lane0 += query[i]! * values[at]!;
-    lane1 += query[i + 1]! * values[at + 1]!;
-    lane2 += query[i + 2]! * values[at + 2]!;
-    lane3 += query[i + 3]! * values[at + 3]!;
-    lane4 += query[i + 4]! * values[at + 4]!;
-    lane5 += query[i + 5]! * values[at + 5]!;
-    lane6 += query[i + 6]! * values[at + 6]!;
-    lane7 += query[i + 7]! * values[at + 7]!;
+    const value0 = values[at]!;
+    const value1 = values[at + 1]!;
+    const value2 = values[at + 2]!;
+    const value3 = values[at + 3]!;
+    const value4 = values[at + 4]!;
+    const value5 = values[at + 5]!;
+    const value6 = values[at + 6]!;
+    const value7 = values[at + 7]!;
+    barrier[0] = 0;
+    lane0 += querySlot[i]! * value0;
+    lane1 += querySlot[i + 1]! * value1;
+    lane2 += querySlot[i + 2]! * value2;
+    lane3 += querySlot[i + 3]! * value3;
+    lane4 += querySlot[i + 4]! * value4;
+    lane5 += querySlot[i + 5]! * value5;
+    lane6 += querySlot[i + 6]! * value6;
+    lane7 += querySlot[i + 7]! * value7;
   }
   // At most seven products are left, one for each of the lanes 0 to 6.
   const left = dimension - unrolledEnd;
   const at = offset + unrolledEnd;
-  if (left > 0) lane0 += query[unrolledEnd]! * values[at]!;
-  if (left > 1) lane1 += query[unrolledEnd + 1]! * values[at + 1]!;
-  if (left > 2) lane2 += query[unrolledEnd + 2]! * values[at + 2]!;
-  if (left > 3) lane3 += query[unrolledEnd + 3]! * values[at + 3]!;
-  if (left > 4) lane4 += query[unrolledEnd + 4]! * values[at + 4]!;
-  if (left > 5) lane5 += query[unrolledEnd + 5]! * values[at + 5]!;
-  if (left > 6) lane6 += query[unrolledEnd + 6]! * values[at + 6]!;
+  if (left > 0) lane0 += querySlot[unrolledEnd]! * values[at]!;
+  if (left > 1) lane1 += querySlot[unrolledEnd + 1]! * values[at + 1]!;
+  if (left > 2) lane2 += querySlot[unrolledEnd + 2]! * values[at + 2]!;
+  if (left > 3) lane3 += querySlot[unrolledEnd + 3]! * values[at + 3]!;
+  if (left > 4) lane4 += querySlot[unrolledEnd + 4]! * values[at + 4]!;
+  if (left > 5) lane5 += querySlot[unrolledEnd + 5]! * values[at + 5]!;
+  if (left > 6) lane6 += querySlot[unrolledEnd + 6]! * values[at + 6]!;
   return lane0 + lane4 + (lane2 + lane6) + (lane1 + lane5 + (lane3 + lane7));
 }
 
 /** Canonical x·x of the row `values[offset..offset + dimension)`. */
 export function sumOfSquares(values: Float32Array, offset: number, dimension: number): number {
   const unrolledEnd = offset + dimension - (dimension & 7);
-  const end = offset + dimension;
   let lane0 = 0;
   let lane1 = 0;
   let lane2 = 0;
@@ -84,24 +106,37 @@ export function sumOfSquares(values: Float32Array, offset: number, dimension: nu
   let lane6 = 0;
   let lane7 = 0;
   for (let i = offset; i < unrolledEnd; i += 8) {
-    lane0 += values[i]! * values[i]!;
-    lane1 += values[i + 1]! * values[i + 1]!;
-    lane2 += values[i + 2]! * values[i + 2]!;
-    lane3 += values[i + 3]! * values[i + 3]!;
-    lane4 += values[i + 4]! * values[i + 4]!;
-    lane5 += values[i + 5]! * values[i + 5]!;
-    lane6 += values[i + 6]! * values[i + 6]!;
-    lane7 += values[i + 7]! * values[i + 7]!;
+    const value0 = values[i]!;
+    const value1 = values[i + 1]!;
+    const value2 = values[i + 2]!;
+    const value3 = values[i + 3]!;
+    const value4 = values[i + 4]!;
+    const value5 = values[i + 5]!;
+    const value6 = values[i + 6]!;
+    const value7 = values[i + 7]!;
+    barrier[0] = 0;
+    lane0 += value0 * value0;
+    lane1 += value1 * value1;
+    lane2 += value2 * value2;
+    lane3 += value3 * value3;
+    lane4 += value4 * value4;
+    lane5 += value5 * value5;
+    lane6 += value6 * value6;
+    lane7 += value7 * value7;
   }
-  const left = end - unrolledEnd;
-  if (left > 0) lane0 += values[unrolledEnd]! * values[unrolledEnd]!;
-  if (left > 1) lane1 += values[unrolledEnd + 1]! * values[unrolledEnd + 1]!;
-  if (left > 2) lane2 += values[unrolledEnd + 2]! * values[unrolledEnd + 2]!;
-  if (left > 3) lane3 += values[unrolledEnd + 3]! * values[unrolledEnd + 3]!;
-  if (left > 4) lane4 += values[unrolledEnd + 4]! * values[unrolledEnd + 4]!;
-  if (left > 5) lane5 += values[unrolledEnd + 5]! * values[unrolledEnd + 5]!;
-  if (left > 6) lane6 += values[unrolledEnd + 6]! * values[unrolledEnd + 6]!;
+  const left = offset + dimension - unrolledEnd;
+  if (left > 0) lane0 += square(values[unrolledEnd]!);
+  if (left > 1) lane1 += square(values[unrolledEnd + 1]!);
+  if (left > 2) lane2 += square(values[unrolledEnd + 2]!);
+  if (left > 3) lane3 += square(values[unrolledEnd + 3]!);
+  if (left > 4) lane4 += square(values[unrolledEnd + 4]!);
+  if (left > 5) lane5 += square(values[unrolledEnd + 5]!);
+  if (left > 6) lane6 += square(values[unrolledEnd + 6]!);
   return lane0 + lane4 + (lane2 + lane6) + (lane1 + lane5 + (lane3 + lane7));
+}
+
+function square(value: number): number {
+  return value * value;
 }
 
 /** The score from the three sums; never −0. */

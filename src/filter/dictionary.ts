@@ -21,11 +21,7 @@ export function findStrings(
     return found;
   }
   for (let code = 0; code < count; code++) {
-    const start = offsets[code];
-    const end = offsets[code + 1];
-    if (end - start === first.length && compareBytes(bytes, start, end, first) === 0) {
-      found[code] = 1;
-    }
+    if (equalsBytes(bytes, offsets[code], offsets[code + 1], first)) found[code] = 1;
   }
   return found;
 }
@@ -62,6 +58,14 @@ function compareBytes(bytes: Uint8Array, start: number, end: number, other: Uint
   return end - start - other.length;
 }
 
+/** Compares from the end, since names and ids share their beginnings more than their ends. */
+function equalsBytes(bytes: Uint8Array, start: number, end: number, other: Uint8Array): boolean {
+  if (end - start !== other.length) return false;
+  let i = other.length - 1;
+  while (i >= 0 && bytes[start + i] === other[i]) i--;
+  return i < 0;
+}
+
 /** Strings by hash, with open addressing. */
 interface StringIndex {
   readonly strings: readonly Uint8Array[];
@@ -96,7 +100,7 @@ function findIndexed(
   const mask = slots.length - 1;
   for (let slot = hashBytes(bytes, start, end) & mask; ; slot = (slot + 1) & mask) {
     const found = slots[slot];
-    if (found === 0 || compareBytes(bytes, start, end, strings[found - 1]!) === 0) return found;
+    if (found === 0 || equalsBytes(bytes, start, end, strings[found - 1])) return found;
   }
 }
 

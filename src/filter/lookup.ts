@@ -15,10 +15,8 @@ export interface Lookup {
   /** Where numbers are looked at: they lie from `low` to `high`, both included, … */
   readonly low: number;
   readonly high: number;
-  /** … and are one of these, ascending; null when the interval says it all and the answer is 1. */
-  readonly numbers: Float64Array | null;
-  /** The answer for `numbers[0]`; the next ones follow. */
-  readonly numbersFrom: number;
+  /** … and are one of these; null when the interval says it all and the answer is 1. */
+  readonly numbers: NumberList | null;
   /** Where strings are looked at: the answer by dictionary code. */
   readonly byCode: Int32Array;
   /** How many different values there are to find. */
@@ -37,11 +35,10 @@ export function createEquality(values: readonly Value[], column: MetadataColumn)
   const distinct = [...new Set(values)];
   const strings = distinct.filter((value) => typeof value === 'string');
   const numbers = Float64Array.from(distinct.filter((value) => typeof value === 'number')).sort();
-  const numbersFrom = strings.length + 1;
   const byKind = new Int32Array(8);
   if (column.dictionary !== null && strings.length > 0) byKind[KIND.string] = LOOK;
   if (column.numbers !== null && numbers.length > 0) byKind[KIND.number] = LOOK;
-  let next = numbersFrom + numbers.length;
+  let next = 1 + strings.length + numbers.length;
   for (const [value, kind] of SINGLE_VALUES) {
     if (distinct.includes(value)) byKind[kind] = next++;
   }
@@ -49,8 +46,7 @@ export function createEquality(values: readonly Value[], column: MetadataColumn)
     byKind,
     low: numbers[0] ?? 0,
     high: numbers.at(-1) ?? 0,
-    numbers: distinct.length > 1 ? numbers : null,
-    numbersFrom,
+    numbers: distinct.length > 1 ? indexNumbers(numbers, strings.length + 1) : null,
     byCode: findCodes(column, strings),
     valueCount: distinct.length,
   };
@@ -72,7 +68,7 @@ export function createRange(
   column: MetadataColumn,
 ): Lookup {
   const passing = PASSING[operator];
-  const range = { byKind: new Int32Array(8), numbers: null, numbersFrom: 1, valueCount: 1 };
+  const range = { byKind: new Int32Array(8), numbers: null, valueCount: 1 };
   if (typeof bound === 'number') {
     if (column.numbers !== null) range.byKind[KIND.number] = LOOK;
     const [low, high] = intervalOf(bound, passing);
@@ -89,7 +85,7 @@ export function createRange(
 export function createUniform(answer: 0 | 1): Lookup {
   const byKind = new Int32Array(8).fill(answer);
   const byCode = new Int32Array(0);
-  return { byKind, low: 0, high: 0, numbers: null, numbersFrom: 1, byCode, valueCount: answer };
+  return { byKind, low: 0, high: 0, numbers: null, byCode, valueCount: answer };
 }
 
 /** The answer for row `row` of `column`, or LOOK where it is neither a number nor a string. */
@@ -101,17 +97,9 @@ export function lookUp(lookup: Lookup, column: MetadataColumn, row: number): num
   return kind === KIND.number ? lookUpNumber(lookup, column.numbers![row]) : LOOK;
 }
 
-function lookUpNumber({ low, high, numbers, numbersFrom }: Lookup, number: number): number {
+function lookUpNumber({ low, high, numbers }: Lookup, number: number): number {
   if (!(number >= low && number <= high)) return 0;
-  if (numbers === null) return 1;
-  let from = 0;
-  let to = numbers.length;
-  while (to - from > 1) {
-    const middle = (from + to) >>> 1;
-    if (numbers[middle] <= number) from = middle;
-    else to = middle;
-  }
-  return numbers[from] === number ? numbersFrom + from : 0;
+  return numbers === null ? 1 : findNumber(numbers, number);
 }
 
 function findCodes(column: MetadataColumn, strings: readonly string[]): Int32Array {
@@ -119,6 +107,49 @@ function findCodes(column: MetadataColumn, strings: readonly string[]): Int32Arr
   if (dictionary === null || strings.length === 0) return new Int32Array(0);
   const encoded = strings.map((string) => Buffer.from(string));
   return findStrings(dictionary, dictionaryCount, encoded);
+}
+
+/** Numbers in buckets of equal width, most of them empty when the numbers are spread evenly. */
+interface NumberList {
+  /** Ascending, distinct. */
+  readonly numbers: Float64Array;
+  /** Bucket b holds `numbers[starts[b]..starts[b + 1])`. */
+  readonly starts: Int32Array;
+  readonly bucketsPerUnit: number;
+  /** The answer for `numbers[0]`; the next ones follow. */
+  readonly firstAnswer: number;
+}
+
+function indexNumbers(numbers: Float64Array, firstAnswer: number): NumberList {
+  const bucketCount = Math.max(256, 4 * numbers.length);
+  // Infinity or 0 where the numbers are one or too far apart: then one bucket has them all.
+  const bucketsPerUnit = bucketCount / (numbers[numbers.length - 1] - numbers[0]);
+  const starts = new Int32Array(bucketCount + 2);
+  for (const number of numbers) starts[bucketOf(number, numbers[0], bucketsPerUnit) + 1]++;
+  for (let i = 1; i < starts.length; i++) starts[i] += starts[i - 1];
+  return { numbers, starts, bucketsPerUnit, firstAnswer };
+}
+
+/** From 0 to the count of buckets, for a number between the least and the greatest. */
+function bucketOf(number: number, least: number, bucketsPerUnit: number): number {
+  return ((number - least) * bucketsPerUnit) | 0;
+}
+
+/** The answer for a number between the least and the greatest of the list. */
+function findNumber(
+  { numbers, starts, bucketsPerUnit, firstAnswer }: NumberList,
+  number: number,
+): number {
+  const bucket = bucketOf(number, numbers[0], bucketsPerUnit);
+  let from = starts[bucket];
+  let to = starts[bucket + 1];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if (numbers[middle] === number) return firstAnswer + middle;
+    if (numbers[middle] < number) from = middle + 1;
+    else to = middle;
+  }
+  return 0;
 }
 
 /** The closed interval of float64 that lies to `bound` as `passing` says. */

@@ -21,23 +21,21 @@ export type VectorLimits = Pick<
 >;
 
 export interface VectorsInput extends BodyInput {
-  /** `batch`: `{vectors: […]}` or one vector; `one`: one vector whose id is in the path. */
-  readonly form: 'batch' | 'one';
-  /** What the collection asks for. Null: not known, then `one` may have any length, and the caller checks. */
+  /** The id in the path, when the body is the vector of that id; null for `{vectors: […]}` or one vector. */
+  readonly pathId: string | null;
+  /** What the collection asks for. Null when no collection is known yet: then values may have any length, and the caller checks the one row. */
   readonly shape: VectorShape | null;
   readonly limits: VectorLimits;
 }
 
 export interface ParsedVectors {
-  /** Over one SharedArrayBuffer. For `one` the id is the body's, or a generated one. */
+  /** Over one SharedArrayBuffer. */
   readonly batch: VectorBatch;
   readonly mode: WriteMode;
   /** All ids in the order of the rows, when at least one of them was generated. */
   readonly ids: readonly string[] | null;
-  /** The member `collection` of `one`. */
+  /** The member `collection`, which only a vector with its id in the path has. */
   readonly collection: string | undefined;
-  /** The member `id` of `one`. */
-  readonly id: string | undefined;
 }
 
 export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
@@ -49,20 +47,20 @@ const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMo
 const ROW_MEMBERS = ['id', 'values', 'metadata'];
 const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
 const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
-const ONE_MEMBERS = [...ROW_MEMBERS, 'collection'];
+const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
 const NO_METADATA = Buffer.from('{}');
 
 /** Throws a refusal with the first findings. */
 function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
   const findings: ErrorItem[] = [];
-  const isArray = input.form === 'batch' && Object.hasOwn(json, 'vectors');
-  const members = isArray ? BATCH_MEMBERS : input.form === 'one' ? ONE_MEMBERS : SINGLE_MEMBERS;
-  checkMembers(json, members, '', findings);
+  const hasPathId = input.pathId !== null;
+  const isArray = !hasPathId && Object.hasOwn(json, 'vectors');
+  const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
+  checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, '', findings);
   const mode = readMode(json['mode'], findings);
   const collection = readCollection(json['collection'], findings);
   const rows = isArray ? readRows(json['vectors'], input.limits) : [json];
   const spans = isArray ? findMetadataSpans(input.body, rows.length) : findMetadataSpan(input.body);
-  const idText = typeof json['id'] === 'string' ? json['id'] : undefined;
   const reader = new RowReader(rows, spans, input, findings);
   for (let row = 0; row < rows.length && findings.length < ERROR_ITEMS_MAX; row++) {
     reader.read(row, isArray ? `/vectors/${row}` : '');
@@ -73,7 +71,6 @@ function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
     mode,
     ids: reader.hasGenerated ? reader.ids : null,
     collection,
-    id: idText,
   };
 }
 
@@ -138,7 +135,7 @@ class RowReader {
   readonly #spans: Int32Array;
   readonly #input: VectorsInput;
   readonly #findings: ErrorItem[];
-  /** Row-major [rows, dimension]; in shared memory already, so that it is written once. */
+  /** Row-major [rows, dimension]. */
   #values: Float32Array;
   readonly #firstRowOf = new Map<string, number>();
   readonly ids: string[] = [];
@@ -177,10 +174,15 @@ class RowReader {
   }
 
   #readId(row: number, sent: unknown, pointer: string): void {
-    const isGenerated = sent === undefined;
-    const id = isGenerated ? generateId() : sent;
-    const measured = measureId(id, this.#input.limits.vectorIdBytesMax);
+    const { pathId, limits } = this.#input;
+    const isGenerated = sent === undefined && pathId === null;
+    const id = isGenerated ? generateId() : sent === undefined ? pathId : sent;
+    const measured = measureId(id, limits.vectorIdBytesMax);
     if (typeof measured !== 'number') return this.#note(`${pointer}/id`, measured);
+    if (pathId !== null && id !== pathId) {
+      const detail = 'The id differs from the one in the path.';
+      return this.#note(`${pointer}/id`, { code: 'invalid_request', detail });
+    }
     if (isGenerated) this.hasGenerated = true;
     this.#idByteCount += measured;
     const text = id as string;

@@ -16,44 +16,44 @@ import { StringDictionary } from './string-dictionary.js';
 
 export class ColumnBuilder {
   /** Rows up to the last one that has a value. */
-  private length = 0;
-  private kinds = sharedBytes(0);
-  private numbers: Float64Array | null = null;
-  private numberLength = 0;
-  private codes: Int32Array | null = null;
-  private codeLength = 0;
-  private dictionary: StringDictionary | null = null;
-  private items: { offsets: Int32Array; elements: ColumnBuilder } | null = null;
+  #length = 0;
+  #kinds = sharedBytes(0);
+  #numbers: Float64Array | null = null;
+  #numberLength = 0;
+  #codes: Int32Array | null = null;
+  #codeLength = 0;
+  #dictionary: StringDictionary | null = null;
+  #items: { offsets: Int32Array; elements: ColumnBuilder } | null = null;
   /** Rows whose elements are complete; `items.offsets` is filled up to and including this index. */
-  private itemLength = 0;
-  private lastView: MetadataColumn | null = null;
+  #itemLength = 0;
+  #lastView: MetadataColumn | null = null;
 
   set(row: number, value: Json): void {
     if (Array.isArray(value)) {
-      const elements = this.beginItems(row);
-      for (let i = 0; i < value.length; i++) elements.setScalar(elements.length, value[i]!);
-      this.endItems(row);
+      const elements = this.#beginItems(row);
+      for (let i = 0; i < value.length; i++) elements.#setScalar(elements.#length, value[i]!);
+      this.#endItems(row);
     } else {
-      this.setScalar(row, value);
+      this.#setScalar(row, value);
     }
   }
 
   /** As `set`, but an array keeps only its kind: what stands inside an inner array matches nothing. */
-  private setScalar(row: number, value: Json): void {
+  #setScalar(row: number, value: Json): void {
     switch (typeof value) {
       case 'number':
-        this.setNumber(row, value);
+        this.#setNumber(row, value);
         break;
       case 'string':
-        this.dictionary ??= new StringDictionary();
-        this.setCode(row, this.dictionary.codeOf(value));
+        this.#dictionary ??= new StringDictionary();
+        this.#setCode(row, this.#dictionary.codeOf(value));
         break;
       case 'boolean':
-        this.setKind(row, value ? KIND.true : KIND.false);
+        this.#setKind(row, value ? KIND.true : KIND.false);
         break;
       default:
-        if (value === null) this.setKind(row, KIND.null);
-        else this.setKind(row, Array.isArray(value) ? KIND.array : KIND.object);
+        if (value === null) this.#setKind(row, KIND.null);
+        else this.#setKind(row, Array.isArray(value) ? KIND.array : KIND.object);
     }
   }
 
@@ -68,126 +68,121 @@ export class ColumnBuilder {
       if (kind === KIND.missing) continue;
       if (kind === KIND.array && source.items !== null) {
         const { offsets, elements } = source.items;
-        const target = this.beginItems(firstRow + i);
+        const target = this.#beginItems(firstRow + i);
         for (let e = offsets[sourceRow]!; e < offsets[sourceRow + 1]!; e++) {
-          target.copyCell(target.length, elements, e, elementCodes);
+          target.#copyCell(target.#length, elements, e, elementCodes);
         }
-        this.endItems(firstRow + i);
+        this.#endItems(firstRow + i);
       } else {
-        this.copyCell(firstRow + i, source, sourceRow, codes);
+        this.#copyCell(firstRow + i, source, sourceRow, codes);
       }
     }
   }
 
   /** `codes` remembers which code of the source has become which here, -1 for not yet any. */
-  private copyCell(
-    row: number,
-    source: MetadataColumn,
-    sourceRow: number,
-    codes: Int32Array,
-  ): void {
+  #copyCell(row: number, source: MetadataColumn, sourceRow: number, codes: Int32Array): void {
     const kind = source.kinds[sourceRow]!;
     if (kind === KIND.number) {
-      this.setNumber(row, source.numbers![sourceRow]!);
+      this.#setNumber(row, source.numbers![sourceRow]!);
     } else if (kind === KIND.string) {
       const sourceCode = source.codes![sourceRow]!;
       let code = codes[sourceCode]!;
       if (code < 0) {
         const { offsets, bytes } = source.dictionary!;
         const text = decodeUtf8(bytes, offsets[sourceCode]!, offsets[sourceCode + 1]!);
-        this.dictionary ??= new StringDictionary();
-        code = this.dictionary.codeOf(text);
+        this.#dictionary ??= new StringDictionary();
+        code = this.#dictionary.codeOf(text);
         codes[sourceCode] = code;
       }
-      this.setCode(row, code);
+      this.#setCode(row, code);
     } else {
-      this.setKind(row, kind);
+      this.#setKind(row, kind);
     }
   }
 
   /** What is there now. The same object until the next `set`. */
   view(): MetadataColumn {
-    this.lastView ??= {
-      kinds: this.kinds.subarray(0, this.length),
-      numbers: this.numbers?.subarray(0, this.numberLength) ?? null,
-      codes: this.codes?.subarray(0, this.codeLength) ?? null,
-      dictionary: this.dictionary?.view() ?? null,
-      dictionaryCount: this.dictionary?.count ?? 0,
+    this.#lastView ??= {
+      kinds: this.#kinds.subarray(0, this.#length),
+      numbers: this.#numbers?.subarray(0, this.#numberLength) ?? null,
+      codes: this.#codes?.subarray(0, this.#codeLength) ?? null,
+      dictionary: this.#dictionary?.view() ?? null,
+      dictionaryCount: this.#dictionary?.count ?? 0,
       items:
-        this.items === null
+        this.#items === null
           ? null
           : {
-              offsets: this.items.offsets.subarray(0, this.itemLength + 1),
-              elements: this.items.elements.view(),
+              offsets: this.#items.offsets.subarray(0, this.#itemLength + 1),
+              elements: this.#items.elements.view(),
             },
     };
-    return this.lastView;
+    return this.#lastView;
   }
 
   /** The final view, without room for growth; nothing can be set after. */
   seal(): MetadataColumn {
-    this.kinds = trimmed(this.kinds, this.length);
-    if (this.numbers !== null) this.numbers = trimmed(this.numbers, this.numberLength);
-    if (this.codes !== null) this.codes = trimmed(this.codes, this.codeLength);
-    this.dictionary?.seal();
-    if (this.items !== null) {
-      this.items.offsets = trimmed(this.items.offsets, this.itemLength + 1);
-      this.items.elements.seal();
+    this.#kinds = trimmed(this.#kinds, this.#length);
+    if (this.#numbers !== null) this.#numbers = trimmed(this.#numbers, this.#numberLength);
+    if (this.#codes !== null) this.#codes = trimmed(this.#codes, this.#codeLength);
+    this.#dictionary?.seal();
+    if (this.#items !== null) {
+      this.#items.offsets = trimmed(this.#items.offsets, this.#itemLength + 1);
+      this.#items.elements.seal();
     }
-    this.lastView = null;
+    this.#lastView = null;
     return this.view();
   }
 
-  private setKind(row: number, kind: number): void {
-    if (row < this.length) this.forget(row);
-    this.kinds = withRoom(this.kinds, row + 1);
-    this.kinds[row] = kind;
-    this.length = row + 1;
-    this.lastView = null;
+  #setKind(row: number, kind: number): void {
+    if (row < this.#length) this.#forget(row);
+    this.#kinds = withRoom(this.#kinds, row + 1);
+    this.#kinds[row] = kind;
+    this.#length = row + 1;
+    this.#lastView = null;
   }
 
-  private setNumber(row: number, value: number): void {
-    this.setKind(row, KIND.number);
-    this.numbers = withRoom(this.numbers ?? sharedFloat64(0), row + 1);
-    this.numbers[row] = value;
-    this.numberLength = row + 1;
+  #setNumber(row: number, value: number): void {
+    this.#setKind(row, KIND.number);
+    this.#numbers = withRoom(this.#numbers ?? sharedFloat64(0), row + 1);
+    this.#numbers[row] = value;
+    this.#numberLength = row + 1;
   }
 
-  private setCode(row: number, code: number): void {
-    this.setKind(row, KIND.string);
-    this.codes = withRoom(this.codes ?? sharedInt32(0), row + 1);
-    this.codes[row] = code;
-    this.codeLength = row + 1;
+  #setCode(row: number, code: number): void {
+    this.#setKind(row, KIND.string);
+    this.#codes = withRoom(this.#codes ?? sharedInt32(0), row + 1);
+    this.#codes[row] = code;
+    this.#codeLength = row + 1;
   }
 
   /** The column that takes the elements of `row`; rows since the last array have none. */
-  private beginItems(row: number): ColumnBuilder {
-    this.setKind(row, KIND.array);
-    this.items ??= { offsets: sharedInt32(1), elements: new ColumnBuilder() };
-    const { items } = this;
+  #beginItems(row: number): ColumnBuilder {
+    this.#setKind(row, KIND.array);
+    this.#items ??= { offsets: sharedInt32(1), elements: new ColumnBuilder() };
+    const items = this.#items;
     items.offsets = withRoom(items.offsets, row + 2);
-    items.offsets.fill(items.elements.length, this.itemLength + 1, row + 1);
+    items.offsets.fill(items.elements.#length, this.#itemLength + 1, row + 1);
     return items.elements;
   }
 
-  private endItems(row: number): void {
-    this.items!.offsets[row + 1] = this.items!.elements.length;
-    this.itemLength = row + 1;
+  #endItems(row: number): void {
+    this.#items!.offsets[row + 1] = this.#items!.elements.#length;
+    this.#itemLength = row + 1;
   }
 
   /** Takes back the cell of the last row: a document can name one path twice, and the last one wins. */
-  private forget(row: number): void {
-    if (this.items !== null && this.itemLength > row) {
-      this.itemLength = row;
-      this.items.elements.truncate(this.items.offsets[row]!);
+  #forget(row: number): void {
+    if (this.#items !== null && this.#itemLength > row) {
+      this.#itemLength = row;
+      this.#items.elements.#truncate(this.#items.offsets[row]!);
     }
-    this.truncate(row);
+    this.#truncate(row);
   }
 
-  private truncate(length: number): void {
-    this.length = length;
-    this.numberLength = Math.min(this.numberLength, length);
-    this.codeLength = Math.min(this.codeLength, length);
-    this.lastView = null;
+  #truncate(length: number): void {
+    this.#length = length;
+    this.#numberLength = Math.min(this.#numberLength, length);
+    this.#codeLength = Math.min(this.#codeLength, length);
+    this.#lastView = null;
   }
 }

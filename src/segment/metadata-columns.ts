@@ -2,11 +2,12 @@
 // a path that has a column has all its values there: once a path had to be left out, no new column
 // appears. Which paths a document has is said by `metadata-path.ts`.
 
-import { KIND, type MetadataColumn, type MetadataView } from '../columns.js';
+import { KIND, type MetadataColumn } from '../columns.js';
 import { assert } from '../errors.js';
 import { flattenMetadata, isJsonObject } from '../metadata-path.js';
-import type { Json } from '../types.js';
+import type { Json, Utf8Column } from '../types.js';
 import { ColumnBuilder } from './column-builder.js';
+import { decodeUtf8 } from './shared-arrays.js';
 
 /**
  * Longer paths get no column. Nested members repeat the names of their parents, so that 40 KB of
@@ -17,58 +18,66 @@ const PATH_CHARACTERS_MAX = 256;
 export class MetadataColumns {
   /** False once a path was left out. */
   isComplete = true;
-  private readonly builders = new Map<string, ColumnBuilder>();
-  private readonly columnsMax: number;
+  readonly #builders = new Map<string, ColumnBuilder>();
+  readonly #columnsMax: number;
 
   constructor(columnsMax: number) {
-    this.columnsMax = columnsMax;
+    this.#columnsMax = columnsMax;
   }
 
-  /** `text` is a JSON object; rows ascend, and a row may be left out when its object is empty. */
-  append(row: number, text: string): void {
-    const document = JSON.parse(text) as Json;
+  /** Adds the JSON object at `index` as a row; rows ascend. */
+  append(row: number, json: Utf8Column, index: number): void {
+    const start = json.offsets[index]!;
+    const end = json.offsets[index + 1]!;
+    // An empty object is the commonest metadata and has nothing to keep.
+    if (end - start === 2) return;
+    const document = JSON.parse(decodeUtf8(json.bytes, start, end)) as Json;
     assert(isJsonObject(document), 'metadata is a JSON object');
-    flattenMetadata(document, (path, value) => this.builderFor(path)?.set(row, value));
+    flattenMetadata(document, (path, value) => this.#builderFor(path)?.set(row, value));
   }
 
-  /** Adds `sourceRows`, ascending, of a complete view as the rows from `firstRow` on: the same as appending their JSON. */
+  /**
+   * Adds `sourceRows`, ascending, of the columns of another segment that has one for every path, as
+   * the rows from `firstRow` on: the same values as from their JSON.
+   */
   copyRows(
-    source: Pick<MetadataView, 'columns' | 'isComplete'>,
+    columns: ReadonlyMap<string, MetadataColumn>,
     sourceRows: Uint32Array,
     firstRow: number,
   ): void {
-    assert(source.isComplete, 'only a complete view has every path');
-    for (const [path, column] of source.columns) {
-      const hasValues = sourceRows.some((row) => (column.kinds[row] ?? KIND.missing) !== KIND.missing);
-      if (hasValues) this.builderFor(path)?.copyRows(column, sourceRows, firstRow);
+    for (const [path, column] of columns) {
+      const hasValues = sourceRows.some(
+        (row) => (column.kinds[row] ?? KIND.missing) !== KIND.missing,
+      );
+      if (hasValues) this.#builderFor(path)?.copyRows(column, sourceRows, firstRow);
     }
   }
 
   /** What is there now, unchanged by later rows. */
   view(): Map<string, MetadataColumn> {
     const views = new Map<string, MetadataColumn>();
-    for (const [path, builder] of this.builders) views.set(path, builder.view());
+    for (const [path, builder] of this.#builders) views.set(path, builder.view());
     return views;
   }
 
   /** The final columns, without room for growth; nothing can be added after. */
   seal(): Map<string, MetadataColumn> {
     const views = new Map<string, MetadataColumn>();
-    for (const [path, builder] of this.builders) views.set(path, builder.seal());
+    for (const [path, builder] of this.#builders) views.set(path, builder.seal());
     return views;
   }
 
-  private builderFor(path: string): ColumnBuilder | undefined {
+  #builderFor(path: string): ColumnBuilder | undefined {
     // Before any look at its characters: a joined path costs nothing until somebody reads it.
     if (path.length > PATH_CHARACTERS_MAX) {
       this.isComplete = false;
       return undefined;
     }
-    let builder = this.builders.get(path);
+    let builder = this.#builders.get(path);
     if (builder === undefined && this.isComplete) {
-      if (this.builders.size < this.columnsMax) {
+      if (this.#builders.size < this.#columnsMax) {
         builder = new ColumnBuilder();
-        this.builders.set(path, builder);
+        this.#builders.set(path, builder);
       } else {
         this.isComplete = false;
       }

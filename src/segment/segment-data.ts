@@ -28,7 +28,7 @@ export interface SegmentData extends SegmentIdentity {
   readonly isComplete: boolean;
 }
 
-/** Every buffer behind the data, each once: several views may share one. */
+/** The buffers behind the rows, each once: several views may share one. Visibility is counted apart. */
 export function sharedBuffers(data: SegmentData): Set<ArrayBufferLike> {
   const buffers = new Set<ArrayBufferLike>();
   const add = (...views: (ArrayBufferView | null | undefined)[]) => {
@@ -39,7 +39,7 @@ export function sharedBuffers(data: SegmentData): Set<ArrayBufferLike> {
     add(column.dictionary?.offsets, column.dictionary?.bytes, column.items?.offsets);
     if (column.items !== null) addColumn(column.items.elements);
   };
-  add(data.values, data.insertedSequences, data.deletedSequences);
+  add(data.values);
   add(data.ids.offsets, data.ids.bytes, data.json.offsets, data.json.bytes);
   for (const column of data.columns.values()) addColumn(column);
   return buffers;

@@ -15,10 +15,7 @@ import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js
  * Values, ids and metadata of one segment, in bytes. Offsets into text are signed 32-bit numbers,
  * and a file, which adds the columns, has to fit the 4 GiB that one Uint8Array can span.
  */
-const BYTES_MAX = 2 ** 31 - 1;
-
-const BRACE_OPEN = 0x7b;
-const BRACE_CLOSE = 0x7d;
+export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
 
 export interface ActiveSegmentOptions {
   readonly key: string;
@@ -44,20 +41,22 @@ export class Segment {
   readonly key: string;
   readonly number: number;
   readonly dimension: number;
-  private growth: Growth | null;
-  private valueArray: Float32Array;
-  private ids: Utf8Column;
-  private json: Utf8Column;
-  private columns: ReadonlyMap<string, MetadataColumn>;
-  private isComplete: boolean;
-  private readonly visibility: RowVisibility;
-  private lastBlock: VectorBlock | null = null;
-  private lastView: MetadataView | null = null;
+  #growth: Growth | null;
+  #valueArray: Float32Array;
+  #ids: Utf8Column;
+  #json: Utf8Column;
+  #columns: ReadonlyMap<string, MetadataColumn>;
+  #isComplete: boolean;
+  readonly #visibility: RowVisibility;
+  #lastBlock: VectorBlock | null = null;
+  /** Counted once: only deletions change after the seal. */
+  #sealedBytes = 0;
+  #lastView: MetadataView | null = null;
 
   static createActive(options: ActiveSegmentOptions): Segment {
     const growth = {
       rowsMax: options.rowsMax,
-      bytesMax: options.bytesMax ?? BYTES_MAX,
+      bytesMax: options.bytesMax ?? SEGMENT_BYTES_MAX,
       metadata: new MetadataColumns(options.columnsMax),
       ids: new GrowingUtf8(),
       json: new GrowingUtf8(),
@@ -87,13 +86,13 @@ export class Segment {
     this.key = data.key;
     this.number = data.number;
     this.dimension = data.dimension;
-    this.growth = growth;
-    this.valueArray = data.values;
-    this.ids = data.ids;
-    this.json = data.json;
-    this.columns = data.columns;
-    this.isComplete = data.isComplete;
-    this.visibility = new RowVisibility(
+    this.#growth = growth;
+    this.#valueArray = data.values;
+    this.#ids = data.ids;
+    this.#json = data.json;
+    this.#columns = data.columns;
+    this.#isComplete = data.isComplete;
+    this.#visibility = new RowVisibility(
       data.insertedSequences,
       data.rowCount,
       data.deletedSequences,
@@ -101,28 +100,33 @@ export class Segment {
   }
 
   get rowCount(): number {
-    return this.visibility.rowCount;
+    return this.#visibility.rowCount;
   }
 
   get liveCount(): number {
-    return this.visibility.rowCount - this.visibility.deletedCount;
+    return this.#visibility.rowCount - this.#visibility.deletedCount;
   }
 
   get isSealed(): boolean {
-    return this.growth === null;
+    return this.#growth === null;
   }
 
   /** Rows that the bound on rows leaves; see `fits` for those that the bound on bytes leaves. */
   get spareRowCount(): number {
-    return this.growth === null ? 0 : this.growth.rowsMax - this.rowCount;
+    return this.#growth === null ? 0 : this.#growth.rowsMax - this.rowCount;
+  }
+
+  /** Bytes of values, ids and metadata text: what SEGMENT_BYTES_MAX bounds. */
+  get dataBytes(): number {
+    const valueBytes = this.rowCount * this.dimension * 4;
+    return valueBytes + this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
   }
 
   /** How many rows of the batch, from `from` on, can be appended now. */
   fits(batch: VectorBatch, from: number): number {
-    if (this.growth === null) return 0;
-    const { ids, json, bytesMax } = this.growth;
+    if (this.#growth === null) return 0;
     const rowBytes = this.dimension * 4;
-    const spareBytes = bytesMax - ids.byteLength - json.byteLength - this.rowCount * rowBytes;
+    const spareBytes = this.#growth.bytesMax - this.dataBytes;
     const bytesOf = (count: number) =>
       textBytes(batch.ids, from, count) + textBytes(batch.metadata, from, count) + count * rowBytes;
     const available = Math.min(batch.count - from, this.spareRowCount);
@@ -143,7 +147,8 @@ export class Segment {
    * not be used.
    */
   append(batch: VectorBatch, from: number, count: number, sequence: number): number {
-    const { growth, dimension } = this;
+    const { dimension } = this;
+    const growth = this.#growth;
     assert(growth !== null, 'a sealed segment takes no rows');
     assert(from + count <= batch.count, `row ${from + count} of ${batch.count}`);
     assert(count <= this.fits(batch, from), `${count} rows do not fit`);
@@ -153,63 +158,64 @@ export class Segment {
     assert(values.length === count * dimension, 'the batch has values for every row');
 
     const valuesMax = Math.min(growth.rowsMax, Math.floor(growth.bytesMax / (dimension * 4)));
-    this.valueArray = withRoom(this.valueArray, rowCount * dimension, valuesMax * dimension);
-    this.valueArray.set(values, first * dimension);
+    this.#valueArray = withRoom(this.#valueArray, rowCount * dimension, valuesMax * dimension);
+    this.#valueArray.set(values, first * dimension);
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
-    this.ids = growth.ids.view();
-    this.json = growth.json.view();
-    this.appendColumns(growth.metadata, first, rowCount);
-    this.visibility.append(count, sequence);
-    this.lastBlock = null;
-    this.lastView = null;
+    this.#ids = growth.ids.view();
+    this.#json = growth.json.view();
+    for (let row = first; row < rowCount; row++) growth.metadata.append(row, this.#json, row);
+    this.#visibility.append(count, sequence);
+    this.#lastBlock = null;
+    this.#lastView = null;
     return first;
   }
 
   /** Takes no more rows and lets go of the room that was reserved for them. */
   seal(): void {
-    if (this.growth === null) return;
-    const { ids, json, metadata } = this.growth;
-    this.valueArray = trimmed(this.valueArray, this.rowCount * this.dimension);
+    if (this.#growth === null) return;
+    const { ids, json, metadata } = this.#growth;
+    this.#valueArray = trimmed(this.#valueArray, this.rowCount * this.dimension);
     ids.trim();
     json.trim();
-    this.ids = ids.view();
-    this.json = json.view();
-    this.columns = metadata.seal();
-    this.isComplete = metadata.isComplete;
-    this.visibility.trim();
-    this.growth = null;
-    this.lastBlock = null;
-    this.lastView = null;
+    this.#ids = ids.view();
+    this.#json = json.view();
+    this.#columns = metadata.seal();
+    this.#isComplete = metadata.isComplete;
+    this.#visibility.trim();
+    this.#growth = null;
+    this.#sealedBytes = 0;
+    this.#lastBlock = null;
+    this.#lastView = null;
   }
 
   /** Ends a row. Doing it again at the same sequence changes nothing. */
   markDeleted(row: number, sequence: number): void {
-    this.visibility.delete(row, sequence);
+    this.#visibility.delete(row, sequence);
   }
 
   insertedSequence(row: number): number {
-    return this.visibility.insertedSequence(row);
+    return this.#visibility.insertedSequence(row);
   }
 
   /** Infinity when the row lives. */
   deletedSequence(row: number): number {
-    return this.visibility.deletedSequence(row);
+    return this.#visibility.deletedSequence(row);
   }
 
   id(row: number): string {
-    const { offsets, bytes } = this.ids;
+    const { offsets, bytes } = this.#ids;
     return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
   }
 
   /** A view, not a copy. */
   idBytes(row: number): Uint8Array {
-    const { offsets, bytes } = this.ids;
+    const { offsets, bytes } = this.#ids;
     return bytes.subarray(offsets[row]!, offsets[row + 1]!);
   }
 
   idEquals(row: number, id: Uint8Array): boolean {
-    const { offsets, bytes } = this.ids;
+    const { offsets, bytes } = this.#ids;
     const start = offsets[row]!;
     if (offsets[row + 1]! - start !== id.length) return false;
     for (let i = 0; i < id.length; i++) if (bytes[start + i] !== id[i]) return false;
@@ -218,74 +224,85 @@ export class Segment {
 
   /** A view, not a copy. */
   values(row: number): Float32Array {
-    return this.valueArray.subarray(row * this.dimension, (row + 1) * this.dimension);
+    return this.#valueArray.subarray(row * this.dimension, (row + 1) * this.dimension);
   }
 
   /** JSON text, as sent. */
   metadata(row: number): string {
-    const { offsets, bytes } = this.json;
+    const { offsets, bytes } = this.#json;
     return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
   }
 
   /** The same object until the next `append` or `seal`. */
   block(): VectorBlock {
-    this.lastBlock ??= {
+    this.#lastBlock ??= {
       key: this.key,
       dimension: this.dimension,
       rowCount: this.rowCount,
-      values: this.valueArray.subarray(0, this.rowCount * this.dimension),
-      ids: this.ids,
+      values: this.#valueArray.subarray(0, this.rowCount * this.dimension),
+      ids: this.#ids,
     };
-    return this.lastBlock;
+    return this.#lastBlock;
   }
 
   /** The same object until the next `append` or `seal`. */
   metadataView(): MetadataView {
-    this.lastView ??= {
+    this.#lastView ??= {
       rowCount: this.rowCount,
-      columns: this.growth?.metadata.view() ?? this.columns,
-      isComplete: this.growth?.metadata.isComplete ?? this.isComplete,
-      json: this.json,
+      columns: this.#growth?.metadata.view() ?? this.#columns,
+      isComplete: this.#growth?.metadata.isComplete ?? this.#isComplete,
+      json: this.#json,
     };
-    return this.lastView;
+    return this.#lastView;
   }
 
   /** Rows inserted at or before the sequence; they come first. */
   rowCountAt(sequence: number): number {
-    return this.visibility.rowCountAt(sequence);
+    return this.#visibility.rowCountAt(sequence);
   }
 
   visibleAt(sequence: number): VisibleRows {
-    return this.visibility.visibleAt(sequence);
+    return this.#visibility.visibleAt(sequence);
+  }
+
+  /** The row inserted at `sequence` with this id, or -1. */
+  findRow(sequence: number, id: Uint8Array): number {
+    const end = this.#visibility.firstRowFrom(sequence, true);
+    for (let row = this.#visibility.firstRowFrom(sequence, false); row < end; row++) {
+      if (this.idEquals(row, id)) return row;
+    }
+    return -1;
   }
 
   /**
    * The row after the one inserted at `sequence` with this id; when there is none here, the first
-   * row inserted after `sequence`.
+   * row inserted after `sequence`. Rows of one write may be spread over two segments: where the
+   * segment before has the id, this one goes on at row 0.
    */
   rowAfter(sequence: number, id: Uint8Array): number {
-    const end = this.visibility.firstRowFrom(sequence, true);
-    for (let row = this.visibility.firstRowFrom(sequence, false); row < end; row++) {
-      if (this.idEquals(row, id)) return row + 1;
-    }
-    return end;
+    const row = this.findRow(sequence, id);
+    return row < 0 ? this.#visibility.firstRowFrom(sequence, true) : row + 1;
   }
 
   /** Rows deleted at or before the sequence: what a compaction with this horizon drops. */
   endedBefore(sequence: number): number {
-    return this.visibility.deletedCountAt(sequence);
+    return this.#visibility.deletedCountAt(sequence);
   }
 
   /** Deletions after one sequence, up to and including another. */
   deletionsBetween(afterSequence: number, throughSequence: number): Deletions {
-    return this.visibility.deletionsBetween(afterSequence, throughSequence);
+    return this.#visibility.deletionsBetween(afterSequence, throughSequence);
   }
 
   /** Bytes of all buffers, room for growth included. */
   get hostBytes(): number {
-    let bytes = this.visibility.privateBytes;
+    if (this.#growth === null && this.#sealedBytes > 0) {
+      return this.#sealedBytes + this.#visibility.hostBytes;
+    }
+    let bytes = 0;
     for (const buffer of sharedBuffers(this.toData())) bytes += buffer.byteLength;
-    return bytes;
+    this.#sealedBytes = bytes;
+    return bytes + this.#visibility.hostBytes;
   }
 
   /** The rows that are there now, for another thread or a file. */
@@ -300,23 +317,11 @@ export class Segment {
       values,
       ids,
       json,
-      insertedSequences: this.visibility.insertedSequences(),
-      deletedSequences: this.visibility.deletedSequences(),
+      insertedSequences: this.#visibility.insertedSequences(),
+      deletedSequences: this.#visibility.deletedSequences(),
       columns,
       isComplete,
     };
-  }
-
-  private appendColumns(metadata: MetadataColumns, first: number, rowCount: number): void {
-    const { offsets, bytes } = this.json;
-    for (let row = first; row < rowCount; row++) {
-      const start = offsets[row]!;
-      const end = offsets[row + 1]!;
-      // An empty object is the commonest metadata and has nothing to keep.
-      const isEmpty =
-        end - start === 2 && bytes[start] === BRACE_OPEN && bytes[start + 1] === BRACE_CLOSE;
-      if (!isEmpty) metadata.append(row, decodeUtf8(bytes, start, end));
-    }
   }
 }
 

@@ -56,20 +56,20 @@ export function decodeUtf8(bytes: Uint8Array, start: number, end: number): strin
 /** Strings that are only added to. */
 export class GrowingUtf8 {
   count = 0;
-  private offsets = sharedInt32(1);
-  private bytes = Buffer.from(new SharedArrayBuffer(0));
+  #offsets = sharedInt32(1);
+  #bytes = Buffer.from(new SharedArrayBuffer(0));
 
   get byteLength(): number {
-    return this.offsets[this.count]!;
+    return this.#offsets[this.count]!;
   }
 
   append(source: Utf8Column, from: number, count: number): void {
     const start = source.offsets[from]!;
     const end = source.offsets[from + count]!;
     const shift = this.byteLength - start;
-    this.reserve(count, end - start);
-    this.bytes.set(source.bytes.subarray(start, end), start + shift);
-    const { offsets } = this;
+    this.#reserve(count, end - start);
+    this.#bytes.set(source.bytes.subarray(start, end), start + shift);
+    const offsets = this.#offsets;
     const first = this.count - from;
     for (let i = from + 1; i <= from + count; i++) offsets[first + i] = source.offsets[i]! + shift;
     this.count += count;
@@ -79,31 +79,31 @@ export class GrowingUtf8 {
   appendString(text: string): void {
     const start = this.byteLength;
     // A UTF-16 unit takes three bytes at most.
-    this.reserve(1, text.length * 3);
-    const written = this.bytes.write(text, start, 'utf8');
+    this.#reserve(1, text.length * 3);
+    const written = this.#bytes.write(text, start, 'utf8');
     this.count++;
-    this.offsets[this.count] = start + written;
+    this.#offsets[this.count] = start + written;
   }
 
   /** What is there now; unchanged by later additions. */
   view(): Utf8Column {
     return {
-      offsets: this.offsets.subarray(0, this.count + 1),
-      bytes: new Uint8Array(this.bytes.buffer, 0, this.byteLength),
+      offsets: this.#offsets.subarray(0, this.count + 1),
+      bytes: new Uint8Array(this.#bytes.buffer, 0, this.byteLength),
     };
   }
 
   /** Lets go of room that was reserved for growth. */
   trim(): void {
-    this.offsets = trimmed(this.offsets, this.count + 1);
-    this.bytes = asBuffer(trimmed(new Uint8Array(this.bytes.buffer), this.byteLength));
+    this.#offsets = trimmed(this.#offsets, this.count + 1);
+    this.#bytes = asBuffer(trimmed(new Uint8Array(this.#bytes.buffer), this.byteLength));
   }
 
-  private reserve(count: number, byteCount: number): void {
-    this.offsets = withRoom(this.offsets, this.count + count + 1);
+  #reserve(count: number, byteCount: number): void {
+    this.#offsets = withRoom(this.#offsets, this.count + count + 1);
     const bytesNeeded = this.byteLength + byteCount;
-    if (bytesNeeded > this.bytes.length) {
-      this.bytes = asBuffer(withRoom(new Uint8Array(this.bytes.buffer), bytesNeeded));
+    if (bytesNeeded > this.#bytes.length) {
+      this.#bytes = asBuffer(withRoom(new Uint8Array(this.#bytes.buffer), bytesNeeded));
     }
   }
 }

@@ -11,40 +11,40 @@ const ENTRIES_PER_MAP_MAX = 8_000_000;
 const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 export class StringDictionary {
-  private readonly strings = new GrowingUtf8();
-  private lookups: Map<string, number>[] = [new Map()];
+  readonly #strings = new GrowingUtf8();
+  #lookups: Map<string, number>[] = [new Map()];
 
   get count(): number {
-    return this.strings.count;
+    return this.#strings.count;
   }
 
   codeOf(text: string): number {
-    for (const lookup of this.lookups) {
+    for (const lookup of this.#lookups) {
       const code = lookup.get(text);
       if (code !== undefined) return code;
     }
     const stored = text.replace(LONE_SURROGATE, '\ufffd');
-    return stored === text ? this.add(text) : this.codeOf(stored);
+    return stored === text ? this.#add(text) : this.codeOf(stored);
   }
 
   view(): Utf8Column {
-    return this.strings.view();
+    return this.#strings.view();
   }
 
   /** No string can be added after this. */
   seal(): void {
-    this.lookups = [];
-    this.strings.trim();
+    this.#lookups = [];
+    this.#strings.trim();
   }
 
-  private add(text: string): number {
-    let lookup = this.lookups.at(-1)!;
+  #add(text: string): number {
+    let lookup = this.#lookups.at(-1)!;
     if (lookup.size >= ENTRIES_PER_MAP_MAX) {
       lookup = new Map();
-      this.lookups.push(lookup);
+      this.#lookups.push(lookup);
     }
-    const code = this.strings.count;
-    this.strings.appendString(text);
+    const code = this.#strings.count;
+    this.#strings.appendString(text);
     lookup.set(text, code);
     return code;
   }

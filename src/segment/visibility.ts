@@ -24,23 +24,23 @@ export class RowVisibility {
   rowCount: number;
   deletedCount = 0;
   /** Ascending. Sequences are integers below 2^53. */
-  private inserted: Float64Array;
+  #inserted: Float64Array;
   /** Infinity where a row lives; null until the first deletion. */
-  private deleted: Float64Array | null = null;
+  #deleted: Float64Array | null = null;
   /** One bit a row that lives, of the rows that `deleted` covers. */
-  private live = new Uint32Array(0);
-  private firstDeletedSequence = Number.POSITIVE_INFINITY;
-  private lastDeletedSequence = Number.NEGATIVE_INFINITY;
+  #live = new Uint32Array(0);
+  #firstDeletedSequence = Number.POSITIVE_INFINITY;
+  #lastDeletedSequence = Number.NEGATIVE_INFINITY;
   /** The answer after every change so far, and the last one for an earlier sequence. */
-  private latest: VisibleRows | null = null;
-  private past: { sequence: number; visible: VisibleRows } | null = null;
+  #latest: VisibleRows | null = null;
+  #past: { sequence: number; visible: VisibleRows } | null = null;
 
   constructor(
     inserted: Float64Array = sharedFloat64(0),
     rowCount = 0,
     deleted: Float64Array | null = null,
   ) {
-    this.inserted = inserted;
+    this.#inserted = inserted;
     this.rowCount = rowCount;
     if (deleted !== null) {
       for (let row = 0; row < rowCount; row++) {
@@ -52,55 +52,55 @@ export class RowVisibility {
   append(count: number, sequence: number): void {
     const first = this.rowCount;
     assert(
-      first === 0 || sequence >= this.inserted[first - 1]!,
+      first === 0 || sequence >= this.#inserted[first - 1]!,
       `sequence ${sequence} comes before that of the last row`,
     );
     this.rowCount += count;
-    this.inserted = withRoom(this.inserted, this.rowCount);
-    this.inserted.fill(sequence, first, this.rowCount);
-    if (this.deleted !== null) this.coverDeletions();
-    this.latest = null;
-    if (this.past !== null && sequence <= this.past.sequence) this.past = null;
+    this.#inserted = withRoom(this.#inserted, this.rowCount);
+    this.#inserted.fill(sequence, first, this.rowCount);
+    if (this.#deleted !== null) this.#coverDeletions();
+    this.#latest = null;
+    if (this.#past !== null && sequence <= this.#past.sequence) this.#past = null;
   }
 
   /** Deleting again at the same sequence changes nothing, so that a replay may repeat itself. */
   delete(row: number, sequence: number): void {
     assert(row >= 0 && row < this.rowCount, `row ${row} of ${this.rowCount}`);
-    if (this.deleted === null) this.coverDeletions();
-    const deleted = this.deleted!;
+    if (this.#deleted === null) this.#coverDeletions();
+    const deleted = this.#deleted!;
     if (deleted[row] !== Number.POSITIVE_INFINITY) {
       assert(deleted[row] === sequence, `row ${row} was deleted at ${deleted[row]}`);
       return;
     }
-    assert(sequence >= this.inserted[row]!, `row ${row} was inserted after ${sequence}`);
+    assert(sequence >= this.#inserted[row]!, `row ${row} was inserted after ${sequence}`);
     deleted[row] = sequence;
-    this.live[row >>> 5]! &= ~(1 << (row & 31));
+    this.#live[row >>> 5]! &= ~(1 << (row & 31));
     this.deletedCount++;
-    this.firstDeletedSequence = Math.min(this.firstDeletedSequence, sequence);
-    this.lastDeletedSequence = Math.max(this.lastDeletedSequence, sequence);
-    this.latest = null;
-    if (this.past !== null && sequence <= this.past.sequence) this.past = null;
+    this.#firstDeletedSequence = Math.min(this.#firstDeletedSequence, sequence);
+    this.#lastDeletedSequence = Math.max(this.#lastDeletedSequence, sequence);
+    this.#latest = null;
+    if (this.#past !== null && sequence <= this.#past.sequence) this.#past = null;
   }
 
   insertedSequence(row: number): number {
-    return this.inserted[row]!;
+    return this.#inserted[row]!;
   }
 
   deletedSequence(row: number): number {
-    return this.deleted === null ? Number.POSITIVE_INFINITY : this.deleted[row]!;
+    return this.#deleted === null ? Number.POSITIVE_INFINITY : this.#deleted[row]!;
   }
 
   insertedSequences(): Float64Array {
-    return this.inserted.subarray(0, this.rowCount);
+    return this.#inserted.subarray(0, this.rowCount);
   }
 
   deletedSequences(): Float64Array | null {
-    return this.deleted?.subarray(0, this.rowCount) ?? null;
+    return this.#deleted?.subarray(0, this.rowCount) ?? null;
   }
 
   rowCountAt(sequence: number): number {
     const { rowCount } = this;
-    if (rowCount === 0 || sequence >= this.inserted[rowCount - 1]!) return rowCount;
+    if (rowCount === 0 || sequence >= this.#inserted[rowCount - 1]!) return rowCount;
     return this.firstRowFrom(sequence, true);
   }
 
@@ -110,7 +110,7 @@ export class RowVisibility {
     let high = this.rowCount;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const inserted = this.inserted[middle]!;
+      const inserted = this.#inserted[middle]!;
       if (inserted < sequence || (isAfter && inserted === sequence)) low = middle + 1;
       else high = middle;
     }
@@ -119,78 +119,83 @@ export class RowVisibility {
 
   visibleAt(sequence: number): VisibleRows {
     const rowCount = this.rowCountAt(sequence);
-    if (sequence < this.firstDeletedSequence) {
+    if (sequence < this.#firstDeletedSequence) {
       return { rowCount, rows: null, visibleCount: rowCount };
     }
-    if (rowCount === this.rowCount && sequence >= this.lastDeletedSequence) {
-      this.latest ??= this.visibleNow();
-      return this.latest;
+    if (rowCount === this.rowCount && sequence >= this.#lastDeletedSequence) {
+      this.#latest ??= this.#visibleNow();
+      return this.#latest;
     }
-    if (this.past?.sequence !== sequence) {
-      this.past = { sequence, visible: this.visibleThen(sequence, rowCount) };
+    if (this.#past?.sequence !== sequence) {
+      this.#past = { sequence, visible: this.#visibleThen(sequence, rowCount) };
     }
-    return this.past.visible;
+    return this.#past.visible;
   }
 
   /** Rows whose deletion is at or before the sequence. */
   deletedCountAt(sequence: number): number {
-    if (sequence >= this.lastDeletedSequence) return this.deletedCount;
-    if (sequence < this.firstDeletedSequence) return 0;
+    if (sequence >= this.#lastDeletedSequence) return this.deletedCount;
+    if (sequence < this.#firstDeletedSequence) return 0;
     let count = 0;
-    for (let row = 0; row < this.rowCount; row++) if (this.deleted![row]! <= sequence) count++;
+    for (let row = 0; row < this.rowCount; row++) if (this.#deleted![row]! <= sequence) count++;
     return count;
   }
 
   /** Deletions after one sequence, up to and including another. */
   deletionsBetween(afterSequence: number, throughSequence: number): Deletions {
     const rows: number[] = [];
-    if (afterSequence < this.lastDeletedSequence && throughSequence >= this.firstDeletedSequence) {
+    if (
+      afterSequence < this.#lastDeletedSequence &&
+      throughSequence >= this.#firstDeletedSequence
+    ) {
       for (let row = 0; row < this.rowCount; row++) {
-        const sequence = this.deleted![row]!;
+        const sequence = this.#deleted![row]!;
         if (sequence > afterSequence && sequence <= throughSequence) rows.push(row);
       }
     }
     return {
       rows: Uint32Array.from(rows),
-      sequences: Float64Array.from(rows, (row) => this.deleted![row]!),
+      sequences: Float64Array.from(rows, (row) => this.#deleted![row]!),
     };
   }
 
   /** Lets go of room that was reserved for growth. */
   trim(): void {
-    this.inserted = trimmed(this.inserted, this.rowCount);
-    if (this.deleted !== null) this.deleted = trimmed(this.deleted, this.rowCount);
+    this.#inserted = trimmed(this.#inserted, this.rowCount);
+    if (this.#deleted !== null) this.#deleted = trimmed(this.#deleted, this.rowCount);
   }
 
-  get privateBytes(): number {
-    return this.live.byteLength;
+  /** Bytes of all buffers, room for growth included. */
+  get hostBytes(): number {
+    const deletedBytes = this.#deleted?.buffer.byteLength ?? 0;
+    return this.#inserted.buffer.byteLength + deletedBytes + this.#live.byteLength;
   }
 
   /** Extends `deleted` and `live` to all rows; those that are new there live. */
-  private coverDeletions(): void {
-    const previous = this.deleted;
+  #coverDeletions(): void {
+    const previous = this.#deleted;
     if (previous === null || previous.length < this.rowCount) {
       const grown = withRoom(previous ?? sharedFloat64(0), this.rowCount);
-      this.deleted = grown.fill(Number.POSITIVE_INFINITY, previous?.length ?? 0);
-      // A bit behind the last row is set before its row arrives, as its sequence is.
+      this.#deleted = grown.fill(Number.POSITIVE_INFINITY, previous?.length ?? 0);
+      // Rows that are still to come are marked as living, so that appending touches no bit.
       const live = new Uint32Array((grown.length + 31) >>> 5).fill(0xffffffff);
-      live.set(this.live);
-      this.live = live;
+      live.set(this.#live);
+      this.#live = live;
     }
   }
 
-  private visibleNow(): VisibleRows {
+  #visibleNow(): VisibleRows {
     const { rowCount } = this;
     const rows = createBitmap(rowCount);
-    rows.words.set(this.live.subarray(0, rows.words.length));
+    rows.words.set(this.#live.subarray(0, rows.words.length));
     const used = rowCount & 31;
     if (used !== 0) rows.words[rows.words.length - 1]! &= (1 << used) - 1;
     return { rowCount, rows, visibleCount: rowCount - this.deletedCount };
   }
 
-  private visibleThen(sequence: number, rowCount: number): VisibleRows {
+  #visibleThen(sequence: number, rowCount: number): VisibleRows {
     const rows = createBitmap(rowCount);
-    const deleted = this.deleted!;
+    const deleted = this.#deleted!;
     for (let start = 0; start < rowCount; start += 32) {
       const end = Math.min(start + 32, rowCount);
       let word = 0;

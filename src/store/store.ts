@@ -15,7 +15,7 @@ export type StoreOperation =
     }
   /** Removes the records up to and including `throughSequence`. */
   | { readonly kind: 'trim'; readonly log: string; readonly throughSequence: number }
-  /** Removes the whole log. */
+  /** Removes the whole log for good: its name is not used again. */
   | { readonly kind: 'dropLog'; readonly log: string }
   | { readonly kind: 'put'; readonly key: StoreKey; readonly value: Uint8Array }
   | { readonly kind: 'remove'; readonly key: StoreKey }
@@ -41,7 +41,7 @@ export interface Store {
   list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }>;
   /** Records with a sequence greater than `afterSequence`, in order. */
   readLog(log: string, afterSequence: number): Iterable<LogEntry>;
-  /** Bytes of the records of a log that are not trimmed. O(1): kept by commit, counted once on open. */
+  /** Bytes of the records of a log that this store appended or read since it was opened and that are not trimmed. O(1). */
   logBytes(log: string): number;
 
   /** Writes a blob whole: a reader sees the old state or all of it, and it is on disk when this resolves. Parts are written one after another. */

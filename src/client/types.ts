@@ -1,0 +1,177 @@
+// What crosses the wire, in the names of the wire. These are the shapes of the OpenAPI document;
+// they say nothing about how a request is sent.
+
+import type { ErrorCode } from '../errors.js';
+import type { JsonObject, Metric } from '../types.js';
+
+/** Numbers, a Float32Array (sent as base64), or base64 of little-endian float32. */
+export type VectorValues = readonly number[] | Float32Array | string;
+
+export interface CollectionInput {
+  readonly id?: string;
+  readonly dimension: number;
+  readonly metric?: Metric;
+  readonly description?: string | null;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export interface CollectionRecord {
+  readonly id: string;
+  readonly dimension: number;
+  readonly metric: Metric;
+  readonly description: string | null;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly status: 'loading' | 'ready' | 'failed';
+  readonly vector_count: number;
+  readonly sequence: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly engine: { readonly name: string; readonly reason: string };
+  readonly memory: { readonly host_bytes: number; readonly device_bytes: number };
+}
+
+export interface CollectionPage {
+  readonly collections: readonly CollectionRecord[];
+  readonly total: number;
+  readonly has_more: boolean;
+  readonly next_cursor?: string;
+}
+
+export interface VectorInput {
+  /** Generated when absent. */
+  readonly id?: string;
+  readonly values: VectorValues;
+  readonly metadata?: JsonObject;
+}
+
+export interface StoredVector {
+  readonly id: string;
+  readonly values?: readonly number[];
+  readonly metadata?: JsonObject;
+  /** From the reply's header, for `ifMatch`; only on a vector that was asked for alone. */
+  readonly etag?: string;
+}
+
+export type WriteMode = 'upsert' | 'insert' | 'update';
+
+export interface WriteReply {
+  readonly upserted_count: number;
+  readonly inserted_count: number;
+  readonly updated_count: number;
+  /** In the order of the request; present when the service made at least one id. */
+  readonly ids?: readonly string[];
+  readonly sequence: number;
+}
+
+export interface PutReply {
+  readonly id: string;
+  readonly collection: string;
+  readonly created: boolean;
+  readonly sequence: number;
+}
+
+export interface PatchReply {
+  readonly id: string;
+  readonly sequence: number;
+}
+
+export interface DeleteReply {
+  readonly id: string;
+  readonly deleted: true;
+  readonly sequence: number;
+}
+
+export type DeleteSelection =
+  | { readonly ids: readonly string[] }
+  | { readonly filter: JsonObject }
+  | { readonly all: true };
+
+export interface DeleteManyReply {
+  readonly deleted_count: number;
+  readonly sequence: number;
+}
+
+export interface FetchReply {
+  readonly vectors: readonly StoredVector[];
+  readonly not_found: readonly string[];
+}
+
+export interface ListRequest {
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly cursor?: string;
+  readonly filter?: JsonObject;
+  readonly include_metadata?: boolean;
+  readonly include_values?: boolean;
+}
+
+export interface VectorPage {
+  readonly vectors: readonly StoredVector[];
+  readonly has_more: boolean;
+  readonly next_cursor?: string;
+  readonly total?: number;
+}
+
+export interface SortKey {
+  readonly field: string;
+  readonly order: 'asc' | 'desc';
+}
+
+export interface QueryRequest {
+  readonly vector?: VectorValues;
+  readonly id?: string;
+  readonly top_k?: number;
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly cursor?: string;
+  readonly filter?: JsonObject;
+  readonly include_metadata?: boolean;
+  readonly include_values?: boolean | 'base64';
+  readonly metric?: Metric;
+  readonly sort?: readonly SortKey[];
+  readonly score_threshold?: number;
+  readonly min_sequence?: number;
+  readonly explain?: boolean;
+}
+
+export interface Match {
+  readonly id: string;
+  /** Higher is better, whatever the metric. */
+  readonly score: number;
+  /** The L2 distance, under `euclidean`. */
+  readonly distance?: number;
+  readonly metadata?: JsonObject;
+  /** A string where base64 was asked for. */
+  readonly values?: readonly number[] | string;
+}
+
+export interface QueryReply {
+  readonly matches: readonly Match[];
+  readonly has_more: boolean;
+  readonly next_cursor?: string;
+  readonly total?: number;
+  readonly sequence: number;
+  readonly explain?: JsonObject;
+}
+
+/** One finding inside a request; `pointer` is a JSON pointer into the body, or `?name`. */
+export interface ProblemItem {
+  readonly pointer: string;
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly expected?: string | number;
+  readonly actual?: string | number;
+}
+
+/** RFC 9457, as every error reply carries it. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly instance?: string;
+  readonly code: ErrorCode;
+  readonly request_id?: string;
+  readonly errors?: readonly ProblemItem[];
+  readonly retryable: boolean;
+}

@@ -1,0 +1,92 @@
+// Records as JSON text. Metadata goes into replies as it was sent, so bodies are joined from pieces
+// rather than serialized whole.
+
+import type {
+  CollectionRecord,
+  Explain,
+  ListReply,
+  Match,
+  Page,
+  QueryReply,
+  VectorRecord,
+} from '../database/api.js';
+import { float32Text, vectorText } from './float-text.js';
+
+export function collectionText(record: CollectionRecord): string {
+  return JSON.stringify({
+    id: record.id,
+    dimension: record.dimension,
+    metric: record.metric,
+    description: record.description,
+    labels: record.labels,
+    status: record.status,
+    vector_count: record.vectorCount,
+    sequence: record.sequence,
+    created_at: record.createdAt,
+    updated_at: record.updatedAt,
+    engine: { name: record.engine.name, reason: record.engine.reason },
+    memory: {
+      host_bytes: record.memory.hostBytes,
+      device_bytes: record.memory.deviceBytes,
+    },
+  });
+}
+
+export function vectorRecordText(record: VectorRecord): string {
+  return `{"id":${JSON.stringify(record.id)}${valuesMember(record.values, 'numbers')}${metadataMember(record.metadata)}}`;
+}
+
+export function vectorRecordsText(records: readonly VectorRecord[]): string {
+  return `[${records.map(vectorRecordText).join(',')}]`;
+}
+
+export function listText(reply: ListReply): string {
+  return `{"vectors":${vectorRecordsText(reply.vectors)}${pageMembers(reply)}}`;
+}
+
+export function queryText(reply: QueryReply): string {
+  const matches = reply.matches.map((match) => matchText(match, reply.valuesEncoding)).join(',');
+  const explain =
+    reply.explain === undefined ? '' : `,"explain":${JSON.stringify(explainMembers(reply.explain))}`;
+  return `{"matches":[${matches}]${pageMembers(reply)},"sequence":${reply.sequence}${explain}}`;
+}
+
+/** The members of a page, each behind a comma. */
+export function pageMembers(page: Page): string {
+  const next = page.nextCursor === undefined ? '' : `,"next_cursor":"${page.nextCursor}"`;
+  const total = page.total === undefined ? '' : `,"total":${page.total}`;
+  return `${next},"has_more":${page.hasMore}${total}`;
+}
+
+function matchText(match: Match, encoding: QueryReply['valuesEncoding']): string {
+  const distance = match.distance === undefined ? '' : `,"distance":${float32Text(match.distance)}`;
+  return `{"id":${JSON.stringify(match.id)},"score":${float32Text(match.score)}${distance}${metadataMember(match.metadata)}${valuesMember(match.values, encoding)}}`;
+}
+
+function metadataMember(metadata: string | undefined): string {
+  return metadata === undefined ? '' : `,"metadata":${metadata}`;
+}
+
+function valuesMember(
+  values: Float32Array | undefined,
+  encoding: QueryReply['valuesEncoding'],
+): string {
+  if (values === undefined) return '';
+  if (encoding === 'numbers') return `,"values":${vectorText(values)}`;
+  const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+  return `,"values":"${bytes.toString('base64')}"`;
+}
+
+function explainMembers(explain: Explain) {
+  return {
+    engine: explain.engine,
+    segment_count: explain.segmentCount,
+    rows_scanned: explain.rowsScanned,
+    rows_passed_filter: explain.rowsPassedFilter,
+    candidates_rescored: explain.candidatesRescored,
+    is_certified: explain.isCertified,
+    filter_ms: explain.filterMs,
+    search_ms: explain.searchMs,
+    assemble_ms: explain.assembleMs,
+  };
+}

@@ -1,0 +1,63 @@
+// What a route is: one object that Fastify serves and OpenAPI describes, so that the two cannot
+// differ. Paths are written as OpenAPI writes them, `/collections/{id}`.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { z } from 'zod';
+import type { DatabaseService, StoredReply } from '../database/api.js';
+import type { ErrorCode } from '../errors.js';
+import type { Limits } from '../limits.js';
+import type { WorkerPool } from '../pool.js';
+import type { ProblemPlace } from './problem.js';
+import type { Schemas } from './schemas/all.js';
+
+/** What the handlers of routes work with. */
+export interface RouteServices {
+  readonly database: DatabaseService;
+  readonly pool: WorkerPool;
+  readonly limits: Limits;
+  readonly schemas: Schemas;
+  /** Of requests that name none. */
+  readonly defaultCollection: string | null;
+}
+
+export interface RouteRequest<Query> {
+  /** Decoded, by the names in the path of the route. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  /** The query as sent, by name; for the digest of an idempotent request. */
+  readonly rawQuery: Readonly<Record<string, unknown>>;
+  readonly headers: IncomingHttpHeaders;
+  /** The bytes as sent; empty when there are none. */
+  readonly body: Uint8Array;
+  /** Aborted when the deadline passes or the client goes away. */
+  readonly signal: AbortSignal;
+  readonly place: ProblemPlace;
+}
+
+export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: 'Collections' | 'Vectors' | 'Query' | 'Service';
+  readonly summary: string;
+  readonly description?: string;
+  readonly query?: QuerySchema;
+  /** Described here, checked by the handler; null for routes that take no body. */
+  readonly body: z.ZodType | null;
+  readonly reply: z.ZodType;
+  /** Headers of the request and of a 200 that the route knows. */
+  readonly takesIdempotencyKey?: boolean;
+  readonly takesIfMatch?: boolean;
+  readonly sendsETag?: boolean;
+  readonly sendsLocation?: boolean;
+  /** Codes beyond those that every route can give. */
+  readonly errors: readonly ErrorCode[];
+  /** True for routes that answer whatever the state of the database. */
+  readonly isAlwaysServed?: boolean;
+  handle(request: RouteRequest<z.output<QuerySchema>>): StoredReply | Promise<StoredReply>;
+}
+
+/** Keeps the type of the query for the handler while the list of routes forgets it. */
+export function defineRoute<QuerySchema extends z.ZodObject>(route: Route<QuerySchema>): Route {
+  return route as unknown as Route;
+}

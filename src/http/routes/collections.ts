@@ -1,0 +1,131 @@
+// Collections: create, list, read, change, delete.
+
+import { z } from 'zod';
+import type { CollectionRecord, StoredReply } from '../../database/api.js';
+import { parseJsonBody } from '../bodies.js';
+import { tagOf, unlessUnchanged } from '../conditional.js';
+import { runWrite, valueOf } from '../idempotency.js';
+import { CACHE_RECORD, jsonReply } from '../reply.js';
+import { collectionText, pageMembers } from '../reply-text.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { validateBody } from '../validate.js';
+
+export function collectionRoutes(services: RouteServices): Route[] {
+  const { database, schemas } = services;
+  const { basics, collections } = schemas;
+
+  const create = defineRoute({
+    method: 'POST',
+    path: '/collections',
+    operationId: 'createCollection',
+    tag: 'Collections',
+    summary: 'Create a collection',
+    query: z.strictObject({
+      if_not_exists: z.boolean().default(false).meta({
+        description:
+          'Return the collection that exists when its dimension and metric are those asked for, instead of 409.',
+      }),
+    }),
+    body: collections.create,
+    reply: collections.record,
+    takesIdempotencyKey: true,
+    sendsLocation: true,
+    errors: ['collection_exists', 'limit_exceeded', 'storage_full'],
+    async handle(request) {
+      const parsed = await parseJsonBody(services, request);
+      return runWrite(services, create, request, parsed, async (json, attach) => {
+        const body = validateBody(collections.create, json);
+        const { record, created } = await database.createCollection(
+          {
+            id: body.id,
+            dimension: body.dimension,
+            metric: body.metric,
+            description: body.description,
+            labels: body.labels ?? {},
+          },
+          { ifNotExists: request.query.if_not_exists, alsoCommit: attach?.(createdReply) },
+        );
+        return created ? createdReply(record) : jsonReply(collectionText(record));
+      });
+    },
+  });
+
+  const list = defineRoute({
+    method: 'GET',
+    path: '/collections',
+    operationId: 'listCollections',
+    tag: 'Collections',
+    summary: 'List collections in the order of their ids',
+    query: z.strictObject({ limit: basics.limit, cursor: basics.cursor }),
+    body: null,
+    reply: collections.list,
+    sendsETag: true,
+    errors: ['cursor_invalid', 'limit_exceeded'],
+    handle({ query, headers }) {
+      const page = database.listCollections(query);
+      const records = page.collections.map(collectionText).join(',');
+      const text = `{"collections":[${records}]${pageMembers(page)}}`;
+      return unlessUnchanged(taggedReply(text), headers['if-none-match']);
+    },
+  });
+
+  const get = defineRoute({
+    method: 'GET',
+    path: '/collections/{id}',
+    operationId: 'getCollection',
+    tag: 'Collections',
+    summary: 'Read the record of a collection',
+    body: null,
+    reply: collections.record,
+    sendsETag: true,
+    errors: ['collection_not_found'],
+    handle({ params, headers }) {
+      const text = collectionText(database.getCollection(params['id']!));
+      return unlessUnchanged(taggedReply(text), headers['if-none-match']);
+    },
+  });
+
+  const update = defineRoute({
+    method: 'PATCH',
+    path: '/collections/{id}',
+    operationId: 'updateCollection',
+    tag: 'Collections',
+    summary: 'Change the description or the labels of a collection',
+    body: collections.update,
+    reply: collections.record,
+    errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded', 'storage_full'],
+    async handle(request) {
+      const json = valueOf(await parseJsonBody(services, request));
+      const body = validateBody(collections.update, json);
+      const record = await database.updateCollection(request.params['id']!, body);
+      return jsonReply(collectionText(record));
+    },
+  });
+
+  const remove = defineRoute({
+    method: 'DELETE',
+    path: '/collections/{id}',
+    operationId: 'deleteCollection',
+    tag: 'Collections',
+    summary: 'Delete a collection with its vectors',
+    description: 'The id is free for a new collection at once; no cursor of the old one works on it.',
+    body: null,
+    reply: collections.deleted,
+    errors: ['collection_not_found', 'storage_full'],
+    async handle({ params }) {
+      const id = params['id']!;
+      const { vectorCount } = await database.deleteCollection(id);
+      return jsonReply(JSON.stringify({ id, deleted: true, vector_count: vectorCount }));
+    },
+  });
+
+  return [create, list, get, update, remove];
+}
+
+function createdReply(record: CollectionRecord): StoredReply {
+  return jsonReply(collectionText(record), { location: `/v1/collections/${record.id}` });
+}
+
+function taggedReply(text: string): StoredReply {
+  return jsonReply(text, { etag: tagOf(text), 'cache-control': CACHE_RECORD });
+}

@@ -1,0 +1,139 @@
+// Reads of vectors: one, some, pages of all, and how many.
+
+import { z } from 'zod';
+import type { StoredReply } from '../../database/api.js';
+import type { ErrorCode } from '../../errors.js';
+import type { JsonObject } from '../../types.js';
+import { parseJsonBody } from '../bodies.js';
+import { chooseCollection } from '../collection-choice.js';
+import { tagOfVersion, unlessUnchanged } from '../conditional.js';
+import { valueOf } from '../idempotency.js';
+import { CACHE_VECTOR, jsonReply } from '../reply.js';
+import { listText, vectorRecordsText, vectorRecordText } from '../reply-text.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { validateBody } from '../validate.js';
+
+const LIST_ERRORS: readonly ErrorCode[] = [
+  'collection_not_found',
+  'collection_unavailable',
+  'invalid_filter',
+  'limit_exceeded',
+  'cursor_invalid',
+  'cursor_mismatch',
+  'cursor_expired',
+];
+
+export function vectorReadRoutes(services: RouteServices): Route[] {
+  const { database, schemas } = services;
+  const { basics, vectors } = schemas;
+
+  const get = defineRoute({
+    method: 'GET',
+    path: '/collections/{id}/vectors/{vector_id}',
+    operationId: 'getVector',
+    tag: 'Vectors',
+    summary: 'Read one vector',
+    query: vectors.getQuery,
+    body: null,
+    reply: vectors.record,
+    sendsETag: true,
+    errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found'],
+    handle({ params, query, headers }) {
+      const record = database.getVector(params['id']!, params['vector_id']!, {
+        values: query.include_values,
+        metadata: query.include_metadata,
+      });
+      const reply = jsonReply(vectorRecordText(record), {
+        etag: tagOfVersion(record.version),
+        'cache-control': CACHE_VECTOR,
+      });
+      return unlessUnchanged(reply, headers['if-none-match']);
+    },
+  });
+
+  const fetch = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/vectors/fetch',
+    operationId: 'fetchVectors',
+    tag: 'Vectors',
+    summary: 'Read vectors by their ids',
+    body: vectors.fetch,
+    reply: vectors.fetched,
+    errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded'],
+    async handle(request) {
+      const json = valueOf(await parseJsonBody(services, request));
+      const body = validateBody(vectors.fetch, json);
+      const found = database.fetchVectors(request.params['id']!, [...new Set(body.ids)], {
+        values: body.include_values,
+        metadata: body.include_metadata,
+      });
+      const notFound = JSON.stringify(found.notFound);
+      return jsonReply(`{"vectors":${vectorRecordsText(found.vectors)},"not_found":${notFound}}`);
+    },
+  });
+
+  async function listPage(
+    collectionId: string,
+    query: z.output<typeof vectors.listQuery>,
+  ): Promise<StoredReply> {
+    const reply = await database.listVectors(collectionId, {
+      limit: query.limit,
+      offset: query.offset,
+      cursor: query.cursor,
+      filter: query.filter,
+      includeValues: query.include_values,
+      includeMetadata: query.include_metadata,
+    });
+    return jsonReply(listText(reply));
+  }
+
+  const listDescription =
+    'In the order of arrival, fixed by the snapshot that the first page opened. `total` comes with the offset model only.';
+
+  const list = defineRoute({
+    method: 'GET',
+    path: '/collections/{id}/vectors',
+    operationId: 'listVectorsInCollection',
+    tag: 'Vectors',
+    summary: 'List vectors, page by page',
+    description: listDescription,
+    query: vectors.listQuery,
+    body: null,
+    reply: vectors.list,
+    errors: LIST_ERRORS,
+    handle: ({ params, query }) => listPage(params['id']!, query),
+  });
+
+  const listAnywhere = defineRoute({
+    method: 'GET',
+    path: '/vectors',
+    operationId: 'listVectors',
+    tag: 'Vectors',
+    summary: 'List vectors, page by page',
+    description: `Of the collection \`?collection=\`, or the configured default collection. ${listDescription}`,
+    query: vectors.listQueryAnywhere,
+    body: null,
+    reply: vectors.list,
+    errors: [...LIST_ERRORS, 'collection_required'],
+    handle: ({ query }) => listPage(chooseCollection(services, undefined, query.collection), query),
+  });
+
+  const count = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/count',
+    operationId: 'countVectors',
+    tag: 'Vectors',
+    summary: 'Count vectors, exactly',
+    body: vectors.count,
+    reply: vectors.counted,
+    errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],
+    async handle(request) {
+      const json = valueOf(await parseJsonBody(services, request));
+      const { filter } = validateBody(vectors.count, json);
+      const found = await database.countVectors(request.params['id']!, filter);
+      return jsonReply(JSON.stringify({ count: found }));
+    },
+  });
+
+  return [list, listAnywhere, get, fetch, count];
+}

@@ -1,0 +1,241 @@
+// Writes of vectors: in batches and one by one, whole and in part, and deletes.
+
+import { z } from 'zod';
+import type {
+  DeleteResult,
+  DeleteSelection,
+  StoredReply,
+  WriteResult,
+} from '../../database/api.js';
+import type { ErrorCode } from '../../errors.js';
+import type { JsonObject } from '../../types.js';
+import { parseJsonBody, parseVectorsBody, shapeOf } from '../bodies.js';
+import { chooseCollection } from '../collection-choice.js';
+import { requiredVersion, tagOfVersion } from '../conditional.js';
+import { findingAt, refusal } from '../findings.js';
+import { runWrite, valueOf } from '../idempotency.js';
+import { checkMetadata } from '../metadata-rules.js';
+import { jsonReply } from '../reply.js';
+import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+import { validateBody } from '../validate.js';
+import { checkVector } from '../vector-values.js';
+
+const WRITE_ERRORS: readonly ErrorCode[] = [
+  'collection_not_found',
+  'collection_unavailable',
+  'dimension_mismatch',
+  'invalid_vector',
+  'invalid_metadata',
+  'limit_exceeded',
+  'storage_full',
+];
+
+export function vectorWriteRoutes(services: RouteServices): Route[] {
+  const { database, schemas, limits } = services;
+  const { basics, vectors } = schemas;
+
+  const write = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/vectors',
+    operationId: 'writeVectors',
+    tag: 'Vectors',
+    summary: 'Insert, update or upsert vectors',
+    description: 'Takes `{vectors: […]}` or one vector. Either every vector is written or none is.',
+    body: vectors.write,
+    reply: vectors.written,
+    takesIdempotencyKey: true,
+    errors: [...WRITE_ERRORS, 'duplicate_id', 'vector_exists', 'vector_not_found'],
+    async handle(request) {
+      const id = request.params['id']!;
+      const shape = shapeOf(database, id);
+      const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
+      return runWrite(services, write, request, parsed, async ({ batch, mode, ids }, attach) => {
+        if (shape === null) database.getCollection(id);
+        const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
+        const alsoCommit = attach?.(encode);
+        return encode(await database.writeVectors(id, batch, { mode, alsoCommit }));
+      });
+    },
+  });
+
+  /** Replaces one vector; `collectionId` is undefined where the path does not name the collection. */
+  async function put(
+    request: RouteRequest<{ collection?: string | undefined }>,
+    vectorId: string,
+    collectionId: string | undefined,
+  ): Promise<StoredReply> {
+    const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
+    const { batch, collection: inBody } = valueOf(parsed);
+    if (collectionId !== undefined && inBody !== undefined) {
+      throw refusal([
+        {
+          pointer: '/collection',
+          code: 'unknown_parameter',
+          detail: 'The path names the collection already.',
+        },
+      ]);
+    }
+    const id = collectionId ?? chooseCollection(services, inBody, request.query.collection);
+    const fault = checkVector(batch.values, database.getCollection(id));
+    if (fault !== null) throw refusal([findingAt('/values', fault)]);
+    const result = await database.writeVectors(id, batch, { mode: 'upsert' });
+    return jsonReply(
+      JSON.stringify({
+        id: vectorId,
+        collection: id,
+        created: result.insertedCount === 1,
+        sequence: result.sequence,
+      }),
+    );
+  }
+
+  const putAnywhere = defineRoute({
+    method: 'PUT',
+    path: '/vectors/{id}',
+    operationId: 'putVector',
+    tag: 'Vectors',
+    summary: 'Write one vector, whole',
+    description:
+      "Here `{id}` is the vector's id. The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
+    query: z.strictObject({ collection: basics.collection }),
+    body: vectors.put,
+    reply: vectors.replaced,
+    errors: [...WRITE_ERRORS, 'collection_required'],
+    handle: (request) => put(request, request.params['id']!, undefined),
+  });
+
+  const putInCollection = defineRoute({
+    method: 'PUT',
+    path: '/collections/{id}/vectors/{vector_id}',
+    operationId: 'putVectorInCollection',
+    tag: 'Vectors',
+    summary: 'Write one vector, whole',
+    body: vectors.putInCollection,
+    reply: vectors.replaced,
+    errors: WRITE_ERRORS,
+    handle: (request) => put(request, request.params['vector_id']!, request.params['id']!),
+  });
+
+  const patch = defineRoute({
+    method: 'PATCH',
+    path: '/collections/{id}/vectors/{vector_id}',
+    operationId: 'patchVector',
+    tag: 'Vectors',
+    summary: 'Change metadata or values of one vector',
+    body: vectors.patch,
+    reply: vectors.patched,
+    takesIfMatch: true,
+    sendsETag: true,
+    errors: [...WRITE_ERRORS, 'vector_not_found', 'precondition_failed'],
+    async handle(request) {
+      const collectionId = request.params['id']!;
+      const vectorId = request.params['vector_id']!;
+      const json = valueOf(await parseJsonBody(services, request, 'values'));
+      const { metadata, values } = validateBody(vectors.patch, json);
+      checkPatch(metadata, values, collectionId);
+      const ifVersion = requiredVersion(
+        request.headers['if-match'],
+        () =>
+          database.getVector(collectionId, vectorId, { values: false, metadata: false }).version,
+      );
+      const change = { metadata, values, ifVersion };
+      const { sequence, version } = await database.patchVector(collectionId, vectorId, change);
+      return jsonReply(JSON.stringify({ id: vectorId, sequence }), { etag: tagOfVersion(version) });
+    },
+  });
+
+  function checkPatch(
+    metadata: JsonObject | undefined,
+    values: Float32Array | undefined,
+    collectionId: string,
+  ): void {
+    const collection = database.getCollection(collectionId);
+    if (metadata !== undefined) {
+      // How long the merged metadata becomes is the database's to see.
+      const fault = checkMetadata(metadata, 0, limits);
+      if (fault !== null) throw refusal([findingAt('/metadata', fault)]);
+    }
+    if (values !== undefined) {
+      const fault = checkVector(values, collection);
+      if (fault !== null) throw refusal([findingAt('/values', fault)]);
+    }
+  }
+
+  const remove = defineRoute({
+    method: 'DELETE',
+    path: '/collections/{id}/vectors/{vector_id}',
+    operationId: 'deleteVector',
+    tag: 'Vectors',
+    summary: 'Delete one vector',
+    body: null,
+    reply: vectors.deleted,
+    errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found', 'storage_full'],
+    async handle({ params }) {
+      const id = params['vector_id']!;
+      const { sequence } = await database.deleteVector(params['id']!, id);
+      return jsonReply(JSON.stringify({ id, deleted: true, sequence }));
+    },
+  });
+
+  const removeMany = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/vectors/delete',
+    operationId: 'deleteVectors',
+    tag: 'Vectors',
+    summary: 'Delete vectors by id, by filter, or all',
+    body: vectors.delete,
+    reply: vectors.deletedMany,
+    takesIdempotencyKey: true,
+    errors: [
+      'collection_not_found',
+      'collection_unavailable',
+      'invalid_filter',
+      'limit_exceeded',
+      'storage_full',
+    ],
+    async handle(request) {
+      const parsed = await parseJsonBody(services, request);
+      return runWrite(services, removeMany, request, parsed, async (json, attach) => {
+        const body = validateBody(vectors.delete, json);
+        const result = await database.deleteVectors(request.params['id']!, selectionOf(body), {
+          dryRun: body.dry_run,
+          alsoCommit: attach?.(deletedReply),
+        });
+        return deletedReply(result);
+      });
+    },
+  });
+
+  return [write, putAnywhere, putInCollection, patch, remove, removeMany];
+}
+
+function writtenReply(
+  count: number,
+  ids: readonly string[] | null,
+  result: WriteResult,
+): StoredReply {
+  return jsonReply(
+    JSON.stringify({
+      upserted_count: count,
+      inserted_count: result.insertedCount,
+      updated_count: result.updatedCount,
+      ...(ids === null ? {} : { ids }),
+      sequence: result.sequence,
+    }),
+  );
+}
+
+function deletedReply(result: DeleteResult): StoredReply {
+  const members = { deleted_count: result.deletedCount, sequence: result.sequence };
+  return jsonReply(JSON.stringify(members));
+}
+
+/** The schema lets exactly one of the three through. */
+function selectionOf(body: {
+  ids?: readonly string[] | undefined;
+  filter?: JsonObject | undefined;
+}): DeleteSelection {
+  if (body.ids !== undefined) return { kind: 'ids', ids: [...new Set(body.ids)] };
+  if (body.filter !== undefined) return { kind: 'filter', filter: body.filter };
+  return { kind: 'all' };
+}

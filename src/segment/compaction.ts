@@ -1,0 +1,175 @@
+// Rewrites neighbouring segments as one, without the rows that no snapshot can see any more. Order,
+// sequences and values stay; metadata columns are copied, not parsed again. Deletions that happen
+// meanwhile are the caller's to carry over, with the mapping of rows.
+
+import { assert } from '../errors.js';
+import { DEFAULT_LIMITS } from '../limits.js';
+import type { Task } from '../pool.js';
+import type { Utf8Column } from '../types.js';
+import { MetadataColumns } from './metadata-columns.js';
+import { SEGMENT_BYTES_MAX } from './segment.js';
+import type { SegmentData } from './segment-data.js';
+import { sharedBytes, sharedFloat32, sharedFloat64, sharedInt32 } from './shared-arrays.js';
+
+export interface CompactionInput {
+  /** In order of arrival, of one dimension. */
+  readonly inputs: readonly SegmentData[];
+  /** Rows deleted at or before this sequence go. */
+  readonly horizonSequence: number;
+  /** Of the new segment. */
+  readonly key: string;
+  readonly number: number;
+  /** The rows that stay fit into these and into SEGMENT_BYTES_MAX; the caller chose inputs so. */
+  readonly rowsMax: number;
+  readonly columnsMax?: number;
+}
+
+export interface Compaction {
+  /** A sealed segment; null when no row is left. */
+  readonly data: SegmentData | null;
+  /** For each input, the place of each of its rows in the new segment, or -1. */
+  readonly mappings: readonly Int32Array[];
+}
+
+export function compactSegments(input: CompactionInput): Compaction {
+  const { inputs, horizonSequence, rowsMax } = input;
+  const kept = inputs.map((segment) => keptRows(segment, horizonSequence));
+  const mappings: Int32Array[] = [];
+  let rowCount = 0;
+  for (const [i, rows] of kept.entries()) {
+    const mapping = sharedInt32(inputs[i]!.rowCount).fill(-1);
+    for (const row of rows) mapping[row] = rowCount++;
+    mappings.push(mapping);
+  }
+  if (rowCount === 0) return { data: null, mappings };
+  assert(rowCount <= rowsMax, `${rowCount} rows in a segment of ${rowsMax}`);
+  const { dimension } = inputs[0]!;
+  const ids = copyText(inputs, kept, 'ids');
+  const json = copyText(inputs, kept, 'json');
+  const byteCount = rowCount * dimension * 4 + ids.bytes.byteLength + json.bytes.byteLength;
+  assert(byteCount <= SEGMENT_BYTES_MAX, `${byteCount} bytes in a segment`);
+  const data: SegmentData = {
+    key: input.key,
+    number: input.number,
+    dimension,
+    rowCount,
+    values: copyValues(inputs, kept, rowCount),
+    ids,
+    json,
+    ...copySequences(inputs, kept, rowCount),
+    ...copyColumns(inputs, kept, input.columnsMax ?? DEFAULT_LIMITS.metadataColumnsMax),
+  };
+  return { data, mappings };
+}
+
+/** Compacts on a worker. */
+export const compactSegmentsTask: Task<CompactionInput, Compaction> = {
+  name: 'segment.compact',
+  run: compactSegments,
+};
+
+function keptRows({ rowCount, deletedSequences }: SegmentData, horizonSequence: number) {
+  const rows = new Uint32Array(rowCount);
+  let count = 0;
+  for (let row = 0; row < rowCount; row++) {
+    if (deletedSequences === null || deletedSequences[row]! > horizonSequence) rows[count++] = row;
+  }
+  return rows.subarray(0, count);
+}
+
+/** Calls `copy` for each run of neighbouring rows; `target` is the first one's new place. */
+function forEachRun(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  copy: (segment: SegmentData, from: number, to: number, target: number) => void,
+): void {
+  let target = 0;
+  for (const [i, rows] of kept.entries()) {
+    for (let at = 0; at < rows.length; ) {
+      const first = at;
+      do at++;
+      while (at < rows.length && rows[at] === rows[at - 1]! + 1);
+      copy(inputs[i]!, rows[first]!, rows[at - 1]! + 1, target);
+      target += at - first;
+    }
+  }
+}
+
+function copyValues(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  rowCount: number,
+): Float32Array {
+  const { dimension } = inputs[0]!;
+  const values = sharedFloat32(rowCount * dimension);
+  forEachRun(inputs, kept, (segment, from, to, target) => {
+    values.set(segment.values.subarray(from * dimension, to * dimension), target * dimension);
+  });
+  return values;
+}
+
+function copyText(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  name: 'ids' | 'json',
+): Utf8Column {
+  let count = 0;
+  let byteLength = 0;
+  forEachRun(inputs, kept, (segment, from, to) => {
+    const { offsets } = segment[name];
+    count += to - from;
+    byteLength += offsets[to]! - offsets[from]!;
+  });
+  assert(byteLength <= SEGMENT_BYTES_MAX, `${byteLength} bytes of text in a segment`);
+  const offsets = sharedInt32(count + 1);
+  const bytes = sharedBytes(byteLength);
+  forEachRun(inputs, kept, (segment, from, to, target) => {
+    const source = segment[name];
+    const start = source.offsets[from]!;
+    const shift = offsets[target]! - start;
+    bytes.set(source.bytes.subarray(start, source.offsets[to]!), start + shift);
+    for (let row = from; row < to; row++) {
+      offsets[target + row - from + 1] = source.offsets[row + 1]! + shift;
+    }
+  });
+  return { offsets, bytes };
+}
+
+function copySequences(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  rowCount: number,
+): Pick<SegmentData, 'insertedSequences' | 'deletedSequences'> {
+  const insertedSequences = sharedFloat64(rowCount);
+  const deletedSequences = sharedFloat64(rowCount).fill(Number.POSITIVE_INFINITY);
+  forEachRun(inputs, kept, (segment, from, to, target) => {
+    insertedSequences.set(segment.insertedSequences.subarray(from, to), target);
+    if (segment.deletedSequences !== null) {
+      deletedSequences.set(segment.deletedSequences.subarray(from, to), target);
+    }
+  });
+  const hasDeletions = deletedSequences.some((sequence) => sequence !== Number.POSITIVE_INFINITY);
+  return { insertedSequences, deletedSequences: hasDeletions ? deletedSequences : null };
+}
+
+function copyColumns(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  columnsMax: number,
+): Pick<SegmentData, 'columns' | 'isComplete'> {
+  const metadata = new MetadataColumns(columnsMax);
+  let target = 0;
+  for (const [i, rows] of kept.entries()) {
+    const segment = inputs[i]!;
+    if (segment.isComplete) {
+      metadata.copyRows(segment.columns, rows, target);
+    } else {
+      // Some paths are only in the JSON, and may have room as columns now.
+      rows.forEach((row, at) => {
+        metadata.append(target + at, segment.json, row);
+      });
+    }
+    target += rows.length;
+  }
+  return { columns: metadata.seal(), isComplete: metadata.isComplete };
+}

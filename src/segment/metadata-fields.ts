@@ -1,0 +1,376 @@
+// Metadata columns as columns of an Arrow file, and back. A path `price` of numbers is the field
+// `metadata.price` (double), of strings dictionary-encoded utf8, of booleans bool, of arrays a list
+// of these; null where the row has something else. A path with several of them has a field for each,
+// `metadata.price:numbers`, `metadata.price:strings` and so on. What no type can say (null or
+// missing, object or array) stands in `kind.price`, one KIND a row, and `kind.tags[]` for the
+// elements of arrays. Field metadata has path and role, so that names never need to be parsed.
+
+import {
+  Bool,
+  type DataType,
+  Dictionary,
+  Field,
+  Float64,
+  Int32,
+  List,
+  Uint8,
+  Utf8,
+} from 'apache-arrow';
+import { KIND, type MetadataColumn } from '../columns.js';
+import type { Utf8Column } from '../types.js';
+import { type BodyReader, BodyWriter, checkOffsets, corrupt } from './arrow-body.js';
+import { type DictionaryToWrite, FILE_ALIGNMENT } from './arrow-ipc.js';
+import { sharedFloat64, sharedInt32 } from './shared-arrays.js';
+
+/** What a field holds of its path; `booleans` repeat the kinds, for other readers. */
+const ROLE_TYPES = {
+  kinds: 'Uint8',
+  numbers: 'Float64',
+  strings: 'Dictionary<Int32, Utf8>',
+  booleans: 'Bool',
+  itemKinds: 'List<Uint8>',
+  itemNumbers: 'List<Float64>',
+  itemStrings: 'List<Dictionary<Int32, Utf8>>',
+  itemBooleans: 'List<Bool>',
+} as const;
+type Role = keyof typeof ROLE_TYPES;
+
+const PATH_KEY = 'sagitta.path';
+const ROLE_KEY = 'sagitta.role';
+
+/** One column of values on its way into a file: `write` adds its nodes and buffers. */
+interface TypedValues {
+  readonly role: 'Numbers' | 'Strings' | 'Booleans';
+  readonly type: DataType;
+  write(body: BodyWriter): void;
+}
+
+interface FieldToWrite {
+  readonly field: Field;
+  write(body: BodyWriter): void;
+}
+
+export interface MetadataFields {
+  readonly fields: readonly Field[];
+  readonly dictionaries: readonly DictionaryToWrite[];
+  /** Adds the fields' nodes and buffers, in order. */
+  write(body: BodyWriter): void;
+}
+
+/** Typed fields come first, kinds last, so that people see first what they look for. */
+export function metadataFields(
+  columns: ReadonlyMap<string, MetadataColumn>,
+  rowCount: number,
+): MetadataFields {
+  const dictionaries: DictionaryToWrite[] = [];
+  const names = new Set<string>();
+  const typed: FieldToWrite[] = [];
+  const kinds: FieldToWrite[] = [];
+
+  const fieldOf = (name: string, type: DataType, isNullable: boolean, path: string, role: Role) => {
+    // Two paths can ask for one name (`a:numbers` is a path, too), and case alone does not tell names apart everywhere.
+    let unique = name;
+    for (let i = 2; names.has(unique.toLowerCase()); i++) unique = `${name}#${i}`;
+    names.add(unique.toLowerCase());
+    const metadata = new Map([
+      [PATH_KEY, JSON.stringify(path)],
+      [ROLE_KEY, role],
+    ]);
+    return new Field(unique, type, isNullable, metadata);
+  };
+
+  for (const [path, column] of columns) {
+    const values = typedValues(column, rowCount, dictionaries);
+    const items = column.items;
+    const itemCount = items === null ? 0 : items.offsets.at(-1)!;
+    const itemValues = items === null ? [] : typedValues(items.elements, itemCount, dictionaries);
+    const isSingle = values.length + itemValues.length === 1;
+
+    for (const { role, type, write } of values) {
+      const name = isSingle ? `metadata.${path}` : `metadata.${path}:${role.toLowerCase()}`;
+      const field = fieldOf(name, type, true, path, role.toLowerCase() as Role);
+      typed.push({ field, write });
+    }
+    kinds.push({
+      field: fieldOf(`kind.${path}`, new Uint8(), false, path, 'kinds'),
+      write: (body) => writePlain(body, column.kinds, rowCount),
+    });
+    if (items === null) continue;
+
+    const offsets = offsetsOf(items.offsets, rowCount);
+    const listOf = (name: string, role: Role, child: Field, write: (body: BodyWriter) => void) => ({
+      field: fieldOf(name, new List(child), true, path, role),
+      write(body: BodyWriter) {
+        writeValidity(body, column.kinds, rowCount, KIND.array, KIND.array);
+        body.buffer(offsets);
+        write(body);
+      },
+    });
+    for (const { role, type, write } of itemValues) {
+      const name = isSingle ? `metadata.${path}` : `metadata.${path}[]:${role.toLowerCase()}`;
+      typed.push(listOf(name, `item${role}`, new Field('item', type, true), write));
+    }
+    kinds.push(
+      listOf(`kind.${path}[]`, 'itemKinds', new Field('item', new Uint8(), false), (body) =>
+        writePlain(body, items.elements.kinds, itemCount),
+      ),
+    );
+  }
+  const all = [...typed, ...kinds];
+  return {
+    fields: all.map(({ field }) => field),
+    dictionaries,
+    write(body) {
+      for (const { write } of all) write(body);
+    },
+  };
+}
+
+/** Which types the cells of a column have; `dictionaries` gets those of its strings. */
+function typedValues(
+  column: MetadataColumn,
+  length: number,
+  dictionaries: DictionaryToWrite[],
+): TypedValues[] {
+  const seen = kindsSeen(column.kinds);
+  const { kinds, numbers, codes, dictionary, dictionaryCount } = column;
+  const result: TypedValues[] = [];
+  if (seen[KIND.number]) {
+    result.push({
+      role: 'Numbers',
+      type: new Float64(),
+      write(body) {
+        writeValidity(body, kinds, length, KIND.number, KIND.number);
+        body.buffer(numbers!.subarray(0, length), length * 8);
+      },
+    });
+  }
+  if (seen[KIND.string]) {
+    const id = dictionaries.length;
+    const body = new BodyWriter(FILE_ALIGNMENT);
+    body.utf8(dictionary!, 0, dictionaryCount);
+    dictionaries.push({ id, count: dictionaryCount, body });
+    result.push({
+      role: 'Strings',
+      type: new Dictionary(new Utf8(), new Int32(), id),
+      write(target) {
+        writeValidity(target, kinds, length, KIND.string, KIND.string);
+        target.buffer(codes!.subarray(0, length), length * 4);
+      },
+    });
+  }
+  if (seen[KIND.true] || seen[KIND.false]) {
+    result.push({
+      role: 'Booleans',
+      type: new Bool(),
+      write(body) {
+        writeValidity(body, kinds, length, KIND.false, KIND.true);
+        body.buffer(bitsOf(kinds, length, KIND.true, KIND.true).bits);
+      },
+    });
+  }
+  return result;
+}
+
+function kindsSeen(kinds: Uint8Array): Uint8Array {
+  const seen = new Uint8Array(256);
+  for (let i = 0; i < kinds.length; i++) seen[kinds[i]!] = 1;
+  return seen;
+}
+
+/** One byte a row, without nulls. */
+function writePlain(body: BodyWriter, kinds: Uint8Array, length: number): void {
+  body.node(length);
+  body.noNulls();
+  body.buffer(kinds.subarray(0, length), length);
+}
+
+/** Node and validity of a column that has a value where the kind is one of `low..high`. */
+function writeValidity(
+  body: BodyWriter,
+  kinds: Uint8Array,
+  length: number,
+  low: number,
+  high: number,
+): void {
+  const { bits, count } = bitsOf(kinds, length, low, high);
+  body.node(length, length - count);
+  if (count === length) body.noNulls();
+  else body.buffer(bits);
+}
+
+function bitsOf(
+  kinds: Uint8Array,
+  length: number,
+  low: number,
+  high: number,
+): { bits: Uint8Array; count: number } {
+  const bits = new Uint8Array((length + 7) >>> 3);
+  const end = Math.min(length, kinds.length);
+  let count = 0;
+  for (let row = 0; row < end; row++) {
+    const kind = kinds[row]!;
+    if (kind >= low && kind <= high) {
+      bits[row >>> 3]! |= 1 << (row & 7);
+      count++;
+    }
+  }
+  return { bits, count };
+}
+
+/** Offsets for all rows: those after the last array have no elements. */
+function offsetsOf(offsets: Int32Array, rowCount: number): Int32Array {
+  if (offsets.length > rowCount) return offsets.subarray(0, rowCount + 1);
+  const whole = sharedInt32(rowCount + 1).fill(offsets.at(-1)!);
+  whole.set(offsets);
+  return whole;
+}
+
+/** A column as its fields arrive. */
+interface ColumnParts {
+  kinds: Uint8Array | null;
+  numbers: Float64Array | null;
+  codes: Int32Array | null;
+  dictionary: Utf8Column | null;
+}
+interface PathParts extends ColumnParts {
+  offsets: Int32Array | null;
+  elements: ColumnParts;
+}
+
+/** Reads the fields in order. Every index that the columns hold is checked; throws `data_corrupt`. */
+export function readMetadataColumns(
+  fields: readonly Field[],
+  body: BodyReader,
+  dictionaries: ReadonlyMap<number, BodyReader>,
+): Map<string, MetadataColumn> {
+  const { rowCount } = body;
+  const paths = new Map<string, PathParts>();
+  for (const field of fields) {
+    const { path, role } = pathAndRole(field);
+    let parts = paths.get(path);
+    if (parts === undefined) {
+      parts = { ...emptyParts(), offsets: null, elements: emptyParts() };
+      paths.set(path, parts);
+    }
+    body.node(rowCount);
+    body.skipBuffer();
+    if (!role.startsWith('item')) {
+      readValues(role, field.type, rowCount, body, dictionaries, parts);
+    } else {
+      const offsets = body.buffer(Int32Array, rowCount + 1);
+      checkOffsets(offsets, Number.POSITIVE_INFINITY);
+      // Each list of a path has a copy of the same offsets.
+      if (parts.offsets !== null && parts.offsets[rowCount] !== offsets[rowCount]) {
+        throw corrupt(`lists of different lengths at ${JSON.stringify(path)}`);
+      }
+      parts.offsets ??= offsets;
+      const length = offsets[rowCount]!;
+      body.node(length);
+      body.skipBuffer();
+      const { type } = (field.type as List).children[0]!;
+      readValues(role, type, length, body, dictionaries, parts.elements);
+    }
+  }
+  const columns = new Map<string, MetadataColumn>();
+  // In the order of the kinds, which is that of the segment that was written.
+  for (const field of fields) {
+    const { path, role } = pathAndRole(field);
+    if (role === 'kinds') columns.set(path, columnOf(path, paths.get(path)!, rowCount));
+  }
+  if (columns.size !== paths.size) throw corrupt('a metadata path without kinds');
+  return columns;
+}
+
+function pathAndRole(field: Field): { path: string; role: Role } {
+  const path = JSON.parse(field.metadata.get(PATH_KEY) ?? 'null') as unknown;
+  const role = field.metadata.get(ROLE_KEY) ?? '';
+  if (typeof path !== 'string' || !Object.hasOwn(ROLE_TYPES, role)) {
+    throw corrupt(`the field ${JSON.stringify(field.name)}, which says no path and role`);
+  }
+  const expected = ROLE_TYPES[role as Role];
+  const found = String(field.type);
+  if (found !== expected) {
+    throw corrupt(`the type ${found} of field ${JSON.stringify(field.name)}, expected ${expected}`);
+  }
+  return { path, role: role as Role };
+}
+
+function emptyParts(): ColumnParts {
+  return { kinds: null, numbers: null, codes: null, dictionary: null };
+}
+
+function readValues(
+  role: Role,
+  type: DataType,
+  length: number,
+  body: BodyReader,
+  dictionaries: ReadonlyMap<number, BodyReader>,
+  parts: ColumnParts,
+): void {
+  switch (role) {
+    case 'kinds':
+    case 'itemKinds':
+      parts.kinds = body.buffer(Uint8Array, length);
+      break;
+    case 'numbers':
+    case 'itemNumbers':
+      parts.numbers = body.buffer(Float64Array, length);
+      break;
+    case 'strings':
+    case 'itemStrings': {
+      parts.codes = body.buffer(Int32Array, length);
+      const { id } = type as Dictionary;
+      const dictionary = dictionaries.get(id);
+      if (dictionary === undefined) throw corrupt(`no dictionary ${id}`);
+      parts.dictionary = dictionary.utf8(dictionary.rowCount);
+      break;
+    }
+    case 'booleans':
+    case 'itemBooleans':
+      body.skipBuffer();
+      break;
+  }
+}
+
+function columnOf(path: string, parts: PathParts, rowCount: number): MetadataColumn {
+  const items =
+    parts.offsets === null
+      ? null
+      : {
+          offsets: parts.offsets,
+          elements: checkedColumn(path, parts.elements, parts.offsets[rowCount]!, null),
+        };
+  return checkedColumn(path, parts, rowCount, items);
+}
+
+/** What a reader of the column indexes without looking is checked here, once. */
+function checkedColumn(
+  path: string,
+  parts: ColumnParts,
+  length: number,
+  items: MetadataColumn['items'],
+): MetadataColumn {
+  const { kinds, numbers, codes, dictionary } = parts;
+  if (kinds === null || kinds.length !== length) throw corrupt(`no kinds of ${quoted(path)}`);
+  const seen = kindsSeen(kinds);
+  for (let kind = KIND.object + 1; kind < seen.length; kind++) {
+    if (seen[kind]) throw corrupt(`the kind ${kind} at ${quoted(path)}`);
+  }
+  if (seen[KIND.number] && numbers === null) throw corrupt(`no numbers of ${quoted(path)}`);
+  if (seen[KIND.string] && codes === null) throw corrupt(`no strings of ${quoted(path)}`);
+  const dictionaryCount = dictionary === null ? 0 : dictionary.offsets.length - 1;
+  if (codes !== null) {
+    for (let i = 0; i < length; i++) {
+      // Where the kind is not `string` a code means nothing, but is a code.
+      if (codes[i]! >>> 0 >= dictionaryCount) {
+        throw corrupt(`the code ${codes[i]} of ${dictionaryCount} strings at ${quoted(path)}`);
+      }
+    }
+  }
+  return { kinds, numbers, codes, dictionary, dictionaryCount, items };
+}
+
+function quoted(path: string): string {
+  return JSON.stringify(path);
+}

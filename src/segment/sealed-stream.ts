@@ -1,0 +1,47 @@
+// Small records in the store as Arrow IPC streams of one batch, with a trailer behind the end of the
+// stream, where readers of Arrow do not look: four letters for the format, four bytes of CRC-32 over
+// all before them. The store does not check its pages; this does.
+
+import type { Schema } from 'apache-arrow';
+import { type BodyWriter, corrupt } from './arrow-body.js';
+import { type ArrowStream, decodeArrowStream, encodeArrowStream } from './arrow-ipc.js';
+import { crcOf } from './checksum.js';
+
+const FORMAT = Buffer.from('SGT1');
+const TRAILER_BYTES = FORMAT.length + 4;
+
+export function encodeSealedStream(
+  schema: Schema,
+  rowCount: number,
+  body: BodyWriter,
+  metadata: Map<string, string>,
+): Uint8Array {
+  const stream = encodeArrowStream(schema, rowCount, body, metadata);
+  const bytes = stream.copyInto(new Uint8Array(stream.length + TRAILER_BYTES));
+  const trailer = bytes.subarray(stream.length);
+  trailer.set(FORMAT);
+  const crc = crcOf(bytes.subarray(0, stream.length + FORMAT.length));
+  new DataView(bytes.buffer).setUint32(stream.length + FORMAT.length, crc, true);
+  return bytes;
+}
+
+/** Views into `bytes` where they start at a multiple of 8, else into a copy. Throws `data_corrupt`. */
+export function decodeSealedStream(bytes: Uint8Array): ArrowStream {
+  const length = bytes.length - TRAILER_BYTES;
+  const format = Buffer.from(bytes.subarray(Math.max(0, length), length + FORMAT.length));
+  if (length < 0 || !format.equals(FORMAT)) {
+    throw corrupt(`the ending ${JSON.stringify(format.toString('latin1'))}, expected ${FORMAT}`);
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const expected = view.getUint32(length + FORMAT.length, true);
+  const found = crcOf(bytes.subarray(0, length + FORMAT.length));
+  if (found !== expected) {
+    throw corrupt(`the checksum ${found} over ${bytes.length} bytes, expected ${expected}`);
+  }
+  const isAligned = bytes.byteOffset % 8 === 0;
+  return decodeArrowStream(
+    isAligned
+      ? new Uint8Array(bytes.buffer, bytes.byteOffset, length)
+      : new Uint8Array(bytes).subarray(0, length),
+  );
+}

@@ -1,0 +1,182 @@
+// Sealed segments as Arrow IPC files that pyarrow, Polars and DuckDB open as they are. One record
+// batch: `id` utf8, `values` fixed_size_list<float>[dimension], `metadata` utf8 (the JSON as sent),
+// `inserted_sequence` int64, then metadata as typed columns (see metadata-fields.ts). Memory uses
+// the buffers in place. Deletions are not in the file, and neither are key and number.
+
+import { Field, FixedSizeList, Float32, Int64, Schema, Utf8 } from 'apache-arrow';
+import type { Task } from '../pool.js';
+import { type BodyReader, BodyWriter, corrupt, guarded } from './arrow-body.js';
+import { decodeArrowFile, encodeArrowFile, FILE_ALIGNMENT } from './arrow-ipc.js';
+import { checksumOf, verifyChecksum } from './checksum.js';
+import { metadataFields, readMetadataColumns } from './metadata-fields.js';
+import { Segment } from './segment.js';
+import type { SegmentData, SegmentIdentity } from './segment-data.js';
+import { sharedBytes, sharedFloat64 } from './shared-arrays.js';
+
+const FORMAT = 'segment 1';
+const FORMAT_KEY = 'sagitta.format';
+const DIMENSION_KEY = 'sagitta.dimension';
+const ROW_COUNT_KEY = 'sagitta.row_count';
+const IS_COMPLETE_KEY = 'sagitta.columns_complete';
+
+export interface EncodedSegment {
+  /** The file, over a SharedArrayBuffer. */
+  readonly bytes: Uint8Array;
+  /** For `verifyChecksum`. */
+  readonly checksum: string;
+}
+
+export function encodeSegment(data: SegmentData): EncodedSegment {
+  const { dimension, rowCount } = data;
+  const metadata = metadataFields(data.columns, rowCount);
+  const schema = new Schema(
+    [...fixedFields(dimension), ...metadata.fields],
+    new Map([
+      [FORMAT_KEY, FORMAT],
+      [DIMENSION_KEY, String(dimension)],
+      [ROW_COUNT_KEY, String(rowCount)],
+      [IS_COMPLETE_KEY, String(data.isComplete)],
+    ]),
+  );
+  const body = new BodyWriter(FILE_ALIGNMENT);
+  body.utf8(data.ids, 0, rowCount);
+  body.node(rowCount);
+  body.noNulls();
+  body.node(rowCount * dimension);
+  body.noNulls();
+  body.buffer(data.values.subarray(0, rowCount * dimension));
+  body.utf8(data.json, 0, rowCount);
+  body.node(rowCount);
+  body.noNulls();
+  body.buffer(int64Of(data.insertedSequences));
+  metadata.write(body);
+  const bytes = encodeArrowFile(schema, rowCount, body, metadata.dictionaries);
+  return { bytes, checksum: checksumOf(bytes) };
+}
+
+/**
+ * A sealed segment that lives in `bytes`, which it keeps. The checksum is verified before, on
+ * another thread; here every length, offset and index is, so that no file makes us read elsewhere.
+ * Throws `data_corrupt` with what was found; the caller adds the name of the file.
+ */
+export function decodeSegment(
+  bytes: Uint8Array,
+  identity: SegmentIdentity & { readonly dimension?: number },
+): Segment {
+  return Segment.fromData(guarded('a segment file', () => decodeData(inPlace(bytes), identity)));
+}
+
+/** Encodes on a worker. */
+export const encodeSegmentTask: Task<SegmentData, EncodedSegment> = {
+  name: 'segment.encode',
+  run: encodeSegment,
+};
+
+/** Throws `data_corrupt` unless the bytes have the checksum. */
+export const verifySegmentTask: Task<EncodedSegment, void> = {
+  name: 'segment.verify',
+  run: ({ bytes, checksum }) => verifyChecksum(bytes, checksum),
+};
+
+function decodeData(
+  bytes: Uint8Array,
+  identity: SegmentIdentity & { readonly dimension?: number },
+): SegmentData {
+  const { schema, batch, dictionaries } = decodeArrowFile(bytes);
+  const format = schema.metadata.get(FORMAT_KEY);
+  if (format !== FORMAT)
+    throw corrupt(`the format ${format ?? 'of another program'}, expected ${FORMAT}`);
+  const dimension = Number(schema.metadata.get(DIMENSION_KEY));
+  if (!(Number.isInteger(dimension) && dimension > 0)) throw corrupt(`the dimension ${dimension}`);
+  if (identity.dimension !== undefined && identity.dimension !== dimension) {
+    throw corrupt(`the dimension ${dimension}, expected ${identity.dimension}`);
+  }
+  const { rowCount } = batch;
+  const rowCountSaid = schema.metadata.get(ROW_COUNT_KEY);
+  if (String(rowCount) !== rowCountSaid) {
+    throw corrupt(`${rowCount} rows in a file of ${rowCountSaid}`);
+  }
+  const fixed = fixedFields(dimension);
+  for (const [i, { name, type }] of fixed.entries()) {
+    const found = schema.fields[i];
+    if (found?.name !== name || String(found.type) !== String(type)) {
+      throw corrupt(`the field ${found}, expected ${name}: ${type}`);
+    }
+  }
+  const ids = batch.utf8(rowCount);
+  const values = readValues(batch, dimension);
+  const json = batch.utf8(rowCount);
+  const insertedSequences = readSequences(batch);
+  return {
+    key: identity.key,
+    number: identity.number,
+    dimension,
+    rowCount,
+    values,
+    ids,
+    json,
+    insertedSequences,
+    deletedSequences: null,
+    columns: readMetadataColumns(schema.fields.slice(fixed.length), batch, dictionaries),
+    isComplete: schema.metadata.get(IS_COMPLETE_KEY) === 'true',
+  };
+}
+
+function fixedFields(dimension: number): Field[] {
+  return [
+    new Field('id', new Utf8(), false),
+    new Field(
+      'values',
+      new FixedSizeList(dimension, new Field('item', new Float32(), false)),
+      false,
+    ),
+    new Field('metadata', new Utf8(), false),
+    new Field('inserted_sequence', new Int64(), false),
+  ];
+}
+
+function readValues(batch: BodyReader, dimension: number): Float32Array {
+  batch.node(batch.rowCount);
+  batch.skipBuffer();
+  batch.node(batch.rowCount * dimension);
+  batch.skipBuffer();
+  return batch.buffer(Float32Array, batch.rowCount * dimension);
+}
+
+function readSequences(batch: BodyReader): Float64Array {
+  batch.node(batch.rowCount);
+  batch.skipBuffer();
+  const words = batch.buffer(Uint32Array, batch.rowCount * 2);
+  const sequences = sharedFloat64(batch.rowCount);
+  let previous = 0;
+  for (let row = 0; row < sequences.length; row++) {
+    const sequence = words[row * 2 + 1]! * 2 ** 32 + words[row * 2]!;
+    if (sequence < previous || sequence > Number.MAX_SAFE_INTEGER) {
+      throw corrupt(`the sequence ${sequence} after ${previous}`);
+    }
+    sequences[row] = sequence;
+    previous = sequence;
+  }
+  return sequences;
+}
+
+/** Little-endian pairs of words: a BigInt64Array would cost an object a row. */
+function int64Of(sequences: Float64Array): Uint32Array {
+  const words = new Uint32Array(sequences.length * 2);
+  for (let row = 0; row < sequences.length; row++) {
+    words[row * 2] = sequences[row]! % 2 ** 32;
+    words[row * 2 + 1] = Math.floor(sequences[row]! / 2 ** 32);
+  }
+  return words;
+}
+
+/** The bytes themselves when workers can share them and their start is aligned, else a copy. */
+function inPlace(bytes: Uint8Array): Uint8Array {
+  const isShared = bytes.buffer instanceof SharedArrayBuffer;
+  if (isShared && bytes.byteOffset % FILE_ALIGNMENT === 0) {
+    return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+  const copy = sharedBytes(bytes.byteLength);
+  copy.set(bytes);
+  return copy;
+}
