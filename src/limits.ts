@@ -28,6 +28,10 @@ export const DEFAULT_LIMITS = {
   metadataDepthMax: 8,
   /** Metadata paths of one segment kept as typed columns; further paths are evaluated on the JSON. */
   metadataColumnsMax: 256,
+  /** Rows of one segment: bounds the work of one filter task. */
+  segmentRowsMax: 65_536,
+  /** Bytes of vectors in one segment: the unit of checkpoints, of device loads and of compaction. */
+  segmentValueBytesMax: 64 * 1024 * 1024,
   /** Each collection has a writer, an index and an active segment. */
   collectionsMax: 10_000,
   /** A deadline that a client behind a gateway outlives. */

@@ -12,7 +12,7 @@ import type { AlsoCommit, CollectionInput } from './api.js';
 import type { Collection } from './collection.js';
 import { blobsOf, keys, logName } from './keys.js';
 import { Lock } from './lock.js';
-import { Maintenance } from './maintenance.js';
+import type { Maintenance } from './maintenance.js';
 import { type CollectionDefinition, decodeJson, encodeJson, FORMAT_VERSION } from './manifest.js';
 import { loadCollection } from './recovery.js';
 

@@ -34,20 +34,14 @@ import type {
 import { Catalogue, type CollectionEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection.js';
 import { CursorSealer } from './cursor.js';
-import { Idempotency } from './idempotency.js';
 import { parseFilterAt } from './filter-at.js';
+import { Idempotency } from './idempotency.js';
 import { keys } from './keys.js';
 import { runList } from './list.js';
 import { runQuery } from './query.js';
 import type { SubmitSearch } from './search.js';
 import { countVisible, filterSnapshot } from './snapshot.js';
-import {
-  deleteAll,
-  deleteIds,
-  deleteMatching,
-  patchVector,
-  writeVectors,
-} from './writes.js';
+import { deleteAll, deleteIds, deleteMatching, patchVector, writeVectors } from './writes.js';
 
 export interface DatabaseOptions {
   readonly store: Store;

@@ -44,16 +44,20 @@ export async function runList(
     request.cursor === undefined
       ? planFirstPage(collection, request, context)
       : planNextPage(collection, request, request.cursor, context);
-  const filter = plan.filter === null ? null : parseFilterAt('?filter', plan.filter, context.limits);
+  const filter =
+    plan.filter === null ? null : parseFilterAt('?filter', plan.filter, context.limits);
   const { parts } = collection.snapshot(plan.sequence);
   let found: FoundRow[];
   let total: number | undefined;
   if (request.offset === undefined) {
     // Segments are filtered one after another, only as far as the page reaches.
     found = [];
+    let isPastStart = plan.after === null;
     for (const part of parts) {
       if (found.length > plan.limit) break;
-      const start = plan.after === null ? 0 : startRow(part, plan.after);
+      const start = isPastStart ? 0 : startRow(part, plan.after!);
+      // Rows of one write may lie in two segments: after the cursor's row every row counts.
+      isPastStart ||= isRowBefore(part, start, plan.after!);
       if (start >= part.rowCount) continue;
       collect(await filterPart(context.pool, part, filter), start, plan.limit + 1, found);
     }
@@ -65,14 +69,17 @@ export async function runList(
   const page = found.slice(0, plan.limit);
   const hasMore = found.length > plan.limit;
   return {
-    vectors: page.map(({ part, row }): VectorRecord =>
-      collection.record(part.segment, row, {
-        values: plan.includeValues,
-        metadata: plan.includeMetadata,
-      }),
+    vectors: page.map(
+      ({ part, row }): VectorRecord =>
+        collection.record(part.segment, row, {
+          values: plan.includeValues,
+          metadata: plan.includeMetadata,
+        }),
     ),
     hasMore,
-    nextCursor: hasMore ? context.sealer.seal(nextCursor(collection, plan, page.at(-1)!)) : undefined,
+    nextCursor: hasMore
+      ? context.sealer.seal(nextCursor(collection, plan, page.at(-1)!))
+      : undefined,
     total,
   };
 }
@@ -116,6 +123,18 @@ function planNextPage(
 
 function startRow(part: SnapshotPart, after: { sequence: number; id: string }): number {
   return part.segment.rowAfter(after.sequence, Buffer.from(after.id));
+}
+
+function isRowBefore(
+  { segment }: SnapshotPart,
+  row: number,
+  after: { sequence: number; id: string },
+): boolean {
+  return (
+    row > 0 &&
+    segment.insertedSequence(row - 1) === after.sequence &&
+    segment.idEquals(row - 1, Buffer.from(after.id))
+  );
 }
 
 /** Adds visible rows from `start` on until `found` has `countMax`. */

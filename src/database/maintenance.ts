@@ -32,6 +32,7 @@ export interface MaintenanceOptions {
   readonly collection: Collection;
   readonly manifest: Manifest;
   readonly segmentRowsMax: number;
+  readonly metadataColumnsMax: number;
   readonly retentionMs: number;
   readonly store: Store;
   readonly pool: WorkerPool;
@@ -157,7 +158,8 @@ export class Maintenance {
   }
 
   async #compact(): Promise<void> {
-    const { collection, segmentRowsMax, pool, store, unloadBlock } = this.#options;
+    const { collection, segmentRowsMax, metadataColumnsMax, pool, store, unloadBlock } =
+      this.#options;
     const { rows, incarnation } = collection;
     const { checkpointSequence } = this.#manifest;
     const horizonSequence = Math.min(collection.retainedSince(), checkpointSequence);
@@ -171,6 +173,7 @@ export class Maintenance {
       key: rows.segmentKey(number),
       number,
       rowsMax: segmentRowsMax,
+      columnsMax: metadataColumnsMax,
     });
     const segment = compacted.data === null ? null : Segment.fromData(compacted.data);
     const moveDeletions = () => {

@@ -83,7 +83,9 @@ export async function runQuery(
     matches,
     valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
     hasMore: page.hasMore,
-    nextCursor: page.hasMore ? context.sealer.seal(nextCursor(collection, plan, page.hits)) : undefined,
+    nextCursor: page.hasMore
+      ? context.sealer.seal(nextCursor(collection, plan, page.hits))
+      : undefined,
     total: plan.isCounted ? countView(collection, parts, plan) : undefined,
     sequence: plan.sequence,
   };
@@ -113,7 +115,8 @@ function planFirstPage(
   }
   const sort = request.sort === undefined || request.sort.length === 0 ? null : request.sort;
   // Without a bound on the walk there is no "top" to sort.
-  const topK = request.topK ?? (request.limit === undefined || sort !== null ? limits.topKDefault : null);
+  const topK =
+    request.topK ?? (request.limit === undefined || sort !== null ? limits.topKDefault : null);
   if (topK !== null && topK > limits.topKMax && (request.limit === undefined || sort !== null)) {
     throw invalid(
       '/top_k',
@@ -126,7 +129,8 @@ function planFirstPage(
   const metric = request.metric ?? collection.definition.metric;
   const vector = request.vector ?? storedVector(collection, request.id!);
   collection.checkQueryVector(vector, metric);
-  const filterNode = request.filter === undefined ? null : parseFilterAt('/filter', request.filter, limits);
+  const filterNode =
+    request.filter === undefined ? null : parseFilterAt('/filter', request.filter, limits);
   return {
     sequence: collection.sequence,
     openedAtMs: now,
@@ -273,11 +277,7 @@ async function searchOthers(
   return { ...result, hits: others.slice(0, count) };
 }
 
-function nextCursor(
-  collection: Collection,
-  plan: QueryPlan,
-  hits: readonly Hit[],
-): QueryCursor {
+function nextCursor(collection: Collection, plan: QueryPlan, hits: readonly Hit[]): QueryCursor {
   const last = hits[hits.length - 1]!;
   return {
     kind: 'query',
@@ -369,7 +369,9 @@ function compareSortValues(
 }
 
 function sameVector(sent: Float32Array | undefined, sealed: Float32Array): boolean {
-  return sent !== undefined && sent.length === sealed.length && sent.every((x, i) => x === sealed[i]);
+  return (
+    sent !== undefined && sent.length === sealed.length && sent.every((x, i) => x === sealed[i])
+  );
 }
 
 function invalid(

@@ -20,11 +20,6 @@ import {
 import { Rows } from './rows.js';
 import { applyLogRecord } from './writes.js';
 
-/** Bytes of values in one segment: the unit of checkpoints, of device loads and of compaction. */
-const SEGMENT_VALUE_BYTES_MAX = 64 * 1024 * 1024;
-/** Rows in one segment, where rows are small: bounds the work of one filter task. */
-const SEGMENT_ROWS_MAX = 65_536;
-
 /** Throws `data_corrupt` naming what is damaged. */
 export async function loadCollection(
   definition: CollectionDefinition,
@@ -33,8 +28,8 @@ export async function loadCollection(
   const { store, clock, limits } = options;
   const { incarnation, dimension } = definition;
   const segmentRowsMax = Math.min(
-    SEGMENT_ROWS_MAX,
-    Math.ceil(SEGMENT_VALUE_BYTES_MAX / (4 * dimension)),
+    limits.segmentRowsMax,
+    Math.ceil(limits.segmentValueBytesMax / (4 * dimension)),
   );
   const rows = new Rows({
     incarnation,
@@ -66,6 +61,7 @@ export async function loadCollection(
     collection,
     manifest,
     segmentRowsMax,
+    metadataColumnsMax: limits.metadataColumnsMax,
     retentionMs: limits.retentionMs,
   });
   maintenance.notice();
@@ -84,7 +80,9 @@ async function removeUnnamedBlobs(
   manifest: Manifest,
   { store }: CatalogueOptions,
 ): Promise<void> {
-  const named = new Set(manifest.segments.map(({ number }) => segmentBlobName(incarnation, number)));
+  const named = new Set(
+    manifest.segments.map(({ number }) => segmentBlobName(incarnation, number)),
+  );
   for (const name of await store.listBlobs(`${incarnation}/`)) {
     if (!named.has(name)) await store.removeBlob(name);
   }

@@ -1,15 +1,10 @@
 // A snapshot: the rows of a collection that are visible at one sequence, and those among them that
 // pass a filter. Nothing here changes when writes go on: segments hand out immutable views.
 
-import {
-  type Bitmap,
-  countBits,
-  createFullBitmap,
-  intersectInto,
-} from '../bitmap.js';
+import { type Bitmap, countBits, createFullBitmap, intersectInto } from '../bitmap.js';
 import type { MetadataView } from '../columns.js';
-import type { FilterNode } from '../filter/filter-node.js';
 import { selectRows } from '../filter/evaluate-task.js';
+import type { FilterNode } from '../filter/filter-node.js';
 import type { WorkerPool } from '../pool.js';
 import type { Segment } from '../segment/segment.js';
 import type { VectorBlock } from '../types.js';

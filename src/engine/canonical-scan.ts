@@ -49,7 +49,7 @@ export function scoreRow(
   squares: RowSquares,
   row: number,
 ): number {
-  const product = sumOfProducts(query, block.values, row * block.dimension);
+  const product = sumOfProducts(query.values, block.values, row * block.dimension);
   if (query.metric === 'dot') return product;
   const rowSquare = squares.values[row - squares.firstRow]!;
   return canonicalScore(query.metric, product, query.square, rowSquare);

@@ -41,17 +41,15 @@ export function createCanonicalQuery(metric: Metric, vector: Float32Array): Cano
  * widest dimension; a typed array does not grow, so a wider query would throw.
  */
 const querySlot = new Float64Array(16_384);
-let slotOwner: CanonicalQuery | null = null;
-
-const barrier = new Int32Array(1);
+let slotOwner: Float64Array | null = null;
 
 /** Canonical q·x; the row is `values[offset..offset + dimension)`. */
-export function sumOfProducts(query: CanonicalQuery, values: Float32Array, offset: number): number {
+export function sumOfProducts(query: Float64Array, values: Float32Array, offset: number): number {
   if (query !== slotOwner) {
-    querySlot.set(query.values);
+    querySlot.set(query);
     slotOwner = query;
   }
-  const dimension = query.values.length;
+  const dimension = query.length;
   const unrolledEnd = dimension - (dimension & 7);
   let lane0 = 0;
   let lane1 = 0;
@@ -63,23 +61,14 @@ export function sumOfProducts(query: CanonicalQuery, values: Float32Array, offse
   let lane7 = 0;
   for (let i = 0; i < unrolledEnd; i += 8) {
     const at = offset + i;
-    const value0 = values[at]!;
-    const value1 = values[at + 1]!;
-    const value2 = values[at + 2]!;
-    const value3 = values[at + 3]!;
-    const value4 = values[at + 4]!;
-    const value5 = values[at + 5]!;
-    const value6 = values[at + 6]!;
-    const value7 = values[at + 7]!;
-    barrier[0] = 0;
-    lane0 += querySlot[i]! * value0;
-    lane1 += querySlot[i + 1]! * value1;
-    lane2 += querySlot[i + 2]! * value2;
-    lane3 += querySlot[i + 3]! * value3;
-    lane4 += querySlot[i + 4]! * value4;
-    lane5 += querySlot[i + 5]! * value5;
-    lane6 += querySlot[i + 6]! * value6;
-    lane7 += querySlot[i + 7]! * value7;
+    lane0 += querySlot[i]! * values[at]!;
+    lane1 += querySlot[i + 1]! * values[at + 1]!;
+    lane2 += querySlot[i + 2]! * values[at + 2]!;
+    lane3 += querySlot[i + 3]! * values[at + 3]!;
+    lane4 += querySlot[i + 4]! * values[at + 4]!;
+    lane5 += querySlot[i + 5]! * values[at + 5]!;
+    lane6 += querySlot[i + 6]! * values[at + 6]!;
+    lane7 += querySlot[i + 7]! * values[at + 7]!;
   }
   // At most seven products are left, one for each of the lanes 0 to 6.
   const left = dimension - unrolledEnd;
@@ -114,7 +103,6 @@ export function sumOfSquares(values: Float32Array, offset: number, dimension: nu
     const value5 = values[i + 5]!;
     const value6 = values[i + 6]!;
     const value7 = values[i + 7]!;
-    barrier[0] = 0;
     lane0 += value0 * value0;
     lane1 += value1 * value1;
     lane2 += value2 * value2;

@@ -8,7 +8,7 @@ import type { Limits } from '../limits.js';
 import { refusal } from './findings.js';
 import type { ParsedBody } from './parse-json.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
-import type { Route, RouteRequest, RouteServices } from './route.js';
+import type { RouteRequest, RouteServices } from './route.js';
 
 /** Makes the operations that keep the reply in one transaction with the write. */
 export type Attach = <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>;
@@ -35,7 +35,6 @@ export function hasKeyHeader(request: RouteRequest<unknown>): boolean {
  */
 export async function runWrite<Value>(
   services: RouteServices,
-  route: Pick<Route, 'method' | 'path'>,
   request: RouteRequest<unknown>,
   parsed: ParsedBody<Value>,
   write: (value: Value, attach: Attach | undefined) => Promise<StoredReply>,
@@ -44,7 +43,7 @@ export async function runWrite<Value>(
   if (key === undefined) return write(valueOf(parsed), undefined);
   const { reply, isReplay } = await services.database.runIdempotent(
     {
-      scope: `${PRINCIPAL} ${route.method} ${route.path}`,
+      scope: `${PRINCIPAL} ${request.operation}`,
       key,
       payloadDigest: digestOf(request, parsed.digest ?? ''),
     },

@@ -21,6 +21,8 @@ export interface RouteServices {
 }
 
 export interface RouteRequest<Query> {
+  /** Method and path of the route, without a prefix. */
+  readonly operation: string;
   /** Decoded, by the names in the path of the route. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
@@ -50,10 +52,16 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly takesIfMatch?: boolean;
   readonly sendsETag?: boolean;
   readonly sendsLocation?: boolean;
+  /** Where the reply is not JSON. */
+  readonly replyType?: string;
+  /** A reply that is neither 200 nor a problem. */
+  readonly otherReply?: { readonly status: number; readonly description: string };
   /** Codes beyond those that every route can give. */
   readonly errors: readonly ErrorCode[];
-  /** True for routes that answer whatever the state of the database. */
+  /** Whether the route answers whatever the state of the database. */
   readonly isAlwaysServed?: boolean;
+  /** For those who run the service: never under `/v1`, and whatever the client accepts. */
+  readonly isOperational?: boolean;
   handle(request: RouteRequest<z.output<QuerySchema>>): StoredReply | Promise<StoredReply>;
 }
 

@@ -137,7 +137,7 @@ const knownSchemas = new Map<string, Schema>();
 const KNOWN_SCHEMAS_MAX = 256;
 
 function readSchema(bytes: Uint8Array): Schema {
-  const key = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice();
+  const key = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
   let schema = knownSchemas.get(key);
   if (schema === undefined) {
     const { message } = readMessage(bytes, 0);

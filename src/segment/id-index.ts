@@ -1,24 +1,25 @@
-// Where the living row of each id is. Open addressing over one typed array: no object per row and no
-// Map, which ends at 16.7 million entries. Ids are not kept: a slot has the hash, the segment's
-// number and the row, and the caller compares the id there. One thread only.
+// Where the living row of each id is: no object per row and no Map, which ends at 16.7 million
+// entries. Ids are not kept: an entry has the hash, the segment's number and the row, and the caller
+// compares the id there. One table for few ids, 256 for many, so that no insert waits for millions
+// of entries to move. One thread only.
 
 import { randomBytes } from 'node:crypto';
-import { assert } from '../errors.js';
 import { type HashKey, hashBytes } from './id-hash.js';
+import { IdTable, type RowTest } from './id-table.js';
 
-/** Says whether the row there has the id that is looked for. */
-export type IdEquals = (segmentNumber: number, row: number) => boolean;
-
-/** Words of a slot: hash, segment number + 1 (0 when the slot is empty), row. */
-const STRIDE = 3;
-const BITS_MIN = 4;
-/** 2^30 slots of three words are as much as one typed array holds. */
-const BITS_MAX = 30;
+const SINGLE_TABLE_BITS_MIN = 4;
+/** Some 25 000 ids: distributing them takes a millisecond. */
+const SINGLE_TABLE_BITS_MAX = 15;
+/** As full as a table gets. */
+const SINGLE_TABLE_COUNT_MAX = 0.75 * 2 ** SINGLE_TABLE_BITS_MAX;
+const TABLE_COUNT = 256;
+const TABLE_BITS_MIN = 8;
+/** With 256 tables, a slot of any fits 30 bits; 800 million ids. */
+const TABLE_BITS_MAX = 22;
 
 export class IdIndex {
+  #tables = [new IdTable(SINGLE_TABLE_BITS_MIN, SINGLE_TABLE_BITS_MAX)];
   #count = 0;
-  #bits = BITS_MIN;
-  #slots = new Uint32Array(STRIDE << BITS_MIN);
   readonly #key: HashKey;
 
   /** Only tests choose the key. */
@@ -32,98 +33,71 @@ export class IdIndex {
   }
 
   get hostBytes(): number {
-    return this.#slots.byteLength;
+    return this.#tables.reduce((sum, table) => sum + table.hostBytes, 0);
   }
 
-  /** The slot of the id, valid until the next `insert`, `removeAt` or `clear`; -1 when it has none. */
-  find(id: Uint8Array, equals: IdEquals): number {
-    const slot = this.#probe(hashBytes(id, this.#key), equals);
-    return this.#slots[slot * STRIDE + 1] === 0 ? -1 : slot;
+  /**
+   * The slot of the id, or -1. `isWanted` compares the id at the rows that have its hash. The slot is
+   * valid until the next `insert`, `removeAt` or `clear`.
+   */
+  find(id: Uint8Array, isWanted: RowTest): number {
+    const hash = hashBytes(id, this.#key);
+    const index = this.#tableIndex(hash);
+    const slot = this.#tables[index]!.find(hash, isWanted);
+    return slot < 0 ? -1 : (index << TABLE_BITS_MAX) | slot;
   }
 
   segmentNumberAt(slot: number): number {
-    return this.#slots[slot * STRIDE + 1]! - 1;
+    return this.#tableAt(slot).segmentNumberAt(inTable(slot));
   }
 
   rowAt(slot: number): number {
-    return this.#slots[slot * STRIDE + 2]!;
+    return this.#tableAt(slot).rowAt(inTable(slot));
   }
 
   /** Adds an id that is not there. */
   insert(id: Uint8Array, segmentNumber: number, row: number): void {
-    // At most three quarters full: linear probing is short until there.
-    if ((this.#count + 1) * 4 > 3 * 2 ** this.#bits) this.#grow();
+    if (this.#tables.length === 1 && this.#count >= SINGLE_TABLE_COUNT_MAX) this.#distribute();
     const hash = hashBytes(id, this.#key);
-    this.#write(this.#probe(hash, isNever), hash, segmentNumber + 1, row);
+    this.#tables[this.#tableIndex(hash)]!.insert(hash, segmentNumber, row);
     this.#count++;
   }
 
   /** Points the id of the slot to another row. */
   moveTo(slot: number, segmentNumber: number, row: number): void {
-    assert(this.#slots[slot * STRIDE + 1] !== 0, `slot ${slot} holds an id`);
-    this.#write(slot, this.#slots[slot * STRIDE]!, segmentNumber + 1, row);
+    this.#tableAt(slot).moveTo(inTable(slot), segmentNumber, row);
   }
 
-  /** Leaves no mark behind: entries after the slot move up, so that searches never get longer. */
   removeAt(slot: number): void {
-    const slots = this.#slots;
-    assert(slots[slot * STRIDE + 1] !== 0, `slot ${slot} holds an id`);
-    const mask = 2 ** this.#bits - 1;
-    let hole = slot;
-    for (let next = (slot + 1) & mask; slots[next * STRIDE + 1] !== 0; next = (next + 1) & mask) {
-      const at = next * STRIDE;
-      const home = slots[at]! >>> (32 - this.#bits);
-      // An entry may move up unless the hole lies before its home.
-      if (((next - home) & mask) >= ((next - hole) & mask)) {
-        this.#write(hole, slots[at]!, slots[at + 1]!, slots[at + 2]!);
-        hole = next;
-      }
-    }
-    this.#write(hole, 0, 0, 0);
+    this.#tableAt(slot).removeAt(inTable(slot));
     this.#count--;
   }
 
   clear(): void {
+    this.#tables = [new IdTable(SINGLE_TABLE_BITS_MIN, SINGLE_TABLE_BITS_MAX)];
     this.#count = 0;
-    this.#bits = BITS_MIN;
-    this.#slots = new Uint32Array(STRIDE << BITS_MIN);
   }
 
-  /** The slot that holds the id, or the empty one where it belongs. */
-  #probe(hash: number, equals: IdEquals): number {
-    const slots = this.#slots;
-    const mask = 2 ** this.#bits - 1;
-    let slot = hash >>> (32 - this.#bits);
-    for (;;) {
-      const at = slot * STRIDE;
-      const segment = slots[at + 1]!;
-      if (segment === 0) return slot;
-      if (slots[at] === hash && equals(segment - 1, slots[at + 2]!)) return slot;
-      slot = (slot + 1) & mask;
-    }
+  #distribute(): void {
+    const [single] = this.#tables;
+    this.#tables = Array.from(
+      { length: TABLE_COUNT },
+      () => new IdTable(TABLE_BITS_MIN, TABLE_BITS_MAX),
+    );
+    single!.forEach((hash, segmentNumber, row) => {
+      this.#tables[this.#tableIndex(hash)]!.insert(hash, segmentNumber, row);
+    });
   }
 
-  #write(slot: number, hash: number, segment: number, row: number): void {
-    const at = slot * STRIDE;
-    this.#slots[at] = hash;
-    this.#slots[at + 1] = segment;
-    this.#slots[at + 2] = row;
+  #tableIndex(hash: number): number {
+    return this.#tables.length === 1 ? 0 : hash >>> 24;
   }
 
-  /** A slot is chosen by the upper bits of the hash, so that doubling reads and writes in order. */
-  #grow(): void {
-    assert(this.#bits < BITS_MAX, `the id index has room for ${this.#count} ids`);
-    const previous = this.#slots;
-    this.#bits++;
-    this.#slots = new Uint32Array(STRIDE * 2 ** this.#bits);
-    for (let at = 0; at < previous.length; at += STRIDE) {
-      if (previous[at + 1] === 0) continue;
-      const slot = this.#probe(previous[at]!, isNever);
-      this.#write(slot, previous[at]!, previous[at + 1]!, previous[at + 2]!);
-    }
+  #tableAt(slot: number): IdTable {
+    return this.#tables[slot >>> TABLE_BITS_MAX]!;
   }
 }
 
-function isNever(): boolean {
-  return false;
+function inTable(slot: number): number {
+  return slot & (2 ** TABLE_BITS_MAX - 1);
 }

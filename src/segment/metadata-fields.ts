@@ -1,4 +1,4 @@
-// Metadata columns as columns of an Arrow file, and back. A path `price` of numbers is the field
+// Metadata columns as fields of an Arrow file; `metadata-reader.ts` is the way back. A path `price` of numbers is the field
 // `metadata.price` (double), of strings dictionary-encoded utf8, of booleans bool, of arrays a list
 // of these; null where the row has something else. A path with several of them has a field for each,
 // `metadata.price:numbers`, `metadata.price:strings` and so on. What no type can say (null or
@@ -17,13 +17,12 @@ import {
   Utf8,
 } from 'apache-arrow';
 import { KIND, type MetadataColumn } from '../columns.js';
-import type { Utf8Column } from '../types.js';
-import { type BodyReader, BodyWriter, checkOffsets, corrupt } from './arrow-body.js';
+import { BodyWriter } from './arrow-body.js';
 import { type DictionaryToWrite, FILE_ALIGNMENT } from './arrow-ipc.js';
-import { sharedFloat64, sharedInt32 } from './shared-arrays.js';
+import { sharedInt32 } from './shared-arrays.js';
 
 /** What a field holds of its path; `booleans` repeat the kinds, for other readers. */
-const ROLE_TYPES = {
+export const ROLE_TYPES = {
   kinds: 'Uint8',
   numbers: 'Float64',
   strings: 'Dictionary<Int32, Utf8>',
@@ -33,10 +32,10 @@ const ROLE_TYPES = {
   itemStrings: 'List<Dictionary<Int32, Utf8>>',
   itemBooleans: 'List<Bool>',
 } as const;
-type Role = keyof typeof ROLE_TYPES;
+export type Role = keyof typeof ROLE_TYPES;
 
-const PATH_KEY = 'sagitta.path';
-const ROLE_KEY = 'sagitta.role';
+export const PATH_KEY = 'sagitta.path';
+export const ROLE_KEY = 'sagitta.role';
 
 /** One column of values on its way into a file: `write` adds its nodes and buffers. */
 interface TypedValues {
@@ -172,7 +171,8 @@ function typedValues(
   return result;
 }
 
-function kindsSeen(kinds: Uint8Array): Uint8Array {
+/** A 1 for each kind that occurs. */
+export function kindsSeen(kinds: Uint8Array): Uint8Array {
   const seen = new Uint8Array(256);
   for (let i = 0; i < kinds.length; i++) seen[kinds[i]!] = 1;
   return seen;
@@ -224,153 +224,4 @@ function offsetsOf(offsets: Int32Array, rowCount: number): Int32Array {
   const whole = sharedInt32(rowCount + 1).fill(offsets.at(-1)!);
   whole.set(offsets);
   return whole;
-}
-
-/** A column as its fields arrive. */
-interface ColumnParts {
-  kinds: Uint8Array | null;
-  numbers: Float64Array | null;
-  codes: Int32Array | null;
-  dictionary: Utf8Column | null;
-}
-interface PathParts extends ColumnParts {
-  offsets: Int32Array | null;
-  elements: ColumnParts;
-}
-
-/** Reads the fields in order. Every index that the columns hold is checked; throws `data_corrupt`. */
-export function readMetadataColumns(
-  fields: readonly Field[],
-  body: BodyReader,
-  dictionaries: ReadonlyMap<number, BodyReader>,
-): Map<string, MetadataColumn> {
-  const { rowCount } = body;
-  const paths = new Map<string, PathParts>();
-  for (const field of fields) {
-    const { path, role } = pathAndRole(field);
-    let parts = paths.get(path);
-    if (parts === undefined) {
-      parts = { ...emptyParts(), offsets: null, elements: emptyParts() };
-      paths.set(path, parts);
-    }
-    body.node(rowCount);
-    body.skipBuffer();
-    if (!role.startsWith('item')) {
-      readValues(role, field.type, rowCount, body, dictionaries, parts);
-    } else {
-      const offsets = body.buffer(Int32Array, rowCount + 1);
-      checkOffsets(offsets, Number.POSITIVE_INFINITY);
-      // Each list of a path has a copy of the same offsets.
-      if (parts.offsets !== null && parts.offsets[rowCount] !== offsets[rowCount]) {
-        throw corrupt(`lists of different lengths at ${JSON.stringify(path)}`);
-      }
-      parts.offsets ??= offsets;
-      const length = offsets[rowCount]!;
-      body.node(length);
-      body.skipBuffer();
-      const { type } = (field.type as List).children[0]!;
-      readValues(role, type, length, body, dictionaries, parts.elements);
-    }
-  }
-  const columns = new Map<string, MetadataColumn>();
-  // In the order of the kinds, which is that of the segment that was written.
-  for (const field of fields) {
-    const { path, role } = pathAndRole(field);
-    if (role === 'kinds') columns.set(path, columnOf(path, paths.get(path)!, rowCount));
-  }
-  if (columns.size !== paths.size) throw corrupt('a metadata path without kinds');
-  return columns;
-}
-
-function pathAndRole(field: Field): { path: string; role: Role } {
-  const path = JSON.parse(field.metadata.get(PATH_KEY) ?? 'null') as unknown;
-  const role = field.metadata.get(ROLE_KEY) ?? '';
-  if (typeof path !== 'string' || !Object.hasOwn(ROLE_TYPES, role)) {
-    throw corrupt(`the field ${JSON.stringify(field.name)}, which says no path and role`);
-  }
-  const expected = ROLE_TYPES[role as Role];
-  const found = String(field.type);
-  if (found !== expected) {
-    throw corrupt(`the type ${found} of field ${JSON.stringify(field.name)}, expected ${expected}`);
-  }
-  return { path, role: role as Role };
-}
-
-function emptyParts(): ColumnParts {
-  return { kinds: null, numbers: null, codes: null, dictionary: null };
-}
-
-function readValues(
-  role: Role,
-  type: DataType,
-  length: number,
-  body: BodyReader,
-  dictionaries: ReadonlyMap<number, BodyReader>,
-  parts: ColumnParts,
-): void {
-  switch (role) {
-    case 'kinds':
-    case 'itemKinds':
-      parts.kinds = body.buffer(Uint8Array, length);
-      break;
-    case 'numbers':
-    case 'itemNumbers':
-      parts.numbers = body.buffer(Float64Array, length);
-      break;
-    case 'strings':
-    case 'itemStrings': {
-      parts.codes = body.buffer(Int32Array, length);
-      const { id } = type as Dictionary;
-      const dictionary = dictionaries.get(id);
-      if (dictionary === undefined) throw corrupt(`no dictionary ${id}`);
-      parts.dictionary = dictionary.utf8(dictionary.rowCount);
-      break;
-    }
-    case 'booleans':
-    case 'itemBooleans':
-      body.skipBuffer();
-      break;
-  }
-}
-
-function columnOf(path: string, parts: PathParts, rowCount: number): MetadataColumn {
-  const items =
-    parts.offsets === null
-      ? null
-      : {
-          offsets: parts.offsets,
-          elements: checkedColumn(path, parts.elements, parts.offsets[rowCount]!, null),
-        };
-  return checkedColumn(path, parts, rowCount, items);
-}
-
-/** What a reader of the column indexes without looking is checked here, once. */
-function checkedColumn(
-  path: string,
-  parts: ColumnParts,
-  length: number,
-  items: MetadataColumn['items'],
-): MetadataColumn {
-  const { kinds, numbers, codes, dictionary } = parts;
-  if (kinds === null || kinds.length !== length) throw corrupt(`no kinds of ${quoted(path)}`);
-  const seen = kindsSeen(kinds);
-  for (let kind = KIND.object + 1; kind < seen.length; kind++) {
-    if (seen[kind]) throw corrupt(`the kind ${kind} at ${quoted(path)}`);
-  }
-  if (seen[KIND.number] && numbers === null) throw corrupt(`no numbers of ${quoted(path)}`);
-  if (seen[KIND.string] && codes === null) throw corrupt(`no strings of ${quoted(path)}`);
-  const dictionaryCount = dictionary === null ? 0 : dictionary.offsets.length - 1;
-  if (codes !== null) {
-    for (let i = 0; i < length; i++) {
-      // Where the kind is not `string` a code means nothing, but is a code.
-      if (codes[i]! >>> 0 >= dictionaryCount) {
-        throw corrupt(`the code ${codes[i]} of ${dictionaryCount} strings at ${quoted(path)}`);
-      }
-    }
-  }
-  return { kinds, numbers, codes, dictionary, dictionaryCount, items };
-}
-
-function quoted(path: string): string {
-  return JSON.stringify(path);
 }

@@ -14,7 +14,8 @@ export async function translateDiskError(error: unknown, directory: string): Pro
   const { code, message } = error as NodeJS.ErrnoException;
   const text = `${code} ${message}`;
   const isFull =
-    NO_ROOM.test(text) || (INPUT_OUTPUT.test(text) && (await freeBytes(directory)) < FREE_BYTES_MIN);
+    NO_ROOM.test(text) ||
+    (INPUT_OUTPUT.test(text) && (await freeBytes(directory)) < FREE_BYTES_MIN);
   if (!isFull) return error;
   return new SagittaError(
     'storage_full',

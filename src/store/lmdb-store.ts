@@ -1,6 +1,7 @@
 // The embedded store: logs and keyed values in lmdb, blobs as files beside it. lmdb's environment
-// is opened without overlapping sync, so that the promise of a batch resolves after the fdatasync
-// that covers it. Commits that wait for the one being written go together as the next batch.
+// is opened without overlapping sync, so that the promise of a batch resolves when it is on disk
+// (strace: the pages, fdatasync, the meta page through a descriptor with O_DSYNC, then the promise).
+// Commits that wait for the one being written go together as the next batch.
 
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase } from 'lmdb';

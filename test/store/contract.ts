@@ -40,7 +40,14 @@ export function storeContract(name: string, harness: StoreHarness): void {
 
     it('lists what lies under a prefix, part by part and in order', () =>
       withStore(async (store) => {
-        const keys = [['p', 'b'], ['p', 'a', 'x'], ['p', 'a'], ['pq'], ['o', 'z'], ['p', 'ä', '🐬']];
+        const keys = [
+          ['p', 'b'],
+          ['p', 'a', 'x'],
+          ['p', 'a'],
+          ['pq'],
+          ['o', 'z'],
+          ['p', 'ä', '🐬'],
+        ];
         await store.commit(
           keys.map((key): StoreOperation => ({ kind: 'put', key, value: bytes(key.join()) })),
         );
@@ -67,7 +74,10 @@ export function storeContract(name: string, harness: StoreHarness): void {
         await store.commit([append('l', 10), append('l', 100_000_000_000)]);
         assert.deepEqual(sequencesOf(store, 'l'), [1, 2, 10, 100_000_000_000]);
         assert.deepEqual(sequencesOf(store, 'l', 2), [10, 100_000_000_000]);
-        assert.deepEqual([...store.readLog('m', 0)].map(({ record }) => text(record)), ['r7']);
+        assert.deepEqual(
+          [...store.readLog('m', 0)].map(({ record }) => text(record)),
+          ['r7'],
+        );
         return undefined;
       }));
 

@@ -68,7 +68,10 @@ describe('lmdb store', () => {
         'no record is missing in the middle',
       );
       const highest = Math.max(last, ...acknowledged);
-      assert.ok(sequences.length >= highest, `${sequences.length} records, ${highest} acknowledged`);
+      assert.ok(
+        sequences.length >= highest,
+        `${sequences.length} records, ${highest} acknowledged`,
+      );
       const count = store.get(['count']);
       assert.equal(Number(count && Buffer.from(count)), sequences.length, 'no half commit');
       last = sequences.length;

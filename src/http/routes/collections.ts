@@ -33,7 +33,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     errors: ['collection_exists', 'limit_exceeded', 'storage_full'],
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
-      return runWrite(services, create, request, parsed, async (json, attach) => {
+      return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(collections.create, json);
         const { record, created } = await database.createCollection(
           {

@@ -1,9 +1,8 @@
 // Reads of vectors: one, some, pages of all, and how many.
 
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { StoredReply } from '../../database/api.js';
 import type { ErrorCode } from '../../errors.js';
-import type { JsonObject } from '../../types.js';
 import { parseJsonBody } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { tagOfVersion, unlessUnchanged } from '../conditional.js';
@@ -24,8 +23,8 @@ const LIST_ERRORS: readonly ErrorCode[] = [
 ];
 
 export function vectorReadRoutes(services: RouteServices): Route[] {
-  const { database, schemas } = services;
-  const { basics, vectors } = schemas;
+  const { database } = services;
+  const { vectors } = services.schemas;
 
   const get = defineRoute({
     method: 'GET',

@@ -49,7 +49,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const id = request.params['id']!;
       const shape = shapeOf(database, id);
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
-      return runWrite(services, write, request, parsed, async ({ batch, mode, ids }, attach) => {
+      return runWrite(services, request, parsed, async ({ batch, mode, ids }, attach) => {
         if (shape === null) database.getCollection(id);
         const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
         const alsoCommit = attach?.(encode);
@@ -195,7 +195,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     ],
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
-      return runWrite(services, removeMany, request, parsed, async (json, attach) => {
+      return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(vectors.delete, json);
         const result = await database.deleteVectors(request.params['id']!, selectionOf(body), {
           dryRun: body.dry_run,

@@ -1,0 +1,207 @@
+// The application: Fastify with the routes of the service, for whoever then listens. Every reply
+// has a request id, every failure is a problem, and stopping finishes what was accepted.
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { DatabaseService } from '../database/api.js';
+import { SagittaError } from '../errors.js';
+import type { Limits } from '../limits.js';
+import type { Logger } from '../logger.js';
+import type { Metrics } from '../metrics.js';
+import type { WorkerPool } from '../pool.js';
+import { addBodyParsers } from './content.js';
+import { serveDocs } from './docs.js';
+import { logFailure, replyToClientError, toClientError } from './failures.js';
+import { methodsAt } from './method-table.js';
+import { describeApi } from './openapi.js';
+import { problemReply } from './problem.js';
+import type { Route, RouteServices } from './route.js';
+import { collectionRoutes } from './routes/collections.js';
+import { queryRoutes } from './routes/query.js';
+import { serviceRoutes } from './routes/service.js';
+import { vectorReadRoutes } from './routes/vector-reads.js';
+import { vectorWriteRoutes } from './routes/vector-writes.js';
+import { createSchemas } from './schemas/all.js';
+import { bindRoute, pathOf, type StopState, send } from './serve.js';
+
+export interface AppOptions {
+  readonly database: DatabaseService;
+  readonly pool: WorkerPool;
+  readonly limits: Limits;
+  /** The collection of requests that name none. */
+  readonly defaultCollection: string | null;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** A percent-encoded id of 512 bytes takes 1 536 characters. */
+const PARAMETER_CHARACTERS_MAX = 4096;
+/** A cursor in the query string holds the query vector: 87 KB for 16 384 dimensions. */
+const HEADER_BYTES_MAX = 128 * 1024;
+/** For the arrival of a whole request: 64 MB over a line of 2 Mbit/s. */
+const ARRIVAL_MS_MAX = 300_000;
+
+const STOP_STATE = 'stopState';
+/** How often connections that fell idle are closed while stopping. */
+const STOP_SWEEP_MS = 50;
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The path of the route with its placeholders, without a prefix. */
+    route?: string;
+  }
+}
+
+export async function createApp(options: AppOptions): Promise<FastifyInstance> {
+  const { database, limits, logger, metrics } = options;
+  const stop: StopState = { isStopping: false };
+  const schemas = createSchemas(limits);
+  const services: RouteServices = { ...options, schemas };
+  let openApiText: string | undefined;
+  const routes: Route[] = [
+    ...collectionRoutes(services),
+    ...vectorWriteRoutes(services),
+    ...vectorReadRoutes(services),
+    ...queryRoutes(services),
+    ...serviceRoutes(services, {
+      metrics,
+      isStopping: () => stop.isStopping,
+      openApiText: () => {
+        openApiText ??= JSON.stringify(describeApi(routes, schemas));
+        return openApiText;
+      },
+    }),
+  ];
+
+  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const clientError = toClientError(error, request, limits);
+    logFailure(logger, clientError, {
+      id: request.id,
+      method: request.method,
+      route: routeOf(request),
+    });
+    const place = { requestId: request.id, path: pathOf(request) };
+    return send(reply, problemReply(clientError, place), stop);
+  };
+
+  const app = Fastify({
+    logger: false,
+    bodyLimit: limits.bodyBytesMax,
+    genReqId: chooseRequestId,
+    routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
+    http: { maxHeaderSize: HEADER_BYTES_MAX },
+    requestTimeout: ARRIVAL_MS_MAX,
+    // We answer ourselves while stopping.
+    return503OnClosing: false,
+    frameworkErrors(error, request, reply) {
+      reply.header('x-request-id', request.id);
+      fail(error, request, reply);
+    },
+    clientErrorHandler(error, socket) {
+      replyToClientError(error, socket as Socket, randomUUID());
+    },
+  });
+  app.decorate(STOP_STATE, stop);
+  addBodyParsers(app);
+  app.setErrorHandler((error, request, reply) => fail(error, request, reply));
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    done(request.is404 ? refuseUnknown(routes, request, reply) : undefined);
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    metrics.observeRequest({
+      method: request.method,
+      route: routeOf(request),
+      status: reply.raw.writableFinished ? reply.statusCode : 'closed',
+      seconds: reply.elapsedTime / 1000,
+    });
+    done();
+  });
+  for (const route of routes) {
+    bindRoute(app, route, '', services, stop);
+    if (route.isOperational !== true) bindRoute(app, route, '/v1', services, stop);
+  }
+  await serveDocs(app, () => describeApi(routes, schemas));
+  addDatabaseGauges(metrics, database);
+  await app.ready();
+  return app;
+}
+
+/**
+ * Stops accepting, finishes the requests that were accepted, and closes. Connections that are still
+ * open after `deadlineMs` are cut. The database is the caller's to close afterwards.
+ */
+export async function stopApp(
+  app: FastifyInstance,
+  options: { deadlineMs: number },
+): Promise<void> {
+  app.getDecorator<StopState>(STOP_STATE).isStopping = true;
+  const deadline = setTimeout(() => app.server.closeAllConnections(), options.deadlineMs);
+  // A connection whose reply was under way falls idle later, and would stay open.
+  const sweep = setInterval(() => app.server.closeIdleConnections(), STOP_SWEEP_MS);
+  try {
+    await app.close();
+  } finally {
+    clearTimeout(deadline);
+    clearInterval(sweep);
+  }
+}
+
+/** The client's, when it is short and plain enough for logs. */
+function chooseRequestId(request: IncomingMessage): string {
+  const sent = request.headers['x-request-id'];
+  return typeof sent === 'string' && /^[\w.:/+=@-]{1,128}$/.test(sent) ? sent : randomUUID();
+}
+
+function routeOf(request: FastifyRequest): string {
+  return request.routeOptions.config.route ?? 'other';
+}
+
+function refuseUnknown(
+  routes: readonly Route[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+): SagittaError {
+  const path = pathOf(request);
+  const methods = methodsAt(routes, path);
+  if (methods.length === 0) {
+    return new SagittaError(
+      'route_not_found',
+      `There is no route ${path}; /openapi.json describes all.`,
+    );
+  }
+  reply.header('allow', methods.join(', '));
+  return new SagittaError(
+    'method_not_allowed',
+    `${path} takes ${methods.join(', ')}; found ${request.method}.`,
+  );
+}
+
+/** Sums over all collections: one series each, however many collections there are. */
+function addDatabaseGauges(metrics: Metrics, database: DatabaseService): void {
+  const sum = (read: (record: ReturnType<DatabaseService['getCollection']>) => number) => () => {
+    let total = 0;
+    let cursor: string | undefined;
+    do {
+      const page = database.listCollections({ cursor });
+      for (const record of page.collections) total += read(record);
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    return total;
+  };
+  metrics.addGauge('sagitta_collections', 'Collections.', sum(() => 1));
+  metrics.addGauge('sagitta_collections_failed', 'Collections that cannot be served.', sum(
+    (record) => (record.status === 'failed' ? 1 : 0),
+  ));
+  metrics.addGauge('sagitta_vectors', 'Vectors in all collections.', sum(
+    (record) => record.vectorCount,
+  ));
+  metrics.addGauge('sagitta_host_bytes', 'Host memory of all collections.', sum(
+    (record) => record.memory.hostBytes,
+  ));
+  metrics.addGauge('sagitta_device_bytes', 'Device memory of all collections.', sum(
+    (record) => record.memory.deviceBytes,
+  ));
+}

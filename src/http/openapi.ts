@@ -1,0 +1,263 @@
+// The OpenAPI 3.1 document, made from the very routes and schemas that serve. Named schemas become
+// components; every operation lists its statuses, and under each the codes that it can carry.
+
+import { z } from 'zod';
+import { ERROR_TITLES, type ErrorCode } from '../errors.js';
+import { STATUS_OF_CODE } from './problem.js';
+import type { Route } from './route.js';
+import type { Schemas } from './schemas/all.js';
+
+type JsonSchema = z.core.JSONSchema.BaseSchema;
+type Described = Record<string, unknown>;
+
+const API_VERSION = '1.0.0';
+
+const TAGS = {
+  Collections: 'Groups of vectors of one dimension and metric.',
+  Vectors: 'Embeddings with metadata.',
+  Query: 'Exact nearest-neighbour search, filtered by metadata.',
+  Service: 'Bounds, health, metrics and this description.',
+} as const satisfies Record<Route['tag'], string>;
+
+/** What any route can answer, by what it takes. */
+const COMMON_ERRORS: readonly ErrorCode[] = [
+  'invalid_request',
+  'unknown_parameter',
+  'not_acceptable',
+  'internal',
+];
+const BODY_ERRORS: readonly ErrorCode[] = [
+  'invalid_json',
+  'unsupported_media_type',
+  'payload_too_large',
+];
+const DATA_ERRORS: readonly ErrorCode[] = ['starting', 'stopping', 'deadline_exceeded'];
+const KEY_ERRORS: readonly ErrorCode[] = [
+  'idempotency_key_mismatch',
+  'idempotency_in_flight',
+  'idempotency_key_reused',
+];
+
+const OPERATIONAL_SERVERS = [{ url: '/', description: 'Never under a version.' }];
+
+export function describeApi(routes: readonly Route[], schemas: Schemas): Described {
+  const components = describeComponents(routes, schemas);
+  const paths: Record<string, Described> = {};
+  for (const route of routes) {
+    const path = (paths[route.path] ??= describePath(route, components));
+    path[route.method.toLowerCase()] = describeOperation(route, components);
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Sagitta',
+      version: API_VERSION,
+      description:
+        'A vector database that answers nearest-neighbour queries exactly. Success is always 200 with a JSON body; every error is a problem (RFC 9457) with a `code`. Unknown members and parameters are refused.',
+      license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [
+      { url: '/v1', description: 'The versioned paths.' },
+      { url: '/', description: 'The same without the version.' },
+    ],
+    security: [],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: components.schemas,
+      headers: HEADERS,
+    },
+  };
+}
+
+const header = (type: string, description: string) => ({ description, schema: { type } });
+
+const HEADERS = {
+  RequestId: header('string', "The request's `X-Request-Id` when it sent a plain one, else ours."),
+  ETag: header('string', 'Of this representation; for `If-None-Match`, and `If-Match` of a PATCH.'),
+  Location: header('string', 'Where the new collection is.'),
+  RetryAfter: header('integer', 'Seconds after which a retry is worth it.'),
+  Allow: header('string', 'The methods that the path takes.'),
+  IdempotentReplayed: header('string', '`true` when this reply was given before.'),
+} as const;
+
+const headerRef = (name: keyof typeof HEADERS) => ({ $ref: `#/components/headers/${name}` });
+
+interface Components {
+  /** By name. */
+  readonly schemas: Record<string, JsonSchema>;
+  /** Any schema as it stands in the document: a reference where it is named. */
+  describe(schema: z.ZodType): JsonSchema;
+}
+
+/** All schemas in one conversion, since names are only shared within one. */
+function describeComponents(routes: readonly Route[], schemas: Schemas): Components {
+  const all = new Map<z.ZodType, string>([[schemas.service.problem, 'problem']]);
+  const add = (schema: z.ZodType | null) => {
+    if (schema !== null && !all.has(schema)) all.set(schema, `schema${all.size}`);
+  };
+  for (const route of routes) {
+    add(route.body);
+    add(route.reply);
+    for (const parameter of Object.values(route.query?.shape ?? {})) add(parameter as z.ZodType);
+    for (const name of parametersOf(route.path)) add(pathSchema(route, name, schemas));
+  }
+  const shape = Object.fromEntries([...all].map(([schema, key]) => [key, schema]));
+  const converted = toComponentRefs(
+    z.toJSONSchema(z.object(shape), { io: 'input', unrepresentable: 'any' }),
+  );
+  const definitions = converted.$defs ?? {};
+  for (const definition of Object.values(definitions)) delete definition.id;
+  return {
+    schemas: definitions,
+    describe: (schema) => converted.properties![all.get(schema)!] as JsonSchema,
+  };
+}
+
+function toComponentRefs(schema: JsonSchema): JsonSchema {
+  const text = JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/');
+  return JSON.parse(text) as JsonSchema;
+}
+
+const parametersOf = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
+
+/** `{id}` is a collection's but for `/vectors/{id}`. */
+function pathSchema(route: Route, name: string, { basics }: Schemas): z.ZodType {
+  const isVector = name === 'vector_id' || route.path === '/vectors/{id}';
+  return isVector ? basics.vectorId : basics.collectionId;
+}
+
+function describePath(route: Route, components: Components): Described {
+  const parameters = parametersOf(route.path).map((name) => {
+    const isVector = name === 'vector_id' || route.path === '/vectors/{id}';
+    return {
+      name,
+      in: 'path',
+      required: true,
+      description: isVector
+        ? "The vector's id, percent-encoded where a URL needs it."
+        : "The collection's id.",
+      schema: { $ref: `#/components/schemas/${isVector ? 'VectorId' : 'CollectionId'}` },
+    };
+  });
+  void components;
+  return {
+    ...(route.isOperational === true ? { servers: OPERATIONAL_SERVERS } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+  };
+}
+
+function describeOperation(route: Route, components: Components): Described {
+  const parameters = [...describeQuery(route, components), ...describeHeaders(route)];
+  return {
+    operationId: route.operationId,
+    tags: [route.tag],
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(route.body === null ? {} : { requestBody: describeBody(route.body, route, components) }),
+    responses: describeReplies(route, components),
+  };
+}
+
+function describeQuery(route: Route, components: Components): Described[] {
+  return Object.entries(route.query?.shape ?? {}).map(([name, schema]) => {
+    const described = components.describe(schema as z.ZodType);
+    const { description, ...rest } = described;
+    const isObject = described.$ref === '#/components/schemas/Filter';
+    return {
+      name,
+      in: 'query',
+      ...(description === undefined ? {} : { description }),
+      ...(isObject ? { content: { 'application/json': { schema: rest } } } : { schema: rest }),
+    };
+  });
+}
+
+function describeHeaders(route: Route): Described[] {
+  const headers: Described[] = [];
+  const add = (name: string, description: string) =>
+    headers.push({ name, in: 'header', description, schema: { type: 'string' } });
+  if (route.takesIdempotencyKey === true) {
+    add('Idempotency-Key', 'As `idempotency_key` in the body; the two are equal where both are sent.');
+  }
+  if (route.takesIfMatch === true) {
+    add('If-Match', 'Write only if the vector still has one of these ETags.');
+  }
+  if (route.method === 'GET' && route.sendsETag === true) {
+    add('If-None-Match', 'Answer 304 when the representation still has one of these ETags.');
+  }
+  return headers;
+}
+
+function describeBody(body: z.ZodType, route: Route, components: Components): Described {
+  const media = { schema: components.describe(body) };
+  const types =
+    route.method === 'PATCH'
+      ? { 'application/json': media, 'application/merge-patch+json': media }
+      : { 'application/json': media };
+  return { required: true, content: types };
+}
+
+function describeReplies(route: Route, components: Components): Described {
+  const schema = components.describe(route.reply);
+  const type = route.replyType ?? 'application/json';
+  const replies: Record<string, Described> = {
+    200: {
+      description: 'Success.',
+      headers: {
+        'X-Request-Id': headerRef('RequestId'),
+        ...(route.sendsETag === true ? { ETag: headerRef('ETag') } : {}),
+        ...(route.sendsLocation === true ? { Location: headerRef('Location') } : {}),
+        ...(route.takesIdempotencyKey === true
+          ? { 'Idempotent-Replayed': headerRef('IdempotentReplayed') }
+          : {}),
+      },
+      content: { [type]: { schema } },
+    },
+  };
+  if (route.method === 'GET' && route.sendsETag === true) {
+    replies['304'] = { description: 'The client has it.', headers: { ETag: headerRef('ETag') } };
+  }
+  if (route.otherReply !== undefined) {
+    const { status, description } = route.otherReply;
+    replies[status] = { description, content: { [type]: { schema } } };
+  }
+  for (const [status, codes] of groupByStatus(errorsOf(route))) {
+    replies[status] = describeProblem(status, codes);
+  }
+  return replies;
+}
+
+/** Every code that the route can give, in the order of the table of errors. */
+export function errorsOf(route: Route): ErrorCode[] {
+  const codes = new Set<ErrorCode>(route.isOperational === true ? ['internal'] : COMMON_ERRORS);
+  for (const code of ['invalid_request', 'unknown_parameter'] as const) codes.add(code);
+  if (route.body !== null) for (const code of BODY_ERRORS) codes.add(code);
+  if (route.isAlwaysServed !== true) for (const code of DATA_ERRORS) codes.add(code);
+  if (route.takesIdempotencyKey === true) for (const code of KEY_ERRORS) codes.add(code);
+  for (const code of route.errors) codes.add(code);
+  return (Object.keys(ERROR_TITLES) as ErrorCode[]).filter((code) => codes.has(code));
+}
+
+function groupByStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {
+  const groups = new Map<number, ErrorCode[]>();
+  for (const code of codes) {
+    const status = STATUS_OF_CODE[code];
+    groups.set(status, [...(groups.get(status) ?? []), code]);
+  }
+  return groups;
+}
+
+function describeProblem(status: number, codes: readonly ErrorCode[]): Described {
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERROR_TITLES[code]}.`).join('\n\n'),
+    headers: {
+      'X-Request-Id': headerRef('RequestId'),
+      ...(status === 503 ? { 'Retry-After': headerRef('RetryAfter') } : {}),
+    },
+    content: {
+      'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
+    },
+  };
+}

@@ -1,0 +1,106 @@
+// The service itself: its bounds, and what those need who run it.
+
+import type { DatabaseService } from '../../database/api.js';
+import type { Metrics } from '../../metrics.js';
+import { CACHE_RECORD, jsonReply } from '../reply.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { limitsReply } from '../schemas/service.js';
+import { z } from 'zod';
+
+/** A readiness probe wants to know that something is wrong, not everything. */
+const COLLECTIONS_LISTED_MAX = 100;
+
+export function serviceRoutes(
+  services: RouteServices,
+  options: { metrics: Metrics; isStopping: () => boolean; openApiText: () => string },
+): Route[] {
+  const { database, limits } = services;
+  const schemas = services.schemas.service;
+  const operational = {
+    method: 'GET',
+    tag: 'Service',
+    body: null,
+    errors: [],
+    isAlwaysServed: true,
+    isOperational: true,
+  } as const;
+
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/limits',
+      operationId: 'getLimits',
+      tag: 'Service',
+      summary: 'Read every bound of the service',
+      body: null,
+      reply: schemas.limits,
+      errors: [],
+      isAlwaysServed: true,
+      handle: () =>
+        jsonReply(JSON.stringify(limitsReply(limits)), { 'cache-control': CACHE_RECORD }),
+    }),
+    defineRoute({
+      ...operational,
+      path: '/livez',
+      operationId: 'getLiveness',
+      summary: 'Whether the process answers at all',
+      reply: schemas.live,
+      handle: () => jsonReply('{"status":"live"}'),
+    }),
+    defineRoute({
+      ...operational,
+      path: '/readyz',
+      operationId: 'getReadiness',
+      summary: 'Whether requests will be answered',
+      description:
+        'Ready even when single collections have failed: the others are served, and the failed ones are named.',
+      reply: schemas.ready,
+      otherReply: { status: 503, description: 'Starting or stopping.' },
+      handle() {
+        const state = options.isStopping() ? 'stopping' : database.state;
+        const body = { status: state, collections_not_ready: collectionsNotReady(database) };
+        const headers = state === 'ready' ? {} : { 'retry-after': '1' };
+        const reply = jsonReply(JSON.stringify(body), headers);
+        return state === 'ready' ? reply : { ...reply, status: 503 };
+      },
+    }),
+    defineRoute({
+      ...operational,
+      path: '/metrics',
+      operationId: 'getMetrics',
+      summary: 'Metrics for Prometheus',
+      reply: z.string(),
+      replyType: options.metrics.contentType,
+      async handle() {
+        const text = await options.metrics.render();
+        return jsonReply(text, { 'content-type': options.metrics.contentType });
+      },
+    }),
+    defineRoute({
+      ...operational,
+      path: '/openapi.json',
+      operationId: 'getOpenApi',
+      summary: 'This description',
+      reply: z.object({}),
+      handle: () => jsonReply(options.openApiText(), { 'cache-control': CACHE_RECORD }),
+    }),
+  ];
+}
+
+const REASONS = {
+  loading: 'Its data is being read from disk.',
+  failed: 'Its data is damaged; the log names the file.',
+} as const;
+
+function collectionsNotReady(database: DatabaseService) {
+  const found: { id: string; status: keyof typeof REASONS; reason: string }[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = database.listCollections({ cursor });
+    for (const { id, status } of page.collections) {
+      if (status !== 'ready') found.push({ id, status, reason: REASONS[status] });
+    }
+    cursor = page.nextCursor;
+  } while (cursor !== undefined && found.length < COLLECTIONS_LISTED_MAX);
+  return found.slice(0, COLLECTIONS_LISTED_MAX);
+}

@@ -1,0 +1,192 @@
+// Binds routes to Fastify: what every route has in common happens here, in the order in which a
+// request meets it.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { StoredReply } from '../database/api.js';
+import { SagittaError } from '../errors.js';
+import { acceptsJson } from './content.js';
+import { refusal } from './findings.js';
+import type { ProblemPlace } from './problem.js';
+import type { Route, RouteRequest, RouteServices } from './route.js';
+import { validateQuery } from './validate.js';
+
+/** Shared by the routes and whoever stops the application. */
+export interface StopState {
+  isStopping: boolean;
+}
+
+const NO_BODY = new Uint8Array(0);
+const NO_QUERY = {};
+
+export function bindRoute(
+  app: FastifyInstance,
+  route: Route,
+  prefix: string,
+  services: RouteServices,
+  stop: StopState,
+): void {
+  const operation = `${route.method} ${route.path}`;
+  app.route({
+    method: route.method,
+    url: prefix + route.path.replace(/\{(\w+)\}/g, ':$1'),
+    config: { route: route.path },
+    // Before the body is read: a refusal here costs no upload.
+    onRequest(request, _reply, done) {
+      done(refuseHead(route, request.headers, services, stop));
+    },
+    async handler(request, reply) {
+      const exchange = new Exchange(operation, request, reply);
+      if (route.body === null && exchange.body.length > 0) {
+        throw new SagittaError('invalid_request', `${operation} takes no body.`);
+      }
+      const query = readQuery(route, exchange.rawQuery);
+      const replying = route.handle(Object.assign(exchange, { query }));
+      const found =
+        replying instanceof Promise
+          ? await withDeadline(replying, exchange, services.limits.requestMsMax)
+          : replying;
+      return send(reply, found, stop);
+    },
+  });
+}
+
+/** Sends what a route or an error gave. */
+export function send(reply: FastifyReply, { status, headers, body }: StoredReply, stop: StopState) {
+  reply.code(status).headers(headers);
+  if (stop.isStopping) reply.header('connection', 'close');
+  return reply.send(body);
+}
+
+/** Of the URL, without the query. */
+export function pathOf(request: FastifyRequest): string {
+  const end = request.url.indexOf('?');
+  return end === -1 ? request.url : request.url.slice(0, end);
+}
+
+/** What the head of a request tells: whether to go on. */
+function refuseHead(
+  route: Route,
+  headers: IncomingHttpHeaders,
+  { database }: RouteServices,
+  stop: StopState,
+): SagittaError | undefined {
+  if (route.isAlwaysServed !== true) {
+    if (stop.isStopping || database.state === 'stopping') {
+      return new SagittaError('stopping', 'The service is stopping; another instance may answer.');
+    }
+    if (database.state === 'starting') {
+      return new SagittaError('starting', 'The service is reading its data; /readyz tells when.');
+    }
+  }
+  if (route.isOperational !== true && !acceptsJson(headers.accept)) {
+    return new SagittaError(
+      'not_acceptable',
+      `Replies are application/json; Accept allows ${headers.accept}.`,
+    );
+  }
+  if (route.method !== 'GET') return refusePrecondition(route, headers);
+  return undefined;
+}
+
+/** A precondition that is not looked at would be a lost update. */
+function refusePrecondition(route: Route, headers: IncomingHttpHeaders): SagittaError | undefined {
+  const isRefused =
+    headers['if-none-match'] !== undefined ||
+    (headers['if-match'] !== undefined && route.takesIfMatch !== true);
+  if (!isRefused) return undefined;
+  return new SagittaError(
+    'invalid_request',
+    'Of the writes only PATCH of a vector takes a precondition, and only If-Match.',
+  );
+}
+
+function readQuery(route: Route, rawQuery: Readonly<Record<string, unknown>>): object {
+  if (route.query !== undefined) return validateQuery(route.query, rawQuery);
+  const names = Object.keys(rawQuery);
+  if (names.length === 0) return NO_QUERY;
+  throw refusal(
+    names.map((name) => ({
+      pointer: `?${name}`,
+      code: 'unknown_parameter',
+      detail: 'This route takes no parameters.',
+    })),
+  );
+}
+
+/** One request, as the handlers see it; `query` is added when it has been checked. */
+class Exchange implements Omit<RouteRequest<unknown>, 'query'> {
+  readonly operation: string;
+  readonly #request: FastifyRequest;
+  readonly #reply: FastifyReply;
+  #controller: AbortController | undefined;
+
+  constructor(operation: string, request: FastifyRequest, reply: FastifyReply) {
+    this.operation = operation;
+    this.#request = request;
+    this.#reply = reply;
+  }
+
+  get params(): Readonly<Record<string, string>> {
+    return this.#request.params as Readonly<Record<string, string>>;
+  }
+
+  get rawQuery(): Readonly<Record<string, unknown>> {
+    return this.#request.query as Readonly<Record<string, unknown>>;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#request.headers;
+  }
+
+  get body(): Uint8Array {
+    return (this.#request.body as Buffer | undefined) ?? NO_BODY;
+  }
+
+  get place(): ProblemPlace {
+    return { requestId: this.#request.id, path: pathOf(this.#request) };
+  }
+
+  /** Made when first asked for: most routes have no use for it. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      const { raw } = this.#reply;
+      raw.once('close', () => {
+        if (raw.writableFinished) return;
+        controller.abort(new SagittaError('deadline_exceeded', 'The client went away.'));
+      });
+      this.#controller = controller;
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: SagittaError): void {
+    this.#controller?.abort(reason);
+  }
+}
+
+/** Rejects with `deadline_exceeded` when the work takes too long, and then tells the work. */
+function withDeadline<Value>(
+  work: Promise<Value>,
+  exchange: Exchange,
+  msMax: number,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const error = new SagittaError('deadline_exceeded', `It took longer than ${msMax} ms.`);
+      exchange.abort(error);
+      reject(error);
+    }, msMax);
+    work.then(
+      (value) => {
+        clearTimeout(timer);
+        resolve(value);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
+  });
+}

@@ -1,0 +1,19 @@
+// What a worker thread of the pool can do: the composition root of the other side.
+
+import { searchReferenceTask } from './engine/reference-engine.js';
+import { evaluateFilterTask } from './filter/evaluate-task.js';
+import { parseJsonTask } from './http/parse-json.js';
+import { parseVectorsTask } from './http/parse-vectors.js';
+import { createTaskHandler } from './pool.js';
+import { compactSegmentsTask } from './segment/compaction.js';
+import { encodeSegmentTask, verifySegmentTask } from './segment/segment-file.js';
+
+export default createTaskHandler([
+  compactSegmentsTask,
+  encodeSegmentTask,
+  evaluateFilterTask,
+  parseJsonTask,
+  parseVectorsTask,
+  searchReferenceTask,
+  verifySegmentTask,
+]);

@@ -1,0 +1,121 @@
+// A database over an in-memory store on the calling thread, for tests: small segments, so that
+// sealing, checkpoints and compactions happen within a few rows, and a clock that tests move.
+
+import { Database } from '../../src/database/database.js';
+import { createReferenceEngine } from '../../src/engine/reference-engine.js';
+import { DEFAULT_LIMITS, type Limits } from '../../src/limits.js';
+import { silentLogger } from '../../src/logger.js';
+import { createInlinePool } from '../../src/pool.js';
+import {
+  createMemoryState,
+  createMemoryStore,
+  type MemoryState,
+} from '../../src/store/memory-store.js';
+import type { Store } from '../../src/store/store.js';
+import type { VectorBatch } from '../../src/types.js';
+
+export interface TestClock {
+  nowMs: number;
+  now(): number;
+}
+
+export function createTestClock(): TestClock {
+  return {
+    nowMs: Date.UTC(2026, 0, 1),
+    now() {
+      return this.nowMs;
+    },
+  };
+}
+
+export async function openDatabase(options: {
+  state?: MemoryState;
+  store?: Store;
+  clock?: TestClock;
+  limits?: Partial<Limits>;
+}): Promise<Database> {
+  const pool = createInlinePool();
+  const database = await Database.open({
+    store: options.store ?? createMemoryStore({ state: options.state ?? createMemoryState() }),
+    engine: createReferenceEngine({ pool }),
+    engineReason: 'test',
+    pool,
+    limits: { ...DEFAULT_LIMITS, segmentRowsMax: 64, ...options.limits },
+    clock: options.clock ?? createTestClock(),
+    logger: silentLogger,
+  });
+  await database.loaded;
+  return database;
+}
+
+export interface TestVector {
+  readonly id: string;
+  readonly values: readonly number[];
+  /** JSON text. */
+  readonly metadata: string;
+}
+
+export function batchOf(vectors: readonly TestVector[]): VectorBatch {
+  const dimension = vectors[0]?.values.length ?? 0;
+  const values = new Float32Array(vectors.length * dimension);
+  for (const [i, vector] of vectors.entries()) values.set(vector.values, i * dimension);
+  return {
+    count: vectors.length,
+    ids: columnOf(vectors.map(({ id }) => id)),
+    values,
+    metadata: columnOf(vectors.map(({ metadata }) => metadata)),
+  };
+}
+
+function columnOf(strings: readonly string[]): { offsets: Int32Array; bytes: Uint8Array } {
+  const parts = strings.map((text) => Buffer.from(text));
+  const offsets = new Int32Array(strings.length + 1);
+  for (const [i, part] of parts.entries()) offsets[i + 1] = offsets[i]! + part.length;
+  return { offsets, bytes: Buffer.concat(parts) };
+}
+
+/** Mulberry32: small, seeded, the same everywhere. */
+export function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+export function testSeed(): number {
+  return Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
+}
+
+/** A store whose process can die: from then on nothing of it reaches the disk. */
+export function createMortalStore(state: MemoryState): { store: Store; die(): void } {
+  let isDead = false;
+  const alive = createMemoryStore({
+    state,
+    beforeCommit: async () => {
+      // A turn of the event loop, so that a death can fall between a write and its reply.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (isDead) await new Promise(() => {});
+    },
+  });
+  const store: Store = {
+    ...alive,
+    async writeBlob(name, parts) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (isDead) await new Promise(() => {});
+      await alive.writeBlob(name, parts);
+    },
+    async removeBlob(name) {
+      if (isDead) await new Promise(() => {});
+      await alive.removeBlob(name);
+    },
+  };
+  return {
+    store,
+    die() {
+      isDead = true;
+    },
+  };
+}

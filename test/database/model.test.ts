@@ -1,0 +1,272 @@
+// The database against a small model: seeded random operations, with restarts, checkpoints and
+// compactions between them. Whatever the model says, the database must say.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { SagittaError } from '../../src/errors.js';
+import { createMemoryState } from '../../src/store/memory-store.js';
+import type { JsonObject } from '../../src/types.js';
+import {
+  batchOf,
+  createMortalStore,
+  createRandom,
+  createTestClock,
+  openDatabase,
+  type TestVector,
+  testSeed,
+} from './harness.js';
+
+const DIMENSION = 3;
+const STEPS = 400;
+const ROUNDS = 6;
+
+interface ModelRow extends TestVector {
+  readonly tag: string;
+  readonly count: number;
+}
+
+/** Live rows in order of arrival. */
+class Model {
+  readonly rows = new Map<string, ModelRow>();
+
+  write(row: ModelRow): void {
+    this.rows.delete(row.id);
+    this.rows.set(row.id, row);
+  }
+
+  nearest(query: readonly number[], keep: (row: ModelRow) => boolean, k: number): string[] {
+    const scored = [...this.rows.values()].filter(keep).map((row) => ({
+      id: row.id,
+      // Small integers: every product and sum is exact, so ties are real ties.
+      score: row.values.reduce((sum, value, i) => sum + value * query[i]!, 0),
+    }));
+    scored.sort((a, b) => b.score - a.score || Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)));
+    return scored.slice(0, k).map(({ id }) => id);
+  }
+}
+
+describe('database against a model', () => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const seed = testSeed() + round;
+    it(`agrees after ${STEPS} random operations (seed ${seed})`, async () => {
+      await runRound(seed);
+    });
+  }
+});
+
+async function runRound(seed: number): Promise<void> {
+  const random = createRandom(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  const clock = createTestClock();
+  const state = createMemoryState();
+  let die: () => void;
+  const open = () => {
+    const mortal = createMortalStore(state);
+    die = mortal.die;
+    return openDatabase({ store: mortal.store, clock, limits: { retentionMs: 60_000 } });
+  };
+  let database = await open();
+  const model = new Model();
+  let sequence = 0;
+  await database.createCollection({
+    id: 'c',
+    dimension: DIMENSION,
+    metric: 'dot',
+    description: null,
+    labels: {},
+  });
+
+  const randomRow = (): ModelRow => {
+    const tag = ['red', 'green', 'blue'][below(3)]!;
+    const count = below(20);
+    return {
+      id: `v${below(150)}`,
+      values: Array.from({ length: DIMENSION }, () => below(7) - 3),
+      metadata: JSON.stringify({ tag, nested: { count } }),
+      tag,
+      count,
+    };
+  };
+  const randomFilter = (): { json: JsonObject; keep: (row: ModelRow) => boolean } => {
+    const tag = ['red', 'green', 'none'][below(3)]!;
+    const bound = below(20);
+    return [
+      { json: { tag }, keep: (row: ModelRow) => row.tag === tag },
+      { json: { 'nested.count': { $gte: bound } }, keep: (row: ModelRow) => row.count >= bound },
+      {
+        json: { $not: { tag }, 'nested.count': { $lt: bound } },
+        keep: (row: ModelRow) => row.tag !== tag && row.count < bound,
+      },
+    ][below(3)]!;
+  };
+
+  const operations: Record<string, () => Promise<void>> = {
+    async upsert() {
+      const rows = distinct(Array.from({ length: 1 + below(12) }, randomRow));
+      const updated = rows.filter(({ id }) => model.rows.has(id)).length;
+      const result = await database.writeVectors('c', batchOf(rows), { mode: 'upsert' });
+      sequence++;
+      assert.deepEqual(result, {
+        insertedCount: rows.length - updated,
+        updatedCount: updated,
+        sequence,
+      });
+      for (const row of rows) model.write(row);
+    },
+    async concurrentUpserts() {
+      const rows = Array.from({ length: 5 }, randomRow);
+      const results = await Promise.all(
+        rows.map((row) => database.writeVectors('c', batchOf([row]), { mode: 'upsert' })),
+      );
+      for (const [i, row] of rows.entries()) {
+        assert.equal(results[i]!.updatedCount, model.rows.has(row.id) ? 1 : 0);
+        assert.equal(results[i]!.sequence, ++sequence);
+        model.write(row);
+      }
+    },
+    async insert() {
+      const rows = distinct([randomRow(), randomRow()]);
+      const isTaken = rows.some(({ id }) => model.rows.has(id));
+      const write = database.writeVectors('c', batchOf(rows), { mode: 'insert' });
+      if (isTaken) return assert.rejects(write, { code: 'vector_exists' });
+      assert.equal((await write).sequence, ++sequence);
+      for (const row of rows) model.write(row);
+    },
+    async update() {
+      const row = randomRow();
+      const write = database.writeVectors('c', batchOf([row]), { mode: 'update' });
+      if (!model.rows.has(row.id)) return assert.rejects(write, { code: 'vector_not_found' });
+      assert.equal((await write).sequence, ++sequence);
+      model.write(row);
+    },
+    async patch() {
+      const row = randomRow();
+      const old = model.rows.get(row.id);
+      const patch = database.patchVector('c', row.id, {
+        metadata: { nested: { count: row.count } },
+        values: Float32Array.from(row.values),
+      });
+      if (old === undefined) return assert.rejects(patch, { code: 'vector_not_found' });
+      assert.equal((await patch).sequence, ++sequence);
+      const metadata = JSON.stringify({ tag: old.tag, nested: { count: row.count } });
+      model.write({ ...row, tag: old.tag, metadata });
+    },
+    async remove() {
+      const ids = Array.from({ length: 1 + below(6) }, () => `v${below(150)}`);
+      const found = new Set(ids.filter((id) => model.rows.has(id)));
+      const result = await database.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false });
+      if (found.size > 0) sequence++;
+      assert.deepEqual(result, { deletedCount: found.size, sequence });
+      for (const id of found) model.rows.delete(id);
+    },
+    async removeMatching() {
+      if (random() > 0.3) return;
+      const { json, keep } = randomFilter();
+      const gone = [...model.rows.values()].filter(keep);
+      const selection = { kind: 'filter', filter: json } as const;
+      const dry = await database.deleteVectors('c', selection, { dryRun: true });
+      assert.equal(dry.deletedCount, gone.length);
+      const result = await database.deleteVectors('c', selection, { dryRun: false });
+      if (gone.length > 0) sequence++;
+      assert.deepEqual(result, { deletedCount: gone.length, sequence });
+      for (const { id } of gone) model.rows.delete(id);
+    },
+    async removeAll() {
+      if (random() > 0.1) return;
+      const result = await database.deleteVectors('c', { kind: 'all' }, { dryRun: false });
+      if (model.rows.size > 0) sequence++;
+      assert.deepEqual(result, { deletedCount: model.rows.size, sequence });
+      model.rows.clear();
+    },
+    async restart() {
+      if (random() > 0.4) return;
+      await database.close();
+      database = await open();
+    },
+    async crash() {
+      if (random() > 0.4) return;
+      // Nothing is closed, and maintenance may be under way: what the store has is all that is left.
+      die();
+      database = await open();
+    },
+    async wait() {
+      clock.nowMs += below(90_000);
+    },
+    async query() {
+      const query = Array.from({ length: DIMENSION }, () => below(7) - 3);
+      const { json, keep } = randomFilter();
+      const isFiltered = random() < 0.5;
+      const k = 1 + below(40);
+      const reply = await database.query('c', {
+        vector: Float32Array.from(query),
+        topK: k,
+        ...(isFiltered ? { filter: json } : {}),
+      });
+      const expected = model.nearest(query, isFiltered ? keep : () => true, k);
+      assert.deepEqual(
+        reply.matches.map(({ id }) => id),
+        expected,
+      );
+    },
+    async list() {
+      const { json, keep } = randomFilter();
+      const isFiltered = random() < 0.5;
+      const expected = [...model.rows.values()].filter(isFiltered ? keep : () => true);
+      const listed: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await database.listVectors('c', {
+          limit: 1 + below(30),
+          cursor,
+          ...(isFiltered && cursor === undefined ? { filter: json } : {}),
+        });
+        for (const { id, metadata } of page.vectors) {
+          listed.push(id);
+          assert.equal(metadata, model.rows.get(id)?.metadata);
+        }
+        cursor = page.nextCursor;
+        assert.equal(page.hasMore, cursor !== undefined);
+      } while (cursor !== undefined);
+      assert.deepEqual(
+        listed,
+        expected.map(({ id }) => id),
+      );
+      assert.equal(
+        await database.countVectors('c', isFiltered ? json : undefined),
+        expected.length,
+      );
+    },
+    async get() {
+      const row = randomRow();
+      const old = model.rows.get(row.id);
+      const { vectors, notFound } = database.fetchVectors('c', [row.id], {
+        values: true,
+        metadata: true,
+      });
+      assert.deepEqual(
+        vectors.map(({ id, values, metadata }) => ({ id, values: [...values!], metadata })),
+        old === undefined ? [] : [{ id: old.id, values: [...old.values], metadata: old.metadata }],
+      );
+      assert.deepEqual(notFound, old === undefined ? [row.id] : []);
+    },
+  };
+  const names = Object.keys(operations);
+  for (let step = 0; step < STEPS; step++) {
+    const name = names[below(names.length)]!;
+    try {
+      await operations[name]!();
+      const record = database.getCollection('c');
+      assert.equal(record.vectorCount, model.rows.size);
+      assert.equal(record.sequence, sequence);
+      assert.equal(record.status, 'ready');
+    } catch (error) {
+      const cause = error instanceof SagittaError ? `${error.code}: ${error.message}` : '';
+      throw new Error(`seed ${seed}, step ${step}, operation ${name} ${cause}`, { cause: error });
+    }
+  }
+  await database.close();
+}
+
+function distinct(rows: readonly ModelRow[]): ModelRow[] {
+  return [...new Map(rows.map((row) => [row.id, row])).values()];
+}
