@@ -44,7 +44,7 @@ export function createMetrics(): Metrics {
       requestSeconds.observe({ method, route, status }, seconds);
     },
     addGauge(name, help, read) {
-      const gauge = new Gauge({
+      const gauge: Gauge = new Gauge({
         name,
         help,
         registers: [registry],

@@ -38,6 +38,8 @@ export class BlockCache {
   private readonly bytesMax: number;
   private readonly blocks = new Map<string, CachedBlock>();
   private readonly changedKeys = new Set<string>();
+  /** A chunk on its way to the device. */
+  private transposed = new Float32Array(0);
   private bytesUsed = 0;
   private search = 0;
 
@@ -103,8 +105,11 @@ export class BlockCache {
   private admit(cached: CachedBlock, chunk: Chunk, block: VectorBlock, chunkIndex: number): void {
     const bytes = this.device.residentBytes(block.dimension, cached.chunkRowCount);
     if (!this.makeRoom(bytes, chunk.lastUse)) return;
-    const values = transposeChunk(block, cached, chunkIndex);
-    chunk.matrix = this.device.load(values, block.dimension, cached.chunkRowCount);
+    const valueCount = block.dimension * cached.chunkRowCount;
+    if (this.transposed.length < valueCount) this.transposed = new Float32Array(valueCount);
+    const transposed = this.transposed.subarray(0, valueCount);
+    transposeChunk(block, cached, chunkIndex, transposed);
+    chunk.matrix = this.device.load(transposed, block.dimension, cached.chunkRowCount);
     if (chunk.matrix === null) return;
     cached.residentBytes += bytes;
     this.account(cached, bytes);
@@ -185,28 +190,30 @@ export function scaledRows(
   return copy ?? view;
 }
 
-/** The rows of a chunk as the right operand [dimension, chunkRowCount], scaled. */
+/** Writes the rows of a chunk as the right operand [dimension, chunkRowCount], scaled, into `transposed`. */
 function transposeChunk(
   block: VectorBlock,
   { facts, chunkRowCount }: CachedBlock,
   chunkIndex: number,
-): Float32Array {
+  transposed: Float32Array,
+): void {
   const { values, dimension } = block;
   const firstRow = chunkIndex * chunkRowCount;
-  const transposed = new Float32Array(dimension * chunkRowCount);
-  const scales = new Float64Array(TRANSPOSED_ROWS);
   for (let start = 0; start < chunkRowCount; start += TRANSPOSED_ROWS) {
-    for (let i = 0; i < TRANSPOSED_ROWS; i++) {
-      scales[i] = rowScale(facts.squares[firstRow + start + i]!);
-    }
     for (let column = 0; column < dimension; column++) {
       let from = (firstRow + start) * dimension + column;
       const to = column * chunkRowCount + start;
       for (let i = 0; i < TRANSPOSED_ROWS; i++) {
-        transposed[to + i] = values[from]! * scales[i]!;
+        transposed[to + i] = values[from]!;
         from += dimension;
       }
     }
   }
-  return transposed;
+  for (let i = 0; i < chunkRowCount; i++) {
+    const scale = rowScale(facts.squares[firstRow + i]!);
+    if (scale === 1) continue;
+    for (let column = 0; column < dimension; column++) {
+      transposed[column * chunkRowCount + i]! *= scale;
+    }
+  }
 }

@@ -17,8 +17,12 @@ import {
 } from '@tensorflow/tfjs-core';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 
-/** Room for the allocator's own records, and for the packed copy of the padding of an operand. */
-const SLACK_BYTES = 2 ** 20;
+/**
+ * What is asked for beside an allocation: room for the allocator's own records and for a kernel's
+ * small buffers, and a large step where the heap has to grow, since growing often is slow. Memory
+ * that is not touched costs address space only.
+ */
+const SLACK_BYTES = 2 ** 26;
 
 class TensorMatrix implements DeviceMatrix {
   readonly rowCount: number;

@@ -59,7 +59,6 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const stop: StopState = { isStopping: false };
   const schemas = createSchemas(limits);
   const services: RouteServices = { ...options, schemas };
-  let openApiText: string | undefined;
   const routes: Route[] = [
     ...collectionRoutes(services),
     ...vectorWriteRoutes(services),
@@ -68,12 +67,11 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     ...serviceRoutes(services, {
       metrics,
       isStopping: () => stop.isStopping,
-      openApiText: () => {
-        openApiText ??= JSON.stringify(describeApi(routes, schemas));
-        return openApiText;
-      },
+      openApi: () => openApi,
     }),
   ];
+
+  const openApi = describeApi(routes, schemas);
 
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const clientError = toClientError(error, request, limits);
@@ -114,7 +112,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     metrics.observeRequest({
       method: request.method,
       route: routeOf(request),
-      status: reply.raw.writableFinished ? reply.statusCode : 'closed',
+      status: reply.raw.writableEnded ? reply.statusCode : 'closed',
       seconds: reply.elapsedTime / 1000,
     });
     done();
@@ -123,7 +121,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     bindRoute(app, route, '', services, stop);
     if (route.isOperational !== true) bindRoute(app, route, '/v1', services, stop);
   }
-  await serveDocs(app, () => describeApi(routes, schemas));
+  await serveDocs(app, openApi);
   addDatabaseGauges(metrics, database);
   await app.ready();
   return app;

@@ -3,7 +3,7 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
-import type { OpenAPIV3_1 } from 'openapi-types';
+import type { OpenAPIV3 } from 'openapi-types';
 
 /** Only what the page itself brings; Swagger UI styles its elements inline. */
 const CONTENT_SECURITY_POLICY = [
@@ -19,11 +19,11 @@ const CONTENT_SECURITY_POLICY = [
 
 export async function serveDocs(
   app: FastifyInstance,
-  describe: () => Record<string, unknown>,
+  openApi: Readonly<Record<string, unknown>>,
 ): Promise<void> {
   await app.register(swagger, {
     mode: 'static',
-    specification: { document: describe() as unknown as OpenAPIV3_1.Document },
+    specification: { document: openApi as unknown as OpenAPIV3.Document },
   });
   await app.register(swaggerUi, {
     routePrefix: '/docs',

@@ -44,7 +44,7 @@ export function describeApi(routes: readonly Route[], schemas: Schemas): Describ
   const components = describeComponents(routes, schemas);
   const paths: Record<string, Described> = {};
   for (const route of routes) {
-    const path = (paths[route.path] ??= describePath(route, components));
+    const path = (paths[route.path] ??= describePath(route, schemas, components));
     path[route.method.toLowerCase()] = describeOperation(route, components);
   }
   return {
@@ -127,20 +127,14 @@ function pathSchema(route: Route, name: string, { basics }: Schemas): z.ZodType 
   return isVector ? basics.vectorId : basics.collectionId;
 }
 
-function describePath(route: Route, components: Components): Described {
-  const parameters = parametersOf(route.path).map((name) => {
-    const isVector = name === 'vector_id' || route.path === '/vectors/{id}';
-    return {
-      name,
-      in: 'path',
-      required: true,
-      description: isVector
-        ? "The vector's id, percent-encoded where a URL needs it."
-        : "The collection's id.",
-      schema: { $ref: `#/components/schemas/${isVector ? 'VectorId' : 'CollectionId'}` },
-    };
-  });
-  void components;
+function describePath(route: Route, schemas: Schemas, components: Components): Described {
+  const parameters = parametersOf(route.path).map((name) => ({
+    name,
+    in: 'path',
+    required: true,
+    description: 'Percent-encoded where a URL needs it.',
+    schema: components.describe(pathSchema(route, name, schemas)),
+  }));
   return {
     ...(route.isOperational === true ? { servers: OPERATIONAL_SERVERS } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),

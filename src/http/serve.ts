@@ -33,15 +33,15 @@ export function bindRoute(
     config: { route: route.path },
     // Before the body is read: a refusal here costs no upload.
     onRequest(request, _reply, done) {
-      done(refuseHead(route, request.headers, services, stop));
+      done(refuseHead(route, request, services, stop));
     },
     async handler(request, reply) {
       const exchange = new Exchange(operation, request, reply);
       if (route.body === null && exchange.body.length > 0) {
         throw new SagittaError('invalid_request', `${operation} takes no body.`);
       }
-      const query = readQuery(route, exchange.rawQuery);
-      const replying = route.handle(Object.assign(exchange, { query }));
+      exchange.query = readQuery(route, exchange.rawQuery);
+      const replying = route.handle(exchange);
       const found =
         replying instanceof Promise
           ? await withDeadline(replying, exchange, services.limits.requestMsMax)
@@ -67,10 +67,14 @@ export function pathOf(request: FastifyRequest): string {
 /** What the head of a request tells: whether to go on. */
 function refuseHead(
   route: Route,
-  headers: IncomingHttpHeaders,
+  request: FastifyRequest,
   { database }: RouteServices,
   stop: StopState,
 ): SagittaError | undefined {
+  const { headers, params } = request;
+  if (Object.values(params as Record<string, string>).includes('')) {
+    return new SagittaError('route_not_found', 'An id in the path is empty.');
+  }
   if (route.isAlwaysServed !== true) {
     if (stop.isStopping || database.state === 'stopping') {
       return new SagittaError('stopping', 'The service is stopping; another instance may answer.');
@@ -101,7 +105,10 @@ function refusePrecondition(route: Route, headers: IncomingHttpHeaders): Sagitta
   );
 }
 
-function readQuery(route: Route, rawQuery: Readonly<Record<string, unknown>>): object {
+function readQuery(
+  route: Route,
+  rawQuery: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
   if (route.query !== undefined) return validateQuery(route.query, rawQuery);
   const names = Object.keys(rawQuery);
   if (names.length === 0) return NO_QUERY;
@@ -114,9 +121,11 @@ function readQuery(route: Route, rawQuery: Readonly<Record<string, unknown>>): o
   );
 }
 
-/** One request, as the handlers see it; `query` is added when it has been checked. */
-class Exchange implements Omit<RouteRequest<unknown>, 'query'> {
+/** One request, as the handlers see it. */
+class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
   readonly operation: string;
+  /** Set once it has been checked. */
+  query: Readonly<Record<string, unknown>> = NO_QUERY;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   #controller: AbortController | undefined;
@@ -153,7 +162,7 @@ class Exchange implements Omit<RouteRequest<unknown>, 'query'> {
       const controller = new AbortController();
       const { raw } = this.#reply;
       raw.once('close', () => {
-        if (raw.writableFinished) return;
+        if (raw.writableEnded) return;
         controller.abort(new SagittaError('deadline_exceeded', 'The client went away.'));
       });
       this.#controller = controller;

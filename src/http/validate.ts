@@ -24,6 +24,7 @@ export function validateQuery<Schema extends z.ZodObject>(
   // Without a prototype: parameters may have any name.
   const values: Record<string, unknown> = Object.create(null);
   for (const [name, text] of Object.entries(query)) {
+    if (Array.isArray(text)) throw refusal([repeated(name, text.length)]);
     const parameter = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
     values[name] = typeof text === 'string' ? readText(text, typeOf(parameter)) : text;
   }
@@ -52,6 +53,16 @@ function validate<Schema extends z.ZodType>(
     }
   }
   throw refusal(items);
+}
+
+function repeated(name: string, count: number): ErrorItem {
+  return {
+    pointer: `?${name}`,
+    code: 'invalid_request',
+    detail: `The parameter is there ${count} times; expected once.`,
+    expected: 1,
+    actual: count,
+  };
 }
 
 /** What a parameter is once its text is read: the kind of the schema under its wrappers. */

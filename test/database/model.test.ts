@@ -40,7 +40,9 @@ class Model {
       // Small integers: every product and sum is exact, so ties are real ties.
       score: row.values.reduce((sum, value, i) => sum + value * query[i]!, 0),
     }));
-    scored.sort((a, b) => b.score - a.score || Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)));
+    scored.sort(
+      (a, b) => b.score - a.score || Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)),
+    );
     return scored.slice(0, k).map(({ id }) => id);
   }
 }

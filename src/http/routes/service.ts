@@ -12,7 +12,7 @@ const COLLECTIONS_LISTED_MAX = 100;
 
 export function serviceRoutes(
   services: RouteServices,
-  options: { metrics: Metrics; isStopping: () => boolean; openApiText: () => string },
+  options: { metrics: Metrics; isStopping: () => boolean; openApi: () => object },
 ): Route[] {
   const { database, limits } = services;
   const schemas = services.schemas.service;
@@ -82,7 +82,8 @@ export function serviceRoutes(
       operationId: 'getOpenApi',
       summary: 'This description',
       reply: z.object({}),
-      handle: () => jsonReply(options.openApiText(), { 'cache-control': CACHE_RECORD }),
+      handle: () =>
+        jsonReply(JSON.stringify(options.openApi()), { 'cache-control': CACHE_RECORD }),
     }),
   ];
 }

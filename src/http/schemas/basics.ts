@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../limits.js';
 import { type JsonObject, METRICS } from '../../types.js';
+import { describeKind } from '../findings.js';
 import { measureId } from '../vector-ids.js';
 
 /** Built once per application, since the bounds are configurable. */
@@ -51,13 +52,13 @@ export function basicSchemas(limits: Limits) {
       ],
       examples: [[0.12, -0.5, 0.33]],
     });
-  const metadata = z.custom<JsonObject>(isObject).meta({
+  const metadata = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Metadata',
     type: 'object',
     description: `Any JSON object of at most ${limits.metadataBytesMax} bytes and ${limits.metadataDepthMax} levels, in which no name begins with \`$\`. Given back exactly as it was sent.`,
     examples: [{ title: 'On exactness', year: 2024, tags: ['search'] }],
   });
-  const filter = z.custom<JsonObject>(isObject).meta({
+  const filter = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Filter',
     type: 'object',
     description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present); a plain value means equality; an object holds operators: \`$eq $ne $gt $gte $lt $lte $in $nin $exists\`, and for arrays \`$contains $contains_any $contains_all\`. \`$and\`, \`$or\` and \`$not\` nest to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
@@ -122,6 +123,10 @@ export const page = {
     .meta({ description: 'Token of the next page; absent when there is none.' }),
   has_more: z.boolean().meta({ description: 'Whether a further page exists.' }),
 };
+
+function wantObject(issue: { readonly input?: unknown }): string {
+  return `Expected an object; found ${describeKind(issue.input)}.`;
+}
 
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

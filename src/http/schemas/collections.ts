@@ -10,7 +10,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     examples: ['Articles of the public site'],
   });
   const labels = z
-    .custom<Record<string, string>>((value) => isLabels(value, limits))
+    .custom<Record<string, string>>((value) => isLabels(value, limits), {
+      error: `Expected an object of at most ${limits.labelsMax} names with text, each of at most ${limits.labelCharactersMax} characters.`,
+    })
     .meta({
       id: 'Labels',
       type: 'object',

@@ -1,0 +1,23 @@
+// Writes openapi.json from the routes and schemas of the built service. Run it after `npm run
+// build`; a test fails when the file and the service differ.
+
+import { writeFileSync } from 'node:fs';
+import { createApp } from '../dist/src/http/app.js';
+import { DEFAULT_LIMITS } from '../dist/src/limits.js';
+import { silentLogger } from '../dist/src/logger.js';
+import { createMetrics } from '../dist/src/metrics.js';
+import { createInlinePool } from '../dist/src/pool.js';
+
+const app = await createApp({
+  // Describing the service asks nothing of the database.
+  database: { state: 'ready' },
+  pool: createInlinePool(),
+  limits: DEFAULT_LIMITS,
+  defaultCollection: null,
+  logger: silentLogger,
+  metrics: createMetrics(),
+});
+const reply = await app.inject('/openapi.json');
+await app.close();
+const path = new URL('../openapi.json', import.meta.url);
+writeFileSync(path, `${JSON.stringify(reply.json(), null, 2)}\n`);

@@ -1,0 +1,120 @@
+// Idempotency keys: one effect for many sends, across crashes, and nothing kept of what failed.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { StoredReply, WriteResult } from '../../src/database/api.js';
+import type { Database } from '../../src/database/database.js';
+import { SagittaError } from '../../src/errors.js';
+import { createMemoryState, createMemoryStore } from '../../src/store/memory-store.js';
+import { batchOf, createTestClock, openDatabase } from './harness.js';
+
+const REQUEST = { scope: 'anonymous POST /vectors', key: 'k1', payloadDigest: 'd1' };
+const replyOf = (body: string, status = 200): StoredReply => ({ status, headers: {}, body });
+
+function write(database: Database, id: string, request = REQUEST) {
+  return database.runIdempotent(request, async (attach) => {
+    const encode = (result: WriteResult) => replyOf(JSON.stringify(result));
+    const result = await database.writeVectors(
+      'c',
+      batchOf([{ id, values: [1, 2], metadata: '{}' }]),
+      { mode: 'upsert', alsoCommit: attach(encode) },
+    );
+    return encode(result);
+  });
+}
+
+async function openFilled(options: Parameters<typeof openDatabase>[0]): Promise<Database> {
+  const database = await openDatabase(options);
+  await database.createCollection({
+    id: 'c',
+    dimension: 2,
+    metric: 'dot',
+    description: null,
+    labels: {},
+  });
+  return database;
+}
+
+describe('an idempotency key', () => {
+  it('has one effect and gives the same reply again, also after a crash', async () => {
+    const state = createMemoryState();
+    const database = await openFilled({ state });
+    const first = await write(database, 'a');
+    const second = await write(database, 'a');
+    assert.deepEqual([first.isReplay, second.isReplay], [false, true]);
+    assert.deepEqual(second.reply, first.reply);
+    // Not closed: only what was committed survives.
+    const again = await openDatabase({ state });
+    const third = await write(again, 'a');
+    assert.deepEqual(third, second);
+    assert.equal(again.getCollection('c').sequence, 1);
+    await again.close();
+  });
+
+  it('commits the reply in the transaction of the effect', async () => {
+    const commits: string[][] = [];
+    const store = createMemoryStore({
+      beforeCommit: async (operations) => {
+        commits.push(operations.map(({ kind }) => kind));
+      },
+    });
+    const database = await openFilled({ store });
+    commits.length = 0;
+    await write(database, 'a');
+    assert.deepEqual(commits, [['append', 'put', 'put']]);
+    await database.close();
+  });
+
+  it('is refused with another payload, and while its request runs', async () => {
+    const database = await openFilled({});
+    const running = write(database, 'a');
+    await assert.rejects(write(database, 'a'), { code: 'idempotency_in_flight' });
+    await assert.rejects(write(database, 'a', { ...REQUEST, payloadDigest: 'd2' }), {
+      code: 'idempotency_key_reused',
+    });
+    await running;
+    await assert.rejects(write(database, 'b', { ...REQUEST, payloadDigest: 'd2' }), {
+      code: 'idempotency_key_reused',
+    });
+    assert.equal(database.getCollection('c').vectorCount, 1);
+    const elsewhere = await write(database, 'b', { ...REQUEST, scope: 'another route' });
+    assert.equal(elsewhere.isReplay, false);
+    await database.close();
+  });
+
+  it('keeps nothing when the write fails on our side, and keeps a refusal', async () => {
+    let isBroken = false;
+    const store = createMemoryStore({
+      beforeCommit: async () => {
+        if (isBroken) throw new SagittaError('storage_full', 'no room');
+      },
+    });
+    const database = await openFilled({ store });
+    isBroken = true;
+    await assert.rejects(write(database, 'a'), { code: 'storage_full' });
+    isBroken = false;
+    assert.equal(database.getCollection('c').vectorCount, 0);
+    assert.equal((await write(database, 'a')).isReplay, false);
+
+    const refusal = { ...REQUEST, key: 'k2' };
+    const refuse = () => database.runIdempotent(refusal, async () => replyOf('no', 409));
+    assert.deepEqual(await refuse(), { reply: replyOf('no', 409), isReplay: false });
+    assert.deepEqual(await refuse(), { reply: replyOf('no', 409), isReplay: true });
+    await database.close();
+  });
+
+  it('is forgotten after its time, and its entry goes', async () => {
+    const clock = createTestClock();
+    const state = createMemoryState();
+    const database = await openFilled({ clock, state });
+    await write(database, 'a');
+    clock.nowMs += 24 * 60 * 60 * 1000 + 1;
+    assert.equal((await write(database, 'a')).isReplay, false);
+    clock.nowMs += 24 * 60 * 60 * 1000 + 1;
+    await write(database, 'b', { ...REQUEST, key: 'k2' });
+    await write(database, 'b', { ...REQUEST, key: 'k3' });
+    const kept = [...state.values.values()].filter(({ key }) => key[0] === 'idempotency');
+    assert.equal(kept.length, 4, 'a reply and its expiry for k2 and k3');
+    await database.close();
+  });
+});
