@@ -75,9 +75,13 @@ function addProcessGauges(metrics: Metrics): void {
   metrics.addGauge('nodejs_external_memory_bytes', 'Memory behind buffers.', () => {
     return process.memoryUsage().external;
   });
-  metrics.addGauge('process_open_fds', 'Open file descriptors; 0 where the system does not tell.', () => {
-    return countOpenFiles();
-  });
+  metrics.addGauge(
+    'process_open_fds',
+    'Open file descriptors; 0 where the system does not tell.',
+    () => {
+      return countOpenFiles();
+    },
+  );
   let before = performance.eventLoopUtilization();
   metrics.addGauge(
     'nodejs_eventloop_utilization',

@@ -84,6 +84,14 @@ export interface Vectors {
     vectors: readonly VectorInput[],
     options?: WriteOptions & { mode?: WriteMode },
   ): Promise<WriteReply>;
+  /**
+   * As upsert, of vectors that are JSON text already: metadata arrives as it is spelled, also where
+   * parsing would change it (whole numbers beyond 2^53, `1.0`).
+   */
+  upsertText(
+    vectors: readonly string[],
+    options?: WriteOptions & { mode?: WriteMode },
+  ): Promise<WriteReply>;
   /** Replaces the whole vector. */
   put(vector: VectorInput & { id: string }, options?: CallOptions): Promise<PutReply>;
   /** Merges `metadata` (RFC 7396) and replaces `values`, where given. */
@@ -123,7 +131,7 @@ export function createClient(options: TransportOptions): Client {
   };
   const write = async <Body>(
     path: string,
-    body: object,
+    body: object | string,
     call: WriteOptions = {},
     query: { if_not_exists?: boolean } = {},
   ): Promise<Body> => {
@@ -165,6 +173,10 @@ export function createClient(options: TransportOptions): Client {
           },
           call,
         ),
+      upsertText: (rows, call = {}) => {
+        const mode = call.mode === undefined ? '' : `,"mode":${JSON.stringify(call.mode)}`;
+        return write(`${root}/vectors`, `{"vectors":[${rows.join(',')}]${mode}}`, call);
+      },
       put: (vector, call) => {
         const body = { ...vector, values: wireValues(vector.values) };
         const path = `${root}/vectors/${pathPart(vector.id)}`;

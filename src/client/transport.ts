@@ -35,7 +35,8 @@ export interface TransportRequest {
   /** Below `/v1`, encoded. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  readonly body?: unknown;
+  /** Sent as JSON; a string is JSON text already. */
+  readonly body?: object | string;
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * Whether a request of which nobody knows if it was carried out may be sent again. Refusals (429,
@@ -142,7 +143,8 @@ function initOf(request: TransportRequest, apiKey: string | undefined): RequestI
   if (apiKey !== undefined) headers.authorization = `Bearer ${apiKey}`;
   if (request.body === undefined) return { method: request.method, headers };
   headers['content-type'] ??= 'application/json';
-  return { method: request.method, headers, body: JSON.stringify(request.body) };
+  const { method, body } = request;
+  return { method, headers, body: typeof body === 'string' ? body : JSON.stringify(body) };
 }
 
 function rootOf(baseUrl: string): string {

@@ -10,11 +10,18 @@ import type { BlockHits } from './engine.js';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 import type { PackedQueries } from './packed-queries.js';
 
-/** A query is scanned where at least one row in this many passes; fewer are gathered and scored. */
-const SCANNED_ROWS_PER_PASSING_ROW = 6;
+/**
+ * A query is scanned where at least one row in this many passes; fewer are gathered and scored. A
+ * row costs 6 times as much to score as to scan for one query, and 11 times for a full batch.
+ */
+const SCANNED_ROWS_PER_PASSING_ROW = 8;
 
-/** With fewer queries, copying rows to the device costs more than scoring them canonically. */
-const LENT_QUERIES_MIN = 3;
+/**
+ * Rows that are not resident are lent to the device for at least this many queries, and this many
+ * products of values in all: below, copying them and the calls cost as much as scoring.
+ */
+const LENT_QUERIES_MIN = 2;
+const LENT_PRODUCTS_MIN = 2 ** 17;
 
 interface RowRange {
   readonly from: number;
@@ -84,7 +91,8 @@ export class TensorProgram {
         )
       );
     }
-    if (scanned.length < LENT_QUERIES_MIN) return false;
+    const productCount = scanned.length * (to - from) * block.dimension;
+    if (scanned.length < LENT_QUERIES_MIN || productCount < LENT_PRODUCTS_MIN) return false;
     const right = operands.asColumns(scanned);
     if (right === null) return false;
     const rows = scaledRows(block, cached.facts, from, to);

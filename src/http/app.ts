@@ -189,17 +189,29 @@ function addDatabaseGauges(metrics: Metrics, database: DatabaseService): void {
     } while (cursor !== undefined);
     return total;
   };
-  metrics.addGauge('sagitta_collections', 'Collections.', sum(() => 1));
-  metrics.addGauge('sagitta_collections_failed', 'Collections that cannot be served.', sum(
-    (record) => (record.status === 'failed' ? 1 : 0),
-  ));
-  metrics.addGauge('sagitta_vectors', 'Vectors in all collections.', sum(
-    (record) => record.vectorCount,
-  ));
-  metrics.addGauge('sagitta_host_bytes', 'Host memory of all collections.', sum(
-    (record) => record.memory.hostBytes,
-  ));
-  metrics.addGauge('sagitta_device_bytes', 'Device memory of all collections.', sum(
-    (record) => record.memory.deviceBytes,
-  ));
+  metrics.addGauge(
+    'sagitta_collections',
+    'Collections.',
+    sum(() => 1),
+  );
+  metrics.addGauge(
+    'sagitta_collections_failed',
+    'Collections that cannot be served.',
+    sum((record) => (record.status === 'failed' ? 1 : 0)),
+  );
+  metrics.addGauge(
+    'sagitta_vectors',
+    'Vectors in all collections.',
+    sum((record) => record.vectorCount),
+  );
+  metrics.addGauge(
+    'sagitta_host_bytes',
+    'Host memory of all collections.',
+    sum((record) => record.memory.hostBytes),
+  );
+  metrics.addGauge(
+    'sagitta_device_bytes',
+    'Device memory of all collections.',
+    sum((record) => record.memory.deviceBytes),
+  );
 }

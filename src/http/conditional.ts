@@ -1,8 +1,8 @@
 // ETags and the preconditions made of them (RFC 9110, section 13).
 
 import { createHash } from 'node:crypto';
-import { SagittaError } from '../errors.js';
 import type { StoredReply } from '../database/api.js';
+import { SagittaError } from '../errors.js';
 
 /** The entity tag of a body. */
 export function tagOf(body: string): string {
@@ -15,7 +15,7 @@ export const tagOfVersion = (version: string): string => `"${version}"`;
 /** 304 without a body when the client has this very representation, else the reply. */
 export function unlessUnchanged(reply: StoredReply, ifNoneMatch: string | undefined): StoredReply {
   if (ifNoneMatch === undefined) return reply;
-  const tag = reply.headers['etag']!;
+  const tag = reply.headers.etag!;
   const tags = parseTags(ifNoneMatch, 'If-None-Match');
   // Weak comparison: W/"x" matches "x".
   if (tags !== '*' && !tags.some((known) => known.replace(/^W\//, '') === tag)) return reply;

@@ -54,9 +54,7 @@ function tooLarge(request: FastifyRequest, limits: Limits): SagittaError {
   const found = Number.isNaN(length) ? `more than ${bound}` : length;
   const detail = `A body has at most ${bound} bytes; found ${found}.`;
   return new SagittaError('payload_too_large', detail, {
-    items: [
-      { pointer: '', code: 'payload_too_large', detail, expected: bound, actual: found },
-    ],
+    items: [{ pointer: '', code: 'payload_too_large', detail, expected: bound, actual: found }],
   });
 }
 

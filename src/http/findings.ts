@@ -25,9 +25,7 @@ export function refusal(items: readonly ErrorItem[]): SagittaError {
 
 /** A JSON pointer (RFC 6901) into the body. */
 export function pointerTo(path: readonly PropertyKey[]): string {
-  return path
-    .map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`)
-    .join('');
+  return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
 /** What was found, for a message: kinds of values rather than their contents. */

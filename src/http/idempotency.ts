@@ -40,7 +40,7 @@ export async function runWrite<Value>(
   write: (value: Value, attach: Attach | undefined) => Promise<StoredReply>,
 ): Promise<StoredReply> {
   const key = findKey(request, parsed.idempotencyKey, services.limits);
-  if (key === undefined) return write(valueOf(parsed), undefined);
+  if (key === undefined) return write(bodyOf(parsed), undefined);
   const { reply, isReplay } = await services.database.runIdempotent(
     {
       scope: `${PRINCIPAL} ${request.operation}`,
@@ -49,7 +49,7 @@ export async function runWrite<Value>(
     },
     async (attach) => {
       try {
-        return await write(valueOf(parsed), attach);
+        return await write(bodyOf(parsed), attach);
       } catch (error) {
         if (error instanceof SagittaError && isKept(error)) {
           return problemReply(error, request.place);
@@ -63,7 +63,7 @@ export async function runWrite<Value>(
 }
 
 /** The value of a body, or its refusal thrown. */
-export function valueOf<Value>(parsed: ParsedBody<Value>): Value {
+export function bodyOf<Value>(parsed: ParsedBody<Value>): Value {
   if (!parsed.outcome.ok) throw fromErrorMessage(parsed.outcome.error);
   return parsed.outcome.value;
 }
@@ -71,9 +71,7 @@ export function valueOf<Value>(parsed: ParsedBody<Value>): Value {
 function isKept(error: SagittaError): boolean {
   const status: number = STATUS_OF_CODE[error.code];
   const isRefusal = status >= 400 && status < 500;
-  return (
-    isRefusal && !STATUSES_NOT_KEPT.includes(status) && !CODES_NOT_KEPT.includes(error.code)
-  );
+  return isRefusal && !STATUSES_NOT_KEPT.includes(status) && !CODES_NOT_KEPT.includes(error.code);
 }
 
 function findKey(

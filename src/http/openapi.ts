@@ -20,18 +20,19 @@ const TAGS = {
 } as const satisfies Record<Route['tag'], string>;
 
 /** What any route can answer, by what it takes. */
-const COMMON_ERRORS: readonly ErrorCode[] = [
-  'invalid_request',
-  'unknown_parameter',
-  'not_acceptable',
-  'internal',
-];
+const COMMON_ERRORS: readonly ErrorCode[] = ['invalid_request', 'unknown_parameter', 'internal'];
+const NEGOTIATION_ERRORS: readonly ErrorCode[] = ['not_acceptable'];
 const BODY_ERRORS: readonly ErrorCode[] = [
   'invalid_json',
   'unsupported_media_type',
   'payload_too_large',
 ];
-const DATA_ERRORS: readonly ErrorCode[] = ['starting', 'stopping', 'deadline_exceeded'];
+const DATA_ERRORS: readonly ErrorCode[] = [
+  'overloaded',
+  'starting',
+  'stopping',
+  'deadline_exceeded',
+];
 const KEY_ERRORS: readonly ErrorCode[] = [
   'idempotency_key_mismatch',
   'idempotency_in_flight',
@@ -44,8 +45,8 @@ export function describeApi(routes: readonly Route[], schemas: Schemas): Describ
   const components = describeComponents(routes, schemas);
   const paths: Record<string, Described> = {};
   for (const route of routes) {
-    const path = (paths[route.path] ??= describePath(route, schemas, components));
-    path[route.method.toLowerCase()] = describeOperation(route, components);
+    paths[route.path] ??= describePath(route, schemas, components);
+    paths[route.path][route.method.toLowerCase()] = describeOperation(route, components);
   }
   return {
     openapi: '3.1.0',
@@ -53,7 +54,7 @@ export function describeApi(routes: readonly Route[], schemas: Schemas): Describ
       title: 'Sagitta',
       version: API_VERSION,
       description:
-        'A vector database that answers nearest-neighbour queries exactly. Success is always 200 with a JSON body; every error is a problem (RFC 9457) with a `code`. Unknown members and parameters are refused.',
+        'A vector database that answers nearest-neighbour queries exactly. Success is always 200 with a JSON body; every error is a problem (RFC 9457) with a `code`. Unknown members and parameters are refused. A path that does not exist is 404 `route_not_found`; another method than the described ones is 405 `method_not_allowed` with `Allow`.',
       license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
     },
     servers: [
@@ -77,7 +78,6 @@ const HEADERS = {
   ETag: header('string', 'Of this representation; for `If-None-Match`, and `If-Match` of a PATCH.'),
   Location: header('string', 'Where the new collection is.'),
   RetryAfter: header('integer', 'Seconds after which a retry is worth it.'),
-  Allow: header('string', 'The methods that the path takes.'),
   IdempotentReplayed: header('string', '`true` when this reply was given before.'),
 } as const;
 
@@ -173,7 +173,10 @@ function describeHeaders(route: Route): Described[] {
   const add = (name: string, description: string) =>
     headers.push({ name, in: 'header', description, schema: { type: 'string' } });
   if (route.takesIdempotencyKey === true) {
-    add('Idempotency-Key', 'As `idempotency_key` in the body; the two are equal where both are sent.');
+    add(
+      'Idempotency-Key',
+      'As `idempotency_key` in the body; the two are equal where both are sent.',
+    );
   }
   if (route.takesIfMatch === true) {
     add('If-Match', 'Write only if the vector still has one of these ETags.');
@@ -225,13 +228,15 @@ function describeReplies(route: Route, components: Components): Described {
 
 /** Every code that the route can give, in the order of the table of errors. */
 export function errorsOf(route: Route): ErrorCode[] {
-  const codes = new Set<ErrorCode>(route.isOperational === true ? ['internal'] : COMMON_ERRORS);
-  for (const code of ['invalid_request', 'unknown_parameter'] as const) codes.add(code);
-  if (route.body !== null) for (const code of BODY_ERRORS) codes.add(code);
-  if (route.isAlwaysServed !== true) for (const code of DATA_ERRORS) codes.add(code);
-  if (route.takesIdempotencyKey === true) for (const code of KEY_ERRORS) codes.add(code);
-  for (const code of route.errors) codes.add(code);
-  return (Object.keys(ERROR_TITLES) as ErrorCode[]).filter((code) => codes.has(code));
+  const codes = [
+    ...COMMON_ERRORS,
+    ...(route.isOperational === true ? [] : NEGOTIATION_ERRORS),
+    ...(route.body === null ? [] : BODY_ERRORS),
+    ...(route.isAlwaysServed === true ? [] : DATA_ERRORS),
+    ...(route.takesIdempotencyKey === true ? KEY_ERRORS : []),
+    ...route.errors,
+  ];
+  return (Object.keys(ERROR_TITLES) as ErrorCode[]).filter((code) => codes.includes(code));
 }
 
 function groupByStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {

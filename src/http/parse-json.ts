@@ -53,7 +53,7 @@ export function parseBody<Value>(
   let outcome: ParsedBody<Value>['outcome'];
   try {
     const json = parseJsonObject(body);
-    idempotencyKey = json['idempotency_key'];
+    idempotencyKey = json.idempotency_key;
     outcome = { ok: true, value: read(json) };
   } catch (error) {
     outcome = { ok: false, error: toErrorMessage(error) };
@@ -88,7 +88,9 @@ export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
 export function parseJsonObject(body: Uint8Array): JsonBody {
   const json = parseJson(body);
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-    throw refusal([{ pointer: '', code: 'invalid_request', detail: 'The body must be an object.' }]);
+    throw refusal([
+      { pointer: '', code: 'invalid_request', detail: 'The body must be an object.' },
+    ]);
   }
   return json as JsonBody;
 }

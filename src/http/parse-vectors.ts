@@ -57,9 +57,9 @@ function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
   const isArray = !hasPathId && Object.hasOwn(json, 'vectors');
   const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
   checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, '', findings);
-  const mode = readMode(json['mode'], findings);
-  const collection = readCollection(json['collection'], findings);
-  const rows = isArray ? readRows(json['vectors'], input.limits) : [json];
+  const mode = readMode(json.mode, findings);
+  const collection = readCollection(json.collection, findings);
+  const rows = isArray ? readRows(json.vectors, input.limits) : [json];
   const spans = isArray ? findMetadataSpans(input.body, rows.length) : findMetadataSpan(input.body);
   const reader = new RowReader(rows, spans, input, findings);
   for (let row = 0; row < rows.length && findings.length < ERROR_ITEMS_MAX; row++) {
@@ -178,10 +178,14 @@ class RowReader {
     const isGenerated = sent === undefined && pathId === null;
     const id = isGenerated ? generateId() : sent === undefined ? pathId : sent;
     const measured = measureId(id, limits.vectorIdBytesMax);
-    if (typeof measured !== 'number') return this.#note(`${pointer}/id`, measured);
+    if (typeof measured !== 'number') {
+      this.#note(`${pointer}/id`, measured);
+      return;
+    }
     if (pathId !== null && id !== pathId) {
       const detail = 'The id differs from the one in the path.';
-      return this.#note(`${pointer}/id`, { code: 'invalid_request', detail });
+      this.#note(`${pointer}/id`, { code: 'invalid_request', detail });
+      return;
     }
     if (isGenerated) this.hasGenerated = true;
     this.#idByteCount += measured;

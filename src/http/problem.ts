@@ -1,8 +1,8 @@
 // Errors on their way out: one table from codes to statuses, and problem+json (RFC 9457). Whatever
 // is not a SagittaError is ours, and says nothing of itself to the client.
 
-import { ERROR_TITLES, type ErrorCode, SagittaError } from '../errors.js';
 import type { StoredReply } from '../database/api.js';
+import { ERROR_TITLES, type ErrorCode, SagittaError } from '../errors.js';
 import { NO_STORE } from './reply.js';
 
 export const STATUS_OF_CODE = {

@@ -47,7 +47,9 @@ export function listText(reply: ListReply): string {
 export function queryText(reply: QueryReply): string {
   const matches = reply.matches.map((match) => matchText(match, reply.valuesEncoding)).join(',');
   const explain =
-    reply.explain === undefined ? '' : `,"explain":${JSON.stringify(explainMembers(reply.explain))}`;
+    reply.explain === undefined
+      ? ''
+      : `,"explain":${JSON.stringify(explainMembers(reply.explain))}`;
   return `{"matches":[${matches}]${pageMembers(reply)},"sequence":${reply.sequence}${explain}}`;
 }
 

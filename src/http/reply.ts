@@ -10,7 +10,10 @@ export const CACHE_RECORD = 'private, max-age=30';
 export const CACHE_VECTOR = 'private, no-cache';
 
 /** A 200 with JSON that no cache keeps, unless `headers` say otherwise. */
-export function jsonReply(body: string, headers: Readonly<Record<string, string>> = {}): StoredReply {
+export function jsonReply(
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): StoredReply {
   return {
     status: 200,
     headers: {

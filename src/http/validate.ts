@@ -49,7 +49,10 @@ function validate<Schema extends z.ZodType>(
         });
       }
     } else {
-      items.push({ pointer: place(issue.path), ...describeIssue(issue, valueAt(value, issue.path)) });
+      items.push({
+        pointer: place(issue.path),
+        ...describeIssue(issue, valueAt(value, issue.path)),
+      });
     }
   }
   throw refusal(items);
@@ -107,7 +110,8 @@ function describeIssue(issue: Issue, value: unknown): Fault {
       actual,
     };
   }
-  if (issue.code === 'custom' && issue.params !== undefined) return issue.params as unknown as Fault;
+  if (issue.code === 'custom' && issue.params !== undefined)
+    return issue.params as unknown as Fault;
   if (value === undefined && issue.code === 'invalid_type') {
     return { code, detail: `It is required: ${expectation(issue)}.` };
   }

@@ -6,7 +6,10 @@ import { assert } from '../errors.js';
 import type { Metric } from '../types.js';
 import { describeKind, type Fault } from './findings.js';
 
-assert(endianness() === 'LE', 'vectors are read and written as the little-endian host lays them out');
+assert(
+  endianness() === 'LE',
+  'vectors are read and written as the little-endian host lays them out',
+);
 
 /** What a collection asks of its vectors. */
 export interface VectorShape {

@@ -13,6 +13,12 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
 export class StringDictionary {
   readonly #strings = new GrowingUtf8();
   #lookups: Map<string, number>[] = [new Map()];
+  readonly #entriesPerMapMax: number;
+
+  /** Only tests choose the bound. */
+  constructor(entriesPerMapMax = ENTRIES_PER_MAP_MAX) {
+    this.#entriesPerMapMax = entriesPerMapMax;
+  }
 
   get count(): number {
     return this.#strings.count;
@@ -39,7 +45,7 @@ export class StringDictionary {
 
   #add(text: string): number {
     let lookup = this.#lookups.at(-1)!;
-    if (lookup.size >= ENTRIES_PER_MAP_MAX) {
+    if (lookup.size >= this.#entriesPerMapMax) {
       lookup = new Map();
       this.#lookups.push(lookup);
     }

@@ -141,7 +141,8 @@ export function createFakeDatabase(): FakeDatabase {
         Buffer.from(column.bytes).toString('utf8', column.offsets[row], column.offsets[row + 1]);
       const rows = Array.from({ length: batch.count }, (_, row) => texts(batch.ids, row));
       const isKnown = (row: string) => collection.vectors.has(row);
-      if (mode === 'insert' && rows.some(isKnown)) throw new SagittaError('vector_exists', 'Exists.');
+      if (mode === 'insert' && rows.some(isKnown))
+        throw new SagittaError('vector_exists', 'Exists.');
       if (mode === 'update' && !rows.every(isKnown)) {
         throw new SagittaError('vector_not_found', 'There is no such vector.');
       }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { CollectionRecord, StoredReply } from '../../database/api.js';
 import { parseJsonBody } from '../bodies.js';
 import { tagOf, unlessUnchanged } from '../conditional.js';
-import { runWrite, valueOf } from '../idempotency.js';
+import { bodyOf, runWrite } from '../idempotency.js';
 import { CACHE_RECORD, jsonReply } from '../reply.js';
 import { collectionText, pageMembers } from '../reply-text.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -80,7 +80,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     sendsETag: true,
     errors: ['collection_not_found'],
     handle({ params, headers }) {
-      const text = collectionText(database.getCollection(params['id']!));
+      const text = collectionText(database.getCollection(params.id));
       return unlessUnchanged(taggedReply(text), headers['if-none-match']);
     },
   });
@@ -95,9 +95,9 @@ export function collectionRoutes(services: RouteServices): Route[] {
     reply: collections.record,
     errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded', 'storage_full'],
     async handle(request) {
-      const json = valueOf(await parseJsonBody(services, request));
+      const json = bodyOf(await parseJsonBody(services, request));
       const body = validateBody(collections.update, json);
-      const record = await database.updateCollection(request.params['id']!, body);
+      const record = await database.updateCollection(request.params.id, body);
       return jsonReply(collectionText(record));
     },
   });
@@ -108,12 +108,13 @@ export function collectionRoutes(services: RouteServices): Route[] {
     operationId: 'deleteCollection',
     tag: 'Collections',
     summary: 'Delete a collection with its vectors',
-    description: 'The id is free for a new collection at once; no cursor of the old one works on it.',
+    description:
+      'The id is free for a new collection at once; no cursor of the old one works on it.',
     body: null,
     reply: collections.deleted,
     errors: ['collection_not_found', 'storage_full'],
     async handle({ params }) {
-      const id = params['id']!;
+      const id = params.id;
       const { vectorCount } = await database.deleteCollection(id);
       return jsonReply(JSON.stringify({ id, deleted: true, vector_count: vectorCount }));
     },

@@ -7,7 +7,7 @@ import type { Limits } from '../../limits.js';
 import { parseJsonBody } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { findingAt, refusal } from '../findings.js';
-import { valueOf } from '../idempotency.js';
+import { bodyOf } from '../idempotency.js';
 import { jsonReply } from '../reply.js';
 import { queryText } from '../reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
@@ -29,7 +29,6 @@ const QUERY_ERRORS: readonly ErrorCode[] = [
   'cursor_invalid',
   'cursor_mismatch',
   'cursor_expired',
-  'overloaded',
 ];
 
 export function queryRoutes(services: RouteServices): Route[] {
@@ -65,8 +64,8 @@ export function queryRoutes(services: RouteServices): Route[] {
     reply: schemas.reply,
     errors: QUERY_ERRORS,
     async handle(request) {
-      const json = valueOf(await parseJsonBody(services, request, 'vector'));
-      return answer(request, request.params['id']!, validateBody(schemas.query, json));
+      const json = bodyOf(await parseJsonBody(services, request, 'vector'));
+      return answer(request, request.params.id, validateBody(schemas.query, json));
     },
   });
 
@@ -83,7 +82,7 @@ export function queryRoutes(services: RouteServices): Route[] {
     reply: schemas.reply,
     errors: [...QUERY_ERRORS, 'collection_required'],
     async handle(request) {
-      const json = valueOf(await parseJsonBody(services, request, 'vector'));
+      const json = bodyOf(await parseJsonBody(services, request, 'vector'));
       const body = validateBody(schemas.queryAnywhere, json);
       const id = chooseCollection(services, body.collection, request.query.collection);
       return answer(request, id, body);

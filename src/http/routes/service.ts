@@ -1,11 +1,11 @@
 // The service itself: its bounds, and what those need who run it.
 
+import { z } from 'zod';
 import type { DatabaseService } from '../../database/api.js';
 import type { Metrics } from '../../metrics.js';
 import { CACHE_RECORD, jsonReply } from '../reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import { limitsReply } from '../schemas/service.js';
-import { z } from 'zod';
 
 /** A readiness probe wants to know that something is wrong, not everything. */
 const COLLECTIONS_LISTED_MAX = 100;
@@ -82,8 +82,7 @@ export function serviceRoutes(
       operationId: 'getOpenApi',
       summary: 'This description',
       reply: z.object({}),
-      handle: () =>
-        jsonReply(JSON.stringify(options.openApi()), { 'cache-control': CACHE_RECORD }),
+      handle: () => jsonReply(JSON.stringify(options.openApi()), { 'cache-control': CACHE_RECORD }),
     }),
   ];
 }

@@ -6,7 +6,7 @@ import type { ErrorCode } from '../../errors.js';
 import { parseJsonBody } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { tagOfVersion, unlessUnchanged } from '../conditional.js';
-import { valueOf } from '../idempotency.js';
+import { bodyOf } from '../idempotency.js';
 import { CACHE_VECTOR, jsonReply } from '../reply.js';
 import { listText, vectorRecordsText, vectorRecordText } from '../reply-text.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -38,7 +38,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     sendsETag: true,
     errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found'],
     handle({ params, query, headers }) {
-      const record = database.getVector(params['id']!, params['vector_id']!, {
+      const record = database.getVector(params.id, params.vector_id, {
         values: query.include_values,
         metadata: query.include_metadata,
       });
@@ -60,9 +60,9 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     reply: vectors.fetched,
     errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded'],
     async handle(request) {
-      const json = valueOf(await parseJsonBody(services, request));
+      const json = bodyOf(await parseJsonBody(services, request));
       const body = validateBody(vectors.fetch, json);
-      const found = database.fetchVectors(request.params['id']!, [...new Set(body.ids)], {
+      const found = database.fetchVectors(request.params.id, [...new Set(body.ids)], {
         values: body.include_values,
         metadata: body.include_metadata,
       });
@@ -100,7 +100,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     body: null,
     reply: vectors.list,
     errors: LIST_ERRORS,
-    handle: ({ params, query }) => listPage(params['id']!, query),
+    handle: ({ params, query }) => listPage(params.id, query),
   });
 
   const listAnywhere = defineRoute({
@@ -127,9 +127,9 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     reply: vectors.counted,
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],
     async handle(request) {
-      const json = valueOf(await parseJsonBody(services, request));
+      const json = bodyOf(await parseJsonBody(services, request));
       const { filter } = validateBody(vectors.count, json);
-      const found = await database.countVectors(request.params['id']!, filter);
+      const found = await database.countVectors(request.params.id, filter);
       return jsonReply(JSON.stringify({ count: found }));
     },
   });

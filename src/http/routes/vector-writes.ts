@@ -13,7 +13,7 @@ import { parseJsonBody, parseVectorsBody, shapeOf } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { requiredVersion, tagOfVersion } from '../conditional.js';
 import { findingAt, refusal } from '../findings.js';
-import { runWrite, valueOf } from '../idempotency.js';
+import { bodyOf, runWrite } from '../idempotency.js';
 import { checkMetadata } from '../metadata-rules.js';
 import { jsonReply } from '../reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
@@ -46,7 +46,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     takesIdempotencyKey: true,
     errors: [...WRITE_ERRORS, 'duplicate_id', 'vector_exists', 'vector_not_found'],
     async handle(request) {
-      const id = request.params['id']!;
+      const id = request.params.id;
       const shape = shapeOf(database, id);
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
       return runWrite(services, request, parsed, async ({ batch, mode, ids }, attach) => {
@@ -65,7 +65,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     collectionId: string | undefined,
   ): Promise<StoredReply> {
     const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
-    const { batch, collection: inBody } = valueOf(parsed);
+    const { batch, collection: inBody } = bodyOf(parsed);
     if (collectionId !== undefined && inBody !== undefined) {
       throw refusal([
         {
@@ -101,7 +101,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     body: vectors.put,
     reply: vectors.replaced,
     errors: [...WRITE_ERRORS, 'collection_required'],
-    handle: (request) => put(request, request.params['id']!, undefined),
+    handle: (request) => put(request, request.params.id, undefined),
   });
 
   const putInCollection = defineRoute({
@@ -113,7 +113,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     body: vectors.putInCollection,
     reply: vectors.replaced,
     errors: WRITE_ERRORS,
-    handle: (request) => put(request, request.params['vector_id']!, request.params['id']!),
+    handle: (request) => put(request, request.params.vector_id, request.params.id),
   });
 
   const patch = defineRoute({
@@ -128,9 +128,9 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     sendsETag: true,
     errors: [...WRITE_ERRORS, 'vector_not_found', 'precondition_failed'],
     async handle(request) {
-      const collectionId = request.params['id']!;
-      const vectorId = request.params['vector_id']!;
-      const json = valueOf(await parseJsonBody(services, request, 'values'));
+      const collectionId = request.params.id;
+      const vectorId = request.params.vector_id;
+      const json = bodyOf(await parseJsonBody(services, request, 'values'));
       const { metadata, values } = validateBody(vectors.patch, json);
       checkPatch(metadata, values, collectionId);
       const ifVersion = requiredVersion(
@@ -171,8 +171,8 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     reply: vectors.deleted,
     errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found', 'storage_full'],
     async handle({ params }) {
-      const id = params['vector_id']!;
-      const { sequence } = await database.deleteVector(params['id']!, id);
+      const id = params.vector_id;
+      const { sequence } = await database.deleteVector(params.id, id);
       return jsonReply(JSON.stringify({ id, deleted: true, sequence }));
     },
   });
@@ -197,7 +197,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const parsed = await parseJsonBody(services, request);
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(vectors.delete, json);
-        const result = await database.deleteVectors(request.params['id']!, selectionOf(body), {
+        const result = await database.deleteVectors(request.params.id, selectionOf(body), {
           dryRun: body.dry_run,
           alsoCommit: attach?.(deletedReply),
         });

@@ -95,14 +95,10 @@ export function basicSchemas(limits: Limits) {
       .max(limits.pageLimitMax)
       .optional()
       .meta({ description: 'Page size.', default: limits.pageLimitDefault }),
-    offset: z
-      .int()
-      .min(0)
-      .optional()
-      .meta({
-        description:
-          'How many records to skip. Its cost grows with it, and pages can shift when data changes in between; a cursor has neither flaw. Never together with `cursor`.',
-      }),
+    offset: z.int().min(0).optional().meta({
+      description:
+        'How many records to skip. Its cost grows with it, and pages can shift when data changes in between; a cursor has neither flaw. Never together with `cursor`.',
+    }),
     cursor: z.string().min(1).optional().meta({
       description:
         'The `next_cursor` of the page before, unchanged. It may come alone, or with the fields of the first page again; other values than those are refused. Never together with `offset`.',

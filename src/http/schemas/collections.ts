@@ -5,10 +5,14 @@ import type { Limits } from '../../limits.js';
 import { type BasicSchemas, page } from './basics.js';
 
 export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
-  const description = z.string().max(limits.descriptionCharactersMax).nullable().meta({
-    description: 'For people.',
-    examples: ['Articles of the public site'],
-  });
+  const description = z
+    .string()
+    .max(limits.descriptionCharactersMax)
+    .nullable()
+    .meta({
+      description: 'For people.',
+      examples: ['Articles of the public site'],
+    });
   const labels = z
     .custom<Record<string, string>>((value) => isLabels(value, limits), {
       error: `Expected an object of at most ${limits.labelsMax} names with text, each of at most ${limits.labelCharactersMax} characters.`,

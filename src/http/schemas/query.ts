@@ -33,10 +33,13 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
         'Applied to the whole collection before scoring: the answer has min(top_k, rows that pass) matches.',
     }),
     include_metadata: z.boolean().optional().meta({ default: false }),
-    include_values: z.union([z.boolean(), z.literal('base64')]).optional().meta({
-      default: false,
-      description: '`base64`: as the base64 text of little-endian float32.',
-    }),
+    include_values: z
+      .union([z.boolean(), z.literal('base64')])
+      .optional()
+      .meta({
+        default: false,
+        description: '`base64`: as the base64 text of little-endian float32.',
+      }),
     metric: metric.optional().meta({ description: "In place of the collection's." }),
     sort: z
       .array(

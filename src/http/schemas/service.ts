@@ -49,8 +49,7 @@ const problem = z
         type: 'urn:sagitta:error:dimension_mismatch',
         title: ERROR_TITLES.dimension_mismatch,
         status: 400,
-        detail:
-          "/vectors/17/values: The vector has 2 elements; the collection's dimension is 3.",
+        detail: "/vectors/17/values: The vector has 2 elements; the collection's dimension is 3.",
         instance: '/v1/collections/articles/vectors',
         code: 'dimension_mismatch',
         request_id: 'b1f0c2d4-5',

@@ -96,9 +96,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       include_metadata: includeMetadata.default(true),
     }),
     listQuery: z.strictObject(listMembers).refine(isOnePlace, ONE_PLACE),
-    listQueryAnywhere: z
-      .strictObject({ collection, ...listMembers })
-      .refine(isOnePlace, ONE_PLACE),
+    listQueryAnywhere: z.strictObject({ collection, ...listMembers }).refine(isOnePlace, ONE_PLACE),
     fetch: z
       .strictObject({
         ids: z.array(vectorId).min(1).max(limits.pageLimitMax),
@@ -157,12 +155,10 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     patched: z
       .object({ id: vectorId, sequence })
       .meta({ id: 'VectorPatched', examples: [{ id: 'article-17', sequence: 34 }] }),
-    deleted: z
-      .object({ id: vectorId, deleted: z.literal(true), sequence })
-      .meta({
-        id: 'VectorDeleted',
-        examples: [{ id: 'article-17', deleted: true, sequence: 35 }],
-      }),
+    deleted: z.object({ id: vectorId, deleted: z.literal(true), sequence }).meta({
+      id: 'VectorDeleted',
+      examples: [{ id: 'article-17', deleted: true, sequence: 35 }],
+    }),
     deletedMany: z
       .object({ deleted_count: z.int(), sequence })
       .meta({ id: 'VectorsDeleted', examples: [{ deleted_count: 1, sequence: 36 }] }),

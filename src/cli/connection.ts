@@ -1,0 +1,29 @@
+// The options by which a command finds its server, and the client made from them.
+
+import type { Command } from 'commander';
+import { type Client, createClient, type ClientOptions } from '../client/client.js';
+
+export const DEFAULT_URL = 'http://127.0.0.1:8484';
+
+export interface ConnectionOptions {
+  readonly url?: string;
+  readonly apiKey?: string;
+}
+
+export function addConnectionOptions(command: Command): Command {
+  return command
+    .option('--url <address>', `the server; else SAGITTA_URL, else ${DEFAULT_URL}`)
+    .option('--api-key <key>', 'sent as a bearer token; else SAGITTA_API_KEY');
+}
+
+export function connect(
+  options: ConnectionOptions,
+  rest: Pick<ClientOptions, 'retry'> = {},
+): Client {
+  const apiKey = options.apiKey ?? process.env['SAGITTA_API_KEY'];
+  return createClient({
+    baseUrl: options.url ?? process.env['SAGITTA_URL'] ?? DEFAULT_URL,
+    ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
+    ...rest,
+  });
+}

@@ -1,0 +1,76 @@
+// How the command line fails: a sentence on stderr that says what was found, what was expected and
+// where, and an exit code. Stack traces are for --debug.
+
+import { CommanderError } from 'commander';
+import { SagittaClientError } from '../client/client.js';
+
+export const EXIT_CODES = {
+  success: 0,
+  /** The command was understood and could not be carried out. */
+  failure: 1,
+  /** The command was not understood: a wrong option, a missing argument. */
+  usage: 2,
+} as const;
+
+/** A failure that the user can do something about. */
+export class CliError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, options: { isUsage?: boolean; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'CliError';
+    this.exitCode = options.isUsage ? EXIT_CODES.usage : EXIT_CODES.failure;
+  }
+}
+
+export function usageError(message: string): CliError {
+  return new CliError(message, { isUsage: true });
+}
+
+/** A page of findings says no more than the first few. */
+const ITEMS_SHOWN_MAX = 10;
+
+/** Says what went wrong on stderr and returns the exit code. */
+export function reportFailure(error: unknown, isDebug: boolean): number {
+  if (error instanceof CommanderError) {
+    // Commander has printed its sentence, or the help that was asked for.
+    return error.exitCode === 0 ? EXIT_CODES.success : EXIT_CODES.usage;
+  }
+  const lines = [`sagitta: ${messageOf(error)}`];
+  if (error instanceof SagittaClientError) {
+    for (const item of error.items.slice(0, ITEMS_SHOWN_MAX)) {
+      lines.push(`  at ${item.pointer}: ${item.detail}`);
+    }
+    const hidden = error.items.length - ITEMS_SHOWN_MAX;
+    if (hidden > 0) lines.push(`  and ${hidden} more`);
+    if (error.requestId !== undefined) lines.push(`  request ${error.requestId}`);
+  }
+  if (isDebug) lines.push(stackOf(error));
+  else if (!isExpected(error)) lines.push('  Run it again with --debug to see where.');
+  process.stderr.write(`${lines.join('\n')}\n`);
+  return error instanceof CliError ? error.exitCode : EXIT_CODES.failure;
+}
+
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof SagittaClientError && error.code === 'network_error') {
+    return `${message}. Is the server running (sagitta serve), and is this its address (--url)?`;
+  }
+  return message;
+}
+
+/** Whether the message alone tells the user what to do. */
+function isExpected(error: unknown): boolean {
+  return (
+    error instanceof CliError ||
+    error instanceof SagittaClientError ||
+    (error instanceof Error && error.name === 'SagittaError') ||
+    (error instanceof Error && 'code' in error)
+  );
+}
+
+function stackOf(error: unknown): string {
+  const texts: string[] = [];
+  for (let at: unknown = error; at instanceof Error; at = at.cause) texts.push(at.stack ?? at.message);
+  return texts.join('\ncaused by ');
+}

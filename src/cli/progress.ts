@@ -1,0 +1,83 @@
+// Progress of a long command on stderr: a bar with rate and time left on a terminal, a plain line
+// every few seconds elsewhere, so that logs stay readable.
+
+export interface Progress {
+  /** `share` of the work done, 0 to 1; undefined when the end is not known. */
+  update(rowCount: number, share: number | undefined): void;
+  /** Leaves the terminal as a new line. */
+  end(): void;
+}
+
+export interface ProgressTarget {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+}
+
+const BAR_CHARACTERS = 24;
+const BAR_INTERVAL_MS = 100;
+const LINE_INTERVAL_MS = 5_000;
+
+export const silentProgress: Progress = { update() {}, end() {} };
+
+export function createProgress(
+  what: string,
+  target: ProgressTarget = process.stderr,
+  now: () => number = performance.now.bind(performance),
+): Progress {
+  const isTerminal = target.isTTY === true;
+  const start = now();
+  const intervalMs = isTerminal ? BAR_INTERVAL_MS : LINE_INTERVAL_MS;
+  let shownAt = start;
+  let last: { rowCount: number; share: number | undefined } | undefined;
+
+  const show = (): void => {
+    if (last === undefined) return;
+    const text = `${what} ${describe(last.rowCount, last.share, now() - start, isTerminal)}`;
+    // Clears to the end of the line, since a shorter text may follow a longer one.
+    target.write(isTerminal ? `\r${text}\x1b[K` : `${text}\n`);
+  };
+  return {
+    update(rowCount, share) {
+      last = { rowCount, share };
+      if (now() - shownAt < intervalMs) return;
+      shownAt = now();
+      show();
+    },
+    end() {
+      show();
+      if (isTerminal && last !== undefined) target.write('\n');
+    },
+  };
+}
+
+function describe(
+  rowCount: number,
+  share: number | undefined,
+  elapsedMs: number,
+  hasBar: boolean,
+): string {
+  const seconds = Math.max(elapsedMs, 1) / 1000;
+  const parts: string[] = [];
+  if (share !== undefined) {
+    const filled = Math.round(share * BAR_CHARACTERS);
+    if (hasBar) parts.push('█'.repeat(filled) + '░'.repeat(BAR_CHARACTERS - filled));
+    parts.push(`${Math.floor(share * 100)} %`);
+  }
+  parts.push(`${formatCount(rowCount)} rows`);
+  parts.push(`${formatCount(Math.round(rowCount / seconds))} rows/s`);
+  if (share !== undefined && share > 0 && share < 1) {
+    parts.push(`${formatSeconds((seconds / share) * (1 - share))} left`);
+  }
+  return parts.join('  ');
+}
+
+export function formatCount(count: number): string {
+  return count.toLocaleString('en').replaceAll(',', ' ');
+}
+
+export function formatSeconds(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+}

@@ -1,0 +1,222 @@
+// Rows, documents and views for the tests of segments: random ones that hold everything that is
+// awkward, and the comparison of a metadata view with the documents it was made of.
+
+import assert from 'node:assert/strict';
+import { KIND, type MetadataColumn, type MetadataView } from '../../src/columns.js';
+import { flattenMetadata, isJsonObject, resolvePath } from '../../src/metadata-path.js';
+import type { Segment } from '../../src/segment/segment.js';
+import type { Json, JsonObject, Utf8Column, VectorBatch } from '../../src/types.js';
+
+/** A small generator that repeats itself for a seed (mulberry32). */
+export class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed;
+  }
+
+  /** In [0, 1). */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) | 0;
+    let t = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  below(bound: number): number {
+    return Math.floor(this.next() * bound);
+  }
+
+  pick<T>(choices: readonly T[]): T {
+    return choices[this.below(choices.length)]!;
+  }
+}
+
+/** Printed, so that a failure can be repeated with SAGITTA_TEST_SEED. */
+export function seedOf(name: string): number {
+  const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
+  console.log(`${name}: SAGITTA_TEST_SEED=${seed}`);
+  return seed;
+}
+
+const KEYS = [
+  'a',
+  'b',
+  'c',
+  'a.b',
+  'b.c',
+  'a.b.c',
+  '',
+  '.',
+  'ä',
+  '__proto__',
+  'toString',
+  '\ud800',
+];
+const STRINGS = [
+  '',
+  'x',
+  'y',
+  'ä',
+  '🐬',
+  '\ud800',
+  '\udc00',
+  '\ufffd',
+  'x\u0000y',
+  'long'.repeat(50),
+];
+
+/** Mixed types, nested objects, dotted keys that name a path twice, lone surrogates, `__proto__`. */
+export function randomDocument(random: Random, depth = 0): JsonObject {
+  const members: string[] = [];
+  const count = random.below(depth === 0 ? 6 : 4);
+  const keys = new Set(Array.from({ length: count }, () => random.pick(KEYS)));
+  for (const key of keys) {
+    members.push(`${JSON.stringify(key)}:${JSON.stringify(randomValue(random, depth))}`);
+  }
+  // Parsed, since a literal `__proto__` would not be a member.
+  return JSON.parse(`{${members.join(',')}}`) as JsonObject;
+}
+
+function randomValue(random: Random, depth: number): Json {
+  switch (random.below(depth < 3 ? 8 : 6)) {
+    case 0:
+      return null;
+    case 1:
+      return random.next() < 0.5;
+    case 2:
+      return random.pick([0, -0, 1, -1.5, 1e300, 2 ** 53, random.next()]);
+    case 3:
+    case 4:
+      return random.pick(STRINGS);
+    case 5:
+      return Array.from({ length: random.below(4) }, () =>
+        random.pick<Json>([null, true, false, 1, 2.5, random.pick(STRINGS), [1], { a: 1 }]),
+      );
+    default:
+      return randomDocument(random, depth + 1);
+  }
+}
+
+export interface SampleRow {
+  readonly id: string;
+  readonly values: readonly number[];
+  /** JSON text. */
+  readonly metadata: string;
+}
+
+export function utf8Of(strings: readonly string[]): Utf8Column {
+  const offsets = Int32Array.from([0, ...strings.map((text) => Buffer.byteLength(text))]);
+  for (let i = 1; i < offsets.length; i++) offsets[i]! += offsets[i - 1]!;
+  return { offsets, bytes: Buffer.from(strings.join('')) };
+}
+
+export function batchOf(rows: readonly SampleRow[]): VectorBatch {
+  return {
+    count: rows.length,
+    ids: utf8Of(rows.map(({ id }) => id)),
+    values: Float32Array.from(rows.flatMap(({ values }) => values)),
+    metadata: utf8Of(rows.map(({ metadata }) => metadata)),
+  };
+}
+
+/** Rows with ids `<prefix>0`, `<prefix>1` and so on, of two dimensions. */
+export function rowsOf(documents: readonly JsonObject[], prefix = 'id-'): SampleRow[] {
+  return documents.map((document, i) => ({
+    id: `${prefix}${i}`,
+    values: [i, i + 0.5],
+    metadata: JSON.stringify(document),
+  }));
+}
+
+export function stringAt({ offsets, bytes }: Utf8Column, index: number): string {
+  return Buffer.from(bytes.subarray(offsets[index]!, offsets[index + 1]!)).toString();
+}
+
+/** The cell as the columns have it: strings as stored, arrays of scalars, `KIND` for objects and what is inside arrays. */
+export function cellOf(column: MetadataColumn, row: number): unknown {
+  const kind = column.kinds[row] ?? KIND.missing;
+  switch (kind) {
+    case KIND.missing:
+      return undefined;
+    case KIND.null:
+      return null;
+    case KIND.false:
+    case KIND.true:
+      return kind === KIND.true;
+    case KIND.number:
+      return column.numbers![row];
+    case KIND.string:
+      assert.ok(column.codes![row]! < column.dictionaryCount);
+      return stringAt(column.dictionary!, column.codes![row]!);
+    case KIND.array: {
+      if (column.items === null) return { kind };
+      const { offsets, elements } = column.items;
+      const cells: unknown[] = [];
+      for (let i = offsets[row]!; i < offsets[row + 1]!; i++) cells.push(cellOf(elements, i));
+      return cells;
+    }
+    default:
+      return { kind };
+  }
+}
+
+/** What `cellOf` gives for a value of a document. */
+export function cellFor(value: Json | undefined, isElement = false): unknown {
+  if (typeof value === 'string') return Buffer.from(value).toString();
+  if (Array.isArray(value)) {
+    return isElement ? { kind: KIND.array } : value.map((element) => cellFor(element, true));
+  }
+  return isJsonObject(value) ? { kind: KIND.object } : value;
+}
+
+/** Columns equal documents, and a complete view has a column for every path. */
+export function assertColumnsEqual(
+  { columns, isComplete, rowCount }: Pick<MetadataView, 'columns' | 'isComplete' | 'rowCount'>,
+  documents: readonly JsonObject[],
+): void {
+  assert.equal(rowCount, documents.length);
+  const paths = new Set<string>(columns.keys());
+  for (const document of documents) flattenMetadata(document, (path) => paths.add(path));
+  for (const path of paths) {
+    const column = columns.get(path);
+    if (column === undefined) {
+      assert.ok(!isComplete, `no column for ${JSON.stringify(path)}`);
+      continue;
+    }
+    assert.ok(column.kinds.length <= rowCount);
+    for (const [row, document] of documents.entries()) {
+      const where = `${JSON.stringify(path)} of row ${row}: ${JSON.stringify(document)}`;
+      assert.deepEqual(cellOf(column, row), cellFor(resolvePath(document, path)), where);
+    }
+  }
+}
+
+/** Everything that a segment tells of its rows, copied. */
+export function contentOf(segment: Segment): unknown[] {
+  return Array.from({ length: segment.rowCount }, (_, row) => ({
+    id: segment.id(row),
+    values: [...segment.values(row)],
+    metadata: segment.metadata(row),
+    insertedSequence: segment.insertedSequence(row),
+    deletedSequence: segment.deletedSequence(row),
+  }));
+}
+
+export function activeOptions(options: {
+  rowsMax?: number;
+  columnsMax?: number;
+  dimension?: number;
+  bytesMax?: number;
+  number?: number;
+}): Parameters<typeof Segment.createActive>[0] {
+  const number = options.number ?? 1;
+  return {
+    key: `incarnation/${number}`,
+    number,
+    dimension: options.dimension ?? 2,
+    rowsMax: options.rowsMax ?? 1_000,
+    columnsMax: options.columnsMax ?? 256,
+    ...(options.bytesMax === undefined ? {} : { bytesMax: options.bytesMax }),
+  };
+}

@@ -1,0 +1,311 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { hasBit } from '../../src/bitmap.js';
+import { Segment } from '../../src/segment/segment.js';
+import type { JsonObject } from '../../src/types.js';
+import {
+  activeOptions,
+  assertColumnsEqual,
+  batchOf,
+  contentOf,
+  Random,
+  randomDocument,
+  rowsOf,
+  type SampleRow,
+  seedOf,
+} from './sample.js';
+
+interface ModelRow extends SampleRow {
+  readonly inserted: number;
+  deleted: number;
+}
+
+/** Every answer of the segment about every sequence, against a plain list of rows. */
+function assertEqualsModel(segment: Segment, model: readonly ModelRow[], lastSequence: number) {
+  assert.equal(segment.rowCount, model.length);
+  assert.equal(segment.liveCount, model.filter(({ deleted }) => deleted === Infinity).length);
+  assert.deepEqual(
+    contentOf(segment),
+    model.map(({ id, values, metadata, inserted, deleted }) => ({
+      id,
+      values,
+      metadata,
+      insertedSequence: inserted,
+      deletedSequence: deleted,
+    })),
+  );
+  for (let sequence = 0; sequence <= lastSequence + 1; sequence++) {
+    const rowCount = model.filter(({ inserted }) => inserted <= sequence).length;
+    const visible = model.map((row) => row.inserted <= sequence && sequence < row.deleted);
+    const found = segment.visibleAt(sequence);
+    assert.equal(segment.rowCountAt(sequence), rowCount);
+    assert.equal(found.rowCount, rowCount);
+    assert.equal(found.visibleCount, visible.filter(Boolean).length, `at ${sequence}`);
+    assert.equal(found.rows?.length ?? rowCount, rowCount);
+    for (let row = 0; row < rowCount; row++) {
+      const isVisible = found.rows === null || hasBit(found.rows, row);
+      assert.equal(isVisible, visible[row], `row ${row} at ${sequence}`);
+    }
+    const ended = model.filter(({ deleted }) => deleted <= sequence);
+    assert.equal(segment.endedBefore(sequence), ended.length);
+    const between = segment.deletionsBetween(sequence - 3, sequence);
+    assert.deepEqual(
+      [...between.rows].map((row, i) => [row, between.sequences[i]]),
+      [...model.entries()]
+        .filter(([, { deleted }]) => deleted > sequence - 3 && deleted <= sequence)
+        .map(([row, { deleted }]) => [row, deleted]),
+    );
+  }
+}
+
+describe('a segment', () => {
+  it('answers like a plain list of rows at every sequence', () => {
+    const seed = seedOf('segment model');
+    for (let round = 0; round < 60; round++) {
+      const random = new Random(seed + round);
+      const segment = Segment.createActive(activeOptions({ rowsMax: 200 }));
+      const model: ModelRow[] = [];
+      let sequence = 0;
+      for (let step = 0; step < 40; step++) {
+        sequence += random.below(2);
+        if (sequence === 0) sequence = 1;
+        if (random.next() < 0.5) {
+          const documents = Array.from({ length: 1 + random.below(4) }, () =>
+            randomDocument(random),
+          );
+          const rows = rowsOf(documents, `${step}-`);
+          const from = random.below(rows.length);
+          const count = segment.fits(batchOf(rows), from);
+          const first = segment.append(batchOf(rows), from, count, sequence);
+          assert.equal(first, model.length);
+          for (const row of rows.slice(from, from + count)) {
+            model.push({ ...row, inserted: sequence, deleted: Infinity });
+          }
+        }
+        const row = random.below(model.length);
+        if (model[row]?.deleted === Infinity && random.next() < 0.5) {
+          segment.markDeleted(row, sequence);
+          model[row].deleted = sequence;
+        }
+        // What was asked for on the way must not be what is answered later.
+        segment.visibleAt(random.below(sequence + 1));
+        segment.visibleAt(sequence);
+      }
+      assertEqualsModel(segment, model, sequence);
+      segment.seal();
+      assertEqualsModel(segment, model, sequence);
+      assertEqualsModel(Segment.fromData(structuredClone(segment.toData())), model, sequence);
+      const documents = model.map(({ metadata }) => JSON.parse(metadata) as JsonObject);
+      assertColumnsEqual(segment.metadataView(), documents);
+    }
+  });
+
+  it('leaves what it handed out as it was while it grows', () => {
+    const seed = seedOf('segment growth');
+    const random = new Random(seed);
+    const rows = rowsOf(Array.from({ length: 400 }, () => randomDocument(random)));
+    const batch = batchOf(rows);
+    const segment = Segment.createActive(activeOptions({}));
+    const handedOut = [];
+    for (let row = 0; row < rows.length; row++) {
+      segment.append(batch, row, 1, row + 1);
+      if (row % 3 === 0) segment.markDeleted(random.below(row + 1), row + 1);
+      if (row % 5 !== 0) continue;
+      const visible = segment.visibleAt(row + 1);
+      handedOut.push({
+        block: segment.block(),
+        view: segment.metadataView(),
+        visible,
+        words: [...(visible.rows?.words ?? [])],
+      });
+    }
+    segment.seal();
+    for (const { block, view, visible, words } of handedOut) {
+      assert.equal(view.rowCount, block.rowCount);
+      const expected = rows.slice(0, block.rowCount);
+      assert.deepEqual(
+        [...block.values],
+        expected.flatMap(({ values }) => values),
+      );
+      assert.equal(Buffer.from(block.ids.bytes).toString(), expected.map(({ id }) => id).join(''));
+      assert.equal(block.ids.offsets.length, block.rowCount + 1);
+      assert.equal(
+        Buffer.from(view.json.bytes).toString(),
+        expected.map(({ metadata }) => metadata).join(''),
+      );
+      assertColumnsEqual(
+        view,
+        expected.map(({ metadata }) => JSON.parse(metadata) as JsonObject),
+      );
+      assert.deepEqual([...(visible.rows?.words ?? [])], words);
+    }
+  });
+
+  it('hands out the same block and view until the next append', () => {
+    const segment = Segment.createActive(activeOptions({}));
+    const batch = batchOf(rowsOf([{ a: 1 }, { a: 2 }]));
+    segment.append(batch, 0, 1, 1);
+    const block = segment.block();
+    const view = segment.metadataView();
+    segment.markDeleted(0, 2);
+    assert.equal(segment.block(), block);
+    assert.equal(segment.metadataView(), view);
+    segment.append(batch, 1, 1, 3);
+    assert.notEqual(segment.block(), block);
+    assert.notEqual(segment.metadataView(), view);
+    assert.equal(segment.block().key, block.key);
+  });
+
+  it('hands out the same visibility until rows change', () => {
+    const segment = Segment.createActive(activeOptions({}));
+    segment.append(batchOf(rowsOf([{}, {}, {}])), 0, 3, 5);
+    segment.markDeleted(1, 6);
+    segment.markDeleted(2, 8);
+    const latest = segment.visibleAt(8);
+    const past = segment.visibleAt(6);
+    assert.equal(segment.visibleAt(9), latest);
+    assert.equal(segment.visibleAt(6), past);
+    // A second deletion under a sequence that was asked for already.
+    segment.markDeleted(0, 8);
+    assert.equal(segment.visibleAt(8).visibleCount, 0);
+    assert.equal(segment.visibleAt(6), past);
+    assert.equal(segment.visibleAt(5).rows, null);
+  });
+
+  it('holds everything over shared memory', () => {
+    const segment = Segment.createActive(activeOptions({}));
+    segment.append(batchOf(rowsOf([{ a: [1, 'x'], b: 'y', c: 2 }])), 0, 1, 1);
+    segment.markDeleted(0, 2);
+    const views: ArrayBufferView[] = [];
+    const collect = (value: unknown) => {
+      if (ArrayBuffer.isView(value)) views.push(value);
+      else if (value instanceof Map) for (const item of value.values()) collect(item);
+      else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect);
+    };
+    collect(segment.toData());
+    collect(segment.visibleAt(2));
+    assert.ok(views.length > 15);
+    for (const view of views) assert.ok(view.buffer instanceof SharedArrayBuffer);
+  });
+
+  it('says how many rows fit by rows and by bytes', () => {
+    const rows = rowsOf([{ a: 'x'.repeat(80) }, {}, { a: 1 }]);
+    const batch = batchOf(rows);
+    const byRows = Segment.createActive(activeOptions({ rowsMax: 2 }));
+    assert.equal(byRows.fits(batch, 0), 2);
+    assert.equal(byRows.fits(batch, 2), 1);
+    byRows.append(batch, 0, 2, 1);
+    assert.equal(byRows.spareRowCount, 0);
+    assert.equal(byRows.fits(batch, 2), 0);
+    assert.throws(() => byRows.append(batch, 2, 1, 1), /do not fit/);
+
+    const bytesOf = (count: number) =>
+      rows
+        .slice(0, count)
+        .reduce((sum, { id, metadata }) => sum + id.length + metadata.length + 8, 0);
+    for (const count of [1, 2, 3]) {
+      const exact = Segment.createActive(activeOptions({ bytesMax: bytesOf(count) }));
+      assert.equal(exact.fits(batch, 0), count);
+      const less = Segment.createActive(activeOptions({ bytesMax: bytesOf(count) - 1 }));
+      assert.equal(less.fits(batch, 0), count - 1);
+      exact.append(batch, 0, count, 1);
+      assert.equal(exact.dataBytes, bytesOf(count));
+      assert.equal(exact.fits(batch, 0), 0);
+    }
+  });
+
+  it('takes the rows of a batch that lies inside larger arrays', () => {
+    const { ids, values, metadata } = batchOf(rowsOf([{ a: 1 }, { a: 2 }, { a: 3 }, { a: 4 }]));
+    const inner = {
+      count: 2,
+      ids: { offsets: ids.offsets.subarray(1), bytes: ids.bytes },
+      values: values.subarray(2, 6),
+      metadata: { offsets: metadata.offsets.subarray(1), bytes: metadata.bytes },
+    };
+    const segment = Segment.createActive(activeOptions({}));
+    segment.append(inner, 1, 1, 1);
+    segment.append(inner, 0, 2, 2);
+    assert.deepEqual(
+      [0, 1, 2].map((row) => [segment.id(row), segment.values(row)[0], segment.metadata(row)]),
+      [
+        ['id-2', 2, '{"a":3}'],
+        ['id-1', 1, '{"a":2}'],
+        ['id-2', 2, '{"a":3}'],
+      ],
+    );
+  });
+
+  it('compares ids by their bytes', () => {
+    const segment = Segment.createActive(activeOptions({}));
+    const rows = ['ä', 'a', 'aa'].map((id) => ({ id, values: [1, 2], metadata: '{}' }));
+    segment.append(batchOf(rows), 0, 3, 1);
+    assert.ok(segment.idEquals(0, Buffer.from('ä')));
+    assert.ok(!segment.idEquals(1, Buffer.from('aa')));
+    assert.ok(!segment.idEquals(2, Buffer.from('a')));
+    assert.ok(!segment.idEquals(2, Buffer.from('ab')));
+    assert.deepEqual(Buffer.from(segment.idBytes(0)), Buffer.from('ä'));
+  });
+
+  it('goes on after the row of a cursor, or after its sequence where it has no such row', () => {
+    const segment = Segment.createActive(activeOptions({}));
+    const batch = batchOf(rowsOf([{}, {}, {}, {}, {}]));
+    segment.append(batch, 0, 1, 1);
+    segment.append(batch, 1, 3, 4);
+    segment.append(batch, 4, 1, 6);
+    assert.equal(segment.rowAfter(4, Buffer.from('id-2')), 3);
+    assert.equal(segment.rowAfter(4, Buffer.from('id-3')), 4);
+    assert.equal(segment.rowAfter(4, Buffer.from('id-0')), 4);
+    assert.equal(segment.rowAfter(5, Buffer.from('id-2')), 4);
+    assert.equal(segment.rowAfter(0, Buffer.from('id-0')), 0);
+    assert.equal(segment.rowAfter(9, Buffer.from('id-0')), 5);
+    assert.equal(segment.findRow(4, Buffer.from('id-2')), 2);
+    assert.equal(segment.findRow(1, Buffer.from('id-2')), -1);
+  });
+
+  it('refuses what only a mistake of ours can ask for', () => {
+    const segment = Segment.createActive(activeOptions({}));
+    const batch = batchOf(rowsOf([{}, {}]));
+    segment.append(batch, 0, 2, 5);
+    assert.throws(() => segment.append(batch, 0, 1, 4), /sequence 4 comes before/);
+    assert.throws(() => segment.markDeleted(2, 6), /row 2 of 2/);
+    assert.throws(() => segment.markDeleted(0, 4), /inserted after 4/);
+    segment.markDeleted(0, 6);
+    segment.markDeleted(0, 6);
+    assert.equal(segment.liveCount, 1);
+    assert.throws(() => segment.markDeleted(0, 7), /deleted at 6/);
+    segment.seal();
+    assert.ok(segment.isSealed);
+    assert.equal(segment.fits(batch, 0), 0);
+    assert.throws(() => segment.append(batch, 0, 1, 9), /sealed/);
+    segment.markDeleted(1, 9);
+    assert.equal(segment.liveCount, 0);
+  });
+
+  it('costs next to nothing when empty, and little beyond its values for rows without metadata', () => {
+    const empty = Segment.createActive(activeOptions({ dimension: 1_536, rowsMax: 65_536 }));
+    assert.ok(empty.hostBytes < 100, `${empty.hostBytes} bytes`);
+    const segment = Segment.createActive(activeOptions({ rowsMax: 5_000 }));
+    const rows = rowsOf(Array.from({ length: 5_000 }, () => ({})));
+    segment.append(batchOf(rows), 0, rows.length, 1);
+    segment.seal();
+    // Values 8, id at most 7, JSON 2, two offsets 8, sequence 8.
+    assert.ok(segment.hostBytes / rows.length < 8 + 7 + 2 + 8 + 8 + 1);
+    assert.equal(segment.metadataView().columns.size, 0);
+  });
+
+  it('lets go of the room for growth when it is sealed', () => {
+    const segment = Segment.createActive(activeOptions({ dimension: 64, rowsMax: 65_536 }));
+    const rows = Array.from({ length: 1_100 }, (_, i) => ({
+      id: `id-${i}`,
+      values: new Array<number>(64).fill(i),
+      metadata: JSON.stringify({ number: i, text: `text ${i}`, tags: [`tag ${i}`] }),
+    }));
+    const batch = batchOf(rows);
+    for (let i = 0; i < rows.length; i++) segment.append(batch, i, 1, i + 1);
+    const grown = segment.hostBytes;
+    const content = contentOf(segment);
+    segment.seal();
+    assert.ok(segment.hostBytes < grown * 0.65, `${segment.hostBytes} of ${grown}`);
+    assert.deepEqual(contentOf(segment), content);
+  });
+});
