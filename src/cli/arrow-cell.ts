@@ -37,7 +37,8 @@ export function cellText(place: string, name: string, type: DataType, value: unk
   if (DataType.isStruct(type)) {
     const row = (value as StructRow).toJSON() as Record<string, unknown>;
     const members = type.children.map(
-      (child) => `${JSON.stringify(child.name)}:${cellText(place, name, child.type, row[child.name])}`,
+      (child) =>
+        `${JSON.stringify(child.name)}:${cellText(place, name, child.type, row[child.name])}`,
     );
     return `{${members.join(',')}}`;
   }

@@ -5,7 +5,14 @@ import { open } from 'node:fs/promises';
 import { DataType, type Field, RecordBatchReader, type Schema, type Vector } from 'apache-arrow';
 import { cellText, isCellType } from './arrow-cell.js';
 import { CliError } from './failure.js';
-import { type ImportRow, makeRow, type RowFields, rowError, show, toFloat32 } from './import-row.js';
+import {
+  type ImportRow,
+  makeRow,
+  type RowFields,
+  rowError,
+  show,
+  toFloat32,
+} from './import-row.js';
 
 /** A file is read where its batches are; a stream as it comes. */
 export type ArrowSource =
@@ -20,9 +27,9 @@ export async function* readArrowRows(
   const handle = source.kind === 'file' ? await open(source.path) : undefined;
   try {
     const reader = await readable(name, async () => {
-      const opened = await RecordBatchReader.from(
-        source.kind === 'file' ? handle! : source.chunks,
-      );
+      const opened = await (source.kind === 'file'
+        ? RecordBatchReader.from(handle!)
+        : RecordBatchReader.from(source.chunks));
       return await opened.open();
     });
     const plan = planColumns(name, reader.schema, fields);
@@ -68,7 +75,9 @@ function planColumns(name: string, schema: Schema, fields: RowFields): ColumnPla
   };
   const id = indexOf(fields.idField);
   if (id === undefined && fields.isIdRequired) {
-    throw new CliError(`${name}: found no column ${show(fields.idField)} among ${names.join(', ')}`);
+    throw new CliError(
+      `${name}: found no column ${show(fields.idField)} among ${names.join(', ')}`,
+    );
   }
   const values = indexOf(fields.valuesField);
   if (values === undefined) {

@@ -1,7 +1,8 @@
-// The options by which a command finds its server, and the client made from them.
+// The options by which a command finds its server, and the client made from them. Their variables
+// are the client's: the server's settings are in config.ts.
 
 import type { Command } from 'commander';
-import { type Client, createClient, type ClientOptions } from '../client/client.js';
+import { type Client, type ClientOptions, createClient } from '../client/client.js';
 
 export const DEFAULT_URL = 'http://127.0.0.1:8484';
 
@@ -20,10 +21,16 @@ export function connect(
   options: ConnectionOptions,
   rest: Pick<ClientOptions, 'retry'> = {},
 ): Client {
-  const apiKey = options.apiKey ?? process.env['SAGITTA_API_KEY'];
+  const apiKey = options.apiKey ?? process.env.SAGITTA_API_KEY;
   return createClient({
-    baseUrl: options.url ?? process.env['SAGITTA_URL'] ?? DEFAULT_URL,
+    baseUrl: options.url ?? process.env.SAGITTA_URL ?? DEFAULT_URL,
     ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
     ...rest,
   });
+}
+
+/** The environment as the server takes it, which refuses names that it does not know. */
+export function serverEnvironment(): NodeJS.ProcessEnv {
+  const { SAGITTA_URL: _url, SAGITTA_API_KEY: _apiKey, ...rest } = process.env;
+  return rest;
 }

@@ -3,6 +3,7 @@
 
 import { CommanderError } from 'commander';
 import { SagittaClientError } from '../client/client.js';
+import { SagittaError } from '../errors.js';
 
 export const EXIT_CODES = {
   success: 0,
@@ -64,13 +65,15 @@ function isExpected(error: unknown): boolean {
   return (
     error instanceof CliError ||
     error instanceof SagittaClientError ||
-    (error instanceof Error && error.name === 'SagittaError') ||
-    (error instanceof Error && 'code' in error)
+    error instanceof SagittaError ||
+    // Of the operating system: a folder that may not be read, a disk that is full.
+    (error instanceof Error && 'syscall' in error)
   );
 }
 
 function stackOf(error: unknown): string {
   const texts: string[] = [];
-  for (let at: unknown = error; at instanceof Error; at = at.cause) texts.push(at.stack ?? at.message);
+  for (let at: unknown = error; at instanceof Error; at = at.cause)
+    texts.push(at.stack ?? at.message);
   return texts.join('\ncaused by ');
 }

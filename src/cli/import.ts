@@ -161,7 +161,8 @@ function shareRead(files: readonly InputFile[]): number | undefined {
 
 /** After a failure the user has to know where the collection stands. */
 function withCommitted(error: unknown, rowCount: number): unknown {
-  if (!(error instanceof CliError) || rowCount === 0) return error;
+  const isOurs = error instanceof CliError || error instanceof SagittaClientError;
+  if (!isOurs || rowCount === 0) return error;
   return new CliError(
     `${error.message}\n  ${formatCount(rowCount)} rows were written before; importing the ` +
       'corrected file again replaces them.',

@@ -51,7 +51,8 @@ export async function openInput(path: string): Promise<InputFile> {
 async function inspect(path: string): Promise<{ byteCount: number; head: Buffer }> {
   try {
     const found = await stat(path);
-    if (found.isDirectory()) throw new CliError(`${path}: expected a file, found a folder`);
+    // The head is read before the rest, which a pipe would not survive.
+    if (!found.isFile()) throw new CliError(`${path}: expected a file, found a folder or a pipe`);
     const handle = await open(path);
     try {
       const head = Buffer.alloc(ARROW_FILE_MAGIC.length);

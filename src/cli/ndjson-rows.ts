@@ -2,7 +2,14 @@
 // is an error that names it. Metadata is kept as it is spelled.
 
 import { CliError } from './failure.js';
-import { type ImportRow, makeRow, type RowFields, rowError, show, toFloat32 } from './import-row.js';
+import {
+  type ImportRow,
+  makeRow,
+  type RowFields,
+  rowError,
+  show,
+  toFloat32,
+} from './import-row.js';
 import { type JsonMember, membersOf } from './json-members.js';
 
 /** A line is held in memory; 16 MB are 16 384 numbers with a thousand characters each. */

@@ -53,7 +53,8 @@ export class Uploader {
     const isFull =
       batch.rows.length >= this.#options.rowsPerBatch ||
       batch.characters + row.text.length > BATCH_CHARACTERS_MAX;
-    if ((isFull && batch.rows.length > 0) || this.#holds(batch, row)) await this.#send();
+    const isRepeated = row.id !== undefined && batch.ids.has(row.id);
+    if ((isFull && batch.rows.length > 0) || isRepeated) await this.#send();
     this.#batch.rows.push(row);
     this.#batch.characters += row.text.length;
     if (row.id !== undefined) this.#batch.ids.add(row.id);
@@ -70,10 +71,6 @@ export class Uploader {
   /** Waits for what is under way; throws nothing. */
   async settle(): Promise<void> {
     await Promise.all(this.#inFlight.values());
-  }
-
-  #holds(batch: Batch, row: ImportRow): boolean {
-    return row.id !== undefined && batch.ids.has(row.id);
   }
 
   async #send(): Promise<void> {

@@ -92,7 +92,7 @@ function itemsOf(cells: readonly (Json | undefined)[], garbageCount: number) {
   return { offsets, elements: columnOf(covered.flat(), garbageCount) };
 }
 
-function utf8Of(strings: readonly string[]): Utf8Column {
+export function utf8Of(strings: readonly string[]): Utf8Column {
   // Nothing starts at 0, which the contract allows.
   const encoded = ['before', ...strings, 'after'].map((text) => Buffer.from(text));
   const bytes = Buffer.concat(encoded);

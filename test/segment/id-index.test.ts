@@ -102,10 +102,11 @@ describe('the id index', () => {
       } else {
         assert.equal(checked.index.rowAt(slot), expected);
         assert.equal(checked.index.segmentNumberAt(slot), expected! % 7);
-        if (random.next() < 0.3) {
+        const action = random.below(4);
+        if (action === 0) {
           checked.index.removeAt(slot);
           model.delete(id);
-        } else if (random.next() < 0.3) {
+        } else if (action === 1) {
           const row = checked.ids.push(id) - 1;
           checked.index.moveTo(slot, row % 7, row);
           model.set(id, row);

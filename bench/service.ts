@@ -1,0 +1,278 @@
+// The service from outside: a real server process with its store on disk, measured over loopback.
+// Answers are checked against brute force before anything is timed.
+//
+//   npm run bench                 smoke parameters: a few seconds, no claim
+//   npm run bench -- --full       the parameters of docs/performance.md
+//   npm run bench -- --out FILE   also writes the table as Markdown
+
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { createRandom } from '../test/database/harness.js';
+import { createCaller, type ServerProcess, startServerProcess } from '../test/server-process.js';
+
+const SMOKE = { vectorCount: 2_000, batchRows: 500, singleCount: 500, queryCount: 20, idleMs: 500 };
+const FULL = {
+  vectorCount: 100_000,
+  batchRows: 500,
+  singleCount: 20_000,
+  queryCount: 300,
+  idleMs: 10_000,
+};
+const DIMENSION = 256;
+const BATCH_CLIENTS = 4;
+const SINGLE_CLIENTS = 32;
+const SEED = 7;
+
+interface Row {
+  readonly what: string;
+  readonly measured: string;
+  readonly wanted: string;
+}
+
+const { values: args } = parseArgs({
+  options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
+});
+const parameters = args.full ? FULL : SMOKE;
+const rows: Row[] = [];
+const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
+try {
+  await run();
+} finally {
+  await rm(dataDirectory, { recursive: true, force: true });
+}
+const table = render();
+console.log(table);
+if (args.out !== undefined) await writeFile(args.out, table);
+
+async function run(): Promise<void> {
+  const vectors = clusteredVectors(parameters.vectorCount);
+  let server = await startServerProcess({ dataDirectory });
+  let { call, close } = createCaller(server.url, SINGLE_CLIENTS);
+  await call('POST', '/v1/collections', { id: 'bench', dimension: DIMENSION, metric: 'cosine' });
+  await call('POST', '/v1/collections', { id: 'single', dimension: DIMENSION, metric: 'cosine' });
+
+  const bodies = batchBodies(vectors, parameters.batchRows);
+  const bodyBytes = bodies.reduce((sum, body) => sum + body.length, 0);
+  const batchSeconds = await timed(() =>
+    forEachConcurrently(bodies, BATCH_CLIENTS, async (body) => {
+      expectOk(await call('POST', '/v1/collections/bench/vectors', body));
+    }),
+  );
+  add(
+    `JSON upserts of ${parameters.batchRows} × ${DIMENSION}, ${BATCH_CLIENTS} clients, durable`,
+    `${rate(parameters.vectorCount, batchSeconds)} vectors/s (${(bodyBytes / batchSeconds / 1e6).toFixed(0)} MB/s of JSON)`,
+    '12 000 vectors/s',
+  );
+
+  const singles = Array.from({ length: parameters.singleCount }, (_, i) =>
+    JSON.stringify({
+      id: `s${i}`,
+      values: Array.from(vectors[i % vectors.length]!),
+      metadata: { i },
+    }),
+  );
+  const latencies: number[] = [];
+  const singleSeconds = await timed(() =>
+    forEachConcurrently(singles, SINGLE_CLIENTS, async (body) => {
+      const startedAt = performance.now();
+      expectOk(await call('POST', '/v1/collections/single/vectors', body));
+      latencies.push(performance.now() - startedAt);
+    }),
+  );
+  add(
+    `single upserts, ${SINGLE_CLIENTS} clients, durable`,
+    `${rate(singles.length, singleSeconds)} writes/s, ${percentiles(latencies)}`,
+    '3 000 writes/s',
+  );
+
+  const checkedCount = await checkAnswers(call, vectors);
+  const queryMs: number[] = [];
+  for (let i = 0; i < parameters.queryCount; i++) {
+    const body = { vector: Array.from(vectors[(i * 37) % vectors.length]!), top_k: 10 };
+    const startedAt = performance.now();
+    expectOk(await call('POST', '/v1/collections/bench/query', body));
+    queryMs.push(performance.now() - startedAt);
+  }
+  add(
+    `one query at a time over ${parameters.vectorCount} × ${DIMENSION}, top 10`,
+    `${percentiles(queryMs)} (${checkedCount} answers equal brute force)`,
+    '—',
+  );
+
+  await call('DELETE', '/v1/collections/single');
+  const memory = await residentBytes(server);
+  const float32Bytes = parameters.vectorCount * DIMENSION * 4;
+  const allowed = 2.2 * float32Bytes + 250e6;
+  add(
+    'resident memory after the writes and queries',
+    `${(memory / 1e6).toFixed(0)} MB = ${((memory - 250e6) / float32Bytes).toFixed(2)} × the float32 bytes + 250 MB`,
+    `${(allowed / 1e6).toFixed(0)} MB`,
+  );
+
+  close();
+  await server.kill();
+  server = await startServerProcess({ dataDirectory });
+  ({ call, close } = createCaller(server.url, 1));
+  const { vector_count } = (await call('GET', '/v1/collections/bench')).json<{
+    vector_count: number;
+  }>();
+  if (vector_count !== parameters.vectorCount) throw new Error(`${vector_count} vectors are left`);
+  add(
+    `start after SIGKILL with ${parameters.vectorCount} × ${DIMENSION}`,
+    `ready in ${(server.readyMs / 1000).toFixed(2)} s, listening in ${(server.listeningMs / 1000).toFixed(2)} s`,
+    '1.5 s',
+  );
+  await checkAnswers(call, vectors);
+  add(
+    'resident memory after the start and a query',
+    `${((await residentBytes(server)) / 1e6).toFixed(0)} MB`,
+    `${(allowed / 1e6).toFixed(0)} MB`,
+  );
+  await sleep(1_000);
+  const before = await cpuTicks(server);
+  await sleep(parameters.idleMs);
+  const ticks = (await cpuTicks(server)) - before;
+  add(`CPU of the idle server over ${parameters.idleMs / 1000} s`, `${ticks * 10} ms`, '0 ms');
+  close();
+  await server.stop();
+}
+
+/** Unit vectors around 200 centres. */
+function clusteredVectors(count: number): Float32Array[] {
+  const random = createRandom(SEED);
+  const gaussian = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+  const centres = Array.from({ length: 200 }, () =>
+    Float32Array.from({ length: DIMENSION }, gaussian),
+  );
+  return Array.from({ length: count }, () => {
+    const centre = centres[Math.floor(random() * centres.length)]!;
+    const vector = centre.map((x) => x + 0.5 * gaussian());
+    const norm = Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
+    return vector.map((x) => x / norm);
+  });
+}
+
+function batchBodies(vectors: readonly Float32Array[], batchRows: number): Buffer[] {
+  const bodies: Buffer[] = [];
+  for (let start = 0; start < vectors.length; start += batchRows) {
+    const batch = vectors.slice(start, start + batchRows).map((values, i) => ({
+      id: `v${start + i}`,
+      values: Array.from(values),
+      metadata: { i: start + i, group: `g${(start + i) % 100}` },
+    }));
+    bodies.push(Buffer.from(JSON.stringify({ vectors: batch })));
+  }
+  return bodies;
+}
+
+/** Compares a few answers with float64 brute force; a wrong answer ends the bench. */
+async function checkAnswers(
+  call: ReturnType<typeof createCaller>['call'],
+  vectors: readonly Float32Array[],
+): Promise<number> {
+  const queries = [0, 1, 2].map((i) => vectors[Math.floor((i * vectors.length) / 3)]!);
+  for (const query of queries) {
+    const reply = await call('POST', '/v1/collections/bench/query', {
+      vector: Array.from(query),
+      top_k: 10,
+    });
+    const found = expectOk(reply).json<{ matches: { id: string }[] }>();
+    const scores = vectors.map((vector) => dot(vector, query) / Math.sqrt(dot(vector, vector)));
+    const expected = scores
+      .map((score, i) => ({ score, id: `v${i}` }))
+      .sort((a, b) => b.score - a.score)
+      .slice(0, 10)
+      .map(({ id }) => id);
+    const ids = found.matches.map(({ id }) => id);
+    if (ids.join() !== expected.join()) throw new Error(`expected ${expected}, found ${ids}`);
+  }
+  return queries.length;
+}
+
+function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
+  return sum;
+}
+
+async function forEachConcurrently<T>(
+  items: readonly T[],
+  concurrency: number,
+  run: (item: T) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: concurrency }, async () => {
+      while (next < items.length) await run(items[next++]!);
+    }),
+  );
+}
+
+function expectOk<R extends { status: number; text: string }>(reply: R): R {
+  if (reply.status !== 200) throw new Error(`status ${reply.status}: ${reply.text}`);
+  return reply;
+}
+
+async function timed(run: () => Promise<void>): Promise<number> {
+  const startedAt = performance.now();
+  await run();
+  return (performance.now() - startedAt) / 1000;
+}
+
+function rate(count: number, seconds: number): string {
+  return Math.round(count / seconds)
+    .toLocaleString('en')
+    .replaceAll(',', ' ');
+}
+
+function percentiles(milliseconds: number[]): string {
+  const sorted = milliseconds.toSorted((a, b) => a - b);
+  const at = (share: number) =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!.toFixed(2);
+  return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
+}
+
+async function residentBytes({ child }: ServerProcess): Promise<number> {
+  const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024;
+}
+
+/** User and system time of the process in hundredths of a second. */
+async function cpuTicks({ child }: ServerProcess): Promise<number> {
+  const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+function add(what: string, measured: string, wanted: string): void {
+  rows.push({ what, measured, wanted });
+  console.error(`${what}: ${measured}`);
+}
+
+function render(): string {
+  const commit = git('rev-parse', '--short', 'HEAD');
+  const lines = rows.map(({ what, measured, wanted }) => `| ${what} | ${measured} | ${wanted} |`);
+  return [
+    `Service bench, ${args.full ? 'full' : 'smoke'} parameters, commit ${commit}, seed ${SEED}`,
+    `${cpus().length} × ${cpus()[0]?.model.trim()}, Node ${process.version}`,
+    '',
+    '| what | measured | wanted |',
+    '| --- | --- | --- |',
+    ...lines,
+    '',
+  ].join('\n');
+}
+
+function git(...words: string[]): string {
+  try {
+    return execFileSync('git', words, { stdio: ['ignore', 'pipe', 'ignore'] })
+      .toString()
+      .trim();
+  } catch {
+    return 'unknown';
+  }
+}

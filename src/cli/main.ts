@@ -1,0 +1,57 @@
+#!/usr/bin/env node
+// The command `sagitta`: reads the arguments, runs the command, and turns a failure into a sentence
+// on stderr and an exit code.
+
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { addCollectionsCommand } from './collections.js';
+import { addDemoCommand } from './demo.js';
+import { EXIT_CODES, reportFailure } from './failure.js';
+import { addImportCommand } from './import.js';
+import { addQueryCommand } from './query.js';
+import { addServeCommand } from './serve.js';
+
+const EXAMPLES = `
+Examples:
+  $ sagitta demo                                   a server with sample data
+  $ sagitta serve --data-dir ./data
+  $ sagitta import rows.ndjson --collection docs
+  $ sagitta query docs --id a1 --top-k 5
+
+Exit codes: ${EXIT_CODES.success} done, ${EXIT_CODES.failure} failed, ${EXIT_CODES.usage} not understood.`;
+
+function createProgram(): Command {
+  const program = new Command('sagitta')
+    .description('A vector database over REST that answers nearest-neighbour queries exactly.')
+    .version(packageVersion())
+    .option('--debug', 'print stack traces of failures')
+    .addHelpText('after', EXAMPLES)
+    .configureOutput({
+      outputError: (text, write) => write(text.replace(/^error: /, 'sagitta: ')),
+    })
+    .exitOverride();
+  addServeCommand(program);
+  addDemoCommand(program);
+  addImportCommand(program);
+  addQueryCommand(program);
+  addCollectionsCommand(program);
+  return program;
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+// `sagitta query … | head` closes our output early, which is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(EXIT_CODES.success);
+});
+
+const program = createProgram();
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.exitCode = reportFailure(error, program.opts<{ debug?: boolean }>().debug === true);
+}

@@ -1,0 +1,63 @@
+// Tables for people: columns as wide as their content and the terminal allow, texts cut with an
+// ellipsis. Whatever could steer the terminal is replaced, since metadata comes from anywhere.
+
+export interface TableColumn {
+  readonly title: string;
+  readonly align?: 'right';
+}
+
+/** Narrower than this a text says nothing. */
+const CELL_CHARACTERS_MIN = 8;
+const GAP = '  ';
+
+/** Rows in lines of at most `width` characters, where the columns can be cut that far. */
+export function renderTable(
+  columns: readonly TableColumn[],
+  rows: readonly (readonly string[])[],
+  width: number,
+): string {
+  const cells = rows.map((row) => row.map(printable));
+  const widths = columns.map((column, at) =>
+    Math.max(lengthOf(column.title), ...cells.map((row) => lengthOf(row[at]!))),
+  );
+  shrink(widths, width - GAP.length * (columns.length - 1));
+  const line = (texts: readonly string[]): string =>
+    texts
+      .map((text, at) => pad(cut(text, widths[at]!), widths[at]!, columns[at]!.align))
+      .join(GAP)
+      .trimEnd();
+  return [line(columns.map((column) => printable(column.title))), ...cells.map(line)].join('\n');
+}
+
+/** Takes from the widest column, again and again, until all fit or nothing may be taken. */
+function shrink(widths: number[], available: number): void {
+  let excess = widths.reduce((sum, width) => sum + width, 0) - available;
+  while (excess > 0) {
+    const widest = Math.max(...widths);
+    if (widest <= CELL_CHARACTERS_MIN) return;
+    const at = widths.lastIndexOf(widest);
+    const next = Math.max(CELL_CHARACTERS_MIN, ...widths.filter((width) => width < widest));
+    const taken = Math.min(excess, Math.max(1, widest - next));
+    widths[at] = widest - taken;
+    excess -= taken;
+  }
+}
+
+/** Control characters and marks that turn the direction of text, made visible. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '·');
+}
+
+function cut(text: string, width: number): string {
+  if (lengthOf(text) <= width) return text;
+  return `${[...text].slice(0, width - 1).join('')}…`;
+}
+
+function pad(text: string, width: number, align: 'right' | undefined): string {
+  const space = ' '.repeat(Math.max(0, width - lengthOf(text)));
+  return align === 'right' ? space + text : text + space;
+}
+
+function lengthOf(text: string): number {
+  return [...text].length;
+}

@@ -1,0 +1,142 @@
+// The meaning of filters as a table of cases, and what evaluation over columns owes beside it.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { type Bitmap, countBits, hasBit } from '../../src/bitmap.js';
+import type { MetadataView } from '../../src/columns.js';
+import { matchesDocument } from '../../src/filter/document.js';
+import { evaluateFilter } from '../../src/filter/evaluate.js';
+import { parseFilter } from '../../src/filter/parse.js';
+import { DEFAULT_LIMITS } from '../../src/limits.js';
+import type { JsonObject } from '../../src/types.js';
+import { saysYes } from './oracle.js';
+import { columnOf, textOf, utf8Of, viewOf } from './view-of.js';
+
+interface Case {
+  readonly says: string;
+  readonly filter: JsonObject;
+  readonly matches: readonly JsonObject[];
+  readonly misses: readonly JsonObject[];
+}
+
+const CASES: readonly Case[] = JSON.parse(readFileSync('test/filter/semantics.json', 'utf8'));
+
+for (const { says, filter, matches, misses } of CASES) {
+  test(says, () => {
+    const node = parseFilter(filter, DEFAULT_LIMITS);
+    const documents = [...matches, ...misses];
+    const texts = documents.map(textOf);
+    const view = viewOf(texts);
+    const answers = {
+      document: documents.map((document) => matchesDocument(node, document)),
+      columns: bitsOf(evaluateFilter(node, view)),
+      json: bitsOf(evaluateFilter(node, { ...view, columns: new Map(), isComplete: false })),
+      oracle: documents.map((document) => saysYes(filter, document)),
+    };
+    for (const [by, answer] of Object.entries(answers)) {
+      const wrong = answer.findIndex((isMatch, i) => isMatch !== i < matches.length);
+      assert.equal(wrong, -1, `by ${by}: ${texts[wrong]}`);
+    }
+  });
+}
+
+test('rows past the end of a column are missing, at every end of a column', () => {
+  for (const rowCount of [0, 1, 31, 32, 33, 63, 64, 65, 100]) {
+    for (let end = 0; end <= rowCount; end++) {
+      const column = columnOf(Array.from({ length: end }, (_, row) => (row % 3 === 0 ? 1 : 'x')));
+      const view = { ...viewOf([]), rowCount, columns: new Map([['a', column]]) };
+      const isOne = (row: number) => row < end && row % 3 === 0;
+      assertRows(view, { a: 1 }, isOne);
+      assertRows(view, { a: { $ne: 1 } }, (row) => !isOne(row));
+      assertRows(view, { a: 'x' }, (row) => row < end && !isOne(row));
+      assertRows(view, { a: { $gt: 0 } }, isOne);
+      assertRows(view, { a: null }, (row) => row >= end);
+      assertRows(view, { a: { $in: [null, 1, 2] } }, (row) => row >= end || isOne(row));
+      assertRows(view, { a: { $exists: true } }, (row) => row < end);
+      assertRows(view, { a: { $exists: false } }, (row) => row >= end);
+    }
+  }
+});
+
+test('no bit is set behind the last row, where the next query would find it', () => {
+  const view = viewOf(['{"a":1}', '{}', '{"a":2}']);
+  for (const filter of [{}, { $not: { a: 1 } }, { a: null }, { b: null }]) {
+    const { words } = evaluateFilter(parseFilter(filter as JsonObject, DEFAULT_LIMITS), view);
+    assert.equal(words[0] >>> 3, 0, JSON.stringify(filter));
+  }
+});
+
+test('every bitmap is its own, in memory that threads share', () => {
+  const view = viewOf(['{}', '{}']);
+  const first = evaluateFilter(parseFilter({}, DEFAULT_LIMITS), view);
+  const second = evaluateFilter(parseFilter({}, DEFAULT_LIMITS), view);
+  assert.ok(first.words.buffer instanceof SharedArrayBuffer);
+  first.words[0] = 0;
+  assert.equal(countBits(second), 2);
+});
+
+test('only the rows that columns leave open are parsed', () => {
+  const texts = Array.from({ length: 100 }, (_, row) => `{"a":${row},"b":${row % 2}}`);
+  const view = viewOf(texts, { withoutColumns: ['b'] });
+  // Text that cannot be parsed stands where nobody may look.
+  const isOpen = (row: number) => row === 40 || row === 41;
+  const json = utf8Of(texts.map((text, row) => (isOpen(row) ? text : '{"a"')));
+  const broken = { ...view, json };
+  const count = (filter: JsonObject) => countBits(run(filter, broken));
+  assert.equal(count({ b: 1, a: { $in: [40, 41] } }), 1);
+  assert.equal(count({ $and: [{ b: 1 }, { b: { $gt: 0 } }, { a: { $gte: 40, $lt: 42 } }] }), 1);
+  assert.equal(count({ $or: [{ b: 1 }, { a: { $lt: 40 } }, { a: { $gt: 41 } }] }), 99);
+  assert.equal(count({ $not: { $or: [{ b: 1 }, { a: { $lt: 40 } }, { a: { $gt: 41 } }] } }), 1);
+  assert.throws(() => count({ b: 1 }), SyntaxError);
+});
+
+test('a list of thousands of values is found whole, and nothing beside it', () => {
+  const numbers = [
+    ...Array.from({ length: 3000 }, (_, i) => i * 3),
+    ...Array.from({ length: 1000 }, (_, i) => 1e15 + i * 2),
+    ...Array.from({ length: 1000 }, (_, i) => -(2 ** (i - 500))),
+    Number.MAX_VALUE,
+    -Number.MAX_VALUE,
+  ];
+  const strings = Array.from({ length: 4000 }, (_, i) => `name ${i * 2}`.repeat(1 + (i % 3)));
+  const wanted = new Set<unknown>([...numbers, ...strings]);
+  const cells = [
+    ...numbers.flatMap((number) => [number, number + 1, number / 2]),
+    ...Array.from({ length: 8100 }, (_, i) => `name ${i}`),
+    ...strings,
+  ].filter((cell) => typeof cell === 'string' || Number.isFinite(cell));
+  const column = columnOf(cells);
+  const view = { ...viewOf([]), rowCount: cells.length, columns: new Map([['a', column]]) };
+  const isWanted = (row: number) => wanted.has(cells[row]);
+  assertRows(
+    view,
+    { a: { $in: numbers } },
+    (row) => isWanted(row) && typeof cells[row] !== 'string',
+  );
+  assertRows(
+    view,
+    { a: { $in: strings } },
+    (row) => isWanted(row) && typeof cells[row] === 'string',
+  );
+  assertRows(view, { a: { $in: [...strings, ...numbers].slice(0, 9_900) } }, isWanted);
+});
+
+function run(filter: JsonObject, view: MetadataView): Bitmap {
+  return evaluateFilter(parseFilter(filter, DEFAULT_LIMITS), view);
+}
+
+function assertRows(view: MetadataView, filter: JsonObject, expected: (row: number) => boolean) {
+  const actual = bitsOf(run(filter, view));
+  const wrong = actual.findIndex((isMatch, row) => isMatch !== expected(row));
+  assert.equal(actual.length, view.rowCount);
+  assert.equal(
+    wrong,
+    -1,
+    `row ${wrong} of ${view.rowCount}: ${JSON.stringify(filter).slice(0, 99)}`,
+  );
+}
+
+function bitsOf(bitmap: Bitmap): boolean[] {
+  return Array.from({ length: bitmap.length }, (_, row) => hasBit(bitmap, row));
+}

@@ -1,0 +1,322 @@
+// What a filter may be: the tree that comes out, and every way to be refused.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../src/errors.js';
+import { filterPaths } from '../../src/filter/filter-node.js';
+import { parseFilter } from '../../src/filter/parse.js';
+import { DEFAULT_LIMITS, type Limits } from '../../src/limits.js';
+import type { Json, JsonObject } from '../../src/types.js';
+
+const parse = (filter: Json, limits: Partial<Limits> = {}) =>
+  parseFilter(filter as JsonObject, { ...DEFAULT_LIMITS, ...limits });
+
+function findings(filter: Json, limits: Partial<Limits> = {}): readonly ErrorItem[] {
+  try {
+    parse(filter, limits);
+  } catch (error) {
+    assert.ok(error instanceof SagittaError);
+    assert.equal(error.code, 'invalid_filter');
+    assert.ok(error.message.includes(error.items[0].detail));
+    return error.items;
+  }
+  return [];
+}
+
+test('a filter becomes a flat tree of plain data', () => {
+  const filter = { a: 1, $and: [{ b: { $gt: 2, $ne: 'x' } }, { $or: [{ c: null }, {}] }] };
+  assert.deepEqual(parse(filter), {
+    kind: 'and',
+    children: [
+      { kind: 'test', path: 'a', operator: '$eq', operand: 1 },
+      { kind: 'test', path: 'b', operator: '$gt', operand: 2 },
+      { kind: 'not', child: { kind: 'test', path: 'b', operator: '$eq', operand: 'x' } },
+      {
+        kind: 'or',
+        children: [
+          { kind: 'test', path: 'c', operator: '$eq', operand: null },
+          { kind: 'and', children: [] },
+        ],
+      },
+    ],
+  });
+});
+
+test('a tree survives JSON and structured clone, whatever numbers and strings it holds', () => {
+  const node = parse({ a: { $in: [-0, 1e300, '\ud800', null, true] }, ['__proto__']: -0 });
+  assert.deepEqual(JSON.parse(JSON.stringify(node)), node);
+  assert.deepEqual(structuredClone(node), node);
+});
+
+test('paths are named once each', () => {
+  const filter = { a: 1, $or: [{ b: 1 }, { a: { $exists: true, $lt: 4 } }], $not: { 'c.d': 1 } };
+  assert.deepEqual(filterPaths(parse(filter)), ['a', 'b', 'c.d']);
+  assert.deepEqual(filterPaths(parse({})), []);
+});
+
+const REFUSED: readonly {
+  says: string;
+  filter: Json;
+  pointer: string;
+  expected: RegExp;
+  actual: string;
+}[] = [
+  {
+    says: 'an unknown operator of a field',
+    filter: { price: { $foo: 1 } },
+    pointer: '/price/$foo',
+    expected: /^\$eq, .*\$contains_all, \$ne, \$nin, \$not$/,
+    actual: '$foo',
+  },
+  {
+    says: 'an unknown operator beside fields',
+    filter: { $nor: [{ a: 1 }] },
+    pointer: '/$nor',
+    expected: /^\$and, \$or, \$not$/,
+    actual: '$nor',
+  },
+  {
+    says: 'an operator that an object inherits',
+    filter: { a: { constructor: 1 } },
+    pointer: '/a/constructor',
+    expected: /^\$eq, /,
+    actual: 'constructor',
+  },
+  {
+    says: 'an operator of a field that stands beside fields',
+    filter: { $gt: 5 },
+    pointer: '/$gt',
+    expected: /\$and/,
+    actual: '$gt',
+  },
+  {
+    says: '$or inside a field',
+    filter: { a: { $or: [{ $lt: 1 }, { $gt: 2 }] } },
+    pointer: '/a/$or',
+    expected: /\$eq/,
+    actual: '$or',
+  },
+  {
+    says: 'an array as a plain value',
+    filter: { a: ['x'] },
+    pointer: '/a',
+    expected: /a string, a number, a boolean, null, or an object with operators/,
+    actual: 'an array',
+  },
+  {
+    says: 'an empty object as a value',
+    filter: { a: {} },
+    pointer: '/a',
+    expected: /at least one operator/,
+    actual: 'an empty object',
+  },
+  {
+    says: 'a filter that is no object',
+    filter: { $and: [{ a: 1 }, 5] },
+    pointer: '/$and/1',
+    expected: /an object/,
+    actual: 'a number',
+  },
+  {
+    says: '$and of an object',
+    filter: { $and: { a: 1 } },
+    pointer: '/$and',
+    expected: /a non-empty array of filters/,
+    actual: 'an object',
+  },
+  {
+    says: 'an empty $or',
+    filter: { $or: [] },
+    pointer: '/$or',
+    expected: /a non-empty array of filters/,
+    actual: 'an empty array',
+  },
+  {
+    says: 'an empty $and',
+    filter: { $and: [] },
+    pointer: '/$and',
+    expected: /a non-empty array of filters/,
+    actual: 'an empty array',
+  },
+  {
+    says: '$not of an array',
+    filter: { $not: [{ a: 1 }] },
+    pointer: '/$not',
+    expected: /an object/,
+    actual: 'an array',
+  },
+  {
+    says: '$not of a plain value inside a field',
+    filter: { a: { $not: 5 } },
+    pointer: '/a/$not',
+    expected: /an object with operators/,
+    actual: 'a number',
+  },
+  {
+    says: 'an empty $not inside a field',
+    filter: { a: { $not: {} } },
+    pointer: '/a/$not',
+    expected: /at least one operator/,
+    actual: 'an empty object',
+  },
+  {
+    says: '$eq of an array',
+    filter: { a: { $eq: [1] } },
+    pointer: '/a/$eq',
+    expected: /a string, a number, a boolean or null/,
+    actual: 'an array',
+  },
+  {
+    says: '$ne of an object',
+    filter: { a: { $ne: { b: 1 } } },
+    pointer: '/a/$ne',
+    expected: /or null/,
+    actual: 'an object',
+  },
+  {
+    says: 'a range of a boolean',
+    filter: { a: { $gt: true } },
+    pointer: '/a/$gt',
+    expected: /^a number or a string$/,
+    actual: 'a boolean',
+  },
+  {
+    says: 'a range of null',
+    filter: { a: { $lte: null } },
+    pointer: '/a/$lte',
+    expected: /^a number or a string$/,
+    actual: 'null',
+  },
+  {
+    says: 'a number beyond float64',
+    filter: { a: JSON.parse('1e999') },
+    pointer: '/a',
+    expected: /a number/,
+    actual: 'a number beyond float64',
+  },
+  {
+    says: '$exists of a number',
+    filter: { a: { $exists: 1 } },
+    pointer: '/a/$exists',
+    expected: /^true or false$/,
+    actual: 'a number',
+  },
+  {
+    says: '$in of a plain value',
+    filter: { a: { $in: 'x' } },
+    pointer: '/a/$in',
+    expected: /^an array, each value a string, a number, a boolean or null$/,
+    actual: 'a string',
+  },
+  {
+    says: 'an array inside $nin',
+    filter: { a: { $nin: [1, [2]] } },
+    pointer: '/a/$nin/1',
+    expected: /or null/,
+    actual: 'an array',
+  },
+  {
+    says: '$contains of null',
+    filter: { a: { $contains: null } },
+    pointer: '/a/$contains',
+    expected: /^a string, a number or a boolean$/,
+    actual: 'null',
+  },
+  {
+    says: 'null inside $contains_any',
+    filter: { a: { $contains_any: ['x', null] } },
+    pointer: '/a/$contains_any/1',
+    expected: /^a string, a number or a boolean$/,
+    actual: 'null',
+  },
+  {
+    says: 'an object for $contains_all',
+    filter: { a: { $contains_all: { x: 1 } } },
+    pointer: '/a/$contains_all',
+    expected: /^an array/,
+    actual: 'an object',
+  },
+];
+
+for (const { says, filter, pointer, expected, actual } of REFUSED) {
+  test(`${says} is refused, with its place`, () => {
+    const items = findings(filter);
+    assert.equal(items.length, 1);
+    assert.equal(items[0].code, 'invalid_filter');
+    assert.equal(items[0].pointer, pointer);
+    assert.match(String(items[0].expected), expected);
+    assert.equal(items[0].actual, actual);
+  });
+}
+
+test('an object as a value is refused with the path that was meant', () => {
+  const [item] = findings({ a: { b: 1 } });
+  assert.equal(item.pointer, '/a/b');
+  assert.match(item.detail, /"a\.b"/);
+});
+
+test('a pointer escapes the names it goes through', () => {
+  assert.equal(findings({ 'a/b~c': { $x: 1 } })[0].pointer, '/a~1b~0c/$x');
+});
+
+test('all findings are reported at once, up to the bound on findings', () => {
+  const pointers = findings({ a: [], $or: [{ b: { $x: 1, $gt: null } }, 1] }).map((i) => i.pointer);
+  assert.deepEqual(pointers, ['/a', '/$or/0/b/$x', '/$or/0/b/$gt', '/$or/1']);
+  assert.equal(findings({ $and: new Array(100_000).fill(1) }).length, ERROR_ITEMS_MAX);
+});
+
+test('a filter nests as deep as the bound and no deeper', () => {
+  const nested = (depth: number): JsonObject =>
+    depth === 0 ? { a: 1 } : { $not: nested(depth - 1) };
+  assert.deepEqual(findings(nested(3), { filterDepthMax: 3 }), []);
+  const [item] = findings(nested(4), { filterDepthMax: 3 });
+  assert.equal(item.code, 'limit_exceeded');
+  assert.equal(item.pointer, '/$not/$not/$not/$not');
+  assert.deepEqual([item.expected, item.actual], [3, 4]);
+  assert.equal(findings({ $or: [{ a: { $not: { $gt: 1 } } }] }, { filterDepthMax: 1 }).length, 1);
+  assert.deepEqual(findings({ $or: [{ a: { $not: { $gt: 1 } } }] }, { filterDepthMax: 2 }), []);
+});
+
+test('nesting far beyond the bound is refused without going there', () => {
+  const text = `${'{"$not":'.repeat(100_000)}{}${'}'.repeat(100_000)}`;
+  assert.equal(findings(JSON.parse(text) as Json)[0].code, 'limit_exceeded');
+});
+
+test('operators, plain values and empty filters count as nodes', () => {
+  const filter = { a: 1, $and: [{ b: { $gt: 1, $lt: 2 } }, { $not: {} }] };
+  assert.deepEqual(findings(filter, { filterNodesMax: 6 }), []);
+  const [item] = findings(filter, { filterNodesMax: 5 });
+  assert.equal(item.code, 'limit_exceeded');
+  assert.equal(item.pointer, '/$and/1/$not');
+  assert.deepEqual([item.expected, item.actual], [5, 'more than 5']);
+});
+
+test('the count stops at the bound, so that millions of nodes cost nothing', () => {
+  let readCount = 0;
+  const filters = new Proxy(new Array<Json>(1_000_000).fill({}), {
+    get(target, key, receiver) {
+      if (typeof key === 'string' && /^\d+$/.test(key)) readCount++;
+      return Reflect.get(target, key, receiver) as unknown;
+    },
+  });
+  assert.equal(findings({ $or: filters }).length, 1);
+  assert.ok(readCount <= DEFAULT_LIMITS.filterNodesMax);
+});
+
+test('a list holds as many values as the bound and no more', () => {
+  assert.deepEqual(findings({ a: { $in: [1, 2, 3] } }, { filterValuesMax: 3 }), []);
+  const [item] = findings({ a: { $nin: [1, 2, 3, 4] } }, { filterValuesMax: 3 });
+  assert.equal(item.code, 'limit_exceeded');
+  assert.equal(item.pointer, '/a/$nin');
+  assert.deepEqual([item.expected, item.actual], [3, 4]);
+});
+
+test('a field name is as long as the bound and no longer, and is not repeated in the reply', () => {
+  assert.deepEqual(findings({ abc: 1 }, { filterPathCharactersMax: 3 }), []);
+  for (const filter of [{ $not: { abcd: 1 } }, { $not: { abc: { $abc: 1 } } }]) {
+    const [item] = findings(filter, { filterPathCharactersMax: 3 });
+    assert.equal(item.code, 'limit_exceeded');
+    assert.deepEqual([item.expected, item.actual], [3, 4]);
+    assert.ok(!JSON.stringify(item).includes('abcd'));
+  }
+});

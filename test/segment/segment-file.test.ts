@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
+import { KIND } from '../../src/columns.js';
+import { SagittaError } from '../../src/errors.js';
+import { Segment } from '../../src/segment/segment.js';
+import type { SegmentData } from '../../src/segment/segment-data.js';
+import {
+  decodeSegment,
+  encodeSegment,
+  encodeSegmentTask,
+  verifySegmentTask,
+} from '../../src/segment/segment-file.js';
+import type { JsonObject } from '../../src/types.js';
+import {
+  activeOptions,
+  assertColumnsEqual,
+  batchOf,
+  contentOf,
+  Random,
+  randomDocument,
+  rowsOf,
+  seedOf,
+} from './sample.js';
+
+const IDENTITY = { key: 'incarnation/5', number: 5 };
+
+function sealedSegment(documents: readonly JsonObject[], columnsMax = 256): Segment {
+  const segment = Segment.createActive(activeOptions({ columnsMax, rowsMax: 100_000 }));
+  const batch = batchOf(rowsOf(documents));
+  for (let row = 0; row < documents.length; row++) {
+    segment.append(batch, row, 1, 2 ** 40 + Math.floor(row / 2));
+  }
+  segment.seal();
+  return segment;
+}
+
+function randomDocuments(random: Random, countMax: number): JsonObject[] {
+  return Array.from({ length: random.below(countMax) }, () => randomDocument(random));
+}
+
+function isCorrupt(error: unknown): boolean {
+  assert.ok(error instanceof SagittaError, `not one of ours: ${error}`);
+  assert.equal(error.code, 'data_corrupt');
+  assert.match(error.message, /^Found .+\.$/);
+  return true;
+}
+
+/** Reads everything that a reader of the segment could reach; out of range would give undefined. */
+function readAll(segment: Segment): void {
+  contentOf(segment);
+  const { columns, rowCount } = segment.metadataView();
+  assert.equal(segment.block().values.length, rowCount * segment.dimension);
+  for (const column of columns.values()) {
+    for (const { kinds, numbers, codes, dictionary, items } of [
+      column,
+      ...(column.items === null ? [] : [column.items.elements]),
+    ]) {
+      for (let i = 0; i < kinds.length; i++) {
+        if (kinds[i] === KIND.number) assert.notEqual(numbers![i], undefined);
+        if (kinds[i] === KIND.string) {
+          const code = codes![i]!;
+          assert.ok(dictionary!.offsets[code + 1]! <= dictionary!.bytes.length);
+        }
+        if (items !== null) assert.ok(items.offsets[i + 1]! <= items.elements.kinds.length);
+      }
+    }
+  }
+}
+
+describe('a segment file', () => {
+  it('gives back every row and every column, for random documents', () => {
+    const seed = seedOf('segment files');
+    for (let round = 0; round < 100; round++) {
+      const random = new Random(seed + round);
+      const documents = randomDocuments(random, 60);
+      const segment = sealedSegment(documents, random.pick([0, 3, 256]));
+      const encoded = structuredClone(encodeSegmentTask.run(structuredClone(segment.toData())));
+      verifySegmentTask.run(encoded);
+      const decoded = decodeSegment(encoded.bytes, { ...IDENTITY, dimension: 2 });
+      assert.deepEqual([decoded.key, decoded.number], [IDENTITY.key, IDENTITY.number]);
+      assert.ok(decoded.isSealed);
+      assert.deepEqual(contentOf(decoded), contentOf(segment));
+      const [found, expected] = [decoded.metadataView(), segment.metadataView()];
+      assert.deepEqual([...found.columns.keys()], [...expected.columns.keys()]);
+      assert.equal(found.isComplete, expected.isComplete);
+      assertColumnsEqual(found, documents);
+      readAll(decoded);
+      // What was decoded can be written again.
+      const again = encodeSegment(decoded.toData());
+      assertColumnsEqual(decodeSegment(again.bytes, IDENTITY).metadataView(), documents);
+    }
+  });
+
+  it('does not hold deletions', () => {
+    const segment = sealedSegment([{}, {}]);
+    segment.markDeleted(0, 2 ** 50);
+    const decoded = decodeSegment(encodeSegment(segment.toData()).bytes, IDENTITY);
+    assert.equal(decoded.liveCount, 2);
+  });
+
+  it('is used in place, every buffer aligned, when it lies in shared memory', () => {
+    const documents = [{ a: 1, b: 'x', c: [1, 'y', true] }, { a: 'z' }, {}];
+    const { bytes } = encodeSegment(sealedSegment(documents).toData());
+    assert.ok(bytes.buffer instanceof SharedArrayBuffer);
+    const decoded = decodeSegment(bytes, IDENTITY);
+    const { insertedSequences, ...data } = decoded.toData();
+    const views: ArrayBufferView[] = [];
+    const collect = (value: unknown) => {
+      if (ArrayBuffer.isView(value)) views.push(value);
+      else if (value instanceof Map) for (const item of value.values()) collect(item);
+      else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect);
+    };
+    collect(data);
+    assert.ok(views.length > 15);
+    for (const view of views) {
+      assert.equal(view.buffer, bytes.buffer);
+      assert.equal(view.byteOffset % 64, 0);
+    }
+    assert.equal(insertedSequences.length, 3);
+    assert.ok(decoded.hostBytes < bytes.length + 100);
+
+    // From anywhere else it is copied into shared memory.
+    const shifted = new Uint8Array(new SharedArrayBuffer(bytes.length + 4)).subarray(4);
+    shifted.set(bytes);
+    for (const elsewhere of [Buffer.from(bytes), shifted]) {
+      const copied = decodeSegment(elsewhere, IDENTITY);
+      assert.ok(copied.block().values.buffer instanceof SharedArrayBuffer);
+      assert.notEqual(copied.block().values.buffer, elsewhere.buffer);
+      assert.deepEqual(contentOf(copied), contentOf(decoded));
+    }
+  });
+
+  it('is a file that other readers of Arrow read', () => {
+    const documents = [{ price: 1.5, tag: 'x' }, { price: 2, tag: 'y' }, {}];
+    const { bytes } = encodeSegment(sealedSegment(documents).toData());
+    const table = tableFromIPC(bytes);
+    assert.equal(table.batches.length, 1);
+    assert.deepEqual(
+      table.toArray().map((row) => [row.id, row['metadata.price'], row['metadata.tag']]),
+      [
+        ['id-0', 1.5, 'x'],
+        ['id-1', 2, 'y'],
+        ['id-2', null, null],
+      ],
+    );
+    assert.equal(table.get(0)!.inserted_sequence, 2n ** 40n);
+  });
+
+  it('fails its checksum when any bit is changed or the end is missing', () => {
+    const { bytes, checksum } = encodeSegment(sealedSegment([{ a: 1 }, { b: ['x'] }]).toData());
+    for (let at = 0; at < bytes.length; at++) {
+      const damaged = new Uint8Array(bytes);
+      damaged[at]! ^= 1 << (at % 8);
+      assert.throws(() => verifySegmentTask.run({ bytes: damaged, checksum }), isCorrupt);
+    }
+    assert.throws(
+      () => verifySegmentTask.run({ bytes: bytes.subarray(0, bytes.length - 1), checksum }),
+      /checksum crc32:[0-9a-f]{8} over \d+ bytes, expected crc32:[0-9a-f]{8}/,
+    );
+    assert.throws(() => verifySegmentTask.run({ bytes, checksum: 'md5:1' }), isCorrupt);
+    verifySegmentTask.run({ bytes, checksum });
+  });
+
+  it('is refused at every shorter length', () => {
+    const { bytes } = encodeSegment(sealedSegment([{ a: 1 }]).toData());
+    for (let length = 0; length < bytes.length; length++) {
+      assert.throws(() => decodeSegment(bytes.subarray(0, length), IDENTITY), isCorrupt);
+    }
+  });
+
+  it('is never read out of range, whatever is changed behind the checksum', () => {
+    const seed = seedOf('hostile segment files');
+    let refusedCount = 0;
+    for (let round = 0; round < 3_000; round++) {
+      const random = new Random(seed + round);
+      const segment = sealedSegment(randomDocuments(random, 4));
+      const { bytes } = encodeSegment(segment.toData());
+      for (let i = 1 + random.below(3); i > 0; i--) {
+        const at = random.below(bytes.length);
+        bytes[at] = random.pick([0, 1, 0x7f, 0x80, 0xff, random.below(256)]);
+      }
+      try {
+        readAll(decodeSegment(bytes, IDENTITY));
+      } catch (error) {
+        isCorrupt(error);
+        refusedCount++;
+      }
+    }
+    assert.ok(refusedCount > 300, `${refusedCount} refused`);
+  });
+
+  it('is refused when offsets, codes, kinds or sequences point elsewhere', () => {
+    const documents = [{ a: 'x', b: [1, 2], c: 1 }, { a: 'y', b: [3] }, {}];
+    const hostile = (change: (data: SegmentData) => Partial<SegmentData>): Uint8Array => {
+      const data = sealedSegment(documents).toData();
+      return encodeSegment({ ...data, ...change(data) }).bytes;
+    };
+    const column = (path: string, change: (parts: { data: SegmentData }) => void) =>
+      hostile((data) => {
+        change({ data });
+        return { columns: new Map([[path, data.columns.get(path)!]]) };
+      });
+    const cases: [RegExp, Uint8Array][] = [
+      [
+        /offset 1 after 9/,
+        hostile(({ ids }) => ({ ids: { ...ids, offsets: Int32Array.of(0, 9, 1, 12) } })),
+      ],
+      [/sequence 4 after 5/, hostile(() => ({ insertedSequences: Float64Array.of(5, 4, 6) }))],
+      [
+        /the code 7 of 2 strings/,
+        column('a', ({ data }) => {
+          data.columns.get('a')!.codes![1] = 7;
+        }),
+      ],
+      [
+        /the code -1 of 2 strings/,
+        column('a', ({ data }) => {
+          data.columns.get('a')!.codes![1] = -1;
+        }),
+      ],
+      [
+        /the kind 8/,
+        column('c', ({ data }) => {
+          data.columns.get('c')!.kinds[0] = 8;
+        }),
+      ],
+      [
+        /offset 1 after 2/,
+        column('b', ({ data }) => {
+          data.columns.get('b')!.items!.offsets.set([0, 2, 1]);
+        }),
+      ],
+    ];
+    for (const [message, bytes] of cases) {
+      assert.throws(
+        () => decodeSegment(bytes, IDENTITY),
+        (error) => {
+          assert.match(String(error), message);
+          return isCorrupt(error);
+        },
+      );
+    }
+  });
+
+  it('is refused when it is another file', () => {
+    const foreign = tableToIPC(tableFromArrays({ id: new Int32Array(3) }), 'file');
+    assert.throws(() => decodeSegment(foreign, IDENTITY), /format of another program/);
+    assert.throws(
+      () => decodeSegment(Buffer.from('PK\u0003\u0004'.repeat(9)), IDENTITY),
+      isCorrupt,
+    );
+    const { bytes } = encodeSegment(sealedSegment([{}]).toData());
+    assert.throws(
+      () => decodeSegment(bytes, { ...IDENTITY, dimension: 3 }),
+      /dimension 2, expected 3/,
+    );
+  });
+});
