@@ -24,9 +24,11 @@ export interface ServerProcess {
 export async function startServerProcess(options: {
   dataDirectory: string;
   settings?: Readonly<Record<string, string>>;
+  /** For profilers: `--cpu-prof`. */
+  nodeArguments?: readonly string[];
 }): Promise<ServerProcess> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [CHILD], {
+  const child = spawn(process.execPath, [...(options.nodeArguments ?? []), CHILD], {
     env: {
       ...process.env,
       SAGITTA_PORT: '0',

@@ -184,8 +184,9 @@ export class CertifiedSelection {
     if (upper < this.threshold) return false;
     if (after !== null && lower > after.score) return false;
     this.addPending(row, upper);
-    // Only rows that are in the view for certain prove anything about the k-th best.
-    if (lower >= this.top.floor && (after === null || upper < after.score)) {
+    // Only rows that are after the position for certain prove anything about the k-th best. Those
+    // below the floor prove nothing, either, but never raise the threshold, which starts there.
+    if (after === null || upper < after.score) {
       this.lowerBounds.add(lower);
       this.threshold = Math.max(this.threshold, this.lowerBounds.value);
     }

@@ -6,7 +6,7 @@ import type { WorkerPool } from '../pool.js';
 import { METRICS, type VectorBlock } from '../types.js';
 import type { BlockHits, BlockQuery, Engine, EngineName } from './engine.js';
 import { createReferenceEngine } from './reference-engine.js';
-import { createTensorEngine } from './tensor-engine.js';
+import { createTensorEngine, type TensorEngineOptions } from './tensor-engine.js';
 
 export interface ChosenEngine {
   readonly engine: Engine;
@@ -15,23 +15,21 @@ export interface ChosenEngine {
 }
 
 /** Rejects when an engine is asked for by name and does not work here. */
-export async function createEngine(options: {
-  requested: 'auto' | EngineName;
-  pool: WorkerPool;
-  logger?: Logger;
-  /** See TensorEngineOptions. */
-  residentBytesMax?: number;
-}): Promise<ChosenEngine> {
-  const { requested, pool, logger = silentLogger } = options;
+export async function createEngine(
+  options: {
+    requested: 'auto' | EngineName;
+    pool: WorkerPool;
+    logger?: Logger;
+  } & Pick<TensorEngineOptions, 'residentBytesMax' | 'workerUrl'>,
+): Promise<ChosenEngine> {
+  const { requested, pool, logger = silentLogger, ...tensorOptions } = options;
   const reference = createReferenceEngine({ pool });
   if (requested === 'reference') return { engine: reference, reason: 'asked for by name' };
   let death: Error | null = null;
   try {
     const engine = await createTensorEngine({
+      ...tensorOptions,
       fallback: reference,
-      ...(options.residentBytesMax === undefined
-        ? {}
-        : { residentBytesMax: options.residentBytesMax }),
       onDeath: (error, isLast) => {
         death = error;
         const next = isLast ? 'the reference engine answers from now on' : 'it will be restarted';

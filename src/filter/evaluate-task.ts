@@ -34,14 +34,15 @@ export async function selectRows(
   pool: WorkerPool,
   node: FilterNode,
   view: MetadataView,
-  options: { signal?: AbortSignal } = {},
+  { signal }: { signal?: AbortSignal | undefined } = {},
 ): Promise<Bitmap> {
   if (countCells(node, view) <= INLINE_CELLS_MAX) return evaluateFilter(node, view);
-  return pool.run(evaluateFilterTask, toFilterInput(node, view), options);
+  const input = toFilterInput(node, view);
+  return pool.run(evaluateFilterTask, input, signal === undefined ? {} : { signal });
 }
 
 /** Only what the filter reads, since every array costs a little to send, shared or not. */
-export function toFilterInput(node: FilterNode, view: MetadataView): FilterInput {
+function toFilterInput(node: FilterNode, view: MetadataView): FilterInput {
   const columns = filterPaths(node).flatMap((path) => {
     const column = view.columns.get(path);
     return column === undefined ? [] : [[path, column] as const];

@@ -19,7 +19,7 @@ export interface Lookup {
   readonly numbers: NumberList | null;
   /** Where strings are looked at: the answer by dictionary code. */
   readonly byCode: Int32Array;
-  /** How many different values there are to find. */
+  /** How many different values there are to find; 0 where it is no equality. */
   readonly valueCount: number;
 }
 
@@ -67,25 +67,28 @@ export function createRange(
   bound: Operands[RangeOperator],
   column: MetadataColumn,
 ): Lookup {
+  const { numbers, dictionary, dictionaryCount } = column;
   const passing = PASSING[operator];
-  const range = { byKind: new Int32Array(8), numbers: null, valueCount: 1 };
-  if (typeof bound === 'number') {
-    if (column.numbers !== null) range.byKind[KIND.number] = LOOK;
+  const nothing = createUniform(0);
+  const byKind = new Int32Array(8);
+  if (typeof bound === 'number' && numbers !== null) {
+    byKind[KIND.number] = LOOK;
     const [low, high] = intervalOf(bound, passing);
-    return { ...range, low, high, byCode: new Int32Array(0) };
+    return { ...nothing, byKind, low, high };
   }
-  const { dictionary, dictionaryCount } = column;
-  if (dictionary === null) return { ...range, low: 0, high: 0, byCode: new Int32Array(0) };
-  range.byKind[KIND.string] = LOOK;
-  const byCode = compareStrings(dictionary, dictionaryCount, Buffer.from(bound), passing);
-  return { ...range, low: 0, high: 0, byCode };
+  if (typeof bound === 'string' && dictionary !== null) {
+    byKind[KIND.string] = LOOK;
+    const byCode = compareStrings(dictionary, dictionaryCount, Buffer.from(bound), passing);
+    return { ...nothing, byKind, byCode };
+  }
+  return nothing;
 }
 
 /** Answers by kind alone: `answer` for every kind. */
 export function createUniform(answer: 0 | 1): Lookup {
   const byKind = new Int32Array(8).fill(answer);
   const byCode = new Int32Array(0);
-  return { byKind, low: 0, high: 0, numbers: null, byCode, valueCount: answer };
+  return { byKind, low: 0, high: 0, numbers: null, byCode, valueCount: 0 };
 }
 
 /** The answer for row `row` of `column`, or LOOK where it is neither a number nor a string. */

@@ -218,8 +218,7 @@ class Parser {
 }
 
 function allOf(children: readonly FilterNode[]): FilterNode {
-  const [only] = children;
-  return children.length === 1 && only !== undefined ? only : { kind: 'and', children };
+  return children.length === 1 ? children[0] : { kind: 'and', children };
 }
 
 function within({ pointer, depth }: Place, name: string): Place {

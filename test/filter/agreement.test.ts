@@ -17,15 +17,17 @@ import { textOf, viewOf } from './view-of.js';
 const SEED = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
 
 const NUMBERS = [0, -0, 1, -1, 1.5, 10, 2 ** 53, -1e300, 5e-324, Number.MAX_VALUE];
+// biome-ignore format: a table
 const STRINGS = [
   '', 'a', 'ab', 'b', '1', '10', 'true', 'null', '2026-01-31', '\u0000', '\u007f', 'é', 'z', '\ue000',
   '\ufffd', '\uffff', '😀', '😀a', '𐀀', '\ud83d', '\ude00', 'a\ud83d', 'x'.repeat(300),
   `${'x'.repeat(299)}y`,
-]; // biome-ignore format: a table
+];
 const KEYS = ['a', 'b', 'c', 'a.b', 'b.c', '', '__proto__', 'constructor', '😀'];
+// biome-ignore format: a table
 const PATHS = [
   ...KEYS, 'a.b.c', 'a.a', 'a.', '.', '.a', '__proto__.a', 'a.__proto__', 'constructor.name', 'z',
-]; // biome-ignore format: a table
+];
 
 const scalar: fc.Arbitrary<Json> = fc.oneof(
   fc.constantFrom<Json>(...NUMBERS),

@@ -50,7 +50,7 @@ function largeView(rowCount: number): MetadataView {
     dictionaryCount: 0,
     items: null,
   };
-  return { ...viewOf([]), rowCount, columns: new Map([['a', column], ['b', column]]) }; // biome-ignore format: short
+  return { ...viewOf([]), rowCount, columns: new Map(['a', 'b'].map((path) => [path, column])) };
 }
 
 test('a small filter is answered without the pool', async () => {

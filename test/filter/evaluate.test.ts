@@ -88,6 +88,7 @@ test('only the rows that columns leave open are parsed', () => {
   assert.equal(count({ $and: [{ b: 1 }, { b: { $gt: 0 } }, { a: { $gte: 40, $lt: 42 } }] }), 1);
   assert.equal(count({ $or: [{ b: 1 }, { a: { $lt: 40 } }, { a: { $gt: 41 } }] }), 99);
   assert.equal(count({ $not: { $or: [{ b: 1 }, { a: { $lt: 40 } }, { a: { $gt: 41 } }] } }), 1);
+  assert.equal(count({}), 100);
   assert.throws(() => count({ b: 1 }), SyntaxError);
 });
 
