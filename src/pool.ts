@@ -2,7 +2,7 @@
 // is a named pure function; `worker.ts` says which tasks a worker knows.
 
 import { availableParallelism } from 'node:os';
-import { Piscina } from 'piscina';
+import { move, Piscina, transferableSymbol, valueSymbol } from 'piscina';
 import { type ErrorMessage, fromErrorMessage, toErrorMessage } from './errors.js';
 
 /** Input and output cross threads by structured clone: plain data, typed arrays, shared buffers. */
@@ -10,6 +10,8 @@ export interface Task<Input, Output> {
   /** `<folder>.<verb>`, unique. */
   readonly name: string;
   run(input: Input): Output;
+  /** Buffers of the output that move to the caller; the rest is copied or shared. */
+  transfer?(output: Output): ArrayBuffer[];
 }
 
 export interface WorkerPool {
@@ -80,9 +82,18 @@ export function createTaskHandler(
     try {
       const task = byName.get(name);
       if (task === undefined) throw new Error(`no task is named ${name}`);
-      return { ok: true, output: task.run(input as never) };
+      const output = task.run(input as never);
+      const reply: TaskReply = { ok: true, output };
+      const buffers = task.transfer?.(output) ?? [];
+      return buffers.length === 0 ? reply : moved(reply, buffers);
     } catch (error) {
       return { ok: false, error: toErrorMessage(error) };
     }
   };
+}
+
+/** What piscina posts with a transfer list. */
+function moved(reply: TaskReply, buffers: ArrayBuffer[]): TaskReply {
+  const transferable = { [transferableSymbol]: buffers, [valueSymbol]: reply };
+  return move(transferable as unknown as ArrayBuffer) as unknown as TaskReply;
 }

@@ -6,7 +6,7 @@ import type { CollectionRecord } from '../client/client.js';
 import { METRICS, type Metric } from '../types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
 import { usageError } from './failure.js';
-import { wholeNumber } from './import.js';
+import { wholeNumber } from './options.js';
 import { formatCount } from './progress.js';
 import { printable, renderTable } from './table.js';
 

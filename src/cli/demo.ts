@@ -44,7 +44,7 @@ async function loadSample(client: Client): Promise<void> {
     await client.collections.create({
       id: COLLECTION,
       dimension: DIMENSION,
-      description: 'Senses of WordNet 3.0 as text vectors: a sample of 4 400',
+      description: 'A sample of the senses of WordNet 3.0, as text vectors',
       labels: { [LABEL]: 'loading' },
     });
   }

@@ -39,10 +39,12 @@ export function reportFailure(error: unknown, isDebug: boolean): number {
   }
   const lines = [`sagitta: ${messageOf(error)}`];
   if (error instanceof SagittaClientError) {
-    for (const item of error.items.slice(0, ITEMS_SHOWN_MAX)) {
+    // The sentence of a single finding says it all.
+    const items = error.items.length === 1 ? [] : error.items;
+    for (const item of items.slice(0, ITEMS_SHOWN_MAX)) {
       lines.push(`  at ${item.pointer}: ${item.detail}`);
     }
-    const hidden = error.items.length - ITEMS_SHOWN_MAX;
+    const hidden = items.length - ITEMS_SHOWN_MAX;
     if (hidden > 0) lines.push(`  and ${hidden} more`);
     if (error.requestId !== undefined) lines.push(`  request ${error.requestId}`);
   }

@@ -1,13 +1,14 @@
 // `sagitta import`: rows of files into a collection, which is made when it is not there. Nothing is
 // skipped in silence: the first bad row ends the import, with its place and what is committed.
 
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { type Client, SagittaClientError } from '../client/client.js';
 import { METRICS, type Metric } from '../types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
 import { CliError, usageError } from './failure.js';
 import type { ImportRow, RowFields } from './import-row.js';
 import { type InputFile, openInput } from './input-file.js';
+import { splitNames, wholeNumber } from './options.js';
 import { createProgress, formatCount, formatSeconds, type Progress } from './progress.js';
 import { Uploader } from './upload.js';
 
@@ -168,17 +169,4 @@ function withCommitted(error: unknown, rowCount: number): unknown {
       'corrected file again replaces them.',
     { cause: error },
   );
-}
-
-function splitNames(text: string): string[] {
-  const names = text.split(',').map((name) => name.trim());
-  return names.filter((name) => name !== '');
-}
-
-export function wholeNumber(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`);
-  };
 }

@@ -6,7 +6,7 @@ import type { Match, QueryReply, QueryRequest } from '../client/client.js';
 import { type JsonObject, METRICS, type Metric } from '../types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
 import { usageError } from './failure.js';
-import { wholeNumber } from './import.js';
+import { splitNames, wholeNumber } from './options.js';
 import { renderTable } from './table.js';
 
 const EXAMPLES = `
@@ -14,7 +14,7 @@ A vector is a JSON array or base64 of little-endian float32: in the option, in a
 on stdin (-). A filter is JSON, in the option or in a file.
 
 Examples:
-  $ sagitta query wordnet --id n02069974
+  $ sagitta query wordnet --id n02069974 --fields lemma,gloss
   $ sagitta query wordnet --id n02069974 --filter '{"category": "noun.animal"}' --top-k 5
   $ sagitta query docs --vector @question.json --json
   $ embed "how do whales sleep" | sagitta query docs --vector - --limit 100 --all
@@ -38,6 +38,7 @@ interface QueryOptions extends ConnectionOptions {
   readonly scoreThreshold?: number;
   readonly values?: boolean;
   readonly metadata: boolean;
+  readonly fields?: readonly string[];
   readonly explain?: boolean;
   readonly json?: boolean;
 }
@@ -57,6 +58,7 @@ export function addQueryCommand(program: Command): void {
     .addOption(new Option('--metric <name>', "in place of the collection's").choices(METRICS))
     .option('--score-threshold <n>', 'only matches with at least this score', parseScore)
     .option('--values', 'the values of each match, with --json')
+    .option('--fields <names>', 'the metadata that the table shows, with commas', splitNames)
     .option('--no-metadata', 'ids and scores only')
     .option('--explain', 'how the answer was found')
     .option('--json', 'the reply as JSON')
@@ -149,7 +151,7 @@ function printPage(reply: QueryReply, options: QueryOptions, rankBefore: number)
     process.stdout.write(`${JSON.stringify(reply, null, 2)}\n`);
     return;
   }
-  const lines = [matchTable(reply.matches, rankBefore)];
+  const lines = [matchTable(reply.matches, options.fields, rankBefore)];
   if (reply.explain !== undefined) lines.push(`\n${JSON.stringify(reply.explain)}`);
   if (reply.next_cursor !== undefined && !options.all) {
     const of = reply.total === undefined ? '' : ` of ${reply.total}`;
@@ -159,9 +161,14 @@ function printPage(reply: QueryReply, options: QueryOptions, rankBefore: number)
   process.stdout.write(`${lines.join('\n')}\n`);
 }
 
-function matchTable(matches: readonly Match[], rankBefore: number): string {
+function matchTable(
+  matches: readonly Match[],
+  fieldsChosen: readonly string[] | undefined,
+  rankBefore: number,
+): string {
   if (matches.length === 0) return rankBefore === 0 ? 'No match.' : 'No further match.';
-  const fields = [...new Set(matches.flatMap((match) => Object.keys(match.metadata ?? {})))];
+  const fieldsFound = new Set(matches.flatMap((match) => Object.keys(match.metadata ?? {})));
+  const fields = fieldsChosen ?? [...fieldsFound];
   const hasDistance = matches.some((match) => match.distance !== undefined);
   const columns = [
     { title: '#', align: 'right' } as const,

@@ -25,22 +25,22 @@ export async function createEngine(
   const { requested, pool, logger = silentLogger, ...tensorOptions } = options;
   const reference = createReferenceEngine({ pool });
   if (requested === 'reference') return { engine: reference, reason: 'asked for by name' };
-  let death: Error | null = null;
+  const deaths: Error[] = [];
   try {
     const engine = await createTensorEngine({
       ...tensorOptions,
       fallback: reference,
       onDeath: (error, isLast) => {
-        death = error;
+        deaths.push(error);
         const next = isLast ? 'the reference engine answers from now on' : 'it will be restarted';
         logger.error({ error: error.message }, `the thread of the wasm engine died; ${next}`);
       },
     });
     await prove(engine, reference);
-    // A dead thread's probe was answered by the reference.
-    if (death !== null) {
+    if (deaths[0] !== undefined) {
+      // The probe was answered by the reference.
       await engine.close();
-      throw death;
+      throw deaths[0];
     }
     return {
       engine,

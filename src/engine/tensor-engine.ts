@@ -52,6 +52,7 @@ class TensorEngine implements Engine {
   private worker: Worker | null = null;
   private searchCount = 0;
   private deathCount = 0;
+  private hasStarted = false;
   private isClosed = false;
 
   constructor(options: TensorEngineOptions) {
@@ -72,6 +73,7 @@ class TensorEngine implements Engine {
     return new Promise((resolve, reject) => {
       let error: Error | null = null;
       worker.on('message', (reply: TensorReply) => {
+        this.hasStarted = true;
         if (reply.kind === 'ready') resolve();
         else this.receive(reply);
       });
@@ -152,7 +154,8 @@ class TensorEngine implements Engine {
     this.worker = null;
     this.deathCount++;
     this.usage.clear();
-    this.options.onDeath?.(error, this.deathCount >= DEATHS_MAX);
+    // A first start that fails is the caller's to report.
+    if (this.hasStarted) this.options.onDeath?.(error, this.deathCount >= DEATHS_MAX);
     this.abandonPending();
   }
 

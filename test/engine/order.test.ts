@@ -115,7 +115,8 @@ describe('the floor of scores', () => {
     assert.equal(scoreFloor('cosine', null), Number.NEGATIVE_INFINITY);
     assert.equal(scoreFloor('euclidean', 0), Number.NEGATIVE_INFINITY);
     assert.equal(scoreFloor('euclidean', 1.5), Number.POSITIVE_INFINITY);
-    assert.equal(scoreFloor('euclidean', 1), -(2 ** -50));
+    // 1 / (1 + d) rounds to 1 up to a distance d of about 2^-25.
+    assert.ok(Math.abs(scoreFloor('euclidean', 1) + 2 ** -50) < 2 ** -70);
   });
 });
 

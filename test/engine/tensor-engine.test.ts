@@ -1,7 +1,26 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, it } from 'node:test';
+import type { Engine } from '../../src/engine/engine.js';
 import { createReferenceEngine } from '../../src/engine/reference-engine.js';
 import { createTensorEngine } from '../../src/engine/tensor-engine.js';
 import { createInlinePool } from '../../src/pool.js';
+import type { VectorBlock } from '../../src/types.js';
+import {
+  assertTrueHits,
+  bruteForce,
+  createBlock,
+  createIds,
+  createQuery,
+  createRandom,
+  createRandomBlock,
+  createValues,
+  rowOf,
+  SEED,
+} from './blocks.js';
 import { engineContract } from './contract.js';
+
+const failingWorkerUrl = new URL('./failing-worker.js', import.meta.url);
 
 engineContract('wasm', async () =>
   createTensorEngine({
@@ -12,3 +31,148 @@ engineContract('wasm', async () =>
     },
   }),
 );
+
+/** A reference engine that counts the searches it is asked for. */
+function createCountingFallback(): Engine & { searchCount: number } {
+  const reference = createReferenceEngine({ pool: createInlinePool() });
+  const counting = {
+    ...reference,
+    searchCount: 0,
+    search(...[block, queries]: Parameters<Engine['search']>) {
+      counting.searchCount++;
+      return reference.search(block, queries);
+    },
+  };
+  return counting;
+}
+
+/** A block with one full chunk. */
+function createNamedBlock(key: string): VectorBlock {
+  const random = createRandom(SEED);
+  const values = createValues(random, 'random', 1_400, 768);
+  return createBlock(values, 768, createIds(random, 1_400), key);
+}
+
+async function checkSearch(engine: Engine, block: VectorBlock): Promise<void> {
+  const query = createQuery(block, rowOf(block, 5));
+  const [hits] = await engine.search(block, [query]);
+  assertTrueHits(hits!, bruteForce(block, query), block.key);
+}
+
+describe('the wasm engine and its thread', () => {
+  for (const way of ['throws', 'exits']) {
+    it(`answers by the fallback when the thread ${way}, and by a new thread afterwards`, async () => {
+      const fallback = createCountingFallback();
+      const deaths: { message: string; isLast: boolean }[] = [];
+      const engine = await createTensorEngine({
+        fallback,
+        workerUrl: failingWorkerUrl,
+        onDeath: ({ message }, isLast) => deaths.push({ message, isLast }),
+      });
+      const good = createNamedBlock('good');
+      const bad = createNamedBlock(way);
+      await checkSearch(engine, good);
+      assert.equal(fallback.searchCount, 0);
+      assert.ok(engine.bytesUsed('good').hostBytes > 2 * 1_344 * 768 * 4);
+
+      // What waits behind the search that kills the thread is answered, too.
+      await Promise.all([bad, good, good].map((block) => checkSearch(engine, block)));
+      assert.equal(fallback.searchCount, 3);
+      assert.equal(deaths.length, 1);
+      assert.equal(deaths[0]!.isLast, false);
+      assert.match(deaths[0]!.message, way === 'throws' ? /thrown for a test/ : /code 7/);
+      assert.deepEqual(engine.bytesUsed('good'), { hostBytes: 0, deviceBytes: 0 });
+
+      await checkSearch(engine, good);
+      assert.equal(fallback.searchCount, 3);
+      assert.ok(engine.bytesUsed('good').hostBytes > 0);
+      await engine.close();
+    });
+  }
+
+  it('leaves everything to the fallback after three deaths in a row', async () => {
+    const fallback = createCountingFallback();
+    const lasts: boolean[] = [];
+    const engine = await createTensorEngine({
+      fallback,
+      workerUrl: failingWorkerUrl,
+      onDeath: (_, isLast) => lasts.push(isLast),
+    });
+    const [good, bad] = [createNamedBlock('good'), createNamedBlock('throws')];
+    for (const block of [bad, bad, good, bad, bad, bad, bad, good])
+      await checkSearch(engine, block);
+    assert.deepEqual(lasts, [false, false, false, false, true]);
+    assert.equal(fallback.searchCount, 7);
+    engine.unload('good');
+    await engine.close();
+  });
+
+  it('is refused when its thread does not start', async () => {
+    const deaths: Error[] = [];
+    const creation = createTensorEngine({
+      fallback: createCountingFallback(),
+      workerUrl: new URL('./there-is-no-such-worker.js', import.meta.url),
+      onDeath: (error) => deaths.push(error),
+    });
+    await assert.rejects(creation, /there-is-no-such-worker/);
+    assert.deepEqual(deaths, []);
+  });
+
+  it('says what it keeps for a block, until the block is unloaded', async () => {
+    const engine = await createTensorEngine({ fallback: createCountingFallback() });
+    const block = createNamedBlock('kept');
+    assert.deepEqual(engine.bytesUsed('kept'), { hostBytes: 0, deviceBytes: 0 });
+    await checkSearch(engine, block);
+    // One chunk of 1 344 rows, twice, and three numbers a row.
+    assert.deepEqual(engine.bytesUsed('kept'), {
+      hostBytes: 2 * 1_344 * 768 * 4 + 1_400 * 3 * 8,
+      deviceBytes: 0,
+    });
+    engine.unload('kept');
+    assert.deepEqual(engine.bytesUsed('kept'), { hostBytes: 0, deviceBytes: 0 });
+    await engine.close();
+  });
+
+  it('keeps nothing resident with a budget of nothing, and answers the same', async () => {
+    const engine = await createTensorEngine({
+      fallback: createCountingFallback(),
+      residentBytesMax: 0,
+    });
+    const random = createRandom(SEED);
+    const block = createRandomBlock(random, 'clustered', 1_400, 768);
+    const queries = [1, 2, 3, 4].map((row) => createQuery(block, rowOf(block, row)));
+    for (const batch of [queries.slice(0, 1), queries]) {
+      const hits = await engine.search(block, batch);
+      for (const [index, query] of batch.entries()) {
+        assertTrueHits(hits[index]!, bruteForce(block, query), `seed ${SEED}`);
+      }
+    }
+    // What is known of the rows is forgotten when another block comes.
+    await checkSearch(engine, createNamedBlock('other'));
+    assert.equal(engine.bytesUsed(block.key).hostBytes, 0);
+    await engine.close();
+  });
+
+  it('answers a search that is under way when it is closed', async () => {
+    const fallback = createCountingFallback();
+    const engine = await createTensorEngine({ fallback });
+    const searched = checkSearch(engine, createNamedBlock('closing'));
+    await Promise.all([engine.close(), searched]);
+    assert.equal(fallback.searchCount, 1);
+  });
+
+  it('lets the process end once it is closed', () => {
+    const url = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
+    const script = `
+      const { createTensorEngine } = await import(${url('../../src/engine/tensor-engine.js')});
+      const engine = await createTensorEngine({ fallback: null });
+      await engine.close();
+      console.log('closed');`;
+    const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      timeout: 20_000,
+      encoding: 'utf8',
+    });
+    assert.equal(child.stdout, 'closed\n');
+    assert.equal(child.status, 0);
+  });
+});

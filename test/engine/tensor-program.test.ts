@@ -82,7 +82,7 @@ describe('the tensor program', () => {
         const block = createRandomBlock(random, kind, rowCount, dimension);
         search(program, block, random, 1);
         search(program, block, random, 3);
-        assert.ok(device.multiplyCount > 2, 'the device was used');
+        assert.ok(device.multiplyCount >= 2, 'the device was used by each search');
       }
     }
   });

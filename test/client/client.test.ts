@@ -1,0 +1,220 @@
+// The client against a real server: every method, pages, ids and numbers that are hard to carry.
+
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, it } from 'node:test';
+import type { z } from 'zod';
+import {
+  type Client,
+  type CollectionRecord,
+  createClient,
+  type DeleteManyReply,
+  type DeleteReply,
+  decodeValues,
+  encodeValues,
+  type Match,
+  type PatchReply,
+  type PutReply,
+  type QueryReply,
+  type Vectors,
+  type WriteReply,
+} from '../../src/client/client.js';
+import type { Schemas } from '../../src/http/schemas/all.js';
+import { startTestServer, type TestServer } from '../server-in-process.js';
+
+// What the service says it sends is what the client says it gets: checked by the compiler.
+type Sent<Schema extends z.ZodType> = z.output<Schema>;
+type Agrees<Wire extends Client, Client> = [Wire, Client];
+export type Agreements = [
+  Agrees<Sent<Schemas['collections']['record']>, CollectionRecord>,
+  Agrees<Sent<Schemas['vectors']['written']>, Optional<WriteReply>>,
+  Agrees<Sent<Schemas['vectors']['replaced']>, PutReply>,
+  Agrees<Sent<Schemas['vectors']['patched']>, PatchReply>,
+  Agrees<Sent<Schemas['vectors']['deleted']>, DeleteReply>,
+  Agrees<Sent<Schemas['vectors']['deletedMany']>, DeleteManyReply>,
+  Agrees<Omit<Sent<Schemas['query']['reply']>, 'matches'>, Optional<Omit<QueryReply, 'matches'>>>,
+];
+/** zod writes `name?: T | undefined` where the wire has the member or has it not. */
+type Optional<Shape> = { [Name in keyof Shape]: Shape[Name] | undefined } & Partial<Shape>;
+
+let server: TestServer;
+let client: Client;
+let vectors: Vectors;
+let collectionCount = 0;
+
+before(async () => {
+  server = await startTestServer();
+  client = createClient({ baseUrl: server.url });
+});
+after(() => server.close());
+
+beforeEach(async () => {
+  const id = `c${collectionCount++}`;
+  await client.collections.create({ id, dimension: 2, metric: 'dot' });
+  vectors = client.collection(id);
+});
+
+const idsOf = (found: readonly { readonly id: string }[]) => found.map(({ id }) => id);
+
+it('creates, lists, changes and deletes collections', async () => {
+  const input = {
+    id: 'articles',
+    dimension: 3,
+    metric: 'euclidean',
+    labels: { team: 'a' },
+  } as const;
+  const created = await client.collections.create(input);
+  assert.equal(created.metric, 'euclidean');
+  await assert.rejects(client.collections.create(input), {
+    code: 'collection_exists',
+    status: 409,
+  });
+  const same = await client.collections.create(input, { ifNotExists: true });
+  assert.equal(same.created_at, created.created_at);
+
+  const changed = await client.collections.update('articles', { description: 'of the site' });
+  assert.equal(changed.description, 'of the site');
+  assert.deepEqual((await client.collections.get('articles')).labels, { team: 'a' });
+
+  const listed: CollectionRecord[] = [];
+  for await (const page of client.collections.pages({ limit: 1 })) listed.push(...page.collections);
+  assert.ok(idsOf(listed).includes('articles'));
+  assert.equal(new Set(idsOf(listed)).size, (await client.collections.list()).total);
+
+  assert.equal((await client.collections.delete('articles')).vector_count, 0);
+  await assert.rejects(client.collections.get('articles'), { code: 'collection_not_found' });
+});
+
+it('writes, reads, changes and deletes vectors', async () => {
+  const written = await vectors.upsert([
+    { id: 'a', values: [1, 2], metadata: { year: 2024 } },
+    { id: 'b', values: [3, 4] },
+  ]);
+  assert.equal(written.inserted_count, 2);
+  assert.deepEqual((await vectors.get('a')).values, [1, 2]);
+  assert.equal((await vectors.get('a', { include_values: false })).values, undefined);
+
+  assert.equal((await vectors.put({ id: 'a', values: [5, 6] })).created, false);
+  await vectors.patch('a', { metadata: { lang: 'en' }, values: [7, 8] });
+  const { values, metadata } = await vectors.get('a');
+  assert.deepEqual({ values, metadata }, { values: [7, 8], metadata: { lang: 'en' } });
+
+  const fetched = await vectors.fetch(['b', 'x'], { include_metadata: false });
+  assert.deepEqual(fetched, { vectors: [{ id: 'b', values: [3, 4] }], not_found: ['x'] });
+  assert.equal(await vectors.count(), 2);
+  assert.equal(await vectors.count({ lang: 'en' }), 1);
+
+  assert.equal((await vectors.delete('b')).deleted, true);
+  const dry = await vectors.deleteMany({ filter: { lang: 'en' } }, { dryRun: true });
+  assert.equal(dry.deleted_count, 1);
+  assert.equal(await vectors.count(), 1);
+  await vectors.deleteMany({ ids: ['a'] });
+  assert.equal(await vectors.count(), 0);
+});
+
+it('a mode refuses what it is there to refuse', async () => {
+  await vectors.upsert([{ id: 'a', values: [1, 2] }], { mode: 'insert' });
+  const again = vectors.upsert([{ id: 'a', values: [1, 2] }], { mode: 'insert' });
+  await assert.rejects(again, { code: 'vector_exists' });
+  const missing = vectors.upsertText(['{"id":"b","values":[1,2]}'], { mode: 'update' });
+  await assert.rejects(missing, { code: 'vector_not_found' });
+});
+
+it('a write with the same key is done once and answered twice', async () => {
+  const options = { idempotencyKey: 'import-1' };
+  const first = await vectors.upsert([{ values: [1, 2] }], options);
+  const second = await vectors.upsert([{ values: [1, 2] }], options);
+  assert.deepEqual(second, first);
+  assert.equal(first.ids?.length, 1);
+  assert.equal(await vectors.count(), 1);
+});
+
+it('a change under a condition is refused once the vector has changed', async () => {
+  await vectors.upsert([{ id: 'a', values: [1, 2] }]);
+  const { etag } = await vectors.get('a');
+  assert.ok(etag !== undefined);
+  await vectors.patch('a', { metadata: { n: 1 } }, { ifMatch: etag });
+  const late = vectors.patch('a', { metadata: { n: 2 } }, { ifMatch: etag });
+  await assert.rejects(late, { code: 'precondition_failed', status: 412 });
+});
+
+it('ids with any characters find their vectors again', async () => {
+  const ids = ['a/b', 'a b', '100%', '%2F', '🐬', 'q?x#y', '...', '"\\', 'ü', 'a+b&c=d;e:f@g'];
+  await vectors.upsert(ids.map((id) => ({ id, values: [1, 2] })));
+  for (const id of ids) {
+    assert.equal((await vectors.get(id)).id, id);
+    await vectors.delete(id);
+  }
+  assert.equal(await vectors.count(), 0);
+});
+
+it('float32 values arrive bit by bit, as numbers and as base64', async () => {
+  const values = new Float32Array([0.1, 1e-45]);
+  await vectors.upsert([{ id: 'a', values }]);
+  assert.deepEqual(Float32Array.from((await vectors.get('a')).values!), values);
+  const { matches } = await vectors.query({ vector: values, include_values: 'base64' });
+  assert.deepEqual(decodeValues(matches[0]!.values as string), values);
+  // A view into a larger buffer, as rows of a matrix are.
+  const matrix = new Float32Array([9, 9, 1, 2, 9, 9]);
+  assert.equal(encodeValues(matrix.subarray(2, 4)), encodeValues(new Float32Array([1, 2])));
+  assert.throws(() => decodeValues('AAAA'), RangeError);
+});
+
+it('metadata that is text already arrives as it is spelled', async () => {
+  const metadata = '{ "n": 12345678901234567890, "x": 1.0 }';
+  await vectors.upsertText([`{"id": "a", "values": [1, 2], "metadata": ${metadata}}`]);
+  const reply = await fetch(`${server.url}/v1/collections/${await ownId()}/vectors/a`);
+  assert.ok((await reply.text()).includes(metadata));
+});
+
+it('the pages of a query are the whole answer in its order', async () => {
+  const rows = Array.from({ length: 25 }, (_, n) => ({ id: `r${n}`, values: [n, 1] }));
+  await vectors.upsert(rows);
+  const request = { vector: [1, 0], include_metadata: true, filter: { $not: { x: 1 } } };
+  const whole = await vectors.query({ ...request, top_k: 25 });
+  const walked: Match[] = [];
+  for await (const page of vectors.queryPages({ ...request, limit: 7 })) {
+    assert.ok(page.matches.length <= 7);
+    walked.push(...page.matches);
+    await vectors.upsert([{ id: `late-${walked.length}`, values: [100, 1] }]);
+  }
+  assert.deepEqual(walked, whole.matches);
+  assert.deepEqual(walked[0], { id: 'r24', score: 24, metadata: {} });
+});
+
+it('the pages of a list are all vectors in the order of arrival', async () => {
+  const rows = Array.from({ length: 9 }, (_, n) => ({
+    id: `r${n}`,
+    values: [n, 1],
+    metadata: { even: n % 2 === 0 },
+  }));
+  await vectors.upsert(rows);
+  const found: string[] = [];
+  for await (const page of vectors.listPages({ limit: 2, filter: { even: true } })) {
+    found.push(...idsOf(page.vectors));
+  }
+  assert.deepEqual(found, ['r0', 'r2', 'r4', 'r6', 'r8']);
+});
+
+it('the bounds of the service are named', async () => {
+  assert.equal((await client.limits()).limit_max ?? (await client.limits()).page_limit_max, 1000);
+});
+
+it('an error carries the places that the service found', async () => {
+  const writing = vectors.upsert([
+    { id: 'a', values: [1, 2] },
+    { id: 'b', values: [1] },
+  ]);
+  await assert.rejects(writing, (error: { items: { pointer: string }[]; requestId: string }) => {
+    assert.deepEqual(
+      error.items.map((item) => item.pointer),
+      ['/vectors/1/values'],
+    );
+    assert.ok(error.requestId.length > 0);
+    return true;
+  });
+  assert.equal(await vectors.count(), 0);
+});
+
+async function ownId(): Promise<string> {
+  return `c${collectionCount - 1}`;
+}

@@ -1,0 +1,219 @@
+// What the client sends, what it sends again, and how it fails.
+
+import assert from 'node:assert/strict';
+import { afterEach, it } from 'node:test';
+import {
+  type Client,
+  type ClientOptions,
+  createClient,
+  SagittaClientError,
+} from '../../src/client/client.js';
+import {
+  problem,
+  type ScriptedReply,
+  type ScriptedServer,
+  startScriptedServer,
+} from './scripted-server.js';
+
+let server: ScriptedServer;
+
+async function start(
+  replies: readonly ScriptedReply[],
+  options: Partial<ClientOptions> = {},
+): Promise<Client> {
+  server = await startScriptedServer(replies);
+  return createClient({
+    baseUrl: server.url,
+    retry: { delayMsBase: 2, delayMsMax: 20 },
+    random: () => 0,
+    ...options,
+  });
+}
+
+afterEach(() => server.close());
+
+const OK = { body: { upserted_count: 1, inserted_count: 1, updated_count: 0, sequence: 1 } };
+const LOST = { isLost: true };
+const BUSY = problem(503, 'overloaded', { retryable: true });
+
+async function failureOf(work: Promise<unknown>): Promise<SagittaClientError> {
+  const error = await work.then(
+    () => assert.fail('expected a failure'),
+    (found: unknown) => found,
+  );
+  assert.ok(error instanceof SagittaClientError, String(error));
+  return error;
+}
+
+it('a write whose reply was lost is sent again with the same idempotency key', async () => {
+  const client = await start([LOST, LOST, OK]);
+  await client.collection('docs').upsert([{ id: 'a', values: [1] }]);
+  const keys = server.requests.map((request) => request.headers['idempotency-key']);
+  assert.equal(keys.length, 3);
+  assert.match(String(keys[0]), /^[0-9a-f-]{36}$/);
+  assert.equal(new Set(keys).size, 1);
+  assert.equal(new Set(server.requests.map((request) => request.body)).size, 1);
+});
+
+it('each write has an idempotency key of its own, unless the caller gives one', async () => {
+  const client = await start([OK]);
+  const vectors = client.collection('docs');
+  await vectors.upsert([{ id: 'a', values: [1] }]);
+  await vectors.upsert([{ id: 'a', values: [1] }]);
+  await vectors.deleteMany({ all: true });
+  await vectors.upsert([{ id: 'a', values: [1] }], { idempotencyKey: 'mine' });
+  const keys = server.requests.map((request) => request.headers['idempotency-key']);
+  assert.equal(new Set(keys).size, 4);
+  assert.equal(keys[3], 'mine');
+});
+
+it('waits for the reply of its own first try, which is still being carried out', async () => {
+  const client = await start([LOST, problem(409, 'idempotency_in_flight'), OK]);
+  await client.collection('docs').upsert([{ id: 'a', values: [1] }]);
+  assert.equal(server.requests.length, 3);
+});
+
+it('reads and replacements are sent again when the connection breaks', async () => {
+  const fine = { body: {} };
+  const client = await start([LOST, fine, LOST, fine, LOST, fine, LOST, fine]);
+  const vectors = client.collection('docs');
+  await vectors.get('a');
+  await vectors.query({ id: 'a' });
+  await vectors.put({ id: 'a', values: [1] });
+  await vectors.patch('a', { metadata: {} });
+  assert.deepEqual(
+    server.requests.map((request) => request.method),
+    ['GET', 'GET', 'POST', 'POST', 'PUT', 'PUT', 'PATCH', 'PATCH'],
+  );
+});
+
+it('what may have happened and must not happen twice is not sent again', async () => {
+  const client = await start([LOST]);
+  const vectors = client.collection('docs');
+  assert.equal((await failureOf(vectors.delete('a'))).code, 'network_error');
+  assert.equal((await failureOf(client.collections.delete('docs'))).code, 'network_error');
+  const patching = vectors.patch('a', { metadata: {} }, { ifMatch: '"1"' });
+  assert.equal((await failureOf(patching)).code, 'network_error');
+  assert.deepEqual(
+    server.requests.map((request) => request.method),
+    ['DELETE', 'DELETE', 'PATCH'],
+  );
+});
+
+it('a refusal for now is sent again, whatever the method', async () => {
+  const client = await start([BUSY, problem(429, 'overloaded'), { body: { deleted: true } }]);
+  await client.collection('docs').delete('a');
+  assert.equal(server.requests.length, 3);
+});
+
+it('gives up after the tries that it was given', async () => {
+  const client = await start([BUSY], { retry: { attemptsMax: 3, delayMsBase: 1 } });
+  const error = await failureOf(client.limits());
+  assert.equal(error.status, 503);
+  assert.equal(error.retryable, true);
+  assert.equal(server.requests.length, 3);
+});
+
+it('each wait is about twice the one before, up to the longest', async () => {
+  const client = await start([BUSY], {
+    retry: { attemptsMax: 5, delayMsBase: 40, delayMsMax: 100 },
+    random: () => 0.999,
+  });
+  await failureOf(client.limits());
+  const at = server.requests.map((request) => request.atMs);
+  const waits = at.slice(1).map((ms, index) => ms - at[index]!);
+  // Timers may fire a millisecond early.
+  for (const [index, waitMsMin] of [38, 78, 98, 98].entries()) {
+    assert.ok(waits[index]! >= waitMsMin, `wait ${index}: ${waits[index]} ms`);
+  }
+});
+
+it('waits as long as Retry-After asks for', async () => {
+  const refusal = { ...BUSY, headers: { 'retry-after': '1' } };
+  const client = await start([refusal, { body: {} }]);
+  await client.limits();
+  const [first, second] = server.requests;
+  assert.ok(second!.atMs - first!.atMs >= 990);
+});
+
+it('a refusal for good is not sent again, and tells all that the service told', async () => {
+  const item = { pointer: '/vectors/0/values', code: 'invalid_vector', detail: 'a hole' };
+  const client = await start([
+    problem(400, 'invalid_vector', { errors: [item], request_id: 'r-1' }),
+  ]);
+  const error = await failureOf(client.collection('docs').upsert([{ values: [1] }]));
+  assert.equal(server.requests.length, 1);
+  assert.equal(error.code, 'invalid_vector');
+  assert.equal(error.status, 400);
+  assert.equal(error.detail, 'what invalid_vector means');
+  assert.equal(error.message, error.detail);
+  assert.deepEqual(error.items, [item]);
+  assert.equal(error.requestId, 'r-1');
+  assert.equal(error.retryable, false);
+});
+
+it("a reply that is not the service's is an error that shows its beginning", async () => {
+  const client = await start([
+    { status: 502, body: '<html>Bad Gateway</html>' },
+    { status: 200, body: '<html>Welcome</html>' },
+  ]);
+  const gateway = await failureOf(client.limits());
+  assert.equal(gateway.code, 'unexpected_reply');
+  assert.equal(gateway.status, 502);
+  assert.match(gateway.message, /Bad Gateway/);
+  const welcome = await failureOf(client.limits());
+  assert.equal(welcome.code, 'unexpected_reply');
+  assert.match(welcome.message, /expected JSON .* found "<html>Welcome/);
+});
+
+it('a reply that does not come in time is an error that says so', async () => {
+  const client = await start([{ isSilent: true }], { timeoutMs: 40, retry: { attemptsMax: 2 } });
+  const error = await failureOf(client.limits());
+  assert.equal(error.code, 'timeout');
+  assert.match(error.message, /40 ms/);
+  assert.equal(server.requests.length, 2);
+});
+
+it('a signal ends a call that waits for a reply, and one that waits for the next try', async () => {
+  const client = await start([{ isSilent: true }, BUSY], { retry: { delayMsBase: 60_000 } });
+  for (const call of ['for the reply', 'for the next try']) {
+    const controller = new AbortController();
+    const calling = client.limits({ signal: controller.signal });
+    setTimeout(() => controller.abort(new Error(`enough of waiting ${call}`)), 30);
+    await assert.rejects(calling, { message: `enough of waiting ${call}` });
+  }
+  assert.equal(server.requests.length, 2);
+});
+
+it('sends the key as a bearer token and ids encoded, below /v1', async () => {
+  const client = await start([{ body: {} }], { apiKey: 'sk_1' });
+  await client.collection('docs').get('a/b %ü?', { include_values: false });
+  const [request] = server.requests;
+  assert.equal(request!.headers.authorization, 'Bearer sk_1');
+  assert.equal(
+    request!.url,
+    '/v1/collections/docs/vectors/a%2Fb%20%25%C3%BC%3F?include_values=false',
+  );
+});
+
+it('takes the address with a slash, with /v1 or with a path before it', async () => {
+  await start([{ body: {} }]);
+  for (const path of ['', '/', '/v1', '/v1/', '/behind/a/gateway/']) {
+    await createClient({ baseUrl: server.url + path }).limits();
+  }
+  assert.deepEqual(
+    server.requests.map((request) => request.url),
+    ['/v1/limits', '/v1/limits', '/v1/limits', '/v1/limits', '/behind/a/gateway/v1/limits'],
+  );
+});
+
+it('refuses what no URL can say before anything is sent', async () => {
+  const client = await start([{ body: {} }]);
+  assert.throws(() => createClient({ baseUrl: 'localhost:8484' }), { code: 'invalid_argument' });
+  for (const id of ['', '.', '..', '\ud800']) {
+    await assert.rejects(async () => client.collection('docs').delete(id), {
+      code: 'invalid_argument',
+    });
+  }
+  assert.equal(server.requests.length, 0);
+});
