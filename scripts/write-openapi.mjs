@@ -1,12 +1,15 @@
 // Writes openapi.json from the routes and schemas of the built service. Run it after `npm run
-// build`; a test fails when the file and the service differ.
+// build`.
+//
+//   node scripts/write-openapi.mjs            writes
+//   node scripts/write-openapi.mjs --check    fails when the file is not what would be written
 
-import { writeFileSync } from 'node:fs';
 import { createApp } from '../dist/src/http/app.js';
 import { DEFAULT_LIMITS } from '../dist/src/limits.js';
 import { silentLogger } from '../dist/src/logger.js';
 import { createMetrics } from '../dist/src/metrics.js';
 import { createInlinePool } from '../dist/src/pool.js';
+import { writeGenerated } from './generated.mjs';
 
 const app = await createApp({
   // Describing the service asks nothing of the database.
@@ -19,5 +22,4 @@ const app = await createApp({
 });
 const reply = await app.inject('/openapi.json');
 await app.close();
-const path = new URL('../openapi.json', import.meta.url);
-writeFileSync(path, `${JSON.stringify(reply.json(), null, 2)}\n`);
+writeGenerated('openapi.json', `${JSON.stringify(reply.json(), null, 2)}\n`);

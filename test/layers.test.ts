@@ -54,8 +54,15 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   zod: ['http/', 'config.ts'],
 };
 
+/** Who reads the environment; everybody else is handed what it says. */
+const ENVIRONMENT_READERS = ['config.ts', 'cli/'];
+
 /** Folders that run where node may not be: in a browser. */
 const WITHOUT_NODE = ['client/', 'console/'];
+
+/** Every way to name another module. */
+const STATEMENT =
+  /^[ \t]*(?:import|export)\b(?<clause>[^'"`;()]*?)\bfrom\s*['"](?<from>[^'"]+)['"]|^[ \t]*import\s*['"](?<effect>[^'"]+)['"]|\b(?:import|require|require\.resolve|createRequire\([^)]*\))\(\s*['"](?<call>[^'"]+)['"]/gm;
 
 interface Import {
   /** As written. */
@@ -67,6 +74,7 @@ interface SourceFile {
   /** Below src/, with slashes. */
   readonly path: string;
   readonly imports: readonly Import[];
+  readonly readsEnvironment: boolean;
 }
 
 /** The compiled test is at dist/test; the sources are read where they were written. */
@@ -109,6 +117,16 @@ test('what may run in a browser imports nothing of node', () => {
           .filter(({ specifier }) => isBuiltin(specifier))
           .map(({ specifier }) => `${path} imports ${specifier}`),
       ),
+  );
+});
+
+test('only the configuration and the command line read the environment', () => {
+  assertNone(
+    files
+      .filter(({ path, readsEnvironment }) => {
+        return readsEnvironment && !ENVIRONMENT_READERS.some((place) => isWithin(path, place));
+      })
+      .map(({ path }) => `${path} names process.env`),
   );
 });
 
@@ -252,15 +270,16 @@ function resolve(from: string, specifier: string): string {
 function readSources(): SourceFile[] {
   return readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.ts'))
-    .map((path) => ({
-      path: path.replaceAll('\\', '/'),
-      imports: importsOf(readFileSync(join(SOURCE, path), 'utf8')),
-    }))
+    .map((path) => {
+      const text = readFileSync(join(SOURCE, path), 'utf8');
+      return {
+        path: path.replaceAll('\\', '/'),
+        imports: importsOf(text),
+        readsEnvironment: /\bprocess\.env\b/.test(text),
+      };
+    })
     .sort((left, right) => (left.path < right.path ? -1 : 1));
 }
-
-const STATEMENT =
-  /^[ \t]*(?:import|export)\b(?<clause>[^'"`;()]*?)\bfrom\s*['"](?<from>[^'"]+)['"]|^[ \t]*import\s*['"](?<effect>[^'"]+)['"]|\b(?:import|require|require\.resolve|createRequire\([^)]*\))\(\s*['"](?<call>[^'"]+)['"]/gm;
 
 function importsOf(text: string): Import[] {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^[ \t]*\/\/.*$/gm, '');
@@ -273,7 +292,7 @@ function importsOf(text: string): Import[] {
 /** `type { A }`, `type * as a`, or braces in which every name says `type`. */
 function isTypeClause(clause: string): boolean {
   if (/^\s*type\b/.test(clause)) return true;
-  const names = /^\s*\{(?<names>[^}]*)\}\s*$/.exec(clause)?.groups!.names;
+  const names = /^\s*\{(?<names>[^}]*)\}\s*$/.exec(clause)?.groups?.names;
   if (names === undefined) return false;
   const each = names.split(',').filter((name) => name.trim() !== '');
   return each.length > 0 && each.every((name) => /^\s*type\s/.test(name));

@@ -25,7 +25,8 @@ export function connect(
   return createClient({
     baseUrl: options.url ?? process.env.SAGITTA_URL ?? DEFAULT_URL,
     ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
-    ...rest,
+    // Somebody waits: a server that is not there is told of within half a second.
+    retry: { attemptsMax: 3, ...rest.retry },
   });
 }
 

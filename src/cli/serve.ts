@@ -5,7 +5,7 @@ import { type Command, Option } from 'commander';
 import { type Config, describeSettings, loadConfig, type SettingDescription } from '../config.js';
 import { SagittaError } from '../errors.js';
 import { DEFAULT_LIMITS } from '../limits.js';
-import { type RunningServer, startServer } from '../main.js';
+import type { RunningServer } from '../main.js';
 import { serverEnvironment } from './connection.js';
 import { EXIT_CODES, usageError } from './failure.js';
 
@@ -61,6 +61,8 @@ export async function serve(
   onReady: (server: RunningServer) => void | Promise<void>,
 ): Promise<void> {
   const stopping = waitForSignal();
+  // Not before: the other commands have no need of the server's code and start in half the time.
+  const { startServer } = await import('../main.js');
   const server = await startServer(config);
   try {
     await Promise.race([stopping, onReady(server)]);

@@ -145,13 +145,26 @@ export interface Match {
   readonly values?: readonly number[] | string;
 }
 
+export interface Explain {
+  readonly engine: string;
+  readonly segment_count: number;
+  readonly rows_scanned: number;
+  readonly rows_passed_filter: number;
+  readonly candidates_rescored: number;
+  /** No row outside the answer can score above a row inside it. */
+  readonly is_certified: boolean;
+  readonly filter_ms: number;
+  readonly search_ms: number;
+  readonly assemble_ms: number;
+}
+
 export interface QueryReply {
   readonly matches: readonly Match[];
   readonly has_more: boolean;
   readonly next_cursor?: string;
   readonly total?: number;
   readonly sequence: number;
-  readonly explain?: JsonObject;
+  readonly explain?: Explain;
 }
 
 /** One finding inside a request; `pointer` is a JSON pointer into the body, or `?name`. */

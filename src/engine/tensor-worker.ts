@@ -43,7 +43,21 @@ assert(port !== null, 'the tensor worker runs in a worker thread');
 
 const program = new TensorProgram(await createWasmDevice(), workerData as TensorWorkerData);
 
+let hasFailed = false;
+
 port.on('message', (request: TensorRequest) => {
+  // Messages still arrive while a thread ends, and after a failure nothing here is to be trusted.
+  if (hasFailed) return;
+  try {
+    handle(request);
+  } catch (error) {
+    hasFailed = true;
+    throw error;
+  }
+});
+reply({ kind: 'ready' });
+
+function handle(request: TensorRequest): void {
   switch (request.kind) {
     case 'search': {
       const hits = program.search(request.block, request.packed);
@@ -56,8 +70,7 @@ port.on('message', (request: TensorRequest) => {
       reply({ kind: 'unloaded', usage: program.takeChanges() });
       break;
   }
-});
-reply({ kind: 'ready' });
+}
 
 function reply(message: TensorReply, transfer: ArrayBuffer[] = []): void {
   port!.postMessage(message, transfer);

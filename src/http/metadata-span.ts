@@ -120,7 +120,7 @@ class Walker {
   #skipString(): void {
     const bytes = this.#bytes;
     let at = this.#at + 1;
-    while (bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
+    while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
     this.#at = at + 1;
   }
 
@@ -147,7 +147,7 @@ class Walker {
         else if (brace === CLOSE_BRACE) depth--;
         this.#at++;
       }
-    } while (depth > 0);
+    } while (depth > 0 && this.#at < bytes.length);
   }
 
   /** Leaps over an array without strings and arrays; false, and no move, when it has some. */

@@ -60,7 +60,7 @@ function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
   const mode = readMode(json.mode, findings);
   const collection = readCollection(json.collection, findings);
   const rows = isArray ? readRows(json.vectors, input.limits) : [json];
-  const spans = isArray ? findMetadataSpans(input.body, rows.length) : findMetadataSpan(input.body);
+  const spans = isArray ? findSpansOfRows(input.body, rows) : findMetadataSpan(input.body);
   const reader = new RowReader(rows, spans, input, findings);
   for (let row = 0; row < rows.length && findings.length < ERROR_ITEMS_MAX; row++) {
     reader.read(row, isArray ? `/vectors/${row}` : '');
@@ -127,6 +127,17 @@ function readRows(value: unknown, limits: VectorLimits): readonly unknown[] {
   ]);
 }
 
+/** Rows that are no objects have no members to walk; they are refused with whatever else is wrong. */
+function findSpansOfRows(body: Uint8Array, rows: readonly unknown[]): Int32Array {
+  return rows.every(isObject)
+    ? findMetadataSpans(body, rows.length)
+    : new Int32Array(2 * rows.length);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 const generateId = monotonicFactory();
 
 /** Checks row after row and gathers what the columns are built from. */
@@ -157,7 +168,7 @@ class RowReader {
 
   read(row: number, pointer: string): void {
     const json = this.#rows[row];
-    if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+    if (!isObject(json)) {
       const detail = `A vector is an object; found ${describeKind(json)}.`;
       this.#findings.push({ pointer, code: 'invalid_request', detail });
       return;

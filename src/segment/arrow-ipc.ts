@@ -6,6 +6,7 @@ import { MetadataVersion } from 'apache-arrow';
 import { FileBlock, Footer } from 'apache-arrow/ipc/metadata/file';
 import { DictionaryBatch, Message, RecordBatch } from 'apache-arrow/ipc/metadata/message';
 import { BodyReader, type BodyWriter, corrupt, guarded, Layout } from './arrow-body.js';
+import { checkFooter, checkMessage } from './flatbuffer-check.js';
 
 /** Bodies and buffers of files start at multiples of this in the file, as Arrow recommends. */
 export const FILE_ALIGNMENT = 64;
@@ -61,8 +62,8 @@ export interface ArrowFile {
 /** Reads in place; `bytes` starts at a multiple of 8 in its buffer. Throws `data_corrupt`. */
 export function decodeArrowFile(bytes: Uint8Array): ArrowFile {
   return guarded('an Arrow file', () => {
-    const tail = bytes.slice(-TAIL_BYTES);
-    if (!startsWithMagic(bytes) || tail.length < TAIL_BYTES || !startsWithMagic(tail.slice(4))) {
+    const tail = bytes.subarray(-TAIL_BYTES);
+    if (!startsWithMagic(bytes) || !startsWithMagic(tail.subarray(4))) {
       throw corrupt(`${bytes.length} bytes that are not an Arrow file`);
     }
     const footerEnd = bytes.length - TAIL_BYTES;
@@ -70,7 +71,9 @@ export function decodeArrowFile(bytes: Uint8Array): ArrowFile {
     if (footerBytes <= 0 || footerBytes > footerEnd) {
       throw corrupt(`a footer of ${footerBytes} bytes in a file of ${bytes.length}`);
     }
-    const footer = Footer.decode(bytes.slice(footerEnd - footerBytes, footerEnd));
+    const encodedFooter = copyOf(bytes, footerEnd - footerBytes, footerEnd);
+    checkFooter(encodedFooter);
+    const footer = Footer.decode(encodedFooter);
     if (footer.numRecordBatches !== 1) {
       throw corrupt(`${footer.numRecordBatches} record batches, expected 1`);
     }
@@ -194,13 +197,19 @@ function messageEnd(bytes: Uint8Array, start: number): number {
 
 function readMessage(bytes: Uint8Array, start: number): { message: Message; body: Uint8Array } {
   const end = messageEnd(bytes, start);
-  // A copy, since names in it are read by what refuses shared memory.
-  const message = Message.decode(bytes.slice(start + PREFIX_BYTES, end));
+  const metadata = copyOf(bytes, start + PREFIX_BYTES, end);
+  checkMessage(metadata);
+  const message = Message.decode(metadata);
   const { bodyLength } = message;
   if (!(bodyLength >= 0 && end + bodyLength <= bytes.length && end % 8 === 0)) {
     throw corrupt(`a body of ${bodyLength} bytes at byte ${end} of ${bytes.length}`);
   }
   return { message, body: bytes.subarray(end, end + bodyLength) };
+}
+
+/** Metadata is copied before it is decoded: names in it are read by what refuses shared memory. */
+function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  return new Uint8Array(bytes.subarray(start, end));
 }
 
 function readInt32(bytes: Uint8Array, at: number): number {

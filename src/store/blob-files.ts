@@ -1,48 +1,60 @@
 // Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced,
-// so that a name always stands for a whole blob.
+// so that a name always stands for a whole blob. Knows nothing of what is in them.
 
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { assert } from '../errors.js';
+import { assert, SagittaError } from '../errors.js';
 import { translateDiskError } from './disk-errors.js';
+import { makeFolder, syncFolder } from './durable-folders.js';
 
+/** No name of a blob ends so. */
 const TEMPORARY_SUFFIX = '.unfinished';
 /** `<folder>/<file>` of plain characters: nothing that could leave the directory. */
 const NAME_PATTERN = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
+/** One call of the system moves less than 2 GiB; shorter ones let others have the disk meanwhile. */
+const CALL_BYTES_MAX = 64 * 1024 * 1024;
 
 export class BlobFiles {
   readonly #directory: string;
+  readonly #writing = new Set<Promise<void>>();
+  #writeCount = 0;
 
   private constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Deletes what an interrupted write left. */
+  /** Deletes what interrupted writes left, and folders that have become empty. */
   static async open(directory: string): Promise<BlobFiles> {
-    await mkdir(directory, { recursive: true });
-    for (const name of await readdir(directory, { recursive: true })) {
-      if (name.endsWith(TEMPORARY_SUFFIX)) await rm(join(directory, name), { force: true });
+    await makeFolder(directory);
+    for (const folder of await foldersIn(directory)) {
+      const path = join(directory, folder);
+      const names = await readdir(path);
+      const unfinished = names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
+      for (const name of unfinished) await rm(join(path, name), { force: true });
+      if (unfinished.length === names.length) await rmdir(path);
     }
     return new BlobFiles(directory);
   }
 
-  async write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+  write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+    const writing = this.#write(name, parts);
+    this.#writing.add(writing);
+    const forget = () => this.#writing.delete(writing);
+    writing.then(forget, forget);
+    return writing;
+  }
+
+  async #write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
     const path = this.#pathOf(name);
-    const temporary = path + TEMPORARY_SUFFIX;
-    const folder = dirname(path);
+    // Two writes of one name do not meet in one file.
+    const temporary = `${path}.${++this.#writeCount}${TEMPORARY_SUFFIX}`;
     try {
-      if ((await mkdir(folder, { recursive: true })) !== undefined) {
-        await syncFolder(this.#directory);
-      }
-      const file = await open(temporary, 'w');
-      try {
-        for (const part of parts) await writeFully(file, part);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(temporary, parts);
       await rename(temporary, path);
-      await syncFolder(folder);
+      await syncFolder(dirname(path));
+      // Another write may have made the folder a moment ago, so this does not ask who did.
+      await syncFolder(this.#directory);
     } catch (error) {
       await rm(temporary, { force: true });
       throw await translateDiskError(error, this.#directory);
@@ -50,23 +62,22 @@ export class BlobFiles {
   }
 
   async read(name: string): Promise<Uint8Array | undefined> {
-    let file: Awaited<ReturnType<typeof open>>;
+    const path = this.#pathOf(name);
+    let file: FileHandle;
     try {
-      file = await open(this.#pathOf(name), 'r');
+      file = await open(path, 'r');
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;
     }
     try {
-      const { size } = await file.stat();
-      const bytes = new Uint8Array(new SharedArrayBuffer(size));
-      let at = 0;
-      while (at < size) {
-        const { bytesRead } = await file.read(bytes, at, size - at, at);
-        if (bytesRead === 0) break;
-        at += bytesRead;
-      }
-      return bytes.subarray(0, at);
+      return await readWhole(file);
+    } catch (error) {
+      throw new SagittaError(
+        'data_corrupt',
+        `The file ${path} cannot be read: ${(error as Error).message}.`,
+        { cause: error },
+      );
     } finally {
       await file.close();
     }
@@ -77,36 +88,66 @@ export class BlobFiles {
   }
 
   async list(prefix: string): Promise<string[]> {
-    const entries = await readdir(this.#directory, { recursive: true, withFileTypes: true });
-    return entries
-      .filter((entry) => entry.isFile() && !entry.name.endsWith(TEMPORARY_SUFFIX))
-      .map((entry) => join(entry.parentPath, entry.name).slice(this.#directory.length + 1))
-      .filter((name) => name.startsWith(prefix))
+    const slash = prefix.indexOf('/');
+    // With tens of thousands of folders, only the one that is asked for is read.
+    const isAsked = (folder: string) =>
+      slash < 0 ? folder.startsWith(prefix) : folder === prefix.slice(0, slash);
+    const names: string[] = [];
+    for (const folder of (await foldersIn(this.#directory)).filter(isAsked)) {
+      const files = await readdir(join(this.#directory, folder));
+      names.push(...files.map((file) => `${folder}/${file}`));
+    }
+    return names
+      .filter((name) => name.startsWith(prefix) && !name.endsWith(TEMPORARY_SUFFIX))
       .sort();
   }
 
+  /** Waits for the writes that are under way. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#writing);
+  }
+
   #pathOf(name: string): string {
-    assert(NAME_PATTERN.test(name), `a blob's name is folder/file, found ${name}`);
+    assertBlobName(name);
     return join(this.#directory, name);
   }
 }
 
-async function writeFully(
-  file: Awaited<ReturnType<typeof open>>,
-  bytes: Uint8Array,
-): Promise<void> {
-  let at = 0;
-  while (at < bytes.byteLength) {
-    const { bytesWritten } = await file.write(bytes, at, bytes.byteLength - at);
-    at += bytesWritten;
+export function assertBlobName(name: string): void {
+  assert(
+    NAME_PATTERN.test(name) && !name.endsWith(TEMPORARY_SUFFIX),
+    `a blob's name is folder/file, found ${name}`,
+  );
+}
+
+async function foldersIn(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
+async function writeFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {
+  const file = await open(path, 'w');
+  try {
+    for (const part of parts) {
+      for (let at = 0; at < part.byteLength; ) {
+        const length = Math.min(part.byteLength - at, CALL_BYTES_MAX);
+        at += (await file.write(part, at, length)).bytesWritten;
+      }
+    }
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }
 
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
+async function readWhole(file: FileHandle): Promise<Uint8Array> {
+  const { size } = await file.stat();
+  const bytes = new Uint8Array(new SharedArrayBuffer(size));
+  let at = 0;
+  while (at < size) {
+    const { bytesRead } = await file.read(bytes, at, Math.min(size - at, CALL_BYTES_MAX), at);
+    if (bytesRead === 0) break;
+    at += bytesRead;
   }
+  return bytes.subarray(0, at);
 }

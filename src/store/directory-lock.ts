@@ -1,116 +1,181 @@
-// One process per data directory. Two holds, because neither is enough alone: an abstract unix
-// socket named after the directory's inode, which the kernel gives to one process and takes back
-// the moment it dies; and, for processes in another network namespace (a second container on the
-// same volume), a file whose time the holder refreshes.
+// One process per data directory. Whoever wants it listens on a unix socket of its own in a folder
+// there: the kernel knows whether the listener lives, whatever its pid, container or network
+// namespace, and forgets it the moment it dies. (A pid in a file means nothing in another
+// container; a time in a file has to be refreshed, and to be waited for after a crash.)
+//
+// The election: first put your socket into the folder, then ask every other one there. Of two that
+// start at once, the one whose socket came second finds the other's, so never do both win: a
+// candidate yields to the owner and to a candidate whose name sorts before its own, and waits until
+// those that sort after it have yielded. Processes of other machines are not seen; lmdb cannot live
+// on a network file system either.
 
 import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, readlink, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:net';
+import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SagittaError } from '../errors.js';
+import { makeFolder } from './durable-folders.js';
 
 export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-interface Holder {
-  readonly token: string;
+/** What a socket in the folder says when asked. */
+interface Answer {
+  readonly role: 'candidate' | 'owner';
   readonly processId: number;
-  readonly network: string;
 }
 
-const LOCK_FILE = 'lock.json';
-const REFRESH_MS = 5_000;
-/** A foreign holder that let this pass without a refresh is dead. */
-const FOREIGN_STALE_MS = 3 * REFRESH_MS;
+/** A listener that does not answer for so long is stopped or very busy: it may be the owner. */
+const ANSWER_MS_MAX = 5_000;
+const ASK_AGAIN_MS = 20;
+/** A socket that is bound but not listening yet looks dead; it gets its name when it listens. */
+const UNNAMED_SUFFIX = '.new';
 
-/** Throws `data_directory_locked` naming the directory and, where known, the holder. */
+/** Throws `data_directory_locked` naming the directory and, where known, the owner. */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
-  await mkdir(directory, { recursive: true });
-  const socket = await holdSocket(directory);
+  const folderPath = join(directory, 'lock');
+  const folder = await openFolder(directory, folderPath);
+  const election = new Election(directory, folderPath, folder);
   try {
-    const file = join(directory, LOCK_FILE);
-    const holder: Holder = {
-      token: randomUUID(),
-      processId: process.pid,
-      network: await networkNamespace(),
-    };
-    await refuseForeignHolder(directory, file, holder.network);
-    const temporary = `${file}.${holder.token}`;
-    await writeFile(temporary, JSON.stringify(holder));
-    await rename(temporary, file);
-    const timer = setInterval(() => {
-      const now = new Date();
-      utimes(file, now, now).catch(() => {});
-    }, REFRESH_MS).unref();
-    return {
-      async release() {
-        clearInterval(timer);
-        await rm(file, { force: true });
-        await closeSocket(socket);
-      },
-    };
+    await election.stand();
+    return election;
   } catch (error) {
-    await closeSocket(socket);
+    await election.release();
     throw error;
   }
 }
 
-/** Abstract sockets exist on Linux only; elsewhere the file alone must do. */
-async function holdSocket(directory: string): Promise<Server | null> {
-  if (process.platform !== 'linux') return null;
-  const { dev, ino } = await stat(directory);
-  const server = createServer((connection) => connection.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(error.code === 'EADDRINUSE' ? locked(directory, 'a running process') : error);
-    });
-    server.listen({ path: `\0sagitta-data-${dev}-${ino}` }, resolve);
-  });
-  server.unref();
-  return server;
-}
-
-function closeSocket(server: Server | null): Promise<void> {
-  return new Promise((resolve) => {
-    if (server === null) resolve();
-    else server.close(() => resolve());
-  });
-}
-
-/** Whoever shares our network namespace would hold the socket; others must have stopped refreshing. */
-async function refuseForeignHolder(
-  directory: string,
-  file: string,
-  network: string,
-): Promise<void> {
-  const holder = await readHolder(file);
-  if (holder === undefined || (holder.network === network && network !== '')) return;
-  const refreshedAtMs = (await stat(file)).mtimeMs;
-  const idleMs = Date.now() - refreshedAtMs;
-  if (idleMs < FOREIGN_STALE_MS) await sleep(FOREIGN_STALE_MS - Math.max(0, idleMs));
-  const again = await stat(file).catch(() => undefined);
-  if (again !== undefined && again.mtimeMs > refreshedAtMs) {
-    throw locked(directory, `process ${holder.processId} of another container or host`);
-  }
-}
-
-async function readHolder(file: string): Promise<Holder | undefined> {
+async function openFolder(directory: string, folderPath: string): Promise<FileHandle> {
   try {
-    return JSON.parse(await readFile(file, 'utf8')) as Holder;
-  } catch {
-    return undefined;
+    await makeFolder(folderPath);
+    return await open(folderPath, 'r');
+  } catch (error) {
+    throw new SagittaError(
+      'configuration_invalid',
+      `The data directory ${directory} cannot be used: ${(error as Error).message}.`,
+      { cause: error },
+    );
   }
 }
 
-async function networkNamespace(): Promise<string> {
-  return readlink('/proc/self/ns/net').catch(() => '');
+class Election implements DirectoryLock {
+  readonly #directory: string;
+  readonly #folderPath: string;
+  readonly #folder: FileHandle;
+  readonly #name = randomUUID();
+  readonly #server: Server;
+  #role: Answer['role'] = 'candidate';
+  #isReleased = false;
+
+  constructor(directory: string, folderPath: string, folder: FileHandle) {
+    this.#directory = directory;
+    this.#folderPath = folderPath;
+    this.#folder = folder;
+    this.#server = createServer((connection) => {
+      connection.on('error', () => {});
+      const answer: Answer = { role: this.#role, processId: process.pid };
+      connection.end(JSON.stringify(answer));
+    }).unref();
+  }
+
+  /** Resolves when this process owns the directory. */
+  async stand(): Promise<void> {
+    await this.#publish();
+    for (const name of await readdir(this.#folderPath)) {
+      if (name !== this.#name && !name.endsWith(UNNAMED_SUFFIX)) await this.#outlast(name);
+    }
+    this.#role = 'owner';
+    for (const name of await readdir(this.#folderPath)) {
+      if (name !== this.#name) await rm(join(this.#folderPath, name), { force: true });
+    }
+  }
+
+  async release(): Promise<void> {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    await rm(join(this.#folderPath, this.#name), { force: true });
+    this.#server.close();
+    await this.#folder.close();
+  }
+
+  async #publish(): Promise<void> {
+    const unnamed = this.#name + UNNAMED_SUFFIX;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#server.once('error', reject);
+        this.#server.listen(this.#socketPath(unnamed), resolve);
+      });
+    } catch (error) {
+      throw new SagittaError(
+        'configuration_invalid',
+        `The data directory ${this.#directory} does not take a unix socket (${(error as Error).message}); it must be on a local file system that does.`,
+        { cause: error },
+      );
+    }
+    try {
+      await rename(join(this.#folderPath, unnamed), join(this.#folderPath, this.#name));
+    } catch (error) {
+      // Only an owner clears the folder.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw this.#locked('another process');
+      throw error;
+    }
+  }
+
+  /** Resolves when the other one is gone; throws when it goes first. */
+  async #outlast(name: string): Promise<void> {
+    while (true) {
+      const answer = await this.#ask(name);
+      if (answer === 'gone') return;
+      if (answer === 'silent') throw this.#locked('a process that does not answer');
+      if (answer.role === 'owner' || name < this.#name) {
+        throw this.#locked(`process ${answer.processId}`);
+      }
+      await sleep(ASK_AGAIN_MS);
+    }
+  }
+
+  #ask(name: string): Promise<Answer | 'gone' | 'silent'> {
+    return new Promise((resolve) => {
+      let text = '';
+      const connection = connect(this.#socketPath(name));
+      connection.setTimeout(ANSWER_MS_MAX, () => {
+        resolve('silent');
+        connection.destroy();
+      });
+      connection.on('data', (chunk) => {
+        text += chunk;
+      });
+      connection.on('error', ({ code }: NodeJS.ErrnoException) => {
+        // Reset: it died, or let go, with the question unanswered.
+        const isGone = code === 'ECONNREFUSED' || code === 'ENOENT' || code === 'ECONNRESET';
+        resolve(isGone ? 'gone' : 'silent');
+      });
+      connection.on('end', () => resolve(parseAnswer(text)));
+    });
+  }
+
+  /** A socket's path has 107 bytes at most; through the open folder it is short on Linux. */
+  #socketPath(name: string): string {
+    const folder =
+      process.platform === 'linux' ? `/proc/self/fd/${this.#folder.fd}` : this.#folderPath;
+    return join(folder, name);
+  }
+
+  #locked(owner: string): SagittaError {
+    return new SagittaError(
+      'data_directory_locked',
+      `The data directory ${this.#directory} is in use by ${owner}; one process at a time may open it.`,
+    );
+  }
 }
 
-function locked(directory: string, holder: string): SagittaError {
-  return new SagittaError(
-    'data_directory_locked',
-    `The data directory ${directory} is in use by ${holder}; one process at a time may open it.`,
-  );
+function parseAnswer(text: string): Answer | 'gone' | 'silent' {
+  if (text === '') return 'gone';
+  try {
+    return JSON.parse(text) as Answer;
+  } catch {
+    return 'silent';
+  }
 }

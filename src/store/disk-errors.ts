@@ -1,9 +1,10 @@
-// The one failure of a disk that a user can mend, told apart from the rest.
+// The one failure of a disk that a user can mend: no room, told apart from the rest.
 
 import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { SagittaError } from '../errors.js';
 
-const NO_ROOM = /ENOSPC|EDQUOT|MDB_MAP_FULL|MDB_TXN_FULL|No space left|quota exceeded/i;
+const NO_ROOM = /ENOSPC|EDQUOT|MDB_MAP_FULL|No space left|quota exceeded/i;
 /** lmdb reports a write that fitted only in part as this. */
 const INPUT_OUTPUT = /EIO|Input\/output error/i;
 /** With less than this left, a write that fitted only in part met a full disk. */
@@ -11,20 +12,30 @@ const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
 /** `storage_full` for whatever means that there is no room; other errors as they are. */
 export async function translateDiskError(error: unknown, directory: string): Promise<unknown> {
+  if (error instanceof SagittaError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   const text = `${code} ${message}`;
   const isFull =
     NO_ROOM.test(text) ||
     (INPUT_OUTPUT.test(text) && (await freeBytes(directory)) < FREE_BYTES_MIN);
-  if (!isFull) return error;
-  return new SagittaError(
-    'storage_full',
-    `There is no room left on the disk of ${directory}; nothing was written. Reads go on, and writes resume when there is room.`,
-    { cause: error },
-  );
+  return isFull ? storageFull(directory, error) : error;
+}
+
+/** Throws `storage_full` unless the disk of the file has room for so many bytes more. */
+export async function assertRoom(path: string, byteCount: number): Promise<void> {
+  const directory = dirname(path);
+  if ((await freeBytes(directory)) < byteCount) throw storageFull(directory, undefined);
 }
 
 async function freeBytes(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize;
+}
+
+function storageFull(directory: string, cause: unknown): SagittaError {
+  return new SagittaError(
+    'storage_full',
+    `There is no room left on the disk of ${directory}; nothing was written. Reads go on, and writes resume when there is room.`,
+    { cause },
+  );
 }

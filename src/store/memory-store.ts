@@ -2,18 +2,22 @@
 // state can be handed to a second store, which then stands where a restarted process would.
 
 import { assert } from '../errors.js';
-import { LogLengths } from './log-lengths.js';
+import { assertBlobName } from './blob-files.js';
+import { CommitPlan } from './commit-plan.js';
+import { LogBook } from './log-book.js';
 import type { LogEntry, Store, StoreKey, StoreOperation } from './store.js';
 
 export interface MemoryState {
   /** By key, its parts as JSON. */
   readonly values: Map<string, { key: StoreKey; value: Uint8Array }>;
   readonly logs: Map<string, LogEntry[]>;
+  /** By log, the greatest sequence it ever had. */
+  readonly lastSequences: Map<string, number>;
   readonly blobs: Map<string, Uint8Array>;
 }
 
 export function createMemoryState(): MemoryState {
-  return { values: new Map(), logs: new Map(), blobs: new Map() };
+  return { values: new Map(), logs: new Map(), lastSequences: new Map(), blobs: new Map() };
 }
 
 export interface MemoryStoreOptions {
@@ -23,37 +27,39 @@ export interface MemoryStoreOptions {
 }
 
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
-  const { values, logs, blobs } = options.state ?? createMemoryState();
+  const { values, logs, lastSequences, blobs } = options.state ?? createMemoryState();
+  const book = new LogBook();
+  for (const [log, sequence] of lastSequences) book.enter(log, sequence, 0);
   let lastCommit: Promise<unknown> = Promise.resolve();
-  const lengths = new LogLengths();
   let isClosed = false;
 
   async function write(operations: readonly StoreOperation[]): Promise<void> {
     await options.beforeCommit?.(operations);
+    const plan = new CommitPlan(book, () => []);
+    plan.add(operations);
     for (const operation of operations) apply(operation);
+    for (const change of plan.changes) book.apply(change);
   }
 
   function apply(operation: StoreOperation): void {
     switch (operation.kind) {
       case 'append': {
-        const log = logs.get(operation.log) ?? [];
-        log.push({ sequence: operation.sequence, record: new Uint8Array(operation.record) });
-        logs.set(operation.log, log);
-        lengths.add(operation.log, operation.sequence, operation.record.byteLength);
+        const { log, sequence, record } = operation;
+        const entries = logs.get(log) ?? [];
+        entries.push({ sequence, record: new Uint8Array(record) });
+        logs.set(log, entries);
+        lastSequences.set(log, sequence);
         break;
       }
       case 'trim': {
-        const log = logs.get(operation.log) ?? [];
-        logs.set(
-          operation.log,
-          log.filter((entry) => entry.sequence > operation.throughSequence),
-        );
-        lengths.trim(operation.log, operation.throughSequence);
+        const { log, throughSequence } = operation;
+        const kept = logs.get(log)?.filter(({ sequence }) => sequence > throughSequence);
+        if (kept !== undefined) logs.set(log, kept);
         break;
       }
       case 'dropLog':
         logs.delete(operation.log);
-        lengths.drop(operation.log);
+        lastSequences.delete(operation.log);
         break;
       case 'put':
         values.set(JSON.stringify(operation.key), {
@@ -92,13 +98,14 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     },
     readLog(log, afterSequence) {
       const entries = (logs.get(log) ?? []).filter((entry) => entry.sequence > afterSequence);
-      for (const { sequence, record } of entries) lengths.add(log, sequence, record.byteLength);
+      for (const { sequence, record } of entries) book.count(log, sequence, record.byteLength);
       return entries.map(({ sequence, record }) => ({ sequence, record: new Uint8Array(record) }));
     },
     logBytes(log) {
-      return lengths.bytesOf(log);
+      return book.byteLengthOf(log);
     },
     async writeBlob(name, parts) {
+      assertBlobName(name);
       const whole = Buffer.concat([...parts].map((part) => new Uint8Array(part)));
       blobs.set(name, new Uint8Array(whole));
     },

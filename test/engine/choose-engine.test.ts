@@ -18,23 +18,23 @@ function createRecordingLogger(): Logger & { messages: string[] } {
 }
 
 describe('the choice of an engine', () => {
-  it('is the one asked for by name', async () => {
+  it('is the one asked for by name', async (test) => {
     for (const requested of ['reference', 'wasm'] as const) {
       const { engine, reason } = await createEngine({ requested, pool });
+      test.after(() => engine.close());
       assert.equal(engine.name, requested);
       assert.equal(reason, 'asked for by name');
       assert.deepEqual(engine.bytesUsed('engine probe'), { hostBytes: 0, deviceBytes: 0 });
-      await engine.close();
     }
   });
 
-  it('is wasm by default, where it works', async () => {
+  it('is wasm by default, where it works', async (test) => {
     const logger = createRecordingLogger();
     const { engine, reason } = await createEngine({ requested: 'auto', pool, logger });
+    test.after(() => engine.close());
     assert.equal(engine.name, 'wasm');
     assert.equal(reason, 'WebAssembly works on this machine');
     assert.deepEqual(logger.messages, []);
-    await engine.close();
   });
 
   for (const [fault, worker, cause] of [
@@ -44,7 +44,7 @@ describe('the choice of an engine', () => {
   ] as const) {
     const workerUrl = new URL(worker, import.meta.url);
 
-    it(`is the reference engine by default, with the reason, when wasm ${fault}`, async () => {
+    it(`is the reference engine by default, with the reason, when wasm ${fault}`, async (test) => {
       const logger = createRecordingLogger();
       const { engine, reason } = await createEngine({
         requested: 'auto',
@@ -52,11 +52,11 @@ describe('the choice of an engine', () => {
         logger,
         workerUrl,
       });
+      test.after(() => engine.close());
       assert.equal(engine.name, 'reference');
       assert.match(reason, /^the wasm engine does not work here: /);
       assert.match(reason, cause);
       assert.equal(logger.messages.filter((message) => message.startsWith('warn')).length, 1);
-      await engine.close();
     });
 
     it(`fails when wasm is asked for by name and ${fault}`, async () => {

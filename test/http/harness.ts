@@ -182,7 +182,8 @@ function checkBody(document: OpenApi, schema: Schema, value: unknown, place: str
 function refuseUndescribed(document: OpenApi, schema: Schema, value: unknown, place: string): void {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.slice('#/components/schemas/'.length);
-    return refuseUndescribed(document, document.components.schemas[name]!, value, place);
+    refuseUndescribed(document, document.components.schemas[name]!, value, place);
+    return;
   }
   if (Array.isArray(value)) {
     if (schema.items === undefined) return;

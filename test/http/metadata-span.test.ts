@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { findMetadataSpan, findMetadataSpans } from '../../src/http/metadata-span.js';
 
-const seed = Number(process.env['SAGITTA_TEST_SEED'] ?? Date.now() % 2 ** 31);
+const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
 function spansIn(text: string, rowCount: number): string[] {
@@ -16,7 +16,7 @@ function spansIn(text: string, rowCount: number): string[] {
 
 describe('metadata spans', () => {
   it('give the very text of each row, and nothing where there is none', () => {
-    const text = String.raw` { "mode" : "insert" , "vectors" : [ {"id":"]","values":[1,2],"metadata" : { "n" : 1.0, "m":1e2 , "big":12345678901234567890 } } ,{"values":[]}, {"metadata":{}} ] } `;
+    const text = ` { "mode" : "insert" , "vectors" : [ {"id":"]","values":[1,2],"metadata" : { "n" : 1.0, "m":1e2 , "big":12345678901234567890 } } ,{"values":[]}, {"metadata":{}} ] } `;
     assert.deepEqual(spansIn(text, 3), [
       '{ "n" : 1.0, "m":1e2 , "big":12345678901234567890 }',
       '',
@@ -80,8 +80,8 @@ const space = fc.constantFrom('', '', '', ' ', '\n', '\t\r\n ');
 const spelled = (text: string) =>
   fc.array(fc.boolean(), { minLength: text.length, maxLength: text.length }).map((escaped) => {
     const units = [...Array(text.length).keys()].map((i) => {
-      const escape = `\\u${text.charCodeAt(i).toString(16).padStart(4, '0')}`;
-      return escaped[i] ? escape : JSON.stringify(text[i]).slice(1, -1);
+      const escapeSequence = `\\u${text.charCodeAt(i).toString(16).padStart(4, '0')}`;
+      return escaped[i] ? escapeSequence : JSON.stringify(text[i]).slice(1, -1);
     });
     return `"${units.join('')}"`;
   });

@@ -8,7 +8,7 @@ import type { VectorShape } from '../../src/http/vector-values.js';
 import { DEFAULT_LIMITS } from '../../src/limits.js';
 import type { Utf8Column } from '../../src/types.js';
 
-const seed = Number(process.env['SAGITTA_TEST_SEED'] ?? Date.now() % 2 ** 31);
+const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
 interface Options {

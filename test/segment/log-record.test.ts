@@ -128,7 +128,7 @@ describe('a log record', () => {
       rows: Uint32Array.of(1),
       sequences: Float64Array.of(2),
     });
-    assert.throws(() => decodeLogRecord(deletions), /kind undefined/);
+    assert.throws(() => decodeLogRecord(deletions), /time undefined/);
   });
 });
 

@@ -1,0 +1,333 @@
+// `sagitta import` against a real server: the formats, what becomes of each column, the order of
+// writes, and what is said of files that cannot be imported.
+
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import {
+  Bool,
+  DateMillisecond,
+  Dictionary,
+  Field,
+  FixedSizeList,
+  Float32,
+  Float64,
+  Int32,
+  Int64,
+  List,
+  Struct,
+  Table,
+  TimestampMillisecond,
+  tableToIPC,
+  Utf8,
+  type Vector,
+  vectorFromArray,
+} from 'apache-arrow';
+import { type Client, createClient, type StoredVector } from '../../src/client/client.js';
+import { startTestServer, type TestServer } from '../server-in-process.js';
+import { type CommandResult, makeFolder, run } from './command.js';
+
+let server: TestServer;
+let client: Client;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+
+before(async () => {
+  server = await startTestServer();
+  client = createClient({ baseUrl: server.url });
+  folder = await makeFolder();
+});
+after(async () => {
+  await server.close();
+  await folder.remove();
+});
+
+async function file(name: string, content: string | Uint8Array): Promise<string> {
+  const path = join(folder.path, name);
+  await writeFile(path, content);
+  return path;
+}
+
+function importFiles(...args: string[]): Promise<CommandResult> {
+  return run(['import', ...args], { env: { SAGITTA_URL: server.url }, cwd: folder.path });
+}
+
+async function imported(...args: string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await importFiles(...args, '--json');
+  assert.equal(code, 0, stderr);
+  assert.equal(stderr, '');
+  return JSON.parse(stdout) as Record<string, unknown>;
+}
+
+async function read(collection: string, id: string): Promise<StoredVector> {
+  const { etag: _, ...vector } = await client.collection(collection).get(id);
+  return vector;
+}
+
+async function metadataText(collection: string, id: string): Promise<string> {
+  const path = `/v1/collections/${collection}/vectors/${id}?include_values=false`;
+  return (await fetch(server.url + path)).text();
+}
+
+const ROWS = [
+  '{"id":"a","values":[1,2],"metadata":{"n":12345678901234567890,"x":1.0}}',
+  '{"id":"b","values":[3,4]}',
+  '{"id":"c","values":[5,6],"metadata":{"tags":["x"]}}',
+];
+
+it('NDJSON makes the collection and keeps metadata as it is spelled', async () => {
+  const path = await file('rows.ndjson', ROWS.join('\n'));
+  const result = await imported(path, '-c', 'plain', '--metric', 'dot', '--batch', '2');
+  const { seconds, ...rest } = result;
+  assert.equal(typeof seconds, 'number');
+  assert.deepEqual(rest, {
+    collection: 'plain',
+    created: true,
+    rows: 3,
+    inserted: 3,
+    updated: 0,
+    sequence: 2,
+  });
+  const { metric, dimension } = await client.collections.get('plain');
+  assert.deepEqual({ metric, dimension }, { metric: 'dot', dimension: 2 });
+  assert.match(await metadataText('plain', 'a'), /\{"n":12345678901234567890,"x":1\.0\}/);
+  assert.deepEqual(await read('plain', 'c'), {
+    id: 'c',
+    values: [5, 6],
+    metadata: { tags: ['x'] },
+  });
+});
+
+it('gzip is unpacked, and several files go in one after another', async () => {
+  const first = await file('first.gz', gzipSync(ROWS.slice(0, 2).join('\n')));
+  const second = await file('second.ndjson', `${ROWS[2]!}\n`);
+  assert.equal((await imported(first, second, '-c', 'packed')).rows, 3);
+  const again = await imported(first, second, '-c', 'packed');
+  assert.deepEqual([again.created, again.inserted, again.updated], [false, 0, 3]);
+});
+
+it('the last of several rows with one id wins, however many writes are under way', async () => {
+  const lines: string[] = [];
+  for (let row = 0; row < 400; row++) lines.push(`{"id":"r${row % 7}","values":[${row},1]}`);
+  const path = await file('repeated.ndjson', lines.join('\n'));
+  const result = await imported(path, '-c', 'repeated', '--batch', '5', '--in-flight', '8');
+  assert.deepEqual([result.rows, result.inserted], [400, 7]);
+  for (let id = 0; id < 7; id++) {
+    const last = 399 - ((399 - id) % 7);
+    assert.deepEqual((await read('repeated', `r${id}`)).values, [last, 1]);
+  }
+});
+
+it('rows without an id get one, unless ids are required', async () => {
+  const path = await file('anonymous.ndjson', '{"values":[1,2]}\n{"values":[3,4]}\n');
+  assert.equal((await imported(path, '-c', 'anonymous')).inserted, 2);
+  const { code, stderr } = await importFiles(path, '-c', 'anonymous', '--id-field', 'id');
+  assert.equal(code, 1);
+  assert.match(stderr, /anonymous\.ndjson:1: found no member "id"/);
+});
+
+/** Every type that metadata can hold, with a null in each column. */
+function arrowTable(): Table {
+  const moment = new Date('2026-11-21T08:00:00.000Z');
+  const tags = new List(new Field('item', new Utf8(), true));
+  const place = new Struct([
+    new Field('lat', new Float64(), true),
+    new Field('name', new Utf8(), true),
+  ]);
+  const columns: Record<string, Vector> = {
+    key: vectorFromArray([7n, 8n], new Int64()),
+    embedding: vectorFromArray(
+      [
+        [0.1, 2],
+        [3, 4],
+      ],
+      new FixedSizeList(2, new Field('item', new Float32(), false)),
+    ),
+    title: vectorFromArray(['café "x"', null], new Utf8()),
+    kind: vectorFromArray(['noun', null], new Dictionary(new Utf8(), new Int32())),
+    big: vectorFromArray([2n ** 62n, null], new Int64()),
+    year: vectorFromArray([2024, null], new Int32()),
+    score: vectorFromArray([0.1, null], new Float64()),
+    open: vectorFromArray([true, null], new Bool()),
+    day: vectorFromArray([moment, null], new DateMillisecond()),
+    at: vectorFromArray([moment.getTime(), null], new TimestampMillisecond()),
+    tags: vectorFromArray([['a', null], null], tags),
+    place: vectorFromArray([{ lat: 1.5, name: null }, null], place),
+  };
+  return new Table(columns);
+}
+
+const METADATA = {
+  title: 'café "x"',
+  kind: 'noun',
+  big: 2 ** 62,
+  year: 2024,
+  score: 0.1,
+  open: true,
+  day: '2026-11-21T08:00:00.000Z',
+  at: '2026-11-21T08:00:00.000Z',
+  tags: ['a', null],
+  place: { lat: 1.5, name: null },
+};
+
+for (const format of ['file', 'stream'] as const) {
+  it(`an Arrow ${format} gives its columns as metadata`, async () => {
+    const path = await file(`rows-${format}.arrow`, tableToIPC(arrowTable(), format));
+    const collection = `arrow-${format}`;
+    const fields = ['--id-field', 'key', '--values-field', 'embedding'];
+    assert.equal((await imported(path, '-c', collection, ...fields)).rows, 2);
+    assert.deepEqual(await read(collection, '7'), {
+      id: '7',
+      values: [0.1, 2],
+      metadata: METADATA,
+    });
+    const nothing = Object.keys(METADATA).map((name) => [name, null]);
+    assert.deepEqual((await read(collection, '8')).metadata, Object.fromEntries(nothing));
+    assert.match(await metadataText(collection, '7'), /"big":4611686018427387904,/);
+  });
+}
+
+it('an Arrow stream is read from gzip too, and columns can be chosen', async () => {
+  const path = await file('rows.arrows.gz', gzipSync(tableToIPC(arrowTable(), 'stream')));
+  const args = ['--id-field', 'key', '--values-field', 'embedding', '--fields', 'year,title'];
+  await imported(path, '-c', 'chosen', ...args);
+  assert.deepEqual((await read('chosen', '7')).metadata, { year: 2024, title: 'café "x"' });
+});
+
+it('an Arrow column of JSON text is the metadata as it is spelled', async () => {
+  const table = new Table({
+    id: vectorFromArray(['a'], new Utf8()),
+    values: vectorFromArray([[1, 2]], new List(new Field('item', new Float64(), false))),
+    metadata: vectorFromArray(['{"x": 1.0}'], new Utf8()),
+  });
+  await imported(await file('json.arrow', tableToIPC(table, 'file')), '-c', 'json');
+  assert.match(await metadataText('json', 'a'), /"metadata":\{"x": 1\.0\}/);
+});
+
+it('the sample that ships with the repository goes in whole', async () => {
+  const path = join(import.meta.dirname, '../../../examples/data/wordnet.arrow');
+  assert.equal((await imported(path, '-c', 'wordnet')).rows, 4_200);
+  const dolphin = await read('wordnet', 'n02069974');
+  assert.equal(dolphin.values?.length, 256);
+  const { gloss: _, ...metadata } = dolphin.metadata!;
+  assert.deepEqual(metadata, {
+    lemma: 'Atlantic bottlenose dolphin',
+    words: ['Atlantic bottlenose dolphin', 'Tursiops truncatus'],
+    pos: 'noun',
+    category: 'noun.animal',
+    word_count: 2,
+    pointers: 1,
+  });
+});
+
+function listsOf(type: Float32 | Int32, values: unknown[]): Vector {
+  return vectorFromArray(values, new List(new Field('item', type, true)));
+}
+
+const texts = (...values: (string | null)[]) => vectorFromArray(values, new Utf8());
+const arrow = (columns: Record<string, Vector>) => tableToIPC(new Table(columns), 'file');
+const pair = () => listsOf(new Float32(), [[1, 2]]);
+
+const BAD: readonly [string, string | Uint8Array, RegExp][] = [
+  ['a bad line', `${ROWS[0]}\n{"values":[1,null]}`, /:2: values\[1\] is null, expected a number/],
+  ['another dimension', `${ROWS[0]}\n{"values":[1]}`, /:2: found 1 values, expected the 2 of/],
+  [
+    'a row that the service refuses',
+    `${ROWS[0]}\n{"id":"b","values":[1,2],"metadata":{"$a":1}}`,
+    /:2: metadata/,
+  ],
+  ['a torn gzip', gzipSync(ROWS.join('\n')).subarray(0, 40), /cannot be unpacked/],
+  ['an Arrow file in gzip', gzipSync(arrow({ values: pair() })), /cannot be read inside gzip/],
+  ['a torn Arrow file', arrow({ values: pair() }).subarray(0, 200), /cannot be read as Arrow IPC/],
+  ['no column of values', arrow({ id: texts('a') }), /found no column "values" among id/],
+  [
+    'values that are no floats',
+    arrow({ values: listsOf(new Int32(), [[1, 2]]) }),
+    /the column "values" has the type List<Int32>, expected lists of floating-point numbers/,
+  ],
+  [
+    'a null among values',
+    arrow({ values: listsOf(new Float32(), [[1, null]]) }),
+    /row 1: values is null or holds null/,
+  ],
+  [
+    'a null vector',
+    arrow({ values: listsOf(new Float32(), [[1, 2], null]) }),
+    /row 2: values is null or holds null/,
+  ],
+  [
+    'a null id',
+    arrow({ id: texts('a', null), values: listsOf(new Float32(), [[1], [2]]) }),
+    /row 2: id is null/,
+  ],
+  [
+    'a number that JSON cannot say',
+    arrow({ values: pair(), x: vectorFromArray([Number.NaN], new Float64()) }),
+    /row 1: "x" is NaN, which JSON cannot say/,
+  ],
+  [
+    'metadata beside further columns',
+    arrow({ values: pair(), metadata: texts('{}'), x: texts('y') }),
+    /found the column metadata beside 1 further/,
+  ],
+  [
+    'metadata that is no object',
+    arrow({ values: pair(), metadata: texts('[]') }),
+    /row 1: metadata is "\[\]"/,
+  ],
+];
+
+for (const [name, content, message] of BAD) {
+  it(`${name} ends the import with its place, and nothing of its write is kept`, async () => {
+    const collection = `bad-${name.replaceAll(' ', '-')}`;
+    const { code, stdout, stderr } = await importFiles(
+      await file('bad', content),
+      '-c',
+      collection,
+    );
+    assert.equal(code, 1);
+    assert.equal(stdout, '');
+    assert.match(stderr, message);
+    assert.doesNotMatch(stderr, /\n\s+at .*\.js/);
+    const found = await client.collections.list({ limit: 1000 });
+    const record = found.collections.find(({ id }) => id === collection);
+    assert.equal(record?.vector_count ?? 0, 0);
+  });
+}
+
+it('says how many rows were written before a bad one', async () => {
+  const path = await file('late.ndjson', `${ROWS.join('\n')}\n{"values":["x"]}`);
+  const { stderr } = await importFiles(path, '-c', 'late', '--batch', '1');
+  assert.match(stderr, /late\.ndjson:4: values\[0\] is "x"/);
+  const { vector_count } = await client.collections.get('late');
+  const told = /(\d) rows were written before/.exec(stderr);
+  assert.equal(vector_count, told === null ? 0 : Number(told[1]));
+  assert.ok(vector_count >= 1);
+});
+
+it('another metric than that of the collection is refused', async () => {
+  await client.collections.create({ id: 'cosine', dimension: 2 });
+  const path = await file('metric.ndjson', ROWS[0]!);
+  const { code, stderr } = await importFiles(path, '-c', 'cosine', '--metric', 'dot');
+  assert.equal(code, 2);
+  assert.match(stderr, /--metric is dot, but the collection cosine has cosine/);
+});
+
+it('what is no file is refused', async () => {
+  for (const [path, message] of [
+    ['missing.ndjson', /missing\.ndjson: cannot be read: ENOENT/],
+    [folder.path, /expected a file, found a folder/],
+  ] as const) {
+    const { code, stderr } = await importFiles(path, '-c', 'none');
+    assert.equal(code, 1);
+    assert.match(stderr, message);
+  }
+});
+
+it('plain lines of progress go to stderr, the result to stdout', async () => {
+  const path = await file('progress.ndjson', ROWS.join('\n'));
+  const { stdout, stderr } = await importFiles(path, '-c', 'progress');
+  assert.match(stdout, /^3 rows in [\d.]+ s into progress \(3 new, 0 replaced\)\n$/);
+  assert.match(stderr, /^progress: 100 % {2}3 rows {2}\d+ rows\/s\n$/);
+});

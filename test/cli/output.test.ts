@@ -1,0 +1,93 @@
+// Tables and progress: what people see.
+
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { createProgress, formatCount, formatSeconds } from '../../src/cli/progress.js';
+import { printable, renderTable } from '../../src/cli/table.js';
+
+it('columns are as wide as their content, numbers to the right', () => {
+  const columns = [{ title: 'id' }, { title: 'score', align: 'right' }] as const;
+  const rows = [
+    ['dolphin', '1'],
+    ['cat', '0.25'],
+  ];
+  assert.equal(renderTable(columns, rows, 80), 'id       score\ndolphin      1\ncat       0.25');
+});
+
+it('the widest column gives way until the table fits', () => {
+  const columns = [{ title: 'id' }, { title: 'gloss' }];
+  const lines = renderTable(columns, [['n02069974', 'x'.repeat(200)]], 40).split('\n');
+  assert.equal(lines[1], `n02069974  ${'x'.repeat(28)}…`);
+  for (const line of lines) assert.ok(line.length <= 40);
+});
+
+it('a column stays readable where the terminal is too narrow for all', () => {
+  const columns = ['a', 'b', 'c'].map((title) => ({ title }));
+  const [, line] = renderTable(
+    columns,
+    [['x'.repeat(20), 'y'.repeat(20), 'z'.repeat(20)]],
+    5,
+  ).split('\n');
+  assert.equal(line, 'xxxxxxx…  yyyyyyy…  zzzzzzz…');
+});
+
+it('metadata cannot steer the terminal', () => {
+  assert.equal(printable('a\x1b[2Jb\r\nc\u202ed\u009b'), 'a·[2Jb··c·d·');
+  assert.equal(printable('🐬 für «x»'), '🐬 für «x»');
+});
+
+function record(isTTY: boolean) {
+  const texts: string[] = [];
+  let now = 0;
+  const progress = createProgress(
+    'docs:',
+    { isTTY, write: (text: string) => texts.push(text) },
+    () => now,
+  );
+  return { progress, texts, wait: (ms: number) => (now += ms) };
+}
+
+it('a terminal sees one bar with rate and time left, not more than ten times a second', () => {
+  const { progress, texts, wait } = record(true);
+  for (let step = 1; step <= 1_000; step++) {
+    wait(1);
+    progress.update(step * 10, step / 2_000);
+  }
+  assert.ok(texts.length <= 10, `${texts.length} updates`);
+  assert.match(
+    texts.at(-1)!,
+    /^\rdocs: █{12}░{12} {2}50 % {2}10 000 rows {2}10 000 rows\/s {2}1.0 s left/,
+  );
+  progress.end();
+  assert.equal(texts.at(-1), '\n');
+});
+
+it('a log sees a plain line every few seconds and one at the end', () => {
+  const { progress, texts, wait } = record(false);
+  for (let step = 1; step <= 120; step++) {
+    wait(100);
+    progress.update(step, undefined);
+  }
+  progress.end();
+  assert.deepEqual(texts, [
+    'docs: 50 rows  10 rows/s\n',
+    'docs: 100 rows  10 rows/s\n',
+    'docs: 120 rows  10 rows/s\n',
+  ]);
+});
+
+it('nothing is printed where nothing was done', () => {
+  const { progress, texts } = record(true);
+  progress.end();
+  assert.deepEqual(texts, []);
+});
+
+it('counts and durations read well', () => {
+  assert.equal(formatCount(1_234_567), '1 234 567');
+  assert.deepEqual([0.25, 12.3, 200, 10_000].map(formatSeconds), [
+    '0.3 s',
+    '12 s',
+    '3 min',
+    '2.8 h',
+  ]);
+});

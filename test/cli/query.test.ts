@@ -1,0 +1,238 @@
+// `sagitta query` and `sagitta collections` against a real server, and how every command fails.
+
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, it } from 'node:test';
+import { createClient, encodeValues } from '../../src/client/client.js';
+import { startTestServer, type TestServer } from '../server-in-process.js';
+import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
+
+let server: TestServer;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+
+before(async () => {
+  server = await startTestServer();
+  folder = await makeFolder();
+  const { collections, collection } = createClient({ baseUrl: server.url });
+  await collections.create({ id: 'points', dimension: 2, metric: 'dot' });
+  const rows = Array.from({ length: 12 }, (_, n) => ({
+    id: `p${n}`,
+    values: [n, 1],
+    metadata: { name: `point ${n}`, even: n % 2 === 0 },
+  }));
+  await collection('points').upsert(rows);
+});
+after(async () => {
+  await server.close();
+  await folder.remove();
+});
+
+function sagitta(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  return run(args, { ...options, env: { SAGITTA_URL: server.url, ...options.env } });
+}
+
+async function stdoutOf(args: readonly string[], options?: CommandOptions): Promise<string> {
+  const { code, stdout, stderr } = await sagitta(args, options);
+  assert.equal(stderr, '');
+  assert.equal(code, 0);
+  return stdout;
+}
+
+it('shows the nearest as a table with their metadata', async () => {
+  const table = await stdoutOf(['query', 'points', '--vector', '[1, 0]', '--top-k', '2']);
+  assert.equal(
+    table,
+    '#    score  id   name      even\n' +
+      '1  11.0000  p11  point 11  false\n' +
+      '2  10.0000  p10  point 10  true\n',
+  );
+});
+
+it('shows the fields that are asked for, or none', async () => {
+  const args = ['query', 'points', '--vector', '[1,0]', '-k', '1'];
+  assert.equal(
+    await stdoutOf([...args, '--fields', 'name']),
+    '#    score  id   name\n1  11.0000  p11  point 11\n',
+  );
+  assert.equal(await stdoutOf([...args, '--no-metadata']), '#    score  id\n1  11.0000  p11\n');
+});
+
+it('takes the vector from JSON, base64, a file or stdin', async () => {
+  const base64 = encodeValues(new Float32Array([1, 0]));
+  const path = join(folder.path, 'vector.json');
+  await writeFile(path, '[1, 0]\n');
+  for (const [vector, input] of [
+    ['[1,0]', ''],
+    [base64, ''],
+    [`"${base64}"`, ''],
+    [`@${path}`, ''],
+    ['-', '[1,0]\n'],
+    ['-', `${base64}\n`],
+  ] as const) {
+    const args = ['query', 'points', '--vector', vector, '-k', '1', '--json'];
+    const reply = JSON.parse(await stdoutOf(args, { input })) as { matches: { id: string }[] };
+    assert.equal(reply.matches[0]?.id, 'p11');
+  }
+});
+
+it('searches with a stored vector under a filter and another metric', async () => {
+  const filter = join(folder.path, 'filter.json');
+  await writeFile(filter, '{"even": true}');
+  const args = ['query', 'points', '--id', 'p6', '--filter', `@${filter}`, '--metric', 'euclidean'];
+  assert.equal(
+    await stdoutOf([...args, '-k', '2', '--fields', 'even']),
+    '#   score  distance  id  even\n1  0.3333    2.0000  p4  true\n2  0.3333    2.0000  p8  true\n',
+  );
+});
+
+it('pages by cursor, and --all walks through all of them', async () => {
+  const args = ['query', 'points', '--vector', '[1,0]', '--limit', '5', '--no-metadata'];
+  const first = await stdoutOf(args);
+  const [, shown, cursor] = /\n\n(.*)\n(\S+)\n$/.exec(first)!;
+  assert.equal(shown, '5 of 12 shown; --all for all, or --cursor with');
+  const second = await stdoutOf(['query', 'points', '--cursor', cursor!]);
+  assert.match(second, /^#.*\n1 {2}6\.0000 {2}p6\n/);
+
+  const ids = Array.from({ length: 12 }, (_, n) => `p${11 - n}`);
+  const lines = (await stdoutOf([...args, '--all', '--json'])).trim().split('\n');
+  assert.deepEqual(
+    lines.map((line) => (JSON.parse(line) as { id: string }).id),
+    ids,
+  );
+  const table = await stdoutOf([...args, '--all']);
+  assert.deepEqual(
+    [...table.matchAll(/^ *(\d+) .* (p\d+)$/gm)].map(([, rank, id]) => [rank, id]),
+    ids.map((id, at) => [String(at + 1), id]),
+  );
+});
+
+it('a reply as JSON is the reply of the service', async () => {
+  const args = [
+    'query',
+    'points',
+    '--vector',
+    '[1,0]',
+    '-k',
+    '1',
+    '--values',
+    '--explain',
+    '--json',
+  ];
+  const reply = JSON.parse(await stdoutOf(args)) as Record<string, unknown>;
+  assert.deepEqual(reply.matches, [
+    { id: 'p11', score: 11, values: [11, 1], metadata: { name: 'point 11', even: false } },
+  ]);
+  assert.equal((reply.explain as { rows_scanned: number }).rows_scanned, 12);
+});
+
+it('says so when nothing matches', async () => {
+  const args = ['query', 'points', '--vector', '[1,0]', '--filter', '{"name":"none"}'];
+  assert.equal(await stdoutOf(args), 'No match.\n');
+});
+
+it('makes, shows, lists and deletes collections', async () => {
+  const create = ['collections', 'create', 'made', '--dimension', '3', '--metric', 'euclidean'];
+  const made = JSON.parse(
+    await stdoutOf([...create, '--description', 'of a test', '--label', 'a=b=c', '--json']),
+  ) as Record<string, unknown>;
+  assert.equal(made.metric, 'euclidean');
+  assert.deepEqual(made.labels, { a: 'b=c' });
+  assert.match(await stdoutOf(['collections', 'show', 'made']), /^description {3}of a test$/m);
+  assert.match(
+    await stdoutOf(['collections', 'list']),
+    /^id +vectors .*\nmade +0 +3 {2}euclidean .*of a test\npoints +12 +2 {2}dot /,
+  );
+  const refused = await sagitta(['collections', 'delete', 'made']);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /expected --yes/);
+  assert.equal(
+    await stdoutOf(['collections', 'delete', 'made', '--yes']),
+    'Deleted made with 0 vectors.\n',
+  );
+  const listed = JSON.parse(await stdoutOf(['collections', 'list', '--json'])) as { id: string }[];
+  assert.deepEqual(
+    listed.map((record) => record.id),
+    ['points'],
+  );
+});
+
+const FAILURES: readonly [string, readonly string[], number, RegExp][] = [
+  ['an unknown command', ['serv'], 2, /unknown command 'serv'\n\(Did you mean serve\?\)/],
+  ['an unknown option', ['query', 'points', '--topk', '3'], 2, /unknown option '--topk'/],
+  ['a missing argument', ['query'], 2, /missing required argument 'collection'/],
+  ['a missing option', ['import', 'x'], 2, /required option '-c, --collection <id>'/],
+  [
+    'a number out of range',
+    ['query', 'p', '-k', '0'],
+    2,
+    /'0' is invalid. Expected a whole number/,
+  ],
+  ['no vector', ['query', 'points'], 2, /exactly one of --vector and --id, found neither/],
+  ['two vectors', ['query', 'p', '--id', 'a', '--vector', '[1]'], 2, /--id, found both/],
+  ['a broken vector', ['query', 'points', '--vector', '[1,'], 2, /--vector: expected JSON: /],
+  [
+    'a broken filter',
+    ['query', 'p', '--id', 'a', '--filter', '[]'],
+    2,
+    /--filter: expected a JSON/,
+  ],
+  ['a missing file', ['query', 'p', '--vector', '@none'], 2, /--vector: cannot read none: ENOENT/],
+  [
+    'a broken threshold',
+    ['query', 'p', '--score-threshold', 'x'],
+    2,
+    /expected a number, found "x"/,
+  ],
+  [
+    'a broken label',
+    ['collections', 'create', 'x', '--dimension', '1', '--label', 'x'],
+    2,
+    /name=value/,
+  ],
+  ['a missing collection', ['query', 'none', '--id', 'a'], 1, /collection "none"|"none"/],
+  ['a missing vector', ['query', 'points', '--id', 'none'], 1, /no vector with the id "none"/],
+  ['a wrong length', ['query', 'points', '--vector', '[1]'], 1, /1 elements?.*dimension is 2/],
+  ['an existing collection', ['collections', 'create', 'points', '--dimension', '2'], 1, /points/],
+  ['a broken address', ['collections', 'list', '--url', 'x'], 1, /baseUrl.*found "x"/],
+];
+
+for (const [name, args, code, message] of FAILURES) {
+  it(`${name} is told in a sentence, with exit code ${code}`, async () => {
+    const result = await sagitta(args);
+    assert.equal(result.code, code);
+    assert.equal(result.stdout, '');
+    assert.match(result.stderr, /^sagitta: /);
+    assert.match(result.stderr, message);
+    assert.doesNotMatch(result.stderr, /\.js:\d+/);
+  });
+}
+
+it('a server that is not there is told of at once', async () => {
+  const { code, stderr } = await sagitta(['query', 'x', '--id', 'a'], {
+    env: { SAGITTA_URL: 'http://127.0.0.1:1' },
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, /cannot reach http:\/\/127\.0\.0\.1:1\/.*Is the server running/);
+});
+
+it('--debug adds where it failed, before or after the command', async () => {
+  const args = ['query', 'points', '--id', 'none'];
+  for (const withDebug of [
+    ['--debug', ...args],
+    [...args, '--debug'],
+  ]) {
+    const { code, stderr } = await sagitta(withDebug);
+    assert.equal(code, 1);
+    assert.match(stderr, /SagittaClientError: .*\n\s+at .*\.js:\d+/);
+  }
+});
+
+it('help teaches by example and is a success', async () => {
+  for (const args of [[], ['query'], ['import'], ['serve'], ['collections']]) {
+    const { code, stdout } = await sagitta([...args, '--help']);
+    assert.equal(code, 0);
+    assert.match(stdout, /Examples:\n {2}\$ /, args.join(' '));
+  }
+  assert.match((await sagitta([])).stderr, /Exit codes: 0 done, 1 failed, 2 not understood/);
+});

@@ -1,0 +1,169 @@
+// `sagitta serve` and `sagitta demo`: settings, signals, a second start, and commands that work as
+// they are printed.
+
+import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { after, before, it } from 'node:test';
+import { promisify } from 'node:util';
+import { describeSettings } from '../../src/config.js';
+import { makeFolder, run, start } from './command.js';
+
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+before(async () => {
+  folder = await makeFolder();
+});
+after(() => folder.remove());
+
+const LISTENING = /listens on (http:\S+?),? /;
+
+function settings(rest: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return {
+    SAGITTA_PORT: '0',
+    SAGITTA_DATA_DIR: folder.path,
+    SAGITTA_ENGINE: 'reference',
+    SAGITTA_THREADS: '1',
+    SAGITTA_LOG_LEVEL: 'silent',
+    ...rest,
+  };
+}
+
+it('the help of serve lists every setting with its variable and default', async () => {
+  const { stdout } = await run(['serve', '--help']);
+  const words = stdout.replace(/\s+/g, ' ');
+  for (const { option, variable, default: value, unit } of describeSettings()) {
+    assert.ok(words.includes(` ${option} <value> `), option);
+    const told = [variable, ...(value === '' ? [] : [unit === null ? value : `${value} ${unit}`])];
+    assert.ok(words.includes(`(${told.join(', ')})`), told.join(', '));
+  }
+});
+
+it('an option wins over the environment, whose client variables do not matter', async () => {
+  const server = start(['serve', '--port', '0'], {
+    env: settings({ SAGITTA_PORT: '1', SAGITTA_URL: 'http://x', SAGITTA_API_KEY: 'k' }),
+  });
+  const [, url] = await server.waitFor(LISTENING);
+  assert.equal((await fetch(`${url}/livez`)).status, 200);
+  server.signal('SIGTERM');
+  assert.equal((await server.ended).code, 0);
+});
+
+it('a setting that is not valid is told in a sentence, with exit code 2', async () => {
+  for (const [args, env, message] of [
+    [['--port', 'x'], {}, /^sagitta: --port is "x"; expected an integer/],
+    [[], { SAGITTA_PROT: '1' }, /^sagitta: SAGITTA_PROT is set, but there is no such setting/],
+    [
+      [],
+      { SAGITTA_HOST: '0.0.0.0' },
+      /^sagitta: SAGITTA_HOST is "0\.0\.0\.0"; expected a loopback/,
+    ],
+  ] as const) {
+    const { code, stdout, stderr } = await run(['serve', ...args], { env: settings(env) });
+    assert.equal(code, 2);
+    assert.equal(stdout, '');
+    assert.match(stderr, message);
+  }
+});
+
+it('a port in use is told in a sentence, with exit code 1', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  for (const command of ['serve', 'demo']) {
+    const env = settings({ SAGITTA_PORT: String(port) });
+    const { code, stderr } = await run([command], { env });
+    assert.equal(code, 1);
+    assert.match(stderr, /^sagitta: Cannot listen on 127\.0\.0\.1:\d+: another program listens/);
+    assert.doesNotMatch(stderr, /\.js:\d+/);
+  }
+  other.close();
+});
+
+it('a second signal ends a server that waits for its requests', async () => {
+  const server = start(['serve', '--shutdown-ms', '60000'], { env: settings() });
+  const [, url] = await server.waitFor(LISTENING);
+  const { hostname, port } = new URL(url!);
+  // A request whose body never comes: accepted, and not finished by anything but the deadline.
+  const { connect } = await import('node:net');
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => {});
+  socket.write(
+    'POST /v1/collections HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n' +
+      'content-length: 100\r\n\r\n{',
+  );
+  await once(socket, 'connect');
+  await fetch(`${url}/livez`);
+  server.signal('SIGINT');
+  const isEarly = await Promise.race([
+    server.ended.then(() => true),
+    new Promise((resolve) => setTimeout(resolve, 500, false)),
+  ]);
+  assert.equal(isEarly, false);
+  server.signal('SIGINT');
+  assert.equal((await server.ended).code, 1);
+  socket.destroy();
+});
+
+const hasCurl = spawnSync('curl', ['--version']).status === 0;
+const skip = hasCurl ? false : 'there is no curl on this machine';
+
+it('the demo loads its sample once and prints commands that work as printed', {
+  skip,
+}, async () => {
+  const first = start(['demo'], { env: settings() });
+  const [welcome] = await first.waitFor(/Sagitta listens on[^]*stays\.\n/);
+  const [loading, ...commands] = [
+    (await first.waitFor(/Loaded 4 200 vectors/))[0],
+    ...[...welcome.matchAll(/^ {2}((?:curl|cursor=).*)$/gm)].map(([, command]) => command!),
+  ];
+  assert.ok(loading);
+  assert.equal(commands.length, 3);
+  const paste = async (command: string) => {
+    const { stdout, stderr } = await promisify(execFile)('bash', ['-c', command]);
+    assert.equal(stderr, '');
+    return stdout.trim().split('\n');
+  };
+  const near = await paste(commands[0]!);
+  assert.equal(near.length, 5);
+  assert.match(near[0]!, /^0\.947 n02070624 harbor porpoise - the common porpoise/);
+  const filtered = await paste(commands[1]!);
+  assert.equal(filtered.length, 5);
+  assert.match(filtered[1]!, /^0\.641 n01666228 common snapping turtle/);
+  const next = await paste(commands[2]!);
+  assert.equal(next.length, 5);
+  assert.match(next[0]!, /^0\.653 n02033779 European curlew/);
+  const [, docs] = /docs are at (\S+)\./.exec(welcome)!;
+  assert.equal((await fetch(docs!)).status, 200);
+
+  first.signal('SIGINT');
+  const { code, stderr } = await first.ended;
+  assert.equal(code, 0);
+  assert.match(stderr, /^Loading wordnet: 100 % {2}4 200 rows/m);
+
+  const second = start(['demo'], { env: settings() });
+  await second.waitFor(/The collection wordnet is there: 4 200 vectors\./);
+  second.signal('SIGTERM');
+  assert.equal((await second.ended).stderr, '');
+});
+
+it('a demo whose first start was cut short loads the rest on the second', async () => {
+  const { path, remove } = await makeFolder();
+  const env = settings({ SAGITTA_DATA_DIR: path });
+  const server = start(['serve'], { env });
+  const [, url] = await server.waitFor(LISTENING);
+  const created = await fetch(`${url}/v1/collections`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"id":"wordnet","dimension":256,"labels":{"sample":"loading"}}',
+  });
+  assert.equal(created.status, 200);
+  server.signal('SIGTERM');
+  await server.ended;
+  const demo = start(['demo'], { env });
+  await demo.waitFor(/Loaded 4 200 vectors/);
+  demo.signal('SIGTERM');
+  assert.equal((await demo.ended).code, 0);
+  await remove();
+});

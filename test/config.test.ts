@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type ConfigSources, describeSettings, ENGINE_CHOICES, loadConfig } from '../src/config.js';
+import { ENGINE_NAMES } from '../src/engine/engine.js';
+import type { SagittaError } from '../src/errors.js';
+import { DEFAULT_LIMITS } from '../src/limits.js';
+
+function refuse(sources: ConfigSources): string {
+  let message = '';
+  assert.throws(
+    () => loadConfig(sources),
+    (error: SagittaError) => {
+      message = error.message;
+      return error.code === 'configuration_invalid';
+    },
+  );
+  return message;
+}
+
+describe('the configuration', () => {
+  it('has a default for everything', () => {
+    assert.deepEqual(loadConfig({ env: {} }), {
+      host: '127.0.0.1',
+      port: 8484,
+      dataDir: './data',
+      engine: 'auto',
+      logLevel: 'info',
+      defaultCollection: null,
+      threads: null,
+      shutdownMs: 10_000,
+      insecure: false,
+      limits: DEFAULT_LIMITS,
+    });
+  });
+
+  it('reads the environment, and the command line over it', () => {
+    const config = loadConfig({
+      env: {
+        SAGITTA_PORT: '1',
+        SAGITTA_DATA_DIR: '/d',
+        SAGITTA_THREADS: '3',
+        SAGITTA_DIMENSION_MAX: '99',
+        SAGITTA_RETENTION_MS: '60000',
+        PATH: '/bin',
+      },
+      overrides: { port: '2', topKMax: '500', host: undefined },
+    });
+    assert.deepEqual(
+      [config.port, config.dataDir, config.threads, config.host],
+      [2, '/d', 3, '127.0.0.1'],
+    );
+    assert.deepEqual(config.limits, {
+      ...DEFAULT_LIMITS,
+      dimensionMax: 99,
+      retentionMs: 60_000,
+      topKMax: 500,
+    });
+  });
+
+  it('names the setting, what was found and what is expected', () => {
+    for (const [variable, value, expected] of [
+      ['SAGITTA_PORT', 'http', 'an integer from 0 to 65535'],
+      ['SAGITTA_PORT', '65536', 'an integer'],
+      ['SAGITTA_PORT', '-1', 'an integer'],
+      ['SAGITTA_PORT', '80.5', 'an integer'],
+      ['SAGITTA_PORT', '1e3', 'an integer'],
+      ['SAGITTA_PORT', '', 'an integer'],
+      ['SAGITTA_ENGINE', 'gpu', 'auto, wasm'],
+      ['SAGITTA_LOG_LEVEL', 'loud', 'debug, info'],
+      ['SAGITTA_INSECURE', 'true', 'yes or no'],
+      ['SAGITTA_DATA_DIR', '', 'a path'],
+      ['SAGITTA_DIMENSION_MAX', '0', 'an integer from 1'],
+      ['SAGITTA_VECTOR_ID_BYTES_MAX', '513', 'an integer from 1 to 512'],
+    ] as const) {
+      const message = refuse({ env: { [variable]: value } });
+      assert.ok(
+        message.startsWith(`${variable} is ${JSON.stringify(value)}; expected ${expected}`),
+        message,
+      );
+    }
+    assert.match(refuse({ env: {}, overrides: { dataDir: '' } }), /^--data-dir is ""; expected/);
+  });
+
+  it('takes no name that it does not know, but those of the tests', () => {
+    assert.match(refuse({ env: { SAGITTA_PROT: '1' } }), /SAGITTA_PROT is set/);
+    assert.match(refuse({ env: {}, overrides: { prot: '1' } }), /--prot/);
+    loadConfig({ env: { SAGITTA_TEST_SEED: '1' } });
+  });
+
+  it('serves other addresses without credentials only when told so by name', () => {
+    for (const host of [
+      '0.0.0.0',
+      '::',
+      '192.168.0.7',
+      'example.org',
+      '1270.0.0.1',
+      '127.evil.com',
+    ]) {
+      assert.match(refuse({ env: { SAGITTA_HOST: host } }), /SAGITTA_INSECURE=yes/);
+      const config = loadConfig({ env: { SAGITTA_HOST: host, SAGITTA_INSECURE: 'yes' } });
+      assert.deepEqual([config.host, config.insecure], [host, true]);
+    }
+    for (const host of ['localhost', '::1', '127.0.0.9', '::ffff:127.0.0.1']) {
+      assert.equal(loadConfig({ env: { SAGITTA_HOST: host } }).host, host);
+    }
+  });
+
+  it('has no default beyond its bound', () => {
+    assert.match(refuse({ env: { SAGITTA_TOP_K_MAX: '5' } }), /SAGITTA_TOP_K_DEFAULT is 10/);
+    const config = loadConfig({ env: { SAGITTA_TOP_K_MAX: '5', SAGITTA_TOP_K_DEFAULT: '5' } });
+    assert.equal(config.limits.topKDefault, 5);
+  });
+
+  it('describes every setting, with a default that it takes itself', () => {
+    const settings = describeSettings();
+    const named = settings.find(({ name }) => name === 'shutdownMs');
+    assert.deepEqual(
+      [named?.variable, named?.option, named?.default, named?.unit],
+      ['SAGITTA_SHUTDOWN_MS', '--shutdown-ms', '10000', 'milliseconds'],
+    );
+    const env = Object.fromEntries(
+      settings.filter((setting) => setting.default !== '').map((s) => [s.variable, s.default]),
+    );
+    assert.deepEqual(loadConfig({ env }), loadConfig({ env: {} }));
+    for (const setting of settings)
+      assert.ok(setting.help.endsWith('.') && setting.expected !== '');
+    assert.equal(settings.length, 9 + Object.keys(DEFAULT_LIMITS).length);
+  });
+
+  it('offers the engines that there are', () => {
+    assert.deepEqual([...ENGINE_CHOICES].sort(), ['auto', ...ENGINE_NAMES].sort());
+  });
+});

@@ -1,0 +1,111 @@
+// What a file of conformance cases holds: behaviour of the service as data. README.md in this
+// folder says how to write one.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Json, JsonObject } from '../../src/types.js';
+import { inRepository } from './repository.js';
+import type { ProfileName } from './servers.js';
+
+export interface CaseFile {
+  /** What the cases are about, as a heading. */
+  readonly section: string;
+  /** Members that cases without their own have. */
+  readonly defaults?: Partial<Case>;
+  readonly cases: readonly Case[];
+}
+
+export interface Case {
+  /** A sentence of behaviour. */
+  readonly name: string;
+  readonly steps: readonly Step[];
+  /** Why the service does not do this yet: the case is reported as todo, and fails once it passes. */
+  readonly defect?: string;
+  /** Runs the case with and without `/v1`; else it runs with it. */
+  readonly bothPrefixes?: boolean;
+  /** The server of steps that name none. */
+  readonly server?: ProfileName;
+  /** Created before the steps as {{collection}}, with `vectors` in it. */
+  readonly collection?: JsonObject;
+  readonly vectors?: Json;
+  /** Created before the steps as {{other}}. */
+  readonly other?: JsonObject;
+}
+
+export type Step = RequestStep | FilterStep | TogetherStep | WaitStep | RestartStep;
+
+export interface RequestStep {
+  readonly method: string;
+  /** Without `/v1`, percent-encoded, as it goes over the wire. */
+  readonly path: string;
+  /** Appended to the path, encoded; objects as JSON. */
+  readonly query?: JsonObject;
+  /** A header that is null is not sent. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+  /** One of these three, or no body: JSON, text as it is, bytes as base64. */
+  readonly body?: Json;
+  readonly raw?: string;
+  readonly base64?: string;
+  /** The path never has a prefix. */
+  readonly operational?: true;
+  readonly server?: ProfileName;
+  /** Sends so many of these requests at once; each reply is as expected. */
+  readonly times?: number;
+  /** An array: any of these. */
+  readonly expect: Expectation | readonly Expectation[];
+  /** A name for later steps; from a JSON pointer into the body, or from the header of that name. */
+  readonly save?: Readonly<Record<string, string>>;
+}
+
+/** The rows of {{collection}} that a filter means, the same for count, list, query and delete. */
+export interface FilterStep {
+  readonly filter: JsonObject;
+  readonly matches: readonly string[];
+}
+
+/** Requests that are under way at the same time, each started `apartMs` after the one before. */
+export interface TogetherStep {
+  readonly together: readonly RequestStep[];
+  readonly apartMs?: number;
+}
+
+export interface WaitStep {
+  readonly waitMs: number;
+}
+
+/** Stops the server of the case and starts it again over the same data. */
+export interface RestartStep {
+  readonly restart: true;
+}
+
+export interface Expectation {
+  readonly status: number;
+  readonly headers?: JsonObject;
+  readonly body?: Json;
+  /** The body as it came. */
+  readonly text?: Json;
+  readonly problem?: ExpectedProblem;
+}
+
+export interface ExpectedProblem {
+  readonly code: string;
+  /** Of the one finding. */
+  readonly pointer?: string;
+  /** Of the one finding: the bound and what was found. */
+  readonly expected?: Json;
+  readonly actual?: Json;
+  /** All findings, in order, where there are several. */
+  readonly errors?: Json;
+  readonly detail?: Json;
+}
+
+/** Every file of cases, by name. */
+export function readCaseFiles(): { name: string; file: CaseFile }[] {
+  const directory = inRepository('test', 'conformance', 'cases');
+  return readdirSync(directory)
+    .filter((name) => name.endsWith('.json'))
+    .sort()
+    .map((name) => ({
+      name,
+      file: JSON.parse(readFileSync(`${directory}/${name}`, 'utf8')) as CaseFile,
+    }));
+}

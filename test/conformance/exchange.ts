@@ -1,0 +1,63 @@
+// One HTTP exchange, byte for byte: the path and the headers go out as they are written, and
+// nothing is added that a case did not ask for but Content-Type and Content-Length of a body.
+
+import { type Agent, request } from 'node:http';
+import type { Json } from '../../src/types.js';
+
+export interface Outgoing {
+  readonly method: string;
+  /** With the query string. */
+  readonly path: string;
+  /** Lower-case names; null takes a header away that would be there. */
+  readonly headers: Readonly<Record<string, string | null>>;
+  readonly body?: Buffer | undefined;
+}
+
+export interface Incoming {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  /** Undefined when the body is not JSON by its type. */
+  readonly json: Json | undefined;
+}
+
+/** Rejects when the connection breaks, and when a body of type JSON is none. */
+export function exchange(url: string, agent: Agent, outgoing: Outgoing): Promise<Incoming> {
+  const { hostname, port } = new URL(url);
+  const { method, path, body } = outgoing;
+  const headers: Record<string, string> = {};
+  const defaults =
+    body === undefined
+      ? {}
+      : { 'content-type': 'application/json', 'content-length': String(body.length) };
+  for (const [name, value] of Object.entries({ ...defaults, ...outgoing.headers })) {
+    if (value !== null) headers[name] = value;
+  }
+  if (headers['transfer-encoding'] !== undefined) delete headers['content-length'];
+  return new Promise((resolve, reject) => {
+    const sending = request({ hostname, port, agent, method, path, headers }, (receiving) => {
+      const chunks: Buffer[] = [];
+      receiving.on('data', (chunk: Buffer) => chunks.push(chunk));
+      receiving.on('error', reject);
+      receiving.on('end', () => {
+        const text = Buffer.concat(chunks).toString();
+        const replyHeaders = Object.fromEntries(
+          Object.entries(receiving.headers).map(([name, value]) => [name, String(value)]),
+        );
+        const isJson = /[/+]json\b/.test(replyHeaders['content-type'] ?? '') && text !== '';
+        try {
+          resolve({
+            status: receiving.statusCode!,
+            headers: replyHeaders,
+            text,
+            json: isJson ? (JSON.parse(text) as Json) : undefined,
+          });
+        } catch {
+          reject(new Error(`${method} ${path} answered what is not JSON: ${text.slice(0, 300)}`));
+        }
+      });
+    });
+    sending.on('error', reject);
+    sending.end(body);
+  });
+}

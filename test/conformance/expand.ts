@@ -1,0 +1,75 @@
+// Placeholders and generators in cases, so that a case with 10 001 vectors stays a line.
+//
+//   "{{name}}"                                    a saved value; inside longer text, as text
+//   "{{repeat:ab:3}}"                             text again and again
+//   {"$times": 3, "of": {"id": "v{{index}}"}}     an array
+//   {"$members": 3, "name": "n{{index}}", "of": 1}  an object
+//   {"$nested": 3, "in": {"$not": "{{inner}}"}, "of": {"a": 1}}  levels around a core
+//   {"$float32": [1, 2.5, "NaN"]}                 base64 of little-endian float32
+
+import type { Json, JsonObject } from '../../src/types.js';
+
+export type Variables = Readonly<Record<string, Json>>;
+
+export function expand(value: Json, variables: Variables): Json {
+  if (typeof value === 'string') return expandText(value, variables);
+  if (Array.isArray(value)) return value.map((element) => expand(element, variables));
+  if (typeof value !== 'object' || value === null) return value;
+  return generate(value, variables) ?? expandMembers(value, variables);
+}
+
+/** Text in, text out. */
+export function expandString(text: string, variables: Variables): string {
+  return text.replace(/\{\{([^{}]+)\}\}/g, (_whole, expression: string) => {
+    const found = evaluate(expression, variables);
+    return typeof found === 'string' ? found : JSON.stringify(found);
+  });
+}
+
+function expandText(text: string, variables: Variables): Json {
+  const whole = /^\{\{([^{}]+)\}\}$/.exec(text);
+  return whole === null ? expandString(text, variables) : evaluate(whole[1]!, variables);
+}
+
+function evaluate(expression: string, variables: Variables): Json {
+  const repeat = /^repeat:(.+):(\d+)$/s.exec(expression);
+  if (repeat !== null) return repeat[1]!.repeat(Number(repeat[2]));
+  if (Object.hasOwn(variables, expression)) return variables[expression]!;
+  throw new Error(`the case uses {{${expression}}}, which no step saved`);
+}
+
+/** Entries rather than assignments: a member may be named `__proto__`. */
+function expandMembers(value: JsonObject, variables: Variables): JsonObject {
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      expandString(name, variables),
+      expand(member, variables),
+    ]),
+  );
+}
+
+function generate(value: JsonObject, variables: Variables): Json | undefined {
+  const { $times, $members, $nested, $float32, of = null, name = null, in: around = null } = value;
+  const at = (index: number) => ({ ...variables, index });
+  if (typeof $times === 'number') {
+    return Array.from({ length: $times }, (_, index) => expand(of, at(index)));
+  }
+  if (typeof $members === 'number') {
+    return Object.fromEntries(
+      Array.from({ length: $members }, (_, index) => [
+        expandString(String(name), at(index)),
+        expand(of, at(index)),
+      ]),
+    );
+  }
+  if (typeof $nested === 'number') {
+    let inner = expand(of, variables);
+    for (let i = 0; i < $nested; i++) inner = expand(around, { ...variables, inner });
+    return inner;
+  }
+  if (Array.isArray($float32)) {
+    const elements = Float32Array.from($float32, (element) => Number(expand(element, variables)));
+    return Buffer.from(elements.buffer).toString('base64');
+  }
+  return undefined;
+}

@@ -1,0 +1,104 @@
+// Compares a reply with what a case expects. Objects match in part (other members are allowed),
+// arrays as a whole; an object whose members begin with `$` is a condition.
+
+import type { Json, JsonObject } from '../../src/types.js';
+
+type Condition = (found: Json | undefined, operand: Json) => boolean;
+
+const CONDITIONS: Readonly<Record<string, Condition>> = {
+  $type: (found, type) => typeOf(found) === type,
+  $match: (found, pattern) => typeof found === 'string' && new RegExp(String(pattern)).test(found),
+  $absent: (found) => found === undefined,
+  /** Equal but for the last bits of a float32. */
+  $close: (found, wanted) =>
+    typeof found === 'number' && Math.abs(found - Number(wanted)) <= Math.abs(Number(wanted)) * 2e-7,
+  $length: (found, length) =>
+    (Array.isArray(found) || typeof found === 'string') && found.length === length,
+  $gt: (found, bound) => typeof found === 'number' && found > Number(bound),
+  $gte: (found, bound) => typeof found === 'number' && found >= Number(bound),
+  $lte: (found, bound) => typeof found === 'number' && found <= Number(bound),
+  /** An array with such an element, or text with that text in it. */
+  $has: (found, wanted) =>
+    Array.isArray(found)
+      ? found.some((element) => differences(element, wanted).length === 0)
+      : typeof found === 'string' && found.includes(String(wanted)),
+  /** These elements in any order. */
+  $unordered: (found, wanted) =>
+    Array.isArray(found) &&
+    Array.isArray(wanted) &&
+    found.length === wanted.length &&
+    wanted.every((one) => found.some((element) => differences(element, one).length === 0)),
+  $not: (found, wanted) => differences(found, wanted).length > 0,
+  /** The same JSON, member for member. */
+  $exact: (found, wanted) => canonical(found) === canonical(wanted),
+};
+
+/** What is different, each with its place; empty when `found` is as `wanted`. */
+export function differences(found: Json | undefined, wanted: Json, place = ''): string[] {
+  if (Array.isArray(wanted)) {
+    if (!Array.isArray(found) || found.length !== wanted.length) {
+      return [complain(place, `an array of ${wanted.length}: ${show(wanted)}`, found)];
+    }
+    return wanted.flatMap((element, i) => differences(found[i], element, `${place}/${i}`));
+  }
+  if (typeof wanted !== 'object' || wanted === null) {
+    return Object.is(found, wanted) ? [] : [complain(place, show(wanted), found)];
+  }
+  const names = Object.keys(wanted);
+  if (names.length > 0 && names.every((name) => name.startsWith('$'))) {
+    return names
+      .filter((name) => !conditionOf(name)(found, wanted[name]!))
+      .map((name) => complain(place, `${name} ${show(wanted[name]!)}`, found));
+  }
+  if (typeOf(found) !== 'object') return [complain(place, show(wanted), found)];
+  return names.flatMap((name) =>
+    differences(memberOf(found as JsonObject, name), wanted[name]!, `${place}/${name}`),
+  );
+}
+
+/** The value at a JSON pointer, or undefined. */
+export function valueAt(json: Json | undefined, pointer: string): Json | undefined {
+  if (pointer === '') return json;
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<Json | undefined>(
+      (at, token) =>
+        typeof at === 'object' && at !== null ? memberOf(at as JsonObject, token) : undefined,
+      json,
+    );
+}
+
+function conditionOf(name: string): Condition {
+  const condition = CONDITIONS[name];
+  if (condition === undefined) throw new Error(`a case uses ${name}, which is no condition`);
+  return condition;
+}
+
+function memberOf(object: JsonObject, name: string): Json | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+function typeOf(value: Json | undefined): string {
+  if (Number.isInteger(value)) return 'integer';
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
+function canonical(value: Json | undefined): string {
+  return JSON.stringify(value, (_name, member: unknown) =>
+    typeof member === 'object' && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}
+
+function complain(place: string, wanted: string, found: Json | undefined): string {
+  return `${place === '' ? 'the whole' : place}: expected ${wanted}, found ${show(found)}`;
+}
+
+function show(value: Json | undefined): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length <= 300 ? text : `${text.slice(0, 300)}…`;
+}

@@ -1,0 +1,20 @@
+// Paths in the repository, wherever the compiled tests lie.
+
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The folder with package.json; a build elsewhere may have a link to that file. */
+const REPOSITORY = dirname(realpathSync(findUpwards(dirname(fileURLToPath(import.meta.url)))));
+
+export function inRepository(...parts: string[]): string {
+  return join(REPOSITORY, ...parts);
+}
+
+function findUpwards(directory: string): string {
+  const candidate = join(directory, 'package.json');
+  if (existsSync(candidate)) return candidate;
+  const parent = dirname(directory);
+  if (parent === directory) throw new Error('there is no package.json above the compiled tests');
+  return findUpwards(parent);
+}

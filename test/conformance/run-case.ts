@@ -1,0 +1,232 @@
+// Runs one case: its collections, its steps, and, around every request that shall be refused, the
+// proof that nothing was written.
+
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Json, JsonObject } from '../../src/types.js';
+import type { Case, Expectation, FilterStep, RequestStep, Step, TogetherStep } from './case.js';
+import type { Incoming, Outgoing } from './exchange.js';
+import { expand, expandString } from './expand.js';
+import { differences, valueAt } from './match.js';
+import type { ReplyRules } from './reply-rules.js';
+import type { ProfileName, Servers } from './servers.js';
+
+export interface CaseContext {
+  readonly servers: Servers;
+  readonly rules: ReplyRules;
+  /** `/v1`, or nothing. */
+  readonly prefix: string;
+}
+
+let caseCount = 0;
+
+export async function runCase(testCase: Case, context: CaseContext): Promise<void> {
+  const run = new CaseRun(testCase, context);
+  try {
+    await run.setUp();
+    for (const [i, step] of testCase.steps.entries()) await run.take(step, `step ${i + 1}`);
+  } finally {
+    await run.tearDown();
+  }
+}
+
+class CaseRun {
+  readonly #case: Case;
+  readonly #context: CaseContext;
+  readonly #variables: Record<string, Json>;
+
+  constructor(testCase: Case, context: CaseContext) {
+    this.#case = testCase;
+    this.#context = context;
+    const collection = `case-${++caseCount}`;
+    this.#variables = { collection, other: `${collection}-other`, prefix: context.prefix };
+  }
+
+  async setUp(): Promise<void> {
+    const { collection, other, vectors } = this.#case;
+    const expect = { status: 200 };
+    const create = async (id: string, settings: JsonObject) => {
+      const body = { id, ...settings };
+      await this.#request({ method: 'POST', path: '/collections', body, expect }, 'set-up');
+    };
+    if (collection !== undefined) await create('{{collection}}', collection);
+    if (other !== undefined) await create('{{other}}', other);
+    if (vectors === undefined) return;
+    const path = '/collections/{{collection}}/vectors';
+    await this.#request({ method: 'POST', path, body: { vectors }, expect }, 'set-up');
+  }
+
+  async tearDown(): Promise<void> {
+    for (const name of ['collection', 'other']) {
+      const path = `/v1/collections/${this.#variables[name]}`;
+      await this.#send(this.#case.server, { method: 'DELETE', path, headers: {} });
+    }
+  }
+
+  async take(step: Step, place: string): Promise<void> {
+    if ('filter' in step) await this.#checkFilter(step, place);
+    else if ('together' in step) await this.#takeTogether(step, place);
+    else if ('waitMs' in step) await delay(step.waitMs);
+    else if ('restart' in step) await (await this.#server(this.#case.server)).restart();
+    else if (isRefusal(step)) await this.#refuse(step, place);
+    else await this.#request(step, place);
+  }
+
+  #server(name: ProfileName | undefined) {
+    return this.#context.servers.get(name ?? 'usual');
+  }
+
+  async #send(server: ProfileName | undefined, outgoing: Outgoing): Promise<Incoming> {
+    return (await this.#server(server)).send(outgoing);
+  }
+
+  async #refuse(step: RequestStep, place: string): Promise<void> {
+    const server = step.server ?? this.#case.server;
+    const before = await this.#state(server);
+    await this.#request(step, place);
+    assert.deepEqual(await this.#state(server), before, `${place}: a refusal changed something`);
+  }
+
+  /** What a write would change: the records of the case's collections, and how many there are. */
+  async #state(server: ProfileName | undefined): Promise<Json[]> {
+    const get = async (path: string) =>
+      (await this.#send(server, { method: 'GET', path, headers: {} })).json!;
+    const { collection, other } = this.#variables;
+    const records = [await get(`/collections/${collection}`), await get(`/collections/${other}`)];
+    const states = records.map((record) => {
+      const { code, vector_count, sequence, updated_at, labels, description } =
+        record as JsonObject;
+      return { code, vector_count, sequence, updated_at, labels, description } as JsonObject;
+    });
+    return [...states, valueAt(await get('/collections?limit=1'), '/total')!];
+  }
+
+  async #request(step: RequestStep, place: string): Promise<void> {
+    const outgoing = this.#outgoing(step);
+    const server = step.server ?? this.#case.server;
+    const sending = Array.from({ length: step.times ?? 1 }, () => this.#send(server, outgoing));
+    for (const reply of await Promise.all(sending)) {
+      const what = `${place}, ${outgoing.method} ${outgoing.path.slice(0, 200)}`;
+      const complaints = [
+        ...this.#compareAny(step, reply),
+        ...this.#context.rules.check(outgoing, reply),
+      ];
+      const found = `found ${reply.status} ${reply.text.slice(0, 2000)}`;
+      assert.ok(complaints.length === 0, `${what}\n  ${complaints.join('\n  ')}\n  ${found}`);
+      this.#save(step, reply);
+    }
+  }
+
+  #outgoing(step: RequestStep): Outgoing {
+    const variables = this.#variables;
+    const path = expandString(step.path, variables);
+    const query = Object.entries(step.query ?? {}).map(([name, value]) => {
+      const expanded = expand(value, variables);
+      const text = typeof expanded === 'string' ? expanded : JSON.stringify(expanded);
+      return `${encodeURIComponent(name)}=${encodeURIComponent(text)}`;
+    });
+    const prefix = step.operational === true ? '' : this.#context.prefix;
+    const search = query.length === 0 ? '' : `${path.includes('?') ? '&' : '?'}${query.join('&')}`;
+    return {
+      method: step.method,
+      path: prefix + path + search,
+      headers: expand(step.headers ?? {}, variables) as Record<string, string | null>,
+      body: this.#body(step),
+    };
+  }
+
+  #body({ body, raw, base64 }: RequestStep): Buffer | undefined {
+    if (base64 !== undefined) return Buffer.from(base64, 'base64');
+    if (raw !== undefined) return Buffer.from(expandString(raw, this.#variables));
+    return body === undefined
+      ? undefined
+      : Buffer.from(JSON.stringify(expand(body, this.#variables)));
+  }
+
+  /** Empty when the reply is as one of the expectations says. */
+  #compareAny({ expect }: RequestStep, reply: Incoming): string[] {
+    const expectations = Array.isArray(expect) ? (expect as Expectation[]) : [expect];
+    const complaints = expectations.map((one) => this.#compare(one as Expectation, reply));
+    return complaints.some((list) => list.length === 0) ? [] : complaints.flat();
+  }
+
+  #compare(expectation: Expectation, reply: Incoming): string[] {
+    const { status, headers = {}, body, text, problem } = expectation;
+    if (reply.status !== status) return [`expected the status ${status}`];
+    const compare = (found: Json | undefined, wanted: Json, place: string) =>
+      differences(found, expand(wanted, this.#variables)).map((line) => `${place}: ${line}`);
+    return [
+      ...Object.entries(headers).flatMap(([name, wanted]) =>
+        compare(reply.headers[name], wanted, `header ${name}`),
+      ),
+      ...(body === undefined ? [] : compare(reply.json, body, 'body')),
+      ...(text === undefined ? [] : compare(reply.text, text, 'text')),
+      ...(problem === undefined ? [] : compare(reply.json, problemPattern(problem), 'problem')),
+    ];
+  }
+
+  #save({ save = {} }: RequestStep, reply: Incoming): void {
+    for (const [name, place] of Object.entries(save)) {
+      const found =
+        place === '' || place.startsWith('/')
+          ? valueAt(reply.json, place)
+          : reply.headers[place.toLowerCase()];
+      assert.ok(found !== undefined, `there is nothing at ${place} to save as ${name}`);
+      this.#variables[name] = found;
+    }
+  }
+
+  async #takeTogether({ together, apartMs = 0 }: TogetherStep, place: string): Promise<void> {
+    await Promise.all(
+      together.map(async (step, i) => {
+        await delay(i * apartMs);
+        await this.#request(step, `${place}.${i + 1}`);
+      }),
+    );
+  }
+
+  async #checkFilter({ filter, matches }: FilterStep, place: string): Promise<void> {
+    const path = '/collections/{{collection}}';
+    const ids = [...matches].map((id) => ({ id }));
+    const count = matches.length;
+    const dimension = Number(this.#case.collection?.dimension);
+    const query = { vector: { $times: dimension, of: 1 }, top_k: 1000, filter };
+    const anyOrder = { $unordered: ids };
+    const steps: RequestStep[] = [
+      post(`${path}/count`, { filter }, { count }),
+      post(`${path}/query`, query, { matches: anyOrder, total: count }),
+      post(`${path}/vectors/delete`, { filter, dry_run: true }, { deleted_count: count }),
+      {
+        method: 'GET',
+        path: `${path}/vectors`,
+        query: { filter, limit: 1000, offset: 0 },
+        expect: { status: 200, body: { vectors: anyOrder, total: count } },
+      },
+    ];
+    const shown = `${place}, filter ${JSON.stringify(filter).slice(0, 200)}`;
+    for (const step of steps) await this.#request(step, shown);
+  }
+}
+
+function post(path: string, body: Json, reply: Json): RequestStep {
+  return { method: 'POST', path, body, expect: { status: 200, body: reply } };
+}
+
+function isRefusal({ expect }: RequestStep): boolean {
+  const expectations = (Array.isArray(expect) ? expect : [expect]) as Expectation[];
+  return expectations.every(({ status }) => status >= 400);
+}
+
+function problemPattern(problem: NonNullable<Expectation['problem']>): Json {
+  const { code, pointer, expected, actual, errors, detail } = problem;
+  const finding: JsonObject = {};
+  if (pointer !== undefined) finding.pointer = pointer;
+  if (expected !== undefined) finding.expected = expected;
+  if (actual !== undefined) finding.actual = actual;
+  return {
+    code,
+    ...(detail === undefined ? {} : { detail }),
+    ...(errors === undefined ? {} : { errors }),
+    ...(Object.keys(finding).length === 0 ? {} : { errors: [finding] }),
+  };
+}

@@ -1,0 +1,119 @@
+// The servers that cases run against: real ones, in this process, each with a data directory of
+// its own that goes with it. Started when a case first asks for one.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Config, loadConfig } from '../../src/config.js';
+import type { Limits } from '../../src/limits.js';
+import { type RunningServer, startServer } from '../../src/main.js';
+import { exchange, type Incoming, type Outgoing } from './exchange.js';
+
+interface Profile {
+  readonly defaultCollection?: string;
+  readonly limits?: Partial<Limits>;
+}
+
+export const PROFILES = {
+  /** As it comes. */
+  usual: {},
+  /** Another one, with a secret and a default collection of its own. */
+  second: { defaultCollection: 'the-default' },
+  /** Every bound so low that a case reaches it with a few lines. */
+  small: {
+    limits: {
+      dimensionMax: 4,
+      bodyBytesMax: 4096,
+      batchRowsMax: 4,
+      pageLimitMax: 5,
+      pageLimitDefault: 2,
+      topKMax: 6,
+      topKDefault: 3,
+      filterNodesMax: 4,
+      filterDepthMax: 2,
+      filterValuesMax: 3,
+      filterPathCharactersMax: 16,
+      vectorIdBytesMax: 16,
+      metadataBytesMax: 64,
+      metadataDepthMax: 2,
+      metadataColumnsMax: 2,
+      segmentRowsMax: 64,
+      collectionsMax: 3,
+      requestMsMax: 800,
+      retentionMs: 400,
+      idempotencyMs: 400,
+      idempotencyKeyCharactersMax: 16,
+      descriptionCharactersMax: 16,
+      labelsMax: 2,
+      labelCharactersMax: 8,
+    },
+  },
+} as const satisfies Record<string, Profile>;
+
+export type ProfileName = keyof typeof PROFILES;
+
+export interface TestServer {
+  send(outgoing: Outgoing): Promise<Incoming>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export class Servers {
+  readonly #running = new Map<ProfileName, Promise<TestServer>>();
+
+  get(name: ProfileName): Promise<TestServer> {
+    let server = this.#running.get(name);
+    if (server === undefined) {
+      server = startTestServer(PROFILES[name]);
+      this.#running.set(name, server);
+    }
+    return server;
+  }
+
+  async stop(): Promise<void> {
+    for (const server of this.#running.values()) await (await server).stop();
+  }
+}
+
+export async function startTestServer(
+  profile: Profile,
+  overrides: Partial<Config> = {},
+): Promise<TestServer> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sagitta-conformance-'));
+  const usual = loadConfig({ env: {} });
+  const config: Config = {
+    ...usual,
+    port: 0,
+    dataDir,
+    engine: 'reference',
+    logLevel: 'error',
+    threads: 1,
+    defaultCollection: profile.defaultCollection ?? null,
+    limits: { ...usual.limits, ...profile.limits },
+    ...overrides,
+  };
+  const start = async () => {
+    const running = await startServer(config);
+    await running.loaded;
+    return running;
+  };
+  let server: RunningServer = await start();
+  let agent = new Agent({ keepAlive: true });
+  const end = async () => {
+    agent.destroy();
+    await server.stop();
+  };
+  return {
+    send: (outgoing) => exchange(server.url, agent, outgoing),
+    async restart() {
+      await end();
+      server = await start();
+      agent = new Agent({ keepAlive: true });
+    },
+    async stop() {
+      await end();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
