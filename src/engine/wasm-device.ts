@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { type BackendWasm, setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
 import {
   backend,
+  type DataStorage,
   enableProdMode,
   matMul,
   memory,
@@ -15,6 +16,7 @@ import {
   tensor2d,
   tidy,
 } from '@tensorflow/tfjs-core';
+import { assert } from '../errors.js';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 
 /**
@@ -28,6 +30,8 @@ class TensorMatrix implements DeviceMatrix {
   readonly rowCount: number;
   readonly columnCount: number;
   readonly tensor: Tensor2D;
+  /** Whether only the backend's packed copy is left, which serves as a right operand. */
+  isPacked = false;
 
   constructor(tensor: Tensor2D) {
     this.tensor = tensor;
@@ -37,6 +41,11 @@ class TensorMatrix implements DeviceMatrix {
   dispose(): void {
     this.tensor.dispose();
   }
+}
+
+/** What the backend knows of a tensor's place in its heap, which its types leave out. */
+interface HeapPlace {
+  memoryOffset: number | null;
 }
 
 /** The allocator of the backend's heap, which its types leave out. */
@@ -58,24 +67,42 @@ class WasmDevice implements MatrixDevice {
   }
 
   multiply(left: TensorMatrix, right: TensorMatrix, use: (product: Float32Array) => void): boolean {
+    assert(!left.isPacked, 'a right operand serves as nothing else afterwards');
     // The first product with a right operand packs it, into as many bytes again.
     const productBytes = left.rowCount * right.columnCount * 4;
-    const packedBytes = right.rowCount * right.columnCount * 4;
+    const packedBytes = right.isPacked ? 0 : right.rowCount * right.columnCount * 4;
     if (!this.hasRoom(productBytes + packedBytes)) return false;
     tidy(() => {
       const product = matMul(left.tensor, right.tensor);
       use(this.backend.typedArrayFromHeap(product) as Float32Array);
     });
+    this.keepPackedOnly(right);
     return true;
   }
 
-  /** The tensor, and the packed copy that the backend makes of a right operand and keeps. */
+  /** The packed copy that the backend makes of a right operand and keeps. */
   residentBytes(rowCount: number, columnCount: number): number {
-    return 2 * rowCount * columnCount * 4;
+    return rowCount * columnCount * 4;
   }
 
   matrixCount(): number {
     return memory().numTensors;
+  }
+
+  /**
+   * Gives the heap back what the backend never reads again: with the packed copy, rows would be
+   * resident twice. `provePacking` holds the backend to this.
+   */
+  private keepPackedOnly(matrix: TensorMatrix): void {
+    if (matrix.isPacked) return;
+    matrix.isPacked = true;
+    const place = (this.backend as unknown as { dataIdMap: DataStorage<HeapPlace> }).dataIdMap.get(
+      matrix.tensor.dataId,
+    );
+    const allocator = this.backend.wasm as unknown as Allocator;
+    allocator._free(place.memoryOffset ?? 0);
+    // Freeing nothing is what the backend's own disposal then does.
+    place.memoryOffset = null;
   }
 
   /** The backend does not check its allocations, and a failed one would corrupt its heap: ask before. */
@@ -96,5 +123,27 @@ export async function createWasmDevice(): Promise<MatrixDevice> {
   enableProdMode();
   if (!(await setBackend('wasm'))) throw new Error('the WebAssembly backend did not start');
   await ready();
-  return new WasmDevice(backend() as BackendWasm);
+  const device = new WasmDevice(backend() as BackendWasm);
+  provePacking(device);
+  return device;
+}
+
+/** Throws when a product reads its right operand again after the backend has packed it. */
+function provePacking(device: WasmDevice): void {
+  const size = 64;
+  const ones = new Float32Array(size * size).fill(1);
+  const left = device.load(ones, size, size) as TensorMatrix;
+  const right = device.load(ones, size, size) as TensorMatrix;
+  const sums: number[] = [];
+  const add = (product: Float32Array) => {
+    sums.push(product.reduce((sum, value) => sum + value, 0));
+  };
+  device.multiply(left, right, add);
+  // Takes the place that the right operand left.
+  const intruder = device.load(new Float32Array(size * size).fill(7), size, size) as TensorMatrix;
+  device.multiply(left, right, add);
+  for (const matrix of [left, right, intruder]) matrix.dispose();
+  if (sums.some((sum) => sum !== size ** 3)) {
+    throw new Error(`the WebAssembly backend does not keep its packed operands: ${sums}`);
+  }
 }

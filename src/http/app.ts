@@ -80,8 +80,23 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       method: request.method,
       route: routeOf(request),
     });
+    if (clientError.code === 'payload_too_large') letFinishUpload(request, reply);
     const place = { requestId: request.id, path: pathOf(request) };
     return send(reply, problemReply(clientError, place), stop);
+  };
+  const begin = (request: FastifyRequest, reply: FastifyReply) => {
+    const startMs = performance.now();
+    const { raw } = reply;
+    reply.header('x-request-id', request.id);
+    // Also comes when the client goes away before its reply, which `onResponse` does not.
+    raw.once('close', () => {
+      metrics.observeRequest({
+        method: request.method,
+        route: routeOf(request),
+        status: raw.writableFinished ? raw.statusCode : 'closed',
+        seconds: (performance.now() - startMs) / 1000,
+      });
+    });
   };
 
   const app = Fastify({
@@ -94,7 +109,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     // We answer ourselves while stopping.
     return503OnClosing: false,
     frameworkErrors(error, request, reply) {
-      reply.header('x-request-id', request.id);
+      begin(request, reply);
       fail(error, request, reply);
     },
     clientErrorHandler(error, socket) {
@@ -105,17 +120,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   addBodyParsers(app);
   app.setErrorHandler((error, request, reply) => fail(error, request, reply));
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id);
+    begin(request, reply);
     done(request.is404 ? refuseUnknown(routes, request, reply) : undefined);
-  });
-  app.addHook('onResponse', (request, reply, done) => {
-    metrics.observeRequest({
-      method: request.method,
-      route: routeOf(request),
-      status: reply.raw.writableEnded ? reply.statusCode : 'closed',
-      seconds: reply.elapsedTime / 1000,
-    });
-    done();
   });
   for (const route of routes) {
     bindRoute(app, route, '', services, stop);
@@ -151,6 +157,15 @@ export async function stopApp(
 function chooseRequestId(request: IncomingMessage): string {
   const sent = request.headers['x-request-id'];
   return typeof sent === 'string' && /^[\w.:/+=@-]{1,128}$/.test(sent) ? sent : randomUUID();
+}
+
+/**
+ * Closing at once would reset the connection under a client that is still sending, and it would
+ * never read why. What arrives is thrown away; the bound on arrival ends it.
+ */
+function letFinishUpload(request: FastifyRequest, reply: FastifyReply): void {
+  reply.removeHeader('connection');
+  request.raw.resume();
 }
 
 function routeOf(request: FastifyRequest): string {

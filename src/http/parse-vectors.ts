@@ -29,7 +29,7 @@ export interface VectorsInput extends BodyInput {
 }
 
 export interface ParsedVectors {
-  /** Over one SharedArrayBuffer. */
+  /** Over one buffer of its own, which moves from thread to thread. */
   readonly batch: VectorBatch;
   readonly mode: WriteMode;
   /** All ids in the order of the rows, when at least one of them was generated. */
@@ -41,6 +41,7 @@ export interface ParsedVectors {
 export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
   name: 'http.parseVectors',
   run: (input) => parseBody(input, (json) => readVectors(json, input)),
+  transfer: ({ outcome }) => (outcome.ok ? [outcome.value.batch.values.buffer as ArrayBuffer] : []),
 };
 
 const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
@@ -230,7 +231,7 @@ class RowReader {
     if (fault !== null) this.#findings.push(findingAt(pointer, fault));
   }
 
-  /** Lays the rows out in one shared buffer; only when there are no findings. */
+  /** Lays the rows out in one buffer; only when there are no findings. */
   build(): VectorBatch {
     const count = this.#rows.length;
     const valuesBytes = this.#values.byteLength;
@@ -242,7 +243,7 @@ class RowReader {
     }
     const idsStart = valuesBytes + 2 * offsetsBytes;
     const metadataStart = idsStart + this.#idByteCount;
-    const buffer = new SharedArrayBuffer(metadataStart + metadataByteCount);
+    const buffer = new ArrayBuffer(metadataStart + metadataByteCount);
     const values = new Float32Array(buffer, 0, this.#values.length);
     values.set(this.#values);
     const ids = {

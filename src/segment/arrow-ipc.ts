@@ -26,7 +26,7 @@ export interface DictionaryToWrite {
   readonly body: BodyWriter;
 }
 
-/** The whole file in one SharedArrayBuffer. */
+/** The whole file in a buffer of its own. */
 export function encodeArrowFile(
   schema: Schema,
   rowCount: number,
@@ -50,7 +50,7 @@ export function encodeArrowFile(
   layout.add(footer);
   layout.add(Int32Array.of(footer.byteLength));
   layout.add(MAGIC);
-  return layout.copyInto(new Uint8Array(new SharedArrayBuffer(layout.length)));
+  return layout.copyInto(new Uint8Array(layout.length));
 }
 
 export interface ArrowFile {

@@ -21,7 +21,7 @@ const ROW_COUNT_KEY = 'sagitta.row_count';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
 export interface EncodedSegment {
-  /** The file, over a SharedArrayBuffer. */
+  /** The file; from `encodeSegment` in a buffer of its own. */
   readonly bytes: Uint8Array;
   /** For `verifyChecksum`. */
   readonly checksum: string;
@@ -71,6 +71,7 @@ export function decodeSegment(
 export const encodeSegmentTask: Task<SegmentData, EncodedSegment> = {
   name: 'segment.encode',
   run: encodeSegment,
+  transfer: ({ bytes }) => [bytes.buffer as ArrayBuffer],
 };
 
 /** Throws `data_corrupt` unless the bytes have the checksum. */

@@ -8,7 +8,7 @@ import { assert } from '../errors.js';
 import type { Utf8Column, VectorBatch, VectorBlock } from '../types.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { type SegmentData, sharedBuffers } from './segment-data.js';
-import { decodeUtf8, GrowingUtf8, sharedFloat32, trimmed, withRoom } from './shared-arrays.js';
+import { decodeUtf8, GrowingUtf8, sharedFloat32, trimmed, withValueRoom } from './shared-arrays.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
 
 /**
@@ -158,7 +158,7 @@ export class Segment {
     assert(values.length === count * dimension, 'the batch has values for every row');
 
     const valuesMax = Math.min(growth.rowsMax, Math.floor(growth.bytesMax / (dimension * 4)));
-    this.#valueArray = withRoom(this.#valueArray, rowCount * dimension, valuesMax * dimension);
+    this.#valueArray = withValueRoom(this.#valueArray, rowCount * dimension, valuesMax * dimension);
     this.#valueArray.set(values, first * dimension);
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
@@ -299,7 +299,8 @@ export class Segment {
     if (this.#growth === null && this.#sealedBytes > 0) {
       return this.#sealedBytes + this.#visibility.hostBytes;
     }
-    let bytes = 0;
+    // Room for values that no row has touched is address space, not memory.
+    let bytes = this.rowCount * this.dimension * 4 - this.#valueArray.buffer.byteLength;
     for (const buffer of sharedBuffers(this.toData())) bytes += buffer.byteLength;
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;

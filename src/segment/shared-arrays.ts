@@ -35,6 +35,26 @@ export function withRoom<T extends SharedArray>(array: T, length: number, length
   return resized(array, Math.max(length, Math.min(doubled, lengthMax ?? doubled)));
 }
 
+/** Bytes of values from which on growing is not worth a copy. */
+const DOUBLED_BYTES_MAX = 4 * 1024 * 1024;
+
+/**
+ * Like `withRoom`, but a large array gets all the room that it may ever need: memory that is not
+ * touched costs nothing, while each outgrown buffer would stay until the collector comes by, which
+ * does not see the size of shared memory.
+ */
+export function withValueRoom(
+  array: Float32Array,
+  length: number,
+  lengthMax: number,
+): Float32Array {
+  if (length <= array.length) return array;
+  if (length * array.BYTES_PER_ELEMENT < DOUBLED_BYTES_MAX) {
+    return withRoom(array, length, lengthMax);
+  }
+  return resized(array, lengthMax);
+}
+
 /** The first `length` elements: a view when little is wasted behind them, else an exact copy. */
 export function trimmed<T extends SharedArray>(array: T, length: number): T {
   const isNearlyFull = (array.length - length) * 8 <= length;

@@ -57,7 +57,7 @@ export class BlobFiles {
       await syncFolder(this.#directory);
     } catch (error) {
       await rm(temporary, { force: true });
-      throw await translateDiskError(error, this.#directory);
+      throw translateDiskError(error, this.#directory);
     }
   }
 

@@ -2,6 +2,7 @@
 // does a page that is missing at the end of the file; here both become errors that say what is wrong.
 
 import { type FileHandle, open, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { SagittaError } from '../errors.js';
 import { assertRoom } from './disk-errors.js';
 
@@ -42,7 +43,7 @@ export async function prepareLmdbFiles(path: string): Promise<void> {
   });
   if (!isBlank) return;
   await rm(path);
-  await assertRoom(path, NEW_FILE_BYTES);
+  assertRoom(dirname(path), NEW_FILE_BYTES);
 }
 
 async function checkPages(path: string, file: FileHandle, size: number): Promise<void> {

@@ -26,6 +26,12 @@ const SPARE_BYTES = 1024 * 1024;
 
 type Table = Database<Buffer, Buffer>;
 
+interface Environment {
+  readonly path: string;
+  readonly root: RootDatabase<Buffer, Buffer>;
+  readonly tables: Readonly<Record<TableName | 'meta', Table>>;
+}
+
 /**
  * Throws `data_directory_locked` when another process has the directory, `configuration_invalid`
  * when it cannot be used or a newer version wrote it, `data_corrupt` when the file is damaged, and
@@ -34,51 +40,47 @@ type Table = Database<Buffer, Buffer>;
 export async function openLmdbStore(options: { directory: string }): Promise<Store> {
   const { directory } = options;
   const lock = await lockDirectory(directory);
+  let tables: LmdbTables | undefined;
   try {
     const blobs = await BlobFiles.open(join(directory, 'segments'));
-    const tables = await LmdbTables.open(directory, () => lock.release());
-    return new TableStore(tables, blobs);
+    tables = await LmdbTables.open(directory);
+    return new TableStore({ tables, blobs, lock });
   } catch (error) {
+    await tables?.close();
     await lock.release();
-    throw await translateDiskError(error, directory);
+    throw translateDiskError(error, directory);
   }
 }
 
 class LmdbTables implements Tables {
   readonly #directory: string;
-  readonly #path: string;
-  readonly #onClosed: () => Promise<void>;
-  #root: RootDatabase<Buffer, Buffer>;
-  #tables: Record<TableName | 'meta', Table>;
+  #environment: Environment;
 
-  static async open(directory: string, onClosed: () => Promise<void>): Promise<LmdbTables> {
+  static async open(directory: string): Promise<LmdbTables> {
     const path = join(directory, 'store.lmdb');
     await prepareLmdbFiles(path);
-    const tables = new LmdbTables(directory, path, onClosed);
+    const tables = new LmdbTables(directory, await openEnvironment(path));
     try {
       await syncFolder(directory);
       await tables.#checkFormat();
     } catch (error) {
-      await tables.#root.close();
+      await tables.close();
       throw error;
     }
     return tables;
   }
 
-  private constructor(directory: string, path: string, onClosed: () => Promise<void>) {
+  private constructor(directory: string, environment: Environment) {
     this.#directory = directory;
-    this.#path = path;
-    this.#onClosed = onClosed;
-    this.#root = openRoot(path);
-    this.#tables = openTables(this.#root, path);
+    this.#environment = environment;
   }
 
   async write(writes: readonly PlannedWrite[]): Promise<void> {
     // lmdb's own way out of a full disk is narrow: its message about it does not fit its buffer.
-    await assertRoom(this.#path, roomFor(writes));
-    const tables = this.#tables;
+    assertRoom(this.#directory, roomFor(writes));
+    const { root, tables } = this.#environment;
     try {
-      await this.#root.batch(() => {
+      await root.batch(() => {
         // Keys and values were checked: nothing here throws, which would write one half of it.
         for (const { table, key, value } of writes) {
           if (value === undefined) tables[table].remove(key);
@@ -88,13 +90,13 @@ class LmdbTables implements Tables {
     } catch (error) {
       const cause = await causeOf(error);
       await this.#recover();
-      throw await translateDiskError(cause, this.#directory);
+      throw translateDiskError(cause, this.#directory);
     }
   }
 
   get(table: TableName, key: Buffer): Uint8Array | undefined {
     return this.#read(() => {
-      const value = this.#tables[table].getBinary(key);
+      const value = this.#environment.tables[table].getBinary(key);
       return value && asPlainBytes(value);
     });
   }
@@ -103,7 +105,7 @@ class LmdbTables implements Tables {
     return this.#read(() => {
       const page: TableEntry[] = [];
       let byteCount = 0;
-      for (const { key, value } of this.#tables[table].getRange(range)) {
+      for (const { key, value } of this.#environment.tables[table].getRange(range)) {
         page.push({ key, value: asPlainBytes(value) });
         byteCount += value.byteLength;
         if (page.length === PAGE_ENTRIES_MAX || byteCount >= PAGE_BYTES_MAX) break;
@@ -113,33 +115,34 @@ class LmdbTables implements Tables {
   }
 
   readKeys(table: TableName, range: KeyRange, countMax: number): Buffer[] {
-    return this.#read(() => [...this.#tables[table].getKeys({ ...range, limit: countMax })]);
+    return this.#read(() => [
+      ...this.#environment.tables[table].getKeys({ ...range, limit: countMax }),
+    ]);
   }
 
   readLastKey(table: TableName, range: KeyRange): Buffer | undefined {
     const reversed = { start: range.end, end: range.start, reverse: true, limit: 1 };
-    return this.#read(() => [...this.#tables[table].getKeys(reversed)][0]);
+    return this.#read(() => [...this.#environment.tables[table].getKeys(reversed)][0]);
   }
 
   async close(): Promise<void> {
-    await this.#root.close();
-    await this.#onClosed();
+    await this.#environment.root.close();
   }
 
   #read<Result>(reading: () => Result): Result {
     try {
       return reading();
     } catch (error) {
-      throw damaged(this.#path, error);
+      throw damaged(this.#environment.path, error);
     }
   }
 
   async #checkFormat(): Promise<void> {
-    const { meta } = this.#tables;
-    const found = this.#read(() => meta.getBinary(FORMAT_KEY));
+    const { root, tables } = this.#environment;
+    const found = this.#read(() => tables.meta.getBinary(FORMAT_KEY));
     if (found === undefined) {
-      await this.#root.batch(() => {
-        meta.put(FORMAT_KEY, Buffer.from(String(FORMAT_VERSION)));
+      await root.batch(() => {
+        tables.meta.put(FORMAT_KEY, Buffer.from(String(FORMAT_VERSION)));
       });
       return;
     }
@@ -156,14 +159,32 @@ class LmdbTables implements Tables {
    * and another write would wait for ever. Opened anew it stands where it was before.
    */
   async #recover(): Promise<void> {
+    const { path, root, tables } = this.#environment;
     try {
-      this.#root.resetReadTxn();
-      this.#tables.meta.getBinary(FORMAT_KEY);
+      root.resetReadTxn();
+      tables.meta.getBinary(FORMAT_KEY);
     } catch {
-      await this.#root.close();
-      this.#root = openRoot(this.#path);
-      this.#tables = openTables(this.#root, this.#path);
+      await root.close();
+      this.#environment = await openEnvironment(path);
     }
+  }
+}
+
+async function openEnvironment(path: string): Promise<Environment> {
+  const root = openRoot(path);
+  const openTable = (name: string): Table =>
+    root.openDB({ name, encoding: 'binary', keyEncoding: 'binary' });
+  try {
+    const tables = {
+      meta: openTable('meta'),
+      values: openTable('values'),
+      records: openTable('records'),
+      trims: openTable('trims'),
+    };
+    return { path, root, tables };
+  } catch (error) {
+    await root.close();
+    throw damaged(path, error);
   }
 }
 
@@ -183,24 +204,6 @@ function openRoot(path: string): RootDatabase<Buffer, Buffer> {
   });
 }
 
-function openTables(
-  root: RootDatabase<Buffer, Buffer>,
-  path: string,
-): Record<TableName | 'meta', Table> {
-  const openTable = (name: string): Table =>
-    root.openDB({ name, encoding: 'binary', keyEncoding: 'binary' });
-  try {
-    return {
-      meta: openTable('meta'),
-      values: openTable('values'),
-      records: openTable('records'),
-      trims: openTable('trims'),
-    };
-  } catch (error) {
-    throw damaged(path, error);
-  }
-}
-
 function roomFor(writes: readonly PlannedWrite[]): number {
   let byteCount = SPARE_BYTES;
   for (const { value } of writes) byteCount += WRITE_OVERHEAD_BYTES + (value?.byteLength ?? 0);
@@ -213,12 +216,13 @@ async function causeOf(error: unknown): Promise<unknown> {
   return commitError === undefined ? error : commitError.catch((cause: unknown) => cause);
 }
 
-function damaged(path: string, cause: unknown): SagittaError {
-  return new SagittaError(
-    'data_corrupt',
-    `The file ${path} is damaged: ${(cause as Error).message}.`,
-    { cause },
-  );
+/** lmdb's own errors are negative: it does not understand what it reads. Others are the system's. */
+function damaged(path: string, error: unknown): unknown {
+  const { code, message } = error as { code?: unknown; message: string };
+  if (typeof code !== 'number' || code >= 0) return error;
+  return new SagittaError('data_corrupt', `The file ${path} is damaged: ${message}.`, {
+    cause: error,
+  });
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

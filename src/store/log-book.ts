@@ -15,15 +15,10 @@ export type LogChange =
 interface LogPage {
   lastSequence: number;
   trimmedThrough: number;
-  /** Of the records that count into `byteLength`, ascending, from `firstIndex` on. */
-  sequences: number[];
-  byteLengths: number[];
-  firstIndex: number;
+  /** By sequence, of the records that count into `byteLength`. */
+  byteLengths: Map<number, number>;
   byteLength: number;
 }
-
-/** Lists of trimmed records are cut when they are this long, and as long as what is kept. */
-const TRIMMED_COUNT_MAX = 1_000;
 
 export class LogBook {
   readonly #pages = new Map<string, LogPage>();
@@ -34,9 +29,7 @@ export class LogBook {
     this.#pages.set(log, {
       lastSequence: Math.max(lastSequence, trimmedThrough),
       trimmedThrough,
-      sequences: [],
-      byteLengths: [],
-      firstIndex: 0,
+      byteLengths: new Map(),
       byteLength: 0,
     });
   }
@@ -77,30 +70,23 @@ export class LogBook {
     }
   }
 
-  /** A record was appended or read. One that counts already is passed over: a log may be read twice. */
+  /** A record was appended or read. A log may be read twice: one that counts already counts once. */
   count(log: string, sequence: number, byteLength: number): void {
     if (!this.#pages.has(log)) this.enter(log, 0, 0);
     const page = this.#pages.get(log)!;
     page.lastSequence = Math.max(page.lastSequence, sequence);
-    if (sequence <= (page.sequences.at(-1) ?? page.trimmedThrough)) return;
-    page.sequences.push(sequence);
-    page.byteLengths.push(byteLength);
+    if (sequence <= page.trimmedThrough || page.byteLengths.has(sequence)) return;
+    page.byteLengths.set(sequence, byteLength);
     page.byteLength += byteLength;
   }
 
   #trim(log: string, throughSequence: number): void {
     const page = this.#pages.get(log);
-    if (page === undefined) return;
-    page.trimmedThrough = Math.max(page.trimmedThrough, throughSequence);
-    const { sequences, byteLengths } = page;
-    let first = page.firstIndex;
-    for (; first < sequences.length && sequences[first]! <= throughSequence; first++) {
-      page.byteLength -= byteLengths[first]!;
-    }
-    page.firstIndex = first;
-    if (first < TRIMMED_COUNT_MAX || first < sequences.length - first) return;
-    page.sequences = sequences.slice(first);
-    page.byteLengths = byteLengths.slice(first);
-    page.firstIndex = 0;
+    if (page === undefined || throughSequence <= page.trimmedThrough) return;
+    page.trimmedThrough = throughSequence;
+    const counted = page.byteLengths;
+    page.byteLengths = new Map();
+    page.byteLength = 0;
+    for (const [sequence, byteLength] of counted) this.count(log, sequence, byteLength);
   }
 }

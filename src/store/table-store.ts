@@ -11,6 +11,7 @@ import {
   type PlannedWrite,
   type TableName,
 } from './commit-plan.js';
+import type { DirectoryLock } from './directory-lock.js';
 import { LogBook } from './log-book.js';
 import type { LogEntry, Store, StoreKey, StoreOperation } from './store.js';
 import {
@@ -54,6 +55,7 @@ interface WaitingCommit {
 export class TableStore implements Store {
   readonly #tables: Tables;
   readonly #blobs: BlobFiles;
+  readonly #lock: DirectoryLock;
   readonly #book = new LogBook();
   /** Logs that may hold trimmed records, and through which sequence. */
   readonly #unswept = new Map<string, number>();
@@ -62,9 +64,11 @@ export class TableStore implements Store {
   #isSweepPaused = false;
   #isClosing = false;
 
-  constructor(tables: Tables, blobs: BlobFiles) {
-    this.#tables = tables;
-    this.#blobs = blobs;
+  /** From here on all three are the store's; it closes them. */
+  constructor(options: { tables: Tables; blobs: BlobFiles; lock: DirectoryLock }) {
+    this.#tables = options.tables;
+    this.#blobs = options.blobs;
+    this.#lock = options.lock;
     for (const { key, value } of this.#entriesUnder('trims', rangeUnder([]))) {
       const log = decodeKey(key)[0]!;
       const through = decodeTrim(value);
@@ -133,6 +137,7 @@ export class TableStore implements Store {
     await this.#running;
     await this.#blobs.close();
     await this.#tables.close();
+    await this.#lock.release();
   }
 
   /** Page by page: what is yielded is held by nothing, however long the caller takes with it. */

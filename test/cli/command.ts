@@ -1,9 +1,10 @@
 // Runs the command line as a user does: a process of its own, its output and its exit code.
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
@@ -27,6 +28,12 @@ export interface RunningCommand {
   readonly ended: Promise<CommandResult>;
 }
 
+/** A test that fails in the middle leaves its command running; the end of its file does not. */
+const running = new Set<ChildProcess>();
+after(() => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 export function start(args: readonly string[], options: CommandOptions = {}): RunningCommand {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('SAGITTA_'));
   const child = spawn(process.execPath, [MAIN, ...args], {
@@ -34,6 +41,8 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
     env: { ...Object.fromEntries(inherited), ...options.env },
     stdio: 'pipe',
   });
+  running.add(child);
+  child.on('close', () => running.delete(child));
   let stdout = '';
   let stderr = '';
   let onOutput = (): void => {};

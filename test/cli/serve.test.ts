@@ -4,8 +4,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, before, it } from 'node:test';
 import { promisify } from 'node:util';
 import { describeSettings } from '../../src/config.js';
@@ -67,8 +66,9 @@ it('a setting that is not valid is told in a sentence, with exit code 2', async 
   }
 });
 
-it('a port in use is told in a sentence, with exit code 1', async () => {
+it('a port in use is told in a sentence, with exit code 1', async (t) => {
   const other = createServer().listen(0, '127.0.0.1');
+  t.after(() => other.close());
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
   for (const command of ['serve', 'demo']) {
@@ -78,16 +78,15 @@ it('a port in use is told in a sentence, with exit code 1', async () => {
     assert.match(stderr, /^sagitta: Cannot listen on 127\.0\.0\.1:\d+: another program listens/);
     assert.doesNotMatch(stderr, /\.js:\d+/);
   }
-  other.close();
 });
 
-it('a second signal ends a server that waits for its requests', async () => {
+it('a second signal ends a server that waits for its requests', async (t) => {
   const server = start(['serve', '--shutdown-ms', '60000'], { env: settings() });
   const [, url] = await server.waitFor(LISTENING);
   const { hostname, port } = new URL(url!);
   // A request whose body never comes: accepted, and not finished by anything but the deadline.
-  const { connect } = await import('node:net');
   const socket = connect(Number(port), hostname);
+  t.after(() => socket.destroy());
   socket.on('error', () => {});
   socket.write(
     'POST /v1/collections HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n' +
@@ -103,7 +102,6 @@ it('a second signal ends a server that waits for its requests', async () => {
   assert.equal(isEarly, false);
   server.signal('SIGINT');
   assert.equal((await server.ended).code, 1);
-  socket.destroy();
 });
 
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
@@ -113,7 +111,7 @@ it('the demo loads its sample once and prints commands that work as printed', {
   skip,
 }, async () => {
   const first = start(['demo'], { env: settings() });
-  const [welcome] = await first.waitFor(/Sagitta listens on[^]*stays\.\n/);
+  const [welcome] = await first.waitFor(/Sagitta listens on[\s\S]*stays\.\n/);
   const [loading, ...commands] = [
     (await first.waitFor(/Loaded 4 200 vectors/))[0],
     ...[...welcome.matchAll(/^ {2}((?:curl|cursor=).*)$/gm)].map(([, command]) => command!),

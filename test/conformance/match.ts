@@ -9,9 +9,9 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
   $type: (found, type) => typeOf(found) === type,
   $match: (found, pattern) => typeof found === 'string' && new RegExp(String(pattern)).test(found),
   $absent: (found) => found === undefined,
-  /** Equal but for the last bits of a float32. */
-  $close: (found, wanted) =>
-    typeof found === 'number' && Math.abs(found - Number(wanted)) <= Math.abs(Number(wanted)) * 2e-7,
+  /** Equal once both are rounded to float32. */
+  $float: (found, wanted) =>
+    typeof found === 'number' && Math.fround(found) === Math.fround(Number(wanted)),
   $length: (found, length) =>
     (Array.isArray(found) || typeof found === 'string') && found.length === length,
   $gt: (found, bound) => typeof found === 'number' && found > Number(bound),

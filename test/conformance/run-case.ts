@@ -94,9 +94,8 @@ class CaseRun {
     const { collection, other } = this.#variables;
     const records = [await get(`/collections/${collection}`), await get(`/collections/${other}`)];
     const states = records.map((record) => {
-      const { code, vector_count, sequence, updated_at, labels, description } =
-        record as JsonObject;
-      return { code, vector_count, sequence, updated_at, labels, description } as JsonObject;
+      const { code, vector_count, sequence, labels, description } = record as JsonObject;
+      return { code, vector_count, sequence, labels, description } as JsonObject;
     });
     return [...states, valueAt(await get('/collections?limit=1'), '/total')!];
   }

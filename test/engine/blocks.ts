@@ -152,7 +152,7 @@ export function idOf(block: VectorBlock, row: number): Buffer {
 
 /** The sum of products as the documents describe it: eight lanes, then halves onto halves. */
 export function laneSum(left: ArrayLike<number>, right: ArrayLike<number>): number {
-  let lanes = [0, 0, 0, 0, 0, 0, 0, 0];
+  let lanes = new Float64Array(8);
   for (let i = 0; i < left.length; i++) lanes[i % 8]! += left[i]! * right[i]!;
   while (lanes.length > 1) {
     const half = lanes.length / 2;
@@ -161,10 +161,14 @@ export function laneSum(left: ArrayLike<number>, right: ArrayLike<number>): numb
   return lanes[0]!;
 }
 
-export function trueScore(metric: Metric, query: Float32Array, row: Float32Array): number {
+export function trueScore(
+  metric: Metric,
+  query: Float32Array,
+  row: Float32Array,
+  querySquare = laneSum(query, query),
+): number {
   const product = laneSum(query, row);
   if (metric === 'dot') return product;
-  const querySquare = laneSum(query, query);
   const rowSquare = laneSum(row, row);
   if (metric === 'euclidean') {
     const squaredDistance = Math.max(0, querySquare - 2 * product + rowSquare);
@@ -183,10 +187,11 @@ export interface TrueHits {
 /** What every engine must answer. */
 export function bruteForce(block: VectorBlock, query: BlockQuery): TrueHits {
   const { metric, rows: bitmap, after, scoreMin } = query;
+  const querySquare = laneSum(query.vector, query.vector);
   let matches: { row: number; score: number; id: Buffer }[] = [];
   for (let row = 0; row < query.rowCount; row++) {
     if (bitmap !== null && ((bitmap.words[row >> 5]! >> (row % 32)) & 1) === 0) continue;
-    const score = trueScore(metric, query.vector, rowOf(block, row));
+    const score = trueScore(metric, query.vector, rowOf(block, row), querySquare);
     matches.push({ row, score, id: idOf(block, row) });
   }
   const scannedCount = matches.length;

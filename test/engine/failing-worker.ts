@@ -4,9 +4,15 @@
 import { parentPort } from 'node:worker_threads';
 import type { TensorRequest } from '../../src/engine/tensor-worker.js';
 
-parentPort!.on('message', (request: TensorRequest) => {
-  if (request.kind !== 'search') return;
-  if (request.block.key.startsWith('throws')) throw new Error('thrown for a test');
-  if (request.block.key.startsWith('exits')) process.exit(7);
-});
+const port = parentPort!;
+const listen = port.on.bind(port);
+
+// The real thread listens once it is ready; until then messages wait, as they must here.
+port.on = (event: string, listener: (...values: never[]) => void) =>
+  listen(event, (request: TensorRequest) => {
+    const key = request.kind === 'search' ? request.block.key : '';
+    if (key.startsWith('throws')) throw new Error('thrown for a test');
+    if (key.startsWith('exits')) process.exit(7);
+    listener(request as never);
+  });
 await import('../../src/engine/tensor-worker.js');

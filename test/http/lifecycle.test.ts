@@ -182,12 +182,14 @@ describe('the running application', () => {
     await service.close();
   });
 
-  it('lets a client read why its body is too large, and keeps the connection', async () => {
+  it('lets a client finish a body that is too large, and read why, on a connection that stays', async () => {
     const service = await createFilledService({
       limits: { ...DEFAULT_LIMITS, bodyBytesMax: 10_000 },
     });
     const port = await listen(service);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    let connectionCount = 0;
+    service.app.server.on('connection', () => connectionCount++);
     const send = (byteCount: number, isChunked: boolean) =>
       new Promise<Answer>((resolve, reject) => {
         const request = sendRequest({
@@ -220,6 +222,7 @@ describe('the running application', () => {
       assert.equal(JSON.parse(text).code, 'payload_too_large');
     }
     assert.equal((await query(port, agent)).status, 200);
+    assert.equal(connectionCount, 1);
     agent.destroy();
     await service.close();
   });

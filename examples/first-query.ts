@@ -1,0 +1,18 @@
+// A first query from TypeScript, against the server of `npm run demo`: what lies near the dolphin,
+// and how many animals there are to search.
+
+import { createClient } from '../src/client/client.js';
+
+const client = createClient({ baseUrl: process.env.SAGITTA_URL ?? 'http://127.0.0.1:8484' });
+const words = client.collection('wordnet');
+
+const animals = { category: 'noun.animal' };
+const { matches } = await words.query({
+  id: 'n02069974',
+  top_k: 3,
+  filter: animals,
+  include_metadata: true,
+});
+
+console.log(`${await words.count(animals)} animals; near the Atlantic bottlenose dolphin:`);
+for (const { score, metadata } of matches) console.log(score.toFixed(3), metadata?.lemma);
