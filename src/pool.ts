@@ -41,6 +41,9 @@ export type TaskReply =
  */
 const YOUNG_GENERATION_MB = 12;
 
+/** The name of a task that no worker has: its reply says no more than that the worker is there. */
+const LOAD_TASK = 'pool.load';
+
 /** A pool of worker threads; `workerUrl` names the module whose default export is `createTaskHandler(...)`. */
 export function createThreadPool(options: { workerUrl: URL; threadCount?: number }): WorkerPool {
   const threadCount = options.threadCount ?? availableParallelism();
@@ -51,6 +54,11 @@ export function createThreadPool(options: { workerUrl: URL; threadCount?: number
     idleTimeout: Number.POSITIVE_INFINITY,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
+  // One empty task a worker, answered when it has loaded its module: Node 20 aborts the process when
+  // a worker is ended in the middle of that.
+  const loaded = Promise.allSettled(
+    Array.from({ length: threadCount }, () => piscina.run({ task: LOAD_TASK, input: null })),
+  );
   return {
     threadCount,
     async run<Input, Output>(
@@ -65,7 +73,10 @@ export function createThreadPool(options: { workerUrl: URL; threadCount?: number
       if (!reply.ok) throw fromErrorMessage(reply.error);
       return reply.output as Output;
     },
-    close: () => piscina.destroy(),
+    async close() {
+      await loaded;
+      await piscina.destroy();
+    },
   };
 }
 

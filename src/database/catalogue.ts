@@ -138,10 +138,11 @@ export class Catalogue {
       }
       const { collectionsMax } = this.#options.limits;
       if (this.#entries.size >= collectionsMax) {
-        throw new SagittaError(
-          'limit_exceeded',
-          `There are ${this.#entries.size} collections; at most ${collectionsMax} may exist.`,
-        );
+        const detail = `There are ${this.#entries.size} collections; at most ${collectionsMax} may exist.`;
+        const bound = { expected: collectionsMax, actual: this.#entries.size + 1 };
+        throw new SagittaError('limit_exceeded', detail, {
+          items: [{ pointer: '', code: 'limit_exceeded', detail, ...bound }],
+        });
       }
       const now = this.#options.clock.now();
       const definition: CollectionDefinition = {

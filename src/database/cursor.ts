@@ -118,9 +118,7 @@ export class CursorSealer {
 }
 
 function invalid(why: string): SagittaError {
-  return new SagittaError('cursor_invalid', `The cursor cannot be used: ${why}.`, {
-    items: [{ pointer: '/cursor', code: 'cursor_invalid', detail: `Not a valid cursor: ${why}.` }],
-  });
+  return new SagittaError('cursor_invalid', `The cursor cannot be used: ${why}.`);
 }
 
 function float32Bytes(vector: Float32Array): Uint8Array {

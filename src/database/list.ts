@@ -39,7 +39,7 @@ export async function runList(
   request: ListRequest,
   context: ListContext,
 ): Promise<ListReply> {
-  checkPaging(request, context.limits);
+  checkPaging('list', request, context.limits);
   const plan =
     request.cursor === undefined
       ? planFirstPage(collection, request, context)
@@ -108,7 +108,7 @@ function planNextPage(
 ): ListPlan {
   const cursor = openCursor(token, 'list', collection, context);
   if (request.filter !== undefined && !sameJson(request.filter, cursor.filter)) {
-    throw mismatch('/filter');
+    throw mismatch('list', 'filter');
   }
   return {
     sequence: cursor.sequence,

@@ -1,34 +1,29 @@
 // What list and query pages share: the rules for limit, offset and cursor, and the opening of a
 // cursor for a collection.
 
-import { SagittaError } from '../errors.js';
+import { type ErrorCode, SagittaError } from '../errors.js';
 import type { Limits } from '../limits.js';
 import type { Collection } from './collection.js';
 import type { Cursor, CursorSealer } from './cursor.js';
 
-/** Throws `invalid_request` where limit, offset and cursor do not go together. */
+/** Where the fields of a page request stand: a body has members, a query string parameters. */
+const PLACES = { list: '?', query: '/' } as const satisfies Record<Cursor['kind'], string>;
+
+/** Throws `invalid_request` or `limit_exceeded` where limit, offset and cursor do not go together. */
 export function checkPaging(
+  kind: Cursor['kind'],
   request: { limit?: number | undefined; offset?: number | undefined; cursor?: string | undefined },
   limits: Limits,
 ): void {
   if (request.offset !== undefined && request.cursor !== undefined) {
     const detail = 'A page starts at an offset or at a cursor, not at both.';
-    throw new SagittaError('invalid_request', detail, {
-      items: [{ pointer: '/offset', code: 'invalid_request', detail }],
-    });
+    throw refusal(kind, 'invalid_request', 'offset', detail);
   }
   if (request.limit !== undefined && request.limit > limits.pageLimitMax) {
     const detail = `limit is at most ${limits.pageLimitMax}; found ${request.limit}.`;
-    throw new SagittaError('limit_exceeded', detail, {
-      items: [
-        {
-          pointer: '/limit',
-          code: 'limit_exceeded',
-          detail,
-          expected: limits.pageLimitMax,
-          actual: request.limit,
-        },
-      ],
+    throw refusal(kind, 'limit_exceeded', 'limit', detail, {
+      expected: limits.pageLimitMax,
+      actual: request.limit,
     });
   }
 }
@@ -40,31 +35,44 @@ export function openCursor<Kind extends Cursor['kind']>(
   collection: Collection,
   { sealer, limits, now }: { sealer: CursorSealer; limits: Limits; now: number },
 ): Extract<Cursor, { kind: Kind }> {
-  const cursor = sealer.open(token);
+  let cursor: Cursor;
+  try {
+    cursor = sealer.open(token);
+  } catch (error) {
+    if (!(error instanceof SagittaError)) throw error;
+    throw refusal(kind, error.code, 'cursor', error.message);
+  }
   if (cursor.incarnation !== collection.incarnation) {
     const detail = 'The cursor belongs to another collection.';
-    throw new SagittaError('cursor_invalid', detail, {
-      items: [{ pointer: '/cursor', code: 'cursor_invalid', detail }],
-    });
+    throw refusal(kind, 'cursor_invalid', 'cursor', detail);
   }
-  if (cursor.kind !== kind) throw mismatch('/cursor');
+  if (cursor.kind !== kind) {
+    const detail = `The cursor was made by a ${cursor.kind}, this is a ${kind}.`;
+    throw refusal(kind, 'cursor_mismatch', 'cursor', detail);
+  }
   const ageMs = now - cursor.openedAtMs;
   if (ageMs > limits.retentionMs || cursor.sequence < collection.horizonSequence) {
     const detail = `The cursor's snapshot was opened ${Math.round(ageMs / 1000)} s ago; snapshots are kept for ${Math.round(limits.retentionMs / 1000)} s. Start again from the first page.`;
-    throw new SagittaError('cursor_expired', detail, {
-      items: [{ pointer: '/cursor', code: 'cursor_expired', detail }],
-    });
+    throw refusal(kind, 'cursor_expired', 'cursor', detail);
   }
   return cursor as Extract<Cursor, { kind: Kind }>;
 }
 
-export function mismatch(pointer: string): SagittaError {
-  const detail =
-    pointer === '/cursor'
-      ? 'The cursor was made by another kind of request.'
-      : `${pointer.slice(1)} differs from the request that the cursor continues; send the cursor alone or with the same fields.`;
-  return new SagittaError('cursor_mismatch', detail, {
-    items: [{ pointer, code: 'cursor_mismatch', detail }],
+/** A field that was sent again beside the cursor, and differs. */
+export function mismatch(kind: Cursor['kind'], field: string): SagittaError {
+  const detail = `${field} differs from the request that the cursor continues; send the cursor alone or with the same fields.`;
+  return refusal(kind, 'cursor_mismatch', field, detail);
+}
+
+function refusal(
+  kind: Cursor['kind'],
+  code: ErrorCode,
+  field: string,
+  detail: string,
+  bound: { expected?: number; actual?: number } = {},
+): SagittaError {
+  return new SagittaError(code, detail, {
+    items: [{ pointer: PLACES[kind] + field, code, detail, ...bound }],
   });
 }
 

@@ -63,7 +63,7 @@ export async function runQuery(
   request: QueryRequest,
   context: QueryContext,
 ): Promise<QueryReply> {
-  checkPaging(request, context.limits);
+  checkPaging('query', request, context.limits);
   const plan =
     request.cursor === undefined
       ? planFirstPage(collection, request, context)
@@ -165,17 +165,17 @@ function planNextPage(
 ): QueryPlan {
   const cursor = openCursor(token, 'query', collection, { sealer, limits, now });
   const repeated: [keyof QueryRequest, string, boolean][] = [
-    ['vector', '/vector', sameVector(request.vector, cursor.vector)],
-    ['id', '/id', request.id === cursor.id],
-    ['topK', '/top_k', request.topK === cursor.topK],
-    ['filter', '/filter', sameJson(request.filter, cursor.filter)],
-    ['metric', '/metric', request.metric === cursor.metric],
-    ['sort', '/sort', sameJson(request.sort, cursor.sort ?? [])],
-    ['scoreThreshold', '/score_threshold', request.scoreThreshold === cursor.scoreThreshold],
-    ['minSequence', '/min_sequence', (request.minSequence ?? 0) <= cursor.sequence],
+    ['vector', 'vector', sameVector(request.vector, cursor.vector)],
+    ['id', 'id', request.id === cursor.id],
+    ['topK', 'top_k', request.topK === cursor.topK],
+    ['filter', 'filter', sameJson(request.filter, cursor.filter)],
+    ['metric', 'metric', request.metric === cursor.metric],
+    ['sort', 'sort', sameJson(request.sort, cursor.sort ?? [])],
+    ['scoreThreshold', 'score_threshold', request.scoreThreshold === cursor.scoreThreshold],
+    ['minSequence', 'min_sequence', (request.minSequence ?? 0) <= cursor.sequence],
   ];
-  for (const [field, pointer, isSame] of repeated) {
-    if (request[field] !== undefined && !isSame) throw mismatch(pointer);
+  for (const [field, name, isSame] of repeated) {
+    if (request[field] !== undefined && !isSame) throw mismatch('query', name);
   }
   return {
     sequence: cursor.sequence,

@@ -57,10 +57,10 @@ export interface Engine {
  * the L2 distance. Monotone, but not rounded: rounding to float32 happens on the way out.
  */
 export function publicScore(metric: Metric, score: number): number {
-  return metric === 'euclidean' ? 1 / (1 + Math.sqrt(-score)) : score;
+  return metric === 'euclidean' ? 1 / (1 + distanceOf(score)) : score;
 }
 
-/** The L2 distance behind a euclidean score. */
+/** The L2 distance behind a euclidean score, which is never positive; never −0. */
 export function distanceOf(score: number): number {
-  return Math.sqrt(-score);
+  return Math.sqrt(Math.abs(score));
 }

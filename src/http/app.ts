@@ -93,7 +93,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       metrics.observeRequest({
         method: request.method,
         route: routeOf(request),
-        status: raw.writableFinished ? raw.statusCode : 'closed',
+        status: raw.writableEnded ? raw.statusCode : 'closed',
         seconds: (performance.now() - startMs) / 1000,
       });
     });

@@ -162,7 +162,7 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
       const controller = new AbortController();
       const { raw } = this.#reply;
       raw.once('close', () => {
-        if (raw.writableFinished) return;
+        if (raw.writableEnded) return;
         controller.abort(new SagittaError('deadline_exceeded', 'The client went away.'));
       });
       this.#controller = controller;

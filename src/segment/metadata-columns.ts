@@ -1,6 +1,6 @@
 // The metadata of an active segment as columns, one per path, built as rows arrive. Guarantees that
-// a path that has a column has all its values there: once a path had to be left out, no new column
-// appears. Which paths a document has is said by `metadata-path.ts`.
+// a path that has a column has all its values there: a path that was left out once never gets one.
+// Which paths a document has is said by `metadata-path.ts`.
 
 import { KIND, type MetadataColumn } from '../columns.js';
 import { assert } from '../errors.js';
@@ -68,20 +68,16 @@ export class MetadataColumns {
   }
 
   #builderFor(path: string): ColumnBuilder | undefined {
-    // Before any look at its characters: a joined path costs nothing until somebody reads it.
-    if (path.length > PATH_CHARACTERS_MAX) {
+    // The length comes first: a joined path costs nothing until somebody reads its characters.
+    let builder = path.length > PATH_CHARACTERS_MAX ? undefined : this.#builders.get(path);
+    if (builder !== undefined) return builder;
+    if (path.length > PATH_CHARACTERS_MAX || this.#builders.size >= this.#columnsMax) {
+      // Both reasons stay, so that a path is left out from its first row on or never.
       this.isComplete = false;
       return undefined;
     }
-    let builder = this.#builders.get(path);
-    if (builder === undefined && this.isComplete) {
-      if (this.#builders.size < this.#columnsMax) {
-        builder = new ColumnBuilder();
-        this.#builders.set(path, builder);
-      } else {
-        this.isComplete = false;
-      }
-    }
+    builder = new ColumnBuilder();
+    this.#builders.set(path, builder);
     return builder;
   }
 }

@@ -99,6 +99,7 @@ function complain(place: string, wanted: string, found: Json | undefined): strin
 }
 
 function show(value: Json | undefined): string {
+  if (Object.is(value, -0)) return '-0';
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length <= 300 ? text : `${text.slice(0, 300)}…`;
 }

@@ -9,19 +9,7 @@ beforeEach(async () => {
 afterEach(() => service.close());
 
 const VECTORS = '/v1/collections/c/vectors';
-const ODD_IDS = [
-  'a/b',
-  'a b',
-  '100%',
-  '%2F',
-  '%25',
-  '😀',
-  'ä+b',
-  '?x=1#y',
-  '..',
-  'fetch',
-  'delete',
-];
+const ODD_IDS = ['a/b', 'a b', '100%', '%2F', '%25', '😀', 'ä+b', '?x=1#y', 'fetch', 'delete'];
 
 describe('writing vectors over HTTP', () => {
   it('counts what was inserted and what was updated', async () => {

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
+import { Field, Int32, Schema, tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { SagittaError } from '../../src/errors.js';
+import { BodyWriter } from '../../src/segment/arrow-body.js';
 import { decodeDeletions, encodeDeletions } from '../../src/segment/deletions.js';
 import { decodeLogRecord, encodeLogRecord, type LogRecord } from '../../src/segment/log-record.js';
+import { encodeSealedStream } from '../../src/segment/sealed-stream.js';
 import type { VectorBatch } from '../../src/types.js';
 import { batchOf, Random, randomDocument, rowsOf, seedOf, stringAt, utf8Of } from './sample.js';
 
@@ -129,6 +131,19 @@ describe('a log record', () => {
       sequences: Float64Array.of(2),
     });
     assert.throws(() => decodeLogRecord(deletions), /time undefined/);
+    const metadata = new Map([['sagitta.time_ms', '1']]);
+    for (const kind of ['write', 'delete', 'other']) {
+      const schema = new Schema(
+        [new Field('id', new Int32(), false)],
+        new Map([['sagitta.record', kind]]),
+      );
+      const body = new BodyWriter(8);
+      body.node(1);
+      body.noNulls();
+      body.buffer(Int32Array.of(1));
+      const bytes = encodeSealedStream(schema, 1, body, metadata);
+      assert.throws(() => decodeLogRecord(bytes), /Found (the fields|a record of the kind other)/);
+    }
   });
 });
 

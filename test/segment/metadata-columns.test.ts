@@ -41,7 +41,7 @@ describe('metadata columns', () => {
     }
   });
 
-  it('keep a path whole: after one was left out, no column appears', () => {
+  it('keep a path whole: one that was left out never gets a column', () => {
     const columns = columnsOf([{ a: 1 }, { b: 1 }, { c: 1 }, { a: 2, b: 'x' }], 2);
     assert.deepEqual([...columns.view().keys()], ['a', 'b']);
     assert.equal(columns.isComplete, false);

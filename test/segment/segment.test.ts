@@ -173,6 +173,20 @@ describe('a segment', () => {
     assert.equal(segment.visibleAt(5).rows, null);
   });
 
+  it('notices late changes before a sequence that was asked for, as a replay makes them', () => {
+    const segment = Segment.createActive(activeOptions({}));
+    const batch = batchOf(rowsOf([{}, {}, {}, {}]));
+    segment.append(batch, 0, 3, 5);
+    segment.markDeleted(0, 9);
+    segment.markDeleted(1, 6);
+    assert.equal(segment.visibleAt(7).visibleCount, 2);
+    segment.markDeleted(2, 7);
+    assert.equal(segment.visibleAt(7).visibleCount, 1);
+    segment.append(batch, 3, 1, 7);
+    assert.equal(segment.visibleAt(7).visibleCount, 2);
+    assert.equal(segment.visibleAt(7).rowCount, 4);
+  });
+
   it('holds everything over shared memory', () => {
     const segment = Segment.createActive(activeOptions({}));
     segment.append(batchOf(rowsOf([{ a: [1, 'x'], b: 'y', c: 2 }])), 0, 1, 1);
