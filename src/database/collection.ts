@@ -191,6 +191,8 @@ export class Collection {
   }
 
   #advance(sequence: number): void {
+    // A commit may hold replies only: nothing was written then.
+    if (sequence === this.#sequence) return;
     this.#sequence = sequence;
     this.#writtenAtMs = this.#clock.now();
     this.#history.note(this.#writtenAtMs, sequence);

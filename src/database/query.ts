@@ -3,19 +3,15 @@
 // thousandth page costs what the first one costs.
 
 import { distanceOf, type Position, publicScore } from '../engine/engine.js';
-import { SagittaError } from '../errors.js';
-import type { FilterNode } from '../filter/filter-node.js';
 import type { Limits } from '../limits.js';
-import { resolvePath } from '../metadata-path.js';
 import type { WorkerPool } from '../pool.js';
-import type { Json, JsonObject, Metric } from '../types.js';
 import type { Explain, Match, QueryReply, QueryRequest, SortKey } from './api.js';
 import type { Collection } from './collection.js';
-import type { CursorSealer, QueryCursor } from './cursor.js';
-import { parseFilterAt } from './filter-at.js';
-import { checkPaging, mismatch, openCursor, sameJson } from './paging.js';
+import type { CursorSealer } from './cursor.js';
+import { nextCursor, planQuery, type QueryPlan } from './query-plan.js';
 import { type Hit, type SearchResult, type SubmitSearch, searchParts } from './search.js';
 import { countVisible, filterSnapshot, type SnapshotPart } from './snapshot.js';
+import { sortHits } from './sort-hits.js';
 
 export interface QueryContext {
   readonly pool: WorkerPool;
@@ -25,30 +21,6 @@ export interface QueryContext {
   readonly engineName: string;
   readonly now: number;
   readonly signal: AbortSignal | undefined;
-}
-
-/** Everything that decides the answer; a cursor restores all of it. */
-interface QueryPlan {
-  readonly sequence: number;
-  readonly openedAtMs: number;
-  readonly vector: Float32Array;
-  readonly excludedId: string | null;
-  readonly metric: Metric;
-  readonly filter: JsonObject | null;
-  readonly filterNode: FilterNode | null;
-  readonly sort: readonly SortKey[] | null;
-  readonly scoreThreshold: number | null;
-  /** The nearest that the walk goes through; null for the whole filtered view. */
-  readonly topK: number | null;
-  readonly limit: number;
-  readonly includeMetadata: boolean;
-  readonly includeValues: boolean | 'base64';
-  /** Where this page starts. */
-  readonly givenCount: number;
-  readonly offset: number;
-  readonly after: { readonly score: number; readonly id: string } | null;
-  /** Whether the reply counts the filtered view: first and offset pages do. */
-  readonly isCounted: boolean;
 }
 
 interface PageOfHits {
@@ -63,11 +35,7 @@ export async function runQuery(
   request: QueryRequest,
   context: QueryContext,
 ): Promise<QueryReply> {
-  checkPaging('query', request, context.limits);
-  const plan =
-    request.cursor === undefined
-      ? planFirstPage(collection, request, context)
-      : planNextPage(collection, request, request.cursor, context);
+  const plan = planQuery(collection, request, context);
   const startedAt = performance.now();
   const snapshot = collection.snapshot(plan.sequence);
   const parts = await filterSnapshot(context.pool, snapshot, plan.filterNode);
@@ -102,100 +70,6 @@ export async function runQuery(
     assembleMs: performance.now() - searchedAt,
   };
   return { ...reply, explain };
-}
-
-function planFirstPage(
-  collection: Collection,
-  request: QueryRequest,
-  { limits, now }: QueryContext,
-): QueryPlan {
-  if ((request.vector === undefined) === (request.id === undefined)) {
-    const found = request.vector === undefined ? 'neither' : 'both';
-    throw invalid('', `A query has exactly one of vector and id; found ${found}.`);
-  }
-  const sort = request.sort === undefined || request.sort.length === 0 ? null : request.sort;
-  // Without a bound on the walk there is no "top" to sort.
-  const topK =
-    request.topK ?? (request.limit === undefined || sort !== null ? limits.topKDefault : null);
-  if (topK !== null && topK > limits.topKMax && (request.limit === undefined || sort !== null)) {
-    throw invalid(
-      '/top_k',
-      sort === null
-        ? `top_k beyond ${limits.topKMax} needs a limit, to be read in pages.`
-        : `A sorted query takes a top_k of at most ${limits.topKMax}.`,
-      { expected: limits.topKMax, actual: topK },
-    );
-  }
-  const metric = request.metric ?? collection.definition.metric;
-  const vector = request.vector ?? storedVector(collection, request.id!);
-  collection.checkQueryVector(vector, metric);
-  const filterNode =
-    request.filter === undefined ? null : parseFilterAt('/filter', request.filter, limits);
-  return {
-    sequence: collection.sequence,
-    openedAtMs: now,
-    vector,
-    excludedId: request.id ?? null,
-    metric,
-    filter: request.filter ?? null,
-    filterNode,
-    sort,
-    scoreThreshold: request.scoreThreshold ?? null,
-    topK,
-    limit: request.limit ?? topK ?? limits.pageLimitDefault,
-    includeMetadata: request.includeMetadata ?? false,
-    includeValues: request.includeValues ?? false,
-    givenCount: 0,
-    offset: request.offset ?? 0,
-    after: null,
-    isCounted: true,
-  };
-}
-
-function storedVector(collection: Collection, id: string): Float32Array {
-  const { segment, row } = collection.require(id);
-  return segment.values(row);
-}
-
-function planNextPage(
-  collection: Collection,
-  request: QueryRequest,
-  token: string,
-  { sealer, limits, now }: QueryContext,
-): QueryPlan {
-  const cursor = openCursor(token, 'query', collection, { sealer, limits, now });
-  const repeated: [keyof QueryRequest, string, boolean][] = [
-    ['vector', 'vector', sameVector(request.vector, cursor.vector)],
-    ['id', 'id', request.id === cursor.id],
-    ['topK', 'top_k', request.topK === cursor.topK],
-    ['filter', 'filter', sameJson(request.filter, cursor.filter)],
-    ['metric', 'metric', request.metric === cursor.metric],
-    ['sort', 'sort', sameJson(request.sort, cursor.sort ?? [])],
-    ['scoreThreshold', 'score_threshold', request.scoreThreshold === cursor.scoreThreshold],
-    ['minSequence', 'min_sequence', (request.minSequence ?? 0) <= cursor.sequence],
-  ];
-  for (const [field, name, isSame] of repeated) {
-    if (request[field] !== undefined && !isSame) throw mismatch('query', name);
-  }
-  return {
-    sequence: cursor.sequence,
-    openedAtMs: cursor.openedAtMs,
-    vector: cursor.vector,
-    excludedId: cursor.id,
-    metric: cursor.metric,
-    filter: cursor.filter,
-    filterNode: cursor.filter === null ? null : parseFilterAt('/filter', cursor.filter, limits),
-    sort: cursor.sort,
-    scoreThreshold: cursor.scoreThreshold,
-    topK: cursor.topK,
-    limit: request.limit ?? cursor.limit,
-    includeMetadata: request.includeMetadata ?? cursor.includeMetadata,
-    includeValues: request.includeValues ?? cursor.includeValues,
-    givenCount: cursor.givenCount,
-    offset: 0,
-    after: cursor.after,
-    isCounted: false,
-  };
 }
 
 /** A page in the order of scores. */
@@ -277,28 +151,6 @@ async function searchOthers(
   return { ...result, hits: others.slice(0, count) };
 }
 
-function nextCursor(collection: Collection, plan: QueryPlan, hits: readonly Hit[]): QueryCursor {
-  const last = hits[hits.length - 1]!;
-  return {
-    kind: 'query',
-    incarnation: collection.incarnation,
-    sequence: plan.sequence,
-    openedAtMs: plan.openedAtMs,
-    filter: plan.filter,
-    limit: plan.limit,
-    includeMetadata: plan.includeMetadata,
-    includeValues: plan.includeValues,
-    metric: plan.metric,
-    vector: plan.vector,
-    id: plan.excludedId,
-    topK: plan.topK,
-    sort: plan.sort,
-    scoreThreshold: plan.scoreThreshold,
-    givenCount: plan.givenCount + plan.offset + hits.length,
-    after: plan.sort === null ? { score: last.score, id: last.part.segment.id(last.row) } : null,
-  };
-}
-
 /** The exact size of the filtered view, without the vector that was asked for by id. */
 function countView(
   collection: Collection,
@@ -319,67 +171,4 @@ function toMatch({ part, row, score }: Hit, plan: QueryPlan): Match {
     ...(plan.includeMetadata ? { metadata: segment.metadata(row) } : {}),
     ...(plan.includeValues === false ? {} : { values: segment.values(row) }),
   };
-}
-
-/** Stable: equal keys keep the order of scores. Rows without a comparable value come last, whatever the order. */
-function sortHits(hits: readonly Hit[], metric: Metric, sort: readonly SortKey[]): Hit[] {
-  const isMetadataRead = sort.some(({ field }) => field !== 'score' && field !== 'id');
-  const rows = hits.map((hit) => {
-    const metadata = isMetadataRead
-      ? (JSON.parse(hit.part.segment.metadata(hit.row)) as JsonObject)
-      : {};
-    const values = sort.map(({ field }): Json | undefined => {
-      if (field === 'score') return publicScore(metric, hit.score);
-      if (field === 'id') return hit.part.segment.id(hit.row);
-      return resolvePath(metadata, field);
-    });
-    return { hit, values };
-  });
-  rows.sort((a, b) => {
-    for (let i = 0; i < sort.length; i++) {
-      const order = compareSortValues(a.values[i], b.values[i], sort[i]!.order);
-      if (order !== 0) return order;
-    }
-    return 0;
-  });
-  return rows.map(({ hit }) => hit);
-}
-
-/** Numbers before strings before booleans before everything else. */
-function sortRank(value: Json | undefined): number {
-  if (typeof value === 'number') return 0;
-  if (typeof value === 'string') return 1;
-  if (typeof value === 'boolean') return 2;
-  return 3;
-}
-
-function compareSortValues(
-  a: Json | undefined,
-  b: Json | undefined,
-  order: 'asc' | 'desc',
-): number {
-  const rank = sortRank(a);
-  if (rank !== sortRank(b)) return rank - sortRank(b);
-  if (rank === 3) return 0;
-  const ascending =
-    rank === 1
-      ? Buffer.compare(Buffer.from(a as string), Buffer.from(b as string))
-      : Number(a) - Number(b);
-  return order === 'asc' ? ascending : -ascending;
-}
-
-function sameVector(sent: Float32Array | undefined, sealed: Float32Array): boolean {
-  return (
-    sent !== undefined && sent.length === sealed.length && sent.every((x, i) => x === sealed[i])
-  );
-}
-
-function invalid(
-  pointer: string,
-  detail: string,
-  bound: { expected?: number; actual?: number } = {},
-): SagittaError {
-  return new SagittaError('invalid_request', detail, {
-    items: [{ pointer, code: 'invalid_request', detail, ...bound }],
-  });
 }

@@ -164,9 +164,13 @@ export function checkedLength(value: number, what: string): number {
   return value;
 }
 
+/** Names and formats that stand in a damaged file can be anything of any length. */
+const FOUND_CHARACTERS_MAX = 200;
+
 /** `found` says what was found and, where it helps, what was expected. */
 export function corrupt(found: string, cause?: unknown): SagittaError {
-  return new SagittaError('data_corrupt', `Found ${found}.`, { cause });
+  const printable = found.replace(/[^\x20-\x7e]/g, '?').slice(0, FOUND_CHARACTERS_MAX);
+  return new SagittaError('data_corrupt', `Found ${printable}.`, { cause });
 }
 
 /** Runs a reader of apache-arrow, which meets damage with errors of every kind. */

@@ -19,16 +19,20 @@ interface PathParts extends ColumnParts {
   elements: ColumnParts;
 }
 
-/** Reads the fields in order. Every index that the columns hold is checked; throws `data_corrupt`. */
+/**
+ * Reads the fields in order. Every index that the columns hold is checked; throws `data_corrupt`,
+ * which names fields by their number: paths are the user's.
+ */
 export function readMetadataColumns(
   fields: readonly Field[],
   body: BodyReader,
   dictionaries: ReadonlyMap<number, BodyReader>,
 ): Map<string, MetadataColumn> {
   const { rowCount } = body;
+  const described = fields.map(pathAndRole);
   const paths = new Map<string, PathParts>();
-  for (const field of fields) {
-    const { path, role } = pathAndRole(field);
+  for (const [index, { path, role }] of described.entries()) {
+    const { type } = fields[index]!;
     let parts = paths.get(path);
     if (parts === undefined) {
       parts = { ...emptyParts(), offsets: null, elements: emptyParts() };
@@ -37,42 +41,40 @@ export function readMetadataColumns(
     body.node(rowCount);
     body.skipBuffer();
     if (!role.startsWith('item')) {
-      readValues(role, field.type, rowCount, body, dictionaries, parts);
-    } else {
-      const offsets = body.buffer(Int32Array, rowCount + 1);
-      checkOffsets(offsets, Number.POSITIVE_INFINITY);
-      // Each list of a path has a copy of the same offsets.
-      if (parts.offsets !== null && parts.offsets[rowCount] !== offsets[rowCount]) {
-        throw corrupt(`lists of different lengths at ${JSON.stringify(path)}`);
-      }
-      parts.offsets ??= offsets;
-      const length = offsets[rowCount]!;
-      body.node(length);
-      body.skipBuffer();
-      const { type } = (field.type as List).children[0]!;
-      readValues(role, type, length, body, dictionaries, parts.elements);
+      readValues(role, type, rowCount, body, dictionaries, parts);
+      continue;
     }
+    const offsets = body.buffer(Int32Array, rowCount + 1);
+    checkOffsets(offsets, Number.POSITIVE_INFINITY);
+    // Each list of a path has a copy of the same offsets.
+    const length = offsets[rowCount]!;
+    if (parts.offsets !== null && parts.offsets[rowCount] !== length) {
+      throw corrupt(`a list of ${length} elements in field ${index}, and another length elsewhere`);
+    }
+    parts.offsets ??= offsets;
+    body.node(length);
+    body.skipBuffer();
+    readValues(role, (type as List).children[0]!.type, length, body, dictionaries, parts.elements);
   }
   const columns = new Map<string, MetadataColumn>();
   // In the order of the kinds, which is that of the segment that was written.
-  for (const field of fields) {
-    const { path, role } = pathAndRole(field);
-    if (role === 'kinds') columns.set(path, columnOf(path, paths.get(path)!, rowCount));
+  for (const [index, { path, role }] of described.entries()) {
+    if (role === 'kinds') columns.set(path, columnOf(index, paths.get(path)!, rowCount));
   }
-  if (columns.size !== paths.size) throw corrupt('a metadata path without kinds');
+  if (columns.size !== paths.size) throw corrupt(`${paths.size} paths, ${columns.size} with kinds`);
   return columns;
 }
 
-function pathAndRole(field: Field): { path: string; role: Role } {
+function pathAndRole(field: Field, index: number): { path: string; role: Role } {
   const path = JSON.parse(field.metadata.get(PATH_KEY) ?? 'null') as unknown;
   const role = field.metadata.get(ROLE_KEY) ?? '';
   if (typeof path !== 'string' || !Object.hasOwn(ROLE_TYPES, role)) {
-    throw corrupt(`the field ${JSON.stringify(field.name)}, which says no path and role`);
+    throw corrupt(`no path and role of metadata field ${index}`);
   }
   const expected = ROLE_TYPES[role as Role];
   const found = String(field.type);
   if (found !== expected) {
-    throw corrupt(`the type ${found} of field ${JSON.stringify(field.name)}, expected ${expected}`);
+    throw corrupt(`the type ${found} of metadata field ${index}, expected ${expected}`);
   }
   return { path, role: role as Role };
 }
@@ -114,44 +116,39 @@ function readValues(
   }
 }
 
-function columnOf(path: string, parts: PathParts, rowCount: number): MetadataColumn {
-  const items =
-    parts.offsets === null
-      ? null
-      : {
-          offsets: parts.offsets,
-          elements: checkedColumn(path, parts.elements, parts.offsets[rowCount]!, null),
-        };
-  return checkedColumn(path, parts, rowCount, items);
+function columnOf(index: number, parts: PathParts, rowCount: number): MetadataColumn {
+  if (parts.offsets === null) {
+    if (parts.kinds?.includes(KIND.array)) throw corrupt(`no elements in metadata field ${index}`);
+    return checkedColumn(index, parts, rowCount, null);
+  }
+  const elements = checkedColumn(index, parts.elements, parts.offsets[rowCount]!, null);
+  return checkedColumn(index, parts, rowCount, { offsets: parts.offsets, elements });
 }
 
 /** What a reader of the column indexes without looking is checked here, once. */
 function checkedColumn(
-  path: string,
+  index: number,
   parts: ColumnParts,
   length: number,
   items: MetadataColumn['items'],
 ): MetadataColumn {
   const { kinds, numbers, codes, dictionary } = parts;
-  if (kinds === null || kinds.length !== length) throw corrupt(`no kinds of ${quoted(path)}`);
+  const where = `in metadata field ${index}`;
+  if (kinds === null || kinds.length !== length) throw corrupt(`no kinds ${where}`);
   const seen = kindsSeen(kinds);
   for (let kind = KIND.object + 1; kind < seen.length; kind++) {
-    if (seen[kind]) throw corrupt(`the kind ${kind} at ${quoted(path)}`);
+    if (seen[kind]) throw corrupt(`the kind ${kind} ${where}`);
   }
-  if (seen[KIND.number] && numbers === null) throw corrupt(`no numbers of ${quoted(path)}`);
-  if (seen[KIND.string] && codes === null) throw corrupt(`no strings of ${quoted(path)}`);
+  if (seen[KIND.number] && numbers === null) throw corrupt(`no numbers ${where}`);
+  if (seen[KIND.string] && codes === null) throw corrupt(`no strings ${where}`);
   const dictionaryCount = dictionary === null ? 0 : dictionary.offsets.length - 1;
   if (codes !== null) {
     for (let i = 0; i < length; i++) {
       // Where the kind is not `string` a code means nothing, but is a code.
       if (codes[i]! >>> 0 >= dictionaryCount) {
-        throw corrupt(`the code ${codes[i]} of ${dictionaryCount} strings at ${quoted(path)}`);
+        throw corrupt(`the code ${codes[i]} of ${dictionaryCount} strings ${where}`);
       }
     }
   }
   return { kinds, numbers, codes, dictionary, dictionaryCount, items };
-}
-
-function quoted(path: string): string {
-  return JSON.stringify(path);
 }

@@ -52,6 +52,7 @@ function readAll(segment: Segment): void {
   const { columns, rowCount } = segment.metadataView();
   assert.equal(segment.block().values.length, rowCount * segment.dimension);
   for (const column of columns.values()) {
+    assert.ok(column.items !== null || !column.kinds.includes(KIND.array));
     for (const { kinds, numbers, codes, dictionary, items } of [
       column,
       ...(column.items === null ? [] : [column.items.elements]),
@@ -224,6 +225,12 @@ describe('a segment file', () => {
         /the kind 8/,
         column('c', ({ data }) => {
           data.columns.get('c')!.kinds[0] = 8;
+        }),
+      ],
+      [
+        /no elements in metadata field 1/,
+        column('c', ({ data }) => {
+          data.columns.get('c')!.kinds[1] = KIND.array;
         }),
       ],
       [
