@@ -135,7 +135,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const BOUNDS = {
   dimensionMax: bound('elements', 1, 65_536, 'The longest vector.'),
   bodyBytesMax: bound('bytes', 1_024, 512_000_000, 'The largest JSON body.'),
-  batchRowsMax: bound('vectors', 1, 1_000_000, 'Vectors in one JSON body.'),
+  batchRowsMax: bound('vectors', 1, 100_000, 'Vectors in one JSON body.'),
   pageLimitMax: bound('records', 1, 10_000, 'The largest page.'),
   pageLimitDefault: bound('records', 1, 10_000, 'The page of requests that name no limit.'),
   topKMax: bound('matches', 1, 10_000, 'Matches of a query in one page.'),
@@ -149,7 +149,7 @@ const BOUNDS = {
     4_096,
     'The longest name of a field in a filter.',
   ),
-  vectorIdBytesMax: bound('bytes', 1, VECTOR_ID_BYTES_MAX, 'The longest id of a vector.'),
+  vectorIdBytesMax: bound('bytes', 26, VECTOR_ID_BYTES_MAX, 'The longest id of a vector.'),
   metadataBytesMax: bound('bytes', 2, 1_048_576, 'Metadata of one vector, as sent.'),
   metadataDepthMax: bound('levels', 1, 32, 'How deep metadata nests.'),
   metadataColumnsMax: bound('columns', 0, 4_096, 'Metadata paths of one segment kept as columns.'),

@@ -1,5 +1,6 @@
 // One cell of an Arrow column as JSON text. 64-bit integers keep all their digits; dates and
-// timestamps become ISO 8601 in UTC. Types without a natural JSON form are refused up front.
+// timestamps become ISO 8601 in UTC, to the millisecond. Types without a natural JSON form are
+// refused up front.
 
 import { DataType, type StructRow, Type, type Vector } from 'apache-arrow';
 import { rowError } from './import-row.js';
@@ -27,7 +28,7 @@ export function cellText(place: string, name: string, type: DataType, value: unk
   if (value === null || value === undefined) return 'null';
   if (DataType.isDictionary(type)) return cellText(place, name, type.dictionary, value);
   if (DataType.isDate(type) || DataType.isTimestamp(type)) {
-    return JSON.stringify(new Date(Number(value)).toISOString());
+    return JSON.stringify(isoText(place, name, Number(value)));
   }
   if (DataType.isList(type) || DataType.isFixedSizeList(type)) {
     const item = type.children[0]!.type;
@@ -47,4 +48,11 @@ export function cellText(place: string, name: string, type: DataType, value: unk
     throw rowError(place, `${name} is ${value}, which JSON cannot say; expected a finite number`);
   }
   return JSON.stringify(value);
+}
+
+/** JavaScript's calendar ends 100 million days from 1970. */
+function isoText(place: string, name: string, ms: number): string {
+  const date = new Date(ms);
+  if (!Number.isNaN(date.getTime())) return date.toISOString();
+  throw rowError(place, `${name} is ${ms} ms from 1970, expected a date before the year 275760`);
 }

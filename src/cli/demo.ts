@@ -27,7 +27,9 @@ export function addDemoCommand(program: Command): void {
       const logLevel = serverEnvironment().SAGITTA_LOG_LEVEL ?? 'warn';
       await serve(readConfig({ logLevel }), async (server) => {
         await server.loaded;
-        await loadSample(createClient({ baseUrl: server.url }));
+        // One try: the server is in this process, and refuses only when it is told to stop.
+        const client = createClient({ baseUrl: server.url, retry: { attemptsMax: 1 } });
+        await loadSample(client);
         process.stdout.write(welcome(server.url));
       });
     });

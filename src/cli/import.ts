@@ -22,6 +22,8 @@ Examples:
   $ sagitta import rows.ndjson --collection docs --fields title,year
 
 The format is found by the first bytes: NDJSON, an Arrow IPC file or stream; gzip is unpacked.
+Without --fields, metadata is the member "metadata" of NDJSON and every further column of Arrow,
+where dates and timestamps become ISO 8601 text.
 Writing the same file twice leaves one vector an id. Rows without id get one each time.`;
 
 interface ImportOptions extends ConnectionOptions {

@@ -30,14 +30,14 @@ interface Batch {
 }
 
 export class Uploader {
-  readonly #vectors: Vectors;
+  readonly #vectors: Pick<Vectors, 'upsertText'>;
   readonly #options: UploadOptions;
   readonly #inFlight = new Map<Batch, Promise<void>>();
   #batch = emptyBatch();
   #result: UploadResult = { rowCount: 0, insertedCount: 0, updatedCount: 0, sequence: undefined };
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(vectors: Vectors, options: UploadOptions) {
+  constructor(vectors: Pick<Vectors, 'upsertText'>, options: UploadOptions) {
     this.#vectors = vectors;
     this.#options = options;
   }

@@ -90,12 +90,14 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     reply.header('x-request-id', request.id);
     // Also comes when the client goes away before its reply, which `onResponse` does not.
     raw.once('close', () => {
-      metrics.observeRequest({
+      const outcome = {
         method: request.method,
         route: routeOf(request),
         status: raw.writableEnded ? raw.statusCode : 'closed',
         seconds: (performance.now() - startMs) / 1000,
-      });
+      };
+      metrics.observeRequest(outcome);
+      logger.debug({ request_id: request.id, ...outcome }, 'request');
     });
   };
 
@@ -194,39 +196,37 @@ function refuseUnknown(
 
 /** Sums over all collections: one series each, however many collections there are. */
 function addDatabaseGauges(metrics: Metrics, database: DatabaseService): void {
-  const sum = (read: (record: ReturnType<DatabaseService['getCollection']>) => number) => () => {
-    let total = 0;
-    let cursor: string | undefined;
-    do {
-      const page = database.listCollections({ cursor });
-      for (const record of page.collections) total += read(record);
-      cursor = page.nextCursor;
-    } while (cursor !== undefined);
-    return total;
+  let sums: ReturnType<typeof sumCollections> | undefined;
+  // A scrape reads all gauges in one turn of the event loop: one walk serves them all.
+  const read = (name: keyof ReturnType<typeof sumCollections>) => () => {
+    if (sums === undefined) {
+      sums = sumCollections(database);
+      setImmediate(() => {
+        sums = undefined;
+      });
+    }
+    return sums[name];
   };
-  metrics.addGauge(
-    'sagitta_collections',
-    'Collections.',
-    sum(() => 1),
-  );
-  metrics.addGauge(
-    'sagitta_collections_failed',
-    'Collections that cannot be served.',
-    sum((record) => (record.status === 'failed' ? 1 : 0)),
-  );
-  metrics.addGauge(
-    'sagitta_vectors',
-    'Vectors in all collections.',
-    sum((record) => record.vectorCount),
-  );
-  metrics.addGauge(
-    'sagitta_host_bytes',
-    'Host memory of all collections.',
-    sum((record) => record.memory.hostBytes),
-  );
-  metrics.addGauge(
-    'sagitta_device_bytes',
-    'Device memory of all collections.',
-    sum((record) => record.memory.deviceBytes),
-  );
+  metrics.addGauge('sagitta_collections', 'Collections.', read('collections'));
+  metrics.addGauge('sagitta_collections_failed', 'Those that cannot be served.', read('failed'));
+  metrics.addGauge('sagitta_vectors', 'Vectors in all collections.', read('vectors'));
+  metrics.addGauge('sagitta_host_bytes', 'Host memory of all collections.', read('hostBytes'));
+  metrics.addGauge('sagitta_device_bytes', 'Device memory of them.', read('deviceBytes'));
+}
+
+function sumCollections(database: DatabaseService) {
+  const sums = { collections: 0, failed: 0, vectors: 0, hostBytes: 0, deviceBytes: 0 };
+  let cursor: string | undefined;
+  do {
+    const page = database.listCollections({ cursor });
+    for (const { status, vectorCount, memory } of page.collections) {
+      sums.collections++;
+      if (status === 'failed') sums.failed++;
+      sums.vectors += vectorCount;
+      sums.hostBytes += memory.hostBytes;
+      sums.deviceBytes += memory.deviceBytes;
+    }
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return sums;
 }

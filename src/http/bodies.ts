@@ -2,6 +2,7 @@
 // loop goes on answering others.
 
 import type { DatabaseService } from '../database/api.js';
+import { SagittaError } from '../errors.js';
 import type { Task } from '../pool.js';
 import { hasKeyHeader } from './idempotency.js';
 import { type BodyInput, type JsonBody, type ParsedBody, parseJsonTask } from './parse-json.js';
@@ -51,6 +52,23 @@ async function run<Input extends BodyInput, Output>(
   input: Input,
 ): Promise<Output> {
   return input.body.length <= INLINE_BYTES_MAX ? task.run(input) : services.pool.run(task, input);
+}
+
+/**
+ * Throws `collection_not_found` unless the collection is there and still asks for this: it may have
+ * been replaced while the body was parsed elsewhere.
+ */
+export function requireShape(
+  database: DatabaseService,
+  collectionId: string,
+  shape: VectorShape | null,
+): void {
+  const { dimension, metric } = database.getCollection(collectionId);
+  if (shape !== null && shape.dimension === dimension && shape.metric === metric) return;
+  throw new SagittaError(
+    'collection_not_found',
+    'The collection was created or replaced while the request was read; send it again.',
+  );
 }
 
 /** What the collection asks of vectors; null when there is none, which the write itself will say. */

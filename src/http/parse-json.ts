@@ -12,10 +12,21 @@ import { readVector } from './vector-values.js';
 /** Our deepest valid body is a filter of depth 16, at two or three levels each. */
 const JSON_DEPTH_MAX = 128;
 /**
- * JSON.parse takes about 50 bytes a level, so this many brackets cost nothing even if all of them
- * nest; counting the depth costs as much as a tenth of parsing, and is left out below.
+ * JSON.parse takes about 50 bytes a level and a clone to another thread a stack frame, so this many
+ * brackets do no harm even if all of them nest; below it the depth is not counted, which costs a
+ * tenth of parsing.
  */
-const BRACKETS_UNCHECKED = 100_000;
+const BRACKETS_UNCHECKED = 20_000;
+/**
+ * The garbage collector looks at every finished object again and again while JSON.parse goes on:
+ * 21 million empty objects, which fit into 64 MB, hold a worker up for a minute. 10 000 vectors with
+ * metadata have about 40 000 objects and arrays.
+ */
+const BRACKETS_MAX = 1_000_000;
+/** Of one object outside a batch of vectors. The largest that can be valid is metadata of 40 KB. */
+const MEMBERS_MAX = 10_000;
+/** Of a body outside a batch of vectors: what goes back to the event loop is read there. */
+const VALUES_MAX = 1_000_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -69,6 +80,9 @@ export interface JsonInput extends BodyInput {
   readonly dimensionMax: number;
 }
 
+/** Up to here `checkExtent` would cost more than it saves. */
+const SMALL_BYTES_MAX = 64 * 1024;
+
 /** Parses any body but a batch of vectors; a schema checks the rest on the event loop. */
 export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
   name: 'http.parseJson',
@@ -80,6 +94,8 @@ export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
         if (!(vector instanceof Float32Array)) throw refusal([findingAt(`/${member}`, vector)]);
         json[member] = vector;
       }
+      // A small body cannot hold much; a large one crosses to another thread.
+      if (input.body.length > SMALL_BYTES_MAX) checkExtent(json);
       return json;
     }),
 };
@@ -99,7 +115,7 @@ function parseJson(body: Uint8Array): unknown {
   if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
   if (!isUtf8(body)) throw invalidJson('it is not UTF-8');
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  if (hasManyBrackets(bytes)) checkDepth(bytes);
+  if (countBrackets(bytes) > BRACKETS_UNCHECKED) checkDepth(bytes);
   try {
     return JSON.parse(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'));
   } catch (error) {
@@ -122,14 +138,37 @@ function invalidJson(why: string): SagittaError {
   });
 }
 
-function hasManyBrackets(bytes: Buffer): boolean {
+/** Throws `limit_exceeded` for more than JSON.parse can take. */
+function countBrackets(bytes: Buffer): number {
   let count = 0;
   for (const bracket of [OPEN_BRACKET, OPEN_BRACE]) {
     for (let at = bytes.indexOf(bracket); at !== -1; at = bytes.indexOf(bracket, at + 1)) {
-      if (++count > BRACKETS_UNCHECKED) return true;
+      if (++count > BRACKETS_MAX) throw tooMuch('objects and arrays', BRACKETS_MAX);
     }
   }
-  return false;
+  return count;
+}
+
+function checkExtent(json: JsonBody): void {
+  let count = 0;
+  const waiting: unknown[] = [json];
+  while (waiting.length > 0) {
+    const container = waiting.pop();
+    if (typeof container !== 'object' || container === null) continue;
+    if (container instanceof Float32Array) continue;
+    const values = Object.values(container);
+    if (!Array.isArray(container) && values.length > MEMBERS_MAX) {
+      throw tooMuch('members in one object', MEMBERS_MAX);
+    }
+    count += values.length;
+    if (count > VALUES_MAX) throw tooMuch('values', VALUES_MAX);
+    for (const value of values) if (typeof value === 'object') waiting.push(value);
+  }
+}
+
+function tooMuch(what: string, max: number): SagittaError {
+  const detail = `The body has more than ${max} ${what}.`;
+  return refusal([{ pointer: '', code: 'limit_exceeded', detail, expected: max }]);
 }
 
 function checkDepth(bytes: Uint8Array): void {

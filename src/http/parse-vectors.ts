@@ -83,6 +83,7 @@ function checkMembers(
 ): void {
   for (const name of Object.keys(json)) {
     if (known.includes(name)) continue;
+    if (findings.length >= ERROR_ITEMS_MAX) return;
     findings.push({
       pointer: prefix + pointerTo([name]),
       code: 'unknown_parameter',

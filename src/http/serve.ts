@@ -129,6 +129,7 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   #controller: AbortController | undefined;
+  #abortReason: SagittaError | undefined;
 
   constructor(operation: string, request: FastifyRequest, reply: FastifyReply) {
     this.operation = operation;
@@ -160,17 +161,22 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       const controller = new AbortController();
-      const { raw } = this.#reply;
-      raw.once('close', () => {
-        if (raw.writableEnded) return;
-        controller.abort(new SagittaError('deadline_exceeded', 'The client went away.'));
-      });
       this.#controller = controller;
+      const { raw } = this.#reply;
+      const abortUnlessAnswered = () => {
+        if (!raw.writableEnded) {
+          controller.abort(new SagittaError('deadline_exceeded', 'The client went away.'));
+        }
+      };
+      if (this.#abortReason !== undefined) controller.abort(this.#abortReason);
+      else if (raw.destroyed) abortUnlessAnswered();
+      else raw.once('close', abortUnlessAnswered);
     }
     return this.#controller.signal;
   }
 
   abort(reason: SagittaError): void {
+    this.#abortReason = reason;
     this.#controller?.abort(reason);
   }
 }

@@ -41,7 +41,7 @@ function validate<Schema extends z.ZodType>(
   const items: ErrorItem[] = [];
   for (const issue of result.error.issues.slice(0, ERROR_ITEMS_MAX)) {
     if (issue.code === 'unrecognized_keys') {
-      for (const key of issue.keys) {
+      for (const key of issue.keys.slice(0, ERROR_ITEMS_MAX)) {
         items.push({
           pointer: place([...issue.path, key]),
           code: 'unknown_parameter',

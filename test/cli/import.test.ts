@@ -267,6 +267,11 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
     /row 1: "x" is NaN, which JSON cannot say/,
   ],
   [
+    'a date beyond the calendar',
+    arrow({ values: pair(), x: vectorFromArray([9e15], new TimestampMillisecond()) }),
+    /row 1: "x" is 9000000000000000 ms from 1970, expected a date before/,
+  ],
+  [
     'metadata beside further columns',
     arrow({ values: pair(), metadata: texts('{}'), x: texts('y') }),
     /found the column metadata beside 1 further/,

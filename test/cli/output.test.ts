@@ -34,6 +34,7 @@ it('a column stays readable where the terminal is too narrow for all', () => {
 it('metadata cannot steer the terminal', () => {
   assert.equal(printable('a\x1b[2Jb\r\nc\u202ed\u009b'), 'a·[2Jb··c·d·');
   assert.equal(printable('🐬 für «x»'), '🐬 für «x»');
+  assert.equal(renderTable([{ title: 'a\n' }], [['b\x1b[2J']], 80), 'a·\nb·[2J');
 });
 
 function record(isTTY: boolean) {

@@ -24,8 +24,8 @@ export interface Case {
   readonly bothPrefixes?: boolean;
   /** The server of steps that name none. */
   readonly server?: ProfileName;
-  /** Created before the steps as {{collection}}, with `vectors` in it. */
-  readonly collection?: JsonObject;
+  /** Created before the steps as {{collection}}, with `vectors` in it; null for none. */
+  readonly collection?: JsonObject | null;
   readonly vectors?: Json;
   /** Created before the steps as {{other}}. */
   readonly other?: JsonObject;

@@ -9,7 +9,7 @@ import type { Incoming, Outgoing } from './exchange.js';
 import { expand, expandString } from './expand.js';
 import { differences, valueAt } from './match.js';
 import type { ReplyRules } from './reply-rules.js';
-import type { ProfileName, Servers } from './servers.js';
+import type { ProfileName, Servers, TestServer } from './servers.js';
 
 export interface CaseContext {
   readonly servers: Servers;
@@ -34,6 +34,7 @@ class CaseRun {
   readonly #case: Case;
   readonly #context: CaseContext;
   readonly #variables: Record<string, Json>;
+  readonly #used = new Set<TestServer>();
 
   constructor(testCase: Case, context: CaseContext) {
     this.#case = testCase;
@@ -49,17 +50,20 @@ class CaseRun {
       const body = { id, ...settings };
       await this.#request({ method: 'POST', path: '/collections', body, expect }, 'set-up');
     };
-    if (collection !== undefined) await create('{{collection}}', collection);
+    if (collection != null) await create('{{collection}}', collection);
     if (other !== undefined) await create('{{other}}', other);
     if (vectors === undefined) return;
     const path = '/collections/{{collection}}/vectors';
     await this.#request({ method: 'POST', path, body: { vectors }, expect }, 'set-up');
   }
 
+  /** Leaves the servers empty, as the next case expects them. */
   async tearDown(): Promise<void> {
-    for (const name of ['collection', 'other']) {
-      const path = `/v1/collections/${this.#variables[name]}`;
-      await this.#send(this.#case.server, { method: 'DELETE', path, headers: {} });
+    for (const server of this.#used) {
+      const list = await server.send({ method: 'GET', path: '/collections', headers: {} });
+      for (const { id } of valueAt(list.json, '/collections') as { id: string }[]) {
+        await server.send({ method: 'DELETE', path: `/collections/${id}`, headers: {} });
+      }
     }
   }
 
@@ -67,30 +71,29 @@ class CaseRun {
     if ('filter' in step) await this.#checkFilter(step, place);
     else if ('together' in step) await this.#takeTogether(step, place);
     else if ('waitMs' in step) await delay(step.waitMs);
-    else if ('restart' in step) await (await this.#server(this.#case.server)).restart();
+    else if ('restart' in step) await (await this.#server(undefined)).restart();
     else if (isRefusal(step)) await this.#refuse(step, place);
     else await this.#request(step, place);
   }
 
-  #server(name: ProfileName | undefined) {
-    return this.#context.servers.get(name ?? 'usual');
-  }
-
-  async #send(server: ProfileName | undefined, outgoing: Outgoing): Promise<Incoming> {
-    return (await this.#server(server)).send(outgoing);
+  /** The named one, else that of the case. */
+  async #server(name: ProfileName | undefined): Promise<TestServer> {
+    const server = await this.#context.servers.get(name ?? this.#case.server ?? 'usual');
+    this.#used.add(server);
+    return server;
   }
 
   async #refuse(step: RequestStep, place: string): Promise<void> {
-    const server = step.server ?? this.#case.server;
+    const server = await this.#server(step.server);
     const before = await this.#state(server);
     await this.#request(step, place);
     assert.deepEqual(await this.#state(server), before, `${place}: a refusal changed something`);
   }
 
   /** What a write would change: the records of the case's collections, and how many there are. */
-  async #state(server: ProfileName | undefined): Promise<Json[]> {
+  async #state(server: TestServer): Promise<Json[]> {
     const get = async (path: string) =>
-      (await this.#send(server, { method: 'GET', path, headers: {} })).json!;
+      (await server.send({ method: 'GET', path, headers: {} })).json!;
     const { collection, other } = this.#variables;
     const records = [await get(`/collections/${collection}`), await get(`/collections/${other}`)];
     const states = records.map((record) => {
@@ -102,8 +105,8 @@ class CaseRun {
 
   async #request(step: RequestStep, place: string): Promise<void> {
     const outgoing = this.#outgoing(step);
-    const server = step.server ?? this.#case.server;
-    const sending = Array.from({ length: step.times ?? 1 }, () => this.#send(server, outgoing));
+    const server = await this.#server(step.server);
+    const sending = Array.from({ length: step.times ?? 1 }, () => server.send(outgoing));
     for (const reply of await Promise.all(sending)) {
       const what = `${place}, ${outgoing.method} ${outgoing.path.slice(0, 200)}`;
       const complaints = [

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { createBitmap, setBit } from '../../src/bitmap.js';
 import type { MatrixDevice } from '../../src/engine/matrix-device.js';
 import { packQueries } from '../../src/engine/packed-queries.js';
 import { TensorProgram } from '../../src/engine/tensor-program.js';
@@ -17,17 +18,18 @@ import {
   createVector,
   type Random,
   type RowKind,
+  rowOf,
   SEED,
 } from './blocks.js';
 import { FloatDevice } from './float-device.js';
 
 const KINDS: readonly RowKind[] = [
-  'random',
-  'clustered',
   'scaled',
   'scattered',
+  'clustered',
   'huge',
   'denormal',
+  'random',
 ];
 
 /** With this dimension a chunk has 64 rows. */
@@ -72,18 +74,15 @@ describe('the tensor program', () => {
   it('gives the true answer in whatever order the device sums', () => {
     console.log(`SAGITTA_TEST_SEED=${SEED}`);
     const random = createRandom(SEED);
-    for (const kind of KINDS) {
-      for (const [dimension, rowCount] of [
-        [5, 17_000],
-        [600, 1_800],
-      ] as const) {
-        const device = new FloatDevice(random);
-        const program = new TensorProgram(device, { residentBytesMax: 2 ** 30 });
-        const block = createRandomBlock(random, kind, rowCount, dimension);
-        search(program, block, random, 1);
-        search(program, block, random, 3);
-        assert.ok(device.multiplyCount >= 2, 'the device was used by each search');
-      }
+    for (const [index, kind] of KINDS.entries()) {
+      // More than a chunk, of many short rows and of few long ones in turn.
+      const [dimension, rowCount] = index % 2 === 0 ? [5, 17_000] : [600, 1_800];
+      const device = new FloatDevice(random);
+      const program = new TensorProgram(device, { residentBytesMax: 2 ** 30 });
+      const block = createRandomBlock(random, kind, rowCount, dimension);
+      search(program, block, random, 1);
+      search(program, block, random, 3);
+      assert.ok(device.multiplyCount >= 2, 'the device was used by each search');
     }
   });
 
@@ -183,15 +182,40 @@ describe('the tensor program', () => {
     assert.deepEqual(residentCounts, [0, 1, 1, 2, 3, 3]);
   });
 
+  it('scans other queries in each chunk where their bitmaps say so', () => {
+    const random = createRandom(SEED);
+    const block = createWideBlock(random, 4 * 64);
+    const program = new TensorProgram(new FloatDevice(random), { residentBytesMax: 2 ** 30 });
+    // In chunk c, query i is scanned where bit c of its pattern is set, and has one row elsewhere.
+    const queries = [0b0001, 0b0110, 0b1010, 0b0111, 0b1000].map((pattern, index) => {
+      const rows = createBitmap(block.rowCount);
+      for (let row = 0; row < block.rowCount; row++) {
+        if (row % 64 === 17 || (pattern >> (row >> 6)) % 2 === 1) setBit(rows, row);
+      }
+      const vector = createVector(random, block, 'random');
+      return createQuery(block, vector, { metric: METRICS[index % 3]!, rows, k: 5 });
+    });
+    const hits = program.search(block, packQueries(block, queries));
+    for (const [index, query] of queries.entries()) {
+      assertTrueHits(hits[index]!, bruteForce(block, query), `seed ${SEED}`);
+    }
+  });
+
   it('leaves no tensor behind on the real device', async () => {
     const random = createRandom(SEED);
     const device: MatrixDevice = await createWasmDevice();
     const program = new TensorProgram(device, { residentBytesMax: 2 ** 30 });
-    const block = createRandomBlock(random, 'clustered', 2 * 4_096 + 700, 256);
+    const block = createRandomBlock(random, 'clustered', 4_096 + 700, 256);
     for (let turn = 0; turn < 5; turn++) {
-      for (const queryCount of [1, 2, 7]) search(program, block, random, queryCount);
-      assert.equal(device.matrixCount(), 2, 'two full chunks are resident, and nothing else is');
+      for (const queryCount of [1, 2, 7]) {
+        const queries = Array.from({ length: queryCount }, (_, row) =>
+          createQuery(block, rowOf(block, row)),
+        );
+        program.search(block, packQueries(block, queries));
+      }
+      assert.equal(device.matrixCount(), 1, 'the full chunk is resident, and nothing else is');
     }
+    search(program, block, random, 3);
     program.unload(block.key);
     assert.equal(device.matrixCount(), 0);
   });

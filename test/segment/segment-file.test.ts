@@ -228,9 +228,9 @@ describe('a segment file', () => {
         }),
       ],
       [
-        /no elements in metadata field 1/,
+        /no elements in metadata field 0/,
         column('c', ({ data }) => {
-          data.columns.get('c')!.kinds[1] = KIND.array;
+          data.columns.get('c')!.kinds[0] = KIND.array;
         }),
       ],
       [

@@ -6,14 +6,13 @@ import type { ErrorCode, ErrorItem } from '../../errors.js';
 import type { Limits } from '../../limits.js';
 import { parseJsonBody } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
-import { findingAt, refusal } from '../findings.js';
+import { refusal } from '../findings.js';
 import { bodyOf } from '../idempotency.js';
 import { jsonReply } from '../reply.js';
 import { queryText } from '../reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
 import { validateBody } from '../validate.js';
-import { checkVector } from '../vector-values.js';
 
 type QueryBody = z.output<Schemas['query']['query']>;
 type QueryPage = z.output<Schemas['query']['queryPage']>;
@@ -42,13 +41,6 @@ export function queryRoutes(services: RouteServices): Route[] {
   ): Promise<StoredReply> {
     const query = toQueryRequest(withPage(body, request.query));
     checkRules(query, limits);
-    if (query.vector !== undefined) {
-      const fault = checkVector(query.vector, {
-        dimension: database.getCollection(collectionId).dimension,
-        metric: query.metric ?? database.getCollection(collectionId).metric,
-      });
-      if (fault !== null) throw refusal([findingAt('/vector', fault)]);
-    }
     const reply = await database.query(collectionId, query, { signal: request.signal });
     return jsonReply(queryText(reply));
   }

@@ -9,7 +9,7 @@ import type {
 } from '../../database/api.js';
 import type { ErrorCode } from '../../errors.js';
 import type { JsonObject } from '../../types.js';
-import { parseJsonBody, parseVectorsBody, shapeOf } from '../bodies.js';
+import { parseJsonBody, parseVectorsBody, requireShape, shapeOf } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { requiredVersion, tagOfVersion } from '../conditional.js';
 import { findingAt, refusal } from '../findings.js';
@@ -50,7 +50,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const shape = shapeOf(database, id);
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
       return runWrite(services, request, parsed, async ({ batch, mode, ids }, attach) => {
-        if (shape === null) database.getCollection(id);
+        requireShape(database, id, shape);
         const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
         const alsoCommit = attach?.(encode);
         return encode(await database.writeVectors(id, batch, { mode, alsoCommit }));

@@ -111,8 +111,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
 /** By hand, since a schema of records would drop a label named `__proto__`. */
 function isLabels(value: unknown, limits: Limits): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const entries = Object.entries(value);
+  const names = Object.keys(value);
   const isText = (text: unknown) =>
     typeof text === 'string' && text.length <= limits.labelCharactersMax;
-  return entries.length <= limits.labelsMax && entries.flat().every(isText);
+  return (
+    names.length <= limits.labelsMax && names.every(isText) && Object.values(value).every(isText)
+  );
 }
