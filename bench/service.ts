@@ -22,6 +22,8 @@ const FULL = {
   queryCount: 300,
   idleMs: 10_000,
 };
+/** As in the first line of src/cli/main.ts. */
+const NODE_ARGUMENTS = ['--max-semi-space-size=8'];
 const DIMENSION = 256;
 const BATCH_CLIENTS = 4;
 const SINGLE_CLIENTS = 32;
@@ -50,7 +52,7 @@ if (args.out !== undefined) await writeFile(args.out, table);
 
 async function run(): Promise<void> {
   const vectors = clusteredVectors(parameters.vectorCount);
-  let server = await startServerProcess({ dataDirectory });
+  let server = await startServerProcess({ dataDirectory, nodeArguments: NODE_ARGUMENTS });
   let { call, close } = createCaller(server.url, SINGLE_CLIENTS);
   await call('POST', '/v1/collections', { id: 'bench', dimension: DIMENSION, metric: 'cosine' });
   await call('POST', '/v1/collections', { id: 'single', dimension: DIMENSION, metric: 'cosine' });
@@ -115,7 +117,7 @@ async function run(): Promise<void> {
 
   close();
   await server.kill();
-  server = await startServerProcess({ dataDirectory });
+  server = await startServerProcess({ dataDirectory, nodeArguments: NODE_ARGUMENTS });
   ({ call, close } = createCaller(server.url, 1));
   const { vector_count } = (await call('GET', '/v1/collections/bench')).json<{
     vector_count: number;

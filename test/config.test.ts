@@ -70,7 +70,7 @@ describe('the configuration', () => {
       ['SAGITTA_INSECURE', 'true', 'yes or no'],
       ['SAGITTA_DATA_DIR', '', 'a path'],
       ['SAGITTA_DIMENSION_MAX', '0', 'an integer from 1'],
-      ['SAGITTA_VECTOR_ID_BYTES_MAX', '513', 'an integer from 1 to 512'],
+      ['SAGITTA_VECTOR_ID_BYTES_MAX', '513', 'an integer from 26 to 512'],
     ] as const) {
       const message = refuse({ env: { [variable]: value } });
       assert.ok(

@@ -40,11 +40,14 @@ export async function* readArrowRows(
       const next = await readable(name, async () => await batches.next());
       if (next.done) break;
       const columns = columnsOf(plan, (index) => next.value.getChildAt(index));
-      for (let row = 0; row < next.value.numRows; row++) {
+      const { numRows } = next.value;
+      for (let row = 0; row < numRows; row++) {
         rowNumber++;
         yield rowAt(`${name}, row ${rowNumber}`, columns, row, fields);
+        if (source.kind === 'file') {
+          source.onProgress((batchNumber + (row + 1) / numRows) / batchCount);
+        }
       }
-      if (source.kind === 'file') source.onProgress((batchNumber + 1) / batchCount);
     }
   } finally {
     await handle?.close();

@@ -11,7 +11,7 @@ import {
   unpackQuery,
 } from './canonical-scan.js';
 import type { BlockHits, Engine } from './engine.js';
-import { type PackedQueries, type PackedQuery, packQueries } from './packed-queries.js';
+import { buffersOf, cutBatch, type PackedQueries, type PackedQuery, packQueries } from './packed-queries.js';
 
 /** Values in one piece unless told otherwise: half a millisecond a query, ten times what a round trip costs. */
 const PIECE_VALUES = 2 ** 20;
@@ -31,34 +31,45 @@ export interface ReferencePiece {
 export const searchReferenceTask: Task<ReferencePiece, BlockHits[]> = {
   name: 'engine.searchReference',
   run: searchPiece,
+  transfer: buffersOf,
 };
 
-export function createReferenceEngine(options: {
-  pool: WorkerPool;
+export interface ReferenceEngineOptions {
+  readonly pool: WorkerPool;
   /** Rows that one task searches: fewer balance better, more cost less. */
-  pieceRowCount?: number;
-}): Engine {
-  const { pool } = options;
+  readonly pieceRowCount?: number;
+}
+
+export function createReferenceEngine(options: ReferenceEngineOptions): Engine {
   return {
     name: 'reference',
     async search(block, queries) {
-      const packed = packQueries(block, queries);
-      const pieces = cutPieces(block, packed, options.pieceRowCount);
-      const results = await Promise.all(
-        pieces.map((piece) => pool.run(searchReferenceTask, piece)),
-      );
-      return packed.queries.map((query, index) =>
-        mergeHits(
-          block,
-          query,
-          results.map((result) => result[index]!),
-        ),
-      );
+      const hits: BlockHits[] = [];
+      for (const part of cutBatch(queries)) {
+        hits.push(...(await searchPart(options, block, packQueries(block, part))));
+      }
+      return hits;
     },
     unload() {},
     bytesUsed: () => ({ hostBytes: 0, deviceBytes: 0 }),
     async close() {},
   };
+}
+
+async function searchPart(
+  { pool, pieceRowCount }: ReferenceEngineOptions,
+  block: VectorBlock,
+  packed: PackedQueries,
+): Promise<BlockHits[]> {
+  const pieces = cutPieces(block, packed, pieceRowCount);
+  const results = await Promise.all(pieces.map((piece) => pool.run(searchReferenceTask, piece)));
+  return packed.queries.map((query, index) =>
+    mergeHits(
+      block,
+      query,
+      results.map((result) => result[index]!),
+    ),
+  );
 }
 
 function cutPieces(

@@ -5,17 +5,12 @@ import { Worker } from 'node:worker_threads';
 import { assert } from '../errors.js';
 import type { VectorBlock } from '../types.js';
 import type { BlockHits, BlockQuery, Engine } from './engine.js';
-import { packQueries } from './packed-queries.js';
+import { cutBatch, packQueries } from './packed-queries.js';
 import type { BlockUsage, TensorReply, TensorRequest, TensorWorkerData } from './tensor-worker.js';
 
 /** The memory of WebAssembly ends at 4 GiB, and keeps two copies of what is resident; what else is needed is small. */
 const RESIDENT_BYTES_MAX = 2 ** 30;
 const RESIDENT_BYTES_LIMIT = 3 * 2 ** 30;
-
-/** One message holds at most this many queries, which bounds a product to 16 MiB … */
-const MESSAGE_QUERIES_MAX = 256;
-/** … and this many hits asked for, unless one query asks for more: 12 bytes each, three times over. */
-const MESSAGE_HITS_MAX = 2 ** 19;
 
 /** Deaths in a row, without an answer between, after which the thread is not started again. */
 const DEATHS_MAX = 3;
@@ -60,7 +55,7 @@ class TensorEngine implements Engine {
   }
 
   /** Resolves when the thread is ready for work. */
-  start(): Promise<void> {
+  async start(): Promise<void> {
     const workerData: TensorWorkerData = {
       residentBytesMax: Math.min(
         this.options.residentBytesMax ?? RESIDENT_BYTES_MAX,
@@ -163,23 +158,4 @@ class TensorEngine implements Engine {
     for (const search of this.pending.values()) search.abandon();
     this.pending.clear();
   }
-}
-
-/** Parts of a batch within the bounds of one message, in order. */
-function cutBatch(queries: readonly BlockQuery[]): BlockQuery[][] {
-  const parts: BlockQuery[][] = [];
-  let part: BlockQuery[] = [];
-  let hitCount = 0;
-  for (const query of queries) {
-    const isFull = part.length === MESSAGE_QUERIES_MAX || hitCount + query.k > MESSAGE_HITS_MAX;
-    if (isFull && part.length > 0) {
-      parts.push(part);
-      part = [];
-      hitCount = 0;
-    }
-    part.push(query);
-    hitCount += query.k;
-  }
-  if (part.length > 0) parts.push(part);
-  return parts;
 }

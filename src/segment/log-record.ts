@@ -2,6 +2,7 @@
 // everything. Guarantees that what is decoded is what was encoded, or throws `data_corrupt`.
 
 import { Field, FixedSizeList, Float32, Schema, Utf8 } from 'apache-arrow';
+import { assert } from '../errors.js';
 import type { Utf8Column, VectorBatch } from '../types.js';
 import { type BodyReader, BodyWriter, corrupt, guarded } from './arrow-body.js';
 import { STREAM_ALIGNMENT } from './arrow-ipc.js';
@@ -35,6 +36,7 @@ export function encodeLogRecord(record: LogRecord): Uint8Array {
     case 'write': {
       const { count, ids, values, metadata: json } = record.batch;
       const dimension = values.length / count;
+      assert(Number.isInteger(dimension), `${values.length} values for ${count} rows`);
       body.utf8(ids, 0, count);
       body.node(count);
       body.noNulls();

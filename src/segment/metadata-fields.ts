@@ -1,9 +1,9 @@
-// Metadata columns as fields of an Arrow file; `metadata-reader.ts` is the way back. A path `price` of numbers is the field
-// `metadata.price` (double), of strings dictionary-encoded utf8, of booleans bool, of arrays a list
-// of these; null where the row has something else. A path with several of them has a field for each,
-// `metadata.price:numbers`, `metadata.price:strings` and so on. What no type can say (null or
-// missing, object or array) stands in `kind.price`, one KIND a row, and `kind.tags[]` for the
-// elements of arrays. Field metadata has path and role, so that names never need to be parsed.
+// Metadata columns as fields of an Arrow file; `metadata-reader.ts` is the way back. A path `price`
+// of numbers is the field `metadata.price` (double), of strings dictionary-encoded utf8, of booleans
+// bool, of arrays a list of these; null where the row has something else. A path that needs several
+// fields has `metadata.price:numbers`, `:strings`, `:booleans` and, of arrays, `metadata.price[]:…`.
+// What no type can say (null or missing, object or array) stands in `kind.price`, one KIND a row, and
+// `kind.price[]` for the elements. Field metadata has path and role: names never need to be parsed.
 
 import {
   Bool,

@@ -8,7 +8,7 @@ import type {
   VectorRecord,
 } from '../../src/database/api.js';
 import { SagittaError } from '../../src/errors.js';
-import type { JsonObject, VectorBatch } from '../../src/types.js';
+import type { JsonObject, Metric, VectorBatch } from '../../src/types.js';
 
 interface Stored {
   readonly version: string;
@@ -18,6 +18,18 @@ interface Stored {
 interface Collection {
   record: CollectionRecord;
   readonly vectors: Map<string, Stored>;
+}
+
+function checkQueryVector(vector: Float32Array, dimension: number, metric: Metric = 'dot'): void {
+  const code =
+    vector.length !== dimension
+      ? 'dimension_mismatch'
+      : metric === 'cosine' && vector.every((x) => x === 0)
+        ? 'invalid_vector'
+        : null;
+  if (code === null) return;
+  const detail = 'The vector does not fit.';
+  throw new SagittaError(code, detail, { items: [{ pointer: '/vector', code, detail }] });
 }
 
 export interface FakeDatabase extends DatabaseService {
@@ -224,6 +236,7 @@ export function createFakeDatabase(): FakeDatabase {
       await database.beforeQuery(options.signal);
       const collection = find(id);
       const vector = request.vector ?? findVector(id, request.id ?? '').values;
+      checkQueryVector(vector, collection.record.dimension, request.metric);
       const all = passing(collection, request.filter)
         .filter(([vectorId]) => vectorId !== request.id)
         .map(([vectorId, stored]) => {

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../limits.js';
 import { type JsonObject, METRICS } from '../../types.js';
-import { describeKind } from '../findings.js';
+import { describeKind, type Fault } from '../findings.js';
 import { measureId } from '../vector-ids.js';
 
 /** Built once per application, since the bounds are configurable. */
@@ -64,9 +64,26 @@ export function basicSchemas(limits: Limits) {
     description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present); a plain value means equality; an object holds operators: \`$eq $ne $gt $gte $lt $lte $in $nin $exists\`, and for arrays \`$contains $contains_any $contains_all\`. \`$and\`, \`$or\` and \`$not\` nest to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
     examples: [{ year: { $gte: 2020 }, lang: { $in: ['en', 'de'] } }],
   });
+  /** Stops at the first fault: a schema of an array would make an issue of every element. */
+  const vectorIds = (countMax: number) =>
+    z
+      .custom<string[]>()
+      .superRefine((ids: unknown, context) => {
+        const fault = findFault(ids, countMax, limits.vectorIdBytesMax);
+        if (fault === null) return;
+        const { path, ...params } = fault;
+        context.addIssue({ code: 'custom', path, message: params.detail, params });
+      })
+      .meta({
+        type: 'array',
+        items: { $ref: '#/$defs/VectorId' },
+        minItems: 1,
+        maxItems: countMax,
+      });
   return {
     collectionId,
     vectorId,
+    vectorIds,
     metric,
     values,
     metadata,
@@ -119,6 +136,26 @@ export const page = {
     .meta({ description: 'Token of the next page; absent when there is none.' }),
   has_more: z.boolean().meta({ description: 'Whether a further page exists.' }),
 };
+
+function findFault(
+  ids: unknown,
+  countMax: number,
+  bytesMax: number,
+): (Fault & { path: number[] }) | null {
+  if (!Array.isArray(ids) || ids.length === 0) {
+    const detail = `Expected an array of 1 to ${countMax} ids; found ${describeKind(ids)}.`;
+    return { code: 'invalid_request', detail, path: [] };
+  }
+  if (ids.length > countMax) {
+    const detail = `Expected at most ${countMax} ids; found ${ids.length}.`;
+    return { code: 'limit_exceeded', detail, expected: countMax, actual: ids.length, path: [] };
+  }
+  for (const [index, id] of ids.entries()) {
+    const measured = measureId(id, bytesMax);
+    if (typeof measured !== 'number') return { ...measured, path: [index] };
+  }
+  return null;
+}
 
 function wantObject(issue: { readonly input?: unknown }): string {
   return `Expected an object; found ${describeKind(issue.input)}.`;

@@ -99,14 +99,14 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     listQueryAnywhere: z.strictObject({ collection, ...listMembers }).refine(isOnePlace, ONE_PLACE),
     fetch: z
       .strictObject({
-        ids: z.array(vectorId).min(1).max(limits.pageLimitMax),
+        ids: basics.vectorIds(limits.pageLimitMax),
         include_values: includeValues.default(true),
         include_metadata: includeMetadata.default(true),
       })
       .meta({ id: 'VectorFetch', examples: [{ ids: ['article-17', 'article-18'] }] }),
     delete: z
       .strictObject({
-        ids: z.array(vectorId).min(1).max(limits.batchRowsMax).optional(),
+        ids: basics.vectorIds(limits.batchRowsMax).optional(),
         filter: filter.optional(),
         all: z.literal(true).optional().meta({ description: 'Every vector of the collection.' }),
         dry_run: z.boolean().default(false).meta({ description: 'Count only, delete nothing.' }),
