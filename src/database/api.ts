@@ -189,12 +189,12 @@ export interface DatabaseService {
     batch: VectorBatch,
     options: { mode: WriteMode; alsoCommit?: AlsoCommit<WriteResult> | undefined },
   ): Promise<WriteResult>;
-  /** JSON merge patch (RFC 7396) of the metadata, and new values where given. */
+  /** JSON merge patch (RFC 7396) of the metadata, as JSON text of an object, and new values where given. */
   patchVector(
     collectionId: string,
     vectorId: string,
     change: {
-      metadata?: JsonObject | undefined;
+      metadata?: string | undefined;
       values?: Float32Array | undefined;
       /** Throws `precondition_failed` unless this is the vector's version. */
       ifVersion?: string | undefined;

@@ -157,14 +157,14 @@ export class Collection {
   }
 
   /** Throws `dimension_mismatch`, and `invalid_vector` for a zero vector under cosine. */
-  checkQueryVector(vector: Float32Array, metric: Metric): void {
+  checkQueryVector(vector: Float32Array, metric: Metric, pointer: string): void {
     const { dimension } = this.#definition;
     if (vector.length !== dimension) {
       const detail = `The query vector has ${vector.length} values; the collection's dimension is ${dimension}.`;
       throw new SagittaError('dimension_mismatch', detail, {
         items: [
           {
-            pointer: '/vector',
+            pointer,
             code: 'dimension_mismatch',
             detail,
             expected: dimension,
@@ -176,7 +176,7 @@ export class Collection {
     if (metric === 'cosine' && vector.every((value) => value === 0)) {
       const detail = 'A zero vector has no direction; cosine is not defined for it.';
       throw new SagittaError('invalid_vector', detail, {
-        items: [{ pointer: '/vector', code: 'invalid_vector', detail }],
+        items: [{ pointer, code: 'invalid_vector', detail }],
       });
     }
   }

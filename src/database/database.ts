@@ -162,7 +162,7 @@ export class Database implements DatabaseService {
     collectionId: string,
     vectorId: string,
     change: {
-      metadata?: JsonObject | undefined;
+      metadata?: string | undefined;
       values?: Float32Array | undefined;
       ifVersion?: string | undefined;
     },

@@ -9,7 +9,7 @@ import type { Logger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
 import { compactSegmentsTask } from '../segment/compaction.js';
 import { encodeDeletions } from '../segment/deletions.js';
-import { Segment } from '../segment/segment.js';
+import { SEGMENT_BYTES_MAX, Segment } from '../segment/segment.js';
 import { encodeSegmentTask } from '../segment/segment-file.js';
 import type { Store, StoreOperation } from '../store/store.js';
 import type { Collection } from './collection.js';
@@ -279,21 +279,25 @@ function chooseRun(
 ): Segment[] {
   let run: Segment[] = [];
   let remaining = 0;
+  let byteLength = 0;
   let isWorn = false;
   for (const segment of segments) {
     const goneCount = segment.endedBefore(horizonSequence);
     const keptCount = segment.rowCount - goneCount;
     const worn = goneCount >= segment.rowCount * GONE_SHARE_MIN;
-    const fits = remaining + keptCount <= rowsMax;
+    const fits =
+      remaining + keptCount <= rowsMax && byteLength + segment.dataBytes <= SEGMENT_BYTES_MAX;
     if (!fits || !(worn || keptCount <= rowsMax / 2)) {
       if (isWorn || run.length >= SMALL_RUN_MIN) return run;
       run = [];
       remaining = 0;
+      byteLength = 0;
       isWorn = false;
       if (!(worn || keptCount <= rowsMax / 2)) continue;
     }
     run.push(segment);
     remaining += keptCount;
+    byteLength += segment.dataBytes;
     isWorn ||= worn;
   }
   return isWorn || run.length >= SMALL_RUN_MIN ? run : [];

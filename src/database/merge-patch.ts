@@ -1,35 +1,41 @@
-// JSON merge patch (RFC 7396) of a vector's metadata. Members that the patch does not name keep
-// their values; the result is written as JSON.stringify writes it.
+// JSON merge patch (RFC 7396) of a vector's metadata, on the text: members that the patch does not
+// name, and values that it sets, keep their spelling, so that no number loses a digit on the way.
 
 import { SagittaError } from '../errors.js';
 import type { Limits } from '../limits.js';
-import { isJsonObject } from '../metadata-path.js';
-import type { Json, JsonObject } from '../types.js';
+import type { Json } from '../types.js';
+import { type JsonMember, readMembers, writeMembers } from './json-members.js';
 
-/** The patched object as JSON text. Throws `invalid_metadata` when it exceeds a bound. */
-export function applyMergePatch(metadata: string, patch: JsonObject, limits: Limits): string {
-  const merged = merge(JSON.parse(metadata) as JsonObject, patch);
-  const text = JSON.stringify(merged);
+/**
+ * The patched object as JSON text; both texts are valid JSON objects. Throws `invalid_metadata`
+ * when the result exceeds a bound.
+ */
+export function applyMergePatch(metadata: string, patch: string, limits: Limits): string {
+  const text = merge(metadata, patch);
   const byteLength = Buffer.byteLength(text);
   if (byteLength > limits.metadataBytesMax) {
     throw tooMuch('bytes', limits.metadataBytesMax, byteLength);
   }
-  const depth = depthOf(merged);
+  const depth = depthOf(JSON.parse(text) as Json);
   if (depth > limits.metadataDepthMax) throw tooMuch('levels', limits.metadataDepthMax, depth);
   return text;
 }
 
-function merge(target: JsonObject, patch: JsonObject): JsonObject {
-  // No prototype: a member named __proto__ is a member like any other.
-  const merged: JsonObject = Object.assign(Object.create(null), target);
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete merged[key];
-    else if (isJsonObject(value)) {
-      const old = merged[key];
-      merged[key] = merge(isJsonObject(old) ? old : {}, value);
-    } else merged[key] = value;
+function merge(target: string | undefined, patch: string): string {
+  const changes = readMembers(patch);
+  if (changes === null) return patch;
+  const members: Map<string, JsonMember> =
+    (target === undefined ? null : readMembers(target)) ?? new Map();
+  for (const { key, keyText, valueText } of changes.values()) {
+    if (valueText === 'null') {
+      members.delete(key);
+    } else {
+      const old = members.get(key);
+      const merged = merge(old?.valueText, valueText);
+      members.set(key, { key, keyText: old?.keyText ?? keyText, valueText: merged });
+    }
   }
-  return merged;
+  return writeMembers(members.values());
 }
 
 function depthOf(value: Json): number {

@@ -78,7 +78,7 @@ function planFirstPage(
   }
   const metric = request.metric ?? collection.definition.metric;
   const vector = request.vector ?? storedVector(collection, request.id!);
-  collection.checkQueryVector(vector, metric);
+  collection.checkQueryVector(vector, metric, request.id === undefined ? '/vector' : '/id');
   const filterNode =
     request.filter === undefined ? null : parseFilterAt('/filter', request.filter, limits);
   return {

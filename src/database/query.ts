@@ -141,7 +141,8 @@ async function searchOthers(
       metric: plan.metric,
       k: plan.excludedId === null ? count : count + 1,
       after,
-      scoreMin: plan.scoreThreshold,
+      // As the scores that a client is shown: one of them, sent back, includes its match.
+      scoreMin: plan.scoreThreshold === null ? null : Math.fround(plan.scoreThreshold),
     },
     signal,
   );
@@ -166,9 +167,16 @@ function toMatch({ part, row, score }: Hit, plan: QueryPlan): Match {
   const { segment } = part;
   return {
     id: segment.id(row),
-    score: Math.fround(publicScore(plan.metric, score)),
-    ...(plan.metric === 'euclidean' ? { distance: Math.fround(distanceOf(score)) } : {}),
+    score: toFloat32(publicScore(plan.metric, score)),
+    ...(plan.metric === 'euclidean' ? { distance: toFloat32(distanceOf(score)) } : {}),
     ...(plan.includeMetadata ? { metadata: segment.metadata(row) } : {}),
     ...(plan.includeValues === false ? {} : { values: segment.values(row) }),
   };
+}
+
+const FLOAT32_MAX = 3.4028234663852886e38;
+
+/** Rounded to float32; what lies beyond becomes the largest float32, since JSON has no infinity. */
+function toFloat32(value: number): number {
+  return Math.fround(Math.max(-FLOAT32_MAX, Math.min(FLOAT32_MAX, value)));
 }

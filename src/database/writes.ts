@@ -80,7 +80,8 @@ function judgeRows(
 }
 
 export interface VectorChange {
-  readonly metadataPatch: Parameters<typeof applyMergePatch>[1] | undefined;
+  /** JSON text of an object. */
+  readonly metadataPatch: string | undefined;
   readonly values: Float32Array | undefined;
   readonly ifVersion: string | undefined;
 }

@@ -11,7 +11,13 @@ import {
   unpackQuery,
 } from './canonical-scan.js';
 import type { BlockHits, Engine } from './engine.js';
-import { buffersOf, cutBatch, type PackedQueries, type PackedQuery, packQueries } from './packed-queries.js';
+import {
+  buffersOf,
+  cutBatch,
+  type PackedQueries,
+  type PackedQuery,
+  packQueries,
+} from './packed-queries.js';
 
 /** Values in one piece unless told otherwise: half a millisecond a query, ten times what a round trip costs. */
 const PIECE_VALUES = 2 ** 20;

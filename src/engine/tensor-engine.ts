@@ -8,7 +8,7 @@ import type { BlockHits, BlockQuery, Engine } from './engine.js';
 import { cutBatch, packQueries } from './packed-queries.js';
 import type { BlockUsage, TensorReply, TensorRequest, TensorWorkerData } from './tensor-worker.js';
 
-/** The memory of WebAssembly ends at 4 GiB, and keeps two copies of what is resident; what else is needed is small. */
+/** The memory of WebAssembly ends at 4 GiB; what is needed beside resident rows is small, but not bounded by them. */
 const RESIDENT_BYTES_MAX = 2 ** 30;
 const RESIDENT_BYTES_LIMIT = 3 * 2 ** 30;
 
@@ -45,6 +45,8 @@ class TensorEngine implements Engine {
   private readonly pending = new Map<number, PendingSearch>();
   private readonly usage = new Map<string, number>();
   private worker: Worker | null = null;
+  /** The last start of a thread. */
+  private startup: Promise<void> = Promise.resolve();
   private searchCount = 0;
   private deathCount = 0;
   private hasStarted = false;
@@ -55,7 +57,12 @@ class TensorEngine implements Engine {
   }
 
   /** Resolves when the thread is ready for work. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.startup = this.startWorker();
+    return this.startup;
+  }
+
+  private async startWorker(): Promise<void> {
     const workerData: TensorWorkerData = {
       residentBytesMax: Math.min(
         this.options.residentBytesMax ?? RESIDENT_BYTES_MAX,
@@ -102,12 +109,14 @@ class TensorEngine implements Engine {
     return { hostBytes: this.usage.get(key) ?? 0, deviceBytes: 0 };
   }
 
-  /** Waits for nothing: searches under way are answered by the fallback. */
+  /** Searches under way are answered by the fallback. */
   async close(): Promise<void> {
     this.isClosed = true;
     const { worker } = this;
     this.worker = null;
     this.abandonPending();
+    // Node 20 aborts the process when a thread is ended while it loads its modules.
+    await this.startup.catch(() => {});
     await worker?.terminate();
   }
 

@@ -12,11 +12,10 @@ import { readVector } from './vector-values.js';
 /** Our deepest valid body is a filter of depth 16, at two or three levels each. */
 const JSON_DEPTH_MAX = 128;
 /**
- * JSON.parse takes about 50 bytes a level and a clone to another thread a stack frame, so this many
- * brackets do no harm even if all of them nest; below it the depth is not counted, which costs a
- * tenth of parsing.
+ * A clone to another thread takes stack frames for each level; this many brackets do no harm even
+ * if all of them nest, and the depth of such a body is not counted.
  */
-const BRACKETS_UNCHECKED = 20_000;
+const BRACKETS_UNCHECKED = 1_000;
 /**
  * The garbage collector looks at every finished object again and again while JSON.parse goes on:
  * 21 million empty objects, which fit into 64 MB, hold a worker up for a minute. 10 000 vectors with
@@ -55,15 +54,20 @@ export interface BodyInput {
   readonly isKeyed: boolean;
 }
 
-/** Parses the body and reads a value from it; whatever `read` throws is the refusal. */
+/**
+ * Parses the body and reads a value from it; whatever `read` throws is the refusal. Counting the
+ * depth takes a third as long as parsing: a reader that never descends into what may be deep, and
+ * clones none of it, sets `bracketsUnchecked` to what JSON.parse can take, at 50 bytes a level.
+ */
 export function parseBody<Value>(
   { body, isKeyed }: BodyInput,
   read: (json: JsonBody) => Value,
+  bracketsUnchecked = BRACKETS_UNCHECKED,
 ): ParsedBody<Value> {
   let idempotencyKey: unknown;
   let outcome: ParsedBody<Value>['outcome'];
   try {
-    const json = parseJsonObject(body);
+    const json = parseJsonObject(body, bracketsUnchecked);
     idempotencyKey = json.idempotency_key;
     outcome = { ok: true, value: read(json) };
   } catch (error) {
@@ -101,8 +105,8 @@ export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
 };
 
 /** Throws `invalid_json`, or `invalid_request` for JSON that is no object. */
-export function parseJsonObject(body: Uint8Array): JsonBody {
-  const json = parseJson(body);
+function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody {
+  const json = parseJson(body, bracketsUnchecked);
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw refusal([
       { pointer: '', code: 'invalid_request', detail: 'The body must be an object.' },
@@ -111,11 +115,11 @@ export function parseJsonObject(body: Uint8Array): JsonBody {
   return json as JsonBody;
 }
 
-function parseJson(body: Uint8Array): unknown {
+function parseJson(body: Uint8Array, bracketsUnchecked: number): unknown {
   if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
   if (!isUtf8(body)) throw invalidJson('it is not UTF-8');
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  if (countBrackets(bytes) > BRACKETS_UNCHECKED) checkDepth(bytes);
+  if (countBrackets(bytes) > bracketsUnchecked) checkDepth(bytes);
   try {
     return JSON.parse(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'));
   } catch (error) {

@@ -38,9 +38,12 @@ export interface ParsedVectors {
   readonly collection: string | undefined;
 }
 
+/** A batch of small vectors has many brackets; metadata is only looked into as deep as it may be. */
+const BRACKETS_UNCHECKED = 100_000;
+
 export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
   name: 'http.parseVectors',
-  run: (input) => parseBody(input, (json) => readVectors(json, input)),
+  run: (input) => parseBody(input, (json) => readVectors(json, input), BRACKETS_UNCHECKED),
   transfer: ({ outcome }) => (outcome.ok ? [outcome.value.batch.values.buffer as ArrayBuffer] : []),
 };
 

@@ -34,12 +34,19 @@ export const ROLE_TYPES = {
 } as const;
 export type Role = keyof typeof ROLE_TYPES;
 
+const ITEM_ROLES = {
+  kinds: 'itemKinds',
+  numbers: 'itemNumbers',
+  strings: 'itemStrings',
+  booleans: 'itemBooleans',
+} as const satisfies Partial<Record<Role, Role>>;
+
 export const PATH_KEY = 'sagitta.path';
 export const ROLE_KEY = 'sagitta.role';
 
 /** One column of values on its way into a file: `write` adds its nodes and buffers. */
 interface TypedValues {
-  readonly role: 'Numbers' | 'Strings' | 'Booleans';
+  readonly role: 'numbers' | 'strings' | 'booleans';
   readonly type: DataType;
   write(body: BodyWriter): void;
 }
@@ -49,80 +56,76 @@ interface FieldToWrite {
   write(body: BodyWriter): void;
 }
 
-export interface MetadataFields {
-  readonly fields: readonly Field[];
-  readonly dictionaries: readonly DictionaryToWrite[];
-  /** Adds the fields' nodes and buffers, in order. */
-  write(body: BodyWriter): void;
-}
+/** The fields of all columns and what goes into them; `write` follows the order of `fields`. */
+export class MetadataFields {
+  readonly dictionaries: DictionaryToWrite[] = [];
+  readonly #rowCount: number;
+  readonly #names = new Set<string>();
+  readonly #typed: FieldToWrite[] = [];
+  readonly #kinds: FieldToWrite[] = [];
 
-/** Typed fields come first, kinds last, so that people see first what they look for. */
-export function metadataFields(
-  columns: ReadonlyMap<string, MetadataColumn>,
-  rowCount: number,
-): MetadataFields {
-  const dictionaries: DictionaryToWrite[] = [];
-  const names = new Set<string>();
-  const typed: FieldToWrite[] = [];
-  const kinds: FieldToWrite[] = [];
+  constructor(columns: ReadonlyMap<string, MetadataColumn>, rowCount: number) {
+    this.#rowCount = rowCount;
+    for (const [path, column] of columns) this.#addColumn(path, column);
+  }
 
-  const fieldOf = (name: string, type: DataType, isNullable: boolean, path: string, role: Role) => {
-    // Two paths can ask for one name (`a:numbers` is a path, too), and case alone does not tell names apart everywhere.
+  /** Typed fields come first, kinds last, so that people see first what they look for. */
+  get fields(): Field[] {
+    return [...this.#typed, ...this.#kinds].map(({ field }) => field);
+  }
+
+  /** Adds nodes and buffers. */
+  write(body: BodyWriter): void {
+    for (const { write } of [...this.#typed, ...this.#kinds]) write(body);
+  }
+
+  #addColumn(path: string, column: MetadataColumn): void {
+    const { kinds, items } = column;
+    const rowCount = this.#rowCount;
+    const itemCount = items === null ? 0 : items.offsets.at(-1)!;
+    const values = typedValues(column, rowCount, this.dictionaries);
+    const itemValues =
+      items === null ? [] : typedValues(items.elements, itemCount, this.dictionaries);
+    const isSingle = values.length + itemValues.length === 1;
+
+    for (const { role, type, write } of values) {
+      const name = isSingle ? `metadata.${path}` : `metadata.${path}:${role}`;
+      this.#typed.push({ field: this.#field(name, type, true, path, role), write });
+    }
+    const kindField = this.#field(`kind.${path}`, new Uint8(), false, path, 'kinds');
+    this.#kinds.push({ field: kindField, write: (body) => writePlain(body, kinds, rowCount) });
+    if (items === null) return;
+
+    const offsets = offsetsOf(items.offsets, rowCount);
+    const asList = (write: (body: BodyWriter) => void) => (body: BodyWriter) => {
+      writeValidity(body, kinds, rowCount, KIND.array, KIND.array);
+      body.buffer(offsets);
+      write(body);
+    };
+    for (const { role, type, write } of itemValues) {
+      const name = isSingle ? `metadata.${path}` : `metadata.${path}[]:${role}`;
+      const list = new List(new Field('item', type, true));
+      const field = this.#field(name, list, true, path, ITEM_ROLES[role]);
+      this.#typed.push({ field, write: asList(write) });
+    }
+    const list = new List(new Field('item', new Uint8(), false));
+    this.#kinds.push({
+      field: this.#field(`kind.${path}[]`, list, true, path, ITEM_ROLES.kinds),
+      write: asList((body) => writePlain(body, items.elements.kinds, itemCount)),
+    });
+  }
+
+  /** Two paths can ask for one name (`a:numbers` is a path, too), and DuckDB takes `A` for `a`. */
+  #field(name: string, type: DataType, isNullable: boolean, path: string, role: Role): Field {
     let unique = name;
-    for (let i = 2; names.has(unique.toLowerCase()); i++) unique = `${name}#${i}`;
-    names.add(unique.toLowerCase());
+    for (let i = 2; this.#names.has(unique.toLowerCase()); i++) unique = `${name}#${i}`;
+    this.#names.add(unique.toLowerCase());
     const metadata = new Map([
       [PATH_KEY, JSON.stringify(path)],
       [ROLE_KEY, role],
     ]);
     return new Field(unique, type, isNullable, metadata);
-  };
-
-  for (const [path, column] of columns) {
-    const values = typedValues(column, rowCount, dictionaries);
-    const items = column.items;
-    const itemCount = items === null ? 0 : items.offsets.at(-1)!;
-    const itemValues = items === null ? [] : typedValues(items.elements, itemCount, dictionaries);
-    const isSingle = values.length + itemValues.length === 1;
-
-    for (const { role, type, write } of values) {
-      const name = isSingle ? `metadata.${path}` : `metadata.${path}:${role.toLowerCase()}`;
-      const field = fieldOf(name, type, true, path, role.toLowerCase() as Role);
-      typed.push({ field, write });
-    }
-    kinds.push({
-      field: fieldOf(`kind.${path}`, new Uint8(), false, path, 'kinds'),
-      write: (body) => writePlain(body, column.kinds, rowCount),
-    });
-    if (items === null) continue;
-
-    const offsets = offsetsOf(items.offsets, rowCount);
-    const listOf = (name: string, role: Role, child: Field, write: (body: BodyWriter) => void) => ({
-      field: fieldOf(name, new List(child), true, path, role),
-      write(body: BodyWriter) {
-        writeValidity(body, column.kinds, rowCount, KIND.array, KIND.array);
-        body.buffer(offsets);
-        write(body);
-      },
-    });
-    for (const { role, type, write } of itemValues) {
-      const name = isSingle ? `metadata.${path}` : `metadata.${path}[]:${role.toLowerCase()}`;
-      typed.push(listOf(name, `item${role}`, new Field('item', type, true), write));
-    }
-    kinds.push(
-      listOf(`kind.${path}[]`, 'itemKinds', new Field('item', new Uint8(), false), (body) =>
-        writePlain(body, items.elements.kinds, itemCount),
-      ),
-    );
   }
-  const all = [...typed, ...kinds];
-  return {
-    fields: all.map(({ field }) => field),
-    dictionaries,
-    write(body) {
-      for (const { write } of all) write(body);
-    },
-  };
 }
 
 /** Which types the cells of a column have; `dictionaries` gets those of its strings. */
@@ -136,7 +139,7 @@ function typedValues(
   const result: TypedValues[] = [];
   if (seen[KIND.number]) {
     result.push({
-      role: 'Numbers',
+      role: 'numbers',
       type: new Float64(),
       write(body) {
         writeValidity(body, kinds, length, KIND.number, KIND.number);
@@ -150,7 +153,7 @@ function typedValues(
     body.utf8(dictionary!, 0, dictionaryCount);
     dictionaries.push({ id, count: dictionaryCount, body });
     result.push({
-      role: 'Strings',
+      role: 'strings',
       type: new Dictionary(new Utf8(), new Int32(), id),
       write(target) {
         writeValidity(target, kinds, length, KIND.string, KIND.string);
@@ -160,7 +163,7 @@ function typedValues(
   }
   if (seen[KIND.true] || seen[KIND.false]) {
     result.push({
-      role: 'Booleans',
+      role: 'booleans',
       type: new Bool(),
       write(body) {
         writeValidity(body, kinds, length, KIND.false, KIND.true);

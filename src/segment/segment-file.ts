@@ -4,11 +4,12 @@
 // the buffers in place. Deletions are not in the file, and neither are key and number.
 
 import { Field, FixedSizeList, Float32, Int64, Schema, Utf8 } from 'apache-arrow';
+import { KIND } from '../columns.js';
 import type { Task } from '../pool.js';
 import { type BodyReader, BodyWriter, corrupt, guarded } from './arrow-body.js';
 import { decodeArrowFile, encodeArrowFile, FILE_ALIGNMENT } from './arrow-ipc.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
-import { metadataFields } from './metadata-fields.js';
+import { MetadataFields } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';
 import { Segment } from './segment.js';
 import type { SegmentData, SegmentIdentity } from './segment-data.js';
@@ -18,6 +19,8 @@ const FORMAT = 'segment 1';
 const FORMAT_KEY = 'sagitta.format';
 const DIMENSION_KEY = 'sagitta.dimension';
 const ROW_COUNT_KEY = 'sagitta.row_count';
+/** For people: what the numbers in `kind.…` mean. */
+const KINDS_KEY = 'sagitta.kinds';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
 export interface EncodedSegment {
@@ -29,7 +32,7 @@ export interface EncodedSegment {
 
 export function encodeSegment(data: SegmentData): EncodedSegment {
   const { dimension, rowCount } = data;
-  const metadata = metadataFields(data.columns, rowCount);
+  const metadata = new MetadataFields(data.columns, rowCount);
   const schema = new Schema(
     [...fixedFields(dimension), ...metadata.fields],
     new Map([
@@ -37,6 +40,7 @@ export function encodeSegment(data: SegmentData): EncodedSegment {
       [DIMENSION_KEY, String(dimension)],
       [ROW_COUNT_KEY, String(rowCount)],
       [IS_COMPLETE_KEY, String(data.isComplete)],
+      [KINDS_KEY, JSON.stringify(KIND)],
     ]),
   );
   const body = new BodyWriter(FILE_ALIGNMENT);

@@ -299,9 +299,13 @@ export class Segment {
     if (this.#growth === null && this.#sealedBytes > 0) {
       return this.#sealedBytes + this.#visibility.hostBytes;
     }
-    // Room for values that no row has touched is address space, not memory.
-    let bytes = this.rowCount * this.dimension * 4 - this.#valueArray.buffer.byteLength;
+    let bytes = 0;
     for (const buffer of sharedBuffers(this.toData())) bytes += buffer.byteLength;
+    const valueBuffer = this.#valueArray.buffer;
+    if (valueBuffer !== this.#ids.bytes.buffer) {
+      // Not a file. Room for values that no row has touched is address space, not memory.
+      bytes -= valueBuffer.byteLength - this.rowCount * this.dimension * 4;
+    }
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
   }

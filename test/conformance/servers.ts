@@ -34,7 +34,7 @@ export const PROFILES = {
       filterDepthMax: 2,
       filterValuesMax: 3,
       filterPathCharactersMax: 16,
-      vectorIdBytesMax: 16,
+      vectorIdBytesMax: 26,
       metadataBytesMax: 64,
       metadataDepthMax: 2,
       metadataColumnsMax: 2,

@@ -145,7 +145,7 @@ async function runRound(seed: number): Promise<void> {
       const row = randomRow();
       const old = model.rows.get(row.id);
       const patch = database.patchVector('c', row.id, {
-        metadata: { nested: { count: row.count } },
+        metadata: JSON.stringify({ nested: { count: row.count } }),
         values: Float32Array.from(row.values),
       });
       if (old === undefined) return assert.rejects(patch, { code: 'vector_not_found' });

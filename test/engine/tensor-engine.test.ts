@@ -125,7 +125,7 @@ describe('the wasm engine and its thread', () => {
     const block = createNamedBlock('kept');
     assert.deepEqual(engine.bytesUsed('kept'), { hostBytes: 0, deviceBytes: 0 });
     await checkSearch(engine, block);
-    // One chunk of 1 344 rows, twice, and three numbers a row.
+    // One chunk of 1 344 rows, and three numbers a row.
     assert.deepEqual(engine.bytesUsed('kept'), {
       hostBytes: 1_344 * 768 * 4 + 1_400 * 3 * 8,
       deviceBytes: 0,
@@ -160,6 +160,16 @@ describe('the wasm engine and its thread', () => {
     const searched = checkSearch(engine, createNamedBlock('closing'));
     await Promise.all([engine.close(), searched]);
     assert.equal(fallback.searchCount, 1);
+  });
+
+  it('can be closed while a thread is being started again', async () => {
+    const fallback = createCountingFallback();
+    const engine = await createTensorEngine({ fallback, workerUrl: failingWorkerUrl });
+    const [good, bad] = [createNamedBlock('good'), createNamedBlock('throws')];
+    await checkSearch(engine, bad);
+    const searched = checkSearch(engine, good);
+    await Promise.all([engine.close(), searched]);
+    assert.equal(fallback.searchCount, 2);
   });
 
   it('lets the process end once it is closed', () => {

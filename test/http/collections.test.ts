@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createService, expectProblem, type Service } from './harness.js';
 
+const manyLabels = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`label-${i}`, 'x']));
+
 describe('collections over HTTP', () => {
   let service: Service;
   before(async () => {
@@ -62,6 +65,8 @@ describe('collections over HTTP', () => {
       [{ dimension: 3, id: 'a\n' }, 'invalid_request', '/id'],
       [{ dimension: 3, labels: { a: 1 } }, 'invalid_request', '/labels'],
       [{ dimension: 3, labels: [] }, 'invalid_request', '/labels'],
+      [{ dimension: 3, labels: { a: 'x'.repeat(257) } }, 'invalid_request', '/labels'],
+      [{ dimension: 3, labels: manyLabels(65) }, 'invalid_request', '/labels'],
       [{ dimension: 3, description: 'x'.repeat(2001) }, 'limit_exceeded', '/description'],
       [{ dimension: 3, size: 1 }, 'unknown_parameter', '/size'],
       ['{"dimension":3,"__proto__":{"metric":"dot"}}', 'unknown_parameter', '/__proto__'],
@@ -69,6 +74,7 @@ describe('collections over HTTP', () => {
     ] as const) {
       await expectProblem(create(body), 400, code, pointer);
     }
+    assert.equal((await create({ dimension: 3, labels: manyLabels(64) })).status, 200);
     const { json } = await create({ dimension: 16_385 });
     assert.deepEqual([json.errors[0].expected, json.errors[0].actual], [16_384, 16_385]);
     const many = await create({ dimension: 'x', metric: 'y', z: 1 });
@@ -139,6 +145,8 @@ describe('collections over HTTP', () => {
     ] as const) {
       await expectProblem(service.call('GET', `/collections?${query}`), 400, code, pointer);
     }
+    const { json } = await service.call('GET', '/collections?limit=1&limit=1');
+    assert.match(json.detail, /is there 2 times; expected once/);
     await expectProblem(create({ dimension: 1 }, '?if_not_exists=1'), 400, 'invalid_request');
     await expectProblem(create({ dimension: 1 }, '?if_not_exists'), 400, 'invalid_request');
   });

@@ -200,6 +200,26 @@ describe('failures over HTTP', () => {
 });
 
 describe('large bodies', () => {
+  it('are not written to another collection than the one they were checked against', async () => {
+    const inline = createInlinePool();
+    const service = await createService({
+      pool: {
+        ...inline,
+        async run(task, input) {
+          const output = await inline.run(task, input);
+          await service.call('DELETE', '/collections/c');
+          await service.call('POST', '/collections', { body: { id: 'c', dimension: 2 } });
+          return output;
+        },
+      },
+    });
+    await service.call('POST', '/collections', { body: { id: 'c', dimension: 1 } });
+    const body = { vectors: new Array(5000).fill({ values: [1] }) };
+    const calling = service.call('POST', '/collections/c/vectors', { body });
+    await expectProblem(calling, 404, 'collection_not_found');
+    await service.close();
+  });
+
   it('are parsed in the pool, small ones at once', async () => {
     const tasks: string[] = [];
     const inline = createInlinePool();

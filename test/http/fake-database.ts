@@ -180,7 +180,10 @@ export function createFakeDatabase(): FakeDatabase {
       const collection = find(id);
       const sequence = touch(collection);
       const version = `v${sequence}`;
-      const merged = { ...(JSON.parse(stored.metadata) as JsonObject), ...metadata };
+      const merged = {
+        ...(JSON.parse(stored.metadata) as JsonObject),
+        ...(JSON.parse(metadata ?? '{}') as JsonObject),
+      };
       collection.vectors.set(vectorId, {
         version,
         values: values ?? stored.values,

@@ -164,7 +164,7 @@ describe('a body of vectors', () => {
       const error = refuse({ id, values: [1, 2] });
       assert.equal(error.items[0]?.pointer, '/id', String(id));
     }
-    for (const id of ['\\ud800', '\\udc00\\ud800', 'a\\udfff']) {
+    for (const id of ['\\ud800', '\\udc00\\ud800', 'a\\udfff', '\\udc00\\udc00']) {
       assert.equal(refuse(`{"id":"${id}","values":[1,2]}`).items[0]?.pointer, '/id', id);
     }
     for (const id of [
@@ -200,7 +200,7 @@ describe('a body of vectors', () => {
       { a: [{ b: [{ $c: 1 }] }] },
       nested(9),
       { a: lists(8) },
-      { a: 'x'.repeat(40_960) },
+      { a: 'x'.repeat(40_953) },
     ]) {
       const error = refuse({ values: [1, 2], metadata });
       assert.deepEqual(findings(error), ['/metadata invalid_metadata']);
@@ -254,6 +254,8 @@ describe('a body of vectors', () => {
       '/vectors/1 invalid_request',
       '/vectors/2 invalid_request',
     ]);
+    const good = { id: 'a', values: [1, 2], metadata: { a: 1 } };
+    assert.deepEqual(findings(refuse({ vectors: ['{"', good] })), ['/vectors/0 invalid_request']);
   });
 
   it('reports the first hundred findings of many', () => {
@@ -306,7 +308,7 @@ describe('a body of vectors', () => {
     assert.match(refuse('['.repeat(900_000)).message, /nests deeper than 128 levels at byte 128/);
     const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`;
     assert.match(refuse(`{"values":[1,2],"metadata":{"a":${deep}}}`).message, /nests deeper/);
-    const below = `${'{"a":'.repeat(15_000)}1${'}'.repeat(15_000)}`;
+    const below = `${'{"a":'.repeat(90_000)}1${'}'.repeat(90_000)}`;
     assert.equal(refuse(`{"values":[1,2],"metadata":${below}}`).code, 'invalid_metadata');
     // Many brackets side by side are no depth.
     const wide = `{"a":[${new Array(9000).fill('[]').join(',')}]}`;

@@ -219,7 +219,8 @@ describe('writing vectors over HTTP', () => {
       deleted_count: 1,
       sequence: 2,
     });
-    assert.equal((await remove({ ids: ['b', 'b', 'none'] })).json.deleted_count, 1);
+    await service.call('POST', VECTORS, { body: { id: 'e', values: [1, 2, 3] } });
+    assert.equal((await remove({ ids: ['b', 'b', 'none', 'e'] })).json.deleted_count, 2);
     assert.equal((await remove({ all: true })).json.deleted_count, 1);
     for (const [body, code, pointer] of [
       [{}, 'invalid_request', ''],

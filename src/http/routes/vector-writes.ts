@@ -15,6 +15,7 @@ import { requiredVersion, tagOfVersion } from '../conditional.js';
 import { findingAt, refusal } from '../findings.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { checkMetadata } from '../metadata-rules.js';
+import { findMetadataSpan } from '../metadata-span.js';
 import { jsonReply } from '../reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 import { validateBody } from '../validate.js';
@@ -138,7 +139,11 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
         () =>
           database.getVector(collectionId, vectorId, { values: false, metadata: false }).version,
       );
-      const change = { metadata, values, ifVersion };
+      const change = {
+        metadata: metadata && metadataText(request.body),
+        values,
+        ifVersion,
+      };
       const { sequence, version } = await database.patchVector(collectionId, vectorId, change);
       return jsonReply(JSON.stringify({ id: vectorId, sequence }), { etag: tagOfVersion(version) });
     },
@@ -207,6 +212,12 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
   });
 
   return [write, putAnywhere, putInCollection, patch, remove, removeMany];
+}
+
+/** The member as spelled: a patch that went through numbers would lose digits. */
+function metadataText(body: Uint8Array): string {
+  const [start, end] = findMetadataSpan(body);
+  return Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8', start, end);
 }
 
 function writtenReply(
