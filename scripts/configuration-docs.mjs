@@ -13,7 +13,7 @@ const settings = describeSettings();
 
 const text = `# Configuration
 
-Generated from \`src/config.ts\` by \`npm run docs\`; do not edit.
+Generated from \`src/config.ts\` by \`npm run openapi\`; do not edit.
 
 Each setting comes from the command line (\`sagitta serve --port 9000\`), else from the environment
 (\`SAGITTA_PORT=9000\`), else it has its default. All are checked at the start: a value that is not

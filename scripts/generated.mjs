@@ -19,7 +19,7 @@ export function writeGenerated(path, text) {
   }
   console.error(`${path} is ${found === undefined ? 'missing' : 'out of date'}`);
   if (found !== undefined) console.error(describeDifference(found, text));
-  console.error('Generate it again: npm run build && npm run docs');
+  console.error('Generate it again: npm run openapi');
   process.exitCode = 1;
 }
 

@@ -104,6 +104,7 @@ export interface QueryRequest {
   readonly includeValues?: boolean | 'base64' | undefined;
   readonly metric?: Metric | undefined;
   readonly sort?: readonly SortKey[] | undefined;
+  /** Compared with the score rounded to float32. */
   readonly scoreThreshold?: number | undefined;
   readonly minSequence?: number | undefined;
   readonly explain?: boolean | undefined;

@@ -160,7 +160,7 @@ export class Collection {
   checkQueryVector(vector: Float32Array, metric: Metric, pointer: string): void {
     const { dimension } = this.#definition;
     if (vector.length !== dimension) {
-      const detail = `The query vector has ${vector.length} values; the collection's dimension is ${dimension}.`;
+      const detail = `The query vector has ${vector.length} elements; the collection's dimension is ${dimension}.`;
       throw new SagittaError('dimension_mismatch', detail, {
         items: [
           {

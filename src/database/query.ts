@@ -141,8 +141,7 @@ async function searchOthers(
       metric: plan.metric,
       k: plan.excludedId === null ? count : count + 1,
       after,
-      // As the scores that a client is shown: one of them, sent back, includes its match.
-      scoreMin: plan.scoreThreshold === null ? null : Math.fround(plan.scoreThreshold),
+      scoreMin: plan.scoreThreshold,
     },
     signal,
   );

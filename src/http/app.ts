@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { DatabaseService } from '../database/api.js';
 import { SagittaError } from '../errors.js';
@@ -14,6 +14,7 @@ import type { WorkerPool } from '../pool.js';
 import { addBodyParsers } from './content.js';
 import { serveDocs } from './docs.js';
 import { logFailure, replyToClientError, toClientError } from './failures.js';
+import { Lifecycle } from './lifecycle.js';
 import { methodsAt } from './method-table.js';
 import { describeApi } from './openapi.js';
 import { problemReply } from './problem.js';
@@ -24,7 +25,7 @@ import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { createSchemas } from './schemas/all.js';
-import { bindRoute, pathOf, type StopState, send } from './serve.js';
+import { bindRoute, pathOf, send } from './serve.js';
 
 export interface AppOptions {
   readonly database: DatabaseService;
@@ -43,9 +44,7 @@ const HEADER_BYTES_MAX = 128 * 1024;
 /** For the arrival of a whole request: 64 MB over a line of 2 Mbit/s. */
 const ARRIVAL_MS_MAX = 300_000;
 
-const STOP_STATE = 'stopState';
-/** How often connections that fell idle are closed while stopping. */
-const STOP_SWEEP_MS = 50;
+const LIFECYCLE = 'lifecycle';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -56,7 +55,7 @@ declare module 'fastify' {
 
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { database, limits, logger, metrics } = options;
-  const stop: StopState = { isStopping: false };
+  const lifecycle = new Lifecycle();
   const schemas = createSchemas(limits);
   const services: RouteServices = { ...options, schemas };
   const routes: Route[] = [
@@ -66,7 +65,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     ...queryRoutes(services),
     ...serviceRoutes(services, {
       metrics,
-      isStopping: () => stop.isStopping,
+      isStopping: () => lifecycle.isStopping,
       openApi: () => openApi,
     }),
   ];
@@ -82,14 +81,16 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     });
     if (clientError.code === 'payload_too_large') letFinishUpload(request, reply);
     const place = { requestId: request.id, path: pathOf(request) };
-    return send(reply, problemReply(clientError, place), stop);
+    return send(reply, problemReply(clientError, place), lifecycle);
   };
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     const startMs = performance.now();
     const { raw } = reply;
     reply.header('x-request-id', request.id);
+    lifecycle.begin();
     // Also comes when the client goes away before its reply, which `onResponse` does not.
     raw.once('close', () => {
+      lifecycle.end();
       const outcome = {
         method: request.method,
         route: routeOf(request),
@@ -118,7 +119,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       replyToClientError(error, socket as Socket, randomUUID());
     },
   });
-  app.decorate(STOP_STATE, stop);
+  app.decorate(LIFECYCLE, lifecycle);
   addBodyParsers(app);
   app.setErrorHandler((error, request, reply) => fail(error, request, reply));
   app.addHook('onRequest', (request, reply, done) => {
@@ -126,8 +127,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     done(request.is404 ? refuseUnknown(routes, request, reply) : undefined);
   });
   for (const route of routes) {
-    bindRoute(app, route, '', services, stop);
-    if (route.isOperational !== true) bindRoute(app, route, '/v1', services, stop);
+    bindRoute(app, route, '', services, lifecycle);
+    if (route.isOperational !== true) bindRoute(app, route, '/v1', services, lifecycle);
   }
   await serveDocs(app, openApi);
   addDatabaseGauges(metrics, database);
@@ -136,23 +137,21 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
 }
 
 /**
- * Stops accepting, finishes the requests that were accepted, and closes. Connections that are still
- * open after `deadlineMs` are cut. The database is the caller's to close afterwards.
+ * Stops accepting, finishes the requests that were accepted, and closes; what is not finished after
+ * `deadlineMs` is cut. The database is the caller's to close afterwards.
  */
 export async function stopApp(
   app: FastifyInstance,
   options: { deadlineMs: number },
 ): Promise<void> {
-  app.getDecorator<StopState>(STOP_STATE).isStopping = true;
-  const deadline = setTimeout(() => app.server.closeAllConnections(), options.deadlineMs);
-  // A connection whose reply was under way falls idle later, and would stay open.
-  const sweep = setInterval(() => app.server.closeIdleConnections(), STOP_SWEEP_MS);
-  try {
-    await app.close();
-  } finally {
-    clearTimeout(deadline);
-    clearInterval(sweep);
-  }
+  const lifecycle = app.getDecorator<Lifecycle>(LIFECYCLE);
+  lifecycle.isStopping = true;
+  // Not the close of an HTTP server: that one cuts connections whose reply is written but has not
+  // reached a slow client yet.
+  NetServer.prototype.close.call(app.server);
+  await lifecycle.drained(options.deadlineMs);
+  app.server.closeAllConnections();
+  await app.close();
 }
 
 /** The client's, when it is short and plain enough for logs. */

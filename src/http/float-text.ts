@@ -44,6 +44,24 @@ export function float32Text(value: number): string {
   return scratch.toString('latin1', 0, writeFloat(value, 0));
 }
 
+/**
+ * The least float32 whose text is at least `bound` as a number: a score that a client was shown and
+ * sends back as a threshold lets its own match through, and nothing below it.
+ */
+export function leastFloat32ShownAtLeast(bound: number): number {
+  const nearest = Math.fround(bound);
+  if (!Number.isFinite(nearest) || Number(float32Text(nearest)) >= bound) return nearest;
+  return nextFloat32Up(nearest);
+}
+
+function nextFloat32Up(value: number): number {
+  const float = Float32Array.of(value === 0 ? 0 : value);
+  const bits = new Int32Array(float.buffer);
+  // The bits of a float32 count up with its magnitude.
+  bits[0]! += value < 0 ? -1 : 1;
+  return float[0]!;
+}
+
 /** Writes to the scratch from `start` on and returns where the text ends. */
 function writeFloat(value: number, start: number): number {
   let at = start;

@@ -7,14 +7,10 @@ import type { StoredReply } from '../database/api.js';
 import { SagittaError } from '../errors.js';
 import { acceptsJson } from './content.js';
 import { refusal } from './findings.js';
+import type { Lifecycle } from './lifecycle.js';
 import type { ProblemPlace } from './problem.js';
 import type { Route, RouteRequest, RouteServices } from './route.js';
 import { validateQuery } from './validate.js';
-
-/** Shared by the routes and whoever stops the application. */
-export interface StopState {
-  isStopping: boolean;
-}
 
 const NO_BODY = new Uint8Array(0);
 const NO_QUERY = {};
@@ -24,7 +20,7 @@ export function bindRoute(
   route: Route,
   prefix: string,
   services: RouteServices,
-  stop: StopState,
+  lifecycle: Lifecycle,
 ): void {
   const operation = `${route.method} ${route.path}`;
   app.route({
@@ -33,7 +29,7 @@ export function bindRoute(
     config: { route: route.path },
     // Before the body is read: a refusal here costs no upload.
     onRequest(request, _reply, done) {
-      done(refuseHead(route, request, services, stop));
+      done(refuseHead(route, request, services, lifecycle));
     },
     async handler(request, reply) {
       const exchange = new Exchange(operation, request, reply);
@@ -46,15 +42,19 @@ export function bindRoute(
         replying instanceof Promise
           ? await withDeadline(replying, exchange, services.limits.requestMsMax)
           : replying;
-      return send(reply, found, stop);
+      return send(reply, found, lifecycle);
     },
   });
 }
 
 /** Sends what a route or an error gave. */
-export function send(reply: FastifyReply, { status, headers, body }: StoredReply, stop: StopState) {
+export function send(
+  reply: FastifyReply,
+  { status, headers, body }: StoredReply,
+  lifecycle: Lifecycle,
+) {
   reply.code(status).headers(headers);
-  if (stop.isStopping) reply.header('connection', 'close');
+  if (lifecycle.isStopping) reply.header('connection', 'close');
   return reply.send(body);
 }
 
@@ -69,14 +69,14 @@ function refuseHead(
   route: Route,
   request: FastifyRequest,
   { database }: RouteServices,
-  stop: StopState,
+  lifecycle: Lifecycle,
 ): SagittaError | undefined {
   const { headers, params } = request;
   if (Object.values(params as Record<string, string>).includes('')) {
     return new SagittaError('route_not_found', 'An id in the path is empty.');
   }
   if (route.isAlwaysServed !== true) {
-    if (stop.isStopping || database.state === 'stopping') {
+    if (lifecycle.isStopping || database.state === 'stopping') {
       return new SagittaError('stopping', 'The service is stopping; another instance may answer.');
     }
     if (database.state === 'starting') {

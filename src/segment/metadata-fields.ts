@@ -1,9 +1,8 @@
-// Metadata columns as fields of an Arrow file; `metadata-reader.ts` is the way back. A path `price`
-// of numbers is the field `metadata.price` (double), of strings dictionary-encoded utf8, of booleans
-// bool, of arrays a list of these; null where the row has something else. A path that needs several
-// fields has `metadata.price:numbers`, `:strings`, `:booleans` and, of arrays, `metadata.price[]:…`.
-// What no type can say (null or missing, object or array) stands in `kind.price`, one KIND a row, and
-// `kind.price[]` for the elements. Field metadata has path and role: names never need to be parsed.
+// Metadata columns as fields of an Arrow file; `metadata-reader.ts` is the way back. A path `price` is
+// the field `metadata.price`: double, dictionary-encoded utf8, bool or a list of these; null where the
+// row has something else. A path that needs several fields has `metadata.price:numbers`, `:strings`,
+// `:booleans` and, of arrays, `metadata.price[]:…`. What no type can say stands in `kind.price`, one
+// KIND a row, and `kind.price[]` of elements. Field metadata has path and role: names are not parsed.
 
 import {
   Bool,

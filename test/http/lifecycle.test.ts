@@ -142,7 +142,7 @@ describe('the running application', () => {
     const body = '{"vector":[1,2,3],"top_k":1000,"include_metadata":true}';
     let stopping: Promise<void> | undefined;
     let stoppedMs = 0;
-    await exchange(port, (socket) => {
+    const text = await exchange(port, (socket) => {
       socket.write(
         `POST /collections/c/query HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
@@ -157,7 +157,10 @@ describe('the running application', () => {
       });
     });
     await stopping;
-    assert.ok(stoppedMs > 40 && stoppedMs < 2_500, `${stoppedMs}`);
+    const [head = '', reply = ''] = text.split('\r\n\r\n');
+    assert.match(head, /connection: keep-alive/i);
+    assert.equal(JSON.parse(reply).matches.length, 403);
+    assert.ok(stoppedMs > 40 && stoppedMs < 4_000, `${stoppedMs}`);
   });
 
   it('tells the search when the client goes away', { timeout: 10_000 }, async () => {

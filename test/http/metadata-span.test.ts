@@ -48,6 +48,15 @@ describe('metadata spans', () => {
     assert.deepEqual([...findMetadataSpan(Buffer.from('{}'))], [0, 0]);
   });
 
+  it('find the end of long strings, whatever is escaped in them', () => {
+    for (const tail of ['', '\\', '"', '\\"', '\\\\', '"'.repeat(9), '\\'.repeat(9)]) {
+      for (let length = 28; length < 36; length++) {
+        const metadata = JSON.stringify({ a: 'x'.repeat(length) + tail + 'y'.repeat(40) + tail });
+        assert.deepEqual(spansIn(`{"vectors":[{"metadata":${metadata},"z":"}"}]}`, 1), [metadata]);
+      }
+    }
+  });
+
   it('take time in proportion to the body, whatever it nests', () => {
     const nested = `${'['.repeat(400_000)}"${']'.repeat(1000)}"${']'.repeat(400_000)}`;
     const text = `{"x":${nested},"vectors":[{"metadata":{"a":1}}]}`;

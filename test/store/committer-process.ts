@@ -2,11 +2,18 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const COMMITTER = fileURLToPath(new URL('./committer.js', import.meta.url));
 const WAIT_MS_MAX = 30_000;
+const started: ChildProcess[] = [];
+
+// A test that failed halfway leaves its child, which would keep the test run from ending.
+after(() => {
+  for (const child of started) child.kill('SIGKILL');
+});
 
 export interface Committer {
   readonly process: ChildProcess;
@@ -31,6 +38,7 @@ export function startCommitter(
     options.mode ?? 'busy',
   ];
   const child = spawn(command!, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
+  started.push(child);
   const closed = once(child, 'close');
   const lines: string[] = [];
   let errors = '';

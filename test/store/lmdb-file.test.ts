@@ -36,6 +36,7 @@ describe('lmdb file', () => {
     const damages: Buffer[] = [
       Buffer.from('something else'),
       randomBytes(100_000),
+      Buffer.alloc(1_000_000),
       Buffer.concat([Buffer.alloc(4_096), whole.subarray(4_096)]),
       Buffer.concat([whole.subarray(0, 4_096), randomBytes(4_096), whole.subarray(8_192)]),
       whole.subarray(0, 4_096),

@@ -282,6 +282,18 @@ describe('lmdb store: blobs', () => {
     await store.close();
   });
 
+  it('leaves no file of a write that failed', async () => {
+    const directory = await makeDirectory();
+    const store = await openIn(directory);
+    const failing = function* () {
+      yield new Uint8Array(10);
+      throw new Error('no more');
+    };
+    await assert.rejects(store.writeBlob('c/1', failing()), /no more/);
+    assert.deepEqual(await readdir(join(directory, 'segments', 'c')), []);
+    await store.close();
+  });
+
   it('names a blob that cannot be read', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory);

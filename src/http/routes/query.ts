@@ -7,6 +7,7 @@ import type { Limits } from '../../limits.js';
 import { parseJsonBody } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { refusal } from '../findings.js';
+import { leastFloat32ShownAtLeast } from '../float-text.js';
 import { bodyOf } from '../idempotency.js';
 import { jsonReply } from '../reply.js';
 import { queryText } from '../reply-text.js';
@@ -119,7 +120,10 @@ function toQueryRequest(body: QueryBody): QueryRequest {
     includeValues: body.include_values,
     metric: body.metric,
     sort: body.sort,
-    scoreThreshold: body.score_threshold,
+    scoreThreshold:
+      body.score_threshold === undefined
+        ? undefined
+        : leastFloat32ShownAtLeast(body.score_threshold),
     minSequence: body.min_sequence,
     explain: body.explain,
   };
