@@ -1,7 +1,7 @@
 // What the tensor program needs of a device: float32 matrices and their product. A device is used
 // by one thread, and knows nothing of vectors, scores or queries.
 
-/** A row-major float32 matrix on the device. */
+/** A row-major float32 matrix on the device: a left operand or a right one, never both in turn. */
 export interface DeviceMatrix {
   readonly rowCount: number;
   readonly columnCount: number;

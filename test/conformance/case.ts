@@ -41,9 +41,9 @@ export interface RequestStep {
   readonly query?: JsonObject;
   /** A header that is null is not sent. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** One of these three, or no body: JSON, text as it is, bytes as base64. */
+  /** One of these three, or no body: JSON, text as it is (whole, or pieces and how often), bytes as base64. */
   readonly body?: Json;
-  readonly raw?: string;
+  readonly raw?: string | readonly (readonly [string, number])[];
   readonly base64?: string;
   /** The path never has a prefix. */
   readonly operational?: true;

@@ -139,7 +139,8 @@ class CaseRun {
 
   #body({ body, raw, base64 }: RequestStep): Buffer | undefined {
     if (base64 !== undefined) return Buffer.from(base64, 'base64');
-    if (raw !== undefined) return Buffer.from(expandString(raw, this.#variables));
+    if (typeof raw === 'string') return Buffer.from(expandString(raw, this.#variables));
+    if (raw !== undefined) return Buffer.from(raw.map(([text, n]) => text.repeat(n)).join(''));
     return body === undefined
       ? undefined
       : Buffer.from(JSON.stringify(expand(body, this.#variables)));
