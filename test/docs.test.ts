@@ -57,6 +57,17 @@ for (const path of ['README.md', 'docs/api-guide.md']) {
   });
 }
 
+for (const script of ['write-openapi', 'configuration-docs']) {
+  test(`what scripts/${script}.mjs writes is up to date`, () => {
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [join(ROOT, 'scripts', `${script}.mjs`), '--check'],
+      { encoding: 'utf8' },
+    );
+    assert.equal(status, 0, stderr);
+  });
+}
+
 test('the program in the README is the one in examples/', async () => {
   const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
   const program = await readFile(join(ROOT, 'examples/first-query.ts'), 'utf8');

@@ -96,7 +96,8 @@ describe('failures over HTTP', () => {
       await expectProblem(calling, 400, 'invalid_request');
     }
     const long = service.call('GET', `/collections/c/vectors/${'x'.repeat(5000)}`);
-    await expectProblem(long, 400, 'invalid_request');
+    const { json } = await expectProblem(long, 400, 'invalid_request');
+    assert.match(json.detail, /too long to be an id/);
   });
 
   it('refuse bodies that are not plain JSON', async () => {
