@@ -27,7 +27,7 @@ export function basicSchemas(limits: Limits) {
     })
     .meta({
       id: 'VectorId',
-      description: `Identifier of a vector, unique in its collection, compared byte for byte: 1 to ${limits.vectorIdBytesMax} bytes of UTF-8 without control characters.`,
+      description: `Identifier of a vector, unique in its collection, compared byte for byte: 1 to ${limits.vectorIdBytesMax} bytes of UTF-8 without control characters. (Clients take the ids \`.\` and \`..\` out of URLs; name those in bodies.)`,
       minLength: 1,
       examples: ['article-17'],
     });
