@@ -1,15 +1,15 @@
 // Cursors: sealed, self-contained tokens. A token holds everything that the next page depends on,
 // so the server keeps no state for a client and any process with the same secret can go on. Sealed
-// with AES-256-GCM: clients can neither read nor change one.
-//
-// Token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Plain text: length of the
-// header (uint32), header as JSON, query vector as little-endian float32.
+// with AES-256-GCM: clients can neither read nor change one. The nonce is a keyed digest of the
+// content, so that the same page has the same cursor, and different content never shares a nonce.
 
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { SagittaError } from '../errors.js';
 import type { JsonObject, Metric } from '../types.js';
 import type { SortKey } from './api.js';
 
+// A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
+// the header (uint32), header as JSON, query vector as little-endian float32.
 const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -54,10 +54,12 @@ export type Cursor = ListCursor | QueryCursor;
 
 export class CursorSealer {
   readonly #secret: Uint8Array;
+  readonly #nonceKey: Uint8Array;
 
   /** @param secret 32 bytes, the same for every process that shall take these cursors. */
   constructor(secret: Uint8Array) {
     this.#secret = secret;
+    this.#nonceKey = createHmac('sha256', secret).update('cursor nonce').digest();
   }
 
   seal(cursor: Cursor): string {
@@ -67,16 +69,18 @@ export class CursorSealer {
     );
     const headerLength = Buffer.alloc(4);
     headerLength.writeUInt32LE(header.length);
-    const nonce = randomBytes(NONCE_BYTES);
+    // A copy: the vector may lie in shared memory.
+    const plain = Buffer.concat([headerLength, header, new Uint8Array(float32Bytes(vector))]);
+    const nonce = createHmac('sha256', this.#nonceKey)
+      .update(plain)
+      .digest()
+      .subarray(0, NONCE_BYTES);
     const version = Buffer.of(VERSION);
     const cipher = createCipheriv('aes-256-gcm', this.#secret, nonce).setAAD(version);
     return Buffer.concat([
       version,
       nonce,
-      cipher.update(headerLength),
-      cipher.update(header),
-      // A copy: the vector may lie in shared memory.
-      cipher.update(Buffer.from(new Uint8Array(float32Bytes(vector)))),
+      cipher.update(plain),
       cipher.final(),
       cipher.getAuthTag(),
     ]).toString('base64url');

@@ -23,6 +23,25 @@ export function refusal(items: readonly ErrorItem[]): SagittaError {
   return new SagittaError(code, `${where}${first.detail}${others}`, { items });
 }
 
+/** Does `work`; where it is refused, findings are moved to where this request has what they are about. */
+export async function withPointers<Result>(
+  move: (pointer: string) => string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof SagittaError)) throw error;
+    const items = error.items.map((item) => ({ ...item, pointer: move(item.pointer) }));
+    const { retryAfterSeconds } = error;
+    throw new SagittaError(error.code, error.message, {
+      items,
+      cause: error,
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    });
+  }
+}
+
 /** A JSON pointer (RFC 6901) into the body. */
 export function pointerTo(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');

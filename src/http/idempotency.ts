@@ -102,10 +102,12 @@ function checkKey(key: unknown, place: 'header' | 'body', limits: Limits): void 
   const { idempotencyKeyCharactersMax } = limits;
   const isPrintable = typeof key === 'string' && !/[\p{Cc}\p{Cs}]/u.test(key);
   if (isPrintable && key.length >= 1 && key.length <= idempotencyKeyCharactersMax) return;
+  const isTooLong = isPrintable && key.length > idempotencyKeyCharactersMax;
   throw refusal([
     {
       pointer: place === 'body' ? '/idempotency_key' : '',
-      code: 'invalid_request',
+      code: isTooLong ? 'limit_exceeded' : 'invalid_request',
+      ...(isTooLong ? { actual: key.length } : {}),
       detail: `An idempotency key (here in the ${place}) is text of 1 to ${idempotencyKeyCharactersMax} printable characters.`,
       expected: idempotencyKeyCharactersMax,
     },

@@ -34,6 +34,8 @@ export interface ParsedVectors {
   readonly mode: WriteMode;
   /** All ids in the order of the rows, when at least one of them was generated. */
   readonly ids: readonly string[] | null;
+  /** Whether the body was `{vectors: […]}`, not one vector. */
+  readonly isArray: boolean;
   /** The member `collection`, which only a vector with its id in the path has. */
   readonly collection: string | undefined;
 }
@@ -74,6 +76,7 @@ function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
     batch: reader.build(),
     mode,
     ids: reader.hasGenerated ? reader.ids : null,
+    isArray,
     collection,
   };
 }

@@ -1,13 +1,8 @@
 // One process per data directory. Whoever wants it listens on a unix socket of its own in a folder
 // there: the kernel knows whether the listener lives, whatever its pid, container or network
-// namespace, and forgets it the moment it dies. (A pid in a file means nothing in another
-// container; a time in a file has to be refreshed, and to be waited for after a crash.)
-//
-// The election: first put your socket into the folder, then ask every other one there. Of two that
-// start at once, the one whose socket came second finds the other's, so never do both win: a
-// candidate yields to the owner and to a candidate whose name sorts before its own, and waits until
-// those that sort after it have yielded. Processes of other machines are not seen; lmdb cannot live
-// on a network file system either.
+// namespace, and forgets it the moment it dies. (A pid in a file means nothing in another container;
+// a time in a file has to be refreshed, and waited for after a crash.) Processes of other machines
+// are not seen; lmdb cannot live on a network file system either.
 
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
@@ -60,6 +55,12 @@ async function openFolder(directory: string, folderPath: string): Promise<FileHa
   }
 }
 
+/**
+ * First put your socket into the folder, then ask every other one there: of two that start at once,
+ * the one whose socket came second finds the other's, so never do both win. A candidate yields to
+ * the owner and to a candidate whose name sorts before its own, and waits until those that sort
+ * after it have yielded.
+ */
 class Election implements DirectoryLock {
   readonly #directory: string;
   readonly #folderPath: string;

@@ -33,7 +33,7 @@ export interface Store {
    * Applies all operations or none, in order. Resolves when they are on disk (fsynced) and every
    * later read sees them. Commits called while another is being written share the next fsync; the
    * order of calls is the order of effects. Throws `storage_full` when there is no room, and then
-   * nothing was written.
+   * nothing was written. The caller leaves records and values as they are until it settles.
    */
   commit(operations: readonly StoreOperation[]): Promise<void>;
   get(key: StoreKey): Uint8Array | undefined;

@@ -162,8 +162,9 @@ export class TableStore implements Store {
   async #run(): Promise<void> {
     // Commits of the same turn of the event loop share the first batch.
     await Promise.resolve();
+    const allKeysIn = (range: KeyRange) => this.#tables.readKeys('values', range, Infinity);
     while (this.#waiting.length > 0 || this.#maySweep()) {
-      const plan = new CommitPlan(this.#book, (range) => this.#allKeysIn('values', range));
+      const plan = new CommitPlan(this.#book, allKeysIn);
       const group = this.#takeGroup(plan);
       try {
         const writes = [...plan.writes, ...this.#planSweep()];
@@ -207,10 +208,6 @@ export class TableStore implements Store {
       byteCount += bytes;
     }
     return group;
-  }
-
-  *#allKeysIn(table: TableName, range: KeyRange): Iterable<Buffer> {
-    yield* this.#tables.readKeys(table, range, Number.POSITIVE_INFINITY);
   }
 
   #maySweep(): boolean {

@@ -98,14 +98,53 @@ export interface ExpectedProblem {
   readonly detail?: Json;
 }
 
-/** Every file of cases, by name. */
+/** Every file of cases, by name. Throws for a member that nothing reads: a typo would check nothing. */
 export function readCaseFiles(): { name: string; file: CaseFile }[] {
   const directory = inRepository('test', 'conformance', 'cases');
   return readdirSync(directory)
     .filter((name) => name.endsWith('.json'))
     .sort()
-    .map((name) => ({
-      name,
-      file: JSON.parse(readFileSync(`${directory}/${name}`, 'utf8')) as CaseFile,
-    }));
+    .map((name) => {
+      const file = JSON.parse(readFileSync(`${directory}/${name}`, 'utf8')) as CaseFile;
+      checkMembers(file, name);
+      return { name, file };
+    });
+}
+
+const CASE = 'name steps defect bothPrefixes server collection vectors other';
+const STEPS = {
+  method: 'method path query headers body raw base64 operational server times expect save',
+  filter: 'filter matches',
+  together: 'together apartMs',
+  waitMs: 'waitMs',
+  restart: 'restart',
+} as const;
+const EXPECTATION = 'status headers body text problem';
+const PROBLEM = 'code pointer expected actual errors detail';
+
+function checkMembers(file: CaseFile, name: string): void {
+  refuseOthers(file, 'section defaults cases', name);
+  refuseOthers(file.defaults ?? {}, CASE, `${name}, defaults`);
+  for (const testCase of file.cases) {
+    const place = `${name}, "${testCase.name}"`;
+    refuseOthers(testCase, CASE, place);
+    for (const step of testCase.steps) checkStep(step, place);
+  }
+}
+
+function checkStep(step: Step, place: string): void {
+  const kind = (Object.keys(STEPS) as (keyof typeof STEPS)[]).find((member) => member in step);
+  if (kind === undefined) throw new Error(`${place}: a step of no known kind`);
+  refuseOthers(step, STEPS[kind], place);
+  if ('together' in step) for (const one of step.together) checkStep(one, place);
+  if (!('expect' in step)) return;
+  for (const expectation of [step.expect].flat() as Expectation[]) {
+    refuseOthers(expectation, EXPECTATION, place);
+    refuseOthers(expectation.problem ?? {}, PROBLEM, place);
+  }
+}
+
+function refuseOthers(object: object, known: string, place: string): void {
+  const other = Object.keys(object).find((member) => !known.split(' ').includes(member));
+  if (other !== undefined) throw new Error(`${place}: nothing reads the member "${other}"`);
 }

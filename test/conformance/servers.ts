@@ -18,8 +18,8 @@ interface Profile {
 export const PROFILES = {
   /** As it comes. */
   usual: {},
-  /** Another one, with a secret and a default collection of its own. */
-  second: { defaultCollection: 'the-default' },
+  /** Another one, with a secret and a default collection of its own, and with small segments. */
+  second: { defaultCollection: 'the-default', limits: { segmentRowsMax: 64 } },
   /** Every bound so low that a case reaches it with a few lines. */
   small: {
     limits: {

@@ -137,15 +137,22 @@ describe('an idempotency key', () => {
   });
 
   it('is text of 1 to 255 printable characters', async () => {
-    for (const key of ['', 'x'.repeat(256), 'a\nb', 7, null, ['k'], { a: 1 }]) {
+    for (const key of ['', 'a\nb', 7, null, ['k'], { a: 1 }]) {
       const body = { values: [1, 2, 3], idempotency_key: key };
       const calling = post('/collections/c/vectors', body);
       await expectProblem(calling, 400, 'invalid_request', '/idempotency_key');
     }
+    const tooLong = 'x'.repeat(256);
     await expectProblem(
-      post('/collections/c/vectors', { values: [1, 2, 3] }, 'x'.repeat(256)),
+      post('/collections/c/vectors', { values: [1, 2, 3], idempotency_key: tooLong }),
       400,
-      'invalid_request',
+      'limit_exceeded',
+      '/idempotency_key',
+    );
+    await expectProblem(
+      post('/collections/c/vectors', { values: [1, 2, 3] }, tooLong),
+      400,
+      'limit_exceeded',
     );
     const longest = { values: [1, 2, 3], idempotency_key: 'x'.repeat(255) };
     assert.equal((await post('/collections/c/vectors', longest)).status, 200);

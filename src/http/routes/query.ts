@@ -6,7 +6,7 @@ import type { ErrorCode, ErrorItem } from '../../errors.js';
 import type { Limits } from '../../limits.js';
 import { parseJsonBody } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
-import { refusal } from '../findings.js';
+import { refusal, withPointers } from '../findings.js';
 import { leastFloat32ShownAtLeast } from '../float-text.js';
 import { bodyOf } from '../idempotency.js';
 import { jsonReply } from '../reply.js';
@@ -16,6 +16,9 @@ import type { Schemas } from '../schemas/all.js';
 import { validateBody } from '../validate.js';
 
 type QueryBody = z.output<Schemas['query']['query']>;
+/** What the query string may say as well as the body. */
+const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
+
 type QueryPage = z.output<Schemas['query']['queryPage']>;
 
 const QUERY_ERRORS: readonly ErrorCode[] = [
@@ -42,7 +45,10 @@ export function queryRoutes(services: RouteServices): Route[] {
   ): Promise<StoredReply> {
     const query = toQueryRequest(withPage(body, request.query));
     checkRules(query, limits);
-    const reply = await database.query(collectionId, query, { signal: request.signal });
+    const reply = await withPointers(
+      (pointer) => placeOf(pointer, body),
+      () => database.query(collectionId, query, { signal: request.signal }),
+    );
     return jsonReply(queryText(reply));
   }
 
@@ -85,10 +91,16 @@ export function queryRoutes(services: RouteServices): Route[] {
   return [inCollection, anywhere];
 }
 
+/** Findings about the page stand in the query string, unless the body has the member. */
+function placeOf(pointer: string, body: QueryBody): string {
+  const name = PAGE_MEMBERS.find((member) => pointer === `/${member}`);
+  return name !== undefined && body[name] === undefined ? `?${name}` : pointer;
+}
+
 /** The body with what the query string says about the page. Throws where the two differ. */
 function withPage(body: QueryBody, page: QueryPage): QueryBody {
   const findings: ErrorItem[] = [];
-  for (const name of ['limit', 'offset', 'cursor'] as const) {
+  for (const name of PAGE_MEMBERS) {
     const inBody = body[name];
     const inQuery = page[name];
     if (inBody === undefined || inQuery === undefined || inBody === inQuery) continue;

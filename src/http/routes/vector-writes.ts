@@ -12,7 +12,7 @@ import type { JsonObject } from '../../types.js';
 import { parseJsonBody, parseVectorsBody, requireShape, shapeOf } from '../bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { requiredVersion, tagOfVersion } from '../conditional.js';
-import { findingAt, refusal } from '../findings.js';
+import { findingAt, refusal, withPointers } from '../findings.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { checkMetadata } from '../metadata-rules.js';
 import { findMetadataSpan } from '../metadata-span.js';
@@ -50,11 +50,15 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const id = request.params.id;
       const shape = shapeOf(database, id);
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
-      return runWrite(services, request, parsed, async ({ batch, mode, ids }, attach) => {
+      return runWrite(services, request, parsed, async ({ batch, mode, ids, isArray }, attach) => {
         requireShape(database, id, shape);
         const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
         const alsoCommit = attach?.(encode);
-        return encode(await database.writeVectors(id, batch, { mode, alsoCommit }));
+        const result = await withPointers(
+          (pointer) => (isArray ? pointer : pointer.replace('/vectors/0', '')),
+          () => database.writeVectors(id, batch, { mode, alsoCommit }),
+        );
+        return encode(result);
       });
     },
   });

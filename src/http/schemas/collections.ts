@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../limits.js';
+import { describeKind, type Fault } from '../findings.js';
 import { type BasicSchemas, page } from './basics.js';
 
 export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
@@ -14,8 +15,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       examples: ['Articles of the public site'],
     });
   const labels = z
-    .custom<Record<string, string>>((value) => isLabels(value, limits), {
-      error: `Expected an object of at most ${limits.labelsMax} names with text, each of at most ${limits.labelCharactersMax} characters.`,
+    .custom<Record<string, string>>()
+    .superRefine((value: unknown, context) => {
+      const fault = findLabelsFault(value, limits);
+      if (fault === null) return;
+      context.addIssue({ code: 'custom', message: fault.detail, params: { ...fault } });
     })
     .meta({
       id: 'Labels',
@@ -109,12 +113,26 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
 }
 
 /** By hand, since a schema of records would drop a label named `__proto__`. */
-function isLabels(value: unknown, limits: Limits): boolean {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const names = Object.keys(value);
-  const isText = (text: unknown) =>
-    typeof text === 'string' && text.length <= limits.labelCharactersMax;
-  return (
-    names.length <= limits.labelsMax && names.every(isText) && Object.values(value).every(isText)
-  );
+function findLabelsFault(value: unknown, limits: Limits): Fault | null {
+  const { labelsMax, labelCharactersMax } = limits;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const detail = `Expected an object of names with text; found ${describeKind(value)}.`;
+    return { code: 'invalid_request', detail };
+  }
+  const entries = Object.entries(value);
+  if (entries.length > labelsMax) {
+    const detail = `Expected at most ${labelsMax} labels; found ${entries.length}.`;
+    return { code: 'limit_exceeded', detail, expected: labelsMax, actual: entries.length };
+  }
+  for (const text of entries.flat()) {
+    if (typeof text !== 'string') {
+      const detail = `A label is text; found ${describeKind(text)}.`;
+      return { code: 'invalid_request', detail };
+    }
+    if (text.length > labelCharactersMax) {
+      const detail = `A label's name and text have at most ${labelCharactersMax} characters each; found ${text.length}.`;
+      return { code: 'limit_exceeded', detail, expected: labelCharactersMax, actual: text.length };
+    }
+  }
+  return null;
 }
