@@ -23,6 +23,7 @@ const FULL = {
   idleMs: 10_000,
 };
 /** As in the first line of src/cli/main.ts. */
+const SETTINGS = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072' };
 const NODE_ARGUMENTS = ['--max-semi-space-size=8'];
 const DIMENSION = 256;
 const BATCH_CLIENTS = 4;
@@ -41,6 +42,7 @@ const { values: args } = parseArgs({
 const parameters = args.full ? FULL : SMOKE;
 const rows: Row[] = [];
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
+const START = { dataDirectory, nodeArguments: NODE_ARGUMENTS, settings: SETTINGS };
 try {
   await run();
 } finally {
@@ -52,7 +54,7 @@ if (args.out !== undefined) await writeFile(args.out, table);
 
 async function run(): Promise<void> {
   const vectors = clusteredVectors(parameters.vectorCount);
-  let server = await startServerProcess({ dataDirectory, nodeArguments: NODE_ARGUMENTS });
+  let server = await startServerProcess(START);
   let { call, close } = createCaller(server.url, SINGLE_CLIENTS);
   await call('POST', '/v1/collections', { id: 'bench', dimension: DIMENSION, metric: 'cosine' });
   await call('POST', '/v1/collections', { id: 'single', dimension: DIMENSION, metric: 'cosine' });
@@ -117,7 +119,7 @@ async function run(): Promise<void> {
 
   close();
   await server.kill();
-  server = await startServerProcess({ dataDirectory, nodeArguments: NODE_ARGUMENTS });
+  server = await startServerProcess(START);
   ({ call, close } = createCaller(server.url, 1));
   const { vector_count } = (await call('GET', '/v1/collections/bench')).json<{
     vector_count: number;
@@ -134,7 +136,7 @@ async function run(): Promise<void> {
     `${((await residentBytes(server)) / 1e6).toFixed(0)} MB`,
     `${(allowed / 1e6).toFixed(0)} MB`,
   );
-  await sleep(1_000);
+  await sleep(3_000);
   const before = await cpuTicks(server);
   await sleep(parameters.idleMs);
   const ticks = (await cpuTicks(server)) - before;

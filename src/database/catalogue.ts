@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.js';
 import { SagittaError } from '../errors.js';
+import { collectGarbageSoon } from '../garbage.js';
 import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
@@ -92,6 +93,7 @@ export class Catalogue {
         );
       }
     }
+    collectGarbageSoon();
   }
 
   find(id: string): CollectionEntry | undefined {
@@ -220,6 +222,7 @@ export class Catalogue {
         for (const { key } of state.collection.rows.segments) this.#options.unloadBlock(key);
       }
       await this.#removeBlobs((name) => name.startsWith(blobsOf(incarnation)));
+      collectGarbageSoon();
       return { vectorCount };
     });
   }

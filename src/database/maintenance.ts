@@ -5,6 +5,7 @@
 // more, in the same order of steps. One at a time; readers keep the views they have.
 
 import type { Clock } from '../clock.js';
+import { collectGarbageSoon } from '../garbage.js';
 import type { Logger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
 import { compactSegmentsTask } from '../segment/compaction.js';
@@ -103,6 +104,8 @@ export class Maintenance {
       })
       .finally(() => {
         this.#isScheduled = false;
+        // What was sealed, written or replaced left buffers of tens of megabytes behind.
+        collectGarbageSoon();
         this.#scheduleCompaction();
       });
   }

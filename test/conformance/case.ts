@@ -22,8 +22,8 @@ export interface Case {
   readonly defect?: string;
   /** Runs the case with and without `/v1`; else it runs with it. */
   readonly bothPrefixes?: boolean;
-  /** The server of steps that name none. */
-  readonly server?: ProfileName;
+  /** The server of the steps that name none; several: the case runs on each. */
+  readonly server?: ProfileName | readonly ProfileName[];
   /** Created before the steps as {{collection}}, with `vectors` in it; null for none. */
   readonly collection?: JsonObject | null;
   readonly vectors?: Json;

@@ -8,9 +8,9 @@ import { type Case, readCaseFiles } from './case.js';
 import { valueAt } from './match.js';
 import { ReplyRules } from './reply-rules.js';
 import { runCase } from './run-case.js';
-import { Servers } from './servers.js';
+import { type ProfileName, Servers } from './servers.js';
 
-/** Codes that no request of a case can bring about on a healthy server; other tests do. */
+/** Codes that no case can be sure to bring about, for lack of timing or of damage; other tests do. */
 const CODES_WITHOUT_CASE = [
   'idempotency_in_flight',
   'collection_unavailable',
@@ -43,13 +43,11 @@ for (const { name, file } of readCaseFiles()) {
   describe(`${name}: ${file.section}`, () => {
     for (const own of file.cases) {
       const testCase: Case = { ...file.defaults, ...own };
-      const prefixes = testCase.bothPrefixes === true ? ['/v1', ''] : ['/v1'];
-      for (const prefix of prefixes) {
+      for (const { prefix, server, suffix } of waysToRun(testCase)) {
         caseCount++;
-        const suffix = prefixes.length === 1 ? '' : prefix === '' ? ' (no prefix)' : ' (/v1)';
         test(testCase.name + suffix, async (context) => {
           runCount++;
-          const running = runCase(testCase, { servers, rules, prefix });
+          const running = runCase(testCase, { servers, rules, prefix, server });
           if (testCase.defect === undefined) return running;
           const failure = await running.then(
             () => undefined,
@@ -62,6 +60,20 @@ for (const { name, file } of readCaseFiles()) {
       }
     }
   });
+}
+
+function waysToRun({ bothPrefixes, server = 'usual' }: Case) {
+  const prefixes = bothPrefixes === true ? ['/v1', ''] : ['/v1'];
+  const names = [server].flat() as ProfileName[];
+  return prefixes.flatMap((prefix) =>
+    names.map((name) => {
+      const notes = [
+        ...(prefixes.length === 1 ? [] : [prefix === '' ? 'no prefix' : prefix]),
+        ...(names.length === 1 ? [] : [name]),
+      ];
+      return { prefix, server: name, suffix: notes.length === 0 ? '' : ` (${notes.join(', ')})` };
+    }),
+  );
 }
 
 describe('the suite', () => {

@@ -1,5 +1,5 @@
-// One HTTP exchange, byte for byte: the path and the headers go out as they are written, and
-// nothing is added that a case did not ask for but Content-Type and Content-Length of a body.
+// One HTTP exchange, byte for byte: the path and the headers go out as they are written. Of what a
+// case may test, only Content-Type and Content-Length of a body are added.
 
 import { type Agent, request } from 'node:http';
 import type { Json } from '../../src/types.js';

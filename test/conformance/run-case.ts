@@ -16,6 +16,8 @@ export interface CaseContext {
   readonly rules: ReplyRules;
   /** `/v1`, or nothing. */
   readonly prefix: string;
+  /** Of the steps that name none. */
+  readonly server: ProfileName;
 }
 
 let caseCount = 0;
@@ -60,9 +62,15 @@ class CaseRun {
   /** Leaves the servers empty, as the next case expects them. */
   async tearDown(): Promise<void> {
     for (const server of this.#used) {
-      const list = await server.send({ method: 'GET', path: '/collections', headers: {} });
-      for (const { id } of valueAt(list.json, '/collections') as { id: string }[]) {
-        await server.send({ method: 'DELETE', path: `/collections/${id}`, headers: {} });
+      for (;;) {
+        const list = await server.send({ method: 'GET', path: '/collections', headers: {} });
+        const collections = valueAt(list.json, '/collections') as { id: string }[];
+        if (collections.length === 0) break;
+        for (const { id } of collections) {
+          const path = `/collections/${id}`;
+          const { status, text } = await server.send({ method: 'DELETE', path, headers: {} });
+          assert.equal(status, 200, `the end of the case: ${text}`);
+        }
       }
     }
   }
@@ -71,14 +79,13 @@ class CaseRun {
     if ('filter' in step) await this.#checkFilter(step, place);
     else if ('together' in step) await this.#takeTogether(step, place);
     else if ('waitMs' in step) await delay(step.waitMs);
-    else if ('restart' in step) await (await this.#server(undefined)).restart();
+    else if ('restart' in step) await (await this.#server()).restart();
     else if (isRefusal(step)) await this.#refuse(step, place);
     else await this.#request(step, place);
   }
 
-  /** The named one, else that of the case. */
-  async #server(name: ProfileName | undefined): Promise<TestServer> {
-    const server = await this.#context.servers.get(name ?? this.#case.server ?? 'usual');
+  async #server(name = this.#context.server): Promise<TestServer> {
+    const server = await this.#context.servers.get(name);
     this.#used.add(server);
     return server;
   }
@@ -97,8 +104,9 @@ class CaseRun {
     const { collection, other } = this.#variables;
     const records = [await get(`/collections/${collection}`), await get(`/collections/${other}`)];
     const states = records.map((record) => {
-      const { code, vector_count, sequence, labels, description } = record as JsonObject;
-      return { code, vector_count, sequence, labels, description } as JsonObject;
+      const { code, vector_count, sequence, updated_at, labels, description } =
+        record as JsonObject;
+      return { code, vector_count, sequence, updated_at, labels, description } as JsonObject;
     });
     return [...states, valueAt(await get('/collections?limit=1'), '/total')!];
   }

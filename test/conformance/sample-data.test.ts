@@ -36,7 +36,7 @@ for (const files of SETS) {
       let server: TestServer;
 
       before(async () => {
-        server = await startTestServer({}, { engine });
+        server = await startTestServer({ engine });
         await load(server, data!.senses);
       });
       after(() => server.stop());

@@ -11,6 +11,7 @@ import { type RunningServer, startServer } from '../../src/main.js';
 import { exchange, type Incoming, type Outgoing } from './exchange.js';
 
 interface Profile {
+  readonly engine?: Config['engine'];
   readonly defaultCollection?: string;
   readonly limits?: Partial<Limits>;
 }
@@ -18,6 +19,8 @@ interface Profile {
 export const PROFILES = {
   /** As it comes. */
   usual: {},
+  /** With the tensor program instead of plain loops. */
+  wasm: { engine: 'wasm' },
   /** Another one, with a secret and a default collection of its own, and with small segments. */
   second: { defaultCollection: 'the-default', limits: { segmentRowsMax: 64 } },
   /** Every bound so low that a case reaches it with a few lines. */
@@ -40,9 +43,10 @@ export const PROFILES = {
       metadataColumnsMax: 2,
       segmentRowsMax: 64,
       collectionsMax: 3,
-      requestMsMax: 800,
-      retentionMs: 400,
-      idempotencyMs: 400,
+      requestMsMax: 2_500,
+      queuedQueriesMax: 2,
+      retentionMs: 1_200,
+      idempotencyMs: 1_200,
       idempotencyKeyCharactersMax: 16,
       descriptionCharactersMax: 16,
       labelsMax: 2,
@@ -76,22 +80,18 @@ export class Servers {
   }
 }
 
-export async function startTestServer(
-  profile: Profile,
-  overrides: Partial<Config> = {},
-): Promise<TestServer> {
+export async function startTestServer(profile: Profile): Promise<TestServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sagitta-conformance-'));
   const usual = loadConfig({ env: {} });
   const config: Config = {
     ...usual,
     port: 0,
     dataDir,
-    engine: 'reference',
+    engine: profile.engine ?? 'reference',
     logLevel: 'error',
     threads: 1,
     defaultCollection: profile.defaultCollection ?? null,
     limits: { ...usual.limits, ...profile.limits },
-    ...overrides,
   };
   const start = async () => {
     const running = await startServer(config);
