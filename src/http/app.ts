@@ -123,6 +123,10 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorate(LIFECYCLE, lifecycle);
   addBodyParsers(app);
   app.setErrorHandler((error, request, reply) => fail(error, request, reply));
+  // For files that are missing under /docs; unknown routes are refused before they come so far.
+  app.setNotFoundHandler((request, reply) =>
+    fail(refuseUnknown(routes, request, reply), request, reply),
+  );
   app.addHook('onRequest', (request, reply, done) => {
     begin(request, reply);
     done(request.is404 ? refuseUnknown(routes, request, reply) : undefined);

@@ -112,11 +112,11 @@ function readMode(value: unknown, findings: ErrorItem[]): WriteMode {
 }
 
 function readCollection(value: unknown, findings: ErrorItem[]): string | undefined {
-  if (value === undefined || typeof value === 'string') return value;
+  if (value === undefined || (typeof value === 'string' && value !== '')) return value;
   findings.push({
     pointer: '/collection',
     code: 'invalid_request',
-    detail: `The id of a collection is a string; found ${describeKind(value)}.`,
+    detail: `The id of a collection is text that is not empty; found ${value === '' ? 'empty text' : describeKind(value)}.`,
   });
   return undefined;
 }
