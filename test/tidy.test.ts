@@ -148,7 +148,7 @@ test('the rules tell what they forbid from what they allow', () => {
     "test('x', { only: true }, () => {});",
     "const path = '/home/anna/data';",
     "const path = '/tmp/data';",
-    'registry=https://registry.npmjs.org/',
+    'registry=https://registry.examplejs.org/',
   ];
   const good = [
     '// any row may come first, and any[thing] goes',
