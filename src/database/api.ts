@@ -171,6 +171,8 @@ export interface DatabaseService {
     options?: { ifNotExists?: boolean; alsoCommit?: AlsoCommit<CollectionRecord> | undefined },
   ): Promise<{ record: CollectionRecord; created: boolean }>;
   getCollection(id: string): CollectionRecord;
+  /** What every write needs of the record, without summing up its memory. Throws `collection_not_found`. */
+  getVectorShape(id: string): Pick<CollectionRecord, 'dimension' | 'metric'>;
   listCollections(request: { limit?: number | undefined; cursor?: string | undefined }): Page & {
     collections: readonly CollectionRecord[];
     total: number;

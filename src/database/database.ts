@@ -106,6 +106,11 @@ export class Database implements DatabaseService {
     return { record: this.#toRecord(entry), created };
   }
 
+  getVectorShape(id: string): Pick<CollectionRecord, 'dimension' | 'metric'> {
+    const { dimension, metric } = this.#catalogue.requireEntry(id).definition;
+    return { dimension, metric };
+  }
+
   getCollection(id: string): CollectionRecord {
     return this.#toRecord(this.#catalogue.requireEntry(id));
   }

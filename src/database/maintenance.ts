@@ -288,15 +288,16 @@ function chooseRun(
     const goneCount = segment.endedBefore(horizonSequence);
     const keptCount = segment.rowCount - goneCount;
     const worn = goneCount >= segment.rowCount * GONE_SHARE_MIN;
+    const isCandidate = worn || keptCount <= rowsMax / 2;
     const fits =
       remaining + keptCount <= rowsMax && byteLength + segment.dataBytes <= SEGMENT_BYTES_MAX;
-    if (!fits || !(worn || keptCount <= rowsMax / 2)) {
+    if (!fits || !isCandidate) {
       if (isWorn || run.length >= SMALL_RUN_MIN) return run;
       run = [];
       remaining = 0;
       byteLength = 0;
       isWorn = false;
-      if (!(worn || keptCount <= rowsMax / 2)) continue;
+      if (!isCandidate) continue;
     }
     run.push(segment);
     remaining += keptCount;

@@ -70,10 +70,6 @@ export class Writer {
     });
   }
 
-  get waitingCount(): number {
-    return this.#waiting.length;
-  }
-
   /** Finishes what was submitted; later submissions reject with `reason`. */
   async close(reason: Error): Promise<void> {
     this.#closedWith ??= reason;

@@ -63,7 +63,7 @@ export function requireShape(
   collectionId: string,
   shape: VectorShape | null,
 ): void {
-  const { dimension, metric } = database.getCollection(collectionId);
+  const { dimension, metric } = database.getVectorShape(collectionId);
   if (shape !== null && shape.dimension === dimension && shape.metric === metric) return;
   throw new SagittaError(
     'collection_not_found',
@@ -74,8 +74,7 @@ export function requireShape(
 /** What the collection asks of vectors; null when there is none, which the write itself will say. */
 export function shapeOf(database: DatabaseService, collectionId: string): VectorShape | null {
   try {
-    const { dimension, metric } = database.getCollection(collectionId);
-    return { dimension, metric };
+    return database.getVectorShape(collectionId);
   } catch {
     return null;
   }

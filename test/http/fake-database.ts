@@ -126,6 +126,7 @@ export function createFakeDatabase(): FakeDatabase {
       return { record, created: true };
     },
     getCollection: (id) => find(id).record,
+    getVectorShape: (id) => find(id).record,
     listCollections({ limit = 100, cursor }) {
       const records = [...collections.values()].map(({ record }) => record);
       const { rows, ...page } = slice(records, readCursor(cursor), limit);

@@ -81,7 +81,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       ]);
     }
     const id = collectionId ?? chooseCollection(services, inBody, request.query.collection);
-    const fault = checkVector(batch.values, database.getCollection(id));
+    const fault = checkVector(batch.values, database.getVectorShape(id));
     if (fault !== null) throw refusal([findingAt('/values', fault)]);
     const result = await database.writeVectors(id, batch, { mode: 'upsert' });
     return jsonReply(
@@ -158,14 +158,14 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     values: Float32Array | undefined,
     collectionId: string,
   ): void {
-    const collection = database.getCollection(collectionId);
+    const shape = database.getVectorShape(collectionId);
     if (metadata !== undefined) {
       // How long the merged metadata becomes is the database's to see.
       const fault = checkMetadata(metadata, 0, limits);
       if (fault !== null) throw refusal([findingAt('/metadata', fault)]);
     }
     if (values !== undefined) {
-      const fault = checkVector(values, collection);
+      const fault = checkVector(values, shape);
       if (fault !== null) throw refusal([findingAt('/values', fault)]);
     }
   }
