@@ -37,6 +37,8 @@ export interface VectorBlock {
   readonly values: Float32Array;
   /** The id of each row, over SharedArrayBuffers; a row's id decides among equal scores. */
   readonly ids: Utf8Column;
+  /** A low-precision copy of the rows for the simd engine, over a SharedArrayBuffer; null when there is none. */
+  readonly codes: Uint8Array | null;
 }
 
 /** JSON as JSON.parse gives it. */

@@ -4,14 +4,14 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.js';
-import type { BlockHits, BlockQuery, Engine } from '../engine/engine.js';
+import type { Engine, SearchHits, SearchQuery } from '../engine/engine.js';
 import { SagittaError } from '../errors.js';
 import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
 import { createBatcher } from '../scheduler/batcher.js';
 import type { Store } from '../store/store.js';
-import type { JsonObject, VectorBatch, VectorBlock } from '../types.js';
+import type { JsonObject, VectorBatch } from '../types.js';
 import type {
   AlsoCommit,
   CollectionInput,
@@ -69,12 +69,14 @@ export class Database implements DatabaseService {
     this.#options = options;
     this.#sealer = new CursorSealer(cursorSecret);
     this.#idempotency = new Idempotency({ store, clock, keptMs: limits.idempotencyMs });
-    const batcher = createBatcher<VectorBlock, BlockQuery, BlockHits>({
-      run: (block, queries) => engine.search(block, queries),
-      merge: (a, b) => (a.rowCount >= b.rowCount ? a : b),
+    const batcher = createBatcher<SearchQuery, SearchHits>({
+      run: (queries, signal) => engine.search(queries, { signal }),
       waitingMax: limits.queuedQueriesMax,
     });
-    this.#submit = (work, submitOptions) => batcher.submit(work, submitOptions);
+    this.#submit = async (query, submitOptions) => {
+      const [hits] = await batcher.submit([query], submitOptions);
+      return hits!;
+    };
     this.#catalogue = new Catalogue({ ...options, unloadBlock: (key) => engine.unload(key) });
     this.loaded = this.#catalogue.load();
   }

@@ -1,4 +1,4 @@
-// Nearest-neighbour queries: request or cursor → plan → snapshot → filter → engine → merge → page.
+// Nearest-neighbour queries: request or cursor → plan → snapshot → filter → engine → page.
 // A page is one bounded search that starts after the last match of the page before, so the
 // thousandth page costs what the first one costs.
 

@@ -1,23 +1,16 @@
-// Exact top-k over the parts of a snapshot: every part goes to the engine, through the batcher, and
-// the answers are merged in the one order of the service, (score descending, id bytes ascending).
+// Exact top-k over the parts of a snapshot: one search for the engine, through the batcher, and its
+// answer told in the terms of the snapshot.
 
-import type { BlockHits, BlockQuery, Position } from '../engine/engine.js';
-import type { Metric, VectorBlock } from '../types.js';
+import type { SearchHits, SearchQuery } from '../engine/engine.js';
 import type { SnapshotPart } from './snapshot.js';
 
-/** The batcher's side: queries over several blocks, answered in order. */
+/** The batcher's side: a query for one of the next batches of the engine. */
 export type SubmitSearch = (
-  work: readonly { readonly target: VectorBlock; readonly item: BlockQuery }[],
+  query: SearchQuery,
   options: { signal?: AbortSignal },
-) => Promise<BlockHits[]>;
+) => Promise<SearchHits>;
 
-export interface SearchRequest {
-  readonly vector: Float32Array;
-  readonly metric: Metric;
-  readonly k: number;
-  readonly after: Position | null;
-  readonly scoreMin: number | null;
-}
+export type SearchRequest = Omit<SearchQuery, 'parts'>;
 
 export interface Hit {
   readonly part: SnapshotPart;
@@ -41,47 +34,16 @@ export async function searchParts(
 ): Promise<SearchResult> {
   const searched = parts.filter((part) => part.visibleCount > 0);
   if (searched.length === 0) return { hits: [], scannedCount: 0, rescoredCount: 0 };
-  const work = searched.map((part) => ({
-    target: part.block,
-    item: { ...request, rowCount: part.rowCount, rows: part.rows },
+  const query = {
+    ...request,
+    parts: searched.map(({ block, rowCount, rows }) => ({ block, rowCount, rows })),
+  };
+  const answer = await submit(query, signal === undefined ? {} : { signal });
+  const { scannedCount, rescoredCount } = answer;
+  const hits = Array.from(answer.parts, (part, place) => ({
+    part: searched[part]!,
+    row: answer.rows[place]!,
+    score: answer.scores[place]!,
   }));
-  const answers = await submit(work, signal === undefined ? {} : { signal });
-  let scannedCount = 0;
-  let rescoredCount = 0;
-  for (const answer of answers) {
-    scannedCount += answer.scannedCount;
-    rescoredCount += answer.rescoredCount;
-  }
-  return { hits: mergeHits(searched, answers, request.k), scannedCount, rescoredCount };
-}
-
-/** Merges sorted answers; few parts, so the best head is looked for one by one. */
-function mergeHits(
-  parts: readonly SnapshotPart[],
-  answers: readonly BlockHits[],
-  k: number,
-): Hit[] {
-  const hits: Hit[] = [];
-  const heads = new Uint32Array(parts.length);
-  while (hits.length < k) {
-    let best = -1;
-    for (let i = 0; i < parts.length; i++) {
-      if (heads[i]! >= answers[i]!.rows.length) continue;
-      if (best < 0 || isBefore(i, best)) best = i;
-    }
-    if (best < 0) break;
-    const head = heads[best]!++;
-    const answer = answers[best]!;
-    hits.push({ part: parts[best]!, row: answer.rows[head]!, score: answer.scores[head]! });
-  }
-  return hits;
-
-  function isBefore(a: number, b: number): boolean {
-    const scoreA = answers[a]!.scores[heads[a]!]!;
-    const scoreB = answers[b]!.scores[heads[b]!]!;
-    if (scoreA !== scoreB) return scoreA > scoreB;
-    const idA = parts[a]!.segment.idBytes(answers[a]!.rows[heads[a]!]!);
-    const idB = parts[b]!.segment.idBytes(answers[b]!.rows[heads[b]!]!);
-    return Buffer.compare(idA, idB) < 0;
-  }
+  return { hits, scannedCount, rescoredCount };
 }

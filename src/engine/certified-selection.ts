@@ -35,10 +35,10 @@ import type { VectorBlock } from '../types.js';
 import type { BlockFacts } from './block-facts.js';
 import type { CanonicalQuery } from './canonical.js';
 import { createTopRows, scanRows, scoreRow, unpackQuery } from './canonical-scan.js';
-import type { BlockHits } from './engine.js';
 import { KthLargest } from './kth-largest.js';
 import type { TopRows } from './order.js';
 import type { PackedQueries, PackedQuery } from './packed-queries.js';
+import type { BlockHits } from './per-block.js';
 import { unitScale } from './scaling.js';
 
 /** Scanned products of one query: those of row `firstRow + i` are at `values[offset + i * stride]`. */

@@ -4,8 +4,8 @@
 import { type Logger, silentLogger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
 import { METRICS, type VectorBlock } from '../types.js';
-import type { BlockHits, BlockQuery, Engine, EngineName } from './engine.js';
-import { createReferenceEngine } from './reference-engine.js';
+import type { Engine, EngineName, SearchHits, SearchQuery } from './engine.js';
+import { createReferenceEngine, createReferenceSearch } from './reference-engine.js';
 import { createTensorEngine, type TensorEngineOptions } from './tensor-engine.js';
 
 export interface ChosenEngine {
@@ -29,7 +29,7 @@ export async function createEngine(
   try {
     const engine = await createTensorEngine({
       ...tensorOptions,
-      fallback: reference,
+      fallback: createReferenceSearch({ pool }),
       onDeath: (error, isLast) => {
         deaths.push(error);
         const next = isLast ? 'the reference engine answers from now on' : 'it will be restarted';
@@ -61,13 +61,13 @@ export async function createEngine(
 async function prove(engine: Engine, reference: Engine): Promise<void> {
   try {
     const block = createProbeBlock();
-    const queries = METRICS.map((metric): BlockQuery => {
+    const parts = [{ block, rowCount: block.rowCount, rows: null }];
+    const queries = METRICS.map((metric): SearchQuery => {
       const vector = block.values.slice(0, block.dimension);
-      const { rowCount } = block;
-      return { vector, metric, k: 10, rowCount, rows: null, after: null, scoreMin: null };
+      return { vector, metric, k: 10, parts, after: null, scoreMin: null };
     });
-    const expected = await reference.search(block, queries);
-    const actual = await engine.search(block, queries);
+    const expected = await reference.search(queries);
+    const actual = await engine.search(queries);
     engine.unload(block.key);
     if (!expected.every((hits, index) => haveSameAnswer(hits, actual[index]!))) {
       throw new Error('its answer to a probe is not that of the reference engine');
@@ -78,7 +78,7 @@ async function prove(engine: Engine, reference: Engine): Promise<void> {
   }
 }
 
-function haveSameAnswer(left: BlockHits, right: BlockHits): boolean {
+function haveSameAnswer(left: SearchHits, right: SearchHits): boolean {
   return (
     left.rows.length === right.rows.length &&
     left.rows.every((row, index) => row === right.rows[index]) &&
@@ -99,5 +99,6 @@ function createProbeBlock(): VectorBlock {
     bytes.set(Buffer.from(String(row).padStart(idLength, '0')), row * idLength);
     offsets[row + 1] = (row + 1) * idLength;
   }
-  return { key: 'engine probe', dimension, rowCount, values, ids: { offsets, bytes } };
+  const ids = { offsets, bytes };
+  return { key: 'engine probe', dimension, rowCount, values, ids, codes: null };
 }

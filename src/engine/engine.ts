@@ -1,4 +1,4 @@
-// What an engine is: exact top-k over one block of vectors for a batch of queries. Every engine
+// What an engine is: exact top-k over blocks of vectors for a batch of queries. Every engine
 // gives the same rows and the same score bits; `test/engine/contract.ts` holds them to it.
 
 import type { Bitmap } from '../bitmap.js';
@@ -9,33 +9,43 @@ export type EngineName = (typeof ENGINE_NAMES)[number];
 
 /** A place in the order (score descending, id bytes ascending). */
 export interface Position {
-  /** Unrounded, as in BlockHits. */
+  /** Unrounded, as in SearchHits. */
   readonly score: number;
   readonly id: Uint8Array;
 }
 
-export interface BlockQuery {
-  /** [dimension] float32, all finite. */
-  readonly vector: Float32Array;
-  readonly metric: Metric;
-  /** 1 to 10 000. */
-  readonly k: number;
+/** A block, and which of its rows a query searches. */
+export interface SearchPart {
+  readonly block: VectorBlock;
   /** Only the rows before this one are searched; at most the block's. */
   readonly rowCount: number;
   /** The rows to search, of length `rowCount` at least; null for all of them. */
   readonly rows: Bitmap | null;
+}
+
+export interface SearchQuery {
+  /** [dimension] float32, all finite; every part has the same dimension. */
+  readonly vector: Float32Array;
+  readonly metric: Metric;
+  /** 1 to 10 000. */
+  readonly k: number;
+  /** Where to search; parts of different queries with one block may hold different views of it. */
+  readonly parts: readonly SearchPart[];
   /** Only rows strictly after this place in the order; null for all. */
   readonly after: Position | null;
   /** Only rows whose public score (see `publicScore`), rounded to float32, is at least this; null for all. */
   readonly scoreMin: number | null;
 }
 
-/** The best rows of one query, best first: at most k. The caller owns the arrays. */
-export interface BlockHits {
+/** The best rows of one query over all its parts, best first: at most k. The caller owns the arrays. */
+export interface SearchHits {
+  /** Indexes into the query's parts. */
+  readonly parts: Uint32Array;
+  /** Row numbers within their parts' blocks. */
   readonly rows: Uint32Array;
   /** Canonical float64: cosine, dot product, or minus the squared L2 distance. */
   readonly scores: Float64Array;
-  /** Rows that passed bitmap and row count. */
+  /** Rows that passed bitmaps and row counts. */
   readonly scannedCount: number;
   /** Rows whose canonical score was computed. */
   readonly rescoredCount: number;
@@ -43,8 +53,14 @@ export interface BlockHits {
 
 export interface Engine {
   readonly name: EngineName;
-  /** One result a query, in order. Queries of different metrics, k, rows and positions may share a batch. */
-  search(block: VectorBlock, queries: readonly BlockQuery[]): Promise<BlockHits[]>;
+  /**
+   * One result a query, in order. Queries of different dimensions, metrics, k, parts and positions
+   * may share a batch. Rejects with the signal's reason when it aborts, which may come too late.
+   */
+  search(
+    queries: readonly SearchQuery[],
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<SearchHits[]>;
   /** Forgets whatever is kept for the block; safe for unknown keys and during a search. */
   unload(key: string): void;
   /** Bytes that the engine keeps for the block beside the block's own arrays. */

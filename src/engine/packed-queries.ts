@@ -4,12 +4,13 @@
 import type { Bitmap } from '../bitmap.js';
 import { assert } from '../errors.js';
 import type { Metric, VectorBlock } from '../types.js';
-import type { BlockHits, BlockQuery, Position } from './engine.js';
+import type { Position } from './engine.js';
+import { type BlockHits, type BlockQuery, cutByHits } from './per-block.js';
 
 /** Queries that go together at most: their product with a chunk is 16 MiB … */
-const PART_QUERIES_MAX = 256;
+const SLICE_QUERIES_MAX = 256;
 /** … and hits that they ask for together, unless one asks for more: 12 bytes each, a few times over. */
-const PART_HITS_MAX = 2 ** 19;
+const SLICE_HITS_MAX = 2 ** 19;
 
 export interface PackedQuery {
   readonly metric: Metric;
@@ -53,24 +54,13 @@ export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]):
   };
 }
 
-/** Parts of a batch that need no more memory than is good, in order. */
+/** Slices of a batch that need no more memory than is good, in order. */
 export function cutBatch(queries: readonly BlockQuery[]): BlockQuery[][] {
-  const parts: BlockQuery[][] = [];
-  let part: BlockQuery[] = [];
-  let hitCount = 0;
-  for (const query of queries) {
-    const hitsMax = Math.min(query.k, query.rowCount);
-    const isFull = part.length === PART_QUERIES_MAX || hitCount + hitsMax > PART_HITS_MAX;
-    if (isFull && part.length > 0) {
-      parts.push(part);
-      part = [];
-      hitCount = 0;
-    }
-    part.push(query);
-    hitCount += hitsMax;
-  }
-  if (part.length > 0) parts.push(part);
-  return parts;
+  return cutByHits(queries, {
+    queriesMax: SLICE_QUERIES_MAX,
+    hitsMax: SLICE_HITS_MAX,
+    hitsMaxOf: ({ k, rowCount }) => Math.min(k, rowCount),
+  });
 }
 
 /** The buffers of the hits, to be moved rather than copied to another thread. */

@@ -10,7 +10,7 @@ import {
   scanRows,
   unpackQuery,
 } from './canonical-scan.js';
-import type { BlockHits, Engine } from './engine.js';
+import type { Engine } from './engine.js';
 import {
   buffersOf,
   cutBatch,
@@ -18,9 +18,18 @@ import {
   type PackedQuery,
   packQueries,
 } from './packed-queries.js';
+import {
+  type BlockHits,
+  type SearchBlock,
+  type SearchOptions,
+  searchPerBlock,
+} from './per-block.js';
 
 /** Values in one piece unless told otherwise: half a millisecond a query, ten times what a round trip costs. */
 const PIECE_VALUES = 2 ** 20;
+
+/** Pieces that the pool has at once: a thread that is done finds the next one waiting. */
+const PIECES_PER_THREAD = 2;
 
 /** Values in one tile: its rows stay in the L2 cache while all queries of the batch pass over it. */
 const TILE_VALUES = 2 ** 16;
@@ -47,28 +56,56 @@ export interface ReferenceEngineOptions {
 }
 
 export function createReferenceEngine(options: ReferenceEngineOptions): Engine {
+  const searchBlock = createReferenceSearch(options);
   return {
     name: 'reference',
-    async search(block, queries) {
-      const hits: BlockHits[] = [];
-      for (const part of cutBatch(queries)) {
-        hits.push(...(await searchPart(options, block, packQueries(block, part))));
-      }
-      return hits;
-    },
+    search: (queries, searchOptions = {}) => searchPerBlock(queries, searchBlock, searchOptions),
     unload() {},
     bytesUsed: () => ({ hostBytes: 0, deviceBytes: 0 }),
     async close() {},
   };
 }
 
-async function searchPart(
-  { pool, pieceRowCount }: ReferenceEngineOptions,
+/** What the engine does with one block, for those that ask it in place of another engine. */
+export function createReferenceSearch(options: ReferenceEngineOptions): SearchBlock {
+  return async (block, queries, searchOptions) => {
+    const answers: BlockHits[][] = [];
+    for (const slice of cutBatch(queries)) {
+      const packed = packQueries(block, slice);
+      const pieces = cutPieces(block, packed, options.pieceRowCount);
+      const results = await searchPieces(options.pool, pieces, searchOptions);
+      answers.push(mergePieces(block, packed, results));
+    }
+    return answers.flat();
+  };
+}
+
+/**
+ * Not all pieces are handed to the pool at once, so that a search that nobody waits for ends soon:
+ * the pool would end a thread with a task that is under way.
+ */
+async function searchPieces(
+  pool: WorkerPool,
+  pieces: readonly ReferencePiece[],
+  { signal }: SearchOptions,
+): Promise<BlockHits[][]> {
+  const results = new Array<BlockHits[]>(pieces.length);
+  const rest = pieces.entries();
+  const runRest = async () => {
+    for (const [index, piece] of rest) {
+      signal?.throwIfAborted();
+      results[index] = await pool.run(searchReferenceTask, piece);
+    }
+  };
+  await Promise.all(Array.from({ length: PIECES_PER_THREAD * pool.threadCount }, runRest));
+  return results;
+}
+
+function mergePieces(
   block: VectorBlock,
   packed: PackedQueries,
-): Promise<BlockHits[]> {
-  const pieces = cutPieces(block, packed, pieceRowCount);
-  const results = await Promise.all(pieces.map((piece) => pool.run(searchReferenceTask, piece)));
+  results: readonly BlockHits[][],
+): BlockHits[] {
   return packed.queries.map((query, index) =>
     mergeHits(
       block,

@@ -4,8 +4,15 @@
 import { Worker } from 'node:worker_threads';
 import { assert } from '../errors.js';
 import type { VectorBlock } from '../types.js';
-import type { BlockHits, BlockQuery, Engine } from './engine.js';
-import { cutBatch, packQueries } from './packed-queries.js';
+import type { Engine, SearchHits, SearchQuery } from './engine.js';
+import { cutBatch, type PackedQueries, packQueries } from './packed-queries.js';
+import {
+  type BlockHits,
+  type BlockQuery,
+  type SearchBlock,
+  type SearchOptions,
+  searchPerBlock,
+} from './per-block.js';
 import type { BlockUsage, TensorReply, TensorRequest, TensorWorkerData } from './tensor-worker.js';
 
 /** The memory of WebAssembly ends at 4 GiB; what is needed beside resident rows is small, but not bounded by them. */
@@ -16,8 +23,8 @@ const RESIDENT_BYTES_LIMIT = 3 * 2 ** 30;
 const DEATHS_MAX = 3;
 
 export interface TensorEngineOptions {
-  /** Answers what the thread cannot. The caller closes it. */
-  readonly fallback: Engine;
+  /** Answers what the thread cannot. */
+  readonly fallback: SearchBlock;
   /** Bytes for resident rows and what is known of them, 1 GiB unless told otherwise and 3 GiB at most. */
   readonly residentBytesMax?: number;
   /** Called when the thread dies; `isLast` when it will not be started again. */
@@ -34,7 +41,7 @@ export async function createTensorEngine(options: TensorEngineOptions): Promise<
 }
 
 interface PendingSearch {
-  resolve(hits: BlockHits[]): void;
+  resolve(hits: BlockHits[] | null): void;
   /** The thread died; nothing is known of this search. */
   abandon(): void;
 }
@@ -90,14 +97,23 @@ class TensorEngine implements Engine {
     });
   }
 
-  async search(block: VectorBlock, queries: readonly BlockQuery[]): Promise<BlockHits[]> {
+  async search(
+    queries: readonly SearchQuery[],
+    options: SearchOptions = {},
+  ): Promise<SearchHits[]> {
     assert(!this.isClosed, 'an engine is not used after it is closed');
-    const results = await Promise.all(
-      cutBatch(queries).map(async (part) => {
-        return (await this.ask(block, part)) ?? (await this.options.fallback.search(block, part));
-      }),
-    );
-    return results.flat();
+    const { signal } = options;
+    const abandoned = new Int32Array(new SharedArrayBuffer(4));
+    const abandon = () => Atomics.store(abandoned, 0, 1);
+    // Once for all blocks: node warns of a signal to which many listen.
+    signal?.addEventListener('abort', abandon);
+    const searchBlock: SearchBlock = (block, asked) =>
+      this.searchBlock(block, asked, { abandoned, options });
+    try {
+      return await searchPerBlock(queries, searchBlock, options);
+    } finally {
+      signal?.removeEventListener('abort', abandon);
+    }
   }
 
   unload(key: string): void {
@@ -120,18 +136,37 @@ class TensorEngine implements Engine {
     await worker?.terminate();
   }
 
-  /** Null when the thread cannot answer. */
-  private ask(block: VectorBlock, queries: readonly BlockQuery[]): Promise<BlockHits[] | null> {
+  private async searchBlock(
+    block: VectorBlock,
+    queries: readonly BlockQuery[],
+    { abandoned, options }: { abandoned: Int32Array; options: SearchOptions },
+  ): Promise<BlockHits[]> {
+    const results = await Promise.all(
+      cutBatch(queries).map(async (slice) => {
+        const hits = await this.ask(block, packQueries(block, slice), abandoned);
+        if (hits !== null) return hits;
+        options.signal?.throwIfAborted();
+        return this.options.fallback(block, slice, options);
+      }),
+    );
+    return results.flat();
+  }
+
+  /** Null when the thread cannot answer, or need not. */
+  private ask(
+    block: VectorBlock,
+    packed: PackedQueries,
+    abandoned: Int32Array,
+  ): Promise<BlockHits[] | null> {
     if (this.worker === null && this.deathCount < DEATHS_MAX && !this.isClosed) {
       // A start that fails is reported by `bury`.
       this.start().catch(() => {});
     }
     if (this.worker === null) return Promise.resolve(null);
     const searchId = this.searchCount++;
-    const packed = packQueries(block, queries);
     return new Promise((resolve) => {
       this.pending.set(searchId, { resolve, abandon: () => resolve(null) });
-      this.post({ kind: 'search', searchId, block, packed });
+      this.post({ kind: 'search', searchId, block, packed, abandoned });
     });
   }
 
@@ -142,7 +177,7 @@ class TensorEngine implements Engine {
   private receive(reply: Exclude<TensorReply, { kind: 'ready' }>): void {
     this.recordUsage(reply.usage);
     if (reply.kind !== 'hits') return;
-    this.deathCount = 0;
+    if (reply.hits !== null) this.deathCount = 0;
     this.pending.get(reply.searchId)?.resolve(reply.hits);
     this.pending.delete(reply.searchId);
   }

@@ -6,9 +6,9 @@ import { countBitsBetween } from '../bitmap.js';
 import type { VectorBlock } from '../types.js';
 import { BlockCache, type CachedBlock, scaledRows } from './block-cache.js';
 import { CertifiedSelection } from './certified-selection.js';
-import type { BlockHits } from './engine.js';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 import type { PackedQueries } from './packed-queries.js';
+import type { BlockHits } from './per-block.js';
 
 /**
  * A query is scanned where at least one row in this many passes; fewer are gathered and scored. A

@@ -4,8 +4,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../errors.js';
 import type { VectorBlock } from '../types.js';
-import type { BlockHits } from './engine.js';
 import { buffersOf, type PackedQueries } from './packed-queries.js';
+import type { BlockHits } from './per-block.js';
 import { TensorProgram } from './tensor-program.js';
 import { createWasmDevice } from './wasm-device.js';
 
@@ -19,6 +19,8 @@ export type TensorRequest =
       readonly searchId: number;
       readonly block: VectorBlock;
       readonly packed: PackedQueries;
+      /** One number, shared: not 0 once nobody waits for the answer. */
+      readonly abandoned: Int32Array;
     }
   | { readonly kind: 'unload'; readonly key: string };
 
@@ -33,7 +35,8 @@ export type TensorReply =
   | {
       readonly kind: 'hits';
       readonly searchId: number;
-      readonly hits: BlockHits[];
+      /** Null when nobody waits. */
+      readonly hits: BlockHits[] | null;
       readonly usage: readonly BlockUsage[];
     }
   | { readonly kind: 'unloaded'; readonly usage: readonly BlockUsage[] };
@@ -60,9 +63,9 @@ reply({ kind: 'ready' });
 function handle(request: TensorRequest): void {
   switch (request.kind) {
     case 'search': {
-      const hits = program.search(request.block, request.packed);
-      const { searchId } = request;
-      reply({ kind: 'hits', searchId, hits, usage: program.takeChanges() }, buffersOf(hits));
+      const { searchId, block, packed, abandoned } = request;
+      const hits = Atomics.load(abandoned, 0) === 0 ? program.search(block, packed) : null;
+      reply({ kind: 'hits', searchId, hits, usage: program.takeChanges() }, buffersOf(hits ?? []));
       break;
     }
     case 'unload':

@@ -3,14 +3,48 @@
 
 import type { Bitmap } from '../bitmap.js';
 import { KIND, type MetadataColumn } from '../columns.js';
+import { findString } from './dictionary.js';
 import type { FilterTest } from './filter-node.js';
-import { createEquality, createRange, createUniform, LOOK } from './lookup.js';
+import {
+  createEquality,
+  createRange,
+  createUniform,
+  intersectRanges,
+  LOOK,
+  type RangeOperator,
+} from './lookup.js';
 import type { Value } from './operators.js';
-import { keepKinds, keepMixed, keepNumbers, keepStrings, type RowTest } from './row-loops.js';
+import {
+  keepKinds,
+  keepMixed,
+  keepNumbers,
+  keepString,
+  keepStrings,
+  type RowTest,
+} from './row-loops.js';
 
 /** Unsets the rows that do not satisfy the test. Rows past the end of the column are missing. */
 export function narrowByColumn(rows: Bitmap, test: FilterTest, column: MetadataColumn): void {
-  const rowTest = planTest(test, column);
+  if (test.operator === '$eq' && typeof test.operand === 'string' && column.items === null) {
+    narrowToString(rows, test.operand, column);
+    return;
+  }
+  narrowByRowTest(rows, planTest(test, column), column);
+}
+
+/** Unsets the rows that do not satisfy all the ranges, which are looked at together. */
+export function narrowByRanges(
+  rows: Bitmap,
+  tests: readonly FilterTest<RangeOperator>[],
+  column: MetadataColumn,
+): void {
+  const lookup = tests
+    .map(({ operator, operand }) => createRange(operator, operand, column))
+    .reduce(intersectRanges);
+  narrowByRowTest(rows, { lookup, elementTest: null }, column);
+}
+
+function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn): void {
   const { byKind, numbers: listed, byCode } = rowTest.lookup;
   const { kinds, numbers, codes } = column;
   const end = Math.min(rows.length, kinds.length);
@@ -23,10 +57,22 @@ export function narrowByColumn(rows: Bitmap, test: FilterTest, column: MetadataC
     unsetFrom(rows, numbersEnd);
     keepNumbers(rows, numbersEnd, { kinds, numbers }, rowTest.lookup);
   } else if (codes !== null && decidesOnly(byKind, KIND.string)) {
-    keepStrings(rows, end, { kinds, codes }, byCode);
+    const codesEnd = Math.min(end, codes.length);
+    unsetFrom(rows, codesEnd);
+    keepStrings(rows, codesEnd, { kinds, codes }, byCode);
   } else {
     keepMixed(rows, end, column, rowTest);
   }
+}
+
+/** The commonest test of all: it needs no table of the dictionary. */
+function narrowToString(rows: Bitmap, string: string, column: MetadataColumn): void {
+  const { kinds, codes, dictionary, dictionaryCount } = column;
+  const code =
+    dictionary === null ? -1 : findString(dictionary, dictionaryCount, Buffer.from(string));
+  const end = code < 0 || codes === null ? 0 : Math.min(rows.length, kinds.length, codes.length);
+  unsetFrom(rows, end);
+  if (end > 0) keepString(rows, end, { kinds, codes: codes! }, code);
 }
 
 function planTest(test: FilterTest, column: MetadataColumn): RowTest {

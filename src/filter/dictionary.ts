@@ -4,24 +4,35 @@
 
 import type { Utf8Column } from '../types.js';
 
+/** The code of the string, or -1: the entries of a dictionary are distinct. */
+export function findString({ offsets, bytes }: Utf8Column, count: number, string: Uint8Array) {
+  const { length } = string;
+  let start = offsets[0];
+  for (let code = 0; code < count; code++) {
+    const end = offsets[code + 1];
+    // Most entries end here, at one number a code.
+    if (end - start === length && equalsBytes(bytes, start, end, string)) return code;
+    start = end;
+  }
+  return -1;
+}
+
 /** By dictionary code: 1 + the index in `strings` of the equal one, or 0. `strings` are distinct. */
 export function findStrings(
-  { offsets, bytes }: Utf8Column,
+  dictionary: Utf8Column,
   count: number,
   strings: readonly Uint8Array[],
 ): Int32Array {
   const found = new Int32Array(count);
-  const [first] = strings;
-  if (first === undefined) return found;
-  if (strings.length > 1) {
+  if (strings.length === 1) {
+    const code = findString(dictionary, count, strings[0]);
+    if (code >= 0) found[code] = 1;
+  } else if (strings.length > 1) {
+    const { offsets, bytes } = dictionary;
     const index = indexStrings(strings);
     for (let code = 0; code < count; code++) {
       found[code] = findIndexed(index, bytes, offsets[code], offsets[code + 1]);
     }
-    return found;
-  }
-  for (let code = 0; code < count; code++) {
-    if (equalsBytes(bytes, offsets[code], offsets[code + 1], first)) found[code] = 1;
   }
   return found;
 }

@@ -1,65 +1,133 @@
-// Filters off the event loop: the task that a worker runs, and the choice between a worker and the
-// calling thread.
+// Filters off the event loop: the task that a worker runs, and the choice between workers and the
+// calling thread. Views that are asked for together share messages, which cost more than many views.
 
 import type { Bitmap } from '../bitmap.js';
 import type { MetadataColumn, MetadataView } from '../columns.js';
 import type { Task, WorkerPool } from '../pool.js';
 import type { Utf8Column } from '../types.js';
-import { evaluateFilter, readsJson } from './evaluate.js';
+import { evaluateFilter, evaluateUntil, readsJson } from './evaluate.js';
 import { type FilterNode, filterPaths, filterTests } from './filter-node.js';
 
-/** What a filter reads of a MetadataView. */
+/** What a filter reads of the views of one task. */
 export interface FilterInput {
   readonly node: FilterNode;
+  readonly views: readonly ViewInput[];
+}
+
+interface ViewInput {
   readonly rowCount: number;
   readonly columns: readonly (readonly [path: string, column: MetadataColumn])[];
   readonly isComplete: boolean;
   /** Null when no row's JSON is read: every path has a column, or is in no row. */
   readonly json: Utf8Column | null;
+  /** One number, shared: not 0 when nobody waits for this view any more. */
+  readonly stop: Int32Array;
 }
 
-export const evaluateFilterTask: Task<FilterInput, Bitmap> = {
+/** One bitmap a view; null where it was stopped. */
+export const evaluateFilterTask: Task<FilterInput, (Bitmap | null)[]> = {
   name: 'filter.evaluate',
-  run: ({ node, columns, json, ...view }) =>
-    evaluateFilter(node, { ...view, columns: new Map(columns), json: json ?? NO_TEXT }),
+  run: ({ node, views }) =>
+    views.map(({ columns, json, stop, ...view }) =>
+      evaluateUntil(
+        node,
+        { ...view, columns: new Map(columns), json: json ?? NO_TEXT },
+        () => Atomics.load(stop, 0) !== 0,
+      ),
+    ),
 };
 
 const NO_TEXT: Utf8Column = { offsets: new Int32Array(1), bytes: new Uint8Array(0) };
 
+/** The evaluation of one view. */
+export interface RowSelection {
+  /** The rows that match, of length `view.rowCount`; null after `stop`. The caller owns the bitmap. */
+  readonly rows: Promise<Bitmap | null>;
+  /**
+   * Says that nobody waits any more: the evaluation ends within a row of JSON or a condition, or when
+   * its turn comes. (Aborting the task instead would end the worker that runs it, others' work too.)
+   */
+  stop(): void;
+}
+
 /**
- * The rows that match, of length `view.rowCount`. The caller owns the bitmap. Small filters are
- * evaluated at once, on the calling thread, the others by the pool; `signal` stops only those.
+ * Evaluates the filter over each of the views. What is small is evaluated at once, on the calling
+ * thread; else the views are spread over as few tasks as keep the pool's threads busy.
  */
-export async function selectRows(
+export function selectRows(
   pool: WorkerPool,
   node: FilterNode,
-  view: MetadataView,
-  { signal }: { signal?: AbortSignal | undefined } = {},
-): Promise<Bitmap> {
-  if (countCells(node, view) <= INLINE_CELLS_MAX) return evaluateFilter(node, view);
-  const input = toFilterInput(node, view);
-  return pool.run(evaluateFilterTask, input, signal === undefined ? {} : { signal });
+  views: readonly MetadataView[],
+): RowSelection[] {
+  const cells = views.map((view) => countCells(node, view));
+  const cellCount = cells.reduce((sum, count) => sum + count, 0);
+  if (cellCount <= INLINE_CELLS_MAX) return views.map((view) => selectInline(node, view));
+  const selections: RowSelection[] = [];
+  for (const indexes of spread(cells, taskCountFor(cellCount, pool.threadCount))) {
+    const inputs = indexes.map((index) => toViewInput(node, views[index]));
+    const outputs = pool.run(evaluateFilterTask, { node, views: inputs });
+    indexes.forEach((index, i) => {
+      selections[index] = {
+        rows: outputs.then((bitmaps) => bitmaps[i]),
+        stop: () => Atomics.store(inputs[i].stop, 0, 1),
+      };
+    });
+  }
+  return selections;
+}
+
+function selectInline(node: FilterNode, view: MetadataView): RowSelection {
+  // As a promise, a throw is the caller's at the place where those of the pool are.
+  const rows = new Promise<Bitmap>((resolve) => resolve(evaluateFilter(node, view)));
+  return { rows, stop() {} };
 }
 
 /** Only what the filter reads, since every array costs a little to send, shared or not. */
-function toFilterInput(node: FilterNode, view: MetadataView): FilterInput {
+function toViewInput(node: FilterNode, view: MetadataView): ViewInput {
   const columns = filterPaths(node).flatMap((path) => {
     const column = view.columns.get(path);
     return column === undefined ? [] : [[path, column] as const];
   });
   const json = readsJson(node, view) ? view.json : null;
-  return { node, rowCount: view.rowCount, columns, isComplete: view.isComplete, json };
+  const stop = new Int32Array(new SharedArrayBuffer(4));
+  return { rowCount: view.rowCount, columns, isComplete: view.isComplete, json, stop };
 }
 
 /**
- * The work that is worth a round trip to a worker, which costs 30 to 70 µs. One cell, a row of a
- * scalar column, takes 2 to 3 ns: a filter of one condition goes to a worker from 16 384 rows on.
+ * The work that is worth a message to a worker, which costs the calling thread about 50 µs. One cell,
+ * a row of a scalar column, takes 1 to 2 ns.
  */
-const INLINE_CELLS_MAX = 16_384;
+const INLINE_CELLS_MAX = 32_768;
+
+/** Fewer cells in a task would not pay for its message. */
+const TASK_CELLS_MIN = 65_536;
+/** About 20 ms: more would make the pool's other callers wait. A single view may have more. */
+const TASK_CELLS_MAX = 16_777_216;
 
 /** What costs more than a cell, in cells: an array's element or a dictionary's string; a row's JSON. */
 const CELLS_PER_STRING = 4;
-const CELLS_PER_DOCUMENT = 256;
+const CELLS_PER_DOCUMENT = 512;
+
+function taskCountFor(cellCount: number, threadCount: number): number {
+  const paying = Math.min(threadCount, Math.ceil(cellCount / TASK_CELLS_MIN));
+  return Math.max(paying, Math.ceil(cellCount / TASK_CELLS_MAX));
+}
+
+/** The indexes of `cells` in groups of about the same sum; none is empty. */
+function spread(cells: readonly number[], groupCount: number): number[][] {
+  const groups = Array.from({ length: Math.min(groupCount, cells.length) }, () => ({
+    indexes: [] as number[],
+    cellCount: 0,
+  }));
+  cells.forEach((count, index) => {
+    const group = groups.reduce((least, other) =>
+      other.cellCount < least.cellCount ? other : least,
+    );
+    group.indexes.push(index);
+    group.cellCount += count;
+  });
+  return groups.map(({ indexes }) => indexes).filter(({ length }) => length > 0);
+}
 
 function countCells(node: FilterNode, view: MetadataView): number {
   let cells = readsJson(node, view) ? view.rowCount * CELLS_PER_DOCUMENT : 0;

@@ -4,15 +4,32 @@
 import { type Bitmap, clearBit, createFullBitmap, nextSetBit } from '../bitmap.js';
 import type { MetadataView } from '../columns.js';
 import type { JsonObject } from '../types.js';
-import { EMPTY_COLUMN, narrowByColumn } from './column-test.js';
+import { EMPTY_COLUMN, narrowByColumn, narrowByRanges } from './column-test.js';
 import { matchesDocument } from './document.js';
-import { type FilterNode, filterPaths } from './filter-node.js';
+import { type FilterNode, type FilterTest, filterPaths } from './filter-node.js';
+import { isRangeOperator, type RangeOperator } from './lookup.js';
 
 /** The rows that match, of length `view.rowCount`. The caller owns the bitmap. */
 export function evaluateFilter(node: FilterNode, view: MetadataView): Bitmap {
   const rows = createFullBitmap(view.rowCount);
-  narrow(rows, node, view);
+  narrow(rows, node, { ...view, isStopped: () => false });
   return rows;
+}
+
+/** As `evaluateFilter`, or null once `isStopped`, which is asked between conditions and rows of JSON. */
+export function evaluateUntil(
+  node: FilterNode,
+  view: MetadataView,
+  isStopped: () => boolean,
+): Bitmap | null {
+  const rows = createFullBitmap(view.rowCount);
+  narrow(rows, node, { ...view, isStopped });
+  return isStopped() ? null : rows;
+}
+
+/** A view, and whether to go on: once stopped, the answer does not matter. */
+interface FilterView extends MetadataView {
+  readonly isStopped: () => boolean;
 }
 
 /** Whether some path of the filter must be looked up in the JSON of the rows. */
@@ -21,8 +38,8 @@ export function readsJson(node: FilterNode, { isComplete, columns }: MetadataVie
 }
 
 /** Unsets the rows that do not match. */
-function narrow(rows: Bitmap, node: FilterNode, view: MetadataView): void {
-  if (nextSetBit(rows, 0) === -1) return;
+function narrow(rows: Bitmap, node: FilterNode, view: FilterView): void {
+  if (nextSetBit(rows, 0) === -1 || view.isStopped()) return;
   if (readsOnlyJson(node, view)) {
     narrowByJson(rows, node, view);
     return;
@@ -32,7 +49,7 @@ function narrow(rows: Bitmap, node: FilterNode, view: MetadataView): void {
       narrowByColumn(rows, node, view.columns.get(node.path) ?? EMPTY_COLUMN);
       return;
     case 'and':
-      for (const child of columnsFirst('and', node.children, view)) narrow(rows, child, view);
+      narrowToAll(rows, columnsFirst('and', node.children, view), view);
       return;
     case 'or':
       narrowToAny(rows, columnsFirst('or', node.children, view), view);
@@ -45,8 +62,41 @@ function narrow(rows: Bitmap, node: FilterNode, view: MetadataView): void {
   }
 }
 
+/**
+ * Equalities first, since they leave the fewest rows; ranges of one path together; the rest in
+ * order, with what reads JSON at the end.
+ */
+function narrowToAll(rows: Bitmap, children: readonly FilterNode[], view: FilterView): void {
+  const ranges = new Map<string, FilterTest<RangeOperator>[]>();
+  const rest: FilterNode[] = [];
+  for (const child of children) {
+    if (isRange(child)) {
+      const tests = ranges.get(child.path);
+      if (tests === undefined) ranges.set(child.path, [child]);
+      else tests.push(child);
+    } else if (isEquality(child)) {
+      narrow(rows, child, view);
+    } else {
+      rest.push(child);
+    }
+  }
+  for (const [path, tests] of ranges) {
+    if (nextSetBit(rows, 0) === -1) return;
+    narrowByRanges(rows, tests, view.columns.get(path) ?? EMPTY_COLUMN);
+  }
+  for (const child of rest) narrow(rows, child, view);
+}
+
+function isRange(node: FilterNode): node is FilterTest<RangeOperator> {
+  return node.kind === 'test' && isRangeOperator(node.operator);
+}
+
+function isEquality(node: FilterNode): boolean {
+  return node.kind === 'test' && (node.operator === '$eq' || node.operator === '$in');
+}
+
 /** Each child sees only the rows that no child before it has accepted. */
-function narrowToAny(rows: Bitmap, children: readonly FilterNode[], view: MetadataView): void {
+function narrowToAny(rows: Bitmap, children: readonly FilterNode[], view: FilterView): void {
   const open = copyBitmap(rows);
   for (const child of children) {
     const matching = copyBitmap(open);
@@ -63,7 +113,7 @@ function narrowToAny(rows: Bitmap, children: readonly FilterNode[], view: Metada
 function columnsFirst(
   kind: 'and' | 'or',
   children: readonly FilterNode[],
-  view: MetadataView,
+  view: FilterView,
 ): FilterNode[] {
   const byJson = children.filter((child) => readsOnlyJson(child, view));
   const byColumns = children.filter((child) => !byJson.includes(child));
@@ -76,10 +126,11 @@ function readsOnlyJson(node: FilterNode, { isComplete, columns }: MetadataView):
   return paths.length > 0 && !paths.some((path) => columns.has(path));
 }
 
-function narrowByJson(rows: Bitmap, node: FilterNode, { json }: MetadataView): void {
+function narrowByJson(rows: Bitmap, node: FilterNode, { json, isStopped }: FilterView): void {
   const { buffer, byteOffset, byteLength } = json.bytes;
   const bytes = Buffer.from(buffer, byteOffset, byteLength);
   for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {
+    if (isStopped()) return;
     const text = bytes.toString('utf8', json.offsets[row], json.offsets[row + 1]);
     const document: JsonObject = JSON.parse(text);
     if (!matchesDocument(node, document)) clearBit(rows, row);

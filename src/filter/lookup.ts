@@ -3,7 +3,7 @@
 
 import { KIND, type MetadataColumn } from '../columns.js';
 import { compareStrings, findStrings, type Passing } from './dictionary.js';
-import type { Operands, Value } from './operators.js';
+import type { Operands, TestOperator, Value } from './operators.js';
 
 /** In `byKind`: the value decides. */
 export const LOOK = -1;
@@ -61,6 +61,10 @@ const PASSING: { readonly [name in RangeOperator]: Passing } = {
   $lte: { below: 1, equal: 1, above: 0 },
 };
 
+export function isRangeOperator(operator: TestOperator): operator is RangeOperator {
+  return Object.hasOwn(PASSING, operator);
+}
+
 /** Answers 1 for numbers, or strings, on the right side of `bound`. */
 export function createRange(
   operator: RangeOperator,
@@ -82,6 +86,17 @@ export function createRange(
     return { ...nothing, byKind, byCode };
   }
   return nothing;
+}
+
+/** Answers 1 where both do; for ranges over one column. */
+export function intersectRanges(a: Lookup, b: Lookup): Lookup {
+  return {
+    ...a,
+    byKind: a.byKind.map((answer, kind) => (b.byKind[kind] === answer ? answer : 0)),
+    low: Math.max(a.low, b.low),
+    high: Math.min(a.high, b.high),
+    byCode: a.byCode.map((answer, code) => answer & b.byCode[code]),
+  };
 }
 
 /** Answers by kind alone: `answer` for every kind. */

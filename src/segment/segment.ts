@@ -241,6 +241,7 @@ export class Segment {
       rowCount: this.rowCount,
       values: this.#valueArray.subarray(0, this.rowCount * this.dimension),
       ids: this.#ids,
+      codes: null,
     };
     return this.#lastBlock;
   }

@@ -3,7 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { type Bitmap, createBitmap, setBit } from '../../src/bitmap.js';
-import { type BlockHits, type BlockQuery, publicScore } from '../../src/engine/engine.js';
+import {
+  type Engine,
+  publicScore,
+  type SearchHits,
+  type SearchPart,
+  type SearchQuery,
+} from '../../src/engine/engine.js';
+import type { BlockHits, BlockQuery } from '../../src/engine/per-block.js';
 import type { Metric, VectorBlock } from '../../src/types.js';
 
 /** A number in [0, 1), the same sequence for the same seed. */
@@ -95,7 +102,7 @@ export function createBlock(
     bytes.set(id, offsets[row]!);
     offsets[row + 1] = offsets[row]! + id.length;
   }
-  return { key, dimension, rowCount, values, ids: { offsets, bytes } };
+  return { key, dimension, rowCount, values, ids: { offsets, bytes }, codes: null };
 }
 
 export function createRandomBlock(
@@ -108,22 +115,35 @@ export function createRandomBlock(
   return createBlock(values, dimension, createIds(random, rowCount));
 }
 
-/** A query for everything, but for what `changes` say. */
+/** A query for everything in the block, but for what `changes` say. */
 export function createQuery(
   block: VectorBlock,
   vector: Float32Array,
-  changes: Partial<BlockQuery> = {},
-): BlockQuery {
-  return {
-    vector,
-    metric: 'cosine',
-    k: 10,
-    rowCount: block.rowCount,
-    rows: null,
-    after: null,
-    scoreMin: null,
-    ...changes,
-  };
+  changes: Partial<Omit<SearchQuery, 'parts'> & Omit<SearchPart, 'block'>> = {},
+): SearchQuery {
+  const { rowCount = block.rowCount, rows = null, ...rest } = changes;
+  return createPartsQuery([{ block, rowCount, rows }], vector, rest);
+}
+
+/** A query over several blocks, for the ten nearest unless `changes` say otherwise. */
+export function createPartsQuery(
+  parts: readonly SearchPart[],
+  vector: Float32Array,
+  changes: Partial<Omit<SearchQuery, 'parts'>> = {},
+): SearchQuery {
+  return { vector, metric: 'cosine', k: 10, after: null, scoreMin: null, ...changes, parts };
+}
+
+/** A query over one block as what lies behind an engine is asked it … */
+export function toBlockQuery({ parts, ...query }: SearchQuery): BlockQuery {
+  assert.equal(parts.length, 1);
+  const { rowCount, rows } = parts[0]!;
+  return { ...query, rowCount, rows };
+}
+
+/** … and the answer as an engine gives it. */
+export function toSearchHits(hits: BlockHits): SearchHits {
+  return { ...hits, parts: new Uint32Array(hits.rows.length) };
 }
 
 /** A vector to ask for: a row of the block as often as not, so that distances of 0 occur. */
@@ -179,20 +199,23 @@ export function trueScore(
 }
 
 export interface TrueHits {
+  readonly parts: number[];
   readonly rows: number[];
   readonly scores: number[];
   readonly scannedCount: number;
 }
 
 /** What every engine must answer. */
-export function bruteForce(block: VectorBlock, query: BlockQuery): TrueHits {
-  const { metric, rows: bitmap, after, scoreMin } = query;
+export function bruteForce(query: SearchQuery): TrueHits {
+  const { metric, after, scoreMin } = query;
   const querySquare = laneSum(query.vector, query.vector);
-  let matches: { row: number; score: number; id: Buffer }[] = [];
-  for (let row = 0; row < query.rowCount; row++) {
-    if (bitmap !== null && ((bitmap.words[row >> 5]! >> (row % 32)) & 1) === 0) continue;
-    const score = trueScore(metric, query.vector, rowOf(block, row), querySquare);
-    matches.push({ row, score, id: idOf(block, row) });
+  let matches: { part: number; row: number; score: number; id: Buffer }[] = [];
+  for (const [part, { block, rowCount, rows: bitmap }] of query.parts.entries()) {
+    for (let row = 0; row < rowCount; row++) {
+      if (bitmap !== null && ((bitmap.words[row >> 5]! >> (row % 32)) & 1) === 0) continue;
+      const score = trueScore(metric, query.vector, rowOf(block, row), querySquare);
+      matches.push({ part, row, score, id: idOf(block, row) });
+    }
   }
   const scannedCount = matches.length;
   matches.sort((a, b) => b.score - a.score || Buffer.compare(a.id, b.id));
@@ -207,6 +230,7 @@ export function bruteForce(block: VectorBlock, query: BlockQuery): TrueHits {
   }
   matches = matches.slice(0, query.k);
   return {
+    parts: matches.map(({ part }) => part),
     rows: matches.map(({ row }) => row),
     scores: matches.map(({ score }) => score),
     scannedCount,
@@ -214,7 +238,8 @@ export function bruteForce(block: VectorBlock, query: BlockQuery): TrueHits {
 }
 
 /** Fails unless the hits are the true ones, score bits included. */
-export function assertTrueHits(actual: BlockHits, expected: TrueHits, message: string): void {
+export function assertTrueHits(actual: SearchHits, expected: TrueHits, message: string): void {
+  assert.deepEqual([...actual.parts], expected.parts, `parts: ${message}`);
   assert.deepEqual([...actual.rows], expected.rows, `rows: ${message}`);
   assert.deepEqual(bitsOf(actual.scores), bitsOf(expected.scores), `score bits: ${message}`);
   assert.equal(actual.scannedCount, expected.scannedCount, `scannedCount: ${message}`);
@@ -222,6 +247,23 @@ export function assertTrueHits(actual: BlockHits, expected: TrueHits, message: s
     actual.rescoredCount >= actual.rows.length && actual.rescoredCount <= actual.scannedCount,
     `${actual.rescoredCount} rescored of ${actual.scannedCount} scanned: ${message}`,
   );
+}
+
+/** Fails unless the engine answers a batch truly. */
+export async function checkAnswers(
+  engine: Engine,
+  queries: readonly SearchQuery[],
+  message = '',
+): Promise<SearchHits[]> {
+  const hits = await engine.search(queries);
+  assert.equal(hits.length, queries.length);
+  for (const [index, query] of queries.entries()) {
+    const rowCounts = query.parts.map(({ rowCount }) => rowCount);
+    const shape = `[${rowCounts}] rows of ${query.vector.length}, query ${index} of ${queries.length}`;
+    const what = `${query.metric}, k ${query.k}, ${shape}, ${message}, seed ${SEED}`;
+    assertTrueHits(hits[index]!, bruteForce(query), what);
+  }
+  return hits;
 }
 
 function bitsOf(scores: Iterable<number>): bigint[] {

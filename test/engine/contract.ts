@@ -1,15 +1,16 @@
 // What every engine must do, run for each of them: the rows and the score bits of brute force,
-// whatever the data, the batch and the history of the block.
+// whatever the data, the batch and the history of the block. Here over one block; what several
+// blocks add is in contract-parts.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createBitmap, createFullBitmap, setBit } from '../../src/bitmap.js';
-import type { BlockQuery, Engine, Position } from '../../src/engine/engine.js';
+import type { Engine, Position, SearchQuery } from '../../src/engine/engine.js';
 import { publicScore } from '../../src/engine/engine.js';
 import { METRICS, type Metric, type VectorBlock } from '../../src/types.js';
 import {
-  assertTrueHits,
   bruteForce,
+  checkAnswers,
   createBlock,
   createIds,
   createQuery,
@@ -24,7 +25,9 @@ import {
   randomInt,
   rowOf,
   SEED,
+  trueScore,
 } from './blocks.js';
+import { partsContract } from './contract-parts.js';
 
 /** Dimension and row count, around the bounds of lanes, words and chunks. */
 const SHAPES: readonly (readonly [dimension: number, rowCount: number])[] = [
@@ -61,24 +64,14 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
     });
     after(() => engine.close());
 
-    async function check(block: VectorBlock, queries: BlockQuery[], message = '') {
-      const hits = await engine.search(block, queries);
-      assert.equal(hits.length, queries.length);
-      for (const [index, query] of queries.entries()) {
-        const shape = `${block.rowCount} rows of ${block.dimension}, query ${index} of ${queries.length}`;
-        const what = `${query.metric}, k ${query.k}, ${shape}, ${message}, seed ${SEED}`;
-        assertTrueHits(hits[index]!, bruteForce(block, query), what);
-      }
-      return hits;
-    }
+    const check = (queries: SearchQuery[], message = '') => checkAnswers(engine, queries, message);
 
     it('says its name', () => {
       assert.equal(engine.name, name);
     });
 
     it('answers an empty batch with nothing', async () => {
-      const block = createRandomBlock(createRandom(SEED), 'random', 5, 3);
-      assert.deepEqual(await engine.search(block, []), []);
+      assert.deepEqual(await engine.search([]), []);
     });
 
     for (const kind of KINDS) {
@@ -90,7 +83,7 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
           const queries = Array.from({ length: queryCount }, () =>
             createRandomQuery(random, block, kind),
           );
-          await check(block, queries, kind);
+          await check(queries, kind);
           engine.unload(block.key);
         }
       });
@@ -101,11 +94,11 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
         const random = createRandom(SEED + 1);
         const dimension = kind === 'duplicates' ? 9 : 3;
         const block = createRandomBlock(random, kind, 40_000, dimension);
-        await check(block, [createRandomQuery(random, block, kind)], kind);
+        await check([createRandomQuery(random, block, kind)], kind);
         const queries = METRICS.map((metric) =>
           createQuery(block, createVector(random, block, kind), { metric, k: 20 }),
         );
-        await check(block, queries, kind);
+        await check(queries, kind);
       });
     }
 
@@ -120,7 +113,7 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
         );
         for (const metric of METRICS) {
           const query = createQuery(block, rowOf(block, 0), { metric, k: 7 });
-          const [hits] = await engine.search(block, [query]);
+          const [hits] = await engine.search([query]);
           assert.deepEqual([...hits!.rows], byId.slice(0, 7));
         }
       }
@@ -131,7 +124,7 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
       const queries = METRICS.map((metric) =>
         createQuery(block, rowOf(block, 3), { metric, k: 10_000 }),
       );
-      for (const hits of await check(block, queries)) assert.equal(hits.rows.length, 40);
+      for (const hits of await check(queries)) assert.equal(hits.rows.length, 40);
     });
 
     it('scores zero vectors 0 under cosine', async () => {
@@ -140,7 +133,7 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
       const values = createValues(random, 'random', 30, dimension);
       values.fill(-0, 0, 10 * dimension);
       const block = createBlock(values, dimension, createIds(random, 30));
-      await check(block, [
+      await check([
         createQuery(block, rowOf(block, 20), { k: 30 }),
         createQuery(block, new Float32Array(dimension), { k: 30 }),
         createQuery(block, new Float32Array(dimension), { k: 30, metric: 'euclidean' }),
@@ -174,8 +167,8 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
           }),
         ),
       );
-      await check(block, queries);
-      for (const query of queries.slice(0, 20)) await check(block, [query]);
+      await check(queries);
+      for (const query of queries.slice(0, 20)) await check([query]);
     });
 
     it('walks page by page through what one big query gives', async () => {
@@ -185,19 +178,19 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
         for (const metric of METRICS) {
           const vector = createVector(random, block, kind);
           const rows = createRandomBitmap(random, block.rowCount, 0.7);
-          const [whole] = await engine.search(block, [
+          const [whole] = await engine.search([
             createQuery(block, vector, { metric, k: 10_000, rows }),
           ]);
           const walked: number[] = [];
           let position: Position | null = null;
           for (;;) {
-            const query: BlockQuery = createQuery(block, vector, {
+            const query: SearchQuery = createQuery(block, vector, {
               metric,
               k: 150,
               rows,
               after: position,
             });
-            const [page] = await engine.search(block, [query]);
+            const [page] = await engine.search([query]);
             if (page!.rows.length === 0) break;
             walked.push(...page!.rows);
             position = {
@@ -216,7 +209,7 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
         const block = createRandomBlock(random, kind, 1_500, 768);
         for (const metric of METRICS) {
           const vector = createVector(random, block, kind);
-          const all = bruteForce(block, createQuery(block, vector, { metric, k: 1_500 }));
+          const all = bruteForce(createQuery(block, vector, { metric, k: 1_500 }));
           const queries = [0, 3, 700, 1_499].flatMap((place) => {
             const reached = Math.fround(publicScore(metric, all.scores[place]!));
             return [reached, reached * (1 + 1e-9), reached * (1 - 1e-9), reached + 1e-7].map(
@@ -225,7 +218,7 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
           });
           queries.push(createQuery(block, vector, { metric, scoreMin: 1e300 }));
           queries.push(createQuery(block, vector, { metric, scoreMin: -1e300 }));
-          await check(block, queries, kind);
+          await check(queries, kind);
         }
       }
     });
@@ -247,8 +240,8 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
         const queries = METRICS.map((metric) =>
           createQuery(view, rowOf(view, randomInt(random, view.rowCount)), { metric }),
         );
-        await check(view, queries.slice(0, 1));
-        await check(view, queries);
+        await check(queries.slice(0, 1));
+        await check(queries);
       }
     });
 
@@ -263,7 +256,7 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
           const queries = Array.from({ length: 1 + (index % 4) }, () =>
             createRandomQuery(random, block, 'clustered'),
           );
-          const checked = check(block, queries);
+          const checked = check(queries);
           if (index % 5 === 0) engine.unload(block.key);
           await checked;
         }),
@@ -275,7 +268,7 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
       const random = createRandom(SEED);
       const block = createRandomBlock(random, 'random', 300, 8);
       const queries = Array.from({ length: 600 }, () => createRandomQuery(random, block, 'random'));
-      await check(block, queries);
+      await check(queries);
     });
 
     it('leaves the arrays of its callers as they were', async () => {
@@ -284,28 +277,28 @@ export function engineContract(name: string, create: () => Promise<Engine>): voi
       const values = block.values.slice();
       const queries = METRICS.map((metric) => createQuery(block, rowOf(block, 0), { metric }));
       const vectors = queries.map(({ vector }) => vector.slice());
-      await engine.search(block, queries);
+      await engine.search(queries);
       assert.deepEqual(block.values, values);
       for (const [index, { vector }] of queries.entries()) assert.deepEqual(vector, vectors[index]);
     });
+
+    partsContract(() => engine);
   });
 }
 
 /** A query with anything set. */
-function createRandomQuery(random: Random, block: VectorBlock, kind: RowKind): BlockQuery {
+function createRandomQuery(random: Random, block: VectorBlock, kind: RowKind): SearchQuery {
   const metric: Metric = METRICS[randomInt(random, METRICS.length)]!;
+  const rowCount = random() < 0.7 ? block.rowCount : randomInt(random, block.rowCount + 1);
   const query = createQuery(block, createVector(random, block, kind), {
     metric,
     k: [1, 2, 10, 100, 10_000][randomInt(random, 5)]!,
-    rowCount: random() < 0.7 ? block.rowCount : randomInt(random, block.rowCount + 1),
+    rowCount,
     rows: random() < 0.5 ? null : createRandomBitmap(random, block.rowCount, random() ** 3),
   });
-  if (query.rowCount === 0 || random() < 0.6) return query;
-  const row = randomInt(random, query.rowCount);
-  const [score] = bruteForce(
-    { ...block, values: rowOf(block, row), rowCount: 1 },
-    createQuery(block, query.vector, { metric, rowCount: 1 }),
-  ).scores;
-  if (random() < 0.5) return { ...query, after: { score: score!, id: idOf(block, row) } };
-  return { ...query, scoreMin: Math.fround(publicScore(metric, score!)) };
+  if (rowCount === 0 || random() < 0.6) return query;
+  const row = randomInt(random, rowCount);
+  const score = trueScore(metric, query.vector, rowOf(block, row));
+  if (random() < 0.5) return { ...query, after: { score, id: idOf(block, row) } };
+  return { ...query, scoreMin: Math.fround(publicScore(metric, score)) };
 }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';
 import type { Engine } from '../../src/engine/engine.js';
-import { createReferenceEngine } from '../../src/engine/reference-engine.js';
+import type { SearchBlock } from '../../src/engine/per-block.js';
+import { createReferenceSearch } from '../../src/engine/reference-engine.js';
 import { createTensorEngine } from '../../src/engine/tensor-engine.js';
 import { createInlinePool } from '../../src/pool.js';
 import type { VectorBlock } from '../../src/types.js';
@@ -24,7 +25,7 @@ const failingWorkerUrl = new URL('./failing-worker.js', import.meta.url);
 
 engineContract('wasm', async () =>
   createTensorEngine({
-    fallback: createReferenceEngine({ pool: createInlinePool() }),
+    fallback: createReferenceSearch({ pool: createInlinePool() }),
     // The contract is for the thread: an answer of the fallback must not pass for its own.
     onDeath: (error) => {
       throw error;
@@ -32,17 +33,14 @@ engineContract('wasm', async () =>
   }),
 );
 
-/** A reference engine that counts the searches it is asked for. */
-function createCountingFallback(): Engine & { searchCount: number } {
-  const reference = createReferenceEngine({ pool: createInlinePool() });
-  const counting = {
-    ...reference,
-    searchCount: 0,
-    search(...[block, queries]: Parameters<Engine['search']>) {
-      counting.searchCount++;
-      return reference.search(block, queries);
-    },
+/** A search as the reference does it that counts how often it is asked. */
+function createCountingFallback() {
+  const reference = createReferenceSearch({ pool: createInlinePool() });
+  const search: SearchBlock = (...work) => {
+    counting.searchCount++;
+    return reference(...work);
   };
+  const counting = { searchCount: 0, search };
   return counting;
 }
 
@@ -55,8 +53,8 @@ function createNamedBlock(key: string): VectorBlock {
 
 async function checkSearch(engine: Engine, block: VectorBlock): Promise<void> {
   const query = createQuery(block, rowOf(block, 5));
-  const [hits] = await engine.search(block, [query]);
-  assertTrueHits(hits!, bruteForce(block, query), block.key);
+  const [hits] = await engine.search([query]);
+  assertTrueHits(hits!, bruteForce(query), block.key);
 }
 
 describe('the wasm engine and its thread', () => {
@@ -65,7 +63,7 @@ describe('the wasm engine and its thread', () => {
       const fallback = createCountingFallback();
       const deaths: { message: string; isLast: boolean }[] = [];
       const engine = await createTensorEngine({
-        fallback,
+        fallback: fallback.search,
         workerUrl: failingWorkerUrl,
         onDeath: ({ message }, isLast) => deaths.push({ message, isLast }),
       });
@@ -95,7 +93,7 @@ describe('the wasm engine and its thread', () => {
     const fallback = createCountingFallback();
     const lasts: boolean[] = [];
     const engine = await createTensorEngine({
-      fallback,
+      fallback: fallback.search,
       workerUrl: failingWorkerUrl,
       onDeath: (_, isLast) => lasts.push(isLast),
     });
@@ -111,7 +109,7 @@ describe('the wasm engine and its thread', () => {
   it('is refused when its thread does not start', async () => {
     const deaths: Error[] = [];
     const creation = createTensorEngine({
-      fallback: createCountingFallback(),
+      fallback: createCountingFallback().search,
       workerUrl: new URL('./there-is-no-such-worker.js', import.meta.url),
       onDeath: (error) => deaths.push(error),
     });
@@ -120,7 +118,7 @@ describe('the wasm engine and its thread', () => {
   });
 
   it('says what it keeps for a block, until the block is unloaded', async (test) => {
-    const engine = await createTensorEngine({ fallback: createCountingFallback() });
+    const engine = await createTensorEngine({ fallback: createCountingFallback().search });
     test.after(() => engine.close());
     const block = createNamedBlock('kept');
     assert.deepEqual(engine.bytesUsed('kept'), { hostBytes: 0, deviceBytes: 0 });
@@ -136,7 +134,7 @@ describe('the wasm engine and its thread', () => {
 
   it('keeps nothing resident with a budget of nothing, and answers the same', async (test) => {
     const engine = await createTensorEngine({
-      fallback: createCountingFallback(),
+      fallback: createCountingFallback().search,
       residentBytesMax: 0,
     });
     test.after(() => engine.close());
@@ -144,9 +142,9 @@ describe('the wasm engine and its thread', () => {
     const block = createRandomBlock(random, 'clustered', 1_400, 768);
     const queries = [1, 2, 3, 4].map((row) => createQuery(block, rowOf(block, row)));
     for (const batch of [queries.slice(0, 1), queries]) {
-      const hits = await engine.search(block, batch);
+      const hits = await engine.search(batch);
       for (const [index, query] of batch.entries()) {
-        assertTrueHits(hits[index]!, bruteForce(block, query), `seed ${SEED}`);
+        assertTrueHits(hits[index]!, bruteForce(query), `seed ${SEED}`);
       }
     }
     // What is known of the rows is forgotten when another block comes.
@@ -156,15 +154,36 @@ describe('the wasm engine and its thread', () => {
 
   it('answers a search that is under way when it is closed', async () => {
     const fallback = createCountingFallback();
-    const engine = await createTensorEngine({ fallback });
+    const engine = await createTensorEngine({ fallback: fallback.search });
     const searched = checkSearch(engine, createNamedBlock('closing'));
     await Promise.all([engine.close(), searched]);
     assert.equal(fallback.searchCount, 1);
   });
 
+  it('leaves out what is given up before the thread comes to it', async (test) => {
+    const fallback = createCountingFallback();
+    const engine = await createTensorEngine({ fallback: fallback.search });
+    test.after(() => engine.close());
+    const first = checkSearch(engine, createNamedBlock('first'));
+    const controller = new AbortController();
+    const block = createNamedBlock('given up');
+    const searched = engine.search([createQuery(block, rowOf(block, 0))], {
+      signal: controller.signal,
+    });
+    controller.abort(new Error('given up'));
+    await assert.rejects(searched, /^Error: given up$/);
+    await first;
+    assert.ok(engine.bytesUsed('first').hostBytes > 0);
+    assert.deepEqual(engine.bytesUsed('given up'), { hostBytes: 0, deviceBytes: 0 });
+    assert.equal(fallback.searchCount, 0);
+  });
+
   it('can be closed while a thread is being started again', async () => {
     const fallback = createCountingFallback();
-    const engine = await createTensorEngine({ fallback, workerUrl: failingWorkerUrl });
+    const engine = await createTensorEngine({
+      fallback: fallback.search,
+      workerUrl: failingWorkerUrl,
+    });
     const [good, bad] = [createNamedBlock('good'), createNamedBlock('throws')];
     await checkSearch(engine, bad);
     const searched = checkSearch(engine, good);

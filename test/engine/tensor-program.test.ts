@@ -20,6 +20,8 @@ import {
   type RowKind,
   rowOf,
   SEED,
+  toBlockQuery,
+  toSearchHits,
 } from './blocks.js';
 import { FloatDevice } from './float-device.js';
 
@@ -42,9 +44,9 @@ function search(program: TensorProgram, block: VectorBlock, random: Random, quer
       k: 1 + index,
     }),
   );
-  const hits = program.search(block, packQueries(block, queries));
+  const hits = program.search(block, packQueries(block, queries.map(toBlockQuery)));
   for (const [index, query] of queries.entries()) {
-    assertTrueHits(hits[index]!, bruteForce(block, query), `${block.key}, seed ${SEED}`);
+    assertTrueHits(toSearchHits(hits[index]!), bruteForce(query), `${block.key}, seed ${SEED}`);
   }
   return hits;
 }
@@ -195,9 +197,9 @@ describe('the tensor program', () => {
       const vector = createVector(random, block, 'random');
       return createQuery(block, vector, { metric: METRICS[index % 3]!, rows, k: 5 });
     });
-    const hits = program.search(block, packQueries(block, queries));
+    const hits = program.search(block, packQueries(block, queries.map(toBlockQuery)));
     for (const [index, query] of queries.entries()) {
-      assertTrueHits(hits[index]!, bruteForce(block, query), `seed ${SEED}`);
+      assertTrueHits(toSearchHits(hits[index]!), bruteForce(query), `seed ${SEED}`);
     }
   });
 
@@ -211,7 +213,7 @@ describe('the tensor program', () => {
         const queries = Array.from({ length: queryCount }, (_, row) =>
           createQuery(block, rowOf(block, row)),
         );
-        program.search(block, packQueries(block, queries));
+        program.search(block, packQueries(block, queries.map(toBlockQuery)));
       }
       assert.equal(device.matrixCount(), 1, 'the full chunk is resident, and nothing else is');
     }

@@ -1,0 +1,142 @@
+// The engine without the service: every case is checked against brute force before it is timed, and
+// set against the machine's own peak and against others. A wrong answer ends it with exit code 1.
+//
+//   npm run bench                            smoke parameters: a few seconds, no claim
+//   node dist/bench/engine.js --full         the parameters of docs/performance.md, and the peers
+//   --only TEXT         cases whose name contains TEXT
+//   --engine NAME       auto, or an engine by name
+//   --[no-]peers        others on the same data (bench/peers/install); --no-graph-peers without graphs
+//   --out FILE          also writes the tables as Markdown
+
+import { writeFile } from 'node:fs/promises';
+import { createEngine } from '../src/engine/choose-engine.js';
+import type { Engine } from '../src/engine/engine.js';
+import { silentLogger } from '../src/logger.js';
+import { createThreadPool } from '../src/pool.js';
+import { type Case, listCases } from './engine/cases.js';
+import { Truth } from './engine/check.js';
+import { createDataSet } from './engine/data.js';
+import { encodeData } from './engine/encode.js';
+import { DATA_NAMES, type DataName, readOptions } from './engine/options.js';
+import {
+  type KernelCase,
+  type KernelFailure,
+  type KernelScan,
+  listTargets,
+  Peaks,
+  scanKernel,
+} from './engine/peaks.js';
+import { type PeerResult, runPeers } from './engine/peers.js';
+import { renderReport } from './engine/report.js';
+import { type CaseResult, runCase } from './engine/run-case.js';
+
+const options = readOptions(process.argv.slice(2));
+const cases = listCases(options.parameters).filter(({ name }) => isWanted(name));
+const peaks = new Peaks();
+const dataLines: string[] = [];
+const results: CaseResult[] = [];
+const peers: PeerResult[] = [];
+const kernels: (KernelScan | KernelFailure)[] = [];
+
+const pool = createThreadPool({ workerUrl: new URL('../src/worker.js', import.meta.url) });
+const logger = { ...silentLogger, warn: say, error: say };
+const { engine, reason } = await createEngine({ requested: options.engine, pool, logger });
+try {
+  for (const name of DATA_NAMES) {
+    const own = cases.filter(({ data }) => data === name);
+    if (own.length > 0) await runData(name, own);
+  }
+  await runKernels();
+  if (results.length + kernels.length === 0) {
+    throw new Error(`--only: no case that can run here contains ${JSON.stringify(options.only)}`);
+  }
+} finally {
+  await engine.close();
+  await pool.close();
+}
+const report = renderReport({
+  isFull: options.isFull,
+  engineName: engine.name,
+  engineReason: reason,
+  peaks,
+  dataLines,
+  cases: results,
+  kernels,
+  peers,
+  peersMissing: options.hasPeers ? null : 'No peers were asked for (--peers).',
+});
+console.log(report);
+if (options.outFile !== null) await writeFile(options.outFile, report);
+
+async function runData(name: DataName, own: readonly Case[]): Promise<void> {
+  const { parameters } = options;
+  const startedAt = performance.now();
+  const drawn = createDataSet(name, parameters);
+  const drawnSeconds = (performance.now() - startedAt) / 1000;
+  const { data, encoding } = encodeData(engine, drawn);
+  const truth = new Truth(data, parameters.checkedCount);
+  const found: CaseResult[] = [];
+  for (const [index, each] of own.entries()) {
+    if (index % parameters.casesPerPeak === 0) await peaks.measure();
+    const result = await runCase(engine, each, data, truth, parameters);
+    const { queriesPerSecond, p50Ms } = result.timing;
+    console.error(`${each.name}: ${queriesPerSecond.toFixed(1)} queries/s, ${p50Ms.toFixed(2)} ms`);
+    found.push(result);
+  }
+  await peaks.measure();
+  results.push(...found);
+  dataLines.push(
+    `${data.rowCount} × ${data.dimension} in ${data.blocks.length} blocks, drawn in ` +
+      `${drawnSeconds.toFixed(1)} s; ${describeCopies(engine, data.blocks, encoding)}`,
+  );
+  if (options.hasPeers) {
+    peers.push(...(await runPeers(engine, data, found, options, () => peaks.measure())));
+  }
+  for (const { key } of data.blocks) engine.unload(key);
+}
+
+function describeCopies(
+  owner: Engine,
+  blocks: readonly { readonly key: string }[],
+  encoding: ReturnType<typeof encodeData>['encoding'],
+): string {
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
+  const hostBytes = blocks.reduce((sum, { key }) => sum + owner.bytesUsed(key).hostBytes, 0);
+  const kept = `${megabytes(hostBytes)} kept by the engine`;
+  if (encoding === null) return kept;
+  const rate = encoding.bytes / encoding.seconds / 1e6;
+  return `${megabytes(encoding.bytes)} of codes, made at ${rate.toFixed(0)} MB/s on one thread; ${kept}`;
+}
+
+/** Each instruction set on its own, for a batch and for one query; smoke takes one size only. */
+async function runKernels(): Promise<void> {
+  if (peaks.missing !== null) return;
+  for (const kernelCase of await listKernelCases()) {
+    const { target, shape, queryCount } = kernelCase;
+    const size = `${shape.rowCount} × ${shape.dimension}`;
+    const name = `kernel ${target} ${size}, batch of ${queryCount}`;
+    if (!isWanted(name)) continue;
+    const scan = await scanKernel(kernelCase);
+    kernels.push(scan);
+    const said = 'failure' in scan ? scan.failure : `${scan.queriesPerSecond.toFixed(1)} queries/s`;
+    console.error(`${name}: ${said}`);
+  }
+  await peaks.measure();
+}
+
+async function listKernelCases(): Promise<KernelCase[]> {
+  const targets = await listTargets();
+  const names = options.isFull ? DATA_NAMES : DATA_NAMES.slice(0, 1);
+  const shapes = names.map((name) => options.parameters.data[name]);
+  return targets.flatMap((target) =>
+    shapes.flatMap((shape) => [1_000, 1].map((queryCount) => ({ target, shape, queryCount }))),
+  );
+}
+
+function isWanted(name: string): boolean {
+  return options.only === null || name.includes(options.only);
+}
+
+function say(details: object, message: string): void {
+  console.error(message, details);
+}

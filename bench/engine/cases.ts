@@ -1,0 +1,116 @@
+// What the engine bench measures: one list, run in order on whatever engine was chosen.
+
+import { type Bitmap, createBitmap, setBit } from '../../src/bitmap.js';
+import type { SearchQuery } from '../../src/engine/engine.js';
+import type { Metric } from '../../src/types.js';
+import type { Truth } from './check.js';
+import { type DataSet, idOf } from './data.js';
+import type { DataName, Parameters } from './options.js';
+
+/** Matches on a page of the walk whose first and last pages are compared. */
+const PAGE_ROWS = 100;
+/** Distinct filters; each query of a batch has one of its own, which is the harder case. */
+const FILTER_COUNT = 128;
+
+export interface Case {
+  readonly name: string;
+  readonly data: DataName;
+  readonly metric: Metric;
+  /** Queries in one call of the engine. */
+  readonly batchCount: number;
+  readonly k: number;
+  /** The share of the rows that the filter of each query lets through; null for no filter. */
+  readonly passShare: number | null;
+  /** From 1; a later page starts after the last match of the page before. */
+  readonly page: number;
+  /** The case that this one is a ratio to; null for none. */
+  readonly baseline: string | null;
+}
+
+export function listCases(parameters: Parameters): Case[] {
+  const { rowCount } = parameters.data.wide;
+  const cases: Case[] = [];
+  const add = (what: string, changes: Partial<Omit<Case, 'name'>>): string => {
+    const plain: Omit<Case, 'name'> = {
+      data: 'wide',
+      metric: 'cosine',
+      batchCount: 1,
+      k: 10,
+      passShare: null,
+      page: 1,
+      baseline: null,
+    };
+    const settled = { ...plain, ...changes };
+    const shape = parameters.data[settled.data];
+    const name = `${shape.rowCount} × ${shape.dimension} ${settled.metric}, ${what}`;
+    cases.push({ name, ...settled });
+    return name;
+  };
+  add('batch of 1000', { batchCount: 1000 });
+  const single = add('one at a time', {});
+  add('batch of 16', { batchCount: 16 });
+  const middle = add('batch of 128', { batchCount: 128 });
+  add('batch of 1000', { batchCount: 1000, metric: 'dot' });
+  add('batch of 1000', { batchCount: 1000, metric: 'euclidean' });
+  add('batch of 1000, k = 100', { batchCount: 1000, k: 100 });
+  add('batch of 1000, k = 1000', { batchCount: 1000, k: 1000 });
+  for (const passShare of [0.01, 0.1, 0.5]) {
+    const filter = `filter passing ${passShare * 100} %`;
+    add(`one at a time, ${filter}`, { passShare, baseline: single });
+    add(`batch of 128, ${filter}`, { batchCount: 128, passShare, baseline: middle });
+  }
+  const firstPage = add(`one at a time, page 1, ${PAGE_ROWS} a page`, { k: PAGE_ROWS });
+  const lastPage = rowCount / PAGE_ROWS;
+  add(`one at a time, page ${lastPage}, ${PAGE_ROWS} a page`, {
+    k: PAGE_ROWS,
+    page: lastPage,
+    baseline: firstPage,
+  });
+  add('batch of 1000', { data: 'long', batchCount: 1000 });
+  return cases;
+}
+
+/**
+ * The distinct queries of a case, which its calls take in turn. Positions of later pages come from
+ * brute force, so there are only as many as it was asked about.
+ */
+export function createQueries(benchCase: Case, data: DataSet, truth: Truth): SearchQuery[] {
+  const { metric, k, passShare, page } = benchCase;
+  const count =
+    page > 1 ? truth.queryCount : passShare === null ? data.queries.length : FILTER_COUNT;
+  const random = createRandom(7);
+  return data.queries.slice(0, count).map((vector, index) => {
+    const parts =
+      passShare === null
+        ? data.parts
+        : data.parts.map((part) => ({
+            ...part,
+            rows: createRandomBitmap(random, part.rowCount, passShare),
+          }));
+    const after = page > 1 ? positionBefore(truth, index, benchCase) : null;
+    return { vector, metric, k, parts, after, scoreMin: null };
+  });
+}
+
+function positionBefore(truth: Truth, index: number, { metric, k, page }: Case) {
+  const { row, score } = truth.matchAt(index, metric, (page - 1) * k - 1);
+  return { score, id: new Uint8Array(Buffer.from(idOf(row))) };
+}
+
+function createRandomBitmap(random: () => number, length: number, share: number): Bitmap {
+  const bitmap = createBitmap(length);
+  const below = share * 2 ** 32;
+  for (let row = 0; row < length; row++) if (random() < below) setBit(bitmap, row);
+  return bitmap;
+}
+
+/** Integers below 2^32, by xorshift32. */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return state >>> 0;
+  };
+}

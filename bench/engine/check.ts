@@ -1,0 +1,155 @@
+// What the answers must be: brute force in float64 over all rows, sharing no code with the engines.
+// The sum is the documented one (eight lanes, then halves onto halves), so scores agree to the bit.
+
+import { hasBit } from '../../src/bitmap.js';
+import type { Position, SearchHits, SearchQuery } from '../../src/engine/engine.js';
+import type { Metric } from '../../src/types.js';
+import { type DataSet, idOf } from './data.js';
+
+export interface Match {
+  /** Counted over all blocks. */
+  readonly row: number;
+  readonly score: number;
+}
+
+/** An engine answered otherwise than brute force: nothing it does is worth timing. */
+export class WrongAnswer extends Error {}
+
+/** Scores of the first queries of a data set against all of its rows, kept per metric. */
+export class Truth {
+  readonly queryCount: number;
+  readonly #data: DataSet;
+  readonly #rowSquares: Float64Array;
+  readonly #scores = new Map<string, Float64Array>();
+
+  constructor(data: DataSet, queryCount: number) {
+    this.#data = data;
+    this.queryCount = queryCount;
+    this.#rowSquares = this.#forEachRow((values, offset) =>
+      laneSum(values, offset, values, offset, data.dimension),
+    );
+  }
+
+  /** The matches of a query of the first `queryCount`, whatever its filter and position. */
+  answer(index: number, query: SearchQuery): Match[] {
+    const scores = this.#scoresOf(index, query.metric);
+    const isEligible = (row: number) =>
+      passesFilter(query, this.#data, row) && isAfter(query.after, row, scores[row]!);
+    return best(scores, query.k, isEligible);
+  }
+
+  /** The match at a place of the whole order, from 0. */
+  matchAt(index: number, metric: Metric, place: number): Match {
+    return best(this.#scoresOf(index, metric), place + 1, () => true)[place]!;
+  }
+
+  #scoresOf(index: number, metric: Metric): Float64Array {
+    const key = `${metric} ${index}`;
+    let scores = this.#scores.get(key);
+    if (scores === undefined) {
+      const { dimension, queries } = this.#data;
+      const query = queries[index]!;
+      const querySquare = laneSum(query, 0, query, 0, dimension);
+      scores = this.#forEachRow((values, offset, row) => {
+        const product = laneSum(query, 0, values, offset, dimension);
+        return scoreOf(metric, product, querySquare, this.#rowSquares[row]!);
+      });
+      this.#scores.set(key, scores);
+    }
+    return scores;
+  }
+
+  #forEachRow(
+    compute: (values: Float32Array, offset: number, row: number) => number,
+  ): Float64Array {
+    const { blocks, starts, dimension, rowCount } = this.#data;
+    const results = new Float64Array(rowCount);
+    for (const [index, block] of blocks.entries()) {
+      const start = starts[index]!;
+      for (let row = 0; row < block.rowCount; row++) {
+        results[start + row] = compute(block.values, row * dimension, start + row);
+      }
+    }
+    return results;
+  }
+}
+
+/** Throws WrongAnswer unless the hits are those of brute force, ids and score bits in order. */
+export function checkAnswer(hits: SearchHits, expected: readonly Match[], data: DataSet): void {
+  const found = matchesOf(hits, data);
+  const place = expected.findIndex(({ row, score }, index) => {
+    return found[index]?.row !== row || !Object.is(found[index].score, score);
+  });
+  if (place !== -1 || found.length !== expected.length) {
+    const at = place === -1 ? expected.length : place;
+    throw new WrongAnswer(
+      `at place ${at} of ${expected.length}: expected ${describe(expected[at])}, ` +
+        `found ${describe(found[at])}`,
+    );
+  }
+}
+
+export function matchesOf({ parts, rows, scores }: SearchHits, { starts }: DataSet): Match[] {
+  return Array.from(rows, (row, index) => ({
+    row: starts[parts[index]!]! + row,
+    score: scores[index]!,
+  }));
+}
+
+function describe(match: Match | undefined): string {
+  return match === undefined ? 'no match' : `${idOf(match.row)} with score ${match.score}`;
+}
+
+/** The best k, by score and then by id; ids are in the order of the rows. */
+function best(scores: Float64Array, k: number, isEligible: (row: number) => boolean): Match[] {
+  const rows: number[] = [];
+  for (let row = 0; row < scores.length; row++) if (isEligible(row)) rows.push(row);
+  const ordered = Float64Array.from(rows, (row) => scores[row]!).sort();
+  const threshold = ordered[Math.max(0, ordered.length - k)]!;
+  return rows
+    .filter((row) => scores[row]! >= threshold)
+    .map((row) => ({ row, score: scores[row]! }))
+    .sort((left, right) => right.score - left.score || left.row - right.row)
+    .slice(0, k);
+}
+
+function passesFilter({ parts }: SearchQuery, { starts }: DataSet, row: number): boolean {
+  let index = 0;
+  while (index + 1 < starts.length && starts[index + 1]! <= row) index++;
+  const { rows } = parts[index]!;
+  return rows === null || hasBit(rows, row - starts[index]!);
+}
+
+function isAfter(after: Position | null, row: number, score: number): boolean {
+  if (after === null) return true;
+  if (score !== after.score) return score < after.score;
+  return idOf(row) > Buffer.from(after.id).toString();
+}
+
+function scoreOf(metric: Metric, product: number, querySquare: number, rowSquare: number): number {
+  switch (metric) {
+    case 'dot':
+      return product;
+    case 'cosine':
+      return Math.max(-1, Math.min(1, product / (Math.sqrt(querySquare) * Math.sqrt(rowSquare))));
+    case 'euclidean':
+      return 0 - Math.max(0, querySquare - 2 * product + rowSquare);
+  }
+}
+
+const lanes = new Float64Array(8);
+
+function laneSum(
+  left: Float32Array,
+  leftOffset: number,
+  right: Float32Array,
+  rightOffset: number,
+  count: number,
+): number {
+  lanes.fill(0);
+  for (let i = 0; i < count; i++) lanes[i & 7]! += left[leftOffset + i]! * right[rightOffset + i]!;
+  for (let half = 4; half > 0; half >>= 1) {
+    for (let lane = 0; lane < half; lane++) lanes[lane]! += lanes[lane + half]!;
+  }
+  return lanes[0]!;
+}

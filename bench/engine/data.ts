@@ -1,0 +1,133 @@
+// The data of the engine bench: unit vectors from a mixture of Gaussians, in blocks as the database
+// cuts them, and queries from the same mixture. A seed gives the same bits on every machine.
+
+import type { SearchPart } from '../../src/engine/engine.js';
+import { DEFAULT_LIMITS } from '../../src/limits.js';
+import type { VectorBlock } from '../../src/types.js';
+import type { DataName, Parameters, Shape } from './options.js';
+
+export const SEED = 20_251;
+/** Spread of a row around its centre, whose coordinates have spread 1: cosines within are about 0.8. */
+const SPREAD = 0.5;
+/** Ids are as wide as this, so that their order is the order of the rows. */
+const ID_DIGITS = 6;
+
+export interface DataSet extends Shape {
+  readonly name: DataName;
+  readonly blocks: readonly VectorBlock[];
+  /** The first row of each block, counted over all blocks. */
+  readonly starts: readonly number[];
+  /** All rows of all blocks. */
+  readonly parts: readonly SearchPart[];
+  readonly queries: readonly Float32Array[];
+}
+
+export function createDataSet(name: DataName, parameters: Parameters): DataSet {
+  const { queryCount, blockRowsMax } = parameters;
+  const { rowCount, dimension } = parameters.data[name];
+  if (rowCount > 10 ** ID_DIGITS)
+    throw new Error(`${rowCount} rows do not fit ${ID_DIGITS} digits`);
+  const mixture = new Mixture(dimension, Math.ceil(Math.sqrt(rowCount)));
+  const blocks: VectorBlock[] = [];
+  const starts: number[] = [];
+  const blockRows = Math.min(blockRowsMax, rowsPerSegment(dimension));
+  for (let start = 0; start < rowCount; start += blockRows) {
+    const count = Math.min(blockRows, rowCount - start);
+    const values = new Float32Array(new SharedArrayBuffer(count * dimension * 4));
+    for (let row = 0; row < count; row++) mixture.draw(values, row * dimension);
+    const key = `${name} ${blocks.length}`;
+    const ids = createIds(start, count);
+    blocks.push({ key, dimension, rowCount: count, values, ids, codes: null });
+    starts.push(start);
+  }
+  const queries = Array.from({ length: queryCount }, () => {
+    const query = new Float32Array(dimension);
+    mixture.draw(query, 0);
+    return query;
+  });
+  return { name, rowCount, dimension, blocks, starts, parts: partsOf(blocks), queries };
+}
+
+/** The same rows with other blocks: those that an engine has encoded. */
+export function withBlocks(data: DataSet, blocks: readonly VectorBlock[]): DataSet {
+  return { ...data, blocks, parts: partsOf(blocks) };
+}
+
+/** The id of a row as text, by the row's number over all blocks. */
+export function idOf(row: number): string {
+  return `v${String(row).padStart(ID_DIGITS, '0')}`;
+}
+
+/** As many rows as a full segment of the database has. */
+function rowsPerSegment(dimension: number): number {
+  const { segmentRowsMax, segmentValueBytesMax } = DEFAULT_LIMITS;
+  return Math.min(segmentRowsMax, Math.floor(segmentValueBytesMax / (4 * dimension)));
+}
+
+function partsOf(blocks: readonly VectorBlock[]): SearchPart[] {
+  return blocks.map((block) => ({ block, rowCount: block.rowCount, rows: null }));
+}
+
+function createIds(start: number, count: number): VectorBlock['ids'] {
+  const length = idOf(0).length;
+  const offsets = new Int32Array(new SharedArrayBuffer((count + 1) * 4));
+  const bytes = new Uint8Array(new SharedArrayBuffer(count * length));
+  for (let row = 0; row < count; row++) {
+    bytes.set(Buffer.from(idOf(start + row)), row * length);
+    offsets[row + 1] = (row + 1) * length;
+  }
+  return { offsets, bytes };
+}
+
+/**
+ * Draws unit vectors. 128 million values must not take longer than the cases they are for, so a
+ * value costs one step of xorshift32 and no logarithm or cosine: the sum of the step's four bytes
+ * is bell-shaped (Irwin–Hall), and a scan sees sums over hundreds of values anyway.
+ */
+class Mixture {
+  readonly #dimension: number;
+  readonly #centreCount: number;
+  /** Row-major [centreCount, dimension]. */
+  readonly #centres: Float32Array;
+  #state = SEED;
+
+  constructor(dimension: number, centreCount: number) {
+    this.#dimension = dimension;
+    this.#centreCount = centreCount;
+    this.#centres = new Float32Array(centreCount * dimension);
+    this.#addBells(this.#centres, 0, this.#centres.length, 1);
+  }
+
+  /** Writes one vector to `target[offset..offset + dimension)`. */
+  draw(target: Float32Array, offset: number): void {
+    this.#step();
+    const centre = ((this.#state >>> 0) % this.#centreCount) * this.#dimension;
+    for (let i = 0; i < this.#dimension; i++) target[offset + i] = this.#centres[centre + i]!;
+    this.#addBells(target, offset, this.#dimension, SPREAD);
+    let square = 0;
+    for (let i = offset; i < offset + this.#dimension; i++) square += target[i]! * target[i]!;
+    const scale = 1 / Math.sqrt(square);
+    for (let i = offset; i < offset + this.#dimension; i++) target[i]! *= scale;
+  }
+
+  #addBells(target: Float32Array, offset: number, count: number, spread: number): void {
+    /** Four uniform bytes have mean 510 and this standard deviation. */
+    const scale = spread / Math.sqrt((4 * (256 * 256 - 1)) / 12);
+    let state = this.#state;
+    for (let i = offset; i < offset + count; i++) {
+      state ^= state << 13;
+      state ^= state >>> 17;
+      state ^= state << 5;
+      const sum =
+        (state & 255) + ((state >>> 8) & 255) + ((state >>> 16) & 255) + ((state >>> 24) & 255);
+      target[i]! += (sum - 510) * scale;
+    }
+    this.#state = state;
+  }
+
+  #step(): void {
+    this.#state ^= this.#state << 13;
+    this.#state ^= this.#state >>> 17;
+    this.#state ^= this.#state << 5;
+  }
+}

@@ -1,0 +1,148 @@
+// What this machine can do at most, and what the kernels do without the service around them: both
+// from the kernels' own bench executable. Where it is not built, shares are left out.
+
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { WrongAnswer } from './check.js';
+import { ROOT, THREAD_COUNT } from './machine.js';
+import type { Shape } from './options.js';
+import { quantile } from './timing.js';
+
+const EXECUTABLE = join(ROOT, 'build', 'kernels', 'bench');
+/** A run that hangs must not hang the bench. */
+const RUN_MS_MAX = 300_000;
+const NUMBERS = ['read_gb_per_s', 'f32_gflop_per_s', 'int8_gop_per_s'] as const;
+type PeakName = (typeof NUMBERS)[number];
+
+export interface Peak {
+  readonly median: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+export interface KernelCase {
+  readonly target: string;
+  readonly shape: Shape;
+  readonly queryCount: number;
+}
+
+export interface KernelScan extends KernelCase {
+  readonly secondsP50: number;
+  readonly queriesPerSecond: number;
+  readonly gopPerSecond: number;
+  readonly rescoredPerQuery: number;
+}
+
+/** The executable gave no figures. */
+export interface KernelFailure extends KernelCase {
+  readonly failure: string;
+}
+
+export class Peaks {
+  readonly #runs: Record<PeakName, number>[] = [];
+  /** Why there are none, in words; null while there are. */
+  missing: string | null = existsSync(EXECUTABLE)
+    ? null
+    : 'build/kernels/bench is not built, so shares of the peak are missing';
+
+  get runCount(): number {
+    return this.#runs.length;
+  }
+
+  /** Measures once more; a failure is remembered and said once. */
+  async measure(): Promise<void> {
+    if (this.missing !== null) return;
+    try {
+      const run = parseObject(
+        await runExecutable('peaks', '--threads', String(THREAD_COUNT), '--json'),
+      );
+      this.#runs.push({
+        read_gb_per_s: numberOf(run, 'read_gb_per_s'),
+        f32_gflop_per_s: numberOf(run, 'f32_gflop_per_s'),
+        int8_gop_per_s: numberOf(run, 'int8_gop_per_s'),
+      });
+    } catch (error) {
+      this.missing = `the peaks could not be measured: ${messageOf(error)}`;
+    }
+  }
+
+  /** Null before the first measurement. */
+  get(name: PeakName): Peak | null {
+    const values = this.#runs.map((run) => run[name]);
+    if (values.length === 0) return null;
+    return {
+      median: quantile(values, 0.5),
+      least: Math.min(...values),
+      most: Math.max(...values),
+    };
+  }
+}
+
+/** The instruction sets that the kernels are built for and that this machine has. */
+export async function listTargets(): Promise<string[]> {
+  const text = await runExecutable('targets');
+  return text
+    .split('\n')
+    .map((line) => line.trim().split(/\s/)[0]!)
+    .filter((name) => name !== '');
+}
+
+/** Throws WrongAnswer when the executable's own check finds one. */
+export async function scanKernel(kernelCase: KernelCase): Promise<KernelScan | KernelFailure> {
+  try {
+    return await tryScan(kernelCase);
+  } catch (error) {
+    if (error instanceof WrongAnswer) throw error;
+    return { ...kernelCase, failure: messageOf(error).split('\n')[0]! };
+  }
+}
+
+async function tryScan(kernelCase: KernelCase): Promise<KernelScan> {
+  const { target, shape, queryCount } = kernelCase;
+  const numbers = {
+    rows: shape.rowCount,
+    dimension: shape.dimension,
+    queries: queryCount,
+    k: 10,
+    threads: THREAD_COUNT,
+  };
+  const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, `${value}`]);
+  const reply = parseObject(await runExecutable('scan', ...options, '--target', target, '--json'));
+  if (reply.exact !== true) {
+    throw new WrongAnswer(`the kernels for ${target} answer wrongly at ${options.join(' ')}`);
+  }
+  return {
+    ...kernelCase,
+    secondsP50: numberOf(reply, 'seconds_p50'),
+    queriesPerSecond: numberOf(reply, 'queries_per_s'),
+    gopPerSecond: numberOf(reply, 'gop_per_s'),
+    rescoredPerQuery: numberOf(reply, 'rescored_per_query'),
+  };
+}
+
+async function runExecutable(...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(EXECUTABLE, args, { timeout: RUN_MS_MAX });
+  return stdout;
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== 'object' || value === null) {
+    throw new Error(`expected a JSON object from ${EXECUTABLE}, found ${text.slice(0, 80)}`);
+  }
+  return value as Record<string, unknown>;
+}
+
+function numberOf(object: Record<string, unknown>, name: string): number {
+  const value = object[name];
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new Error(`expected a number as ${name}, found ${JSON.stringify(value)}`);
+  }
+  return value;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,254 @@
+// Others on the same data in the same run: each peer in a child process of its own, one after the
+// other, while the engine rests. What a peer finds is compared with the engine's answers, which were
+// checked against brute force.
+
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Engine } from '../../src/engine/engine.js';
+import type { Metric } from '../../src/types.js';
+import type { PeerAnswer, PeerCase, PeerReply, PeerRequest } from '../peers/peer.js';
+import { matchesOf } from './check.js';
+import type { DataSet } from './data.js';
+import { ROOT, THREAD_COUNT } from './machine.js';
+import type { DataName, Options } from './options.js';
+import type { CaseResult } from './run-case.js';
+import type { Timing } from './timing.js';
+
+/** Building a graph over 100 000 wide rows takes minutes; beyond this something hangs. */
+const PEER_MS_MAX = 45 * 60_000;
+/** Answers of the longest reply: a thousand queries, ten rows each, as JSON. */
+const REPLY_BYTES_MAX = 64 * 1024 * 1024;
+const K = 10;
+/** Float32 sums may swap neighbours that are nearly equal; a peer that misses more is broken. */
+const EXHAUSTIVE_RECALL_MIN = 0.99;
+
+interface Peer {
+  readonly name: string;
+  readonly program: 'node' | 'python';
+  readonly file: string;
+  /** What has to be there below build/peers. */
+  readonly installed: string;
+  readonly kind: 'exhaustive' | 'graph';
+  readonly metrics: readonly Metric[];
+  readonly data: readonly DataName[];
+}
+
+const PEERS: readonly Peer[] = [
+  {
+    name: 'onnxruntime-node, MatMul + TopK',
+    program: 'node',
+    file: 'onnxruntime.js',
+    installed: 'node_modules/onnxruntime-node',
+    kind: 'exhaustive',
+    metrics: ['cosine'],
+    data: ['wide', 'long'],
+  },
+  {
+    name: 'FAISS, IndexFlat',
+    program: 'python',
+    file: 'faiss_flat.py',
+    installed: 'venv/bin/python',
+    kind: 'exhaustive',
+    metrics: ['cosine', 'euclidean'],
+    data: ['wide', 'long'],
+  },
+  {
+    name: 'usearch, exact search',
+    program: 'node',
+    file: 'usearch-exact.js',
+    installed: 'node_modules/usearch',
+    kind: 'exhaustive',
+    metrics: ['cosine'],
+    data: ['wide'],
+  },
+  {
+    name: 'usearch, HNSW',
+    program: 'node',
+    file: 'usearch-graph.js',
+    installed: 'node_modules/usearch',
+    kind: 'graph',
+    metrics: ['cosine'],
+    data: ['wide'],
+  },
+  {
+    name: 'hnswlib-node, HNSW',
+    program: 'node',
+    file: 'hnswlib.js',
+    installed: 'node_modules/hnswlib-node/build',
+    kind: 'graph',
+    metrics: ['cosine'],
+    data: ['wide'],
+  },
+];
+
+export interface PeerResult {
+  readonly peer: string;
+  readonly kind: Peer['kind'];
+  readonly caseName: string;
+  readonly outcome:
+    | {
+        readonly timing: Timing;
+        /** Queries/s of the engine by those of the peer. */
+        readonly ratio: number;
+        readonly recall: number;
+        readonly comparedCount: number;
+        readonly note: string;
+      }
+    | { readonly failure: string };
+}
+
+/** Runs the peers on the cases that the engine has just done over this data. */
+export async function runPeers(
+  engine: Engine,
+  data: DataSet,
+  results: readonly CaseResult[],
+  options: Options,
+  betweenPeers: () => Promise<void>,
+): Promise<PeerResult[]> {
+  const comparable = results.filter(({ benchCase }) => isComparable(benchCase, data.name));
+  if (comparable.length === 0) return [];
+  const folder = await mkdtemp(join(tmpdir(), 'sagitta-peers-'));
+  try {
+    const truths = await findTruths(engine, data, comparable);
+    await writeVectors(
+      join(folder, 'rows.f32'),
+      data.blocks.map(({ values }) => values),
+    );
+    await writeVectors(join(folder, 'queries.f32'), data.queries);
+    const found: PeerResult[] = [];
+    for (const peer of PEERS) {
+      if (!peer.data.includes(data.name)) continue;
+      if (peer.kind === 'graph' && !options.hasGraphPeers) continue;
+      const own = comparable.filter(({ benchCase }) => peer.metrics.includes(benchCase.metric));
+      if (own.length === 0) continue;
+      console.error(`peer: ${peer.name}, ${data.rowCount} × ${data.dimension}`);
+      const request: PeerRequest = {
+        folder,
+        rowCount: data.rowCount,
+        dimension: data.dimension,
+        queryCount: data.queries.length,
+        k: K,
+        threadCount: THREAD_COUNT,
+        roundQueriesMin: options.parameters.roundQueriesMin,
+        roundsMin: options.parameters.roundsMin,
+        secondsMin: options.parameters.secondsMin,
+        cases: own.map(({ benchCase }): PeerCase => {
+          const { name, metric, batchCount } = benchCase;
+          return { name, metric, batchCount, truth: truths.get(metric)! };
+        }),
+      };
+      found.push(...compare(peer, own, await askPeer(peer, request), truths));
+      await betweenPeers();
+    }
+    return found;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function isComparable(benchCase: CaseResult['benchCase'], data: DataName): boolean {
+  const isPlain = benchCase.passShare === null && benchCase.page === 1 && benchCase.k === K;
+  return benchCase.data === data && isPlain && benchCase.metric !== 'dot';
+}
+
+/** The engine's rows for every query, by metric. */
+async function findTruths(
+  engine: Engine,
+  data: DataSet,
+  results: readonly CaseResult[],
+): Promise<Map<Metric, number[][]>> {
+  const truths = new Map<Metric, number[][]>();
+  for (const metric of new Set(results.map(({ benchCase }) => benchCase.metric))) {
+    const plain = { metric, k: K, parts: data.parts, after: null, scoreMin: null };
+    const hits = await engine.search(data.queries.map((vector) => ({ ...plain, vector })));
+    truths.set(
+      metric,
+      hits.map((each) => matchesOf(each, data).map(({ row }) => row)),
+    );
+  }
+  return truths;
+}
+
+async function askPeer(peer: Peer, request: PeerRequest): Promise<PeerReply | { failure: string }> {
+  const requestFile = join(request.folder, 'request.json');
+  await writeFile(requestFile, JSON.stringify(request));
+  const installed = join(ROOT, 'build', 'peers', peer.installed);
+  if (!existsSync(installed)) return { failure: 'not installed; see bench/peers/install' };
+  // Compiled peers lie beside this file; Python is run where it was written.
+  const [command, file] =
+    peer.program === 'python'
+      ? [installed, join(ROOT, 'bench', 'peers', peer.file)]
+      : [process.execPath, fileURLToPath(new URL(`../peers/${peer.file}`, import.meta.url))];
+  try {
+    const { stdout } = await promisify(execFile)(command, [file, requestFile], {
+      timeout: PEER_MS_MAX,
+      maxBuffer: REPLY_BYTES_MAX,
+    });
+    return JSON.parse(stdout.trim().split('\n').at(-1)!) as PeerReply;
+  } catch (error) {
+    return { failure: failureOf(error) };
+  }
+}
+
+/** The last thing that the child said, which is where both languages put the cause. */
+function failureOf(error: unknown): string {
+  const { stderr, message } = error as { stderr?: string; message: string };
+  const lines = (stderr ?? '').split('\n').filter((line) => line.trim() !== '');
+  const cause = lines.findLast((line) => /Error|error/.test(line)) ?? lines.at(-1) ?? message;
+  return cause.trim().replaceAll(ROOT, '').slice(0, 200);
+}
+
+function compare(
+  peer: Peer,
+  results: readonly CaseResult[],
+  reply: PeerReply | { failure: string },
+  truths: ReadonlyMap<Metric, number[][]>,
+): PeerResult[] {
+  return results.map(({ benchCase, timing }) => {
+    const named = { peer: peer.name, kind: peer.kind, caseName: benchCase.name };
+    if ('failure' in reply) return { ...named, outcome: { failure: reply.failure } };
+    const answer = reply.answers.find(({ name }) => name === benchCase.name);
+    if (answer === undefined) return { ...named, outcome: { failure: 'gave no answer' } };
+    const recall = recallOf(answer, truths.get(benchCase.metric)!);
+    if (peer.kind === 'exhaustive' && recall < EXHAUSTIVE_RECALL_MIN) {
+      const failure = `answers wrongly: found ${recall.toFixed(4)} of the true neighbours`;
+      return { ...named, outcome: { failure } };
+    }
+    const outcome = {
+      timing: answer.timing,
+      ratio: timing.queriesPerSecond / answer.timing.queriesPerSecond,
+      recall,
+      comparedCount: answer.rows.length,
+      note: `${reply.version}; ${answer.note}`,
+    };
+    return { ...named, outcome };
+  });
+}
+
+function recallOf({ rows }: PeerAnswer, truth: readonly (readonly number[])[]): number {
+  let foundCount = 0;
+  let trueCount = 0;
+  for (const [index, found] of rows.entries()) {
+    foundCount += truth[index]!.filter((row) => found.includes(row)).length;
+    trueCount += truth[index]!.length;
+  }
+  return foundCount / trueCount;
+}
+
+/** Writes the arrays one after the other, through a copy: the file API wants no shared memory. */
+async function writeVectors(path: string, arrays: readonly Float32Array[]): Promise<void> {
+  const file = await open(path, 'w');
+  try {
+    for (const array of arrays) {
+      const copy = array.slice();
+      await file.writeFile(new Uint8Array(copy.buffer, copy.byteOffset, copy.byteLength));
+    }
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,58 @@
+// How everything in the bench is timed, peers included: rounds of calls, the median round for the
+// rate, all calls for the percentiles.
+
+export interface Timing {
+  readonly p50Ms: number;
+  /** The slowest call where there are fewer than a hundred. */
+  readonly p99Ms: number;
+  /** The median of the rounds. */
+  readonly queriesPerSecond: number;
+  readonly callCount: number;
+  /** CPU time of the process by wall time: how many threads were at work. */
+  readonly threadsBusy: number;
+}
+
+export interface TimingPlan {
+  /** Queries in one call. */
+  readonly batchCount: number;
+  readonly roundQueriesMin: number;
+  readonly roundsMin: number;
+  readonly secondsMin: number;
+}
+
+/** Calls `call` with 0, 1, 2, … until there are enough rounds and seconds. Warming up is the caller's. */
+export async function timeCalls(
+  plan: TimingPlan,
+  call: (index: number) => Promise<unknown> | unknown,
+): Promise<Timing> {
+  const callsPerRound = Math.ceil(plan.roundQueriesMin / plan.batchCount);
+  const callMs: number[] = [];
+  const roundRates: number[] = [];
+  const cpuBefore = process.cpuUsage();
+  const startedAt = performance.now();
+  let now = startedAt;
+  while (roundRates.length < plan.roundsMin || now - startedAt < plan.secondsMin * 1000) {
+    const roundStartedAt = now;
+    for (let i = 0; i < callsPerRound; i++) {
+      const callStartedAt = now;
+      await call(callMs.length);
+      now = performance.now();
+      callMs.push(now - callStartedAt);
+    }
+    roundRates.push((callsPerRound * plan.batchCount * 1000) / (now - roundStartedAt));
+  }
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return {
+    p50Ms: quantile(callMs, 0.5),
+    p99Ms: quantile(callMs, 0.99),
+    queriesPerSecond: quantile(roundRates, 0.5),
+    callCount: callMs.length,
+    threadsBusy: (user + system) / 1000 / (now - startedAt),
+  };
+}
+
+/** The value below which the share of the values lies; the largest for few values. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((left, right) => left - right);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
+}

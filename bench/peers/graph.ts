@@ -1,0 +1,32 @@
+// How graph indexes are built and searched, so that they are compared at one quality: the least
+// width of search (ef) that finds enough of the true neighbours.
+
+import type { PeerCase } from './peer.js';
+
+/** Neighbours of a node, and the width of the search while building. */
+export const GRAPH = { connectivity: 16, efConstruction: 200 } as const;
+export const RECALL_MIN = 0.95;
+const EF_MIN = 16;
+const EF_MAX = 4_096;
+
+/** `findAll` answers all queries of the case's truth with the given ef; a third wider at each try. */
+export function chooseEf(
+  { truth }: PeerCase,
+  findAll: (ef: number) => readonly (readonly number[])[],
+): number {
+  let ef = EF_MIN;
+  for (;;) {
+    const found = findAll(ef);
+    const trueCount = truth.reduce((sum, rows) => sum + rows.length, 0);
+    const foundCount = truth.reduce((sum, rows, query) => {
+      return sum + rows.filter((row) => found[query]!.includes(row)).length;
+    }, 0);
+    if (foundCount >= RECALL_MIN * trueCount) return ef;
+    if (ef >= EF_MAX) {
+      throw new Error(
+        `expected a recall of ${RECALL_MIN} at ef = ${ef}, found ${foundCount / trueCount}`,
+      );
+    }
+    ef = Math.min(EF_MAX, Math.ceil((ef * 4) / 3));
+  }
+}

@@ -1,0 +1,79 @@
+// The C interface over the C++ parts: checks arguments, turns exceptions into statuses.
+
+#include "kernels.h"
+
+#include <new>
+
+#include "layout.h"
+#include "search/search.h"
+#include "target.h"
+
+using namespace sagitta;
+
+struct sagitta_search {
+  search inner;
+};
+
+namespace {
+
+bool is_dimension(uint32_t dimension) { return dimension >= 1 && dimension <= SAGITTA_DIMENSION_MAX; }
+
+bool is_valid(const sagitta_batch& batch) {
+  if (!is_dimension(batch.dimension) || batch.worker_count == 0) return false;
+  for (uint32_t p = 0; p < batch.part_count; p++) {
+    const sagitta_part& part = batch.parts[p];
+    if (part.block >= batch.block_count) return false;
+    if (part.row_count > batch.blocks[part.block].row_count) return false;
+  }
+  for (uint32_t q = 0; q < batch.query_count; q++) {
+    const sagitta_query& query = batch.queries[q];
+    if (query.vector == nullptr || query.k == 0) return false;
+    if (query.part_count > batch.part_count) return false;
+    if (query.first_part > batch.part_count - query.part_count) return false;
+    if (query.metric < SAGITTA_COSINE || query.metric > SAGITTA_EUCLIDEAN) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t sagitta_codes_bytes(uint32_t row_count, uint32_t dimension) {
+  return panel_count(row_count) * panel_bytes(dimension);
+}
+
+sagitta_status sagitta_encode(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
+                              uint8_t* codes) {
+  if (!is_dimension(dimension) || from > to) return SAGITTA_INVALID_ARGUMENT;
+  if (from < to && (values == nullptr || codes == nullptr)) return SAGITTA_INVALID_ARGUMENT;
+  selected_target().encode(values, dimension, from, to, codes);
+  return SAGITTA_OK;
+}
+
+sagitta_status sagitta_search_create(const sagitta_batch* batch, sagitta_search** created) {
+  if (batch == nullptr || created == nullptr || !is_valid(*batch)) return SAGITTA_INVALID_ARGUMENT;
+  try {
+    *created = new sagitta_search{search(*batch)};
+    return SAGITTA_OK;
+  } catch (const std::bad_alloc&) {
+    return SAGITTA_OUT_OF_MEMORY;
+  }
+}
+
+double sagitta_search_cost(const sagitta_search* search) { return search->inner.cost(); }
+
+sagitta_status sagitta_search_work(sagitta_search* search, int* is_done) {
+  *is_done = search->inner.work() ? 1 : 0;
+  return search->inner.status();
+}
+
+void sagitta_search_cancel(sagitta_search* search) { search->inner.cancel(); }
+
+sagitta_status sagitta_search_hits(const sagitta_search* search, uint32_t query,
+                                   sagitta_hits* hits) {
+  if (query >= search->inner.query_count()) return SAGITTA_INVALID_ARGUMENT;
+  if (search->inner.status() != SAGITTA_OK) return search->inner.status();
+  *hits = search->inner.hits(query);
+  return SAGITTA_OK;
+}
+
+void sagitta_search_destroy(sagitta_search* search) { delete search; }

@@ -1,0 +1,200 @@
+#include "search.h"
+
+#include <algorithm>
+#include <new>
+
+#include "../layout.h"
+
+namespace sagitta {
+namespace {
+
+/** Rows gathered before they are scored together. */
+constexpr uint32_t gathered_rows = 256;
+
+/** Rows whose bitmap words are looked at together before their codes are read. */
+constexpr uint32_t skipped_rows = 4 * panel_rows;
+static_assert(skipped_rows == 64);
+
+bool has_bits(const sagitta_part& part, uint32_t from) {
+  if (from >= part.row_count) return false;
+  if (part.rows == nullptr) return true;
+  const uint32_t word = from / 32;
+  const bool has_second = from + 32 < part.row_count;
+  return (part.rows[word] | (has_second ? part.rows[word + 1] : 0)) != 0;
+}
+
+}  // namespace
+
+sagitta_status search::status() const {
+  if (has_failed_.load()) return SAGITTA_OUT_OF_MEMORY;
+  return is_cancelled_.load() ? SAGITTA_CANCELLED : SAGITTA_OK;
+}
+
+bool search::work() {
+  const uint32_t slot = next_worker_.fetch_add(1);
+  if (slot >= workers_.size()) return false;
+  const auto piece_count = static_cast<uint32_t>(pieces_.size());
+  for (uint32_t next; (next = next_piece_.fetch_add(1)) < piece_count;) {
+    try {
+      if (!is_cancelled_.load(std::memory_order_relaxed) && !has_failed_.load()) {
+        run_piece(workers_[slot], pieces_[next]);
+      }
+    } catch (const std::bad_alloc&) {
+      has_failed_ = true;
+    }
+    if (pieces_done_.fetch_add(1) + 1 == piece_count) pieces_done_.notify_all();
+  }
+  wait_for_pieces();
+  for (uint32_t next; (next = next_query_.fetch_add(1)) < queries_.size();) {
+    try {
+      if (!is_cancelled_.load(std::memory_order_relaxed) && !has_failed_.load()) finish_query(next);
+    } catch (const std::bad_alloc&) {
+      has_failed_ = true;
+    }
+    if (queries_done_.fetch_add(1) + 1 == queries_.size()) return true;
+  }
+  return queries_.empty() && slot == 0;
+}
+
+/** At most as long as another thread takes for its last range. */
+void search::wait_for_pieces() {
+  const auto piece_count = static_cast<uint32_t>(pieces_.size());
+  for (uint32_t done; (done = pieces_done_.load()) < piece_count;) pieces_done_.wait(done);
+}
+
+query_state& search::state_of(worker& self, uint32_t query) {
+  if (self.states.empty()) self.states.resize(queries_.size());
+  query_state& state = self.states[query];
+  if (!state.is_started()) {
+    state.start(context_, queries_[query], bounds_[query], passing_[query]);
+  }
+  return state;
+}
+
+void search::run_piece(worker& self, const piece& range) {
+  const std::vector<use>& uses = plans_[range.block].uses;
+  const auto is_group = [&](const use& first, const use& next) {
+    return queries_[first.query].has_after == queries_[next.query].has_after;
+  };
+  for (size_t at = 0; at < uses.size();) {
+    if (parts_[uses[at].part].row_count <= range.from) {
+      at++;
+    } else if (uses[at].is_gathered) {
+      gather_piece(self, range, uses[at++]);
+    } else {
+      use group[query_group_max];
+      uint32_t count = 0;
+      const use& first = uses[at];
+      for (; at < uses.size() && count < functions_->query_group; at++) {
+        if (uses[at].is_gathered || !is_group(first, uses[at])) break;
+        if (parts_[uses[at].part].row_count > range.from) group[count++] = uses[at];
+      }
+      scan_piece(self, range, group, count);
+    }
+  }
+}
+
+void search::scan_piece(worker& self, const piece& range, const use* uses, uint32_t use_count) {
+  struct emit_context {
+    const use* uses;
+    query_state* states[query_group_max];
+    const uint8_t* panels;
+    size_t stride;
+    uint32_t first_row;
+  };
+  emit_context context{};
+  scan_query* queries[query_group_max];
+  context.uses = uses;
+  context.stride = panel_bytes(dimension_);
+  for (uint32_t i = 0; i < use_count; i++) {
+    context.states[i] = &state_of(self, uses[i].query);
+    queries[i] = &context.states[i]->refreshed_scan();
+  }
+  scan_task task{};
+  task.step_count = step_count(dimension_);
+  task.queries = queries;
+  task.query_count = use_count;
+  task.context = &context;
+  task.emit = [](void* opaque, uint32_t query, uint32_t panel, uint32_t survivors,
+                 const int32_t* sums) {
+    const auto& known = *static_cast<const emit_context*>(opaque);
+    const auto& facts =
+        *reinterpret_cast<const panel_facts*>(known.panels + panel * known.stride);
+    known.states[query]->consider(known.uses[query].part,
+                                    known.first_row + panel * panel_rows, survivors, sums, facts);
+  };
+  const auto is_wanted = [&](uint32_t from) {
+    for (uint32_t i = 0; i < use_count; i++) {
+      if (has_bits(parts_[uses[i].part], from)) return true;
+    }
+    return false;
+  };
+  // Runs of rows that some query wants; rows that none does are not read.
+  for (uint32_t from = range.from; from < range.to;) {
+    if (!is_wanted(from)) {
+      from += skipped_rows;
+      continue;
+    }
+    uint32_t to = from + skipped_rows;
+    while (to < range.to && is_wanted(to)) to += skipped_rows;
+    to = std::min(to, range.to);
+    context.panels = blocks_[range.block].codes + from / panel_rows * context.stride;
+    context.first_row = from;
+    task.panels = context.panels;
+    task.panel_count = panel_count(to - from);
+    functions_->scan(task);
+    from = to;
+  }
+}
+
+void search::gather_piece(worker& self, const piece& range, const use& one) {
+  const sagitta_part& part = parts_[one.part];
+  query_state& state = state_of(self, one.query);
+  const uint32_t end = std::min(range.to, part.row_count);
+  uint32_t rows[gathered_rows];
+  uint32_t count = 0;
+  const auto gather = [&](uint32_t row) {
+    rows[count++] = row;
+    if (count < gathered_rows) return;
+    state.score(one.part, rows, count);
+    count = 0;
+  };
+  if (part.rows == nullptr) {
+    for (uint32_t row = range.from; row < end; row++) gather(row);
+  } else {
+    for (uint32_t from = range.from; from < end; from += 32) {
+      uint32_t word = part.rows[from / 32];
+      if (end - from < 32) word &= ~(~0u << (end - from));
+      for (; word != 0; word &= word - 1) {
+        gather(from + static_cast<uint32_t>(__builtin_ctz(word)));
+      }
+    }
+  }
+  state.score(one.part, rows, count);
+}
+
+void search::finish_query(uint32_t query) {
+  query_state* merged = nullptr;
+  for (worker& self : workers_) {
+    if (self.states.empty() || !self.states[query].is_started()) continue;
+    if (merged == nullptr) merged = &self.states[query];
+    else merged->merge(self.states[query]);
+  }
+  if (merged == nullptr) return;
+  merged->finish();
+  answer& found = answers_[query];
+  for (const scored_row& row : merged->top()) {
+    found.parts.push_back(row.part - queries_[query].first_part);
+    found.rows.push_back(row.row);
+    found.scores.push_back(row.score);
+  }
+  found.rescored_count = merged->rescored_count();
+}
+
+sagitta_hits search::hits(uint32_t query) const {
+  const answer& found = answers_[query];
+  return {found.parts.data(),  found.rows.data(), found.scores.data(),
+          static_cast<uint32_t>(found.rows.size()), passing_[query], found.rescored_count};
+}
+
+}  // namespace sagitta

@@ -1,0 +1,68 @@
+// AVX2: eight rows a register. VPMADDUBSW would saturate on 8-bit codes, so the codes of two
+// dimensions each are widened to 16 bits, once for all queries of a tile, and VPMADDWD is exact.
+#if defined(__AVX2__) && defined(__FMA__)
+
+#include "avx2_lanes.h"
+#include "rows.h"
+#include "scan.h"
+
+namespace sagitta {
+namespace {
+
+struct lanes : avx2_lanes {
+  static constexpr uint32_t query_group = 4;
+  static constexpr uint32_t query_step_bytes = 8;
+
+  /** Dimensions 0 and 2 of a step, and 1 and 3, as pairs of 16 bits a lane. */
+  struct pairs {
+    __m256i even;
+    __m256i odd;
+  };
+  using rows = pairs;
+  using query = pairs;
+
+  /** 4 × 2 sums, two registers of rows in pairs and a query in pairs fill the sixteen registers. */
+  static constexpr uint32_t panels_of(uint32_t queries) {
+    return queries == 1 ? 2 : 1;
+  }
+  static rows load(const uint8_t* codes) {
+    const __m256i bytes = load_codes(codes);
+    return {_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(bytes, 8)};
+  }
+  static query broadcast(const uint8_t* packed) {
+    return {broadcast_quad(packed), broadcast_quad(packed + 4)};
+  }
+  static void accumulate(sums& sum, const rows& codes, const query& quad) {
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(codes.even, quad.even));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(codes.odd, quad.odd));
+  }
+};
+
+/** Dimensions 0, 2, 1, 3 of each step in 16 bits. */
+void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
+  for (uint32_t step = 0; step < steps; step++) {
+    const int8_t* const from = codes + step * step_dimensions;
+    const int16_t to[4] = {from[0], from[2], from[1], from[3]};
+    std::memcpy(packed + size_t{step} * sizeof to, to, sizeof to);
+  }
+}
+
+constexpr target table = {
+    "avx2",      lanes::query_group, lanes::query_step_bytes, encode, encode_query, pack_query,
+    scan<lanes>, products,           count_bits,
+};
+
+}  // namespace
+
+const target* const avx2_target = &table;
+
+}  // namespace sagitta
+
+#else
+
+#include "../target.h"
+namespace sagitta {
+const target* const avx2_target = nullptr;
+}
+
+#endif

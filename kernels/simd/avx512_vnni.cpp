@@ -1,0 +1,81 @@
+// AVX-512 with VNNI: one register holds four dimensions of a whole panel, and VPDPBUSD adds sixteen
+// products of four at once.
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+#include <immintrin.h>
+
+#include "rows.h"
+#include "scan.h"
+
+namespace sagitta {
+namespace {
+
+struct lanes {
+  static constexpr uint32_t width = 16;
+  static constexpr uint32_t query_group = 6;
+  static constexpr uint32_t query_step_bytes = 4;
+  using sums = __m512i;
+  using rows = __m512i;
+  using query = __m512i;
+
+  /** 6 × 4 sums, 4 rows and a query are 29 of 32 registers. One query alone reads eight streams, which memory likes. */
+  static constexpr uint32_t panels_of(uint32_t queries) { return queries <= 2 ? 8 : 4; }
+
+  static sums start(int32_t offset) { return _mm512_set1_epi32(offset); }
+  static rows load(const uint8_t* codes) { return _mm512_loadu_si512(codes); }
+  static query broadcast(const uint8_t* packed) {
+    int32_t quad;
+    std::memcpy(&quad, packed, sizeof quad);
+    return _mm512_set1_epi32(quad);
+  }
+  static void accumulate(sums& sum, rows codes, query quad) {
+    sum = _mm512_dpbusd_epi32(sum, codes, quad);
+  }
+  static void store(int32_t* to, sums sum) { _mm512_store_si512(to, sum); }
+
+  template <bool has_lower>
+  static uint32_t weigh(sums sum, const panel_facts& facts, uint32_t, const scan_query& query) {
+    using int_lanes = int32_t __attribute__((vector_size(64)));
+    const __m512 exact = __builtin_convertvector(reinterpret_cast<int_lanes>(sum), __m512);
+    const __m512 product = _mm512_mul_ps(exact, _mm512_loadu_ps(facts.scale));
+    const __m512 residual = _mm512_loadu_ps(facts.residual);
+    const __m512 norm = _mm512_loadu_ps(facts.norm);
+    const __m512 square = _mm512_loadu_ps(facts.square);
+    const __m512 weight = _mm512_set1_ps(query.upper_residual);
+    __m512 upper = _mm512_fmadd_ps(weight, residual, product);
+    upper = _mm512_fmadd_ps(_mm512_set1_ps(query.upper_norm), norm, upper);
+    upper = _mm512_fmadd_ps(_mm512_set1_ps(query.upper_square), square, upper);
+    __mmask16 mask = _mm512_cmp_ps_mask(upper, _mm512_set1_ps(query.upper_min), _CMP_GE_OQ);
+    if constexpr (has_lower) {
+      __m512 lower = _mm512_fnmadd_ps(weight, residual, product);
+      lower = _mm512_fmadd_ps(_mm512_set1_ps(query.lower_norm), norm, lower);
+      lower = _mm512_fmadd_ps(_mm512_set1_ps(query.lower_square), square, lower);
+      mask = _mm512_mask_cmp_ps_mask(mask, lower, _mm512_set1_ps(query.lower_max), _CMP_LE_OQ);
+    }
+    return mask;
+  }
+};
+
+void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
+  std::memcpy(packed, codes, size_t{steps} * step_dimensions);
+}
+
+constexpr target table = {
+    "avx512_vnni", lanes::query_group, lanes::query_step_bytes, encode, encode_query, pack_query,
+    scan<lanes>,   products,           count_bits,
+};
+
+}  // namespace
+
+const target* const avx512_vnni_target = &table;
+
+}  // namespace sagitta
+
+#else
+
+#include "../target.h"
+namespace sagitta {
+const target* const avx512_vnni_target = nullptr;
+}
+
+#endif

@@ -1,0 +1,83 @@
+// NEON with the dot-product extension: SDOT adds four products of signed bytes in each of four lanes.
+#if defined(__ARM_FEATURE_DOTPROD)
+
+#include <arm_neon.h>
+
+#include "rows.h"
+#include "scan.h"
+
+namespace sagitta {
+namespace {
+
+struct lanes {
+  static constexpr uint32_t width = 4;
+  static constexpr uint32_t query_group = 4;
+  static constexpr uint32_t query_step_bytes = 4;
+  using sums = int32x4_t;
+  using rows = int8x16_t;
+  using query = int8x16_t;
+
+  /** 4 × 4 sums, 4 rows and a query are 21 of 32 registers. */
+  static constexpr uint32_t panels_of(uint32_t queries) { return queries <= 2 ? 2 : 1; }
+
+  /** Codes lose their +128 when they are loaded, so no sum has to make up for it. */
+  static sums start(int32_t) { return vdupq_n_s32(0); }
+  static rows load(const uint8_t* codes) {
+    return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(codes), vdupq_n_u8(0x80)));
+  }
+  static query broadcast(const uint8_t* packed) {
+    int32_t quad;
+    std::memcpy(&quad, packed, sizeof quad);
+    return vreinterpretq_s8_s32(vdupq_n_s32(quad));
+  }
+  static void accumulate(sums& sum, rows codes, query quad) { sum = vdotq_s32(sum, codes, quad); }
+  static void store(int32_t* to, sums sum) { vst1q_s32(to, sum); }
+
+  static uint32_t mask_of(uint32x4_t lanes) {
+    const uint32x4_t bits = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(lanes, bits));
+  }
+
+  template <bool has_lower>
+  static uint32_t weigh(sums sum, const panel_facts& facts, uint32_t row, const scan_query& query) {
+    const float32x4_t product = vmulq_f32(vcvtq_f32_s32(sum), vld1q_f32(facts.scale + row));
+    const float32x4_t residual = vld1q_f32(facts.residual + row);
+    const float32x4_t norm = vld1q_f32(facts.norm + row);
+    const float32x4_t square = vld1q_f32(facts.square + row);
+    float32x4_t upper = vfmaq_n_f32(product, residual, query.upper_residual);
+    upper = vfmaq_n_f32(upper, norm, query.upper_norm);
+    upper = vfmaq_n_f32(upper, square, query.upper_square);
+    uint32x4_t mask = vcgeq_f32(upper, vdupq_n_f32(query.upper_min));
+    if constexpr (has_lower) {
+      float32x4_t lower = vfmaq_n_f32(product, residual, -query.upper_residual);
+      lower = vfmaq_n_f32(lower, norm, query.lower_norm);
+      lower = vfmaq_n_f32(lower, square, query.lower_square);
+      mask = vandq_u32(mask, vcleq_f32(lower, vdupq_n_f32(query.lower_max)));
+    }
+    return mask_of(mask);
+  }
+};
+
+void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
+  std::memcpy(packed, codes, size_t{steps} * step_dimensions);
+}
+
+constexpr target table = {
+    "neon_dotprod", lanes::query_group, lanes::query_step_bytes, encode, encode_query, pack_query,
+    scan<lanes>,    products,           count_bits,
+};
+
+}  // namespace
+
+const target* const neon_target = &table;
+
+}  // namespace sagitta
+
+#else
+
+#include "../target.h"
+namespace sagitta {
+const target* const neon_target = nullptr;
+}
+
+#endif

@@ -1,0 +1,112 @@
+// The scan of panels by queries, for any instruction set: tiles of queries × panels whose integer
+// sums stay in registers over all dimensions, then both tests of `scan_query` on the sums. What the
+// instruction set adds is a `Lanes` class:
+//
+//   width               rows of a register; panel_rows is a multiple of it
+//   sums, rows, query   16- to 64-byte registers: 32-bit sums, four codes of each row, four codes
+//                       of the query in every lane
+//   panels_of(Q)        panels of a tile of Q queries, so that nothing spills
+//   start, load, broadcast, accumulate
+//   weigh(sums, facts, lane, query, bounds)  the mask of the rows that survive
+//
+// Everything has internal linkage; see rows.h.
+#pragma once
+
+#include "../layout.h"
+#include "../target.h"
+
+namespace sagitta {
+namespace {
+
+template <class Lanes, uint32_t Queries, uint32_t Panels, bool has_lower>
+void scan_tile(const scan_task& task, uint32_t first_panel) {
+  constexpr uint32_t registers = panel_rows / Lanes::width;
+  const size_t stride = fact_bytes + size_t{task.step_count} * step_bytes;
+  const uint8_t* const first = task.panels + first_panel * stride;
+
+  const uint8_t* packed[Queries];
+  typename Lanes::sums sums[Queries][Panels * registers];
+#pragma GCC unroll 8
+  for (uint32_t q = 0; q < Queries; q++) {
+    packed[q] = task.queries[q]->packed;
+    const auto start = Lanes::start(task.queries[q]->offset);
+#pragma GCC unroll 32
+    for (uint32_t i = 0; i < Panels * registers; i++) sums[q][i] = start;
+  }
+
+  const uint8_t* codes[Panels];
+#pragma GCC unroll 8
+  for (uint32_t p = 0; p < Panels; p++) codes[p] = first + p * stride + fact_bytes;
+  for (uint32_t step = 0; step < task.step_count; step++) {
+    typename Lanes::rows rows[Panels * registers];
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < Panels; p++) {
+#pragma GCC unroll 4
+      for (uint32_t i = 0; i < registers; i++) {
+        rows[p * registers + i] =
+            Lanes::load(codes[p] + size_t{step} * step_bytes + i * (step_bytes / registers));
+      }
+    }
+#pragma GCC unroll 8
+    for (uint32_t q = 0; q < Queries; q++) {
+      const auto query = Lanes::broadcast(packed[q] + step * Lanes::query_step_bytes);
+#pragma GCC unroll 32
+      for (uint32_t i = 0; i < Panels * registers; i++) {
+        Lanes::accumulate(sums[q][i], rows[i], query);
+      }
+    }
+  }
+
+#pragma GCC unroll 8
+  for (uint32_t p = 0; p < Panels; p++) {
+    const auto& facts = *reinterpret_cast<const panel_facts*>(first + p * stride);
+#pragma GCC unroll 8
+    for (uint32_t q = 0; q < Queries; q++) {
+      uint32_t survivors = 0;
+#pragma GCC unroll 4
+      for (uint32_t i = 0; i < registers; i++) {
+        survivors |= Lanes::template weigh<has_lower>(sums[q][p * registers + i], facts,
+                                                      i * Lanes::width, *task.queries[q])
+                     << (i * Lanes::width);
+      }
+      if (__builtin_expect(survivors != 0, 0)) {
+        alignas(64) int32_t stored[panel_rows];
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < registers; i++) {
+          Lanes::store(stored + i * Lanes::width, sums[q][p * registers + i]);
+        }
+        task.emit(task.context, q, first_panel + p, survivors, stored);
+      }
+    }
+  }
+}
+
+template <class Lanes, uint32_t Queries, bool has_lower>
+void scan_group(const scan_task& task) {
+  constexpr uint32_t panels = Lanes::panels_of(Queries);
+  uint32_t panel = 0;
+  for (; panel + panels <= task.panel_count; panel += panels) {
+    scan_tile<Lanes, Queries, panels, has_lower>(task, panel);
+  }
+  for (; panel < task.panel_count; panel++) {
+    scan_tile<Lanes, Queries, 1, has_lower>(task, panel);
+  }
+}
+
+template <class Lanes, uint32_t Queries = Lanes::query_group>
+void scan_queries(const scan_task& task) {
+  if (task.query_count == Queries) {
+    if (task.queries[0]->has_lower) scan_group<Lanes, Queries, true>(task);
+    else scan_group<Lanes, Queries, false>(task);
+  } else if constexpr (Queries > 1) {
+    scan_queries<Lanes, Queries - 1>(task);
+  }
+}
+
+template <class Lanes>
+void scan(const scan_task& task) {
+  if (task.query_count > 0) scan_queries<Lanes>(task);
+}
+
+}  // namespace
+}  // namespace sagitta

@@ -1,0 +1,249 @@
+#include "check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace check {
+
+void require(bool holds, const std::string& what) {
+  if (holds) return;
+  std::fprintf(stderr, "FAILED: target %s, %s\n", sagitta_selected_target(), what.c_str());
+  std::exit(1);
+}
+
+uint64_t random_source::next() {
+  state_ ^= state_ >> 12;
+  state_ ^= state_ << 25;
+  state_ ^= state_ >> 27;
+  return state_ * 2685821657736338717ull;
+}
+
+float random_source::normal() {
+  double sum = -3;
+  for (int i = 0; i < 6; i++) sum += uniform();
+  return static_cast<float>(sum);
+}
+
+const char* name_of(kind kind) {
+  switch (kind) {
+    case kind::random: return "random";
+    case kind::clustered: return "clustered";
+    case kind::equal: return "equal";
+    case kind::duplicates: return "duplicates";
+    case kind::outlier: return "outlier";
+    case kind::denormal: return "denormal";
+    case kind::zeros: return "zeros";
+    case kind::sorted: return "sorted";
+    case kind::huge: return "huge";
+    case kind::scattered: return "scattered";
+  }
+  return "";
+}
+
+namespace {
+
+void fill_row(random_source& random, kind kind, uint32_t row, uint32_t row_count,
+              uint32_t dimension, std::vector<float>& values) {
+  float* const at = values.data() + size_t{row} * dimension;
+  const auto fill = [&](float scale) {
+    for (uint32_t i = 0; i < dimension; i++) at[i] = scale * random.normal();
+  };
+  const auto copy = [&](uint32_t from) {
+    std::memcpy(at, values.data() + size_t{from} * dimension, dimension * sizeof(float));
+  };
+  switch (kind) {
+    case kind::random: return fill(1);
+    case kind::clustered:
+      if (row < 7) return fill(1);
+      copy(row % 7);
+      for (uint32_t i = 0; i < dimension; i++) at[i] += 0.02f * random.normal();
+      return;
+    case kind::equal:
+      if (row == 0) fill(1);
+      else copy(0);
+      return;
+    case kind::duplicates:
+      if (row < 5) fill(1);
+      else copy(random.below(5));
+      return;
+    case kind::outlier:
+      fill(1);
+      if (row % 3 == 0) at[random.below(dimension)] = 1000;
+      return;
+    case kind::denormal: return fill(0x1p-140f);
+    case kind::zeros:
+      if (random.below(2) == 0) return fill(1);
+      for (uint32_t i = 0; i < dimension; i++) at[i] = random.below(2) == 0 ? 0.0f : -0.0f;
+      return;
+    case kind::sorted:
+      fill(0.001f);
+      at[0] = static_cast<float>(row) / static_cast<float>(row_count);
+      return;
+    case kind::huge: return fill(1e37f);
+    case kind::scattered:
+      return fill(std::ldexp(1.0f, static_cast<int>(random.below(120)) - 60));
+  }
+}
+
+double sum_of_products(const float* left, const float* right, uint32_t dimension) {
+  double lanes[8] = {};
+  for (uint32_t i = 0; i < dimension; i++) {
+    lanes[i % 8] += static_cast<double>(left[i]) * static_cast<double>(right[i]);
+  }
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+int compare_ids(const uint8_t* left, size_t left_count, const uint8_t* right, size_t right_count) {
+  const size_t shared = std::min(left_count, right_count);
+  const int difference = shared == 0 ? 0 : std::memcmp(left, right, shared);
+  if (difference != 0) return difference;
+  return left_count < right_count ? -1 : left_count > right_count ? 1 : 0;
+}
+
+}  // namespace
+
+rows::rows(random_source& random, kind kind, uint32_t count, uint32_t width)
+    : row_count(count), dimension(width), values(size_t{count} * width) {
+  for (uint32_t row = 0; row < count; row++) fill_row(random, kind, row, count, width, values);
+  id_offsets.push_back(0);
+  const uint64_t salt = random.next();
+  for (uint32_t row = 0; row < count; row++) {
+    // Distinct, of different lengths, in no order.
+    const uint64_t mixed = (row + 1) * 0x9e3779b97f4a7c15ull ^ salt;
+    const std::string id = std::to_string(mixed % 1000) + "-" + std::to_string(row);
+    id_bytes.insert(id_bytes.end(), id.begin(), id.end());
+    id_offsets.push_back(static_cast<int32_t>(id_bytes.size()));
+  }
+  encode();
+}
+
+void rows::encode() {
+  const size_t bytes = sagitta_codes_bytes(row_count, dimension);
+  // Rows after the last one are never answered, whatever their codes.
+  code_storage.assign(bytes + SAGITTA_CODES_ALIGNMENT, 0xa5);
+  const auto address = reinterpret_cast<uintptr_t>(code_storage.data());
+  codes = code_storage.data() + (SAGITTA_CODES_ALIGNMENT - address % SAGITTA_CODES_ALIGNMENT);
+  // In two goes, as rows arrive.
+  const uint32_t first = row_count / 3;
+  require(sagitta_encode(values.data(), dimension, 0, first, codes) == SAGITTA_OK, "encode");
+  require(sagitta_encode(values.data(), dimension, first, row_count, codes) == SAGITTA_OK,
+          "encode");
+}
+
+sagitta_block rows::block() const {
+  return {values.data(), codes, id_offsets.data(), id_bytes.data(), row_count};
+}
+
+std::vector<float> query_like(random_source& random, const rows& rows) {
+  std::vector<float> query(rows.dimension);
+  if (rows.row_count > 0 && random.below(3) != 0) {
+    std::memcpy(query.data(), rows.row(random.below(rows.row_count)),
+                rows.dimension * sizeof(float));
+    if (random.below(2) == 0) return query;
+  }
+  for (float& value : query) value += 0.1f * random.normal();
+  return query;
+}
+
+std::vector<uint32_t> random_bitmap(random_source& random, uint32_t row_count, double probability) {
+  std::vector<uint32_t> words((row_count + 31) / 32);
+  for (uint32_t row = 0; row < row_count; row++) {
+    if (random.uniform() < probability) words[row / 32] |= 1u << (row % 32);
+  }
+  return words;
+}
+
+double canonical(sagitta_metric metric, const float* query, const float* row, uint32_t dimension) {
+  const double product = sum_of_products(query, row, dimension);
+  if (metric == SAGITTA_DOT) return product;
+  const double query_square = sum_of_products(query, query, dimension);
+  const double row_square = sum_of_products(row, row, dimension);
+  if (metric == SAGITTA_EUCLIDEAN) {
+    const double squared_distance = query_square - 2 * product + row_square;
+    return squared_distance > 0 ? 0 - squared_distance : 0;
+  }
+  if (query_square == 0 || row_square == 0) return 0;
+  const double cosine = product / (std::sqrt(query_square) * std::sqrt(row_square));
+  return std::min(1.0, std::max(-1.0, cosine));
+}
+
+std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t index) {
+  const sagitta_query& query = batch.queries[index];
+  std::vector<hit> hits;
+  const auto id_start = [&](const hit& at) {
+    const sagitta_block& block = batch.blocks[batch.parts[query.first_part + at.part].block];
+    return block.id_bytes + block.id_offsets[at.row];
+  };
+  const auto id_count = [&](const hit& at) {
+    const sagitta_block& block = batch.blocks[batch.parts[query.first_part + at.part].block];
+    return static_cast<size_t>(block.id_offsets[at.row + 1] - block.id_offsets[at.row]);
+  };
+  for (uint32_t p = 0; p < query.part_count; p++) {
+    const sagitta_part& part = batch.parts[query.first_part + p];
+    const sagitta_block& block = batch.blocks[part.block];
+    for (uint32_t row = 0; row < part.row_count; row++) {
+      if (part.rows != nullptr && (part.rows[row / 32] >> (row % 32) & 1) == 0) continue;
+      const float* const values = block.values + size_t{row} * batch.dimension;
+      const hit found{p, row, canonical(query.metric, query.vector, values, batch.dimension)};
+      if (found.score < query.floor) continue;
+      if (query.after_id != nullptr) {
+        if (found.score > query.after_score) continue;
+        if (found.score == query.after_score &&
+            compare_ids(id_start(found), id_count(found), query.after_id, query.after_id_bytes) <=
+                0) {
+          continue;
+        }
+      }
+      hits.push_back(found);
+    }
+  }
+  std::sort(hits.begin(), hits.end(), [&](const hit& left, const hit& right) {
+    if (left.score != right.score) return left.score > right.score;
+    const int ids = compare_ids(id_start(left), id_count(left), id_start(right), id_count(right));
+    if (ids != 0) return ids < 0;
+    return left.part != right.part ? left.part < right.part : left.row < right.row;
+  });
+  if (hits.size() > query.k) hits.resize(query.k);
+  return hits;
+}
+
+void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std::string& what) {
+  sagitta_search* search = nullptr;
+  require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "create, " + what);
+  std::vector<std::thread> threads;
+  std::vector<int> is_done(thread_count);
+  for (uint32_t t = 0; t < thread_count; t++) {
+    threads.emplace_back([&, t] {
+      require(sagitta_search_work(search, &is_done[t]) == SAGITTA_OK, "work, " + what);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int done_count = 0;
+  for (const int done : is_done) done_count += done;
+  require(done_count == 1, "one thread ends the search, " + what);
+  for (uint32_t q = 0; q < batch.query_count; q++) {
+    sagitta_hits hits{};
+    require(sagitta_search_hits(search, q, &hits) == SAGITTA_OK, "hits, " + what);
+    const std::vector<hit> expected = brute_force(batch, q);
+    const std::string where = what + ", query " + std::to_string(q);
+    require(hits.count == expected.size(), where + ": " + std::to_string(hits.count) + " hits of " +
+                                               std::to_string(expected.size()));
+    for (uint32_t i = 0; i < hits.count; i++) {
+      const bool is_same = hits.parts[i] == expected[i].part && hits.rows[i] == expected[i].row &&
+                           std::memcmp(&hits.scores[i], &expected[i].score, sizeof(double)) == 0;
+      require(is_same, where + ", hit " + std::to_string(i) + ": row " +
+                           std::to_string(hits.rows[i]) + " with " +
+                           std::to_string(hits.scores[i]) + " for row " +
+                           std::to_string(expected[i].row) + " with " +
+                           std::to_string(expected[i].score));
+    }
+  }
+  sagitta_search_destroy(search);
+}
+
+}  // namespace check

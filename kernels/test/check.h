@@ -1,0 +1,87 @@
+// What the tests share: seeded data of every kind that an engine may meet, brute force as the
+// formulas say, and a failure that names the case.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../kernels.h"
+
+namespace check {
+
+/** Ends the process with a message when the condition does not hold. */
+void require(bool holds, const std::string& what);
+
+/** xorshift64*: the same numbers everywhere. */
+class random_source {
+ public:
+  explicit random_source(uint64_t seed) : state_(seed * 2685821657736338717ull + 1) {}
+  uint64_t next();
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(next() % bound); }
+  /** 0 to 1. */
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  /** About normal: a sum of uniforms. */
+  float normal();
+
+ private:
+  uint64_t state_;
+};
+
+enum class kind {
+  random,
+  clustered,
+  equal,
+  duplicates,
+  outlier,
+  denormal,
+  zeros,
+  sorted,
+  huge,
+  scattered,
+};
+inline constexpr kind all_kinds[] = {kind::random,   kind::clustered, kind::equal, kind::duplicates,
+                                     kind::outlier,  kind::denormal,  kind::zeros, kind::sorted,
+                                     kind::huge,     kind::scattered};
+const char* name_of(kind kind);
+
+/** Rows with their codes and ids. Not copied: blocks point into it. */
+struct rows {
+  rows(random_source& random, kind kind, uint32_t row_count, uint32_t dimension);
+  rows(const rows&) = delete;
+
+  /** As the target in use makes them. */
+  void encode();
+  sagitta_block block() const;
+  const float* row(uint32_t index) const { return values.data() + size_t{index} * dimension; }
+
+  uint32_t row_count;
+  uint32_t dimension;
+  std::vector<float> values;
+  std::vector<uint8_t> code_storage;
+  uint8_t* codes;
+  std::vector<int32_t> id_offsets;
+  std::vector<uint8_t> id_bytes;
+};
+
+/** A vector that is like the rows. */
+std::vector<float> query_like(random_source& random, const rows& rows);
+
+/** Rows pass with this probability. */
+std::vector<uint32_t> random_bitmap(random_source& random, uint32_t row_count, double probability);
+
+double canonical(sagitta_metric metric, const float* query, const float* row, uint32_t dimension);
+
+struct hit {
+  uint32_t part;
+  uint32_t row;
+  double score;
+};
+
+/** Every row scored and sorted. */
+std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t query);
+
+/** Runs the search on `thread_count` threads and compares every hit, to the bit, with brute force. */
+void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std::string& what);
+
+}  // namespace check

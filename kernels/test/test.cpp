@@ -1,0 +1,252 @@
+// Every target that this processor has, against the formulas: encoding, canonical products, and
+// whole searches over adversarial rows, bitmaps, positions and floors, on one and several threads.
+// Ends with 1 at the first answer that is not brute force's, to the bit.
+//
+//   test [--seed N] [--targets-only]
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "../layout.h"
+#include "../target.h"
+#include "check.h"
+
+namespace {
+
+using check::kind;
+using check::random_source;
+using check::require;
+
+constexpr uint32_t dimensions[] = {1, 3, 7, 8, 9, 64, 100, 256, 768, 1536, 4096};
+constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN};
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/** Codes stand for their rows as closely as their residuals say. */
+void test_encode(random_source& random) {
+  for (const uint32_t dimension : dimensions) {
+    for (const kind kind : check::all_kinds) {
+      const check::rows rows(random, kind, 37, dimension);
+      for (uint32_t row = 0; row < rows.row_count; row++) {
+        const uint8_t* const panel =
+            rows.codes + row / sagitta::panel_rows * sagitta::panel_bytes(dimension);
+        const auto& facts = *reinterpret_cast<const sagitta::panel_facts*>(panel);
+        const uint32_t place = row % sagitta::panel_rows;
+        const std::string what = std::string("encode ") + check::name_of(kind) + ", dimension " +
+                                 std::to_string(dimension) + ", row " + std::to_string(row);
+        double square = 0;
+        double residual_square = 0;
+        for (uint32_t i = 0; i < dimension; i++) {
+          const double value = rows.row(row)[i];
+          const uint8_t code =
+              panel[sagitta::fact_bytes + i / 4 * sagitta::step_bytes + place * 4 + i % 4];
+          require(code >= 1, what + ": code below -127");
+          const double residual = value - static_cast<double>(facts.scale[place]) * (code - 128);
+          square += value * value;
+          residual_square += residual * residual;
+        }
+        if (facts.residual[place] == sagitta::unscannable_residual) continue;
+        require(std::abs(facts.norm[place] - std::sqrt(square)) <= 1e-6 * std::sqrt(square),
+                what + ": norm");
+        require(std::abs(facts.square[place] - square) <= 1e-6 * square, what + ": square");
+        require(facts.residual[place] >= std::sqrt(residual_square) * (1 - 1e-9),
+                what + ": residual too small");
+        require(facts.residual[place] <= std::sqrt(residual_square) * 1.00001 + 1e-30,
+                what + ": residual too large");
+      }
+    }
+  }
+}
+
+/** The bits of canonical sums are those of the reference. */
+void test_products(random_source& random) {
+  for (uint32_t dimension = 1; dimension <= 4096; dimension += dimension < 40 ? 1 : 509) {
+    for (const kind kind : check::all_kinds) {
+      const check::rows rows(random, kind, 4, dimension);
+      const std::vector<float> query = check::query_like(random, rows);
+      const std::vector<double> wide(query.begin(), query.end());
+      const float* pointers[4] = {rows.row(0), rows.row(1), rows.row(2), rows.row(3)};
+      for (uint32_t count = 1; count <= 4; count++) {
+        double actual[8];
+        double expected[8];
+        sagitta::selected_target().products(wide.data(), dimension, pointers, count, actual,
+                                            actual + 4);
+        sagitta::reference_target.products(wide.data(), dimension, pointers, count, expected,
+                                           expected + 4);
+        for (uint32_t i = 0; i < count; i++) {
+          require(std::memcmp(&actual[i], &expected[i], 8) == 0 &&
+                      std::memcmp(&actual[4 + i], &expected[4 + i], 8) == 0,
+                  std::string("products of ") + check::name_of(kind) + ", dimension " +
+                      std::to_string(dimension));
+        }
+      }
+    }
+  }
+}
+
+/** A batch that borrows what it is made of. */
+struct test_batch {
+  std::vector<const check::rows*> blocks;
+  std::vector<std::vector<uint32_t>> bitmaps;
+  std::vector<std::vector<float>> vectors;
+  std::vector<sagitta_block> block_table;
+  std::vector<sagitta_part> parts;
+  std::vector<sagitta_query> queries;
+  uint32_t dimension = 0;
+
+  void add_block(const check::rows& rows, bool has_codes = true) {
+    blocks.push_back(&rows);
+    block_table.push_back(rows.block());
+    if (!has_codes) block_table.back().codes = nullptr;
+    dimension = rows.dimension;
+  }
+  sagitta_query& add_query(std::vector<float> vector, sagitta_metric metric, uint32_t k) {
+    vectors.push_back(std::move(vector));
+    sagitta_query query{};
+    query.vector = vectors.back().data();
+    query.metric = metric;
+    query.k = k;
+    query.floor = -infinity;
+    query.first_part = static_cast<uint32_t>(parts.size());
+    queries.push_back(query);
+    return queries.back();
+  }
+  void add_part(uint32_t block, uint32_t row_count, std::vector<uint32_t>* bitmap = nullptr) {
+    sagitta_part part{};
+    part.block = block;
+    part.row_count = row_count;
+    if (bitmap != nullptr) {
+      bitmaps.push_back(std::move(*bitmap));
+      part.rows = bitmaps.back().data();
+    }
+    parts.push_back(part);
+    queries.back().part_count++;
+  }
+  sagitta_batch view(uint32_t worker_count) const {
+    return {block_table.data(),
+            parts.data(),
+            queries.data(),
+            static_cast<uint32_t>(block_table.size()),
+            static_cast<uint32_t>(parts.size()),
+            static_cast<uint32_t>(queries.size()),
+            dimension,
+            worker_count};
+  }
+};
+
+/** Sets a position or a floor at the place of a row, as pages and thresholds do. */
+void restrict(random_source& random, const test_batch& batch, sagitta_query& query) {
+  const sagitta_part& part = batch.parts[query.first_part];
+  if (part.row_count == 0) return;
+  const check::rows& rows = *batch.blocks[part.block];
+  const uint32_t row = random.below(part.row_count);
+  const double score =
+      check::canonical(query.metric, query.vector, rows.row(row), rows.dimension);
+  const uint32_t choice = random.below(4);
+  if (choice == 0) query.floor = score;
+  if (choice == 1) {
+    query.after_score = score;
+    query.after_id = rows.id_bytes.data() + rows.id_offsets[row];
+    query.after_id_bytes = static_cast<uint32_t>(rows.id_offsets[row + 1] - rows.id_offsets[row]);
+  }
+}
+
+void test_search(random_source& random, uint32_t dimension, kind kind, uint32_t row_count,
+                 uint32_t query_count) {
+  constexpr uint32_t ks[] = {1, 2, 10, 33, 100, 10000};
+  const check::rows first(random, kind, row_count, dimension);
+  const check::rows second(random, kind, row_count / 2 + 1, dimension);
+  test_batch batch;
+  batch.vectors.reserve(query_count);
+  batch.bitmaps.reserve(2 * query_count);
+  batch.add_block(first);
+  batch.add_block(second, random.below(4) != 0);
+  for (uint32_t q = 0; q < query_count; q++) {
+    batch.add_query(check::query_like(random, first), metrics[random.below(3)],
+                    ks[random.below(6)]);
+    for (uint32_t b = 0; b < 2; b++) {
+      if (random.below(8) == 0) continue;
+      const uint32_t rows = batch.block_table[b].row_count;
+      const uint32_t limit = random.below(4) == 0 ? random.below(rows + 1) : rows;
+      if (random.below(2) == 0) {
+        batch.add_part(b, limit);
+      } else {
+        constexpr double probabilities[] = {0, 0.002, 0.1, 0.5, 0.9, 1};
+        auto bitmap = check::random_bitmap(random, rows, probabilities[random.below(6)]);
+        batch.add_part(b, limit, &bitmap);
+      }
+    }
+    if (batch.queries.back().part_count > 0) restrict(random, batch, batch.queries.back());
+  }
+  const uint32_t threads = 1 + random.below(3);
+  const uint32_t workers = 1 + random.below(3);
+  check::require_exact(batch.view(workers), threads,
+                       std::string(check::name_of(kind)) + ", dimension " +
+                           std::to_string(dimension) + ", rows " + std::to_string(row_count) +
+                           ", queries " + std::to_string(query_count) + ", threads " +
+                           std::to_string(threads));
+}
+
+void test_searches(random_source& random) {
+  for (const uint32_t dimension : dimensions) {
+    const uint32_t most = dimension >= 768 ? 300u : 2000u;
+    for (const kind kind : check::all_kinds) {
+      for (const uint32_t row_count : {0u, 1u, 16u, 17u, 65u, 250u, most}) {
+        test_search(random, dimension, kind, row_count, 1 + random.below(9));
+      }
+    }
+  }
+}
+
+/** More candidates than may wait, at every k: bounds that decide nothing. */
+void test_crowds(random_source& random) {
+  for (const kind kind : {kind::equal, kind::duplicates, kind::clustered, kind::scattered}) {
+    test_search(random, 8, kind, 20000, 7);
+    test_search(random, 64, kind, 6000, 3);
+  }
+}
+
+void test_arguments() {
+  sagitta_search* search = nullptr;
+  sagitta_batch batch{};
+  require(sagitta_search_create(nullptr, &search) == SAGITTA_INVALID_ARGUMENT, "no batch");
+  require(sagitta_search_create(&batch, &search) == SAGITTA_INVALID_ARGUMENT, "no dimension");
+  batch.dimension = 4;
+  require(sagitta_search_create(&batch, &search) == SAGITTA_INVALID_ARGUMENT, "no workers");
+  batch.worker_count = 1;
+  require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "an empty batch");
+  int is_done = 0;
+  require(sagitta_search_work(search, &is_done) == SAGITTA_OK && is_done == 1, "empty work");
+  sagitta_search_cancel(search);
+  require(sagitta_search_work(search, &is_done) == SAGITTA_CANCELLED, "cancelled work");
+  sagitta_search_destroy(search);
+  const sagitta_part part{nullptr, 1, 0};
+  batch.parts = &part;
+  batch.part_count = 1;
+  require(sagitta_search_create(&batch, &search) == SAGITTA_INVALID_ARGUMENT, "no such block");
+  require(sagitta_select_target("no such target") == SAGITTA_UNSUPPORTED_TARGET, "target");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  uint64_t seed = 1;
+  for (int i = 1; i + 1 < argc; i++) {
+    if (std::strcmp(argv[i], "--seed") == 0) seed = std::strtoull(argv[i + 1], nullptr, 10);
+  }
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  test_arguments();
+  for (size_t i = 0; i < sagitta_target_count(); i++) {
+    const char* const name = sagitta_target_name(i);
+    require(sagitta_select_target(name) == SAGITTA_OK, "select");
+    random_source random(seed);
+    test_encode(random);
+    test_products(random);
+    test_searches(random);
+    test_crowds(random);
+    std::printf("%s: ok\n", name);
+    std::fflush(stdout);
+  }
+}
