@@ -16,7 +16,7 @@ import { createThreadPool } from '../src/pool.js';
 import { type Case, listCases } from './engine/cases.js';
 import { Truth } from './engine/check.js';
 import { createDataSet } from './engine/data.js';
-import { encodeData } from './engine/encode.js';
+import { type EncodedData, encodeData } from './engine/encode.js';
 import { DATA_NAMES, type DataName, readOptions } from './engine/options.js';
 import {
   type KernelCase,
@@ -73,7 +73,7 @@ async function runData(name: DataName, own: readonly Case[]): Promise<void> {
   const startedAt = performance.now();
   const drawn = createDataSet(name, parameters);
   const drawnSeconds = (performance.now() - startedAt) / 1000;
-  const { data, encoding } = encodeData(engine, drawn);
+  const { data, encoding } = await encodeData(engine, drawn);
   const truth = new Truth(data, parameters.checkedCount);
   const found: CaseResult[] = [];
   for (const [index, each] of own.entries()) {
@@ -98,7 +98,7 @@ async function runData(name: DataName, own: readonly Case[]): Promise<void> {
 function describeCopies(
   owner: Engine,
   blocks: readonly { readonly key: string }[],
-  encoding: ReturnType<typeof encodeData>['encoding'],
+  encoding: EncodedData['encoding'],
 ): string {
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   const hostBytes = blocks.reduce((sum, { key }) => sum + owner.bytesUsed(key).hostBytes, 0);

@@ -6,7 +6,15 @@ import { z } from 'zod';
 import { SagittaError } from './errors.js';
 import { DEFAULT_LIMITS, type Limits } from './limits.js';
 
-export const ENGINE_CHOICES = ['auto', 'wasm', 'reference'] as const;
+export const ENGINE_CHOICES = ['auto', 'simd', 'wasm', 'reference'] as const;
+export const SIMD_CHOICES = [
+  'auto',
+  'avx512_vnni',
+  'avx_vnni',
+  'avx2',
+  'neon_dotprod',
+  'reference',
+] as const;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export interface Config {
@@ -14,6 +22,8 @@ export interface Config {
   readonly port: number;
   readonly dataDir: string;
   readonly engine: (typeof ENGINE_CHOICES)[number];
+  /** The instruction set of the simd engine. */
+  readonly simd: (typeof SIMD_CHOICES)[number];
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Of requests that name no collection. */
   readonly defaultCollection: string | null;
@@ -92,6 +102,12 @@ const SETTINGS = {
     unit: null,
     help: 'What scores vectors; auto takes the fastest that works on this machine. All give the same answers.',
   },
+  simd: {
+    ...choice(SIMD_CHOICES),
+    default: 'auto',
+    unit: null,
+    help: 'The instruction set that the simd engine uses; auto takes the best that the processor has. All give the same answers.',
+  },
   logLevel: {
     ...choice(LOG_LEVELS),
     default: 'info',
@@ -133,7 +149,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** What may be asked of the bounds in `limits.ts`, which has the reasons. */
 const BOUNDS = {
-  dimensionMax: bound('elements', 1, 65_536, 'The longest vector.'),
+  dimensionMax: bound('elements', 1, 16_384, 'The longest vector.'),
   bodyBytesMax: bound('bytes', 1_024, 512_000_000, 'The largest JSON body.'),
   batchRowsMax: bound('vectors', 1, 100_000, 'Vectors in one JSON body.'),
   pageLimitMax: bound('records', 1, 10_000, 'The largest page.'),
@@ -148,6 +164,12 @@ const BOUNDS = {
     1,
     4_096,
     'The longest name of a field in a filter.',
+  ),
+  filterCacheBytesMax: bound(
+    'bytes',
+    0,
+    64 * 1024 * 1024 * 1024,
+    'Kept results of filters, over all collections; 0 keeps none.',
   ),
   vectorIdBytesMax: bound('bytes', 26, VECTOR_ID_BYTES_MAX, 'The longest id of a vector.'),
   metadataBytesMax: bound('bytes', 2, 1_048_576, 'Metadata of one vector, as sent.'),

@@ -23,6 +23,8 @@ export const DEFAULT_LIMITS = {
   filterPathCharactersMax: 512,
   /** Ids sit in indexes and cursors; 512 bytes hold any URL worth using as an id. */
   vectorIdBytesMax: 512,
+  /** Kept results of filters: 8 KiB a segment, so 250 filters over a million rows. */
+  filterCacheBytesMax: 32 * 1024 * 1024,
   /** Metadata is for filters and display, not for documents. */
   metadataBytesMax: 40_960,
   metadataDepthMax: 8,

@@ -40,7 +40,12 @@ export async function startServer(config: Config): Promise<RunningServer> {
       ...(config.threads === null ? {} : { threadCount: config.threads }),
     });
     closers.push(() => pool.close());
-    const { engine, reason } = await createEngine({ requested: config.engine, pool, logger });
+    const { engine, reason } = await createEngine({
+      requested: config.engine,
+      simdTarget: config.simd === 'auto' ? null : config.simd,
+      pool,
+      logger,
+    });
     closers.push(() => engine.close());
     logger.info({ engine: engine.name, reason }, 'engine chosen');
     const database = await Database.open({

@@ -1,6 +1,7 @@
 // What a worker thread of the pool can do: the composition root of the other side.
 
 import { searchReferenceTask } from './engine/reference-engine.js';
+import { encodeSimdTask, workSimdTask } from './engine/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
 import { parseJsonTask } from './http/parse-json.js';
 import { parseVectorsTask } from './http/parse-vectors.js';
@@ -11,9 +12,11 @@ import { encodeSegmentTask, verifySegmentTask } from './segment/segment-file.js'
 export default createTaskHandler([
   compactSegmentsTask,
   encodeSegmentTask,
+  encodeSimdTask,
   evaluateFilterTask,
   parseJsonTask,
   parseVectorsTask,
   searchReferenceTask,
   verifySegmentTask,
+  workSimdTask,
 ]);

@@ -26,6 +26,7 @@ describe('the configuration', () => {
       engine: 'auto',
       logLevel: 'info',
       defaultCollection: null,
+      simd: 'auto',
       threads: null,
       shutdownMs: 10_000,
       insecure: false,
@@ -65,7 +66,7 @@ describe('the configuration', () => {
       ['SAGITTA_PORT', '80.5', 'an integer'],
       ['SAGITTA_PORT', '1e3', 'an integer'],
       ['SAGITTA_PORT', '', 'an integer'],
-      ['SAGITTA_ENGINE', 'gpu', 'auto, wasm'],
+      ['SAGITTA_ENGINE', 'gpu', 'auto, simd, wasm'],
       ['SAGITTA_LOG_LEVEL', 'loud', 'debug, info'],
       ['SAGITTA_INSECURE', 'true', 'yes or no'],
       ['SAGITTA_DATA_DIR', '', 'a path'],
@@ -124,7 +125,7 @@ describe('the configuration', () => {
     assert.deepEqual(loadConfig({ env }), loadConfig({ env: {} }));
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
-    assert.equal(settings.length, 9 + Object.keys(DEFAULT_LIMITS).length);
+    assert.equal(settings.length, 10 + Object.keys(DEFAULT_LIMITS).length);
   });
 
   it('offers the engines that there are', () => {

@@ -1,25 +1,9 @@
-// Gives blocks the codes that the chosen engine wants, as the database does when it seals a segment.
-// An engine without codes searches the blocks as they are.
+// Gives blocks the codes that the chosen engine wants, as segments do when they are loaded. An
+// engine without codes searches the blocks as they are.
 
 import type { Engine } from '../../src/engine/engine.js';
-import type { VectorBlock } from '../../src/types.js';
+import type { RowEncoder, VectorBlock } from '../../src/types.js';
 import { type DataSet, withBlocks } from './data.js';
-
-/** What an engine that keeps a low-precision copy of the rows offers. */
-interface RowEncoder {
-  /** Bytes of the codes of a block. */
-  byteLength(rowCount: number, dimension: number): number;
-  /** Writes the codes of the rows from..to. */
-  encode(input: {
-    values: Float32Array;
-    codes: Uint8Array;
-    dimension: number;
-    from: number;
-    to: number;
-  }): void;
-}
-
-type MaybeEncodingEngine = Engine & { readonly rowEncoder?: RowEncoder | null };
 
 export interface EncodedData {
   readonly data: DataSet;
@@ -27,22 +11,20 @@ export interface EncodedData {
   readonly encoding: { readonly bytes: number; readonly seconds: number } | null;
 }
 
-export function encodeData(engine: Engine, data: DataSet): EncodedData {
+export async function encodeData(engine: Engine, data: DataSet): Promise<EncodedData> {
+  const encoder = engine.rowEncoder;
+  if (encoder === null) return { data, encoding: null };
   const startedAt = performance.now();
-  const blocks = data.blocks.map((block) => encodeBlock(engine, block));
+  const blocks: VectorBlock[] = [];
+  for (const block of data.blocks) blocks.push(await encodeBlock(encoder, block));
   const seconds = (performance.now() - startedAt) / 1000;
   const bytes = blocks.reduce((sum, { codes }) => sum + (codes?.byteLength ?? 0), 0);
-  return {
-    data: withBlocks(data, blocks),
-    encoding: bytes === 0 ? null : { bytes, seconds },
-  };
+  return { data: withBlocks(data, blocks), encoding: { bytes, seconds } };
 }
 
-function encodeBlock(engine: MaybeEncodingEngine, block: VectorBlock): VectorBlock {
-  const encoder = engine.rowEncoder ?? null;
-  if (encoder === null) return block;
+async function encodeBlock(encoder: RowEncoder, block: VectorBlock): Promise<VectorBlock> {
   const { values, dimension, rowCount } = block;
-  const codes = new Uint8Array(new SharedArrayBuffer(encoder.byteLength(rowCount, dimension)));
-  encoder.encode({ values, codes, dimension, from: 0, to: rowCount });
+  const codes = encoder.allocate(encoder.byteLength(rowCount, dimension));
+  await encoder.encodeAll({ values, codes, dimension, from: 0, to: rowCount });
   return { ...block, codes };
 }

@@ -29,7 +29,9 @@ struct avx2_lanes {
   }
 
   template <bool has_lower>
-  static uint32_t weigh(sums sum, const panel_facts& facts, uint32_t row, const scan_query& query) {
+  static uint32_t weigh(const int32_t* sums, const panel_facts& facts, uint32_t row,
+                        const scan_query& query) {
+    const __m256i sum = _mm256_load_si256(reinterpret_cast<const __m256i*>(sums + row));
     const __m256 product =
         _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_loadu_ps(facts.scale + row));
     const __m256 residual = _mm256_loadu_ps(facts.residual + row);

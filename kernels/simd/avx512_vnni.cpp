@@ -34,9 +34,12 @@ struct lanes {
   static void store(int32_t* to, sums sum) { _mm512_store_si512(to, sum); }
 
   template <bool has_lower>
-  static uint32_t weigh(sums sum, const panel_facts& facts, uint32_t, const scan_query& query) {
+  static uint32_t weigh(const int32_t* sums, const panel_facts& facts, uint32_t,
+                        const scan_query& query) {
     using int_lanes = int32_t __attribute__((vector_size(64)));
-    const __m512 exact = __builtin_convertvector(reinterpret_cast<int_lanes>(sum), __m512);
+    int_lanes whole;
+    std::memcpy(&whole, sums, sizeof whole);
+    const __m512 exact = __builtin_convertvector(whole, __m512);
     const __m512 product = _mm512_mul_ps(exact, _mm512_loadu_ps(facts.scale));
     const __m512 residual = _mm512_loadu_ps(facts.residual);
     const __m512 norm = _mm512_loadu_ps(facts.norm);

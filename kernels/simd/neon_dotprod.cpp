@@ -39,8 +39,10 @@ struct lanes {
   }
 
   template <bool has_lower>
-  static uint32_t weigh(sums sum, const panel_facts& facts, uint32_t row, const scan_query& query) {
-    const float32x4_t product = vmulq_f32(vcvtq_f32_s32(sum), vld1q_f32(facts.scale + row));
+  static uint32_t weigh(const int32_t* sums, const panel_facts& facts, uint32_t row,
+                        const scan_query& query) {
+    const float32x4_t exact = vcvtq_f32_s32(vld1q_s32(sums + row));
+    const float32x4_t product = vmulq_f32(exact, vld1q_f32(facts.scale + row));
     const float32x4_t residual = vld1q_f32(facts.residual + row);
     const float32x4_t norm = vld1q_f32(facts.norm + row);
     const float32x4_t square = vld1q_f32(facts.square + row);

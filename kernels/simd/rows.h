@@ -1,6 +1,6 @@
-// Encoding and canonical products in portable vectors: the compiler turns them into the registers of
-// whatever instruction set the including file is compiled for. All of it has internal linkage, so
-// that no two files share a function compiled for different processors.
+// Encoding and canonical products in vectors of the width that the including file is compiled for:
+// wider ones would go through memory. All of it has internal linkage, so that no two files share a
+// function compiled for different processors.
 #pragma once
 
 #include <cmath>
@@ -12,35 +12,65 @@
 namespace sagitta {
 namespace {
 
-using float_8 = float __attribute__((vector_size(32)));
-using float_16 = float __attribute__((vector_size(64)));
-using uint32_16 = uint32_t __attribute__((vector_size(64)));
-using int32_16 = int32_t __attribute__((vector_size(64)));
-using int8_16 = int8_t __attribute__((vector_size(16)));
-using double_8 = double __attribute__((vector_size(64)));
+#if defined(__AVX512F__)
+#define SAGITTA_REGISTER_BYTES 64
+#elif defined(__AVX2__)
+#define SAGITTA_REGISTER_BYTES 32
+#else
+#define SAGITTA_REGISTER_BYTES 16
+#endif
 
-template <class Vector>
-Vector load(const float* from) {
-  Vector vector;
-  std::memcpy(&vector, from, sizeof vector);
-  return vector;
+/** A register of float64, and as many float32 and 32-bit integers. */
+using doubles = double __attribute__((vector_size(SAGITTA_REGISTER_BYTES)));
+using floats = float __attribute__((vector_size(SAGITTA_REGISTER_BYTES / 2)));
+using integers = int32_t __attribute__((vector_size(SAGITTA_REGISTER_BYTES / 2)));
+#undef SAGITTA_REGISTER_BYTES
+
+constexpr uint32_t register_lanes = sizeof(doubles) / sizeof(double);
+
+/** The eight lanes of a canonical sum, and as many values of a row. */
+constexpr uint32_t lane_count = 8;
+constexpr uint32_t registers = lane_count / register_lanes;
+
+floats load_floats(const float* from) {
+  floats values;
+  std::memcpy(&values, from, sizeof values);
+  return values;
 }
 
-/** The last values of a vector whose length is no multiple of the lanes, zeros after them. */
-template <class Vector>
-Vector load_tail(const float* from, uint32_t count) {
-  Vector vector{};
-  std::memcpy(&vector, from, count * sizeof(float));
-  return vector;
+doubles load_doubles(const double* from) {
+  doubles values;
+  std::memcpy(&values, from, sizeof values);
+  return values;
 }
 
-/** The fold of canonical.h. */
-double fold(const double_8& lanes) {
-  const double t0 = lanes[0] + lanes[4];
-  const double t1 = lanes[1] + lanes[5];
-  const double t2 = lanes[2] + lanes[6];
-  const double t3 = lanes[3] + lanes[7];
-  return (t0 + t2) + (t1 + t3);
+doubles widen(const floats& values) { return __builtin_convertvector(values, doubles); }
+
+/** Eight sums side by side. */
+struct lane_sums {
+  doubles part[registers] = {};
+
+  /** The fold of search/canonical.h. */
+  double fold() const {
+    double lane[lane_count];
+    std::memcpy(lane, part, sizeof lane);
+    const double t0 = lane[0] + lane[4];
+    const double t1 = lane[1] + lane[5];
+    const double t2 = lane[2] + lane[6];
+    const double t3 = lane[3] + lane[7];
+    return (t0 + t2) + (t1 + t3);
+  }
+};
+
+/** Calls `step(first, eight)` for eight values at a time; after the last ones come zeros. */
+template <class Step>
+void for_each_eight(const float* values, uint32_t dimension, const Step& step) {
+  const uint32_t whole = dimension - dimension % lane_count;
+  for (uint32_t i = 0; i < whole; i += lane_count) step(i, values + i);
+  if (whole == dimension) return;
+  float tail[lane_count] = {};
+  std::memcpy(tail, values + whole, (dimension - whole) * sizeof(float));
+  step(whole, tail);
 }
 
 // ── canonical products ────────────────────────────────────────────────────────────────────
@@ -48,43 +78,44 @@ double fold(const double_8& lanes) {
 template <uint32_t Count>
 void products_of(const double* query, uint32_t dimension, const float* const* rows,
                  double* products, double* squares) {
-  double_8 product[Count] = {};
-  double_8 square[Count] = {};
-  const uint32_t whole = dimension & ~7u;
-  for (uint32_t i = 0; i < whole; i += 8) {
-    double_8 q;
-    std::memcpy(&q, query + i, sizeof q);
-    for (uint32_t r = 0; r < Count; r++) {
-      const double_8 x = __builtin_convertvector(load<float_8>(rows[r] + i), double_8);
-      product[r] += q * x;
-      square[r] += x * x;
+  lane_sums product[Count];
+  lane_sums square[Count];
+  const auto add = [&](const double* q, uint32_t r, const float* x) {
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < registers; p++) {
+      const doubles value = widen(load_floats(x + p * register_lanes));
+      product[r].part[p] += load_doubles(q + p * register_lanes) * value;
+      square[r].part[p] += value * value;
     }
+  };
+  const uint32_t whole = dimension - dimension % lane_count;
+  for (uint32_t i = 0; i < whole; i += lane_count) {
+#pragma GCC unroll 4
+    for (uint32_t r = 0; r < Count; r++) add(query + i, r, rows[r] + i);
   }
   if (whole < dimension) {
-    double_8 q{};
-    std::memcpy(&q, query + whole, (dimension - whole) * sizeof(double));
+    double query_tail[lane_count] = {};
+    std::memcpy(query_tail, query + whole, (dimension - whole) * sizeof(double));
     for (uint32_t r = 0; r < Count; r++) {
-      const float_8 tail = load_tail<float_8>(rows[r] + whole, dimension - whole);
-      const double_8 x = __builtin_convertvector(tail, double_8);
-      product[r] += q * x;
-      square[r] += x * x;
+      float tail[lane_count] = {};
+      std::memcpy(tail, rows[r] + whole, (dimension - whole) * sizeof(float));
+      add(query_tail, r, tail);
     }
   }
   for (uint32_t r = 0; r < Count; r++) {
-    products[r] = fold(product[r]);
-    squares[r] = fold(square[r]);
+    products[r] = product[r].fold();
+    squares[r] = square[r].fold();
   }
 }
 
+/** Two rows at a time: their sums and the query fill the registers. */
 void products(const double* query, uint32_t dimension, const float* const* rows, uint32_t count,
               double* products, double* squares) {
-  static_assert(canonical_rows == 4);
-  switch (count) {
-    case 4: return products_of<4>(query, dimension, rows, products, squares);
-    case 3: return products_of<3>(query, dimension, rows, products, squares);
-    case 2: return products_of<2>(query, dimension, rows, products, squares);
-    case 1: return products_of<1>(query, dimension, rows, products, squares);
+  uint32_t row = 0;
+  for (; row + 2 <= count; row += 2) {
+    products_of<2>(query, dimension, rows + row, products + row, squares + row);
   }
+  if (row < count) products_of<1>(query, dimension, rows + row, products + row, squares + row);
 }
 
 // ── codes ─────────────────────────────────────────────────────────────────────────────────
@@ -100,58 +131,55 @@ struct vector_facts {
 };
 
 vector_facts measure(const float* values, uint32_t dimension) {
-  uint32_16 largest{};
-  double_8 square{};
-  const auto add = [&](const float_16& x) {
-    uint32_16 bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    bits &= 0x7fffffffu;
-    largest = bits > largest ? bits : largest;
-    float_8 halves[2];
-    std::memcpy(halves, &x, sizeof halves);
-    for (const float_8& half : halves) {
-      const double_8 wide = __builtin_convertvector(half, double_8);
-      square += wide * wide;
+  integers largest[registers] = {};
+  lane_sums square;
+  for_each_eight(values, dimension, [&](uint32_t, const float* eight) {
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < registers; p++) {
+      const floats x = load_floats(eight + p * register_lanes);
+      integers bits;
+      std::memcpy(&bits, &x, sizeof bits);
+      bits &= 0x7fffffff;
+      largest[p] = bits > largest[p] ? bits : largest[p];
+      const doubles wide = widen(x);
+      square.part[p] += wide * wide;
     }
-  };
-  const uint32_t whole = dimension & ~15u;
-  for (uint32_t i = 0; i < whole; i += 16) add(load<float_16>(values + i));
-  if (whole < dimension) add(load_tail<float_16>(values + whole, dimension - whole));
-  uint32_t most = 0;
-  for (int lane = 0; lane < 16; lane++) most = largest[lane] > most ? largest[lane] : most;
+  });
+  int32_t lanes[lane_count];
+  std::memcpy(lanes, largest, sizeof lanes);
+  int32_t most = 0;
+  for (const int32_t lane : lanes) most = lane > most ? lane : most;
   vector_facts facts;
   std::memcpy(&facts.largest, &most, sizeof most);
-  facts.square = fold(square);
+  facts.square = square.fold();
   return facts;
 }
 
-/** Sixteen codes at a time: `store(first, codes)`. Returns Σ(x − s·c)². */
+/** Eight codes at a time: `store(first, codes)`. Returns Σ(x − s·c)². */
 template <class Store>
 double quantize(const float* values, uint32_t dimension, float largest, const Store& store) {
   const float inverse = code_max / largest;
-  const double scale = largest / code_max;
-  double_8 residual{};
-  const auto add = [&](uint32_t first, const float_16& x) {
-    const float_16 rounded = x * inverse + rounder;
-    int32_16 codes;
-    std::memcpy(&codes, &rounded, sizeof codes);
-    codes -= rounder_bits;
-    const float_16 back = rounded - rounder;
-    float_8 halves[2];
-    float_8 back_halves[2];
-    std::memcpy(halves, &x, sizeof halves);
-    std::memcpy(back_halves, &back, sizeof back_halves);
-    for (int half = 0; half < 2; half++) {
-      const double_8 error = __builtin_convertvector(halves[half], double_8) -
-                             scale * __builtin_convertvector(back_halves[half], double_8);
-      residual += error * error;
+  const double scale = static_cast<double>(largest / code_max);
+  lane_sums residual;
+  for_each_eight(values, dimension, [&](uint32_t first, const float* eight) {
+    int32_t codes[lane_count];
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < registers; p++) {
+      const floats x = load_floats(eight + p * register_lanes);
+      const floats rounded = x * inverse + rounder;
+      integers code;
+      std::memcpy(&code, &rounded, sizeof code);
+      code -= rounder_bits;
+      std::memcpy(codes + p * register_lanes, &code, sizeof code);
+      const doubles error = widen(x) - scale * widen(rounded - rounder);
+      residual.part[p] += error * error;
     }
-    store(first, __builtin_convertvector(codes, int8_16));
-  };
-  const uint32_t whole = dimension & ~15u;
-  for (uint32_t i = 0; i < whole; i += 16) add(i, load<float_16>(values + i));
-  if (whole < dimension) add(whole, load_tail<float_16>(values + whole, dimension - whole));
-  return fold(residual);
+    int8_t bytes[lane_count];
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < lane_count; i++) bytes[i] = static_cast<int8_t>(codes[i]);
+    store(first, bytes);
+  });
+  return residual.fold();
 }
 
 /** Puts the codes of one row into its place in the panel. */
@@ -173,14 +201,15 @@ void encode_row(const float* values, uint32_t dimension, uint32_t row, uint8_t* 
     return;
   }
   const double residual_square =
-      quantize(values, dimension, measured.largest, [&](uint32_t first, const int8_16& codes) {
-        uint32_t quads[4];
-        std::memcpy(quads, &codes, sizeof quads);
-        const uint32_t step = first / step_dimensions;
-        for (uint32_t i = 0; i < 4 && step + i < steps; i++) {
-          const uint32_t code = quads[i] ^ 0x80808080u;
-          std::memcpy(place + size_t{step + i} * step_bytes, &code, sizeof code);
-        }
+      quantize(values, dimension, measured.largest, [&](uint32_t first, const int8_t* codes) {
+        uint32_t quads[2];
+        std::memcpy(quads, codes, sizeof quads);
+        uint8_t* const step = place + size_t{first} / step_dimensions * step_bytes;
+        const uint32_t code = quads[0] ^ 0x80808080u;
+        std::memcpy(step, &code, sizeof code);
+        if (first / step_dimensions + 1 == steps) return;
+        const uint32_t next = quads[1] ^ 0x80808080u;
+        std::memcpy(step + step_bytes, &next, sizeof next);
       });
   facts.scale[row] = measured.largest / code_max;
   facts.norm[row] = static_cast<float>(length);
@@ -200,9 +229,9 @@ encoded_vector encode_query(const float* values, uint32_t dimension, int8_t* cod
   const vector_facts measured = measure(values, dimension);
   const uint32_t code_count = step_count(dimension) * step_dimensions;
   const double residual_square =
-      quantize(values, dimension, measured.largest, [&](uint32_t first, const int8_16& part) {
+      quantize(values, dimension, measured.largest, [&](uint32_t first, const int8_t* part) {
         const uint32_t left = code_count - first;
-        std::memcpy(codes + first, &part, left < 16 ? left : 16);
+        std::memcpy(codes + first, part, left < lane_count ? left : lane_count);
       });
   encoded_vector encoded{};
   encoded.scale = measured.largest / code_max;

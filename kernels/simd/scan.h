@@ -6,8 +6,9 @@
 //   sums, rows, query   16- to 64-byte registers: 32-bit sums, four codes of each row, four codes
 //                       of the query in every lane
 //   panels_of(Q)        panels of a tile of Q queries, so that nothing spills
-//   start, load, broadcast, accumulate
-//   weigh(sums, facts, lane, query, bounds)  the mask of the rows that survive
+//   start, load, broadcast, accumulate, store
+//   weigh(sums, facts, row, query)  the mask of the rows from `row` on, a register of them, that
+//                       survive; sums are the panel's, in memory
 //
 // Everything has internal linkage; see rows.h.
 #pragma once
@@ -18,64 +19,77 @@
 namespace sagitta {
 namespace {
 
-template <class Lanes, uint32_t Queries, uint32_t Panels, bool has_lower>
-void scan_tile(const scan_task& task, uint32_t first_panel) {
-  constexpr uint32_t registers = panel_rows / Lanes::width;
-  const size_t stride = fact_bytes + size_t{task.step_count} * step_bytes;
-  const uint8_t* const first = task.panels + first_panel * stride;
+/**
+ * Integer sums of a tile, row-major [Queries, Panels, panel_rows], with everything in registers until
+ * the end. A function of its own, without calls: what lives across a call has no register.
+ */
+template <class Lanes, uint32_t Queries, uint32_t Panels>
+__attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* first_codes,
+                                        size_t stride, int32_t* stored) {
+  constexpr uint32_t panel_registers = panel_rows / Lanes::width;
+  constexpr uint32_t tile_registers = Panels * panel_registers;
 
   const uint8_t* packed[Queries];
-  typename Lanes::sums sums[Queries][Panels * registers];
+  typename Lanes::sums sums[Queries][tile_registers];
 #pragma GCC unroll 8
   for (uint32_t q = 0; q < Queries; q++) {
     packed[q] = task.queries[q]->packed;
     const auto start = Lanes::start(task.queries[q]->offset);
 #pragma GCC unroll 32
-    for (uint32_t i = 0; i < Panels * registers; i++) sums[q][i] = start;
+    for (uint32_t i = 0; i < tile_registers; i++) sums[q][i] = start;
   }
-
   const uint8_t* codes[Panels];
 #pragma GCC unroll 8
-  for (uint32_t p = 0; p < Panels; p++) codes[p] = first + p * stride + fact_bytes;
+  for (uint32_t p = 0; p < Panels; p++) codes[p] = first_codes + p * stride;
+
   for (uint32_t step = 0; step < task.step_count; step++) {
-    typename Lanes::rows rows[Panels * registers];
+    typename Lanes::rows rows[tile_registers];
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < Panels; p++) {
 #pragma GCC unroll 4
-      for (uint32_t i = 0; i < registers; i++) {
-        rows[p * registers + i] =
-            Lanes::load(codes[p] + size_t{step} * step_bytes + i * (step_bytes / registers));
+      for (uint32_t i = 0; i < panel_registers; i++) {
+        rows[p * panel_registers + i] =
+            Lanes::load(codes[p] + size_t{step} * step_bytes + i * (step_bytes / panel_registers));
       }
     }
 #pragma GCC unroll 8
     for (uint32_t q = 0; q < Queries; q++) {
       const auto query = Lanes::broadcast(packed[q] + step * Lanes::query_step_bytes);
 #pragma GCC unroll 32
-      for (uint32_t i = 0; i < Panels * registers; i++) {
+      for (uint32_t i = 0; i < tile_registers; i++) {
         Lanes::accumulate(sums[q][i], rows[i], query);
       }
     }
   }
 
 #pragma GCC unroll 8
+  for (uint32_t q = 0; q < Queries; q++) {
+#pragma GCC unroll 32
+    for (uint32_t i = 0; i < tile_registers; i++) {
+      Lanes::store(stored + (q * tile_registers + i) * Lanes::width, sums[q][i]);
+    }
+  }
+}
+
+template <class Lanes, uint32_t Queries, uint32_t Panels, bool has_lower>
+void scan_tile(const scan_task& task, uint32_t first_panel) {
+  const size_t stride = fact_bytes + size_t{task.step_count} * step_bytes;
+  const uint8_t* const first = task.panels + first_panel * stride;
+  alignas(64) int32_t sums[Queries * Panels * panel_rows];
+  sum_tile<Lanes, Queries, Panels>(task, first + fact_bytes, stride, sums);
+
   for (uint32_t p = 0; p < Panels; p++) {
     const auto& facts = *reinterpret_cast<const panel_facts*>(first + p * stride);
-#pragma GCC unroll 8
     for (uint32_t q = 0; q < Queries; q++) {
+      const int32_t* const panel_sums = sums + (q * Panels + p) * panel_rows;
       uint32_t survivors = 0;
 #pragma GCC unroll 4
-      for (uint32_t i = 0; i < registers; i++) {
-        survivors |= Lanes::template weigh<has_lower>(sums[q][p * registers + i], facts,
-                                                      i * Lanes::width, *task.queries[q])
-                     << (i * Lanes::width);
+      for (uint32_t row = 0; row < panel_rows; row += Lanes::width) {
+        survivors |= Lanes::template weigh<has_lower>(panel_sums, facts, row, *task.queries[q])
+                     << row;
       }
       if (__builtin_expect(survivors != 0, 0)) {
-        alignas(64) int32_t stored[panel_rows];
-#pragma GCC unroll 4
-        for (uint32_t i = 0; i < registers; i++) {
-          Lanes::store(stored + i * Lanes::width, sums[q][p * registers + i]);
-        }
-        task.emit(task.context, q, first_panel + p, survivors, stored);
+        task.emit(task.context, q, first_panel + p, survivors, panel_sums);
       }
     }
   }

@@ -9,6 +9,7 @@ import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
 import type { Store } from '../store/store.js';
+import type { RowEncoder } from '../types.js';
 import type { AlsoCommit, CollectionInput } from './api.js';
 import type { Collection } from './collection.js';
 import { blobsOf, keys, logName } from './keys.js';
@@ -33,6 +34,8 @@ export interface CatalogueOptions {
   readonly logger: Logger;
   /** Forgets what the engine keeps of a segment that is gone. */
   readonly unloadBlock: (key: string) => void;
+  /** Of the engine; null for none. */
+  readonly encoder: RowEncoder | null;
 }
 
 export class Catalogue {

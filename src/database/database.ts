@@ -35,12 +35,13 @@ import { Catalogue, type CollectionEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection.js';
 import { CursorSealer } from './cursor.js';
 import { parseFilterAt } from './filter-at.js';
+import { FilterCache } from './filter-cache.js';
 import { Idempotency } from './idempotency.js';
 import { keys } from './keys.js';
 import { runList } from './list.js';
 import { runQuery } from './query.js';
 import type { SubmitSearch } from './search.js';
-import { countVisible, filterSnapshot } from './snapshot.js';
+import { countVisible, filterParts } from './snapshot.js';
 import { deleteAll, deleteIds, deleteMatching, patchVector, writeVectors } from './writes.js';
 
 export interface DatabaseOptions {
@@ -60,12 +61,13 @@ export class Database implements DatabaseService {
   readonly #idempotency: Idempotency;
   readonly #sealer: CursorSealer;
   readonly #submit: SubmitSearch;
+  readonly #filters: FilterCache;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
   readonly loaded: Promise<void>;
 
   private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
-    const { store, engine, clock, limits } = options;
+    const { store, engine, pool, clock, limits } = options;
     this.#options = options;
     this.#sealer = new CursorSealer(cursorSecret);
     this.#idempotency = new Idempotency({ store, clock, keptMs: limits.idempotencyMs });
@@ -77,7 +79,12 @@ export class Database implements DatabaseService {
       const [hits] = await batcher.submit([query], submitOptions);
       return hits!;
     };
-    this.#catalogue = new Catalogue({ ...options, unloadBlock: (key) => engine.unload(key) });
+    this.#filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax });
+    const unloadBlock = (key: string) => {
+      engine.unload(key);
+      this.#filters.forget(key);
+    };
+    this.#catalogue = new Catalogue({ ...options, unloadBlock, encoder: engine.rowEncoder });
     this.loaded = this.#catalogue.load();
   }
 
@@ -94,6 +101,12 @@ export class Database implements DatabaseService {
   get state(): 'starting' | 'ready' | 'stopping' {
     if (this.#isStopping) return 'stopping';
     return this.#catalogue.isLoaded ? 'ready' : 'starting';
+  }
+
+  /** Bytes and counts of the results of filters that are kept, for metrics. */
+  get filterCacheUse(): Pick<FilterCache, 'bytesUsed' | 'hitCount' | 'missCount'> {
+    const { bytesUsed, hitCount, missCount } = this.#filters;
+    return { bytesUsed, hitCount, missCount };
   }
 
   async createCollection(
@@ -206,14 +219,15 @@ export class Database implements DatabaseService {
       const deletedCount = await this.#countSelected(collection, selection);
       return { deletedCount, sequence: collection.sequence };
     }
-    const { clock, pool, limits } = this.#options;
+    const { clock, limits } = this.#options;
     const { alsoCommit } = options;
+    const filters = this.#filters;
     switch (selection.kind) {
       case 'ids':
         return collection.write(deleteIds(collection, selection.ids, { clock, alsoCommit }));
       case 'filter': {
         const filter = parseFilterAt('/filter', selection.filter, limits);
-        return collection.write(deleteMatching(collection, filter, { clock, pool, alsoCommit }));
+        return collection.write(deleteMatching(collection, filter, { clock, filters, alsoCommit }));
       }
       case 'all':
         return collection.write(deleteAll(collection, { clock, alsoCommit }));
@@ -245,9 +259,9 @@ export class Database implements DatabaseService {
 
   async listVectors(collectionId: string, request: ListRequest): Promise<ListReply> {
     const collection = this.#catalogue.require(collectionId);
-    const { pool, limits, clock } = this.#options;
+    const { limits, clock } = this.#options;
     return runList(collection, request, {
-      pool,
+      filters: this.#filters,
       limits,
       sealer: this.#sealer,
       now: clock.now(),
@@ -271,9 +285,9 @@ export class Database implements DatabaseService {
     if (request.minSequence !== undefined && request.cursor === undefined) {
       await collection.waitForSequence(request.minSequence, options.signal);
     }
-    const { pool, limits, clock, engine } = this.#options;
+    const { limits, clock, engine } = this.#options;
     return runQuery(collection, request, {
-      pool,
+      filters: this.#filters,
       limits,
       sealer: this.#sealer,
       submit: this.#submit,
@@ -306,9 +320,9 @@ export class Database implements DatabaseService {
       case 'ids':
         return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
       case 'filter': {
-        const { pool, limits } = this.#options;
-        const filter = parseFilterAt('/filter', selection.filter, limits);
-        return countVisible(await filterSnapshot(pool, collection.snapshot(), filter));
+        const filter = parseFilterAt('/filter', selection.filter, this.#options.limits);
+        const { parts } = collection.snapshot();
+        return countVisible(await filterParts(this.#filters, parts, filter));
       }
     }
   }

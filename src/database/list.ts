@@ -3,17 +3,17 @@
 
 import { nextSetBit } from '../bitmap.js';
 import type { Limits } from '../limits.js';
-import type { WorkerPool } from '../pool.js';
 import type { JsonObject } from '../types.js';
 import type { ListReply, ListRequest, VectorRecord } from './api.js';
 import type { Collection } from './collection.js';
 import type { CursorSealer, ListCursor } from './cursor.js';
 import { parseFilterAt } from './filter-at.js';
+import type { FilterCache } from './filter-cache.js';
 import { checkPaging, mismatch, openCursor, sameJson } from './paging.js';
-import { countVisible, filterPart, filterSnapshot, type SnapshotPart } from './snapshot.js';
+import { countVisible, filterParts, type SnapshotPart } from './snapshot.js';
 
 export interface ListContext {
-  readonly pool: WorkerPool;
+  readonly filters: FilterCache;
   readonly sealer: CursorSealer;
   readonly limits: Limits;
   readonly now: number;
@@ -59,10 +59,11 @@ export async function runList(
       // Rows of one write may lie in two segments: after the cursor's row every row counts.
       isPastStart ||= isRowBefore(part, start, plan.after!);
       if (start >= part.rowCount) continue;
-      collect(await filterPart(context.pool, part, filter), start, plan.limit + 1, found);
+      const [filtered] = await filterParts(context.filters, [part], filter);
+      collect(filtered!, start, plan.limit + 1, found);
     }
   } else {
-    const filtered = await filterSnapshot(context.pool, { sequence: plan.sequence, parts }, filter);
+    const filtered = await filterParts(context.filters, parts, filter);
     total = countVisible(filtered);
     found = collectAtOffset(filtered, request.offset, plan.limit + 1);
   }

@@ -13,6 +13,7 @@ import { encodeDeletions } from '../segment/deletions.js';
 import { SEGMENT_BYTES_MAX, Segment } from '../segment/segment.js';
 import { encodeSegmentTask } from '../segment/segment-file.js';
 import type { Store, StoreOperation } from '../store/store.js';
+import type { RowEncoder } from '../types.js';
 import type { Collection } from './collection.js';
 import { keys, logName, segmentBlobName } from './keys.js';
 import { Lock } from './lock.js';
@@ -40,6 +41,7 @@ export interface MaintenanceOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly unloadBlock: (key: string) => void;
+  readonly encoder: RowEncoder | null;
 }
 
 export class Maintenance {
@@ -161,7 +163,7 @@ export class Maintenance {
   }
 
   async #compact(): Promise<void> {
-    const { collection, segmentRowsMax, metadataColumnsMax, pool, store, unloadBlock } =
+    const { collection, segmentRowsMax, metadataColumnsMax, pool, store, encoder, unloadBlock } =
       this.#options;
     const { rows, incarnation } = collection;
     const { checkpointSequence } = this.#manifest;
@@ -179,6 +181,7 @@ export class Maintenance {
       columnsMax: metadataColumnsMax,
     });
     const segment = compacted.data === null ? null : Segment.fromData(compacted.data);
+    await segment?.encode(encoder);
     const moveDeletions = () => {
       if (segment === null) return;
       for (const [index, mapping] of compacted.mappings.entries()) {

@@ -4,17 +4,17 @@
 
 import { distanceOf, type Position, publicScore } from '../engine/engine.js';
 import type { Limits } from '../limits.js';
-import type { WorkerPool } from '../pool.js';
 import type { Explain, Match, QueryReply, QueryRequest, SortKey } from './api.js';
 import type { Collection } from './collection.js';
 import type { CursorSealer } from './cursor.js';
+import type { FilterCache } from './filter-cache.js';
 import { nextCursor, planQuery, type QueryPlan } from './query-plan.js';
 import { type Hit, type SearchResult, type SubmitSearch, searchParts } from './search.js';
-import { countVisible, filterSnapshot, type SnapshotPart } from './snapshot.js';
+import { countVisible, filterParts, type SnapshotPart } from './snapshot.js';
 import { sortHits } from './sort-hits.js';
 
 export interface QueryContext {
-  readonly pool: WorkerPool;
+  readonly filters: FilterCache;
   readonly submit: SubmitSearch;
   readonly sealer: CursorSealer;
   readonly limits: Limits;
@@ -38,7 +38,8 @@ export async function runQuery(
   const plan = planQuery(collection, request, context);
   const startedAt = performance.now();
   const snapshot = collection.snapshot(plan.sequence);
-  const parts = await filterSnapshot(context.pool, snapshot, plan.filterNode);
+  const { filters, signal } = context;
+  const parts = await filterParts(filters, snapshot.parts, plan.filterNode, signal);
   const filteredAt = performance.now();
   context.signal?.throwIfAborted();
   const page =

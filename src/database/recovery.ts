@@ -25,7 +25,7 @@ export async function loadCollection(
   definition: CollectionDefinition,
   options: CatalogueOptions,
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
-  const { store, clock, limits } = options;
+  const { store, clock, limits, encoder } = options;
   const { incarnation, dimension } = definition;
   const segmentRowsMax = Math.min(
     limits.segmentRowsMax,
@@ -36,6 +36,7 @@ export async function loadCollection(
     dimension,
     segmentRowsMax,
     metadataColumnsMax: limits.metadataColumnsMax,
+    encoder,
   });
   const manifest = readManifest(definition, options);
   rows.reserveSegmentNumbers(manifest.nextSegmentNumber);
@@ -92,7 +93,7 @@ async function loadSegment(
   definition: CollectionDefinition,
   entry: ManifestSegment,
   key: string,
-  { store, pool }: CatalogueOptions,
+  { store, pool, encoder }: CatalogueOptions,
 ): Promise<Segment> {
   const name = segmentBlobName(definition.incarnation, entry.number);
   try {
@@ -106,6 +107,7 @@ async function loadSegment(
     }
     await pool.run(verifySegmentTask, { bytes, checksum: entry.checksum });
     const segment = decodeSegment(bytes, { key, number: entry.number });
+    await segment.encode(encoder);
     for (const { value } of store.list(
       keys.deletionsOfSegment(definition.incarnation, entry.number),
     )) {

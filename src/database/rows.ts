@@ -4,7 +4,7 @@
 
 import { IdIndex } from '../segment/id-index.js';
 import { Segment } from '../segment/segment.js';
-import type { Utf8Column, VectorBatch } from '../types.js';
+import type { RowEncoder, Utf8Column, VectorBatch } from '../types.js';
 
 export interface RowAddress {
   readonly segment: Segment;
@@ -16,6 +16,8 @@ export interface RowsOptions {
   readonly dimension: number;
   readonly segmentRowsMax: number;
   readonly metadataColumnsMax: number;
+  /** Of the engine; null for none. */
+  readonly encoder: RowEncoder | null;
 }
 
 export class Rows {
@@ -151,6 +153,7 @@ export class Rows {
       dimension: this.#options.dimension,
       rowsMax: this.#options.segmentRowsMax,
       columnsMax: this.#options.metadataColumnsMax,
+      encoder: this.#options.encoder,
     });
     this.#insertSegment(segment);
     return segment;

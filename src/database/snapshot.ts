@@ -1,13 +1,12 @@
 // A snapshot: the rows of a collection that are visible at one sequence, and those among them that
 // pass a filter. Nothing here changes when writes go on: segments hand out immutable views.
 
-import { type Bitmap, countBits, createFullBitmap, intersectInto } from '../bitmap.js';
+import type { Bitmap } from '../bitmap.js';
 import type { MetadataView } from '../columns.js';
-import { selectRows } from '../filter/evaluate-task.js';
 import type { FilterNode } from '../filter/filter-node.js';
-import type { WorkerPool } from '../pool.js';
 import type { Segment } from '../segment/segment.js';
 import type { VectorBlock } from '../types.js';
+import type { FilterCache } from './filter-cache.js';
 
 /** One segment's share of a snapshot. */
 export interface SnapshotPart {
@@ -16,7 +15,7 @@ export interface SnapshotPart {
   readonly metadata: MetadataView;
   /** Rows inserted by then: 0..rowCount. */
   readonly rowCount: number;
-  /** Those of them that are visible; null for all. */
+  /** Those of them that are visible; null for all. Shared: nobody writes to it. */
   readonly rows: Bitmap | null;
   readonly visibleCount: number;
 }
@@ -42,29 +41,17 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
   return { sequence, parts };
 }
 
-/** The part with only the rows that pass the filter; `visibleCount` counts those. */
-export async function filterPart(
-  pool: WorkerPool,
-  part: SnapshotPart,
+/**
+ * The parts with only the rows that pass the filter, which `visibleCount` counts. Bitmaps are shared
+ * with other readers. Rejects with the signal's reason when it aborts.
+ */
+export async function filterParts(
+  filters: FilterCache,
+  parts: readonly SnapshotPart[],
   filter: FilterNode | null,
-): Promise<SnapshotPart> {
-  if (filter === null) return part;
-  const passing = await selectRows(pool, filter, part.metadata);
-  const rows =
-    part.rows === null
-      ? createFullBitmap(part.rowCount)
-      : { length: part.rows.length, words: part.rows.words.slice() };
-  intersectInto(rows, passing);
-  return { ...part, rows, visibleCount: countBits(rows) };
-}
-
-/** Every part filtered, at the pool's speed. */
-export function filterSnapshot(
-  pool: WorkerPool,
-  snapshot: Snapshot,
-  filter: FilterNode | null,
-): Promise<SnapshotPart[]> {
-  return Promise.all(snapshot.parts.map((part) => filterPart(pool, part, filter)));
+  signal?: AbortSignal,
+): Promise<readonly SnapshotPart[]> {
+  return filter === null ? parts : filters.filter(parts, filter, signal);
 }
 
 export function countVisible(parts: readonly SnapshotPart[]): number {

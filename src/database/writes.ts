@@ -6,15 +6,15 @@ import type { Clock } from '../clock.js';
 import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../errors.js';
 import type { FilterNode } from '../filter/filter-node.js';
 import type { Limits } from '../limits.js';
-import type { WorkerPool } from '../pool.js';
 import { encodeLogRecord, type LogRecord } from '../segment/log-record.js';
 import type { StoreOperation } from '../store/store.js';
 import type { Utf8Column, VectorBatch } from '../types.js';
 import type { AlsoCommit, DeleteResult, WriteMode, WriteResult } from './api.js';
 import type { Collection } from './collection.js';
+import type { FilterCache } from './filter-cache.js';
 import { logName } from './keys.js';
 import { applyMergePatch } from './merge-patch.js';
-import { filterSnapshot } from './snapshot.js';
+import { filterParts } from './snapshot.js';
 import { singleRowBatch, stringAt, utf8ColumnOf } from './utf8.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 
@@ -142,14 +142,14 @@ export function deleteIds(
 export function deleteMatching(
   collection: Collection,
   filter: FilterNode,
-  options: { clock: Clock; pool: WorkerPool; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+  options: { clock: Clock; filters: FilterCache; alsoCommit: AlsoCommit<DeleteResult> | undefined },
 ): Write<DeleteResult> {
   return {
     // It reads every row, so nothing may be pending, and what it deletes is not noted for others.
     mayFollow: () => false,
     endsCommit: true,
     async prepare(sequence) {
-      const parts = await filterSnapshot(options.pool, collection.snapshot(), filter);
+      const parts = await filterParts(options.filters, collection.snapshot().parts, filter);
       const ids: string[] = [];
       for (const { rows, rowCount, segment } of parts) {
         if (rows === null) {

@@ -2,9 +2,9 @@
 // gives the same rows and the same score bits; `test/engine/contract.ts` holds them to it.
 
 import type { Bitmap } from '../bitmap.js';
-import type { Metric, VectorBlock } from '../types.js';
+import type { Metric, RowEncoder, VectorBlock } from '../types.js';
 
-export const ENGINE_NAMES = ['reference', 'wasm'] as const;
+export const ENGINE_NAMES = ['reference', 'wasm', 'simd'] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
 /** A place in the order (score descending, id bytes ascending). */
@@ -53,6 +53,8 @@ export interface SearchHits {
 
 export interface Engine {
   readonly name: EngineName;
+  /** Makes the codes that the engine scans; null when it reads values. Blocks without codes are slow, never wrong. */
+  readonly rowEncoder: RowEncoder | null;
   /**
    * One result a query, in order. Queries of different dimensions, metrics, k, parts and positions
    * may share a batch. Rejects with the signal's reason when it aborts, which may come too late.

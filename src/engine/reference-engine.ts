@@ -59,6 +59,7 @@ export function createReferenceEngine(options: ReferenceEngineOptions): Engine {
   const searchBlock = createReferenceSearch(options);
   return {
     name: 'reference',
+    rowEncoder: null,
     search: (queries, searchOptions = {}) => searchPerBlock(queries, searchBlock, searchOptions),
     unload() {},
     bytesUsed: () => ({ hostBytes: 0, deviceBytes: 0 }),

@@ -48,6 +48,7 @@ interface PendingSearch {
 
 class TensorEngine implements Engine {
   readonly name = 'wasm';
+  readonly rowEncoder = null;
   private readonly options: TensorEngineOptions;
   private readonly pending = new Map<number, PendingSearch>();
   private readonly usage = new Map<string, number>();

@@ -1,8 +1,9 @@
 // One condition over one column: what the operator says of each kind, and the cheapest loop that
 // can tell. Written apart from the plain meaning in `operators.ts`; tests hold the two together.
 
-import type { Bitmap } from '../bitmap.js';
+import { type Bitmap, countBits } from '../bitmap.js';
 import { KIND, type MetadataColumn } from '../columns.js';
+import { elementsOfRows, type Items, rowsOfElements } from './array-rows.js';
 import { findString } from './dictionary.js';
 import type { FilterTest } from './filter-node.js';
 import {
@@ -11,11 +12,13 @@ import {
   createUniform,
   intersectRanges,
   LOOK,
+  type Lookup,
   type RangeOperator,
 } from './lookup.js';
 import type { Value } from './operators.js';
 import {
   keepKinds,
+  keepListed,
   keepMixed,
   keepNumbers,
   keepString,
@@ -46,16 +49,19 @@ export function narrowByRanges(
 
 function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn): void {
   const { byKind, numbers: listed, byCode } = rowTest.lookup;
-  const { kinds, numbers, codes } = column;
+  const { kinds, numbers, codes, items } = column;
   const end = Math.min(rows.length, kinds.length);
   if (byKind[KIND.missing] === 0) unsetFrom(rows, end);
   if (!byKind.includes(LOOK)) {
     keepKinds(rows, end, kinds, byKind);
-  } else if (numbers !== null && listed === null && decidesOnly(byKind, KIND.number)) {
+  } else if (numbers !== null && decidesOnly(byKind, KIND.number)) {
     // Later rows hold no number.
     const numbersEnd = Math.min(end, numbers.length);
     unsetFrom(rows, numbersEnd);
     keepNumbers(rows, numbersEnd, { kinds, numbers }, rowTest.lookup);
+    if (listed !== null) keepListed(rows, numbers, listed);
+  } else if (rowTest.elementTest?.foundMin === 1 && items !== null && isDense(rows)) {
+    narrowByElements(rows, rowTest.lookup, rowTest.elementTest.lookup, { ...column, items });
   } else if (codes !== null && decidesOnly(byKind, KIND.string)) {
     const codesEnd = Math.min(end, codes.length);
     unsetFrom(rows, codesEnd);
@@ -64,6 +70,30 @@ function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn)
     keepMixed(rows, end, column, rowTest);
   }
 }
+
+/** For arrays of which one element must pass, as `byElement` says; `lookup` says it of the others. */
+function narrowByElements(
+  rows: Bitmap,
+  lookup: Lookup,
+  byElement: Lookup,
+  column: MetadataColumn & { readonly items: Items },
+): void {
+  const { items } = column;
+  const elements = elementsOfRows(items, rows.length);
+  narrowByRowTest(elements, { lookup: byElement, elementTest: null }, items.elements);
+  const arrays = rowsOfElements(items, elements, rows.length);
+  const others = { length: rows.length, words: rows.words.slice() };
+  const byKind = lookup.byKind.with(KIND.array, 0);
+  narrowByRowTest(others, { lookup: { ...lookup, byKind }, elementTest: null }, column);
+  for (let i = 0; i < rows.words.length; i++) rows.words[i] &= arrays.words[i] | others.words[i];
+}
+
+/** Whether so many rows are left that all elements are looked at sooner than those of each row. */
+function isDense(rows: Bitmap): boolean {
+  return countBits(rows) * DENSE_SHARE >= rows.length;
+}
+
+const DENSE_SHARE = 16;
 
 /** The commonest test of all: it needs no table of the dictionary. */
 function narrowToString(rows: Bitmap, string: string, column: MetadataColumn): void {

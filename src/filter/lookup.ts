@@ -128,7 +128,7 @@ function findCodes(column: MetadataColumn, strings: readonly string[]): Int32Arr
 }
 
 /** Numbers in buckets of equal width, most of them empty when the numbers are spread evenly. */
-interface NumberList {
+export interface NumberList {
   /** Ascending, distinct. */
   readonly numbers: Float64Array;
   /** Bucket b holds `numbers[starts[b]..starts[b + 1])`. */
@@ -154,7 +154,7 @@ function bucketOf(number: number, least: number, bucketsPerUnit: number): number
 }
 
 /** The answer for a number between the least and the greatest of the list. */
-function findNumber(
+export function findNumber(
   { numbers, starts, bucketsPerUnit, firstAnswer }: NumberList,
   number: number,
 ): number {

@@ -5,7 +5,7 @@
 import type { Bitmap } from '../bitmap.js';
 import { KIND, type MetadataColumn } from '../columns.js';
 import { kindMask, kindWordsOf } from './kind-words.js';
-import { LOOK, type Lookup, lookUp } from './lookup.js';
+import { findNumber, LOOK, type Lookup, lookUp, type NumberList } from './lookup.js';
 
 // What the loops owe their speed: no branch but the ones that skip 32 rows, since values in no order
 // make every second one a misprediction; eight rows written out, since V8 neither unrolls nor knows
@@ -43,6 +43,16 @@ export function keepNumbers(
     overWords(rows, end, kinds, numbers, (words, wordCount, kindWords, values) => {
       keepBetween(words, wordCount, kindWords, values, low, high);
     });
+  }
+}
+
+/** Keeps the rows whose number is in the list; each lies between its least and its greatest. */
+export function keepListed({ words }: Bitmap, numbers: Float64Array, list: NumberList): void {
+  for (let w = 0; w < words.length; w++) {
+    for (let open = words[w]; open !== 0; open &= open - 1) {
+      const bit = 31 - Math.clz32(open & -open);
+      if (findNumber(list, numbers[(w << 5) + bit]) === 0) words[w] &= ~(1 << bit);
+    }
   }
 }
 
@@ -234,8 +244,8 @@ function lastRows<Values extends Float64Array | Int32Array | Uint8Array>(
   values: Values,
   end: number,
 ): Values {
-  const { constructor } = values;
-  const rows = new (constructor as new (length: number) => Values)(32);
+  const SameArray = values.constructor as new (length: number) => Values;
+  const rows = new SameArray(32);
   rows.set(values.subarray(end & ~31, end));
   return rows;
 }

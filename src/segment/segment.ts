@@ -5,8 +5,9 @@
 
 import type { MetadataColumn, MetadataView } from '../columns.js';
 import { assert } from '../errors.js';
-import type { Utf8Column, VectorBatch, VectorBlock } from '../types.js';
+import type { RowEncoder, Utf8Column, VectorBatch, VectorBlock } from '../types.js';
 import { MetadataColumns } from './metadata-columns.js';
+import { RowCodes } from './row-codes.js';
 import { type SegmentData, sharedBuffers } from './segment-data.js';
 import { decodeUtf8, GrowingUtf8, sharedFloat32, trimmed, withValueRoom } from './shared-arrays.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
@@ -24,6 +25,8 @@ export interface ActiveSegmentOptions {
   readonly rowsMax: number;
   /** Metadata paths kept as columns; further ones stay in the JSON only. */
   readonly columnsMax: number;
+  /** Makes the codes of rows as they arrive; null for none. */
+  readonly encoder?: RowEncoder | null;
   /** For tests of the bound. */
   readonly bytesMax?: number;
 }
@@ -48,6 +51,7 @@ export class Segment {
   #columns: ReadonlyMap<string, MetadataColumn>;
   #isComplete: boolean;
   readonly #visibility: RowVisibility;
+  #codes: RowCodes | null = null;
   #lastBlock: VectorBlock | null = null;
   /** Counted once: only deletions change after the seal. */
   #sealedBytes = 0;
@@ -74,7 +78,10 @@ export class Segment {
       columns: new Map(),
       isComplete: true,
     };
-    return new Segment(data, growth);
+    const segment = new Segment(data, growth);
+    const { encoder = null } = options;
+    if (encoder !== null) segment.#codes = new RowCodes(encoder, options.dimension);
+    return segment;
   }
 
   /** A sealed segment over the arrays of `data`; deletions are copied, nothing else. */
@@ -160,6 +167,7 @@ export class Segment {
     const valuesMax = Math.min(growth.rowsMax, Math.floor(growth.bytesMax / (dimension * 4)));
     this.#valueArray = withValueRoom(this.#valueArray, rowCount * dimension, valuesMax * dimension);
     this.#valueArray.set(values, first * dimension);
+    this.#codes?.append(this.#valueArray, first, rowCount, valuesMax);
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
     this.#ids = growth.ids.view();
@@ -183,10 +191,22 @@ export class Segment {
     this.#columns = metadata.seal();
     this.#isComplete = metadata.isComplete;
     this.#visibility.trim();
+    this.#codes?.trim(this.rowCount);
     this.#growth = null;
     this.#sealedBytes = 0;
     this.#lastBlock = null;
     this.#lastView = null;
+  }
+
+  /** Makes the codes of a sealed segment that came without, in the threads of the pool. */
+  async encode(encoder: RowEncoder | null): Promise<void> {
+    assert(this.#growth === null, 'an active segment encodes its rows as they arrive');
+    if (encoder === null) return;
+    const codes = new RowCodes(encoder, this.dimension);
+    await codes.encodeAll(this.#valueArray, this.rowCount);
+    this.#codes = codes;
+    this.#sealedBytes = 0;
+    this.#lastBlock = null;
   }
 
   /** Ends a row. Doing it again at the same sequence changes nothing. */
@@ -241,7 +261,7 @@ export class Segment {
       rowCount: this.rowCount,
       values: this.#valueArray.subarray(0, this.rowCount * this.dimension),
       ids: this.#ids,
-      codes: null,
+      codes: this.#codes?.bytes ?? null,
     };
     return this.#lastBlock;
   }
@@ -307,6 +327,7 @@ export class Segment {
       // Not a file. Room for values that no row has touched is address space, not memory.
       bytes -= valueBuffer.byteLength - this.rowCount * this.dimension * 4;
     }
+    if (this.#codes !== null) bytes += this.#codes.byteLength(this.rowCount);
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
   }

@@ -20,7 +20,7 @@ const SETS = [
     queries: inRepository('..', 'shared', 'data', 'wordnet-10k-queries.arrow'),
   },
 ];
-const ENGINES = ['reference', 'wasm'] as const;
+const ENGINES = ['reference', 'wasm', 'auto'] as const;
 const BATCH_ROWS = 1_000;
 const QUERIES_AT_ONCE = 16;
 

@@ -21,6 +21,8 @@ export const PROFILES = {
   usual: {},
   /** With the tensor program instead of plain loops. */
   wasm: { engine: 'wasm' },
+  /** With the fastest engine of this machine. */
+  auto: { engine: 'auto' },
   /** Another one, with a secret and a default collection of its own, and with small segments. */
   second: { defaultCollection: 'the-default', limits: { segmentRowsMax: 64 } },
   /** Every bound so low that a case reaches it with a few lines. */

@@ -2,10 +2,12 @@
 // sealing, checkpoints and compactions happen within a few rows, and a clock that tests move.
 
 import { Database } from '../../src/database/database.js';
+import type { Engine } from '../../src/engine/engine.js';
 import { createReferenceEngine } from '../../src/engine/reference-engine.js';
+import { createSimdEngine } from '../../src/engine/simd-engine.js';
 import { DEFAULT_LIMITS, type Limits } from '../../src/limits.js';
 import { silentLogger } from '../../src/logger.js';
-import { createInlinePool } from '../../src/pool.js';
+import { createInlinePool, type WorkerPool } from '../../src/pool.js';
 import {
   createMemoryState,
   createMemoryStore,
@@ -37,7 +39,7 @@ export async function openDatabase(options: {
   const pool = createInlinePool();
   const database = await Database.open({
     store: options.store ?? createMemoryStore({ state: options.state ?? createMemoryState() }),
-    engine: createReferenceEngine({ pool }),
+    engine: createTestEngine(pool),
     engineReason: 'test',
     pool,
     limits: { ...DEFAULT_LIMITS, segmentRowsMax: 64, ...options.limits },
@@ -46,6 +48,15 @@ export async function openDatabase(options: {
   });
   await database.loaded;
   return database;
+}
+
+/** The one that has codes to keep with the rows, where its kernels are built. */
+function createTestEngine(pool: WorkerPool): Engine {
+  try {
+    return createSimdEngine({ pool });
+  } catch {
+    return createReferenceEngine({ pool });
+  }
 }
 
 export interface TestVector {

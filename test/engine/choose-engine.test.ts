@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createEngine } from '../../src/engine/choose-engine.js';
+import { loadKernels } from '../../src/engine/simd-kernels.js';
 import type { Logger } from '../../src/logger.js';
 import { silentLogger } from '../../src/logger.js';
 import { createInlinePool } from '../../src/pool.js';
@@ -17,24 +18,48 @@ function createRecordingLogger(): Logger & { messages: string[] } {
   };
 }
 
+/** Whether the addon is there: it is not where there is no C++ compiler. */
+const hasKernels = canLoadKernels();
+
+function canLoadKernels(): boolean {
+  try {
+    loadKernels();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 describe('the choice of an engine', () => {
   it('is the one asked for by name', async (test) => {
-    for (const requested of ['reference', 'wasm'] as const) {
+    for (const requested of ['reference', 'wasm', 'simd'] as const) {
+      if (requested === 'simd' && !hasKernels) continue;
       const { engine, reason } = await createEngine({ requested, pool });
       test.after(() => engine.close());
       assert.equal(engine.name, requested);
-      assert.equal(reason, 'asked for by name');
+      assert.match(reason, /^asked for by name/);
       assert.deepEqual(engine.bytesUsed('engine probe'), { hostBytes: 0, deviceBytes: 0 });
     }
   });
 
-  it('is wasm by default, where it works', async (test) => {
+  it('is simd by default, on the best target, where the kernels are built', async (test) => {
+    if (!hasKernels) return test.skip('no C++ compiler');
     const logger = createRecordingLogger();
     const { engine, reason } = await createEngine({ requested: 'auto', pool, logger });
     test.after(() => engine.close());
-    assert.equal(engine.name, 'wasm');
-    assert.equal(reason, 'WebAssembly works on this machine');
+    assert.equal(engine.name, 'simd');
+    assert.equal(reason, `int8 kernels for ${loadKernels().targets()[0]}`);
     assert.deepEqual(logger.messages, []);
+  });
+
+  it('is wasm by default, with the reason, where simd does not work', async (test) => {
+    const logger = createRecordingLogger();
+    const simdTarget = 'no such target';
+    const { engine, reason } = await createEngine({ requested: 'auto', pool, logger, simdTarget });
+    test.after(() => engine.close());
+    assert.equal(engine.name, 'wasm');
+    assert.match(reason, /^WebAssembly works on this machine; simd does not work here: /);
+    assert.deepEqual(logger.messages, ['warn: the simd engine does not work here']);
   });
 
   for (const [fault, worker, cause] of [
@@ -44,23 +69,32 @@ describe('the choice of an engine', () => {
   ] as const) {
     const workerUrl = new URL(worker, import.meta.url);
 
-    it(`is the reference engine by default, with the reason, when wasm ${fault}`, async (test) => {
+    it(`is the reference engine by default, with the reasons, when simd does not work and wasm ${fault}`, async (test) => {
       const logger = createRecordingLogger();
       const { engine, reason } = await createEngine({
         requested: 'auto',
+        simdTarget: 'no such target',
         pool,
         logger,
         workerUrl,
       });
       test.after(() => engine.close());
       assert.equal(engine.name, 'reference');
-      assert.match(reason, /^the wasm engine does not work here: /);
+      assert.match(reason, /^simd does not work here: .*; wasm does not work here: /);
       assert.match(reason, cause);
-      assert.equal(logger.messages.filter((message) => message.startsWith('warn')).length, 1);
+      assert.equal(logger.messages.filter((message) => message.startsWith('warn')).length, 2);
     });
 
     it(`fails when wasm is asked for by name and ${fault}`, async () => {
       await assert.rejects(createEngine({ requested: 'wasm', pool, workerUrl }), cause);
     });
   }
+
+  it('fails when simd is asked for by name and the processor does not have the target', async () => {
+    const simdTarget = 'no such target';
+    await assert.rejects(
+      createEngine({ requested: 'simd', pool, simdTarget }),
+      /no such target|not built/,
+    );
+  });
 });

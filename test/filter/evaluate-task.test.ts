@@ -1,4 +1,4 @@
-// Which thread evaluates a filter, and what is sent to it.
+// Which thread evaluates a filter, what is sent to it, and how it is stopped.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,31 +10,28 @@ import {
   type FilterInput,
   selectRows,
 } from '../../src/filter/evaluate-task.js';
+import type { FilterNode } from '../../src/filter/filter-node.js';
 import { parseFilter } from '../../src/filter/parse.js';
 import { DEFAULT_LIMITS } from '../../src/limits.js';
 import type { Task, WorkerPool } from '../../src/pool.js';
 import type { JsonObject } from '../../src/types.js';
-import { viewOf } from './view-of.js';
+import { utf8Of, viewOf } from './view-of.js';
 
-/** Does to a task what a thread does: its input and output are cloned. */
-function createCloningPool() {
+/** Does to a task what a thread does: it runs later, and its input and output are cloned. */
+function createCloningPool(threadCount = 2) {
   const inputs: FilterInput[] = [];
-  const signals: (AbortSignal | undefined)[] = [];
   const pool: WorkerPool = {
-    threadCount: 1,
-    async run<Input, Output>(
-      task: Task<Input, Output>,
-      input: Input,
-      options: { signal?: AbortSignal } = {},
-    ): Promise<Output> {
+    threadCount,
+    async run<Input, Output>(task: Task<Input, Output>, input: Input): Promise<Output> {
       assert.equal(task.name, 'filter.evaluate');
       inputs.push(input as FilterInput);
-      signals.push(options.signal);
-      return structuredClone(task.run(structuredClone(input)));
+      const received = structuredClone(input);
+      await new Promise((resolve) => setImmediate(resolve));
+      return structuredClone(task.run(received));
     },
     async close() {},
   };
-  return { pool, inputs, signals };
+  return { pool, inputs };
 }
 
 const node = (filter: JsonObject) => parseFilter(filter, DEFAULT_LIMITS);
@@ -53,43 +50,73 @@ function largeView(rowCount: number): MetadataView {
   return { ...viewOf([]), rowCount, columns: new Map(['a', 'b'].map((path) => [path, column])) };
 }
 
+/** How many rows of each view match. */
+async function countIn(pool: WorkerPool, filter: FilterNode, views: readonly MetadataView[]) {
+  const found = await Promise.all(selectRows(pool, filter, views).map(({ rows }) => rows));
+  return found.map((rows, i) => {
+    assert.equal(rows?.length, views[i].rowCount);
+    return countBits(rows!);
+  });
+}
+
 test('a small filter is answered without the pool', async () => {
   const { pool, inputs } = createCloningPool();
-  const rows = await selectRows(pool, node({ a: 3 }), largeView(1000));
-  assert.equal(countBits(rows), 100);
+  const views = [largeView(1000), largeView(20)];
+  assert.deepEqual(await countIn(pool, node({ a: 3 }), views), [100, 2]);
   assert.equal(inputs.length, 0);
 });
 
 test('a filter that reads nothing is answered without the pool', async () => {
   const { pool, inputs } = createCloningPool();
-  assert.equal(countBits(await selectRows(pool, node({}), largeView(100_000))), 100_000);
+  assert.deepEqual(await countIn(pool, node({}), [largeView(100_000)]), [100_000]);
   assert.equal(inputs.length, 0);
 });
 
 test('a large filter goes to the pool with the columns it reads and nothing else', async () => {
-  const { pool, inputs, signals } = createCloningPool();
-  const view = largeView(100_000);
-  const { signal } = new AbortController();
-  const rows = await selectRows(pool, node({ a: 3, gone: null }), view, { signal });
-  assert.equal(countBits(rows), 10_000);
+  const { pool, inputs } = createCloningPool();
+  const view = largeView(200_000);
+  assert.deepEqual(await countIn(pool, node({ a: 3, gone: null }), [view]), [20_000]);
   assert.deepEqual(
-    inputs.map((input) => input.columns.map(([path]) => path)),
-    [['a']],
+    inputs.map(({ views }) => views.map(({ columns }) => columns.map(([path]) => path))),
+    [[['a']]],
   );
-  assert.equal(inputs[0].json, null);
-  assert.equal(signals[0], signal);
+  assert.equal(inputs[0].views[0].json, null);
+});
+
+test('views are spread over as many tasks as there are threads, by their size', async () => {
+  const { pool, inputs } = createCloningPool(3);
+  const rowCounts = [90_000, 60_000, 60_000, 10, 30_000, 30_000];
+  const counts = await countIn(pool, node({ a: 3 }), rowCounts.map(largeView));
+  assert.deepEqual(
+    counts,
+    rowCounts.map((count) => count / 10),
+  );
+  assert.deepEqual(
+    inputs.map(({ views }) => views.reduce((sum, { rowCount }) => sum + rowCount, 0)),
+    [90_000, 90_010, 90_000],
+  );
+});
+
+test('a task that would be too small to pay is put with another', async () => {
+  const { pool, inputs } = createCloningPool(16);
+  const views = Array.from({ length: 16 }, () => largeView(10_000));
+  assert.deepEqual(
+    await countIn(pool, node({ a: 3 }), views),
+    views.map(() => 1000),
+  );
+  assert.equal(inputs.length, 3);
 });
 
 test('rows are sent as JSON only when a path of the filter has no column', async () => {
   const { pool, inputs } = createCloningPool();
   const texts = Array.from({ length: 500 }, (_, row) => `{"a":${row},"b":${row % 5}}`);
   const view = viewOf(texts, { withoutColumns: ['b'] });
-  assert.equal(countBits(await selectRows(pool, node({ a: { $lt: 9 } }), view)), 9);
+  assert.deepEqual(await countIn(pool, node({ a: { $lt: 9 } }), [view]), [9]);
   assert.equal(inputs.length, 0);
-  assert.equal(countBits(await selectRows(pool, node({ b: 2, a: { $lt: 9 } }), view)), 2);
+  assert.deepEqual(await countIn(pool, node({ b: 2, a: { $lt: 9 } }), [view]), [2]);
   assert.deepEqual(
-    inputs.map(({ json }) => json),
-    [view.json],
+    inputs.map(({ views }) => views.map(({ json }) => json)),
+    [[view.json]],
   );
 });
 
@@ -99,11 +126,57 @@ test('a task answers as the calling thread does', () => {
   for (const withoutColumns of [[], ['a'], ['a', 'b.c']]) {
     const view = viewOf(texts, { withoutColumns });
     for (const filter of filters as JsonObject[]) {
-      const { rowCount, isComplete, json } = view;
-      const columns = [...view.columns];
-      const input = { node: node(filter), rowCount, columns, isComplete, json };
+      const input = { node: node(filter), views: [inputOf(view)] };
       const cloned = evaluateFilterTask.run(structuredClone(input));
-      assert.deepEqual(cloned, evaluateFilter(input.node, view));
+      assert.deepEqual(cloned, [evaluateFilter(input.node, view)]);
     }
   }
 });
+
+test('a view that is stopped gives null, and the others of its task their rows', async () => {
+  const { pool, inputs } = createCloningPool(1);
+  const selections = selectRows(pool, node({ a: 3 }), [largeView(90_000), largeView(90_000)]);
+  assert.equal(inputs.length, 1);
+  selections[0].stop();
+  assert.equal(await selections[0].rows, null);
+  assert.equal(countBits((await selections[1].rows)!), 9_000);
+});
+
+test('a task that is stopped parses no further row', () => {
+  // The second document stops the task, as another thread would; the third cannot be parsed.
+  const input = inputOf(viewOfJson(['{"a":1}', '{"a":2}', 'no JSON']));
+  const evaluate = () => evaluateFilterTask.run({ node: node({ a: 1 }), views: [input] });
+  assert.throws(evaluate, SyntaxError);
+  const { parse } = JSON;
+  let parsedCount = 0;
+  JSON.parse = (text: string) => {
+    parsedCount++;
+    if (parsedCount === 2) Atomics.store(input.stop, 0, 1);
+    return parse(text);
+  };
+  try {
+    assert.deepEqual(evaluate(), [null]);
+    assert.equal(parsedCount, 2);
+  } finally {
+    JSON.parse = parse;
+  }
+});
+
+test('a failure in a task is told for each of its views', async () => {
+  const { pool } = createCloningPool(1);
+  const broken = viewOfJson(Array.from({ length: 200 }, () => 'no JSON'));
+  const selections = selectRows(pool, node({ a: 1 }), [broken, broken]);
+  for (const { rows } of selections) await assert.rejects(rows, SyntaxError);
+});
+
+/** Without any column; texts that cannot be parsed are welcome. */
+function viewOfJson(texts: readonly string[]): MetadataView {
+  const view = { rowCount: texts.length, columns: new Map(), isComplete: false };
+  return { ...view, json: utf8Of(texts) };
+}
+
+function inputOf(view: MetadataView): FilterInput['views'][number] {
+  const { rowCount, isComplete, json } = view;
+  const stop = new Int32Array(new SharedArrayBuffer(4));
+  return { rowCount, columns: [...view.columns], isComplete, json, stop };
+}

@@ -123,6 +123,24 @@ test('a list of thousands of values is found whole, and nothing beside it', () =
   assertRows(view, { a: { $in: [...strings, ...numbers].slice(0, 9_900) } }, isWanted);
 });
 
+test('ranges over one path must all hold, in whatever order they stand', () => {
+  const cells = [...Array.from({ length: 40 }, (_, i) => i), 'a', 'b', 'c', null, true, [3], {}];
+  const column = columnOf([...cells, undefined]);
+  const columns = new Map([['a', column]]);
+  const view = { ...viewOf([]), rowCount: cells.length + 1, columns };
+  const isBetween = (low: number, high: number) => (row: number) => row >= low && row < high;
+  assertRows(view, { a: { $gte: 5, $lt: 20 } }, isBetween(5, 20));
+  assertRows(view, { a: { $lt: 20, $gte: 5 } }, isBetween(5, 20));
+  assertRows(view, { $and: [{ a: { $lte: 30 } }, { a: { $gt: 4 } }, { a: { $lt: 9 } }] }, (row) =>
+    isBetween(5, 9)(row),
+  );
+  assertRows(view, { a: { $gt: 20, $lt: 5 } }, () => false);
+  assertRows(view, { a: { $gte: 'b', $lt: 'c' } }, (row) => row === 41);
+  assertRows(view, { a: { $lt: 'c', $gte: 'b' } }, (row) => row === 41);
+  assertRows(view, { a: { $gte: 0, $lt: 'c' } }, () => false);
+  assertRows(view, { $not: { a: { $gte: 5, $lt: 40 } } }, (row) => row < 5 || row >= 40);
+});
+
 function run(filter: JsonObject, view: MetadataView): Bitmap {
   return evaluateFilter(parseFilter(filter, DEFAULT_LIMITS), view);
 }

@@ -1,0 +1,265 @@
+// The kernels alone, without Node: what the machine can do at best, and what a search reaches of it.
+//
+//   bench targets
+//   bench peaks [--threads N] [--json]
+//   bench scan  [--rows N] [--dimension D] [--queries Q] [--k K] [--threads T] [--target NAME]
+//               [--seconds S] [--json]
+//
+// A scan checks queries against brute force in float64 before it times anything; a wrong answer ends
+// it with 1. Data are clustered unit vectors from a fixed seed.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../test/check.h"
+#include "peaks.h"
+
+namespace {
+
+using steady_clock = std::chrono::steady_clock;
+
+double seconds_since(steady_clock::time_point start) {
+  return std::chrono::duration<double>(steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+template <class Work>
+void on_threads(uint32_t thread_count, const Work& work) {
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < thread_count; t++) threads.emplace_back([&work, t] { work(t); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+const sagitta::peak_functions& peaks_of_machine() {
+  const sagitta::peak_functions* const known[] = {
+      sagitta::avx512_vnni_peaks, sagitta::avx_vnni_peaks, sagitta::avx2_peaks};
+  for (const sagitta::peak_functions* candidate : known) {
+    if (candidate == nullptr) continue;
+    for (size_t i = 0; i < sagitta_target_count(); i++) {
+      if (std::strcmp(candidate->name, sagitta_target_name(i)) == 0) return *candidate;
+    }
+  }
+  return sagitta::baseline_peaks;
+}
+
+/** Operations per second of all threads together; the median of five runs of a tenth of a second. */
+double operations_per_second(uint32_t thread_count, double (*operations)(uint64_t)) {
+  constexpr uint64_t rounds = 2'000'000;
+  std::vector<double> rates;
+  for (int run = 0; run < 5; run++) {
+    std::vector<double> done(thread_count);
+    const auto start = steady_clock::now();
+    on_threads(thread_count, [&](uint32_t t) {
+      while (seconds_since(start) < 0.1) done[t] += operations(rounds);
+    });
+    double total = 0;
+    for (const double count : done) total += count;
+    rates.push_back(total / seconds_since(start));
+  }
+  return median(rates);
+}
+
+double read_bytes_per_second(uint32_t thread_count, const sagitta::peak_functions& peaks) {
+  constexpr size_t bytes = size_t{512} << 20;
+  std::vector<uint8_t> memory(bytes, 1);
+  const size_t share = bytes / thread_count / 4096 * 4096;
+  std::vector<uint64_t> sums(thread_count);
+  std::vector<double> rates;
+  for (int run = 0; run < 7; run++) {
+    const auto start = steady_clock::now();
+    on_threads(thread_count,
+               [&](uint32_t t) { sums[t] += peaks.read(memory.data() + t * share, share); });
+    rates.push_back(static_cast<double>(share) * thread_count / seconds_since(start));
+  }
+  if (sums[0] == 0) std::abort();
+  return median(rates);
+}
+
+void print_peaks(uint32_t thread_count, bool as_json) {
+  const sagitta::peak_functions& peaks = peaks_of_machine();
+  const double read = read_bytes_per_second(thread_count, peaks) / 1e9;
+  const double floats = operations_per_second(thread_count, peaks.float_operations) / 1e9;
+  const double bytes = operations_per_second(thread_count, peaks.int8_operations) / 1e9;
+  const char* const format =
+      as_json
+          ? "{\"target\":\"%s\",\"threads\":%u,\"read_gb_per_s\":%.2f,\"f32_gflop_per_s\":%.1f,"
+            "\"int8_gop_per_s\":%.1f}\n"
+          : "%s, %u threads: memory read %.1f GB/s, float32 %.0f GFLOP/s, int8 %.0f Gop/s\n";
+  std::printf(format, peaks.name, thread_count, read, floats, bytes);
+}
+
+struct scan_options {
+  uint32_t rows;
+  uint32_t dimension;
+  uint32_t queries;
+  uint32_t k;
+  uint32_t threads;
+  double seconds;
+};
+
+/** Unit vectors around 256 centers. */
+void fill_clustered(std::vector<float>& values, uint32_t row_count, uint32_t dimension,
+                    const std::vector<float>& centers, uint32_t thread_count) {
+  on_threads(thread_count, [&](uint32_t t) {
+    check::random_source random(1000 + t);
+    for (uint32_t row = t; row < row_count; row += thread_count) {
+      float* const at = values.data() + size_t{row} * dimension;
+      const float* const center = centers.data() + size_t{random.below(256)} * dimension;
+      double square = 0;
+      for (uint32_t i = 0; i < dimension; i++) {
+        at[i] = center[i] + 0.7f * random.normal();
+        square += static_cast<double>(at[i]) * static_cast<double>(at[i]);
+      }
+      const auto inverse = static_cast<float>(1 / std::sqrt(square));
+      for (uint32_t i = 0; i < dimension; i++) at[i] *= inverse;
+    }
+  });
+}
+
+struct scan_result {
+  double seconds_p50;
+  double rescored_per_query;
+};
+
+void run_search(sagitta_search* search, uint32_t thread_count) {
+  on_threads(thread_count, [&](uint32_t) {
+    int is_done = 0;
+    sagitta_search_work(search, &is_done);
+  });
+}
+
+void check_answers(const sagitta_batch& batch, const sagitta_search* search) {
+  for (uint32_t q = 0; q < batch.query_count; q += 1 + batch.query_count / 5) {
+    sagitta_hits hits{};
+    sagitta_search_hits(search, q, &hits);
+    const std::vector<check::hit> expected = check::brute_force(batch, q);
+    check::require(hits.count == expected.size(), "as many hits as brute force");
+    for (uint32_t i = 0; i < hits.count; i++) {
+      check::require(hits.rows[i] == expected[i].row, "the rows of brute force");
+    }
+  }
+}
+
+scan_result measure_scan(const sagitta_batch& batch, const scan_options& options) {
+  std::vector<double> times;
+  uint64_t rescored = 0;
+  const auto started = steady_clock::now();
+  for (bool is_first = true; is_first || times.size() < 5 || seconds_since(started) < options.seconds;
+       is_first = false) {
+    const auto start = steady_clock::now();
+    sagitta_search* search = nullptr;
+    check::require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "create");
+    run_search(search, options.threads);
+    if (!is_first) times.push_back(seconds_since(start));
+    if (is_first) {
+      check_answers(batch, search);
+      for (uint32_t q = 0; q < batch.query_count; q++) {
+        sagitta_hits hits{};
+        sagitta_search_hits(search, q, &hits);
+        rescored += hits.rescored_count;
+      }
+    }
+    sagitta_search_destroy(search);
+  }
+  return {median(times), static_cast<double>(rescored) / batch.query_count};
+}
+
+void print_scan(const scan_options& options, bool as_json) {
+  check::random_source random(1);
+  std::vector<float> centers(size_t{256} * options.dimension);
+  for (float& value : centers) value = random.normal();
+  check::rows rows(random, check::kind::zeros, 0, options.dimension);
+  rows.row_count = options.rows;
+  rows.values.resize(size_t{options.rows} * options.dimension);
+  fill_clustered(rows.values, options.rows, options.dimension, centers, options.threads);
+  rows.id_offsets.resize(options.rows + 1);
+  const auto encode_start = steady_clock::now();
+  rows.encode();
+  const double encode_seconds = seconds_since(encode_start);
+
+  std::vector<float> vectors(size_t{options.queries} * options.dimension);
+  fill_clustered(vectors, options.queries, options.dimension, centers, 1);
+  const sagitta_block block = rows.block();
+  std::vector<sagitta_part> parts(options.queries);
+  std::vector<sagitta_query> queries(options.queries);
+  for (uint32_t q = 0; q < options.queries; q++) {
+    parts[q].row_count = options.rows;
+    queries[q].vector = vectors.data() + size_t{q} * options.dimension;
+    queries[q].floor = -INFINITY;
+    queries[q].metric = SAGITTA_COSINE;
+    queries[q].k = options.k;
+    queries[q].first_part = q;
+    queries[q].part_count = 1;
+  }
+  const sagitta_batch batch = {&block,          parts.data(),    queries.data(), 1,
+                               options.queries, options.queries, options.dimension, options.threads};
+  const scan_result result = measure_scan(batch, options);
+  const double operations = 2.0 * options.rows * options.dimension * options.queries;
+  const double code_bytes = static_cast<double>(options.rows) * options.dimension;
+  const char* const format =
+      as_json ? "{\"target\":\"%s\",\"rows\":%u,\"dimension\":%u,\"queries\":%u,\"k\":%u,"
+                "\"threads\":%u,\"seconds_p50\":%.6f,\"queries_per_s\":%.1f,\"gop_per_s\":%.1f,"
+                "\"gb_per_s\":%.2f,\"rescored_per_query\":%.1f,\"encode_seconds\":%.3f,"
+                "\"exact\":true}\n"
+              : "%s: %u × %u, %u queries, k %u, %u threads: %.6f s, %.1f queries/s, %.1f Gop/s, "
+                "%.2f GB/s, %.1f rescored a query, encoded in %.3f s, exact\n";
+  std::printf(format, sagitta_selected_target(), options.rows, options.dimension, options.queries,
+              options.k, options.threads, result.seconds_p50, options.queries / result.seconds_p50,
+              operations / result.seconds_p50 / 1e9, code_bytes / result.seconds_p50 / 1e9,
+              result.rescored_per_query, encode_seconds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::string> options;
+  const std::string command = argc > 1 ? argv[1] : "";
+  bool as_json = false;
+  for (int i = 2; i < argc; i++) {
+    if (std::strcmp(argv[i], "--json") == 0) {
+      as_json = true;
+    } else if (i + 1 < argc && std::strncmp(argv[i], "--", 2) == 0) {
+      options[argv[i] + 2] = argv[i + 1];
+      i++;
+    } else {
+      std::fprintf(stderr, "unknown argument %s\n", argv[i]);
+      return 2;
+    }
+  }
+  const auto number = [&](const char* name, uint32_t otherwise) {
+    const auto found = options.find(name);
+    return found == options.end() ? otherwise
+                                  : static_cast<uint32_t>(std::strtoul(found->second.c_str(), nullptr, 10));
+  };
+  const uint32_t threads = std::max(1u, number("threads", std::thread::hardware_concurrency()));
+  if (options.contains("target") &&
+      sagitta_select_target(options["target"].c_str()) != SAGITTA_OK) {
+    std::fprintf(stderr, "target %s does not run here; see `bench targets`\n",
+                 options["target"].c_str());
+    return 2;
+  }
+  if (command == "targets") {
+    for (size_t i = 0; i < sagitta_target_count(); i++) std::puts(sagitta_target_name(i));
+  } else if (command == "peaks") {
+    print_peaks(threads, as_json);
+  } else if (command == "scan") {
+    print_scan({number("rows", 100'000), number("dimension", 768), number("queries", 1000),
+                number("k", 10), threads, static_cast<double>(number("seconds", 2))},
+               as_json);
+  } else {
+    std::fprintf(stderr, "usage: bench targets | peaks | scan; see the head of bench.cpp\n");
+    return 2;
+  }
+}

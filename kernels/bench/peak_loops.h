@@ -1,0 +1,85 @@
+// The loops behind peaks.h, for registers of any width; internal linkage, as in simd/rows.h.
+#pragma once
+
+#include <cstring>
+
+#include "peaks.h"
+
+namespace sagitta {
+namespace {
+
+/** Keeps the compiler from knowing a register's content. */
+template <class Register>
+void conceal(Register& value) {
+#if defined(__x86_64__)
+  __asm__ volatile("" : "+v"(value));
+#else
+  __asm__ volatile("" : "+w"(value));
+#endif
+}
+
+/** Enough to fill the pipelines: latency times throughput. */
+constexpr uint32_t chains = 12;
+
+using float_4 = float __attribute__((vector_size(16)));
+using float_8 = float __attribute__((vector_size(32)));
+using float_16 = float __attribute__((vector_size(64)));
+using uint64_2 = uint64_t __attribute__((vector_size(16)));
+using uint64_4 = uint64_t __attribute__((vector_size(32)));
+using uint64_8 = uint64_t __attribute__((vector_size(64)));
+
+template <class Floats>
+double float_loop(uint64_t rounds) {
+  Floats sums[chains] = {};
+  Floats factor = Floats{} + 0.5f;
+  Floats term = Floats{} + 1.0f;
+  conceal(factor);
+  conceal(term);
+  for (uint64_t round = 0; round < rounds; round++) {
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < chains; i++) {
+      sums[i] = sums[i] * factor + term;
+      conceal(sums[i]);
+    }
+  }
+  return 2.0 * (sizeof(Floats) / sizeof(float)) * chains * static_cast<double>(rounds);
+}
+
+/** `Step` adds products of bytes to 32-bit sums: all the bytes of a register at once. */
+template <class Register, class Step>
+double int8_loop(uint64_t rounds, const Step& step) {
+  Register sums[chains];
+  std::memset(&sums, 0, sizeof sums);
+  Register left;
+  Register right;
+  std::memset(&left, 3, sizeof left);
+  std::memset(&right, 5, sizeof right);
+  conceal(left);
+  conceal(right);
+  for (uint64_t round = 0; round < rounds; round++) {
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < chains; i++) {
+      sums[i] = step(sums[i], left, right);
+      conceal(sums[i]);
+    }
+  }
+  return 2.0 * sizeof(Register) * chains * static_cast<double>(rounds);
+}
+
+template <class Words>
+uint64_t read_loop(const uint8_t* bytes, size_t count) {
+  Words sums[8] = {};
+  for (size_t at = 0; at < count; at += sizeof sums) {
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < 8; i++) {
+      Words part;
+      std::memcpy(&part, bytes + at + i * sizeof part, sizeof part);
+      sums[i] += part;
+    }
+  }
+  for (uint32_t i = 1; i < 8; i++) sums[0] += sums[i];
+  return sums[0][0];
+}
+
+}  // namespace
+}  // namespace sagitta

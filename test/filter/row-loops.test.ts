@@ -1,0 +1,139 @@
+// The loops that go over 32 rows at once, against one row at a time: every end of a column, kinds at
+// any place in memory, and garbage where it is allowed.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Bitmap, clearBit, createFullBitmap, hasBit } from '../../src/bitmap.js';
+import { KIND } from '../../src/columns.js';
+import { elementsOfRows, rowsOfElements } from '../../src/filter/array-rows.js';
+import { kindMask, kindWordsOf } from '../../src/filter/kind-words.js';
+import { keepKinds, keepNumbers, keepString, keepStrings } from '../../src/filter/row-loops.js';
+import { createRandom, testSeed } from '../database/harness.js';
+
+const SEED = testSeed();
+const KINDS = Object.values(KIND);
+const ENDS = [0, 1, 31, 32, 33, 63, 64, 65, 128, 150];
+const ROWS = 150;
+
+interface Cells {
+  readonly kinds: Uint8Array;
+  readonly numbers: Float64Array;
+  readonly codes: Int32Array;
+}
+
+/** Arrays that end with `end`, whose kinds lie `shift` bytes into their buffer. */
+function drawCells(random: () => number, end: number, shift: number): Cells {
+  const below = (n: number) => Math.floor(random() * n);
+  const kinds = new Uint8Array(new SharedArrayBuffer(end + shift), shift);
+  // Mostly one kind, so that words of one kind and mixed ones both come.
+  const usual = KINDS[below(KINDS.length)];
+  for (let row = 0; row < end; row++) kinds[row] = below(20) > 0 ? usual : KINDS[below(8)];
+  const numberAt = (row: number) => (kinds[row] === KIND.number ? below(10) : Number.NaN);
+  const codeAt = (row: number) =>
+    kinds[row] === KIND.string ? below(7) : below(2 ** 31) - 2 ** 30;
+  return {
+    kinds,
+    numbers: Float64Array.from({ length: end }, (_, row) => numberAt(row)),
+    codes: Int32Array.from({ length: end }, (_, row) => codeAt(row)),
+  };
+}
+
+/** Narrows rows, some of which are unset before, and compares with `isKept` of each. */
+function check(
+  random: () => number,
+  end: number,
+  narrow: (rows: Bitmap) => void,
+  isKept: (row: number) => boolean,
+): void {
+  const rows = createFullBitmap(ROWS);
+  for (let row = 0; row < ROWS; row++) {
+    // Here and there a whole word is unset.
+    if (random() < 0.2 || (row >>> 5) % 3 === 1) clearBit(rows, row);
+  }
+  const before = Array.from({ length: ROWS }, (_, row) => hasBit(rows, row));
+  narrow(rows);
+  for (let row = 0; row < ROWS; row++) {
+    const expected = before[row] && (row >= end || isKept(row));
+    assert.equal(hasBit(rows, row), expected, `row ${row}, arrays end at ${end}`);
+  }
+}
+
+test(`every loop keeps what a look at each row keeps (seed ${SEED})`, () => {
+  const random = createRandom(SEED);
+  const below = (n: number) => Math.floor(random() * n);
+  for (let round = 0; round < 40; round++) {
+    for (const end of ENDS) {
+      const { kinds, numbers, codes } = drawCells(random, end, round % 5);
+      const byKind = Int32Array.from({ length: 8 }, () => below(2));
+      check(
+        random,
+        end,
+        (rows) => keepKinds(rows, end, kinds, byKind),
+        (row) => byKind[kinds[row]] === 1,
+      );
+      const low = round % 3 === 0 ? Number.NEGATIVE_INFINITY : below(10);
+      const high = round % 4 === 0 ? Number.POSITIVE_INFINITY : low + below(5);
+      check(
+        random,
+        end,
+        (rows) => keepNumbers(rows, end, { kinds, numbers }, { low, high }),
+        (row) => kinds[row] === KIND.number && numbers[row] >= low && numbers[row] <= high,
+      );
+      const code = below(7);
+      check(
+        random,
+        end,
+        (rows) => keepString(rows, end, { kinds, codes }, code),
+        (row) => kinds[row] === KIND.string && codes[row] === code,
+      );
+      const byCode = Int32Array.from({ length: 7 }, () => below(3));
+      check(
+        random,
+        end,
+        (rows) => keepStrings(rows, end, { kinds, codes }, byCode),
+        (row) => kinds[row] === KIND.string && byCode[codes[row]] !== 0,
+      );
+    }
+  }
+});
+
+test('every kind is found at every place of a word among every other kind', () => {
+  for (const kind of KINDS) {
+    for (const other of KINDS) {
+      if (kind === other) continue;
+      for (let row = 0; row < 32; row++) {
+        const kinds = new Uint8Array(64).fill(other);
+        kinds[32 + row] = kind;
+        assert.equal(kindMask(kindWordsOf(kinds), 1, kind), 1 << row);
+        assert.equal(kindMask(kindWordsOf(kinds), 1, other), ~(1 << row));
+      }
+    }
+  }
+});
+
+test(`rows are found from their elements, also in a view of later rows (seed ${SEED})`, () => {
+  const random = createRandom(SEED);
+  const counts = Array.from({ length: ROWS }, () => Math.floor(random() * 4));
+  const offsets = new Int32Array(ROWS + 1);
+  for (const [row, count] of counts.entries()) offsets[row + 1] = offsets[row] + count;
+  const passes = Array.from({ length: offsets[ROWS] }, () => random() < 0.3);
+  const elements = { kinds: new Uint8Array(0), numbers: null, codes: null, dictionary: null };
+  for (const from of [0, 32, 96]) {
+    for (const covered of [ROWS - from, 20, 0]) {
+      const items = {
+        offsets: offsets.subarray(from, from + covered + 1),
+        elements: { ...elements, dictionaryCount: 0, items: null },
+      };
+      const rowCount = ROWS - from;
+      const passing = elementsOfRows(items, rowCount);
+      for (let i = 0; i < passing.length; i++) if (!passes[i]) clearBit(passing, i);
+      const rows = rowsOfElements(items, passing, rowCount);
+      assert.equal(rows.length, rowCount);
+      for (let row = 0; row < rowCount; row++) {
+        const own = passes.slice(offsets[from + row], offsets[from + row + 1]);
+        const expected = row < covered && own.includes(true);
+        assert.equal(hasBit(rows, row), expected, `row ${row} from ${from}, ${covered} covered`);
+      }
+    }
+  }
+});
