@@ -33,6 +33,14 @@ struct scan_query {
   bool has_lower;
 };
 
+/** Bounds of the facts of some rows. */
+struct row_limits {
+  float residual_max;
+  float norm_max;
+  float norm_min;
+  float square_min;
+};
+
 /** Queries that share a scan at most; see `target::query_group`. */
 inline constexpr uint32_t query_group_max = 8;
 
@@ -41,6 +49,8 @@ struct scan_task {
   const uint8_t* panels;
   uint32_t panel_count;
   uint32_t step_count;
+  /** Of all rows of the panels that are searched: what no such row can pass need not be looked at row by row. */
+  row_limits limits;
   /** All queries have the same `has_lower`. */
   scan_query* const* queries;
   uint32_t query_count;
@@ -79,6 +89,8 @@ struct target {
   /** Codes as `scan` wants them: step_count · query_step_bytes bytes. */
   void (*pack_query)(const int8_t* codes, uint32_t step_count, uint8_t* packed);
   void (*scan)(const scan_task& task);
+  /** Limits of the first `row_count` rows of panels that are `stride` bytes apart; at least one row. */
+  row_limits (*limit_rows)(const uint8_t* panels, size_t stride, uint32_t row_count);
   /**
    * Canonical q·x and x·x of rows (see canonical.h), bit for bit. `query` [dimension] is float64;
    * `count` is at most canonical_rows.

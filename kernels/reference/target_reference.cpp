@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "../layout.h"
 #include "../target.h"
@@ -155,6 +156,19 @@ void scan(const scan_task& task) {
   }
 }
 
+row_limits limit_rows(const uint8_t* panels, size_t stride, uint32_t row_count) {
+  row_limits limits = {0, 0, std::numeric_limits<float>::max(), std::numeric_limits<float>::max()};
+  for (uint32_t row = 0; row < row_count; row++) {
+    const auto& facts = *reinterpret_cast<const panel_facts*>(panels + row / panel_rows * stride);
+    const uint32_t place = row % panel_rows;
+    limits.residual_max = std::fmax(limits.residual_max, facts.residual[place]);
+    limits.norm_max = std::fmax(limits.norm_max, facts.norm[place]);
+    limits.norm_min = std::fmin(limits.norm_min, facts.norm[place]);
+    limits.square_min = std::fmin(limits.square_min, facts.square[place]);
+  }
+  return limits;
+}
+
 uint32_t count_bits(const uint32_t* words, uint32_t row_count) {
   uint32_t count = 0;
   for (uint32_t row = 0; row < row_count; row++) count += words[row / 32] >> (row % 32) & 1;
@@ -164,8 +178,8 @@ uint32_t count_bits(const uint32_t* words, uint32_t row_count) {
 }  // namespace
 
 const target reference_target = {
-    "reference",  query_group, step_dimensions, encode,     encode_query,
-    pack_query,   scan,        products,        count_bits,
+    "reference", query_group, step_dimensions, encode,   encode_query,
+    pack_query,  scan,        limit_rows,      products, count_bits,
 };
 
 }  // namespace sagitta

@@ -164,7 +164,7 @@ void search::cut_pieces() {
   for (uint32_t b = 0; b < plans_.size(); b++) {
     const uint32_t end = plans_[b].row_count;
     for (uint32_t from = 0; from < end; from += piece_rows) {
-      pieces_.push_back({b, from, std::min(end, from + piece_rows)});
+      pieces_.push_back({b, from, std::min(end, from + piece_rows), {}});
     }
   }
 }

@@ -71,8 +71,13 @@ query_state& search::state_of(worker& self, uint32_t query) {
   return state;
 }
 
-void search::run_piece(worker& self, const piece& range) {
+void search::run_piece(worker& self, piece range) {
   const std::vector<use>& uses = plans_[range.block].uses;
+  if (!uses.empty() && !uses.front().is_gathered) {
+    const size_t stride = panel_bytes(dimension_);
+    const uint8_t* const panels = blocks_[range.block].codes + range.from / panel_rows * stride;
+    range.limits = functions_->limit_rows(panels, stride, range.to - range.from);
+  }
   const auto is_group = [&](const use& first, const use& next) {
     return queries_[first.query].has_after == queries_[next.query].has_after;
   };
@@ -115,6 +120,7 @@ void search::scan_piece(worker& self, const piece& range, const use* uses, uint3
   task.queries = queries;
   task.query_count = use_count;
   task.context = &context;
+  task.limits = range.limits;
   task.emit = [](void* opaque, uint32_t query, uint32_t panel, uint32_t survivors,
                  const int32_t* sums) {
     const auto& known = *static_cast<const emit_context*>(opaque);

@@ -51,6 +51,8 @@ class search {
     uint32_t block;
     uint32_t from;
     uint32_t to;
+    /** Of its rows; known when it is scanned. */
+    row_limits limits;
   };
   struct worker {
     std::vector<query_state> states;
@@ -69,7 +71,7 @@ class search {
   double cost_of(const plan& block_plan) const;
 
   query_state& state_of(worker& self, uint32_t query);
-  void run_piece(worker& self, const piece& range);
+  void run_piece(worker& self, piece range);
   void scan_piece(worker& self, const piece& range, const use* uses, uint32_t use_count);
   void gather_piece(worker& self, const piece& range, const use& one);
   void finish_query(uint32_t query);

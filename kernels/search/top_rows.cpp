@@ -68,10 +68,21 @@ void largest_values::add(double value) {
     values_.push_back(value);
     std::push_heap(values_.begin(), values_.end(), std::greater<>());
   } else if (value > values_.front()) {
-    std::pop_heap(values_.begin(), values_.end(), std::greater<>());
-    values_.back() = value;
-    std::push_heap(values_.begin(), values_.end(), std::greater<>());
+    replace_smallest(value);
   }
+}
+
+/** Sinks the value from the top: half the work of a pop and a push. */
+void largest_values::replace_smallest(double value) {
+  const size_t count = values_.size();
+  size_t place = 0;
+  for (size_t child = 1; child < count; child = 2 * place + 1) {
+    if (child + 1 < count && values_[child + 1] < values_[child]) child++;
+    if (values_[child] >= value) break;
+    values_[place] = values_[child];
+    place = child;
+  }
+  values_[place] = value;
 }
 
 }  // namespace sagitta

@@ -65,6 +65,8 @@ class largest_values {
   void release() { std::vector<double>().swap(values_); }
 
  private:
+  void replace_smallest(double value);
+
   size_t capacity_ = 0;
   std::vector<double> values_;
 };

@@ -48,8 +48,8 @@ void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
 }
 
 constexpr target table = {
-    "avx2",      lanes::query_group, lanes::query_step_bytes, encode, encode_query, pack_query,
-    scan<lanes>, products,           count_bits,
+    "avx2", lanes::query_group, lanes::query_step_bytes, encode,   encode_query,
+    pack_query, scan<lanes>, limit_rows, products, count_bits,
 };
 
 }  // namespace

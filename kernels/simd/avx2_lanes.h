@@ -28,12 +28,22 @@ struct avx2_lanes {
     _mm256_store_si256(reinterpret_cast<__m256i*>(to), sum);
   }
 
+  static __m256 products_of(const int32_t* sums, const panel_facts& facts, uint32_t row) {
+    const __m256i sum = _mm256_load_si256(reinterpret_cast<const __m256i*>(sums + row));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_loadu_ps(facts.scale + row));
+  }
+
+  static bool may_survive(const int32_t* sums, const panel_facts& facts, float least) {
+    const __m256 bound = _mm256_set1_ps(least);
+    const __m256 low = _mm256_cmp_ps(products_of(sums, facts, 0), bound, _CMP_GE_OQ);
+    const __m256 high = _mm256_cmp_ps(products_of(sums, facts, width), bound, _CMP_GE_OQ);
+    return _mm256_movemask_ps(_mm256_or_ps(low, high)) != 0;
+  }
+
   template <bool has_lower>
   static uint32_t weigh(const int32_t* sums, const panel_facts& facts, uint32_t row,
                         const scan_query& query) {
-    const __m256i sum = _mm256_load_si256(reinterpret_cast<const __m256i*>(sums + row));
-    const __m256 product =
-        _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_loadu_ps(facts.scale + row));
+    const __m256 product = products_of(sums, facts, row);
     const __m256 residual = _mm256_loadu_ps(facts.residual + row);
     const __m256 norm = _mm256_loadu_ps(facts.norm + row);
     const __m256 square = _mm256_loadu_ps(facts.square + row);

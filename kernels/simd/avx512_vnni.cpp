@@ -33,14 +33,23 @@ struct lanes {
   }
   static void store(int32_t* to, sums sum) { _mm512_store_si512(to, sum); }
 
-  template <bool has_lower>
-  static uint32_t weigh(const int32_t* sums, const panel_facts& facts, uint32_t,
-                        const scan_query& query) {
+  static __m512 products_of(const int32_t* sums, const panel_facts& facts) {
     using int_lanes = int32_t __attribute__((vector_size(64)));
     int_lanes whole;
     std::memcpy(&whole, sums, sizeof whole);
     const __m512 exact = __builtin_convertvector(whole, __m512);
-    const __m512 product = _mm512_mul_ps(exact, _mm512_loadu_ps(facts.scale));
+    return _mm512_mul_ps(exact, _mm512_loadu_ps(facts.scale));
+  }
+
+  static bool may_survive(const int32_t* sums, const panel_facts& facts, float least) {
+    const __m512 product = products_of(sums, facts);
+    return _mm512_cmp_ps_mask(product, _mm512_set1_ps(least), _CMP_GE_OQ) != 0;
+  }
+
+  template <bool has_lower>
+  static uint32_t weigh(const int32_t* sums, const panel_facts& facts, uint32_t,
+                        const scan_query& query) {
+    const __m512 product = products_of(sums, facts);
     const __m512 residual = _mm512_loadu_ps(facts.residual);
     const __m512 norm = _mm512_loadu_ps(facts.norm);
     const __m512 square = _mm512_loadu_ps(facts.square);
@@ -64,8 +73,8 @@ void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
 }
 
 constexpr target table = {
-    "avx512_vnni", lanes::query_group, lanes::query_step_bytes, encode, encode_query, pack_query,
-    scan<lanes>,   products,           count_bits,
+    "avx512_vnni", lanes::query_group, lanes::query_step_bytes, encode,   encode_query,
+    pack_query, scan<lanes>, limit_rows, products, count_bits,
 };
 
 }  // namespace

@@ -30,8 +30,8 @@ void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
 }
 
 constexpr target table = {
-    "avx_vnni",  lanes::query_group, lanes::query_step_bytes, encode, encode_query, pack_query,
-    scan<lanes>, products,           count_bits,
+    "avx_vnni", lanes::query_group, lanes::query_step_bytes, encode,   encode_query,
+    pack_query, scan<lanes>, limit_rows, products, count_bits,
 };
 
 }  // namespace

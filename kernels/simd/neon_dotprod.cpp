@@ -38,11 +38,22 @@ struct lanes {
     return vaddvq_u32(vandq_u32(lanes, bits));
   }
 
+  static float32x4_t products_of(const int32_t* sums, const panel_facts& facts, uint32_t row) {
+    return vmulq_f32(vcvtq_f32_s32(vld1q_s32(sums + row)), vld1q_f32(facts.scale + row));
+  }
+
+  static bool may_survive(const int32_t* sums, const panel_facts& facts, float least) {
+    float32x4_t most = products_of(sums, facts, 0);
+    for (uint32_t row = width; row < panel_rows; row += width) {
+      most = vmaxq_f32(most, products_of(sums, facts, row));
+    }
+    return vmaxvq_f32(most) >= least;
+  }
+
   template <bool has_lower>
   static uint32_t weigh(const int32_t* sums, const panel_facts& facts, uint32_t row,
                         const scan_query& query) {
-    const float32x4_t exact = vcvtq_f32_s32(vld1q_s32(sums + row));
-    const float32x4_t product = vmulq_f32(exact, vld1q_f32(facts.scale + row));
+    const float32x4_t product = products_of(sums, facts, row);
     const float32x4_t residual = vld1q_f32(facts.residual + row);
     const float32x4_t norm = vld1q_f32(facts.norm + row);
     const float32x4_t square = vld1q_f32(facts.square + row);
@@ -65,8 +76,8 @@ void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
 }
 
 constexpr target table = {
-    "neon_dotprod", lanes::query_group, lanes::query_step_bytes, encode, encode_query, pack_query,
-    scan<lanes>,    products,           count_bits,
+    "neon_dotprod", lanes::query_group, lanes::query_step_bytes, encode,   encode_query,
+    pack_query, scan<lanes>, limit_rows, products, count_bits,
 };
 
 }  // namespace

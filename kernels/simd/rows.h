@@ -244,6 +244,37 @@ encoded_vector encode_query(const float* values, uint32_t dimension, int8_t* cod
   return encoded;
 }
 
+/** Sixteen limits side by side, which the compiler keeps in registers, folded at the end. */
+row_limits limit_rows(const uint8_t* panels, size_t stride, uint32_t row_count) {
+  float residual_max[panel_rows] = {};
+  float norm_max[panel_rows] = {};
+  float norm_min[panel_rows];
+  float square_min[panel_rows];
+  for (uint32_t i = 0; i < panel_rows; i++) norm_min[i] = square_min[i] = __FLT_MAX__;
+  const auto larger = [](float left, float right) { return left > right ? left : right; };
+  const auto smaller = [](float left, float right) { return left < right ? left : right; };
+  const auto add = [&](uint32_t panel, uint32_t count) {
+    const auto& facts = *reinterpret_cast<const panel_facts*>(panels + panel * stride);
+    for (uint32_t i = 0; i < count; i++) {
+      residual_max[i] = larger(residual_max[i], facts.residual[i]);
+      norm_max[i] = larger(norm_max[i], facts.norm[i]);
+      norm_min[i] = smaller(norm_min[i], facts.norm[i]);
+      square_min[i] = smaller(square_min[i], facts.square[i]);
+    }
+  };
+  const uint32_t whole = row_count / panel_rows;
+  for (uint32_t panel = 0; panel < whole; panel++) add(panel, panel_rows);
+  if (row_count % panel_rows != 0) add(whole, row_count % panel_rows);
+  row_limits limits = {0, 0, __FLT_MAX__, __FLT_MAX__};
+  for (uint32_t i = 0; i < panel_rows; i++) {
+    limits.residual_max = larger(limits.residual_max, residual_max[i]);
+    limits.norm_max = larger(limits.norm_max, norm_max[i]);
+    limits.norm_min = smaller(limits.norm_min, norm_min[i]);
+    limits.square_min = smaller(limits.square_min, square_min[i]);
+  }
+  return limits;
+}
+
 uint32_t count_bits(const uint32_t* words, uint32_t row_count) {
   uint32_t count = 0;
   const uint32_t whole = row_count / 32;

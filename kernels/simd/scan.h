@@ -7,8 +7,9 @@
 //                       of the query in every lane
 //   panels_of(Q)        panels of a tile of Q queries, so that nothing spills
 //   start, load, broadcast, accumulate, store
-//   weigh(sums, facts, row, query)  the mask of the rows from `row` on, a register of them, that
-//                       survive; sums are the panel's, in memory
+//   may_survive(sums, facts, least)   whether the product of any row of a panel reaches `least`
+//   weigh(sums, facts, row, query)    the mask of the rows from `row` on, a register of them, that
+//                       survive
 //
 // Everything has internal linkage; see rows.h.
 #pragma once
@@ -71,17 +72,33 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
   }
 }
 
+/**
+ * The least product of a row within the limits that may pass the query's test. Widened by more than
+ * its own roundings.
+ */
+inline float least_product(const scan_query& query, const row_limits& limits) {
+  const float residual = query.upper_residual * limits.residual_max;
+  const float norm =
+      query.upper_norm * (query.upper_norm < 0 ? limits.norm_min : limits.norm_max);
+  const float square = query.upper_square * limits.square_min;
+  const float magnitudes = __builtin_fabsf(query.upper_min) + residual + __builtin_fabsf(norm) +
+                           __builtin_fabsf(square);
+  return query.upper_min - (residual + norm + square) - 0x1p-20f * magnitudes;
+}
+
+/** `least` has the least product of each query, and is kept so when a query's test is tightened. */
 template <class Lanes, uint32_t Queries, uint32_t Panels, bool has_lower>
-void scan_tile(const scan_task& task, uint32_t first_panel) {
+void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
   const size_t stride = fact_bytes + size_t{task.step_count} * step_bytes;
   const uint8_t* const first = task.panels + first_panel * stride;
   alignas(64) int32_t sums[Queries * Panels * panel_rows];
   sum_tile<Lanes, Queries, Panels>(task, first + fact_bytes, stride, sums);
 
-  for (uint32_t p = 0; p < Panels; p++) {
-    const auto& facts = *reinterpret_cast<const panel_facts*>(first + p * stride);
-    for (uint32_t q = 0; q < Queries; q++) {
+  for (uint32_t q = 0; q < Queries; q++) {
+    for (uint32_t p = 0; p < Panels; p++) {
+      const auto& facts = *reinterpret_cast<const panel_facts*>(first + p * stride);
       const int32_t* const panel_sums = sums + (q * Panels + p) * panel_rows;
+      if (__builtin_expect(!Lanes::may_survive(panel_sums, facts, least[q]), 1)) continue;
       uint32_t survivors = 0;
 #pragma GCC unroll 4
       for (uint32_t row = 0; row < panel_rows; row += Lanes::width) {
@@ -90,6 +107,7 @@ void scan_tile(const scan_task& task, uint32_t first_panel) {
       }
       if (__builtin_expect(survivors != 0, 0)) {
         task.emit(task.context, q, first_panel + p, survivors, panel_sums);
+        least[q] = least_product(*task.queries[q], task.limits);
       }
     }
   }
@@ -98,12 +116,14 @@ void scan_tile(const scan_task& task, uint32_t first_panel) {
 template <class Lanes, uint32_t Queries, bool has_lower>
 void scan_group(const scan_task& task) {
   constexpr uint32_t panels = Lanes::panels_of(Queries);
+  float least[Queries];
+  for (uint32_t q = 0; q < Queries; q++) least[q] = least_product(*task.queries[q], task.limits);
   uint32_t panel = 0;
   for (; panel + panels <= task.panel_count; panel += panels) {
-    scan_tile<Lanes, Queries, panels, has_lower>(task, panel);
+    scan_tile<Lanes, Queries, panels, has_lower>(task, panel, least);
   }
   for (; panel < task.panel_count; panel++) {
-    scan_tile<Lanes, Queries, 1, has_lower>(task, panel);
+    scan_tile<Lanes, Queries, 1, has_lower>(task, panel, least);
   }
 }
 
