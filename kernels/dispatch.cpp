@@ -18,7 +18,11 @@ struct entry {
   bool is_supported;
 };
 
-#if defined(__x86_64__)
+#if defined(SAGITTA_EMULATE)
+bool has_avx2() { return true; }
+bool has_avx512_vnni() { return true; }
+bool has_avx_vnni() { return true; }
+#elif defined(__x86_64__)
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 bool has_avx512_vnni() {
   return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&

@@ -4,6 +4,7 @@
 //   node scripts/build-kernels.mjs bench test       build/kernels/bench, build/kernels/test
 //   node scripts/build-kernels.mjs test-memory      the tests under AddressSanitizer and UBSan
 //   node scripts/build-kernels.mjs test-threads     the tests under ThreadSanitizer
+//   node scripts/build-kernels.mjs test-emulated    the tests of every x86 target, on any x86
 //   … --if-possible                                 a failure is one line, and exit code 0
 //   … --cross aarch64-linux-gnu-g++                 another compiler, another folder
 //
@@ -78,6 +79,13 @@ const TARGETS = {
     sources: TEST,
     flags: ['-O2', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
   },
+  // Without -mavx512…: what the processor lacks is emulated, with SIMDe's headers.
+  'test-emulated': {
+    file: 'test-emulated',
+    sources: TEST,
+    flags: ['-O2', '-DSAGITTA_EMULATE', '-mavx2', '-mfma', '-mpopcnt'],
+    isBaseline: true,
+  },
   'test-threads': { file: 'test-threads', sources: TEST, flags: ['-O2', '-fsanitize=thread'] },
 };
 
@@ -131,7 +139,7 @@ function findCompiler(crossCompiler) {
 }
 
 async function build(name, compiler) {
-  const { file, sources, flags } = TARGETS[name];
+  const { file, sources, flags, isBaseline = false } = TARGETS[name];
   const isNative = cross === null;
   const folder = join(root, 'build', isNative ? 'kernels' : `kernels-${compiler.architecture}`);
   const objects = join(folder, 'objects', name);
@@ -144,7 +152,8 @@ async function build(name, compiler) {
   );
   const jobs = sources.map((source) => {
     const object = join(objects, `${source.replaceAll('/', '-').replace(/\.cpp$/, '')}.o`);
-    const command = [compiler.command, ...compileFlags(source, flags, compiler), '-c'];
+    const special = isBaseline ? {} : FLAGS[compiler.architecture];
+    const command = [compiler.command, ...compileFlags(source, flags, special, compiler), '-c'];
     const content = readFileSync(join(kernels, source), 'utf8');
     const stamp = hashOf([headers, content, command.join(' '), compiler.version]);
     return { object, stamp, command: [...command, source, '-o', relative(kernels, object)] };
@@ -155,8 +164,8 @@ async function build(name, compiler) {
   link(join(folder, file), jobs, flags, compiler, name === 'addon');
 }
 
-function compileFlags(source, flags, { isClang, architecture }) {
-  const special = { ...COMMON, ...FLAGS[architecture] }[source] ?? [];
+function compileFlags(source, flags, targetFlags, { isClang }) {
+  const special = { ...COMMON, ...targetFlags }[source] ?? [];
   // GCC says that wide vectors would be passed differently elsewhere; none is passed between files.
   const quiet = isClang ? ['-Wno-unknown-warning-option'] : ['-Wno-psabi'];
   return [

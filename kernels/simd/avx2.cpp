@@ -22,9 +22,7 @@ struct lanes : avx2_lanes {
   using query = pairs;
 
   /** 4 × 2 sums, two registers of rows in pairs and a query in pairs fill the sixteen registers. */
-  static constexpr uint32_t panels_of(uint32_t queries) {
-    return queries == 1 ? 2 : 1;
-  }
+  static constexpr uint32_t panels_of(uint32_t) { return 1; }
   static rows load(const uint8_t* codes) {
     const __m256i bytes = load_codes(codes);
     return {_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(bytes, 8)};

@@ -1,12 +1,11 @@
 // What AVX2 and AVX-VNNI share: eight rows a register, and the tests on their sums.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstring>
 
 #include "../layout.h"
 #include "../target.h"
+#include "intrinsics.h"
 
 namespace sagitta {
 namespace {
@@ -15,6 +14,8 @@ struct avx2_lanes {
   static constexpr uint32_t width = 8;
   using sums = __m256i;
 
+  static sums zero() { return _mm256_setzero_si256(); }
+  static sums add(sums left, sums right) { return _mm256_add_epi32(left, right); }
   static sums start(int32_t offset) { return _mm256_set1_epi32(offset); }
   static __m256i load_codes(const uint8_t* codes) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));

@@ -1,9 +1,10 @@
 // AVX-512 with VNNI: one register holds four dimensions of a whole panel, and VPDPBUSD adds sixteen
 // products of four at once.
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#if (defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
+     defined(__AVX512VL__)) ||                                                  \
+    defined(SAGITTA_EMULATE)
 
-#include <immintrin.h>
-
+#include "intrinsics.h"
 #include "rows.h"
 #include "scan.h"
 
@@ -18,9 +19,11 @@ struct lanes {
   using rows = __m512i;
   using query = __m512i;
 
-  /** 6 × 4 sums, 4 rows and a query are 29 of 32 registers. One query alone reads eight streams, which memory likes. */
-  static constexpr uint32_t panels_of(uint32_t queries) { return queries <= 2 ? 8 : 4; }
+  /** 6 × 4 sums, 4 rows and a query are 29 of 32 registers. What memory bounds reads one stream. */
+  static constexpr uint32_t panels_of(uint32_t queries) { return queries <= 2 ? 1 : 4; }
 
+  static sums zero() { return _mm512_setzero_si512(); }
+  static sums add(sums left, sums right) { return _mm512_add_epi32(left, right); }
   static sums start(int32_t offset) { return _mm512_set1_epi32(offset); }
   static rows load(const uint8_t* codes) { return _mm512_loadu_si512(codes); }
   static query broadcast(const uint8_t* packed) {
@@ -62,7 +65,8 @@ struct lanes {
       __m512 lower = _mm512_fnmadd_ps(weight, residual, product);
       lower = _mm512_fmadd_ps(_mm512_set1_ps(query.lower_norm), norm, lower);
       lower = _mm512_fmadd_ps(_mm512_set1_ps(query.lower_square), square, lower);
-      mask = _mm512_mask_cmp_ps_mask(mask, lower, _mm512_set1_ps(query.lower_max), _CMP_LE_OQ);
+      const __m512 bound = _mm512_set1_ps(query.lower_max);
+      mask = static_cast<__mmask16>(mask & _mm512_cmp_ps_mask(lower, bound, _CMP_LE_OQ));
     }
     return mask;
   }

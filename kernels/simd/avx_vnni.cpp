@@ -1,5 +1,5 @@
 // AVX-VNNI: VPDPBUSD on eight rows a register, for processors without AVX-512.
-#if defined(__AVXVNNI__) && defined(__AVX2__) && defined(__FMA__)
+#if (defined(__AVXVNNI__) && defined(__AVX2__) && defined(__FMA__)) || defined(SAGITTA_EMULATE)
 
 #include "avx2_lanes.h"
 #include "rows.h"
@@ -15,9 +15,7 @@ struct lanes : avx2_lanes {
   using query = __m256i;
 
   /** 6 × 2 sums, 2 rows and a query are 15 of 16 registers. */
-  static constexpr uint32_t panels_of(uint32_t queries) {
-    return queries == 1 ? 4 : queries == 2 ? 2 : 1;
-  }
+  static constexpr uint32_t panels_of(uint32_t) { return 1; }
   static rows load(const uint8_t* codes) { return load_codes(codes); }
   static query broadcast(const uint8_t* packed) { return broadcast_quad(packed); }
   static void accumulate(sums& sum, rows codes, query quad) {

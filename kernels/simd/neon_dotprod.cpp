@@ -18,7 +18,10 @@ struct lanes {
   using query = int8x16_t;
 
   /** 4 × 4 sums, 4 rows and a query are 21 of 32 registers. */
-  static constexpr uint32_t panels_of(uint32_t queries) { return queries <= 2 ? 2 : 1; }
+  static constexpr uint32_t panels_of(uint32_t) { return 1; }
+
+  static sums zero() { return vdupq_n_s32(0); }
+  static sums add(sums left, sums right) { return vaddq_s32(left, right); }
 
   /** Codes lose their +128 when they are loaded, so no sum has to make up for it. */
   static sums start(int32_t) { return vdupq_n_s32(0); }

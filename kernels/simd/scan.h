@@ -6,7 +6,7 @@
 //   sums, rows, query   16- to 64-byte registers: 32-bit sums, four codes of each row, four codes
 //                       of the query in every lane
 //   panels_of(Q)        panels of a tile of Q queries, so that nothing spills
-//   start, load, broadcast, accumulate, store
+//   zero, start, load, broadcast, accumulate, add, store
 //   may_survive(sums, facts, least)   whether the product of any row of a panel reaches `least`
 //   weigh(sums, facts, row, query)    the mask of the rows from `row` on, a register of them, that
 //                       survive
@@ -21,53 +21,72 @@ namespace sagitta {
 namespace {
 
 /**
+ * Codes are asked for from memory so far ahead. The processor's own prefetching ends at every page;
+ * less comes too late, more is evicted before it is used (measured: 2 to 16 KiB).
+ */
+constexpr size_t prefetch_bytes = 6144;
+
+/**
  * Integer sums of a tile, row-major [Queries, Panels, panel_rows], with everything in registers until
- * the end. A function of its own, without calls: what lives across a call has no register.
+ * the end. A function of its own, without calls: what lives across a call has no register. Few sums
+ * would wait for each other from step to step, so they are kept twice, for even and for odd steps.
  */
 template <class Lanes, uint32_t Queries, uint32_t Panels>
 __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* first_codes,
                                         size_t stride, int32_t* stored) {
   constexpr uint32_t panel_registers = panel_rows / Lanes::width;
   constexpr uint32_t tile_registers = Panels * panel_registers;
+  constexpr uint32_t chains = Queries * tile_registers <= 4 ? 2 : 1;
 
   const uint8_t* packed[Queries];
-  typename Lanes::sums sums[Queries][tile_registers];
+  typename Lanes::sums sums[chains][Queries][tile_registers];
 #pragma GCC unroll 8
   for (uint32_t q = 0; q < Queries; q++) {
     packed[q] = task.queries[q]->packed;
-    const auto start = Lanes::start(task.queries[q]->offset);
 #pragma GCC unroll 32
-    for (uint32_t i = 0; i < tile_registers; i++) sums[q][i] = start;
+    for (uint32_t i = 0; i < tile_registers; i++) {
+      sums[0][q][i] = Lanes::start(task.queries[q]->offset);
+      if constexpr (chains == 2) sums[1][q][i] = Lanes::zero();
+    }
   }
   const uint8_t* codes[Panels];
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < Panels; p++) codes[p] = first_codes + p * stride;
 
-  for (uint32_t step = 0; step < task.step_count; step++) {
+  const auto add_step = [&](uint32_t step, auto& chain) __attribute__((always_inline)) {
     typename Lanes::rows rows[tile_registers];
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < Panels; p++) {
+      const uint8_t* const from = codes[p] + size_t{step} * step_bytes;
+      __builtin_prefetch(from + prefetch_bytes);
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < panel_registers; i++) {
-        rows[p * panel_registers + i] =
-            Lanes::load(codes[p] + size_t{step} * step_bytes + i * (step_bytes / panel_registers));
+        rows[p * panel_registers + i] = Lanes::load(from + i * (step_bytes / panel_registers));
       }
     }
 #pragma GCC unroll 8
     for (uint32_t q = 0; q < Queries; q++) {
       const auto query = Lanes::broadcast(packed[q] + step * Lanes::query_step_bytes);
 #pragma GCC unroll 32
-      for (uint32_t i = 0; i < tile_registers; i++) {
-        Lanes::accumulate(sums[q][i], rows[i], query);
-      }
+      for (uint32_t i = 0; i < tile_registers; i++) Lanes::accumulate(chain[q][i], rows[i], query);
+    }
+  };
+  uint32_t step = 0;
+  if constexpr (chains == 2) {
+    for (; step + 2 <= task.step_count; step += 2) {
+      add_step(step, sums[0]);
+      add_step(step + 1, sums[1]);
     }
   }
+  for (; step < task.step_count; step++) add_step(step, sums[0]);
 
 #pragma GCC unroll 8
   for (uint32_t q = 0; q < Queries; q++) {
 #pragma GCC unroll 32
     for (uint32_t i = 0; i < tile_registers; i++) {
-      Lanes::store(stored + (q * tile_registers + i) * Lanes::width, sums[q][i]);
+      auto sum = sums[0][q][i];
+      if constexpr (chains == 2) sum = Lanes::add(sum, sums[1][q][i]);
+      Lanes::store(stored + (q * tile_registers + i) * Lanes::width, sum);
     }
   }
 }
