@@ -8,11 +8,11 @@
 namespace sagitta {
 namespace {
 
-/** Candidates that may wait beside twice k: waiting longer prunes more and costs memory. */
+/** Candidates that may wait beside four times k: waiting longer prunes more and costs memory. */
 constexpr size_t candidates_spare = 1024;
 
-/** Candidates whose rows are asked for from memory before the first of them is scored. */
-constexpr uint32_t rescored_together = 2 * canonical_rows;
+/** Rows that are asked for from memory before they are scored. */
+constexpr uint32_t rows_ahead = 3 * canonical_rows;
 
 /** Rows lie anywhere in memory, and are longer than what the processor would fetch ahead by itself. */
 void prefetch(const float* row, size_t dimension) {
@@ -36,7 +36,7 @@ void query_state::start(const search_context& context, const prepared_query& que
   bound_ = &bound;
   threshold_ = query.floor;
   const auto kept = static_cast<uint32_t>(std::min<uint64_t>(query.k, rows_max));
-  candidates_max_ = 2 * size_t{kept} + candidates_spare;
+  candidates_max_ = 4 * size_t{kept} + candidates_spare;
   lower_bounds_.reset(kept);
   top_.reset(kept);
   if (query.is_scannable) {
@@ -74,15 +74,16 @@ void query_state::consider(uint32_t part, uint32_t first_row, uint32_t survivors
 void query_state::score(uint32_t part, const uint32_t* rows, uint32_t count) {
   const sagitta_block& block = context_->blocks[context_->parts[part].block];
   const size_t dimension = context_->dimension;
+  uint32_t fetched = canonical_rows;
   for (uint32_t first = 0; first < count; first += canonical_rows) {
     const uint32_t together = std::min(count - first, canonical_rows);
     const float* values[canonical_rows];
     double products[canonical_rows];
     double squares[canonical_rows];
     for (uint32_t i = 0; i < together; i++) values[i] = block.values + rows[first + i] * dimension;
-    for (uint32_t next = first + together; next < std::min(count, first + 2 * canonical_rows);
-         next++) {
-      prefetch(block.values + rows[next] * dimension, dimension);
+    const uint32_t ahead = std::min(count, first + together + rows_ahead);
+    for (; fetched < ahead; fetched++) {
+      prefetch(block.values + rows[fetched] * dimension, dimension);
     }
     context_->functions->products(query_->values, context_->dimension, values, together, products,
                                   squares);
@@ -131,11 +132,18 @@ void query_state::drop_overtaken() {
 void query_state::rescore() {
   std::sort(candidates_.begin(), candidates_.end(),
             [](const candidate& left, const candidate& right) { return left.upper > right.upper; });
+  size_t fetched = 0;
   for (size_t next = 0; next < candidates_.size() && candidates_[next].upper >= threshold_;) {
+    const size_t ahead = std::min(candidates_.size(), next + canonical_rows + rows_ahead);
+    for (; fetched < ahead && candidates_[fetched].upper >= threshold_; fetched++) {
+      const candidate& row = candidates_[fetched];
+      const sagitta_block& block = context_->blocks[context_->parts[row.part].block];
+      prefetch(block.values + size_t{row.row} * context_->dimension, context_->dimension);
+    }
     const uint32_t part = candidates_[next].part;
-    uint32_t rows[rescored_together];
+    uint32_t rows[canonical_rows];
     uint32_t count = 0;
-    for (; count < rescored_together && next < candidates_.size(); next++, count++) {
+    for (; count < canonical_rows && next < candidates_.size(); next++, count++) {
       const candidate& row = candidates_[next];
       if (row.part != part || row.upper < threshold_) break;
       rows[count] = row.row;
