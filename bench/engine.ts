@@ -1,8 +1,8 @@
 // The engine without the service: every case is checked against brute force before it is timed, and
 // set against the machine's own peak and against others. A wrong answer ends it with exit code 1.
 //
-//   npm run bench                            smoke parameters: a few seconds, no claim
-//   node dist/bench/engine.js --full         the parameters of docs/performance.md, and the peers
+//   node dist/bench/engine.js                 smoke parameters: a few seconds, no claim
+//   node dist/bench/engine.js --full          the parameters of docs/performance.md, and the peers
 //   --only TEXT         cases whose name contains TEXT
 //   --engine NAME       auto, or an engine by name
 //   --[no-]peers        others on the same data (bench/peers/install); --no-graph-peers without graphs

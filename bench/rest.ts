@@ -1,9 +1,9 @@
 // Queries over REST beside the same queries on the engine alone: what HTTP, JSON, filters and
 // paging add. A real server process, and the client on the same cores.
 //
-//   npm run bench:rest                 smoke parameters: a few seconds, no claim
-//   npm run bench:rest -- --full       100 000 × 768, as docs/performance.md quotes it
-//   npm run bench:rest -- --out FILE   also writes the table as Markdown
+//   node dist/bench/rest.js                   smoke parameters: a few seconds, no claim
+//   node dist/bench/rest.js --full            100 000 × 768, as docs/performance.md quotes it
+//   node dist/bench/rest.js --out FILE        also writes the table as Markdown
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,9 +1,9 @@
 // The service from outside: a real server process with its store on disk, measured over loopback.
 // Answers are checked against brute force before anything is timed.
 //
-//   npm run bench                 smoke parameters: a few seconds, no claim
-//   npm run bench -- --full       the parameters of docs/performance.md
-//   npm run bench -- --out FILE   also writes the table as Markdown
+//   node dist/bench/service.js                smoke parameters: a few seconds, no claim
+//   node dist/bench/service.js --full         the parameters of docs/performance.md
+//   node dist/bench/service.js --out FILE     also writes the table as Markdown
 
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

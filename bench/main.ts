@@ -1,0 +1,39 @@
+// Every bench in turn, each in a process of its own with the machine to itself.
+//
+//   npm run bench                            smoke parameters: half a minute, no claim
+//   npm run bench -- --full                  the parameters of docs/performance.md: half an hour
+//   npm run bench -- --full engine rest      some of them
+//   npm run bench -- --full --out FOLDER     also writes FOLDER/<name>.md
+//
+// A bench has options of its own beside these; `node dist/bench/engine.js` takes them.
+
+import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const NAMES = ['service', 'filter', 'engine', 'rest'] as const;
+
+const { values, positionals } = parseArgs({
+  options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
+  allowPositionals: true,
+});
+const unknown = positionals.find((name) => !NAMES.some((known) => known === name));
+if (unknown !== undefined) {
+  console.error(`There is no bench ${unknown}; expected ${NAMES.join(', ')}.`);
+  process.exit(2);
+}
+if (values.out !== undefined) mkdirSync(values.out, { recursive: true });
+for (const name of NAMES) {
+  if (positionals.length > 0 && !positionals.includes(name)) continue;
+  console.log(`── ${name}`);
+  const script = fileURLToPath(new URL(`./${name}.js`, import.meta.url));
+  const out = values.out === undefined ? [] : ['--out', join(values.out, `${name}.md`)];
+  const { status } = spawnSync(
+    process.execPath,
+    [script, ...(values.full ? ['--full'] : []), ...out],
+    { stdio: 'inherit' },
+  );
+  if (status !== 0) process.exit(status ?? 1);
+}
