@@ -35,11 +35,12 @@ export async function openDatabase(options: {
   store?: Store;
   clock?: TestClock;
   limits?: Partial<Limits>;
+  engine?: Engine;
 }): Promise<Database> {
   const pool = createInlinePool();
   const database = await Database.open({
     store: options.store ?? createMemoryStore({ state: options.state ?? createMemoryState() }),
-    engine: createTestEngine(pool),
+    engine: options.engine ?? createTestEngine(pool),
     engineReason: 'test',
     pool,
     limits: { ...DEFAULT_LIMITS, segmentRowsMax: 64, ...options.limits },

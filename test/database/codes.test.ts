@@ -1,0 +1,118 @@
+// Codes are made when rows arrive and stay with them: whatever an engine is asked to search has the
+// codes of just its rows, after growth, sealing, compaction and a restart.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Engine, SearchQuery } from '../../src/engine/engine.js';
+import { createReferenceEngine } from '../../src/engine/reference-engine.js';
+import { createInlinePool } from '../../src/pool.js';
+import { createMemoryState } from '../../src/store/memory-store.js';
+import type { RowEncoder, UnencodedRows, VectorBlock } from '../../src/types.js';
+import { batchOf, createTestClock, openDatabase, type TestVector } from './harness.js';
+
+const DIMENSION = 3;
+const ROW_BYTES = 4;
+
+/** The code of a row is its first value; that and nothing else makes it checkable. */
+function encode({ values, dimension, from, to, codes }: UnencodedRows): void {
+  const view = new DataView(codes.buffer, codes.byteOffset, codes.byteLength);
+  for (let row = from; row < to; row++) {
+    view.setFloat32(row * ROW_BYTES, values[row * dimension]!, true);
+  }
+}
+
+const encoder: RowEncoder = {
+  byteLength: (rowCount) => rowCount * ROW_BYTES,
+  allocate: (byteLength) => new Uint8Array(new SharedArrayBuffer(byteLength)),
+  encode,
+  encodeAll: async (rows) => encode(rows),
+};
+
+/** The reference engine, which has no use for codes, and a look at those of every block. */
+function createWatchingEngine() {
+  const reference = createReferenceEngine({ pool: createInlinePool() });
+  const watching = {
+    blockCount: 0,
+    engine: {
+      ...reference,
+      name: 'reference',
+      rowEncoder: encoder,
+      search: (queries: readonly SearchQuery[]) => {
+        for (const { block } of queries.flatMap(({ parts }) => parts)) {
+          watching.blockCount++;
+          assertCodes(block);
+        }
+        return reference.search(queries);
+      },
+    } satisfies Engine,
+  };
+  return watching;
+}
+
+function assertCodes({ values, dimension, rowCount, codes }: VectorBlock): void {
+  assert.ok(codes !== null, 'a block has codes');
+  const view = new DataView(codes.buffer, codes.byteOffset, codes.byteLength);
+  for (let row = 0; row < rowCount; row++) {
+    assert.equal(view.getFloat32(row * ROW_BYTES, true), values[row * dimension], `row ${row}`);
+  }
+}
+
+function vectors(from: number, to: number): TestVector[] {
+  return Array.from({ length: to - from }, (_, i) => ({
+    id: `v${from + i}`,
+    values: [from + i + 1, 1, 0],
+    metadata: '{}',
+  }));
+}
+
+/** Lets what runs in the background on the calling thread come to its end. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe('the codes of rows', () => {
+  it('are those of the rows through growth, compaction and a restart', async () => {
+    const state = createMemoryState();
+    const clock = createTestClock();
+    const watching = createWatchingEngine();
+    const open = () => openDatabase({ state, clock, engine: watching.engine });
+    let database = await open();
+    const search = async () => {
+      const request = { vector: Float32Array.of(1, 0, 0), topK: 5, explain: true } as const;
+      const { matches, explain } = await database.query('c', request);
+      assert.equal(matches.length, 5);
+      return explain!.segmentCount;
+    };
+    await database.createCollection({
+      id: 'c',
+      dimension: DIMENSION,
+      metric: 'dot',
+      description: null,
+      labels: {},
+    });
+    for (let i = 0; i < 300; i += 7) {
+      await database.writeVectors('c', batchOf(vectors(i, i + 7)), { mode: 'upsert' });
+      if (i % 5 === 0) await search();
+    }
+    const before = await search();
+    assert.ok(before > 4, `${before} segments`);
+
+    // Most rows end; when the retention is over, what is left of them is one segment.
+    await database.writeVectors('c', batchOf(vectors(0, 250)), { mode: 'upsert' });
+    clock.nowMs += 60_000;
+    await database.writeVectors('c', batchOf(vectors(1000, 1064)), { mode: 'upsert' });
+    await settle();
+    clock.nowMs += 16 * 60_000;
+    await database.writeVectors('c', batchOf(vectors(2000, 2064)), { mode: 'upsert' });
+    await settle();
+    const files = [...state.blobs.keys()];
+    assert.ok(!files.some((name) => name.endsWith('/1.arrow')), `${files}: nothing was compacted`);
+    await search();
+
+    await database.close();
+    database = await open();
+    await search();
+    await database.close();
+    assert.ok(watching.blockCount > 20);
+  });
+});
