@@ -23,9 +23,12 @@ bool has_avx2() { return true; }
 bool has_avx512_vnni() { return true; }
 bool has_avx_vnni() { return true; }
 #elif defined(__x86_64__)
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("popcnt");
+}
 bool has_avx512_vnni() {
-  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 /** CPUID leaf 7, subleaf 1, EAX bit 4; compilers older than their processors do not know its name. */

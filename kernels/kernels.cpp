@@ -2,6 +2,7 @@
 
 #include "kernels.h"
 
+#include <cmath>
 #include <new>
 
 #include "layout.h"
@@ -20,6 +21,9 @@ bool is_dimension(uint32_t dimension) { return dimension >= 1 && dimension <= SA
 
 bool is_valid(const sagitta_batch& batch) {
   if (!is_dimension(batch.dimension) || batch.worker_count == 0) return false;
+  if (batch.block_count > 0 && batch.blocks == nullptr) return false;
+  if (batch.part_count > 0 && batch.parts == nullptr) return false;
+  if (batch.query_count > 0 && batch.queries == nullptr) return false;
   for (uint32_t p = 0; p < batch.part_count; p++) {
     const sagitta_part& part = batch.parts[p];
     if (part.block >= batch.block_count) return false;
@@ -31,6 +35,7 @@ bool is_valid(const sagitta_batch& batch) {
     if (query.part_count > batch.part_count) return false;
     if (query.first_part > batch.part_count - query.part_count) return false;
     if (query.metric < SAGITTA_COSINE || query.metric > SAGITTA_EUCLIDEAN) return false;
+    if (std::isnan(query.floor) || std::isnan(query.after_score)) return false;
   }
   return true;
 }
@@ -72,6 +77,7 @@ sagitta_status sagitta_search_hits(const sagitta_search* search, uint32_t query,
                                    sagitta_hits* hits) {
   if (query >= search->inner.query_count()) return SAGITTA_INVALID_ARGUMENT;
   if (search->inner.status() != SAGITTA_OK) return search->inner.status();
+  if (!search->inner.is_done()) return SAGITTA_NOT_DONE;
   *hits = search->inner.hits(query);
   return SAGITTA_OK;
 }

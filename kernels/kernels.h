@@ -24,7 +24,9 @@ typedef enum sagitta_status {
   /** This processor, or this build, does not have the target that was asked for. */
   SAGITTA_UNSUPPORTED_TARGET = 3,
   /** The search was cancelled; it has no hits. */
-  SAGITTA_CANCELLED = 4
+  SAGITTA_CANCELLED = 4,
+  /** The search has hits when all of it is done. */
+  SAGITTA_NOT_DONE = 5
 } sagitta_status;
 
 typedef enum sagitta_metric {
@@ -143,7 +145,7 @@ typedef struct sagitta_hits {
   uint64_t rescored_count;
 } sagitta_hits;
 
-/** After `is_done` only. */
+/** SAGITTA_NOT_DONE until `is_done` was given to somebody. */
 sagitta_status sagitta_search_hits(const sagitta_search* search, uint32_t query,
                                    sagitta_hits* hits);
 

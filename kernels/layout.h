@@ -4,7 +4,7 @@
 //
 //   float scale[16]      s: x ≈ s·c, with c the codes, in −127…127
 //   float norm[16]       ‖x‖
-//   float residual[16]   at least ‖x − s·c‖
+//   float residual[16]   at least ‖x − s·c‖, but for denormals, which the slack of the bounds covers
 //   float square[16]     x·x
 //   uint8 code[steps][16][4]   c + 128; steps = ⌈D / 4⌉, missing dimensions have the code 128
 //

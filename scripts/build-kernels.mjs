@@ -191,7 +191,7 @@ function nodeFlags() {
   const missing = folders.find((folder) => !existsSync(folder));
   if (missing) throw new BuildError(`${relative(root, missing)} is missing: run \`npm ci\``);
   const include = folders.flatMap((folder) => ['-isystem', folder]);
-  return ['-DNAPI_VERSION=8', '-DNAPI_CPP_EXCEPTIONS', ...include];
+  return ['-DNAPI_VERSION=8', '-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL', ...include];
 }
 
 function compile({ object, stamp, command }) {

@@ -59,19 +59,32 @@ void require(Napi::Env env, sagitta_status status, const char* what) {
       throw Napi::Error::New(env, std::string(what) + ": out of memory");
     case SAGITTA_UNSUPPORTED_TARGET:
       throw Napi::RangeError::New(env, std::string(what) + ": this machine does not have it");
+    case SAGITTA_NOT_DONE: throw Napi::Error::New(env, std::string(what) + ": not done");
     case SAGITTA_CANCELLED: throw Napi::Error::New(env, std::string(what) + ": cancelled");
     case SAGITTA_INVALID_ARGUMENT:
       throw Napi::RangeError::New(env, std::string(what) + ": an argument is out of range");
   }
 }
 
+napi_typedarray_type type_of(const Napi::Uint8Array*) { return napi_uint8_array; }
+napi_typedarray_type type_of(const Napi::Int32Array*) { return napi_int32_array; }
+napi_typedarray_type type_of(const Napi::Uint32Array*) { return napi_uint32_array; }
+napi_typedarray_type type_of(const Napi::Float32Array*) { return napi_float32_array; }
+napi_typedarray_type type_of(const Napi::Float64Array*) { return napi_float64_array; }
+
+/** The value as this kind of typed array; TypeError when it is anything else. */
 template <class Array>
-Array array_of(const Napi::Object& from, const char* name) {
-  const Napi::Value value = from.Get(name);
-  if (!value.IsTypedArray()) {
-    throw Napi::TypeError::New(from.Env(), std::string(name) + " is not a typed array");
+Array array_from(const Napi::Value& value, const char* name) {
+  const Array* const wanted = nullptr;
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type_of(wanted)) {
+    throw Napi::TypeError::New(value.Env(), std::string(name) + " is not the typed array it should be");
   }
   return value.As<Array>();
+}
+
+template <class Array>
+Array array_of(const Napi::Object& from, const char* name) {
+  return array_from<Array>(from.Get(name), name);
 }
 
 uint32_t number_of(const Napi::Object& from, const char* name) {
@@ -108,7 +121,7 @@ Napi::Value codes_byte_length(const Napi::CallbackInfo& info) {
 
 /** How far into the array codes may begin. */
 Napi::Value alignment_offset(const Napi::CallbackInfo& info) {
-  const auto address = reinterpret_cast<uintptr_t>(info[0].As<Napi::Uint8Array>().Data());
+  const auto address = reinterpret_cast<uintptr_t>(array_from<Napi::Uint8Array>(info[0], "bytes").Data());
   const uintptr_t past = address % SAGITTA_CODES_ALIGNMENT;
   const uintptr_t offset = past == 0 ? 0 : SAGITTA_CODES_ALIGNMENT - past;
   return Napi::Number::New(info.Env(), static_cast<double>(offset));
@@ -116,11 +129,11 @@ Napi::Value alignment_offset(const Napi::CallbackInfo& info) {
 
 /** encode(values, dimension, from, to, codes) */
 void encode(const Napi::CallbackInfo& info) {
-  const auto values = info[0].As<Napi::Float32Array>();
+  const auto values = array_from<Napi::Float32Array>(info[0], "values");
   const uint32_t dimension = argument(info, 1);
   const uint32_t from = argument(info, 2);
   const uint32_t to = argument(info, 3);
-  auto codes = info[4].As<Napi::Uint8Array>();
+  auto codes = array_from<Napi::Uint8Array>(info[4], "codes");
   require(info.Env(), dimension > 0 && values.ElementLength() / dimension >= to,
           "encode: fewer values than rows");
   require(info.Env(), codes.ElementLength() >= sagitta_codes_bytes(to, dimension),
@@ -162,7 +175,9 @@ std::vector<sagitta_part> read_parts(const Napi::Object& batch) {
   const auto table = array_of<Napi::Uint32Array>(batch, "parts");
   const auto bitmaps = batch.Get("bitmaps").As<Napi::Array>();
   std::vector<Napi::Uint32Array> words(bitmaps.Length());
-  for (uint32_t i = 0; i < words.size(); i++) words[i] = bitmaps.Get(i).As<Napi::Uint32Array>();
+  for (uint32_t i = 0; i < words.size(); i++) {
+    words[i] = array_from<Napi::Uint32Array>(bitmaps.Get(i), "bitmap");
+  }
   std::vector<sagitta_part> parts(table.ElementLength() / 3);
   for (size_t i = 0; i < parts.size(); i++) {
     const uint32_t* const row = table.Data() + 3 * i;

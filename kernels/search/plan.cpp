@@ -34,7 +34,7 @@ search::search(const sagitta_batch& batch)
       dimension_(batch.dimension),
       blocks_(batch.blocks, batch.blocks + batch.block_count),
       parts_(batch.parts, batch.parts + batch.part_count),
-      context_{functions_, blocks_.data(), parts_.data(), dimension_},
+      context_{functions_, blocks_.data(), parts_.data(), dimension_, &is_cancelled_},
       passing_(batch.query_count),
       plans_(batch.block_count),
       workers_(batch.worker_count),

@@ -10,8 +10,9 @@
 //
 //   |q·x / t − s·I| <= d·n + w·r
 //
-// and, since |q| / t <= w + d <= 2w (rounding never moves a value by more than itself), r <= n:
-// every product on the left and right is at most 4·w·n. The stored n is within u of |x|. The float32
+// Now d <= √D / 2 <= 64 (rounding moves a value by half a code) and w >= 127 (the largest value has the
+// code ±127), so |q| / t <= w + d <= 2w; and r <= n, up to the same slack, since rounding never moves
+// a value by more than itself: every product on the left and right is at most 4·w·n. The stored n is within u of |x|. The float32
 // steps of a test are at most eight roundings of terms that are at most 8·w·n together, so their
 // error is below 64·u·w·n. The canonical q·x is within (D + 16)·v·|q| |x| < 2^-38 |q| |x| of the exact
 // one. All this is below the slack of 2^-16·w·n that every weight of the norm gets on top.

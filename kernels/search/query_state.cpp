@@ -134,6 +134,7 @@ void query_state::rescore() {
             [](const candidate& left, const candidate& right) { return left.upper > right.upper; });
   size_t fetched = 0;
   for (size_t next = 0; next < candidates_.size() && candidates_[next].upper >= threshold_;) {
+    if (context_->is_cancelled->load(std::memory_order_relaxed)) break;
     const size_t ahead = std::min(candidates_.size(), next + canonical_rows + rows_ahead);
     for (; fetched < ahead && candidates_[fetched].upper >= threshold_; fetched++) {
       const candidate& row = candidates_[fetched];

@@ -36,6 +36,7 @@ struct search_context {
   const sagitta_block* blocks;
   const sagitta_part* parts;
   uint32_t dimension;
+  const std::atomic<bool>* is_cancelled;
 
   row_order order() const { return {blocks, parts}; }
 };

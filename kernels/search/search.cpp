@@ -51,9 +51,14 @@ bool search::work() {
     } catch (const std::bad_alloc&) {
       has_failed_ = true;
     }
-    if (queries_done_.fetch_add(1) + 1 == queries_.size()) return true;
+    if (queries_done_.fetch_add(1) + 1 == queries_.size()) {
+      is_done_ = true;
+      return true;
+    }
   }
-  return queries_.empty() && slot == 0;
+  if (!queries_.empty() || slot != 0) return false;
+  is_done_ = true;
+  return true;
 }
 
 /** At most as long as another thread takes for its last range. */

@@ -26,6 +26,7 @@ class search {
   bool work();
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
   sagitta_status status() const;
+  bool is_done() const { return is_done_.load(); }
   sagitta_hits hits(uint32_t query) const;
   uint32_t query_count() const { return static_cast<uint32_t>(queries_.size()); }
   /** An estimate, in nanoseconds on one thread. */
@@ -82,6 +83,7 @@ class search {
   std::vector<sagitta_block> blocks_;
   std::vector<sagitta_part> parts_;
   std::vector<prepared_query> queries_;
+  std::atomic<bool> is_cancelled_{false};
   std::vector<double> values_;
   std::vector<uint8_t> packed_;
   search_context context_;
@@ -99,7 +101,7 @@ class search {
   std::atomic<uint32_t> pieces_done_{0};
   std::atomic<uint32_t> next_query_{0};
   std::atomic<uint32_t> queries_done_{0};
-  std::atomic<bool> is_cancelled_{false};
+  std::atomic<bool> is_done_{false};
   std::atomic<bool> has_failed_{false};
 };
 

@@ -45,12 +45,13 @@ struct lanes {
     return vmulq_f32(vcvtq_f32_s32(vld1q_s32(sums + row)), vld1q_f32(facts.scale + row));
   }
 
+  /** Maxima that pass over NaN, which places without a row may hold. */
   static bool may_survive(const int32_t* sums, const panel_facts& facts, float least) {
     float32x4_t most = products_of(sums, facts, 0);
     for (uint32_t row = width; row < panel_rows; row += width) {
-      most = vmaxq_f32(most, products_of(sums, facts, row));
+      most = vmaxnmq_f32(most, products_of(sums, facts, row));
     }
-    return vmaxvq_f32(most) >= least;
+    return vmaxnmvq_f32(most) >= least;
   }
 
   template <bool has_lower>

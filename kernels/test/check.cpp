@@ -124,8 +124,8 @@ rows::rows(random_source& random, kind kind, uint32_t count, uint32_t width)
 
 void rows::encode() {
   const size_t bytes = sagitta_codes_bytes(row_count, dimension);
-  // Rows after the last one are never answered, whatever their codes.
-  code_storage.assign(bytes + SAGITTA_CODES_ALIGNMENT, 0xa5);
+  // Places after the last row are never answered, whatever they hold: these are NaN.
+  code_storage.assign(bytes + SAGITTA_CODES_ALIGNMENT, 0xff);
   const auto address = reinterpret_cast<uintptr_t>(code_storage.data());
   codes = code_storage.data() + (SAGITTA_CODES_ALIGNMENT - address % SAGITTA_CODES_ALIGNMENT);
   // In two goes, as rows arrive.

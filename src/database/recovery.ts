@@ -42,7 +42,9 @@ export async function loadCollection(
   rows.reserveSegmentNumbers(manifest.nextSegmentNumber);
   await removeUnnamedBlobs(incarnation, manifest, options);
   for (const entry of manifest.segments) {
-    rows.adopt(await loadSegment(definition, entry, rows.segmentKey(entry.number), options));
+    const segment = await loadSegment(definition, entry, rows.segmentKey(entry.number), options);
+    await segment.encode(encoder);
+    rows.adopt(segment);
   }
   const replayed = await replayLog(definition, manifest, rows, options);
 
@@ -93,7 +95,7 @@ async function loadSegment(
   definition: CollectionDefinition,
   entry: ManifestSegment,
   key: string,
-  { store, pool, encoder }: CatalogueOptions,
+  { store, pool }: CatalogueOptions,
 ): Promise<Segment> {
   const name = segmentBlobName(definition.incarnation, entry.number);
   try {
@@ -107,7 +109,6 @@ async function loadSegment(
     }
     await pool.run(verifySegmentTask, { bytes, checksum: entry.checksum });
     const segment = decodeSegment(bytes, { key, number: entry.number });
-    await segment.encode(encoder);
     for (const { value } of store.list(
       keys.deletionsOfSegment(definition.incarnation, entry.number),
     )) {

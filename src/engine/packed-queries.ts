@@ -5,7 +5,7 @@ import type { Bitmap } from '../bitmap.js';
 import { assert } from '../errors.js';
 import type { Metric, VectorBlock } from '../types.js';
 import type { Position } from './engine.js';
-import { type BlockHits, type BlockQuery, cutByHits } from './per-block.js';
+import { type BlockHits, type BlockQuery, cutByWeight } from './per-block.js';
 
 /** Queries that go together at most: their product with a chunk is 16 MiB … */
 const SLICE_QUERIES_MAX = 256;
@@ -56,10 +56,10 @@ export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]):
 
 /** Slices of a batch that need no more memory than is good, in order. */
 export function cutBatch(queries: readonly BlockQuery[]): BlockQuery[][] {
-  return cutByHits(queries, {
+  return cutByWeight(queries, {
     queriesMax: SLICE_QUERIES_MAX,
-    hitsMax: SLICE_HITS_MAX,
-    hitsMaxOf: ({ k, rowCount }) => Math.min(k, rowCount),
+    weightMax: SLICE_HITS_MAX,
+    weightOf: ({ k, rowCount }) => Math.min(k, rowCount),
   });
 }
 

@@ -45,36 +45,36 @@ export async function searchPerBlock(
 ): Promise<SearchHits[]> {
   options.signal?.throwIfAborted();
   const answers: SearchHits[][] = [];
-  for (const slice of cutByHits(queries, { hitsMax: HITS_MAX, hitsMaxOf: countHitsMax })) {
+  for (const slice of cutByWeight(queries, { weightMax: HITS_MAX, weightOf: countHitsMax })) {
     options.signal?.throwIfAborted();
     answers.push(await searchSlice(slice, searchBlock, options));
   }
   return answers.flat();
 }
 
-/** Slices of a batch, in order, that neither have more queries nor ask for more hits; one query at least. */
-export function cutByHits<Query>(
+/** Slices of a batch, in order, that neither have more queries nor weigh more; one query at least. */
+export function cutByWeight<Query>(
   queries: readonly Query[],
   bounds: {
     readonly queriesMax?: number;
-    readonly hitsMax: number;
-    readonly hitsMaxOf: (query: Query) => number;
+    readonly weightMax: number;
+    readonly weightOf: (query: Query) => number;
   },
 ): Query[][] {
-  const { queriesMax = Number.POSITIVE_INFINITY, hitsMax, hitsMaxOf } = bounds;
+  const { queriesMax = Number.POSITIVE_INFINITY, weightMax, weightOf } = bounds;
   const slices: Query[][] = [];
   let slice: Query[] = [];
-  let hitCount = 0;
+  let sliceWeight = 0;
   for (const query of queries) {
-    const count = hitsMaxOf(query);
-    const isFull = slice.length === queriesMax || hitCount + count > hitsMax;
+    const weight = weightOf(query);
+    const isFull = slice.length === queriesMax || sliceWeight + weight > weightMax;
     if (isFull && slice.length > 0) {
       slices.push(slice);
       slice = [];
-      hitCount = 0;
+      sliceWeight = 0;
     }
     slice.push(query);
-    hitCount += count;
+    sliceWeight += weight;
   }
   if (slice.length > 0) slices.push(slice);
   return slices;

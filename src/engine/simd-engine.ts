@@ -7,11 +7,18 @@ import type { Task, WorkerPool } from '../pool.js';
 import { METRICS, type RowEncoder, type UnencodedRows, type VectorBlock } from '../types.js';
 import type { Engine, SearchHits, SearchQuery } from './engine.js';
 import { scoreFloor } from './order.js';
-import { cutByHits } from './per-block.js';
+import { cutByWeight } from './per-block.js';
 import { type KernelBatch, type KernelHits, type Kernels, loadKernels } from './simd-kernels.js';
 
-/** Hits that the queries of one native search may hold: some 40 bytes each and thread while it runs. */
-const HITS_MAX = 2 ** 19;
+/**
+ * What one native search may be. Its threads keep up to 140 bytes for every hit that is asked for,
+ * each; making it takes a nanosecond a value of its queries and a tenth of a microsecond for every
+ * block of every query, on the calling thread.
+ */
+const HIT_BYTES_MAX = 128 * 1024 * 1024;
+const BYTES_PER_HIT = 140;
+const QUERY_VALUES_MAX = 2 ** 21;
+const QUERY_PARTS_MAX = 2 ** 16;
 
 /** What is cheaper than handing it to another thread is done at once, on the calling one. */
 const INLINE_COST_NS = 40_000;
@@ -40,7 +47,7 @@ export const encodeSimdTask: Task<UnencodedRows, null> = {
 /** Throws where the addon is not built, or the processor does not have the target that is asked for. */
 export function createSimdEngine(options: { pool: WorkerPool; target?: string | null }): Engine {
   const kernels = loadKernels();
-  if (options.target != null) selectTarget(kernels, options.target);
+  selectTarget(kernels, options.target ?? kernels.targets()[0]!);
   return new SimdEngine(kernels, options.pool);
 }
 
@@ -64,6 +71,8 @@ class SimdEngine implements Engine {
   readonly #pool: WorkerPool;
   /** Searches under way, and the arrays that their threads read: nothing else keeps those alive. */
   readonly #running = new Map<number, KernelBatch>();
+  /** Settle when no thread works on a search any more. */
+  readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
   constructor(kernels: Kernels, pool: WorkerPool) {
@@ -80,11 +89,9 @@ class SimdEngine implements Engine {
     signal?.throwIfAborted();
     const answers = new Array<SearchHits>(queries.length);
     for (const [dimension, places] of groupByDimension(queries)) {
-      const bounds = {
-        hitsMax: HITS_MAX,
-        hitsMaxOf: (place: number) => countHitsMax(queries[place]!),
-      };
-      for (const slice of cutByHits(places, bounds)) {
+      const weightOf = (place: number) => weigh(queries[place]!, this.#pool.threadCount);
+      for (const slice of cutByWeight(places, { weightMax: 1, weightOf })) {
+        signal?.throwIfAborted();
         const batch = packBatch(
           slice.map((place) => queries[place]!),
           dimension,
@@ -114,15 +121,22 @@ class SimdEngine implements Engine {
     signal?.addEventListener('abort', onAbort);
     const wanted = Math.min(this.#pool.threadCount, Math.ceil(cost / SHARED_COST_NS));
     const workers = Array.from({ length: wanted }, () => this.#pool.run(workSimdTask, ticket));
-    try {
-      await firstTrue(workers);
+    const hits = isAnyTrue(workers).then((isDone) => {
+      if (!isDone) throw new Error('no thread of the pool ended the search');
       signal?.throwIfAborted();
       return kernels.takeHits(ticket);
+    });
+    const ended = Promise.allSettled([...workers, hits]).then(() => {
+      this.#release(ticket);
+      this.#ending.delete(ended);
+    });
+    this.#ending.add(ended);
+    try {
+      return await hits;
     } finally {
       signal?.removeEventListener('abort', onAbort);
-      // A thread that comes late finds no ticket; one that is at work still reads the arrays.
+      // A thread that comes late finds nothing to do; one that is at work still reads the arrays.
       kernels.cancel(ticket);
-      Promise.allSettled(workers).then(() => this.#release(ticket));
     }
   }
 
@@ -137,19 +151,23 @@ class SimdEngine implements Engine {
     return { hostBytes: 0, deviceBytes: 0 };
   }
 
+  /** Waits until no thread reads what it was given: the pool may be closed after that, not before. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const ticket of this.#running.keys()) this.#kernels.cancel(ticket);
+    await Promise.all(this.#ending);
   }
 }
 
-/** Resolves with the first promise that gives true; rejects with the first that rejects. */
-function firstTrue(promises: readonly Promise<boolean>[]): Promise<void> {
+/** True with the first promise that gives true, false when none does; rejects with the first that rejects. */
+function isAnyTrue(promises: readonly Promise<boolean>[]): Promise<boolean> {
   return new Promise((resolve, reject) => {
     for (const promise of promises) {
-      promise.then((isDone) => {
-        if (isDone) resolve();
+      promise.then((isTrue) => {
+        if (isTrue) resolve(true);
       }, reject);
     }
+    Promise.all(promises).then(() => resolve(false), reject);
   });
 }
 
@@ -163,10 +181,13 @@ function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]
   return places;
 }
 
-function countHitsMax({ k, parts }: SearchQuery): number {
+/** The query's share of what one native search may be. */
+function weigh({ k, parts, vector }: SearchQuery, threadCount: number): number {
   let rowCount = 0;
   for (const part of parts) rowCount += part.rowCount;
-  return Math.min(k, rowCount);
+  const hitBytes = Math.min(k, rowCount) * BYTES_PER_HIT * threadCount;
+  const { length } = vector;
+  return hitBytes / HIT_BYTES_MAX + length / QUERY_VALUES_MAX + parts.length / QUERY_PARTS_MAX;
 }
 
 /** Columns over all queries. Blocks and bitmaps that queries share are named once. */

@@ -54,7 +54,7 @@ export class RowCodes {
     if (needed <= this.#bytes.length) return;
     const doubled = needed < DOUBLED_BYTES_MAX ? Math.min(2 * rowCount, rowsMax) : rowsMax;
     const grown = this.#allocate(Math.max(rowCount, doubled));
-    grown.set(this.#bytes.subarray(0, Math.min(this.#bytes.length, grown.length)));
+    grown.set(this.#bytes);
     this.#bytes = grown;
   }
 

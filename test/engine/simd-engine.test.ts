@@ -17,6 +17,20 @@ import {
 import { engineContract } from './contract.js';
 import { withCodes } from './encoding-engine.js';
 
+interface PromiseWithResolvers<Value> {
+  readonly promise: Promise<Value>;
+  resolve(value: Value): void;
+  reject(reason: Error): void;
+}
+
+function withResolvers<Value>(): PromiseWithResolvers<Value> {
+  let settle!: Pick<PromiseWithResolvers<Value>, 'resolve' | 'reject'>;
+  const promise = new Promise<Value>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { promise, ...settle };
+}
+
 const kernels = loadedKernels();
 if (kernels === null) {
   test('the simd engine', { skip: 'the kernels are not built: no C++ compiler' }, () => {});
@@ -102,6 +116,60 @@ function testEngine(kernels: Kernels): void {
     });
   });
 
+  describe('the simd engine and a pool that fails it', () => {
+    const random = createRandom(SEED);
+    const block = createRandomBlock(random, 'random', 20_000, 64);
+    const query = createQuery(block, rowOf(block, 0));
+
+    /** A pool whose tasks end when and as the test says. */
+    function createStubPool() {
+      const tasks: PromiseWithResolvers<never>[] = [];
+      const pool: WorkerPool = {
+        threadCount: 2,
+        run() {
+          const task = withResolvers<never>();
+          tasks.push(task);
+          return task.promise;
+        },
+        async close() {},
+      };
+      return { pool, tasks };
+    }
+
+    it('rejects when no thread ended the search', async () => {
+      const { pool, tasks } = createStubPool();
+      const engine = createSimdEngine({ pool });
+      const searched = engine.search([query]);
+      for (const task of tasks) task.resolve(false as never);
+      await assert.rejects(searched, /no thread of the pool ended the search/);
+      await engine.close();
+    });
+
+    it('rejects with what a thread failed with', async () => {
+      const { pool, tasks } = createStubPool();
+      const engine = createSimdEngine({ pool });
+      const searched = engine.search([query]);
+      for (const task of tasks) task.reject(new Error('the thread died'));
+      await assert.rejects(searched, /the thread died/);
+      await engine.close();
+    });
+
+    it('closes only when no thread is at work any more', async () => {
+      const { pool, tasks } = createStubPool();
+      const engine = createSimdEngine({ pool });
+      const searched = engine.search([query]);
+      let isClosed = false;
+      const closed = engine.close().then(() => {
+        isClosed = true;
+      });
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.equal(isClosed, false);
+      for (const task of tasks) task.reject(new Error('the pool closed'));
+      await assert.rejects(searched, /the pool closed/);
+      await closed;
+    });
+  });
+
   describe('the choice of a target', () => {
     it('refuses one that the processor does not have, naming those that it has', () => {
       const missing = ['avx512_vnni', 'neon_dotprod'].find(
@@ -123,6 +191,8 @@ function testEngine(kernels: Kernels): void {
       assert.throws(() => encode(8, 5, 40, 100), /no room for the codes/);
       assert.throws(() => encode(0, 5, 40, 10_000), RangeError);
       assert.throws(() => kernels.takeHits(4_000_000), /no such ticket/);
+      const bytes = new Uint8Array(160) as unknown as Float32Array;
+      assert.throws(() => kernels.encode(bytes, 4, 0, 5, new Uint8Array(10_000)), TypeError);
       assert.equal(kernels.work(4_000_000), false);
     });
   });
