@@ -83,7 +83,8 @@ export function nextSetBit(bitmap: Bitmap, from: number): number {
   return index * 32 + (31 - Math.clz32(word & -word));
 }
 
-function clearTail(bitmap: Bitmap): void {
+/** Clears the bits at and after the length: words that were cut from a longer bitmap may have some. */
+export function clearTail(bitmap: Bitmap): void {
   const used = bitmap.length & 31;
   if (used !== 0) bitmap.words[bitmap.words.length - 1]! &= (1 << used) - 1;
 }

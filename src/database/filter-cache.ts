@@ -3,7 +3,7 @@
 // shared by whoever asks and by engines that recognise them: nobody writes to one.
 
 import { createHash } from 'node:crypto';
-import { type Bitmap, countBits, createBitmap, intersectInto } from '../bitmap.js';
+import { type Bitmap, clearTail, countBits, createBitmap, intersectInto } from '../bitmap.js';
 import type { MetadataView } from '../columns.js';
 import { type RowSelection, selectRows } from '../filter/evaluate-task.js';
 import { type FilterNode, filterPaths } from '../filter/filter-node.js';
@@ -283,14 +283,8 @@ function matchingRows(
   const matching = createBitmap(rowCount);
   matching.words.set(matches!.words.subarray(0, matching.words.length));
   if (rows !== null) intersectInto(matching, rows);
-  else clearFrom(matching, rowCount);
+  else clearTail(matching);
   return { rows: matching, visibleCount: countBits(matching) };
-}
-
-/** Bits at and after the length are zero in every bitmap, but not in words cut from a longer one. */
-function clearFrom({ words }: Bitmap, rowCount: number): void {
-  const used = rowCount & 31;
-  if (used !== 0) words[words.length - 1]! &= (1 << used) - 1;
 }
 
 /** Resolves when all have ended; gives up those that nobody waits for any more. */
