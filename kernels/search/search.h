@@ -83,7 +83,6 @@ class search {
   std::vector<sagitta_block> blocks_;
   std::vector<sagitta_part> parts_;
   std::vector<prepared_query> queries_;
-  std::atomic<bool> is_cancelled_{false};
   std::vector<double> values_;
   std::vector<uint8_t> packed_;
   search_context context_;
@@ -102,6 +101,7 @@ class search {
   std::atomic<uint32_t> next_query_{0};
   std::atomic<uint32_t> queries_done_{0};
   std::atomic<bool> is_done_{false};
+  std::atomic<bool> is_cancelled_{false};
   std::atomic<bool> has_failed_{false};
 };
 
