@@ -2,11 +2,11 @@
 
 #include "kernels.h"
 
-#include <cmath>
 #include <new>
 
 #include "layout.h"
 #include "search/search.h"
+#include "search/valid.h"
 #include "target.h"
 
 using namespace sagitta;
@@ -14,33 +14,6 @@ using namespace sagitta;
 struct sagitta_search {
   search inner;
 };
-
-namespace {
-
-bool is_dimension(uint32_t dimension) { return dimension >= 1 && dimension <= SAGITTA_DIMENSION_MAX; }
-
-bool is_valid(const sagitta_batch& batch) {
-  if (!is_dimension(batch.dimension) || batch.worker_count == 0) return false;
-  if (batch.block_count > 0 && batch.blocks == nullptr) return false;
-  if (batch.part_count > 0 && batch.parts == nullptr) return false;
-  if (batch.query_count > 0 && batch.queries == nullptr) return false;
-  for (uint32_t p = 0; p < batch.part_count; p++) {
-    const sagitta_part& part = batch.parts[p];
-    if (part.block >= batch.block_count) return false;
-    if (part.row_count > batch.blocks[part.block].row_count) return false;
-  }
-  for (uint32_t q = 0; q < batch.query_count; q++) {
-    const sagitta_query& query = batch.queries[q];
-    if (query.vector == nullptr || query.k == 0) return false;
-    if (query.part_count > batch.part_count) return false;
-    if (query.first_part > batch.part_count - query.part_count) return false;
-    if (query.metric < SAGITTA_COSINE || query.metric > SAGITTA_EUCLIDEAN) return false;
-    if (std::isnan(query.floor) || std::isnan(query.after_score)) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 size_t sagitta_codes_bytes(uint32_t row_count, uint32_t dimension) {
   return panel_count(row_count) * panel_bytes(dimension);
@@ -55,7 +28,8 @@ sagitta_status sagitta_encode(const float* values, uint32_t dimension, uint32_t 
 }
 
 sagitta_status sagitta_search_create(const sagitta_batch* batch, sagitta_search** created) {
-  if (batch == nullptr || created == nullptr || !is_valid(*batch)) return SAGITTA_INVALID_ARGUMENT;
+  if (batch == nullptr || created == nullptr) return SAGITTA_INVALID_ARGUMENT;
+  if (batch->worker_count == 0 || !is_valid(*batch)) return SAGITTA_INVALID_ARGUMENT;
   try {
     *created = new sagitta_search{search(*batch)};
     return SAGITTA_OK;

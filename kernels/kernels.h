@@ -26,7 +26,9 @@ typedef enum sagitta_status {
   /** The search was cancelled; it has no hits. */
   SAGITTA_CANCELLED = 4,
   /** The search has hits when all of it is done. */
-  SAGITTA_NOT_DONE = 5
+  SAGITTA_NOT_DONE = 5,
+  /** Of a GPU: it is not there, or does not answer any more. */
+  SAGITTA_DEVICE_LOST = 6
 } sagitta_status;
 
 typedef enum sagitta_metric {

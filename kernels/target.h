@@ -15,14 +15,9 @@ namespace sagitta {
  *   t + upper_residual·residual + upper_norm·norm + upper_square·square >= upper_min  and
  *   t − upper_residual·residual + lower_norm·norm + lower_square·square <= lower_max.
  *
- * query_bounds.cpp chooses the weights such that nothing is lost. The second line is for positions;
- * `has_lower` is false where there is none.
+ * search/bounds.h chooses the weights such that nothing is lost. The second line is for positions.
  */
-struct scan_query {
-  /** As the target's `pack_query` left it. */
-  const uint8_t* packed;
-  /** Where the integer sum starts: −128·Σq. */
-  int32_t offset;
+struct scan_weights {
   float upper_residual;
   float upper_norm;
   float upper_square;
@@ -30,6 +25,14 @@ struct scan_query {
   float lower_norm;
   float lower_square;
   float lower_max;
+};
+
+struct scan_query : scan_weights {
+  /** As the target's `pack_query` left it. */
+  const uint8_t* packed;
+  /** Where the integer sum starts: −128·Σq. */
+  int32_t offset;
+  /** Whether there is a position: without, the second line of the test is not looked at. */
   bool has_lower;
 };
 

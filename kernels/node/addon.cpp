@@ -60,6 +60,7 @@ void require(Napi::Env env, sagitta_status status, const char* what) {
     case SAGITTA_UNSUPPORTED_TARGET:
       throw Napi::RangeError::New(env, std::string(what) + ": this machine does not have it");
     case SAGITTA_NOT_DONE: throw Napi::Error::New(env, std::string(what) + ": not done");
+    case SAGITTA_DEVICE_LOST: throw Napi::Error::New(env, std::string(what) + ": no device");
     case SAGITTA_CANCELLED: throw Napi::Error::New(env, std::string(what) + ": cancelled");
     case SAGITTA_INVALID_ARGUMENT:
       throw Napi::RangeError::New(env, std::string(what) + ": an argument is out of range");

@@ -10,14 +10,32 @@
 //   dot        p
 //   cosine     p / (√qq·√xx), clamped to [−1, 1]; 0 where qq or xx is 0
 //   euclidean  0 − max(0, (qq − 2p) + xx)
-// Compiled with contraction off, although 2p is exact.
+// Every product that is added to something is exact, so that a compiler may fuse what it likes.
 #pragma once
 
+#include <cmath>
+
 #include "../kernels.h"
+#include "bounds.h"
 
 namespace sagitta {
 
-double canonical_score(sagitta_metric metric, double product, double query_square,
-                       double row_square);
+SAGITTA_HOST_DEVICE inline double canonical_score(sagitta_metric metric, double product,
+                                                  double query_square, double row_square) {
+  switch (metric) {
+    case SAGITTA_DOT:
+      return product;
+    case SAGITTA_COSINE: {
+      if (query_square == 0 || row_square == 0) return 0;
+      const double cosine = product / (sqrt(query_square) * sqrt(row_square));
+      return cosine > 1 ? 1 : cosine < -1 ? -1 : cosine;
+    }
+    case SAGITTA_EUCLIDEAN: {
+      const double squared_distance = query_square - 2 * product + row_square;
+      return squared_distance > 0 ? 0 - squared_distance : 0;
+    }
+  }
+  return 0;
+}
 
 }  // namespace sagitta

@@ -40,7 +40,7 @@ void query_state::start(const search_context& context, const prepared_query& que
   lower_bounds_.reset(kept);
   top_.reset(kept);
   if (query.is_scannable) {
-    scan_ = create_scan_query(query);
+    scan_ = {create_weights(query), query.packed, query.offset, query.has_after};
     tighten(query, threshold_, scan_);
   }
 }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "query_bounds.h"
+#include "prepared_query.h"
 #include "top_rows.h"
 
 namespace sagitta {

@@ -1,0 +1,179 @@
+// The proof that a scan over codes loses nothing, and the numbers that follow from it.
+//
+// Notation: u = 2^-24 (float32) and v = 2^-53 (float64); D the dimension, at most 2^14; q and x the
+// stored vectors, both of a length within 2^±30; q̂ = t·b and x̂ = s·c what their codes b and c stand
+// for, δq = q − q̂ and δx = x − x̂. I = Σ b·c is an integer below 2^28, computed exactly.
+//
+//   q·x − q̂·x̂ = δq·x + q̂·δx,   thus   |q·x − t·s·I| <= |δq| |x| + t |b| |δx|        (Cauchy-Schwarz)
+//
+// In units of t, with n = |x|, r >= |δx|, the stored norm and residual, w = |b| and d = |δq| / t:
+//
+//   |q·x / t − s·I| <= d·n + w·r
+//
+// Now d <= √D / 2 <= 64 (rounding moves a value by half a code) and w >= 127 (the largest value has the
+// code ±127), so |q| / t <= w + d <= 2w; and r <= n, up to the same slack, since rounding never moves
+// a value by more than itself: every product on the left and right is at most 4·w·n. The stored n is within u of |x|. The float32
+// steps of a test are at most eight roundings of terms that are at most 8·w·n together, so their
+// error is below 64·u·w·n. The canonical q·x is within (D + 16)·v·|q| |x| < 2^-38 |q| |x| of the exact
+// one. All this is below the slack of 2^-16·w·n that every weight of the norm gets on top.
+//
+// Let L be a proven lower bound of the k-th best score. A row may be dropped iff its score is below L
+// for certain:
+//   dot        q·x / t < L / t
+//   cosine     q·x / t − (L·|q| / t)·|x| < 0; |L| <= 1, so the term is within the slack's reach
+//   euclidean  −(qq − 2 q·x + xx) < L, that is q·x / t − xx / (2t) < (L + qq) / (2t)
+// The euclidean test has xx, which may be much larger than w·n: the stored square is within u of it,
+// the float32 steps add at most 8·u·xx, the canonical score (D + 16)·2v of qq + xx: its weight is
+// widened by 2^-18, and what concerns qq and L by 2^-36 before the bound is rounded down to float32.
+// Bounds are rounded away from the rows that they would drop. Lengths within 2^±30 keep every
+// float32 within range: |b| >= 127, so t >= 2^-30 / 2^14, and xx / (2t) <= 2^104.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+
+#include "../kernels.h"
+#include "../layout.h"
+#include "../target.h"
+
+#if defined(__CUDACC__)
+#define SAGITTA_HOST_DEVICE __host__ __device__
+#else
+#define SAGITTA_HOST_DEVICE
+#endif
+
+namespace sagitta {
+
+/** What the bounds need to know of a query. */
+struct bounded_query {
+  sagitta_metric metric;
+  bool has_after;
+  double after_score;
+  /** qq and √qq. */
+  double square;
+  double length;
+  /** t, w and d. */
+  double scale;
+  double code_length;
+  double residual;
+};
+
+/** A score lies between these for certain. */
+struct score_bounds {
+  double lower;
+  double upper;
+};
+
+inline constexpr double unbounded = __builtin_huge_val();
+/** The slacks of the proof: of the weight of the norm, of the square, and of terms without a row. */
+inline constexpr double norm_slack = 0x1p-16;
+inline constexpr double square_slack = 0x1p-18;
+inline constexpr double constant_slack = 0x1p-36;
+
+/** The largest float32 that is at most `value`. */
+SAGITTA_HOST_DEVICE inline float round_down(double value) {
+  if (value > double{FLT_MAX}) return FLT_MAX;
+  if (value < -double{FLT_MAX}) return -__builtin_huge_valf();
+  const auto nearest = static_cast<float>(value);
+  return static_cast<double>(nearest) > value ? nextafterf(nearest, -FLT_MAX) : nearest;
+}
+
+SAGITTA_HOST_DEVICE inline float round_up(double value) { return -round_down(-value); }
+
+/** A bound that no cosine reaches is as good as any other, and keeps the terms within the proof. */
+SAGITTA_HOST_DEVICE inline double bounded_cosine(double bound) {
+  return bound > 2 ? 2 : bound < -2 ? -2 : bound;
+}
+
+/** How far q·x / t may be from s·I, for each unit of the row's norm; see the proof. */
+SAGITTA_HOST_DEVICE inline double norm_error(const bounded_query& query) {
+  return query.residual + norm_slack * query.code_length;
+}
+
+/** The bounds of a row's score from its integer sum; infinite for rows that are not scanned. */
+SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, int32_t sum,
+                                                  const panel_facts& facts, uint32_t row) {
+  const double norm = static_cast<double>(facts.norm[row]);
+  const float stored_residual = facts.residual[row];
+  if (stored_residual == unscannable_residual) return {-unbounded, unbounded};
+  const double residual = static_cast<double>(stored_residual);
+  const double center = query.scale * (static_cast<double>(facts.scale[row]) * sum);
+  const double error = query.scale * (norm_error(query) * norm + query.code_length * residual);
+  switch (query.metric) {
+    case SAGITTA_DOT:
+      return {center - error, center + error};
+    case SAGITTA_COSINE: {
+      if (norm == 0) return {0, 0};
+      const double lengths = query.length * norm;
+      const double slack = norm_slack;
+      return {(center - error) / lengths - slack, (center + error) / lengths + slack};
+    }
+    case SAGITTA_EUCLIDEAN: {
+      const double square = static_cast<double>(facts.square[row]);
+      const double middle = 2 * center - square - query.square;
+      const double width = 2 * error + square_slack * square + constant_slack * query.square;
+      return {middle - width, middle + width};
+    }
+  }
+  return {-unbounded, unbounded};
+}
+
+/** Makes the test drop what is certainly below `threshold`, which is -INFINITY at first. */
+SAGITTA_HOST_DEVICE inline void tighten(const bounded_query& query, double threshold,
+                                        scan_weights& scan) {
+  const double error = norm_error(query);
+  scan.upper_norm = round_up(error);
+  scan.upper_min = -__builtin_huge_valf();
+  if (query.metric == SAGITTA_EUCLIDEAN) {
+    scan.upper_square = round_up(-(1 - square_slack) / (2 * query.scale));
+  }
+  if (threshold == -unbounded) return;
+  switch (query.metric) {
+    case SAGITTA_DOT:
+      scan.upper_min = round_down(threshold / query.scale);
+      break;
+    case SAGITTA_COSINE: {
+      const double length = query.length / query.scale;
+      scan.upper_norm = round_up(error - (bounded_cosine(threshold) - norm_slack) * length);
+      scan.upper_min = 0;
+      break;
+    }
+    case SAGITTA_EUCLIDEAN: {
+      const double constant = threshold + query.square - constant_slack * (query.square - threshold);
+      scan.upper_min = round_down(constant / (2 * query.scale));
+      break;
+    }
+  }
+}
+
+/** The test for a new query: weights that do not change, and the test of its position. */
+SAGITTA_HOST_DEVICE inline scan_weights create_weights(const bounded_query& query) {
+  scan_weights scan{};
+  scan.upper_residual = round_up(query.code_length);
+  const double error = norm_error(query);
+  const double after = query.after_score;
+  switch (query.metric) {
+    case SAGITTA_DOT:
+      scan.lower_norm = round_down(-error);
+      scan.lower_max = round_up(after / query.scale);
+      break;
+    case SAGITTA_COSINE: {
+      const double length = query.length / query.scale;
+      scan.lower_norm = round_down(-error - (bounded_cosine(after) + norm_slack) * length);
+      scan.lower_max = 0;
+      break;
+    }
+    case SAGITTA_EUCLIDEAN: {
+      scan.lower_norm = round_down(-error);
+      scan.lower_square = round_down(-(1 + square_slack) / (2 * query.scale));
+      const double constant = after + query.square + constant_slack * (query.square - after);
+      scan.lower_max = round_up(constant / (2 * query.scale));
+      break;
+    }
+  }
+  tighten(query, -unbounded, scan);
+  return scan;
+}
+
+}  // namespace sagitta
