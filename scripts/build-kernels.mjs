@@ -5,6 +5,10 @@
 //   node scripts/build-kernels.mjs test-memory      the tests under AddressSanitizer and UBSan
 //   node scripts/build-kernels.mjs test-threads     the tests under ThreadSanitizer
 //   node scripts/build-kernels.mjs test-emulated    the tests of every x86 target, on any x86
+//   node scripts/build-kernels.mjs cuda             the kernels for NVIDIA GPUs, with nvcc
+//   node scripts/build-kernels.mjs cuda-test-emulated    the same sources on the CPU, for tests
+//   … cuda --arch 90a --arch 80                     for these architectures only, which is quicker
+//   … cuda --verbose                                what every kernel takes of registers
 //   … --if-possible                                 a failure is one line, and exit code 0
 //   … --cross aarch64-linux-gnu-g++                 another compiler, another folder
 //
@@ -23,6 +27,7 @@ import {
 import { availableParallelism } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const kernels = join(root, 'kernels');
@@ -66,13 +71,36 @@ const LIBRARY = [
   'simd/avx_vnni.cpp',
   'simd/neon_dotprod.cpp',
 ];
-const TEST = [...LIBRARY, 'test/check.cpp', 'test/test.cpp'];
+const TEST = [...LIBRARY, 'test/check.cpp', 'test/test_batch.cpp', 'test/test.cpp'];
 const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni'].map(
   (name) => `bench/peaks_${name}.cpp`,
 );
 
+/** What runs on a device, and its host's side; and what stands in for CUDA where there is none. */
+const CUDA = sourcesIn('cuda', '.cu');
+const EMULATION = sourcesIn('cuda/emulation', '.cpp');
+const EMULATION_TEST = ['.cu', '.cpp'].flatMap((end) => sourcesIn('cuda/emulation/test', end));
+const EMULATED = ['-DSAGITTA_EMULATE_CUDA', '-Wno-unknown-pragmas'];
+const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
+const CUDA_TEST = ['test/check.cpp', 'test/test_batch.cpp', 'cuda/test/test.cpp'];
+const SANITIZED = ['-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+
+/** Code for each, and PTX, which drivers translate for what comes later. */
+const ARCHITECTURES = ['80', '86', '89', '90a', '100', '120'];
+const PTX = ['90', '120'];
+// Written apart stays apart, as on the CPU: where a fused product is wanted, the source says fma.
+const NVCC = ['-std=c++20', '-O3', '--fmad=false', '-lineinfo', '-Werror', 'all-warnings'];
+// What nvcc makes of a source for the host is not pedantic C++.
+const NVCC_HOST = ['-fPIC', '-fvisibility=hidden', '-ffp-contract=off', ...WARNINGS].filter(
+  (flag) => flag !== '-Wpedantic',
+);
+
 const TARGETS = {
-  addon: { file: 'sagitta.node', sources: [...LIBRARY, 'node/addon.cpp'], flags: ['-O3'] },
+  addon: {
+    file: 'sagitta.node',
+    sources: [...LIBRARY, 'node/batch.cpp', 'node/addon.cpp'],
+    flags: ['-O3'],
+  },
   bench: {
     file: 'bench',
     sources: [...LIBRARY, 'test/check.cpp', 'bench/bench.cpp', ...PEAKS],
@@ -92,11 +120,28 @@ const TARGETS = {
     isBaseline: true,
   },
   'test-threads': { file: 'test-threads', sources: TEST, flags: ['-O2', '-fsanitize=thread'] },
+  cuda: onDevice('sagitta-cuda.node', ...CUDA_ADDON),
+  'cuda-bench': onDevice('cuda-bench', 'test/check.cpp', 'cuda/bench/bench.cpp'),
+  'cuda-test': onDevice('cuda-test', ...CUDA_TEST),
+  'cuda-emulated': emulated('sagitta-cuda-emulated.node', ['-O2'], ...CUDA_ADDON),
+  'cuda-test-emulated': emulated('cuda-test-emulated', SANITIZED, ...CUDA_TEST),
+  // Of the emulation itself; the same tests on a device say whether it is right.
+  'emulation-test': {
+    file: 'emulation-test',
+    sources: [...EMULATION, ...EMULATION_TEST],
+    flags: [...SANITIZED, ...EMULATED],
+  },
+  'platform-test': {
+    file: 'platform-test',
+    sources: sourcesIn('cuda/emulation/test', '.cu'),
+    flags: ['-O3'],
+    isCuda: true,
+  },
 };
 
 class BuildError extends Error {}
 
-const { names, isOptional, cross } = parseArguments(process.argv.slice(2));
+const { names, arch, cross, verbose, isOptional } = parseArguments(process.argv.slice(2));
 try {
   const compiler = findCompiler(cross);
   for (const name of names) await build(name, compiler);
@@ -104,28 +149,57 @@ try {
   if (!(error instanceof BuildError)) throw error;
   const [line, ...rest] = error.message.split('\n');
   if (isOptional) {
-    console.log(`sagitta: the SIMD kernels were not built (${line}); the wasm engine will answer`);
+    const isCuda = names.some((name) => TARGETS[name].isCuda);
+    const [what, other] = isCuda ? ['CUDA', 'another'] : ['SIMD', 'the wasm'];
+    console.log(
+      `sagitta: the ${what} kernels were not built (${line}); ${other} engine will answer`,
+    );
   } else {
     console.error([`sagitta: ${line}`, ...rest].join('\n'));
     process.exitCode = 1;
   }
 }
 
-function parseArguments(given) {
-  const rest = [...given];
-  const at = rest.indexOf('--cross');
-  const crossCompiler = at < 0 ? null : rest.splice(at, 2)[1];
-  const wanted = rest.filter((argument) => !argument.startsWith('--'));
-  const unknown = wanted.find((name) => !(name in TARGETS));
-  if (unknown !== undefined) {
-    console.error(`${unknown} is none of ${Object.keys(TARGETS).join(', ')}`);
+function parseArguments(args) {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      cross: { type: 'string' },
+      arch: { type: 'string', multiple: true },
+      'if-possible': { type: 'boolean' },
+      verbose: { type: 'boolean' },
+    },
+  });
+  const names = positionals.length === 0 ? ['addon'] : positionals;
+  const { arch = [], cross = null, verbose = false } = values;
+  for (const [given, known] of [
+    [names, Object.keys(TARGETS)],
+    [arch, ARCHITECTURES],
+  ]) {
+    const unknown = given.find((name) => !known.includes(name));
+    if (unknown === undefined) continue;
+    console.error(`${unknown} is none of ${known.join(', ')}`);
     process.exit(2);
   }
-  return {
-    names: wanted.length === 0 ? ['addon'] : wanted,
-    isOptional: rest.includes('--if-possible'),
-    cross: crossCompiler,
-  };
+  return { names, arch, cross, verbose, isOptional: values['if-possible'] };
+}
+
+function onDevice(file, ...own) {
+  return { file, sources: [...CUDA, ...LIBRARY, ...own], flags: ['-O3'], isCuda: true };
+}
+
+function emulated(file, flags, ...own) {
+  const sources = [...CUDA, ...EMULATION, ...LIBRARY, ...own];
+  return { file, sources, flags: [...flags, ...EMULATED] };
+}
+
+/** Of one folder, whatever there is, by name. */
+function sourcesIn(folder, end) {
+  return readdirSync(join(kernels, folder))
+    .filter((name) => name.endsWith(end))
+    .sort()
+    .map((name) => `${folder}/${name}`);
 }
 
 /** The first that answers, and what it compiles for. */
@@ -143,30 +217,75 @@ function findCompiler(crossCompiler) {
   throw new BuildError(`no C++ compiler: ${candidates.filter(Boolean).join(', ')} do not answer`);
 }
 
+/** The first that answers. */
+function findNvcc() {
+  const home = process.env.CUDA_HOME;
+  const candidates = [
+    process.env.NVCC,
+    home && join(home, 'bin', 'nvcc'),
+    'nvcc',
+    '/usr/local/cuda/bin/nvcc',
+  ].filter(Boolean);
+  for (const command of candidates) {
+    const version = spawnSync(command, ['--version'], { encoding: 'utf8' });
+    if (version.status === 0) return { command, version: version.stdout };
+  }
+  throw new BuildError(`no nvcc: ${candidates.join(', ')} do not answer; CUDA 13 brings one`);
+}
+
 async function build(name, compiler) {
-  const { file, sources, flags, isBaseline = false } = TARGETS[name];
+  const { file, sources, flags, isBaseline = false, isCuda = false } = TARGETS[name];
   const isNative = cross === null;
+  const nvcc = isCuda ? findNvcc() : null;
+  const missing = sources.find((source) => !existsSync(join(kernels, source)));
+  if (missing) throw new BuildError(`${file} needs kernels/${missing}, which is not there`);
   const folder = join(root, 'build', isNative ? 'kernels' : `kernels-${compiler.architecture}`);
   const objects = join(folder, 'objects', name);
   mkdirSync(objects, { recursive: true });
-  const headers = hashOf(
-    readdirSync(kernels, { recursive: true })
-      .filter((path) => path.endsWith('.h'))
-      .sort()
-      .map((path) => readFileSync(join(kernels, path), 'utf8')),
-  );
+  const paths = readdirSync(kernels, { recursive: true })
+    .filter((path) => path.endsWith('.h'))
+    .sort();
+  const hashOfAll = (some) => hashOf(some.map((path) => readFileSync(join(kernels, path), 'utf8')));
+  const headers = hashOfAll(paths);
+  const headersWithoutCuda = hashOfAll(paths.filter((path) => !path.startsWith('cuda/')));
   const jobs = sources.map((source) => {
     const object = join(objects, `${source.replaceAll('/', '-').replace(/\.cpp$/, '')}.o`);
     const special = isBaseline ? {} : FLAGS[compiler.architecture];
-    const command = [compiler.command, ...compileFlags(source, flags, special, compiler), '-c'];
+    const isForDevice = isCuda && source.endsWith('.cu');
+    const command = isForDevice
+      ? [...nvccCommand(nvcc, compiler), '-c']
+      : [compiler.command, ...compileFlags(source, flags, special, compiler), '-c'];
     const content = readFileSync(join(kernels, source), 'utf8');
-    const stamp = hashOf([headers, content, command.join(' '), compiler.version]);
+    const stamp = hashOf([
+      /^(node\/)?cuda/.test(source) ? headers : headersWithoutCuda,
+      content,
+      command.join(' '),
+      compiler.version,
+      isForDevice ? nvcc.version : '',
+    ]);
     return { object, stamp, command: [...command, source, '-o', relative(kernels, object)] };
   });
   await runAll(
     jobs.filter(({ object, stamp }) => !isFresh(object, stamp)).map((job) => compile(job)),
   );
-  link(join(folder, file), jobs, flags, compiler, name === 'addon');
+  link(join(folder, file), jobs, flags, compiler, nvcc);
+}
+
+/** Files and architectures share the processors. */
+function nvccCommand(nvcc, compiler) {
+  const isWhole = arch.length === 0;
+  const wanted = isWhole ? ARCHITECTURES : arch;
+  const ptx = isWhole ? PTX : [];
+  return [
+    nvcc.command,
+    ...['-ccbin', compiler.command],
+    ...NVCC,
+    ...['-Xcompiler', NVCC_HOST.join(',')],
+    ...wanted.flatMap((name) => ['-gencode', `arch=compute_${name},code=sm_${name}`]),
+    ...ptx.flatMap((name) => ['-gencode', `arch=compute_${name},code=compute_${name}`]),
+    ...['--threads', String(Math.ceil(availableParallelism() / Math.max(1, CUDA.length)))],
+    ...(verbose ? ['-Xptxas', '-v'] : []),
+  ];
 }
 
 function compileFlags(source, flags, targetFlags, { isClang }) {
@@ -178,7 +297,10 @@ function compileFlags(source, flags, targetFlags, { isClang }) {
     ...flags,
     ...special,
     ...quiet,
+    // The emulation itself is to be quick; what it runs is what is examined.
+    ...(EMULATION.includes(source) ? ['-O2'] : []),
     ...(source.startsWith('node/') ? nodeFlags() : []),
+    ...(source.endsWith('.cu') ? ['-x', 'c++'] : []),
   ];
 }
 
@@ -207,10 +329,27 @@ function compile({ object, stamp, command }) {
           reject(new BuildError(`${basename(command.at(-3))} does not compile\n${said}`));
           return;
         }
+        tellOfKernels(basename(command.at(-3)), said);
         writeFileSync(`${object}.stamp`, stamp);
         resolve();
       });
     });
+}
+
+/** With --verbose, what ptxas says of each kernel; always, where it makes one slower than it is. */
+function tellOfKernels(source, said) {
+  const names = [...said.matchAll(/entry function '(\w+)'/g)].map(([, name]) => name);
+  const plain = spawnSync('c++filt', names, { encoding: 'utf8' }).stdout?.split('\n') ?? names;
+  let kernel = '';
+  let spilled = '';
+  for (const line of said.split('\n')) {
+    const entry = /entry function '(\w+)' for '(\w+)'/.exec(line);
+    if (entry) kernel = `${source} ${entry[2]} ${plain[names.indexOf(entry[1])]}`;
+    spilled = /(\d+ bytes spill stores)/.exec(line)?.[1] ?? spilled;
+    const used = /Used (\d+ registers)/.exec(line)?.[1];
+    if (used) console.log(`${kernel.replace(/\(.*$/, '')}: ${used}, ${spilled}`);
+    if (/Performance|\(C7\d+\)/.test(line)) console.error(`${source}: ${line}`);
+  }
 }
 
 /** As many at once as there are processors. */
@@ -224,21 +363,31 @@ async function runAll(jobs) {
   if (failed) throw failed.reason;
 }
 
-function link(output, jobs, flags, compiler, isAddon) {
+function link(output, jobs, flags, compiler, nvcc) {
+  const isAddon = output.endsWith('.node');
   const sanitizers = flags.filter((flag) => flag.startsWith('-fsanitize'));
   const shape = isAddon
     ? process.platform === 'darwin'
       ? ['-bundle', '-undefined', 'dynamic_lookup']
       : ['-shared', ...staticRuntime(compiler)]
     : ['-pthread', ...(cross === null ? [] : ['-static'])];
-  const stamp = hashOf([...jobs.map((job) => job.stamp), ...sanitizers, ...shape]);
+  // nvcc knows where its runtime is. Nobody else is to find that in the addon.
+  const command = nvcc
+    ? [
+        nvcc.command,
+        ...['-ccbin', compiler.command, '-cudart', 'static', '--no-device-link'],
+        ...shape.flatMap((flag) => (flag === '-shared' ? [flag] : ['-Xcompiler', flag])),
+        ...['-Xlinker', '--exclude-libs=ALL'],
+      ]
+    : [compiler.command, ...shape];
+  const stamp = hashOf([...jobs.map((job) => job.stamp), ...sanitizers, ...command.slice(1)]);
   if (isFresh(output, stamp)) return;
   mkdirSync(dirname(output), { recursive: true });
   // A process that has the old file loaded keeps it.
   const fresh = `${output}.new`;
   const linked = spawnSync(
-    compiler.command,
-    [...shape, ...sanitizers, '-o', fresh, ...jobs.map((job) => job.object)],
+    command[0],
+    [...command.slice(1), ...sanitizers, '-o', fresh, ...jobs.map((job) => job.object)],
     { encoding: 'utf8' },
   );
   if (linked.status !== 0)

@@ -212,6 +212,22 @@ std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t index) {
   return hits;
 }
 
+void require_true(const sagitta_batch& batch, uint32_t query, const sagitta_hits& hits,
+                  const std::string& what) {
+  const std::vector<hit> expected = brute_force(batch, query);
+  const std::string where = what + ", query " + std::to_string(query);
+  require(hits.count == expected.size(), where + ": " + std::to_string(hits.count) + " hits of " +
+                                             std::to_string(expected.size()));
+  for (uint32_t i = 0; i < hits.count; i++) {
+    const bool is_same = hits.parts[i] == expected[i].part && hits.rows[i] == expected[i].row &&
+                         std::memcmp(&hits.scores[i], &expected[i].score, sizeof(double)) == 0;
+    require(is_same, where + ", hit " + std::to_string(i) + ": row " +
+                         std::to_string(hits.rows[i]) + " with " + std::to_string(hits.scores[i]) +
+                         " for row " + std::to_string(expected[i].row) + " with " +
+                         std::to_string(expected[i].score));
+  }
+}
+
 void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std::string& what) {
   sagitta_search* search = nullptr;
   require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "create, " + what);
@@ -229,19 +245,7 @@ void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std:
   for (uint32_t q = 0; q < batch.query_count; q++) {
     sagitta_hits hits{};
     require(sagitta_search_hits(search, q, &hits) == SAGITTA_OK, "hits, " + what);
-    const std::vector<hit> expected = brute_force(batch, q);
-    const std::string where = what + ", query " + std::to_string(q);
-    require(hits.count == expected.size(), where + ": " + std::to_string(hits.count) + " hits of " +
-                                               std::to_string(expected.size()));
-    for (uint32_t i = 0; i < hits.count; i++) {
-      const bool is_same = hits.parts[i] == expected[i].part && hits.rows[i] == expected[i].row &&
-                           std::memcmp(&hits.scores[i], &expected[i].score, sizeof(double)) == 0;
-      require(is_same, where + ", hit " + std::to_string(i) + ": row " +
-                           std::to_string(hits.rows[i]) + " with " +
-                           std::to_string(hits.scores[i]) + " for row " +
-                           std::to_string(expected[i].row) + " with " +
-                           std::to_string(expected[i].score));
-    }
+    require_true(batch, q, hits, what);
   }
   sagitta_search_destroy(search);
 }

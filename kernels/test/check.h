@@ -81,6 +81,10 @@ struct hit {
 /** Every row scored and sorted. */
 std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t query);
 
+/** Compares every hit, to the bit, with brute force. */
+void require_true(const sagitta_batch& batch, uint32_t query, const sagitta_hits& hits,
+                  const std::string& what);
+
 /** Runs the search on `thread_count` threads and compares every hit, to the bit, with brute force. */
 void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std::string& what);
 

@@ -13,12 +13,14 @@
 #include "../layout.h"
 #include "../target.h"
 #include "check.h"
+#include "test_batch.h"
 
 namespace {
 
 using check::kind;
 using check::random_source;
 using check::require;
+using check::test_batch;
 
 constexpr uint32_t dimensions[] = {1, 3, 7, 8, 9, 64, 100, 256, 768, 1536, 4096};
 constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN};
@@ -86,100 +88,14 @@ void test_products(random_source& random) {
   }
 }
 
-/** A batch that borrows what it is made of. */
-struct test_batch {
-  std::vector<const check::rows*> blocks;
-  std::vector<std::vector<uint32_t>> bitmaps;
-  std::vector<std::vector<float>> vectors;
-  std::vector<sagitta_block> block_table;
-  std::vector<sagitta_part> parts;
-  std::vector<sagitta_query> queries;
-  uint32_t dimension = 0;
-
-  void add_block(const check::rows& rows, bool has_codes = true) {
-    blocks.push_back(&rows);
-    block_table.push_back(rows.block());
-    if (!has_codes) block_table.back().codes = nullptr;
-    dimension = rows.dimension;
-  }
-  sagitta_query& add_query(std::vector<float> vector, sagitta_metric metric, uint32_t k) {
-    vectors.push_back(std::move(vector));
-    sagitta_query query{};
-    query.vector = vectors.back().data();
-    query.metric = metric;
-    query.k = k;
-    query.floor = -infinity;
-    query.first_part = static_cast<uint32_t>(parts.size());
-    queries.push_back(query);
-    return queries.back();
-  }
-  void add_part(uint32_t block, uint32_t row_count, std::vector<uint32_t>* bitmap = nullptr) {
-    sagitta_part part{};
-    part.block = block;
-    part.row_count = row_count;
-    if (bitmap != nullptr) {
-      bitmaps.push_back(std::move(*bitmap));
-      part.rows = bitmaps.back().data();
-    }
-    parts.push_back(part);
-    queries.back().part_count++;
-  }
-  sagitta_batch view(uint32_t worker_count) const {
-    return {block_table.data(),
-            parts.data(),
-            queries.data(),
-            static_cast<uint32_t>(block_table.size()),
-            static_cast<uint32_t>(parts.size()),
-            static_cast<uint32_t>(queries.size()),
-            dimension,
-            worker_count};
-  }
-};
-
-/** Sets a position or a floor at the place of a row, as pages and thresholds do. */
-void restrict(random_source& random, const test_batch& batch, sagitta_query& query) {
-  const sagitta_part& part = batch.parts[query.first_part];
-  if (part.row_count == 0) return;
-  const check::rows& rows = *batch.blocks[part.block];
-  const uint32_t row = random.below(part.row_count);
-  const double score =
-      check::canonical(query.metric, query.vector, rows.row(row), rows.dimension);
-  const uint32_t choice = random.below(4);
-  if (choice == 0) query.floor = score;
-  if (choice == 1) {
-    query.after_score = score;
-    query.after_id = rows.id_bytes.data() + rows.id_offsets[row];
-    query.after_id_bytes = static_cast<uint32_t>(rows.id_offsets[row + 1] - rows.id_offsets[row]);
-  }
-}
-
 void test_search(random_source& random, uint32_t dimension, kind kind, uint32_t row_count,
                  uint32_t query_count) {
-  constexpr uint32_t ks[] = {1, 2, 10, 33, 100, 10000};
   const check::rows first(random, kind, row_count, dimension);
   const check::rows second(random, kind, row_count / 2 + 1, dimension);
   test_batch batch;
-  batch.vectors.reserve(query_count);
-  batch.bitmaps.reserve(2 * query_count);
   batch.add_block(first);
   batch.add_block(second, random.below(4) != 0);
-  for (uint32_t q = 0; q < query_count; q++) {
-    batch.add_query(check::query_like(random, first), metrics[random.below(3)],
-                    ks[random.below(6)]);
-    for (uint32_t b = 0; b < 2; b++) {
-      if (random.below(8) == 0) continue;
-      const uint32_t rows = batch.block_table[b].row_count;
-      const uint32_t limit = random.below(4) == 0 ? random.below(rows + 1) : rows;
-      if (random.below(2) == 0) {
-        batch.add_part(b, limit);
-      } else {
-        constexpr double probabilities[] = {0, 0.002, 0.1, 0.5, 0.9, 1};
-        auto bitmap = check::random_bitmap(random, rows, probabilities[random.below(6)]);
-        batch.add_part(b, limit, &bitmap);
-      }
-    }
-    if (batch.queries.back().part_count > 0) restrict(random, batch, batch.queries.back());
-  }
+  for (uint32_t q = 0; q < query_count; q++) batch.add_random_query(random);
   const uint32_t threads = 1 + random.below(3);
   const uint32_t workers = 1 + random.below(3);
   check::require_exact(batch.view(workers), threads,

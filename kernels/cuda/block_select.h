@@ -1,0 +1,115 @@
+// What a thread block does together: add up, keep some of a list in its order, find the k-th largest.
+#pragma once
+
+#include "platform.h"
+#include "tables.h"
+
+namespace sagitta::cuda {
+
+inline constexpr uint32_t select_threads = 256;
+inline constexpr uint32_t select_warps = select_threads / 32;
+
+/** Floats and doubles as integers in the same order. */
+__device__ inline uint32_t ordered(float value) {
+  const uint32_t bits = __float_as_uint(value);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+__device__ inline float value_of(uint32_t key) {
+  return __uint_as_float((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
+}
+__device__ inline uint64_t ordered(double value) {
+  // −0 and 0 are one score.
+  const auto bits = static_cast<uint64_t>(__double_as_longlong(value + 0.0));
+  return bits >> 63 != 0 ? ~bits : bits | uint64_t{1} << 63;
+}
+__device__ inline double value_of(uint64_t key) {
+  return __longlong_as_double(
+      static_cast<long long>(key >> 63 != 0 ? key ^ uint64_t{1} << 63 : ~key));
+}
+
+/** What the threads before this one have, and all of them together. */
+struct block_sum {
+  uint32_t before;
+  uint32_t total;
+};
+
+/** Of one number a thread. All threads together. */
+__device__ inline block_sum sum_before(uint32_t value) {
+  __shared__ uint32_t sums[select_warps];
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t running = value;
+  for (uint32_t distance = 1; distance < 32; distance *= 2) {
+    const uint32_t other = __shfl_up_sync(0xffffffffu, running, distance);
+    if (lane >= distance) running += other;
+  }
+  __syncthreads();
+  if (lane == 31) sums[threadIdx.x / 32] = running;
+  __syncthreads();
+  block_sum result = {running - value, 0};
+  for (uint32_t warp = 0; warp < select_warps; warp++) {
+    if (warp < threadIdx.x / 32) result.before += sums[warp];
+    result.total += sums[warp];
+  }
+  return result;
+}
+
+/**
+ * The k-th largest of the keys for which `key_at(i, key)` is true, i below `count`; there are k at
+ * least. A radix sort's first digits, of which only the bin that holds the answer is looked at again.
+ * All threads together.
+ */
+template <class Key, class KeyAt>
+__device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
+  __shared__ uint32_t bins[256];
+  __shared__ uint32_t chosen[2];
+  static_assert(select_threads == 256);
+  Key prefix = 0;
+  for (int shift = 8 * static_cast<int>(sizeof(Key)) - 8; shift >= 0; shift -= 8) {
+    bins[threadIdx.x] = 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
+      Key key;
+      if (!key_at(i, key)) continue;
+      // Everything above the digit; a shift by the whole width has no meaning.
+      if (shift < 8 * static_cast<int>(sizeof(Key)) - 8 && (key ^ prefix) >> (shift + 8) != 0) continue;
+      atomicAdd(bins + static_cast<uint32_t>(key >> shift & 0xff), 1u);
+    }
+    __syncthreads();
+    // Thread 0 has the largest digit.
+    const uint32_t digit = 255 - threadIdx.x;
+    const uint32_t here = bins[digit];
+    const uint32_t larger = sum_before(here).before;
+    if (larger < k && k <= larger + here) {
+      chosen[0] = digit;
+      chosen[1] = larger;
+    }
+    __syncthreads();
+    prefix |= static_cast<Key>(chosen[0]) << shift;
+    k -= chosen[1];
+    __syncthreads();
+  }
+  return prefix;
+}
+
+/**
+ * Keeps the entries of a list for which `is_kept(i)` is true, in their order: `move(from, to)` is
+ * called with to <= from after every entry up to it has been looked at. Gives how many there are.
+ * All threads together.
+ */
+template <class IsKept, class Load, class Store>
+__device__ uint32_t compact(uint32_t count, IsKept is_kept, Load load, Store store) {
+  uint32_t kept = 0;
+  for (uint32_t first = 0; first < count; first += select_threads) {
+    const uint32_t i = first + threadIdx.x;
+    const bool is_here = i < count && is_kept(i);
+    auto entry = load(is_here ? i : 0);
+    const block_sum places = sum_before(is_here ? 1 : 0);
+    // Nobody writes before all have read: sum_before has waited for all.
+    if (is_here) store(kept + places.before, entry);
+    kept += places.total;
+    __syncthreads();
+  }
+  return kept;
+}
+
+}  // namespace sagitta::cuda

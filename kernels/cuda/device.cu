@@ -1,0 +1,265 @@
+// Devices and their resident blocks: the part of the C interface that moves rows.
+
+#include "device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "../search/valid.h"
+#include "call.h"
+#include "device_state.h"
+#include "search.h"
+
+using namespace sagitta;
+using namespace sagitta::cuda;
+
+namespace {
+
+/** Rows wait in pinned memory for their way to the device. */
+constexpr size_t staging_bytes = 8 * 1024 * 1024;
+
+/** A batch may use this much of what is free, and no more than this in all. */
+constexpr size_t workspace_share = 10;
+constexpr size_t workspace_bytes_limit = size_t{2} << 30;
+
+/** mma.m16n8k32 on bytes, and everything else the kernels are made of. */
+constexpr uint32_t capability_min = 80;
+constexpr uint32_t capability_of_wgmma = 90;
+
+uint32_t capability_of(const cudaDeviceProp& properties) {
+  return static_cast<uint32_t>(10 * properties.major + properties.minor);
+}
+
+void open_device(sagitta_device& device, uint32_t index, const char* kernels) {
+  device.index = index;
+  check(cudaSetDevice(static_cast<int>(index)), "choosing the device");
+  check(cudaGetDeviceProperties(&device.properties, static_cast<int>(index)), "properties");
+  const uint32_t capability = capability_of(device.properties);
+  if (capability < capability_min) {
+    throw failure{SAGITTA_UNSUPPORTED_TARGET,
+                  std::string(device.properties.name) + " has compute capability " +
+                      std::to_string(capability / 10) + "." + std::to_string(capability % 10) +
+                      "; expected 8.0 or later"};
+  }
+  const bool may_wgmma = capability == capability_of_wgmma;
+  if (kernels == nullptr) {
+    device.kind = scan_kind::best;
+  } else if (std::strcmp(kernels, "mma") == 0) {
+    device.kind = scan_kind::mma;
+  } else if (std::strcmp(kernels, "wgmma") == 0 && may_wgmma) {
+    device.kind = scan_kind::wgmma;
+  } else {
+    throw failure{SAGITTA_UNSUPPORTED_TARGET,
+                  std::string("this device does not run the kernels \"") + kernels + "\""};
+  }
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  check(cudaMemGetInfo(&free_bytes, &total_bytes), "free memory");
+  device.workspace_bytes_max = std::min(workspace_bytes_limit, free_bytes / workspace_share);
+  device.searching.open();
+  device.uploading.open();
+  for (event& phase : device.phases) phase.open();
+  for (uint32_t i = 0; i < 2; i++) {
+    device.staging[i].require(staging_bytes);
+    device.staged[i].open();
+  }
+  prepare_kernels(device, may_wgmma);
+}
+
+/** Copies bytes to the device by way of pinned memory; `fill` writes them there, a piece at a time. */
+template <class Fill>
+void upload(sagitta_device& device, uint8_t* to, size_t byte_count, size_t unit, Fill fill) {
+  const size_t piece_max = std::max<size_t>(1, staging_bytes / unit) * unit;
+  for (size_t done = 0; done < byte_count;) {
+    const size_t piece = std::min(piece_max, byte_count - done);
+    const uint32_t turn = device.next_staging++ % 2;
+    // Until what went through it before has left.
+    check(cudaEventSynchronize(device.staged[turn]), "upload");
+    fill(device.staging[turn].data(), done, piece);
+    check(cudaMemcpyAsync(to + done, device.staging[turn].data(), piece, cudaMemcpyHostToDevice,
+                          device.uploading),
+          "upload");
+    device.staged[turn].record(device.uploading);
+    done += piece;
+  }
+}
+
+void extend(sagitta_device_block& block, const float* values, const uint8_t* codes, uint32_t to) {
+  sagitta_device& device = *block.device;
+  const uint32_t dimension = block.dimension;
+  const size_t stride = panel_bytes(dimension);
+  // The last panel may have been filled in part: it goes again.
+  const uint32_t first_panel = block.row_count / panel_rows;
+  const uint32_t end_panel = panel_count(to);
+  upload(device, block.panels.data() + first_panel * stride, (end_panel - first_panel) * stride,
+         stride, [&](uint8_t* staging, size_t from, size_t byte_count) {
+           if (codes != nullptr) {
+             std::memcpy(staging, codes + first_panel * stride + from, byte_count);
+             return;
+           }
+           const uint32_t first_row =
+               (first_panel + static_cast<uint32_t>(from / stride)) * panel_rows;
+           const auto rows = static_cast<uint32_t>(byte_count / stride) * panel_rows;
+           sagitta_encode(values + size_t{first_row} * dimension, dimension, 0,
+                          std::min(rows, to - first_row), staging);
+         });
+  if (block.has_values) {
+    const size_t row_bytes = size_t{dimension} * sizeof(float);
+    const auto* const from_bytes =
+        reinterpret_cast<const uint8_t*>(values) + block.row_count * row_bytes;
+    upload(device, block.values.data() + block.row_count * row_bytes,
+           (to - block.row_count) * row_bytes, row_bytes,
+           [&](uint8_t* staging, size_t from, size_t byte_count) {
+             std::memcpy(staging, from_bytes + from, byte_count);
+           });
+  }
+  block.uploaded.record(device.uploading);
+  block.row_count = to;
+}
+
+void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values) {
+  sagitta_device& device = *block.device;
+  const size_t stride = panel_bytes(block.dimension);
+  const size_t row_bytes = size_t{block.dimension} * sizeof(float);
+  device_memory panels;
+  device_memory values;
+  panels.require(panel_count(row_capacity) * stride + panel_slack_bytes);
+  if (has_values) values.require(std::max<size_t>(1, row_capacity * row_bytes));
+  if (block.row_count > 0) {
+    check(cudaMemcpyAsync(panels.data(), block.panels.data(), panel_count(block.row_count) * stride,
+                          cudaMemcpyDeviceToDevice, device.uploading),
+          "moving a block");
+    if (has_values) {
+      check(cudaMemcpyAsync(values.data(), block.values.data(), block.row_count * row_bytes,
+                            cudaMemcpyDeviceToDevice, device.uploading),
+            "moving a block");
+    }
+  }
+  // What it had is freed below.
+  device.uploading.synchronize("moving a block");
+  block.panels.swap(panels);
+  block.values.swap(values);
+  block.row_capacity = row_capacity;
+  block.has_values = has_values;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* sagitta_device_error(void) { return last_error().c_str(); }
+
+sagitta_status sagitta_device_count(uint32_t* count) {
+  return guarded([&] {
+    int found = 0;
+    const cudaError_t error = cudaGetDeviceCount(&found);
+    if (error == cudaErrorNoDevice) {
+      (void)cudaGetLastError();
+      found = 0;
+    } else {
+      check(error, "looking for devices");
+    }
+    *count = static_cast<uint32_t>(found);
+    return SAGITTA_OK;
+  });
+}
+
+sagitta_status sagitta_device_open(uint32_t index, const char* kernels, sagitta_device** opened) {
+  return guarded([&] {
+    auto device = std::make_unique<sagitta_device>();
+    open_device(*device, index, kernels);
+    *opened = device.release();
+    return SAGITTA_OK;
+  });
+}
+
+void sagitta_device_close(sagitta_device* device) {
+  if (device == nullptr) return;
+  (void)cudaSetDevice(static_cast<int>(device->index));
+  (void)cudaDeviceSynchronize();
+  delete device;
+}
+
+sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_facts* facts) {
+  return guarded_on(*device, [&] {
+    const cudaDeviceProp& properties = device->properties;
+    std::memset(facts, 0, sizeof(*facts));
+    std::strncpy(facts->name, properties.name, sizeof(facts->name) - 1);
+    facts->kernels = device->has_wgmma ? "wgmma" : "mma";
+    facts->compute_capability = capability_of(properties);
+    facts->multiprocessor_count = static_cast<uint32_t>(properties.multiProcessorCount);
+    int version = 0;
+    check(cudaDriverGetVersion(&version), "version of the driver");
+    facts->driver_version = static_cast<uint32_t>(version);
+    check(cudaRuntimeGetVersion(&version), "version of the runtime");
+    facts->runtime_version = static_cast<uint32_t>(version);
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    check(cudaMemGetInfo(&free_bytes, &total_bytes), "free memory");
+    facts->memory_bytes = total_bytes;
+    facts->free_bytes = free_bytes;
+    return SAGITTA_OK;
+  });
+}
+
+uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values) {
+  uint64_t bytes = panel_count(row_capacity) * panel_bytes(dimension) + panel_slack_bytes;
+  if (has_values != 0) bytes += uint64_t{row_capacity} * dimension * sizeof(float);
+  return bytes;
+}
+
+sagitta_status sagitta_device_block_create(sagitta_device* device, uint32_t dimension,
+                                           sagitta_device_block** created) {
+  return guarded_on(*device, [&] {
+    if (!is_dimension(dimension)) return SAGITTA_INVALID_ARGUMENT;
+    auto block = std::make_unique<sagitta_device_block>();
+    block->device = device;
+    block->dimension = dimension;
+    block->uploaded.open();
+    sagitta_device_block* const at = block.get();
+    device->blocks.emplace(at, std::move(block));
+    *created = at;
+    return SAGITTA_OK;
+  });
+}
+
+void sagitta_device_block_destroy(sagitta_device_block* block) {
+  if (block == nullptr) return;
+  sagitta_device& device = *block->device;
+  (void)cudaSetDevice(static_cast<int>(device.index));
+  // An upload may still be on its way into its memory.
+  (void)cudaStreamSynchronize(device.uploading);
+  device.blocks.erase(block);
+}
+
+sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_t row_capacity,
+                                            int has_values) {
+  return guarded_on(*block->device, [&] {
+    const bool wants_values = has_values != 0;
+    if (row_capacity < block->row_count) return SAGITTA_INVALID_ARGUMENT;
+    if (wants_values && !block->has_values && block->row_count > 0) return SAGITTA_INVALID_ARGUMENT;
+    if (row_capacity == block->row_capacity && !wants_values) {
+      block->values.release();
+      block->has_values = false;
+    } else if (row_capacity != block->row_capacity || !block->has_values) {
+      reserve(*block, row_capacity, wants_values);
+    }
+    return SAGITTA_OK;
+  });
+}
+
+sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const float* values,
+                                           const uint8_t* codes, uint32_t to) {
+  return guarded_on(*block->device, [&] {
+    if (to < block->row_count || to > block->row_capacity) return SAGITTA_INVALID_ARGUMENT;
+    if (to == block->row_count) return SAGITTA_OK;
+    if (values == nullptr && (block->has_values || codes == nullptr)) return SAGITTA_INVALID_ARGUMENT;
+    extend(*block, values, codes, to);
+    return SAGITTA_OK;
+  });
+}
+
+uint32_t sagitta_device_block_rows(const sagitta_device_block* block) { return block->row_count; }
+
+}  // extern "C"

@@ -1,0 +1,106 @@
+// The switch itself: swapcontext would ask the system each time, and kernels switch at every shuffle.
+#include "fiber.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "settings.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#if !defined(__x86_64__)
+#error "the emulation of CUDA switches stacks on x86-64 only"
+#endif
+
+extern "C" void sagitta_switch_stack(void** save, void* load);
+
+// What the System V ABI asks a function to keep.
+asm(R"(
+  .text
+  .globl sagitta_switch_stack
+  .hidden sagitta_switch_stack
+  .type sagitta_switch_stack, @function
+sagitta_switch_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size sagitta_switch_stack, .-sagitta_switch_stack
+)");
+
+namespace sagitta::cuda::emulation {
+namespace {
+
+constexpr size_t page_bytes = 4096;
+#if defined(__SANITIZE_ADDRESS__)
+// Red zones around every variable.
+constexpr size_t stack_bytes = 256 << 10;
+#else
+constexpr size_t stack_bytes = 64 << 10;
+#endif
+constexpr size_t saved_registers = 6;
+
+}  // namespace
+
+void give_stack(fiber& fiber) {
+  if (fiber.stack != nullptr) return;
+  void* const memory = mmap(nullptr, page_bytes + stack_bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, page_bytes, PROT_NONE) != 0) {
+    fail("no memory for the stack of a thread");
+  }
+  fiber.stack = static_cast<unsigned char*>(memory) + page_bytes;
+  fiber.stack_bytes = stack_bytes;
+}
+
+void prepare(fiber& fiber, void (*entry)()) {
+  void** place = reinterpret_cast<void**>(fiber.stack + fiber.stack_bytes);
+  // Nobody called the entry, and unwinding ends there.
+  *--place = nullptr;
+  *--place = reinterpret_cast<void*>(entry);
+  for (size_t i = 0; i < saved_registers; i++) *--place = nullptr;
+  fiber.top = place;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+
+void switch_fiber(fiber& from, fiber& to, bool has_ended) {
+  __sanitizer_start_switch_fiber(has_ended ? nullptr : &from.fake_stack, to.stack, to.stack_bytes);
+  sagitta_switch_stack(&from.top, to.top);
+  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
+}
+
+void entered(fiber& self, fiber& starter) {
+  const void* bottom = nullptr;
+  size_t bytes = 0;
+  __sanitizer_finish_switch_fiber(nullptr, &bottom, &bytes);
+  self.fake_stack = nullptr;
+  // The stack of the OS thread is known to nobody else.
+  if (starter.stack != nullptr) return;
+  starter.stack = static_cast<unsigned char*>(const_cast<void*>(bottom));
+  starter.stack_bytes = bytes;
+}
+
+#else
+
+void switch_fiber(fiber& from, fiber& to, bool) { sagitta_switch_stack(&from.top, to.top); }
+
+void entered(fiber&, fiber&) {}
+
+#endif
+
+}  // namespace sagitta::cuda::emulation

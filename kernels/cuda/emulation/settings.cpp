@@ -1,0 +1,95 @@
+// Reads the environment, and holds the one state of random numbers that every order is drawn from.
+#include "settings.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "machine.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace sagitta::cuda::emulation {
+namespace {
+
+struct state {
+  state() { apply(settings_of_environment()); }
+  void apply(const settings& wanted) {
+    in_force = wanted;
+    random = wanted.seed;
+#if defined(__SANITIZE_ADDRESS__)
+    // A report of ASan is only of use with the order that led to it.
+    __sanitizer_set_death_callback([] {
+      fprintf(stderr, "SAGITTA_EMULATION_SEED=%llu\n",
+              static_cast<unsigned long long>(current_settings().seed));
+    });
+#endif
+  }
+  settings in_force;
+  uint64_t random = 0;
+};
+
+state& now() {
+  static state of_process;
+  return of_process;
+}
+
+uint64_t number_of_environment(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text == 0) return otherwise;
+  char* end = nullptr;
+  const uint64_t value = std::strtoull(text, &end, 10);
+  if (*end != 0) {
+    fprintf(stderr, "%s is \"%s\", and should be a whole number\n", name, text);
+    std::abort();
+  }
+  return value;
+}
+
+}  // namespace
+
+settings settings_of_environment() {
+  settings wanted;
+  wanted.device_count = static_cast<int>(number_of_environment("SAGITTA_EMULATED_DEVICES", 1));
+  wanted.capability = static_cast<int>(number_of_environment("SAGITTA_EMULATED_CAPABILITY", 90));
+  wanted.memory_bytes = number_of_environment("SAGITTA_EMULATED_MEMORY", wanted.memory_bytes);
+  wanted.fault_after = number_of_environment("SAGITTA_EMULATED_FAULT_AFTER", 0);
+  wanted.seed = number_of_environment("SAGITTA_EMULATION_SEED", std::random_device()());
+  return wanted;
+}
+
+const settings& current_settings() { return now().in_force; }
+
+void restart(const settings& wanted) {
+  const std::lock_guard guard(lock());
+  forget_machine();
+  now().apply(wanted);
+}
+
+std::recursive_mutex& lock() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
+uint64_t draw() {
+  uint64_t value = now().random += 0x9e3779b97f4a7c15u;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
+
+void fail(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "sagitta emulation: ");
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "\nSAGITTA_EMULATION_SEED=%llu\n",
+          static_cast<unsigned long long>(current_settings().seed));
+  std::abort();
+}
+
+}  // namespace sagitta::cuda::emulation

@@ -1,0 +1,429 @@
+// Multiplies fragments: gathers them from the lanes, multiplies plainly, and gives the sums back.
+#include "tensor_cores.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "block.h"
+#include "machine.h"
+#include "settings.h"
+
+namespace sagitta::cuda::emulation {
+namespace {
+
+constexpr uint32_t row_count = 16;
+constexpr uint32_t depth = 32;
+constexpr uint32_t column_count_max = 256;
+/** In sums that are in flight. */
+constexpr int32_t poison = static_cast<int32_t>(0xa5a5a5a5u);
+constexpr uint32_t swizzled_row_bytes = 128;
+constexpr uint32_t atom_bytes = 1024;
+
+/** Of one warp: [row_count, depth] u8. */
+using row_tile = uint8_t[row_count][depth];
+/** Pairs of depth, so that one multiplication takes two: [depth / 2, columns, 2] s8, widened. */
+struct column_tile {
+  alignas(32) int16_t pairs[depth / 2][column_count_max][2];
+};
+
+/** [row_count, column_count_max]. */
+struct sum_tile {
+  alignas(32) int32_t at[row_count][column_count_max];
+};
+
+row_tile rows_now;
+column_tile columns_now;
+sum_tile sums_now;
+
+__attribute__((target("avx2"), no_sanitize("address", "undefined"), optimize("O3"))) void
+multiply_avx2(uint32_t columns) {
+  for (uint32_t row = 0; row < row_count; row++) {
+    for (uint32_t column = 0; column < columns; column += 8) {
+      auto* const place = reinterpret_cast<__m256i*>(&sums_now.at[row][column]);
+      __m256i sum = *place;
+      for (uint32_t pair = 0; pair < depth / 2; pair++) {
+        const int both = rows_now[row][2 * pair] | rows_now[row][2 * pair + 1] << 16;
+        const auto* const two =
+            reinterpret_cast<const __m256i*>(&columns_now.pairs[pair][column][0]);
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_set1_epi32(both), *two));
+      }
+      *place = sum;
+    }
+  }
+}
+
+void multiply_plainly(uint32_t columns) {
+  for (uint32_t row = 0; row < row_count; row++) {
+    for (uint32_t column = 0; column < columns; column++) {
+      int32_t sum = sums_now.at[row][column];
+      for (uint32_t k = 0; k < depth; k++) {
+        sum += rows_now[row][k] * columns_now.pairs[k / 2][column][k % 2];
+      }
+      sums_now.at[row][column] = sum;
+    }
+  }
+}
+
+/** sums_now += rows_now · columns_now. */
+void multiply(uint32_t columns) {
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+  if (has_avx2) {
+    multiply_avx2(columns);
+  } else {
+    multiply_plainly(columns);
+  }
+}
+
+/** a0: row lane / 4, depth 4 · (lane % 4) on; a1: 8 rows later; a2, a3: the same, 16 deeper. */
+void place_rows(uint32_t lane, const uint32_t (&rows)[4]) {
+  for (uint32_t i = 0; i < 4; i++) {
+    memcpy(&rows_now[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &rows[i], 4);
+  }
+}
+
+/** Where sum `i` of a lane stands: 8 columns after another, two rows of two in each. */
+int32_t& sum_of(uint32_t lane, uint32_t i) {
+  return sums_now.at[lane / 4 + i % 4 / 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2];
+}
+
+struct mma_operands {
+  int32_t* sums;
+  const uint32_t (*rows)[4];
+  uint2 queries;
+};
+
+void run_mma(unsigned, void* const* operands) {
+  for (uint32_t lane = 0; lane < lane_count; lane++) {
+    const auto& own = *static_cast<const mma_operands*>(operands[lane]);
+    place_rows(lane, *own.rows);
+    const uint32_t queries[] = {own.queries.x, own.queries.y};
+    for (uint32_t k = 0; k < 8; k++) {
+      const uint32_t at = lane % 4 * 4 + k / 4 * 16 + k % 4;
+      columns_now.pairs[at / 2][lane / 4][at % 2] =
+          static_cast<int8_t>(queries[k / 4] >> k % 4 * 8);
+    }
+    for (uint32_t i = 0; i < 4; i++) sum_of(lane, i) = own.sums[i];
+  }
+  multiply(8);
+  for (uint32_t lane = 0; lane < lane_count; lane++) {
+    const auto& own = *static_cast<const mma_operands*>(operands[lane]);
+    for (uint32_t i = 0; i < 4; i++) own.sums[i] = sum_of(lane, i);
+  }
+}
+
+/** Sums of one warp in flight, and those who add to them. */
+struct accumulators {
+  int32_t* sums[lane_count];
+  uint32_t column_count;
+  uint32_t uses = 0;
+  /** [lane, column_count / 2]; what the kernel will see after the wait. */
+  std::vector<int32_t> hidden;
+};
+
+struct issued {
+  std::shared_ptr<accumulators> sums;
+  uint32_t rows[lane_count][4];
+  uint64_t descriptor;
+  bool keep;
+  /** Read at the call, or else at the wait. */
+  std::optional<std::vector<int8_t>> columns;
+  /** Which commit it belongs to, from 1; 0 before any. */
+  uint64_t group = 0;
+};
+
+struct warp_state {
+  std::list<issued> queue;
+  uint64_t committed = 0;
+  bool is_fenced = false;
+  /** How many wgmma it has begun; those of a warpgroup must be alike. */
+  uint64_t begun = 0;
+};
+
+struct likeness {
+  uint32_t column_count;
+  uint64_t descriptor;
+  bool keep;
+};
+
+warp_state warps[warp_count_max];
+/** What the first warp to come did, of each warpgroup. */
+std::vector<likeness> sequences[warp_count_max / 4];
+
+struct last_read {
+  uint64_t hash;
+  uint64_t fence_count;
+};
+/** What wgmma saw behind each descriptor, and how many fences there had been. */
+std::map<uint64_t, last_read> last_reads;
+uint64_t fence_count = 0;
+
+struct wgmma_operands {
+  int32_t* sums;
+  uint32_t column_count;
+  const uint32_t (*rows)[4];
+  uint64_t descriptor;
+  bool keep;
+  const place* where;
+};
+
+[[noreturn]] void wrong(const place& where, const char* what) {
+  fail("%s: %s, at %s:%u", name_of_thread(threadIdx.x).c_str(), what, where.file_name(),
+       where.line());
+}
+
+/** [columns, depth], by the descriptor: K-major, swizzled within 128 bytes. */
+std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, const place& where) {
+  const uint32_t start = static_cast<uint32_t>(descriptor & 0x3fff) << 4;
+  const uint32_t stride = static_cast<uint32_t>(descriptor >> 32 & 0x3fff) << 4;
+  if (descriptor >> 62 != 1) wrong(where, "a descriptor without the 128-byte swizzle");
+  if ((descriptor >> 49 & 7) != 0) wrong(where, "a descriptor with a base offset");
+  if (stride % atom_bytes != 0) wrong(where, "a stride that is no multiple of 1024 bytes");
+  if (start % atom_bytes >= swizzled_row_bytes || start % depth != 0) {
+    wrong(where, "columns that do not start at a multiple of 1024 bytes, plus 0, 32, 64 or 96");
+  }
+  std::vector<int8_t> columns(size_t{column_count} * depth);
+  const unsigned char* const memory = dynamic_shared_memory();
+  for (uint32_t column = 0; column < column_count; column++) {
+    const uint32_t row_start = start + column / 8 * stride + column % 8 * swizzled_row_bytes;
+    for (uint32_t k = 0; k < depth; k += 16) {
+      const uint32_t address = (row_start + k) ^ ((row_start + k) >> 7 & 7) << 4;
+      if (address + 16 > dynamic_shared_bytes()) wrong(where, "columns beyond the shared memory");
+      memcpy(&columns[size_t{column} * depth + k], memory + address, 16);
+    }
+  }
+  return columns;
+}
+
+/** What is read without a fence since it was written may be old, on a device. */
+void check_fences(uint64_t descriptor, const std::vector<int8_t>& columns, const place& where) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < columns.size(); i += 8) {
+    uint64_t word;
+    memcpy(&word, &columns[i], 8);
+    hash = (hash ^ word) * 0x100000001b3u;
+    hash ^= hash >> 29;
+  }
+  if (fence_count == 0) wrong(where, "wgmma without fence_async_shared before it");
+  const auto [found, is_first] = last_reads.try_emplace(descriptor, last_read{hash, fence_count});
+  if (!is_first && found->second.hash != hash && found->second.fence_count == fence_count) {
+    wrong(where, "shared memory has changed without fence_async_shared before wgmma");
+  }
+  found->second = {hash, fence_count};
+}
+
+void check_poison(const accumulators& sums, const place& where) {
+  for (const int32_t* const of_lane : sums.sums) {
+    if (std::all_of(of_lane, of_lane + sums.column_count / 2,
+                    [](int32_t sum) { return sum == poison; })) {
+      continue;
+    }
+    wrong(where, "sums were written to while wgmma added to them: wait before");
+  }
+}
+
+/** That the warps of a warpgroup begin the same, in the same order. */
+void check_likeness(uint32_t warp, const wgmma_operands& own) {
+  std::vector<likeness>& sequence = sequences[warp / 4];
+  const uint64_t number = warps[warp].begun++;
+  if (number == sequence.size()) {
+    sequence.push_back({own.column_count, own.descriptor, own.keep});
+    return;
+  }
+  const likeness& first = sequence[number];
+  if (first.column_count != own.column_count || first.descriptor != own.descriptor ||
+      first.keep != own.keep) {
+    wrong(*own.where, "the warps of a warpgroup call wgmma with different operands");
+  }
+}
+
+std::shared_ptr<accumulators> accumulators_of(warp_state& warp, void* const* operands) {
+  const auto& first = *static_cast<const wgmma_operands*>(operands[0]);
+  for (const issued& other : warp.queue) {
+    if (other.sums->sums[0] != first.sums) continue;
+    if (other.sums->column_count != first.column_count) {
+      wrong(*first.where, "sums in flight are used again with another count of columns");
+    }
+    check_poison(*other.sums, *first.where);
+    return other.sums;
+  }
+  auto sums = std::make_shared<accumulators>();
+  sums->column_count = first.column_count;
+  for (uint32_t lane = 0; lane < lane_count; lane++) {
+    int32_t* const own = static_cast<const wgmma_operands*>(operands[lane])->sums;
+    sums->sums[lane] = own;
+    sums->hidden.insert(sums->hidden.end(), own, own + first.column_count / 2);
+    std::fill_n(own, first.column_count / 2, poison);
+  }
+  return sums;
+}
+
+void run_wgmma(unsigned, void* const* operands) {
+  const uint32_t index = threadIdx.x / lane_count;
+  const auto& first = *static_cast<const wgmma_operands*>(operands[0]);
+  warp_state& warp = warps[index];
+  if (!warp.is_fenced) wrong(*first.where, "wgmma without wgmma_fence before it");
+  for (uint32_t lane = 1; lane < lane_count; lane++) {
+    const auto& own = *static_cast<const wgmma_operands*>(operands[lane]);
+    if (own.descriptor != first.descriptor || own.keep != first.keep ||
+        own.column_count != first.column_count) {
+      wrong(*first.where, "the lanes of a warp call wgmma with different operands");
+    }
+  }
+  check_likeness(index, first);
+  std::vector<int8_t> columns = read_columns(first.descriptor, first.column_count, *first.where);
+  check_fences(first.descriptor, columns, *first.where);
+  issued& next = warp.queue.emplace_back();
+  // Its own place in the queue has no sums yet.
+  warp.queue.back().sums = std::make_shared<accumulators>();
+  next.sums->sums[0] = nullptr;
+  next.sums = accumulators_of(warp, operands);
+  next.sums->uses++;
+  next.descriptor = first.descriptor;
+  next.keep = first.keep;
+  for (uint32_t lane = 0; lane < lane_count; lane++) {
+    memcpy(next.rows[lane], static_cast<const wgmma_operands*>(operands[lane])->rows,
+           sizeof next.rows[lane]);
+  }
+  if (draw_below(2) == 0) next.columns = std::move(columns);
+}
+
+void complete(issued& done, const place& where) {
+  accumulators& sums = *done.sums;
+  const uint32_t sum_count = sums.column_count / 2;
+  if (!done.columns) done.columns = read_columns(done.descriptor, sums.column_count, where);
+  for (uint32_t column = 0; column < sums.column_count; column++) {
+    for (uint32_t k = 0; k < depth; k++) {
+      columns_now.pairs[k / 2][column][k % 2] = (*done.columns)[size_t{column} * depth + k];
+    }
+  }
+  for (uint32_t lane = 0; lane < lane_count; lane++) {
+    place_rows(lane, done.rows[lane]);
+    for (uint32_t i = 0; i < sum_count; i++) {
+      sum_of(lane, i) = done.keep ? sums.hidden[lane * sum_count + i] : 0;
+    }
+  }
+  multiply(sums.column_count);
+  for (uint32_t lane = 0; lane < lane_count; lane++) {
+    for (uint32_t i = 0; i < sum_count; i++) sums.hidden[lane * sum_count + i] = sum_of(lane, i);
+  }
+  if (--sums.uses > 0) return;
+  check_poison(sums, where);
+  for (uint32_t lane = 0; lane < lane_count; lane++) {
+    std::copy_n(&sums.hidden[lane * sum_count], sum_count, sums.sums[lane]);
+  }
+}
+
+void run_fence(unsigned, void* const*) { warps[threadIdx.x / lane_count].is_fenced = true; }
+
+void run_commit(unsigned, void* const*) {
+  warp_state& warp = warps[threadIdx.x / lane_count];
+  warp.committed++;
+  for (issued& each : warp.queue) {
+    if (each.group == 0) each.group = warp.committed;
+  }
+}
+
+struct wait_operands {
+  uint32_t groups_left;
+  const place* where;
+};
+
+void run_wait(unsigned, void* const* operands) {
+  warp_state& warp = warps[threadIdx.x / lane_count];
+  const auto& first = *static_cast<const wait_operands*>(operands[0]);
+  while (!warp.queue.empty() && warp.queue.front().group != 0 &&
+         warp.queue.front().group + first.groups_left <= warp.committed) {
+    complete(warp.queue.front(), *first.where);
+    warp.queue.pop_front();
+  }
+  warp.is_fenced = false;
+}
+
+constexpr collective mma_collective = {"mma", run_mma};
+constexpr collective wgmma_collective = {"wgmma", run_wgmma};
+constexpr collective fence_collective = {"wgmma_fence", run_fence};
+constexpr collective commit_collective = {"wgmma_commit", run_commit};
+constexpr collective wait_collective = {"wgmma_wait", run_wait};
+
+/** For what takes all lanes of whole warps, of devices that have it. */
+void require_warps(const char* what, uint32_t threads, bool is_there, const place& where) {
+  if (blockDim.x % threads != 0) {
+    fail("%s: %s takes blocks of a multiple of %u threads, at %s:%u",
+         name_of_thread(threadIdx.x).c_str(), what, threads, where.file_name(), where.line());
+  }
+  if (!is_there) {
+    fail("%s: there is no %s at compute capability %d, at %s:%u",
+         name_of_thread(threadIdx.x).c_str(), what, current_settings().capability,
+         where.file_name(), where.line());
+  }
+}
+
+}  // namespace
+
+void start_tensor_cores() {
+  for (warp_state& warp : warps) {
+    warp.queue.clear();
+    warp.committed = 0;
+    warp.is_fenced = false;
+    warp.begun = 0;
+  }
+  for (auto& sequence : sequences) sequence.clear();
+  last_reads.clear();
+  fence_count = 0;
+}
+
+void end_warp(uint32_t warp) {
+  if (!warps[warp].queue.empty()) {
+    fail("%s: its warp has returned, and nobody has waited for its wgmma",
+         name_of_thread(threadIdx.x).c_str());
+  }
+}
+
+void mma_u8s8(int32_t (&sums)[4], const uint32_t (&rows)[4], uint2 queries, const place& where) {
+  require_warps("mma", 32, current_settings().capability >= 80, where);
+  mma_operands operands = {sums, &rows, queries};
+  meet(mma_collective, ~0u, &operands, where);
+}
+
+void wgmma_u8s8(int32_t* sums, uint32_t column_count, const uint32_t (&rows)[4],
+                uint64_t descriptor, bool keep, const place& where) {
+  require_warps("wgmma", 128, current_settings().capability == 90, where);
+  wgmma_operands operands = {sums, column_count, &rows, descriptor, keep, &where};
+  meet(wgmma_collective, ~0u, &operands, where);
+}
+
+void wgmma_fence(const place& where) { meet(fence_collective, ~0u, nullptr, where); }
+void wgmma_commit(const place& where) { meet(commit_collective, ~0u, nullptr, where); }
+
+void wgmma_wait(uint32_t groups_left, const place& where) {
+  wait_operands operands = {groups_left, &where};
+  meet(wait_collective, ~0u, &operands, where);
+}
+
+uint64_t wgmma_descriptor(const void* shared) {
+  const auto* const start = static_cast<const unsigned char*>(shared);
+  const ptrdiff_t address = start - dynamic_shared_memory();
+  if (address < 0 || static_cast<size_t>(address) >= dynamic_shared_bytes()) {
+    fail("%s: a descriptor of what is not in the dynamic shared memory",
+         name_of_thread(threadIdx.x).c_str());
+  }
+  return (static_cast<uint64_t>(address) & 0x3ffff) >> 4 | uint64_t{1} << 16 |
+         uint64_t{atom_bytes >> 4} << 32 | uint64_t{1} << 62;
+}
+
+void fence_async_shared() { fence_count++; }
+
+void check_global(const void* pointer, size_t bytes, const place& where) {
+  if (reinterpret_cast<uintptr_t>(pointer) % bytes == 0 && is_device_memory(pointer, bytes)) return;
+  fail("%s loads %zu bytes at %p, which is not aligned or not the device's, at %s:%u",
+       name_of_thread(threadIdx.x).c_str(), bytes, pointer, where.file_name(), where.line());
+}
+
+}  // namespace sagitta::cuda::emulation

@@ -1,0 +1,5 @@
+#include "test.h"
+namespace platform_test {
+void test_machine() {}
+void test_mistakes() {}
+}

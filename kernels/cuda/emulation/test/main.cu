@@ -1,0 +1,21 @@
+// Tests of the platform that the kernels stand on: emulated on the CPU, or on a device by nvcc.
+#include <cstring>
+
+#include "test.h"
+
+int main(int argument_count, char** arguments) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    printf("skipped: there is no device here (%s)\n", cudaGetErrorString(error));
+    return 0;
+  }
+  platform_test::test_threads();
+  platform_test::test_tensor_cores();
+#if defined(SAGITTA_EMULATE_CUDA)
+  platform_test::test_machine();
+  platform_test::test_mistakes();
+#endif
+  if (argument_count > 1 && strcmp(arguments[1], "--time") == 0) platform_test::time_emulation();
+  printf("the platform does what CUDA does\n");
+}

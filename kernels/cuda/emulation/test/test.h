@@ -1,0 +1,69 @@
+// What the tests of the platform share.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "../../platform.h"
+
+namespace platform_test {
+
+/** Ends the process where the condition does not hold. */
+inline void require(bool holds, const char* what, uint64_t at = 0) {
+  if (holds) return;
+  fprintf(stderr, "%s (at %llu)\n", what, static_cast<unsigned long long>(at));
+  std::exit(1);
+}
+
+inline void require_success(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  fprintf(stderr, "%s: %s, %s\n", what, cudaGetErrorName(error), cudaGetErrorString(error));
+  std::exit(1);
+}
+
+/** splitmix64: the same numbers on host and device. */
+__host__ __device__ inline uint64_t mixed(uint64_t value) {
+  value += 0x9e3779b97f4a7c15u;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
+
+/** Device memory for as long as it lives; `get` waits for the device. */
+template <class T>
+class device_array {
+ public:
+  explicit device_array(size_t count) : count_(count) {
+    require_success(cudaMalloc(&data_, count * sizeof(T)), "cudaMalloc");
+    require_success(cudaMemsetAsync(data_, 0, count * sizeof(T)), "cudaMemsetAsync");
+  }
+  device_array(const device_array&) = delete;
+  ~device_array() { cudaFree(data_); }
+  T* data() { return data_; }
+  void set(const T* values) {
+    require_success(cudaMemcpyAsync(data_, values, count_ * sizeof(T), cudaMemcpyHostToDevice),
+                    "cudaMemcpyAsync to the device");
+    require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+  void get(T* values) {
+    require_success(cudaMemcpyAsync(values, data_, count_ * sizeof(T), cudaMemcpyDeviceToHost),
+                    "cudaMemcpyAsync to the host");
+    require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+
+ private:
+  size_t count_;
+  T* data_ = nullptr;
+};
+
+/** What holds of kernels, emulated or not. */
+void test_threads();
+void test_tensor_cores();
+/** The emulation's own: streams, memory, devices that are lost, and kernels that are wrong. */
+void test_machine();
+void test_mistakes();
+/** Prints how fast the emulation is. */
+void time_emulation();
+
+}  // namespace platform_test

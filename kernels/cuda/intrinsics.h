@@ -1,0 +1,207 @@
+// What CUDA C++ has no words for: loads that spare the cache, and the tensor cores. On a device these
+// are PTX; elsewhere the emulation does the same.
+//
+// The order for wgmma: write shared memory, fence_async_shared, a barrier; load rows; wgmma_fence;
+// wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>. Neither sums nor rows may be touched before the wait.
+#pragma once
+
+#include "platform.h"
+
+#if defined(SAGITTA_EMULATE_CUDA)
+#include "emulation/tensor_cores.h"
+#endif
+
+namespace sagitta::cuda {
+
+#if defined(SAGITTA_EMULATE_CUDA)
+
+template <class T>
+T load_streaming(const T* address, SAGITTA_WHERE) {
+  emulation::check_global(address, sizeof(T), where);
+  return *address;
+}
+template <class T>
+T load_cached(const T* address, SAGITTA_WHERE) {
+  return load_streaming(address, where);
+}
+
+inline void mma_u8s8(int32_t (&sums)[4], const uint32_t (&rows)[4], uint2 queries, SAGITTA_WHERE) {
+  emulation::mma_u8s8(sums, rows, queries, where);
+}
+
+template <int N>
+void wgmma_u8s8(int32_t (&sums)[N / 2], const uint32_t (&rows)[4], uint64_t descriptor, bool keep,
+                SAGITTA_WHERE) {
+  static_assert(N == 64 || N == 128 || N == 192 || N == 256);
+  emulation::wgmma_u8s8(sums, N, rows, descriptor, keep, where);
+}
+inline void wgmma_fence(SAGITTA_WHERE) { emulation::wgmma_fence(where); }
+inline void wgmma_commit(SAGITTA_WHERE) { emulation::wgmma_commit(where); }
+template <int groups_left>
+void wgmma_wait(SAGITTA_WHERE) {
+  emulation::wgmma_wait(groups_left, where);
+}
+using emulation::fence_async_shared;
+using emulation::wgmma_descriptor;
+
+#else
+
+/** Of what is read once: it passes the first cache by. The memory must not change meanwhile. */
+__device__ __forceinline__ uint2 load_streaming(const uint2* address) {
+  uint2 value;
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+               : "=r"(value.x), "=r"(value.y)
+               : "l"(__cvta_generic_to_global(address)));
+  return value;
+}
+__device__ __forceinline__ uint4 load_streaming(const uint4* address) {
+  uint4 value;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(__cvta_generic_to_global(address)));
+  return value;
+}
+
+/** Of what others read too. The memory must not change while the kernel runs. */
+__device__ __forceinline__ uint2 load_cached(const uint2* address) {
+  uint2 value;
+  asm("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+      : "=r"(value.x), "=r"(value.y)
+      : "l"(__cvta_generic_to_global(address)));
+  return value;
+}
+__device__ __forceinline__ uint4 load_cached(const uint4* address) {
+  uint4 value;
+  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+      : "l"(__cvta_generic_to_global(address)));
+  return value;
+}
+
+/**
+ * sums [16, 8] += rows [16, 32] u8 · queries [32, 8] s8, by all lanes of a warp. With g = lane / 4 and
+ * t = lane % 4: rows[0] is row g, depth 4t to 4t + 3; rows[1] row g + 8; rows[2] and rows[3] the same,
+ * 16 deeper. queries.x is column g, depth 4t on; queries.y 16 deeper. sums[0] and sums[1] are row g,
+ * columns 2t and 2t + 1; sums[2] and sums[3] row g + 8.
+ */
+__device__ __forceinline__ void mma_u8s8(int32_t (&sums)[4], const uint32_t (&rows)[4],
+                                         uint2 queries) {
+#if defined(__CUDA_ARCH__)
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(queries.x), "r"(queries.y));
+#endif
+}
+
+// Numbers and operands of an asm statement: ten at a time, and eight.
+#define SAGITTA_TEN(tens)                                                                          \
+  "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, "    \
+  "%" #tens "7, %" #tens "8, %" #tens "9"
+#define SAGITTA_SUMS_8(i)                                                                          \
+  "+r"(sums[i]), "+r"(sums[(i) + 1]), "+r"(sums[(i) + 2]), "+r"(sums[(i) + 3]),                    \
+      "+r"(sums[(i) + 4]), "+r"(sums[(i) + 5]), "+r"(sums[(i) + 6]), "+r"(sums[(i) + 7])
+#define SAGITTA_SUMS_32(i)                                                                         \
+  SAGITTA_SUMS_8(i), SAGITTA_SUMS_8((i) + 8), SAGITTA_SUMS_8((i) + 16), SAGITTA_SUMS_8((i) + 24)
+/** `list`: the numbers of the sums; then those of rows, descriptor and keep. */
+#define SAGITTA_WGMMA(n, list, r0, r1, r2, r3, from, kept, ...)                                    \
+  asm volatile(                                                                                    \
+      "{\n"                                                                                        \
+      ".reg .pred p;\n"                                                                            \
+      "setp.ne.b32 p, %" #kept ", 0;\n"                                                            \
+      "wgmma.mma_async.sync.aligned.m64n" #n "k32.s32.u8.s8 {" list "}, "                          \
+      "{%" #r0 ", %" #r1 ", %" #r2 ", %" #r3 "}, %" #from ", p;\n"                                 \
+      "}\n"                                                                                        \
+      : __VA_ARGS__                                                                                \
+      : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(descriptor),                   \
+        "r"(static_cast<uint32_t>(keep)))
+
+/**
+ * sums [64, N] (+)= rows [64, 32] u8 · columns [32, N] s8, by the 128 threads of a warpgroup; without
+ * `keep`, sums need not be set. Warp w has rows 16w to 16w + 15, laid out as for mma_u8s8, and
+ * sums[4j] to sums[4j + 3] are those of columns 8j to 8j + 7. Columns are in shared memory, see
+ * wgmma_descriptor. Traps where there is no wgmma.
+ */
+template <int N>
+__device__ __forceinline__ void wgmma_u8s8(int32_t (&sums)[N / 2], const uint32_t (&rows)[4],
+                                           uint64_t descriptor, bool keep) {
+  static_assert(N == 64 || N == 128 || N == 192 || N == 256);
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  if constexpr (N == 64) {
+    SAGITTA_WGMMA(64, SAGITTA_TEN() ", " SAGITTA_TEN(1) ", " SAGITTA_TEN(2) ", %30, %31",  //
+                  32, 33, 34, 35, 36, 37, SAGITTA_SUMS_32(0));
+  } else if constexpr (N == 128) {
+    SAGITTA_WGMMA(128,
+                  SAGITTA_TEN() ", " SAGITTA_TEN(1) ", " SAGITTA_TEN(2) ", " SAGITTA_TEN(3)
+                  ", " SAGITTA_TEN(4) ", " SAGITTA_TEN(5) ", %60, %61, %62, %63",
+                  64, 65, 66, 67, 68, 69, SAGITTA_SUMS_32(0), SAGITTA_SUMS_32(32));
+  } else if constexpr (N == 192) {
+    SAGITTA_WGMMA(192,
+                  SAGITTA_TEN() ", " SAGITTA_TEN(1) ", " SAGITTA_TEN(2) ", " SAGITTA_TEN(3)
+                  ", " SAGITTA_TEN(4) ", " SAGITTA_TEN(5) ", " SAGITTA_TEN(6) ", " SAGITTA_TEN(7)
+                  ", " SAGITTA_TEN(8) ", %90, %91, %92, %93, %94, %95",
+                  96, 97, 98, 99, 100, 101, SAGITTA_SUMS_32(0), SAGITTA_SUMS_32(32),
+                  SAGITTA_SUMS_32(64));
+  } else {
+    SAGITTA_WGMMA(256,
+                  SAGITTA_TEN() ", " SAGITTA_TEN(1) ", " SAGITTA_TEN(2) ", " SAGITTA_TEN(3)
+                  ", " SAGITTA_TEN(4) ", " SAGITTA_TEN(5) ", " SAGITTA_TEN(6) ", " SAGITTA_TEN(7)
+                  ", " SAGITTA_TEN(8) ", " SAGITTA_TEN(9) ", " SAGITTA_TEN(10) ", " SAGITTA_TEN(11)
+                  ", %120, %121, %122, %123, %124, %125, %126, %127",
+                  128, 129, 130, 131, 132, 133, SAGITTA_SUMS_32(0), SAGITTA_SUMS_32(32),
+                  SAGITTA_SUMS_32(64), SAGITTA_SUMS_32(96));
+  }
+#else
+  __trap();
+#endif
+}
+
+#undef SAGITTA_WGMMA
+#undef SAGITTA_SUMS_32
+#undef SAGITTA_SUMS_8
+#undef SAGITTA_TEN
+
+/** Before the first wgmma, and before any that follows a change of sums or rows. */
+__device__ __forceinline__ void wgmma_fence() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+/** Makes a group of the wgmma since the last. */
+__device__ __forceinline__ void wgmma_commit() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+/** Until no more than so many groups are in flight; the sums of the others are there. */
+template <int groups_left>
+__device__ __forceinline__ void wgmma_wait() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory");
+#endif
+}
+
+/**
+ * Of columns in dynamic shared memory, at a multiple of 1024 bytes: 128 bytes of depth a column, eight
+ * columns an atom of 1024 bytes, one atom after another; within a column, the 16-byte chunk i is at
+ * i XOR (column % 8). 32 bytes deeper is 2 more.
+ */
+__device__ __forceinline__ uint64_t wgmma_descriptor(const void* shared) {
+  const auto address = static_cast<uint64_t>(__cvta_generic_to_shared(shared));
+  return (address & 0x3ffff) >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
+         uint64_t{1} << 62;
+}
+
+/** After writing shared memory that wgmma is to read, and before the barrier. */
+__device__ __forceinline__ void fence_async_shared() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+#endif
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,260 @@
+#include "plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "../target.h"
+#include "scan_tile.h"
+
+namespace sagitta::cuda {
+namespace {
+
+/** Queries of one slice at most: more would not be faster, since all arithmetic is in use long before. */
+constexpr uint32_t slice_queries_max = 4096;
+
+/** Beside k: rows that tie with the last one, over all queries of a slice. */
+constexpr uint32_t ties_of_slice = 1u << 18;
+constexpr uint32_t ties_min = 64;
+constexpr uint32_t ties_max = 4096;
+/** The same where scores are left to the host, which gets every candidate. */
+constexpr uint32_t unscored_of_slice = 1u << 22;
+
+/** A gathered row is read as float32, each alone; what that costs beside a byte of a stream. */
+constexpr double gathered_byte_cost = 2 * sizeof(float);
+/** Queries that share the reading of codes before arithmetic is what a scan waits for. */
+constexpr double sharing_max = 128;
+
+uint32_t power_of_two_from(uint64_t value) {
+  uint32_t power = 1;
+  while (power < value && power < 1u << 31) power *= 2;
+  return power;
+}
+
+uint32_t ceiling(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit; }
+
+}  // namespace
+
+scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
+                        bool may_wgmma) {
+  const auto rest = [](uint32_t group, uint32_t warp_queries) {
+    return size_t{group} * test_bytes + size_t{scan_warps} * warp_queries * sizeof(uint64_t) +
+           scan_warps * sizeof(waiting_list);
+  };
+  if (may_wgmma && query_count > 64) {
+    const uint32_t depth = ceiling(dimension, chunk_dimensions);
+    for (uint32_t group = query_count > 128 ? 256 : 128; group >= 64; group /= 2) {
+      const size_t bytes = size_t{depth} * chunk_dimensions * group + rest(group, group);
+      if (bytes <= shared_bytes_max) return {true, group, 1, depth, bytes};
+    }
+  }
+  const uint32_t depth = ceiling(dimension, pair_dimensions);
+  for (uint32_t group = 256; group >= query_block; group /= 2) {
+    // Half of the columns would be empty.
+    if (group > query_block && query_count <= group / 2) continue;
+    const uint32_t warp_queries = std::min(group, 64u);
+    const size_t bytes = size_t{depth} * pair_dimensions * group + rest(group, warp_queries);
+    if (bytes <= shared_bytes_max) return {false, group, group / warp_queries, depth, bytes};
+  }
+  return {};
+}
+
+size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_capacity,
+                       uint32_t found_max) {
+  return size_t{dimension} * (sizeof(float) + 2) + size_t{block_count} * sizeof(row_view) +
+         size_t{list_capacity} * (sizeof(candidate) + sizeof(candidate_score)) +
+         size_t{found_max} * sizeof(found_row) + sizeof(device_query) + sizeof(scan_weights) + 256;
+}
+
+batch_plan::batch_plan(const sagitta_device& device, const sagitta_batch& batch,
+                       sagitta_device_block* const* residents)
+    : device_(device), batch_(batch), residents_(residents) {
+  lay_out_blocks();
+  count_passing();
+  describe_queries();
+  cut_slices();
+}
+
+void batch_plan::lay_out_blocks() {
+  for (uint32_t b = 0; b < batch_.block_count; b++) {
+    const sagitta_device_block& block = *residents_[b];
+    blocks_.push_back({block.panels.data(),
+                       block.has_values ? reinterpret_cast<const float*>(block.values.data())
+                                        : nullptr,
+                       tile_count_, std::max(1u, panel_count(block.row_count))});
+    // One tile at least, so that tiles tell blocks apart.
+    tile_count_ += std::max(1u, ceiling(batch_.blocks[b].row_count, tile_rows));
+  }
+}
+
+void batch_plan::count_passing() {
+  const target& functions = selected_target();
+  std::unordered_map<const uint32_t*, std::pair<uint32_t, uint32_t>> counted;
+  for (uint32_t part = 0; part < batch_.part_count; part++) {
+    const sagitta_part& searched = batch_.parts[part];
+    uint32_t count = searched.row_count;
+    if (searched.rows != nullptr) {
+      auto& [row_count, known] = counted[searched.rows];
+      if (row_count != searched.row_count) {
+        row_count = searched.row_count;
+        known = functions.count_bits(searched.rows, row_count);
+      }
+      count = known;
+    }
+    passing_.push_back(count);
+  }
+}
+
+void batch_plan::describe_queries() {
+  const target& functions = selected_target();
+  std::vector<double> widened(batch_.dimension);
+  std::vector<uint32_t> last_query(batch_.block_count, ~0u);
+  for (uint32_t q = 0; q < batch_.query_count; q++) {
+    const sagitta_query& from = batch_.queries[q];
+    planned_query query{};
+    query.number = q;
+    std::copy(from.vector, from.vector + batch_.dimension, widened.begin());
+    double product = 0;
+    functions.products(widened.data(), batch_.dimension, &from.vector, 1, &product, &query.square);
+    const double length = std::sqrt(query.square);
+    query.is_scannable = length >= length_min && length <= length_max;
+    query.has_values = true;
+    for (uint32_t part = from.first_part; part < from.first_part + from.part_count; part++) {
+      query.passing += passing_[part];
+      const uint32_t block = batch_.parts[part].block;
+      // A row would have one place for two parts.
+      if (last_query[block] == q) query.is_refused = true;
+      last_query[block] = q;
+      if (blocks_[block].values == nullptr) query.has_values = false;
+    }
+    const tuning& tuned = device_.tuning;
+    const uint64_t wanted = tuned.spare_rows + uint64_t{tuned.rows_per_k} * from.k;
+    query.list_rows = power_of_two_from(std::min<uint64_t>(wanted, 1u << 30));
+    queries_.push_back(query);
+  }
+}
+
+/** Queries of one slice want lists of one length, and fit the memory together. */
+void batch_plan::cut_slices() {
+  std::vector<planned_query> sorted;
+  for (const planned_query& query : queries_) {
+    if (query.passing > 0 && !query.is_refused) sorted.push_back(query);
+  }
+  const auto key = [&](const planned_query& query) {
+    const sagitta_query& from = batch_.queries[query.number];
+    const sagitta_part& first = batch_.parts[from.first_part];
+    return std::tuple(query.list_rows, query.has_values, first.block,
+                      reinterpret_cast<uintptr_t>(first.rows), query.number);
+  };
+  std::sort(sorted.begin(), sorted.end(), [&](const planned_query& left, const planned_query& right) {
+    return key(left) < key(right);
+  });
+  for (size_t at = 0; at < sorted.size();) {
+    slice made{};
+    const planned_query& first = sorted[at];
+    size_t end = at;
+    while (end < sorted.size() && end - at < slice_queries_max &&
+           sorted[end].list_rows == first.list_rows && sorted[end].has_values == first.has_values) {
+      end++;
+    }
+    // Fewer queries have longer lists each; so the count is settled first.
+    for (;; end = at + (end - at + 1) / 2) {
+      made.queries.assign(sorted.begin() + static_cast<ptrdiff_t>(at),
+                          sorted.begin() + static_cast<ptrdiff_t>(end));
+      complete(made);
+      const size_t needed =
+          bitmap_bytes(made) +
+          made.padded_count * bytes_per_query(batch_.dimension, batch_.block_count,
+                                              made.list_capacity, made.found_max);
+      const bool fits = made.shape.group != 0 && needed <= device_.workspace_bytes_max;
+      if (fits) {
+        slices_.push_back(std::move(made));
+        break;
+      }
+      if (end - at > 1 && made.shape.group != 0) continue;
+      for (const planned_query& query : made.queries) queries_[query.number].is_refused = true;
+      break;
+    }
+    at = end;
+  }
+}
+
+/** Of the bitmaps that a slice takes along: each once. */
+size_t batch_plan::bitmap_bytes(const slice& made) const {
+  std::unordered_set<const uint32_t*> seen;
+  size_t bytes = 0;
+  for (const planned_query& query : made.queries) {
+    const sagitta_query& from = batch_.queries[query.number];
+    for (uint32_t part = from.first_part; part < from.first_part + from.part_count; part++) {
+      const sagitta_part& searched = batch_.parts[part];
+      if (searched.rows == nullptr || !seen.insert(searched.rows).second) continue;
+      bytes += size_t{ceiling(batch_.blocks[searched.block].row_count, 32)} * sizeof(uint32_t);
+    }
+  }
+  return bytes;
+}
+
+void batch_plan::complete(slice& made) {
+  const tuning& tuned = device_.tuning;
+  const auto count = static_cast<uint32_t>(made.queries.size());
+  const bool is_few = count <= tuned.few;
+  uint32_t k = 1;
+  for (const planned_query& query : made.queries) k = std::max(k, batch_.queries[query.number].k);
+  const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
+
+  const uint64_t dense_rows = std::max<uint64_t>(tuned.dense_rows, 4ull * k);
+  const uint64_t list_rows =
+      std::max<uint64_t>(uint64_t{made.queries.front().list_rows} * (is_few ? 4 : 1),
+                         power_of_two_from(dense_rows + tile_rows));
+  made.list_capacity = static_cast<uint32_t>(std::min(list_rows, all_rows));
+  const bool is_unscored = !made.queries.front().has_values;
+  const uint32_t ties = is_unscored
+                            ? unscored_of_slice / count
+                            : std::clamp(ties_of_slice / count, ties_min, ties_max);
+  made.found_max =
+      static_cast<uint32_t>(std::min<uint64_t>(made.list_capacity, uint64_t{k} + ties));
+
+  const bool may_wgmma = device_.has_wgmma && device_.kind != scan_kind::mma;
+  made.shape = choose_shape(device_.kind == scan_kind::wgmma ? std::max(count, 129u) : count,
+                            batch_.dimension, device_.properties.sharedMemPerBlockOptin, may_wgmma);
+  if (made.shape.group == 0) return;
+  made.padded_count = ceiling(count, made.shape.group) * made.shape.group;
+
+  made.is_gathered.clear();
+  made.is_scanned = false;
+  for (planned_query& query : made.queries) {
+    const bool gathered = is_gathered(made, query);
+    // What can neither be scanned nor gathered is for the host.
+    queries_[query.number].is_refused = !gathered && !query.is_scannable;
+    made.is_gathered.push_back(gathered ? 1 : 0);
+    if (!gathered && query.is_scannable) made.is_scanned = true;
+  }
+
+  made.passes.clear();
+  if (!made.is_scanned) return;
+  const uint32_t growth = std::max(2u, is_few ? tuned.growth_of_few : tuned.growth_of_many);
+  uint32_t stride = 1;
+  while (uint64_t{ceiling(tile_count_, stride)} * tile_rows > dense_rows) stride *= growth;
+  for (uint32_t coarse = 0;; coarse = stride, stride /= growth) {
+    const uint32_t before = coarse == 0 ? 0 : ceiling(tile_count_, coarse);
+    made.passes.push_back({stride, coarse, ceiling(tile_count_, stride) - before});
+    if (stride == 1) break;
+  }
+}
+
+/** A scan shares the reading of codes among the queries of a batch; gathering shares nothing. */
+bool batch_plan::is_gathered(const slice& made, const planned_query& query) const {
+  if (!query.has_values || query.passing > made.list_capacity) return false;
+  if (!query.is_scannable) return true;
+  double scanned_rows = 0;
+  const sagitta_query& from = batch_.queries[query.number];
+  for (uint32_t part = from.first_part; part < from.first_part + from.part_count; part++) {
+    scanned_rows += batch_.parts[part].row_count;
+  }
+  const double sharing = std::min(static_cast<double>(made.queries.size()), sharing_max);
+  return static_cast<double>(query.passing) * gathered_byte_cost < scanned_rows / sharing;
+}
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,61 @@
+// What every .cu file includes: CUDA, or an emulation of it on the CPU, for one and the same source.
+//
+// nvcc compiles the sources for devices. A C++ compiler with -DSAGITTA_EMULATE_CUDA compiles them
+// against emulation/, for tests alone: there, threads are fibers, and streams run as late as they may.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#elif defined(SAGITTA_EMULATE_CUDA)
+#include "emulation/arithmetic.h"
+#include "emulation/launch.h"
+#include "emulation/runtime.h"
+#include "emulation/threads.h"
+#include "emulation/types.h"
+#else
+#error "kernels for devices are compiled by nvcc, or with -DSAGITTA_EMULATE_CUDA by a C++ compiler"
+#endif
+
+namespace sagitta::cuda {
+
+inline constexpr uint32_t warp_threads = 32;
+/** Of one wgmma: four warps in a row, the first at a multiple of four. */
+inline constexpr uint32_t warpgroup_threads = 128;
+
+#if defined(__CUDACC__)
+
+/**
+ * Starts a kernel, which takes one struct by value. What it gives back is of the launch itself; what
+ * fails while the kernel runs comes back from whatever waits for the stream.
+ */
+template <class P>
+cudaError_t launch(void (*kernel)(P), dim3 grid, uint32_t threads, size_t shared_bytes,
+                   cudaStream_t stream, const P& parameters) {
+  static_assert(std::is_trivially_copyable_v<P>);
+  void* arguments[] = {const_cast<P*>(&parameters)};
+  const cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid,
+                                             dim3(threads), arguments, shared_bytes, stream);
+  // Who reads the return value is not to find the same error again at the next call.
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return error;
+}
+
+/** What the launch gave the block beyond its __shared__ variables, from a multiple of 1024 bytes on. */
+template <class T>
+__device__ __forceinline__ T* dynamic_shared() {
+  extern __shared__ __align__(1024) unsigned char sagitta_dynamic_shared[];
+  return reinterpret_cast<T*>(sagitta_dynamic_shared);
+}
+
+#else
+
+using emulation::dynamic_shared;
+using emulation::launch;
+
+#endif
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,90 @@
+// Between passes: a thread block a query goes over its list.
+//
+// Shapes: lists [query_count, capacity] of (place, sum); bounds in float32, rounded outwards, in the
+// places where scores will be.
+
+#include "block_select.h"
+#include "select.h"
+
+namespace sagitta::cuda {
+namespace {
+
+/** A candidate with what decides about it. */
+struct judged {
+  candidate row;
+  candidate_score bounds;
+};
+
+/** Whether the entry may still be in the answer, and its bounds if so. */
+__device__ bool judge(const batch_state& state, const device_query& query, double threshold,
+                      candidate row, candidate_score& bounds) {
+  if (row.place == no_place) return false;
+  const uint32_t tile = row.place / tile_rows;
+  const resident_block& block = state.blocks[block_of(state.blocks, state.block_count, tile)];
+  const uint32_t its_row = row.place - block.first_tile * tile_rows;
+  const auto& facts = *reinterpret_cast<const panel_facts*>(
+      block.panels + size_t{its_row / panel_rows} * state.panel_stride);
+  const score_bounds exact = bounds_of(query, row.sum, facts, its_row % panel_rows);
+  if (exact.upper < threshold) return false;
+  if (query.has_after && exact.lower > query.after_score) return false;
+  // Only rows that come after the position for certain prove anything about the k-th best. Rows below
+  // the floor prove nothing, either, but cannot raise a threshold that starts there.
+  const bool is_proof = !query.has_after || exact.upper < query.after_score;
+  bounds.bounds = {is_proof ? round_down(exact.lower) : -__builtin_huge_valf(),
+                   exact.upper > double{FLT_MAX} ? __builtin_huge_valf() : round_up(exact.upper)};
+  return true;
+}
+
+__global__ __launch_bounds__(select_threads) void prune(const __grid_constant__ prune_parameters p) {
+  const uint32_t number = blockIdx.x;
+  const device_query& query = p.state.queries[number];
+  if (!query.is_scanned) return;
+  const candidate_lists& lists = p.state.lists;
+  candidate* const rows = lists.rows + size_t{number} * lists.capacity;
+  candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
+  const uint32_t added = p.dense_count > 0 ? p.dense_count : lists.counts[number];
+  const uint32_t count = min(added, lists.capacity);
+  const double threshold = p.state.thresholds[number];
+  // Everybody has read the count and the threshold before anybody writes them.
+  __syncthreads();
+  if (added > lists.capacity && threadIdx.x == 0) p.state.outcomes[number].is_undecided = 1;
+
+  candidate_score bounds{};
+  uint32_t kept = compact(
+      count, [&](uint32_t i) { return judge(p.state, query, threshold, rows[i], bounds); },
+      [&](uint32_t i) { return judged{rows[i], bounds}; },
+      [&](uint32_t to, const judged& entry) {
+        rows[to] = entry.row;
+        scores[to] = entry.bounds;
+      });
+  double raised = threshold;
+  if (kept >= query.k) {
+    const auto key_at = [&](uint32_t i, uint32_t& key) {
+      key = ordered(scores[i].bounds.lower);
+      return true;
+    };
+    const float lower = value_of(kth_largest<uint32_t>(kept, query.k, key_at));
+    raised = max(threshold, static_cast<double>(lower));
+  }
+  if (raised > threshold) {
+    kept = compact(
+        kept, [&](uint32_t i) { return static_cast<double>(scores[i].bounds.upper) >= raised; },
+        [&](uint32_t i) { return judged{rows[i], scores[i]}; },
+        [&](uint32_t to, const judged& entry) {
+          rows[to] = entry.row;
+          scores[to] = entry.bounds;
+        });
+  }
+  if (threadIdx.x != 0) return;
+  lists.counts[number] = kept;
+  p.state.thresholds[number] = raised;
+  if (raised > threshold) tighten(query, raised, p.state.weights[number]);
+}
+
+}  // namespace
+
+cudaError_t prune_lists(const prune_parameters& parameters, cudaStream_t stream) {
+  return launch(prune, dim3(parameters.state.query_count), select_threads, 0, stream, parameters);
+}
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,113 @@
+// Canonical scores on the device, bit for bit those of search/canonical.h: eight lanes a row, each
+// the float64 sum of its own dimensions, folded by halves. And the rows of queries that are not
+// scanned, which go straight to this.
+//
+// Shapes: vectors [query_count, dimension] and values [row_count, dimension] float32; lists
+// [query_count, capacity].
+
+#include "../search/canonical.h"
+#include "select.h"
+
+namespace sagitta::cuda {
+namespace {
+
+constexpr uint32_t all_lanes = 0xffffffffu;
+constexpr uint32_t threads = 256;
+constexpr uint32_t lanes_per_row = 8;
+constexpr uint32_t rows_at_once = threads / lanes_per_row;
+
+__global__ void gather(const __grid_constant__ gather_parameters p) {
+  const gather_job& job = p.jobs[blockIdx.x];
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t warps = gridDim.y * threads / 32;
+  const uint32_t words = (job.row_count + 31) / 32;
+  const candidate_lists& lists = p.lists;
+  for (uint32_t word = (blockIdx.y * threads + threadIdx.x) / 32; word < words; word += warps) {
+    const uint32_t row = word * 32 + lane;
+    const bool is_here =
+        row < job.row_count && (job.rows == nullptr || (job.rows[word] >> lane & 1) != 0);
+    const uint32_t here = __ballot_sync(all_lanes, is_here);
+    if (here == 0) continue;
+    uint32_t first = 0;
+    if (lane == 0) first = atomicAdd(lists.counts + job.query, static_cast<uint32_t>(__popc(here)));
+    first = __shfl_sync(all_lanes, first, 0);
+    const uint32_t at = first + static_cast<uint32_t>(__popc(here & ((1u << lane) - 1)));
+    if (is_here && at < lists.capacity) {
+      lists.rows[size_t{job.query} * lists.capacity + at] = {job.first_tile * tile_rows + row, 0};
+    }
+  }
+}
+
+/** The sum of the eight lanes of a row, in the order of the canonical score; in the first of them. */
+__device__ double fold(double lane_sum) {
+  for (uint32_t distance = lanes_per_row / 2; distance > 0; distance /= 2) {
+    lane_sum += __shfl_down_sync(all_lanes, lane_sum, distance, lanes_per_row);
+  }
+  return lane_sum;
+}
+
+__global__ __launch_bounds__(threads) void rescore_lists(
+    const __grid_constant__ rescore_parameters p) {
+  const uint32_t number = blockIdx.x;
+  const batch_state& state = p.state;
+  const candidate_lists& lists = state.lists;
+  const uint32_t count = min(lists.counts[number], lists.capacity);
+  if (state.outcomes[number].is_undecided != 0 || blockIdx.y * rows_at_once >= count) return;
+  float* const vector = dynamic_shared<float>();
+  for (uint32_t i = threadIdx.x; i < state.dimension; i += threads) {
+    vector[i] = p.vectors[size_t{number} * state.dimension + i];
+  }
+  __syncthreads();
+  const device_query& query = state.queries[number];
+  const candidate* const rows = lists.rows + size_t{number} * lists.capacity;
+  candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
+  const uint32_t lane = threadIdx.x % lanes_per_row;
+  const uint32_t step = gridDim.y * rows_at_once;
+  // Whole warps stay together: their lanes fold together.
+  const uint32_t whole = (count + 3) / 4 * 4;
+  for (uint32_t i = blockIdx.y * rows_at_once + threadIdx.x / lanes_per_row; i < whole; i += step) {
+    const uint32_t place = rows[min(i, count - 1)].place;
+    const resident_block& block =
+        state.blocks[block_of(state.blocks, state.block_count, place / tile_rows)];
+    double product = 0;
+    double square = 0;
+    if (block.values != nullptr) {
+      const float* const values =
+          block.values + size_t{place - block.first_tile * tile_rows} * state.dimension;
+#pragma unroll 4
+      for (uint32_t d = lane; d < state.dimension; d += lanes_per_row) {
+        const auto value = static_cast<double>(__ldg(values + d));
+        product = __fma_rn(static_cast<double>(vector[d]), value, product);
+        square = __fma_rn(value, value, square);
+      }
+    }
+    product = fold(product);
+    square = fold(square);
+    if (lane != 0 || i >= count) continue;
+    scores[i].score = block.values == nullptr
+                          ? __longlong_as_double(0x7ff8000000000000ll)
+                          : canonical_score(query.metric, product, query.square, square);
+  }
+}
+
+}  // namespace
+
+cudaError_t gather_rows(const gather_parameters& parameters, uint32_t job_count,
+                        cudaStream_t stream) {
+  constexpr uint32_t strips = 16;
+  return launch(gather, dim3(job_count, strips), threads, 0, stream, parameters);
+}
+
+cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected,
+                    cudaStream_t stream) {
+  const uint32_t strips = min((rows_expected + rows_at_once - 1) / rows_at_once, 64u);
+  return launch(rescore_lists, dim3(parameters.state.query_count, max(strips, 1u)), threads,
+                size_t{parameters.state.dimension} * sizeof(float), stream, parameters);
+}
+
+cudaError_t allow_wide_rescoring() {
+  return cudaFuncSetAttribute(rescore_lists, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(SAGITTA_DIMENSION_MAX * sizeof(float)));
+}
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,76 @@
+// What the host owns of a device: memory, streams, events; and the one way in which calls fail.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "../kernels.h"
+#include "platform.h"
+
+namespace sagitta::cuda {
+
+/** A call that failed: OUT_OF_MEMORY, or DEVICE_LOST for everything after which a device is no use. */
+struct failure {
+  sagitta_status status;
+  std::string what;
+};
+
+/** Throws `failure` unless the call succeeded. */
+void check(cudaError_t error, const char* what);
+
+enum class memory_kind { device, pinned };
+
+/** Memory that only grows. */
+template <memory_kind kind>
+class memory {
+ public:
+  memory() = default;
+  memory(const memory&) = delete;
+  memory& operator=(const memory&) = delete;
+  ~memory() { release(); }
+  uint8_t* data() const { return data_; }
+  size_t byte_count() const { return byte_count_; }
+  /** At least so many bytes; what was there is lost when it has to grow. Throws OUT_OF_MEMORY. */
+  void require(size_t byte_count);
+  void release();
+  void swap(memory& other) {
+    std::swap(data_, other.data_);
+    std::swap(byte_count_, other.byte_count_);
+  }
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t byte_count_ = 0;
+};
+using device_memory = memory<memory_kind::device>;
+using pinned_memory = memory<memory_kind::pinned>;
+
+class stream {
+ public:
+  stream() = default;
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  ~stream();
+  void open();
+  operator cudaStream_t() const { return stream_; }
+  void synchronize(const char* what) const { check(cudaStreamSynchronize(stream_), what); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class event {
+ public:
+  event() = default;
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  ~event();
+  void open();
+  operator cudaEvent_t() const { return event_; }
+  void record(cudaStream_t on) const { check(cudaEventRecord(event_, on), "event"); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,133 @@
+// The scan for every device from compute capability 8.0 on: rows stream from device memory into the
+// registers of the matrix instruction, queries stay in shared memory.
+//
+// Shapes: panels as in layout.h, whose words of four dimensions are the operand of mma.m16n8k32 as
+// they lie; queries [query / 8][pair of steps][lane][4 words] (encode.h).
+// Idea: a warp takes a tile of 64 rows and multiplies it with 8, 16, 32 or 64 queries. A word of
+// codes goes from memory to the matrix unit without a stop in shared memory, so nothing but the
+// number of loads in flight bounds a small batch, which is a stream over the codes. Large batches
+// have up to four warps beside each other whose rows are the same and come from the L1 cache.
+
+#include "scan_kernels.h"
+#include "scan_tile.h"
+
+namespace sagitta::cuda {
+namespace {
+
+/** A thread's words of one pair of steps: two rows each. */
+struct row_words {
+  uint2 at[tile_panels][4];
+};
+
+__device__ inline void load_words(row_words& words, const uint8_t* const (&panels)[tile_panels],
+                                  uint32_t pair, bool is_shared) {
+#pragma unroll
+  for (uint32_t m = 0; m < tile_panels; m++) {
+    const auto* const from =
+        reinterpret_cast<const uint2*>(panels[m] + size_t{pair} * pair_dimensions * panel_rows);
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++) {
+      constexpr uint32_t words_apart = 4 * step_bytes / sizeof(uint2);
+      words.at[m][i] = is_shared ? load_cached(from + i * words_apart)
+                                 : load_streaming(from + i * words_apart);
+    }
+  }
+}
+
+template <int blocks>
+__device__ inline void multiply(int32_t (&sums)[tile_panels][blocks][4], const row_words& words,
+                                const uint4* queries, uint32_t depth) {
+#pragma unroll
+  for (int j = 0; j < blocks; j++) {
+    const uint4 columns = queries[size_t{static_cast<uint32_t>(j)} * depth * 32];
+#pragma unroll
+    for (uint32_t m = 0; m < tile_panels; m++) {
+      const uint2(&row)[4] = words.at[m];
+      const uint32_t first[4] = {row[0].x, row[0].y, row[1].x, row[1].y};
+      const uint32_t second[4] = {row[2].x, row[2].y, row[3].x, row[3].y};
+      mma_u8s8(sums[m][j], first, make_uint2(columns.x, columns.y));
+      mma_u8s8(sums[m][j], second, make_uint2(columns.z, columns.w));
+    }
+  }
+}
+
+template <int blocks>
+__device__ void scan_tile(const tile_context& context, const uint4* queries, bool is_shared) {
+  const scan_parameters& p = *context.parameters;
+  const uint32_t lane = threadIdx.x % 32;
+  const uint8_t* panels[tile_panels];
+#pragma unroll
+  for (uint32_t m = 0; m < tile_panels; m++) {
+    panels[m] = context.panels + size_t{min(m, context.last_panel)} * p.panel_stride + fact_bytes +
+                lane % 4 * step_bytes + lane / 4 * sizeof(uint2);
+  }
+  row_words next;
+  load_words(next, panels, 0, is_shared);
+  int32_t sums[tile_panels][blocks][4];
+  start_sums(context, sums);
+#pragma unroll 2
+  for (uint32_t pair = 0; pair < p.depth; pair++) {
+    const row_words words = next;
+    if (pair + 1 < p.depth) load_words(next, panels, pair + 1, is_shared);
+    multiply(sums, words, queries + size_t{pair} * 32, p.depth);
+  }
+  if (p.is_dense) keep_all(context, 0, sums);
+  else keep_survivors(context, 0, sums);
+}
+
+template <int blocks>
+__global__ __launch_bounds__(scan_threads, blocks <= 2 ? 2 : 1) void scan_mma(
+    const __grid_constant__ scan_parameters p) {
+  constexpr uint32_t warp_queries = query_block * blocks;
+  const uint32_t group = warp_queries * p.warps_across;
+  const uint32_t group_number = blockIdx.y;
+  const uint32_t warp = threadIdx.x / 32;
+  const uint32_t warps_along = scan_warps / p.warps_across;
+
+  uint8_t* const shared = dynamic_shared<uint8_t>();
+  const size_t query_bytes = size_t{p.depth} * pair_dimensions * group;
+  uint8_t* const after_queries = shared + query_bytes;
+  const group_tests tests = tests_at(after_queries, group);
+  auto* const masks = reinterpret_cast<uint64_t*>(after_queries + size_t{group} * test_bytes);
+  auto* const waiting = reinterpret_cast<waiting_list*>(masks + scan_warps * warp_queries);
+
+  const auto* const packed =
+      reinterpret_cast<const uint4*>(p.packed + size_t{group_number} * query_bytes);
+  for (uint32_t i = threadIdx.x; i < query_bytes / sizeof(uint4); i += scan_threads) {
+    reinterpret_cast<uint4*>(shared)[i] = packed[i];
+  }
+  load_tests(p, tests, group_number * group, group);
+  if (threadIdx.x % 32 == 0) waiting[warp].count = 0;
+  __syncthreads();
+
+  tile_context context{};
+  context.parameters = &p;
+  context.tests = tests;
+  context.waiting = waiting + warp;
+  context.masks = masks + size_t{warp} * warp_queries;
+  context.first_in_group = warp % p.warps_across * warp_queries;
+  context.first_query = group_number * group + context.first_in_group;
+  const auto* const queries = reinterpret_cast<const uint4*>(shared) +
+                              size_t{context.first_in_group / query_block} * p.depth * 32 +
+                              threadIdx.x % 32;
+  const uint32_t step = gridDim.x * warps_along;
+  for (uint32_t i = blockIdx.x * warps_along + warp / p.warps_across; i < p.pass.tile_count;
+       i += step) {
+    if (!open_tile(context, i, group_number, warp_queries)) continue;
+    scan_tile<blocks>(context, queries, p.warps_across > 1 || gridDim.y > 1);
+    __syncwarp();
+  }
+}
+
+}  // namespace
+
+scan_kernel scan_mma_kernel(uint32_t warp_queries) {
+  switch (warp_queries) {
+    case 8: return scan_mma<1>;
+    case 16: return scan_mma<2>;
+    case 32: return scan_mma<4>;
+    default: return scan_mma<8>;
+  }
+}
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,281 @@
+#include "search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "../search/canonical.h"
+#include "../search/top_rows.h"
+#include "../search/valid.h"
+#include "../target.h"
+#include "call.h"
+#include "slice_search.h"
+
+namespace sagitta::cuda {
+namespace {
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+/** Turns what the device has found for a query into its hits: ids decide where scores cannot. */
+class finisher {
+ public:
+  finisher(const sagitta_batch& batch, const batch_plan& plan)
+      : batch_(batch), plan_(plan), order_{batch.blocks, batch.parts}, part_of_(batch.block_count) {}
+
+  /** Best first. */
+  const std::vector<scored_row>& finish(const planned_query& planned, const found_row* found,
+                                        uint32_t count) {
+    const sagitta_query& query = batch_.queries[planned.number];
+    for (uint32_t part = query.first_part; part < query.first_part + query.part_count; part++) {
+      part_of_[batch_.parts[part].block] = part;
+    }
+    rows_.clear();
+    for (uint32_t i = 0; i < count; i++) add(query, planned, found[i]);
+    const auto is_better = [&](const scored_row& left, const scored_row& right) {
+      return order_.is_worse(right, left);
+    };
+    if (!std::is_sorted(rows_.begin(), rows_.end(), is_better)) {
+      std::sort(rows_.begin(), rows_.end(), is_better);
+    }
+    if (rows_.size() > query.k) rows_.resize(query.k);
+    return rows_;
+  }
+
+ private:
+  void add(const sagitta_query& query, const planned_query& planned, const found_row& found) {
+    const uint32_t tile = found.place / tile_rows;
+    const auto block_count = static_cast<uint32_t>(plan_.blocks().size());
+    const uint32_t block = block_of(plan_.blocks().data(), block_count, tile);
+    const uint32_t row = found.place - plan_.blocks()[block].first_tile * tile_rows;
+    scored_row scored{found.score, part_of_[block], row};
+    if (std::isnan(found.score)) scored.score = score(query, planned, block, row);
+    if (scored.score < query.floor) return;
+    if (query.after_id != nullptr &&
+        !order_.is_after(scored, query.after_score, query.after_id, query.after_id_bytes)) {
+      return;
+    }
+    rows_.push_back(scored);
+  }
+
+  /** Of a row whose values only the host has. */
+  double score(const sagitta_query& query, const planned_query& planned, uint32_t block,
+               uint32_t row) {
+    if (widened_of_ != query.vector) {
+      widened_.assign(query.vector, query.vector + batch_.dimension);
+      widened_of_ = query.vector;
+    }
+    const float* const values = batch_.blocks[block].values + size_t{row} * batch_.dimension;
+    double product = 0;
+    double square = 0;
+    selected_target().products(widened_.data(), batch_.dimension, &values, 1, &product, &square);
+    return canonical_score(query.metric, product, planned.square, square);
+  }
+
+  const sagitta_batch& batch_;
+  const batch_plan& plan_;
+  row_order order_;
+  /** Which part of the query at hand searches a block. */
+  std::vector<uint32_t> part_of_;
+  std::vector<scored_row> rows_;
+  std::vector<double> widened_;
+  const float* widened_of_ = nullptr;
+};
+
+/** What belongs to one query until all are known. */
+struct pending_hits {
+  std::vector<scored_row> rows;
+  uint64_t rescored_count = 0;
+  bool is_decided = false;
+};
+
+std::unique_ptr<sagitta_device_answer> assemble(const sagitta_batch& batch, const batch_plan& plan,
+                                                const std::vector<pending_hits>& pending) {
+  auto answer = std::make_unique<sagitta_device_answer>();
+  answer->offsets.push_back(0);
+  for (uint32_t q = 0; q < batch.query_count; q++) {
+    for (const scored_row& row : pending[q].rows) {
+      answer->parts.push_back(row.part - batch.queries[q].first_part);
+      answer->rows.push_back(row.row);
+      answer->scores.push_back(row.score);
+    }
+    answer->offsets.push_back(static_cast<uint32_t>(answer->rows.size()));
+    answer->scanned_counts.push_back(plan.queries()[q].passing);
+    answer->rescored_counts.push_back(pending[q].rescored_count);
+    answer->is_decided.push_back(pending[q].is_decided ? 1 : 0);
+  }
+  return answer;
+}
+
+/** Uploads that are still on their way come first. */
+void wait_for_uploads(sagitta_device& device, const sagitta_batch& batch,
+                      sagitta_device_block* const* residents) {
+  for (uint32_t b = 0; b < batch.block_count; b++) {
+    check(cudaStreamWaitEvent(device.searching, residents[b]->uploaded, 0), "waiting for rows");
+  }
+}
+
+bool fits(const sagitta_device& device, const sagitta_batch& batch,
+          sagitta_device_block* const* residents) {
+  std::vector<uint32_t> wanted(batch.block_count);
+  for (uint32_t p = 0; p < batch.part_count; p++) {
+    const sagitta_part& part = batch.parts[p];
+    wanted[part.block] = std::max(wanted[part.block], part.row_count);
+  }
+  for (uint32_t b = 0; b < batch.block_count; b++) {
+    const sagitta_device_block* const block = residents[b];
+    if (block == nullptr || block->device != &device) return false;
+    if (block->dimension != batch.dimension || block->row_count < wanted[b]) return false;
+    if (!block->has_values && wanted[b] > 0 && batch.blocks[b].values == nullptr) return false;
+  }
+  return true;
+}
+
+/** Whether two searches that scanned by different instructions agree, down to which rows were left. */
+bool agree(const sagitta_device_answer& left, const sagitta_device_answer& right) {
+  return left.rows == right.rows && left.scores == right.scores &&
+         left.rescored_counts == right.rescored_counts && left.is_decided == right.is_decided;
+}
+
+/**
+ * Searches a few rows of a fixed pattern with both kinds of matrix instruction. Their sums are
+ * integers, so all that follows from them is the same, or one of them is wrong.
+ */
+bool is_wgmma_right(sagitta_device& device) {
+  constexpr uint32_t dimension = 200;
+  constexpr uint32_t row_count = 700;
+  constexpr uint32_t query_count = 300;
+  std::vector<float> values(size_t{row_count} * dimension);
+  uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525 + 1013904223;
+    value = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
+  }
+  std::vector<int32_t> offsets(row_count + 1);
+  std::vector<uint8_t> bytes;
+  for (uint32_t row = 0; row < row_count; row++) {
+    const std::string id = std::to_string(row);
+    bytes.insert(bytes.end(), id.begin(), id.end());
+    offsets[row + 1] = static_cast<int32_t>(bytes.size());
+  }
+  const sagitta_block block{values.data(), nullptr, offsets.data(), bytes.data(), row_count};
+  const sagitta_part part{nullptr, 0, row_count};
+  std::vector<sagitta_query> queries(query_count);
+  for (uint32_t q = 0; q < query_count; q++) {
+    queries[q].vector = values.data() + size_t{q} * dimension;
+    queries[q].floor = -unbounded;
+    queries[q].metric = static_cast<sagitta_metric>(q % 3);
+    queries[q].k = 7;
+    queries[q].part_count = 1;
+  }
+  const sagitta_batch batch{&block, &part, queries.data(), 1, 1, query_count, dimension, 1};
+
+  sagitta_device_block* resident = nullptr;
+  const auto require = [](sagitta_status status) {
+    if (status != SAGITTA_OK) throw failure{status, "proof of kernels: " + last_error()};
+  };
+  require(sagitta_device_block_create(&device, dimension, &resident));
+  require(sagitta_device_block_reserve(resident, row_count, 1));
+  require(sagitta_device_block_extend(resident, values.data(), nullptr, row_count));
+  const scan_kind wanted = device.kind;
+  const tuning usual = device.tuning;
+  // More than one pass, and lists that are pruned.
+  device.tuning.dense_rows = 64;
+  device.tuning.growth_of_many = 4;
+  device.kind = scan_kind::wgmma;
+  const auto wgmma = search_batch(device, batch, &resident);
+  device.kind = scan_kind::mma;
+  const auto mma = search_batch(device, batch, &resident);
+  device.kind = wanted;
+  device.tuning = usual;
+  sagitta_device_block_destroy(resident);
+  return agree(*wgmma, *mma);
+}
+
+}  // namespace
+
+void prepare_kernels(sagitta_device& device, bool may_wgmma) {
+  check(allow_shared_memory(device.properties.sharedMemPerBlockOptin, may_wgmma), "scan kernels");
+  check(allow_wide_rescoring(), "rescoring kernel");
+  device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
+  if (!device.has_wgmma || is_wgmma_right(device)) return;
+  if (device.kind == scan_kind::wgmma) {
+    throw failure{SAGITTA_UNSUPPORTED_TARGET, "wgmma and mma do not give the same sums here"};
+  }
+  device.has_wgmma = false;
+}
+
+std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
+                                                    const sagitta_batch& batch,
+                                                    sagitta_device_block* const* residents) {
+  auto started = std::chrono::steady_clock::now();
+  sagitta_device_times times{};
+  const batch_plan plan(device, batch, residents);
+  wait_for_uploads(device, batch, residents);
+  std::vector<pending_hits> pending(batch.query_count);
+  for (uint32_t q = 0; q < batch.query_count; q++) {
+    pending[q].is_decided = plan.queries()[q].passing == 0;
+  }
+  finisher finishing(batch, plan);
+  for (const slice& one : plan.slices()) {
+    slice_search searching(device, batch, plan, one);
+    times.prepare_ms += milliseconds_since(started);
+    searching.run(times);
+    started = std::chrono::steady_clock::now();
+    for (uint32_t i = 0; i < one.queries.size(); i++) {
+      const planned_query& planned = one.queries[i];
+      const query_outcome& outcome = searching.outcome(i);
+      if (outcome.is_undecided != 0 || plan.queries()[planned.number].is_refused) continue;
+      pending_hits& hits = pending[planned.number];
+      hits.rows = finishing.finish(planned, searching.found(i), outcome.found_count);
+      hits.rescored_count = outcome.rescored_count;
+      hits.is_decided = true;
+    }
+    times.finish_ms += milliseconds_since(started);
+    started = std::chrono::steady_clock::now();
+  }
+  auto answer = assemble(batch, plan, pending);
+  times.finish_ms += milliseconds_since(started);
+  answer->times = times;
+  return answer;
+}
+
+}  // namespace sagitta::cuda
+
+using namespace sagitta;
+using namespace sagitta::cuda;
+
+extern "C" {
+
+sagitta_status sagitta_device_search(sagitta_device* device, const sagitta_batch* batch,
+                                     sagitta_device_block* const* residents,
+                                     sagitta_device_answer** answer) {
+  return guarded_on(*device, [&] {
+    if (!is_valid(*batch) || !fits(*device, *batch, residents)) return SAGITTA_INVALID_ARGUMENT;
+    *answer = search_batch(*device, *batch, residents).release();
+    return SAGITTA_OK;
+  });
+}
+
+sagitta_status sagitta_device_answer_hits(const sagitta_device_answer* answer, uint32_t query,
+                                          sagitta_hits* hits) {
+  if (query >= answer->is_decided.size()) return SAGITTA_INVALID_ARGUMENT;
+  if (answer->is_decided[query] == 0) return SAGITTA_NOT_DONE;
+  const uint32_t from = answer->offsets[query];
+  *hits = {answer->parts.data() + from,   answer->rows.data() + from,
+           answer->scores.data() + from,  answer->offsets[query + 1] - from,
+           answer->scanned_counts[query], answer->rescored_counts[query]};
+  return SAGITTA_OK;
+}
+
+sagitta_status sagitta_device_answer_times(const sagitta_device_answer* answer,
+                                           sagitta_device_times* times) {
+  *times = answer->times;
+  return SAGITTA_OK;
+}
+
+void sagitta_device_answer_destroy(sagitta_device_answer* answer) { delete answer; }
+
+}  // extern "C"

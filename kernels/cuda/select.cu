@@ -1,0 +1,102 @@
+// The end of a batch on the device: of each list, the rows that are in the answer, as far as scores
+// can tell. Ids are on the host; where they decide, the host gets every row that is concerned.
+
+#include "block_select.h"
+#include "select.h"
+
+namespace sagitta::cuda {
+namespace {
+
+__device__ bool is_worse(const found_row& left, const found_row& right) {
+  return left.score < right.score || (left.score == right.score && left.place > right.place);
+}
+
+/** Bitonic, over the next power of two; places beyond the count are worse than anything. */
+__device__ void sort_found(found_row* rows, uint32_t count) {
+  uint32_t length = 1;
+  while (length < count) length *= 2;
+  for (uint32_t i = count + threadIdx.x; i < length; i += select_threads) {
+    rows[i] = {-__builtin_huge_val(), no_place, 0};
+  }
+  __syncthreads();
+  for (uint32_t run = 2; run <= length; run *= 2) {
+    for (uint32_t distance = run / 2; distance > 0; distance /= 2) {
+      for (uint32_t i = threadIdx.x; i < length; i += select_threads) {
+        const uint32_t other = i ^ distance;
+        if (other < i) continue;
+        const bool is_descending = (i & run) == 0;
+        if (is_worse(rows[i], rows[other]) == is_descending) {
+          const found_row moved = rows[i];
+          rows[i] = rows[other];
+          rows[other] = moved;
+        }
+      }
+      __syncthreads();
+    }
+  }
+}
+
+__global__ __launch_bounds__(select_threads) void select(
+    const __grid_constant__ select_parameters p) {
+  __shared__ found_row sorted[sorted_max];
+  __shared__ uint32_t found_count;
+  const uint32_t number = blockIdx.x;
+  const device_query& query = p.state.queries[number];
+  const candidate_lists& lists = p.state.lists;
+  query_outcome& outcome = p.state.outcomes[number];
+  if (lists.counts[number] > lists.capacity && threadIdx.x == 0) outcome.is_undecided = 1;
+  if (threadIdx.x == 0) found_count = 0;
+  __syncthreads();
+  if (outcome.is_undecided != 0) return;
+  const uint32_t count = lists.counts[number];
+  const candidate* const rows = lists.rows + size_t{number} * lists.capacity;
+  const candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
+
+  // Rows that the scores let in, those before and at the position told apart.
+  uint32_t eligible = 0;
+  bool is_unscored = false;
+  for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
+    const double score = scores[i].score;
+    if (score != score) is_unscored = true;
+    else if (score >= query.floor && (!query.has_after || score < query.after_score)) eligible++;
+  }
+  eligible = sum_before(eligible).total;
+  is_unscored = __syncthreads_or(is_unscored) != 0;
+  double least = -__builtin_huge_val();
+  if (!is_unscored && eligible > query.k) {
+    const auto key_at = [&](uint32_t i, uint64_t& key) {
+      const double score = scores[i].score;
+      key = ordered(score);
+      return score >= query.floor && (!query.has_after || score < query.after_score);
+    };
+    least = value_of(kth_largest<uint64_t>(count, query.k, key_at));
+  }
+  found_row* const found = p.found + size_t{number} * p.found_max;
+  for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
+    const double score = scores[i].score;
+    const bool is_out =
+        score < query.floor || score < least || (query.has_after && score > query.after_score);
+    if (is_out) continue;
+    const uint32_t at = atomicAdd(&found_count, 1u);
+    if (at < sorted_max) sorted[at] = {score, rows[i].place, 0};
+    if (at < p.found_max) found[at] = {score, rows[i].place, 0};
+  }
+  __syncthreads();
+  const uint32_t total = found_count;
+  if (total <= min(sorted_max, p.found_max) && !is_unscored) {
+    sort_found(sorted, total);
+    for (uint32_t i = threadIdx.x; i < total; i += select_threads) found[i] = sorted[i];
+  }
+  if (threadIdx.x != 0) return;
+  outcome.found_count = min(total, p.found_max);
+  outcome.rescored_count = count;
+  if (total > p.found_max) outcome.is_undecided = 1;
+}
+
+}  // namespace
+
+cudaError_t select_found(const select_parameters& parameters, cudaStream_t stream) {
+  return launch(select, dim3(parameters.state.query_count), select_threads, 0, stream, parameters);
+}
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,285 @@
+#include "slice_search.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sagitta::cuda {
+namespace {
+
+constexpr size_t alignment = 256;
+
+uint32_t words_of(uint32_t row_count) { return (row_count + 31) / 32; }
+
+/** Hands out a workspace from its start. */
+class distributor {
+ public:
+  size_t take(size_t byte_count) {
+    const size_t from = used_;
+    used_ += (byte_count + alignment - 1) / alignment * alignment;
+    return from;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  size_t used_ = 0;
+};
+
+}  // namespace
+
+slice_search::slice_search(sagitta_device& device, const sagitta_batch& batch,
+                           const batch_plan& plan, const slice& what)
+    : device_(device),
+      batch_(batch),
+      plan_(plan),
+      slice_(what),
+      count_(static_cast<uint32_t>(what.queries.size())),
+      block_count_(batch.block_count),
+      group_count_(what.padded_count / what.shape.group) {
+  collect_bitmaps();
+  collect_jobs();
+  lay_out();
+}
+
+void slice_search::collect_bitmaps() {
+  for (const planned_query& query : slice_.queries) {
+    const sagitta_query& from = batch_.queries[query.number];
+    for (uint32_t p = from.first_part; p < from.first_part + from.part_count; p++) {
+      const sagitta_part& part = batch_.parts[p];
+      if (part.rows == nullptr || part.row_count == 0) continue;
+      bitmap& known = bitmaps_[part.rows];
+      known.words = std::max(known.words, words_of(part.row_count));
+    }
+  }
+  for (auto& [rows, known] : bitmaps_) {
+    known.offset = bitmap_bytes_;
+    bitmap_bytes_ += size_t{known.words} * sizeof(uint32_t);
+  }
+}
+
+/** Their bitmaps have no address yet: `write_input` gives them one. */
+void slice_search::collect_jobs() {
+  for (uint32_t q = 0; q < count_; q++) {
+    if (slice_.is_gathered[q] == 0) continue;
+    const sagitta_query& from = batch_.queries[slice_.queries[q].number];
+    for (uint32_t p = from.first_part; p < from.first_part + from.part_count; p++) {
+      const sagitta_part& part = batch_.parts[p];
+      if (plan_.passing(p) == 0) continue;
+      jobs_.push_back({part.rows, part.row_count, q, plan_.blocks()[part.block].first_tile, 0});
+    }
+  }
+}
+
+void slice_search::lay_out() {
+  const size_t queries = slice_.padded_count;
+  const size_t lists = queries * slice_.list_capacity;
+  const uint32_t dimensions =
+      slice_.shape.depth * (slice_.shape.is_wgmma ? chunk_dimensions : pair_dimensions);
+  distributor all;
+  layout_.vectors = all.take(size_t{count_} * batch_.dimension * sizeof(float));
+  layout_.queries = all.take(queries * sizeof(device_query));
+  layout_.blocks = all.take(block_count_ * sizeof(resident_block));
+  layout_.groups = all.take(size_t{group_count_} * block_count_ * sizeof(group_view));
+  layout_.views = all.take(block_count_ * queries * sizeof(row_view));
+  layout_.jobs = all.take(jobs_.size() * sizeof(gather_job));
+  layout_.bitmaps = all.take(bitmap_bytes_);
+  layout_.input_end = all.used();
+  layout_.packed = all.take(queries * dimensions);
+  layout_.offsets = all.take(queries * sizeof(int32_t));
+  layout_.weights = all.take(queries * sizeof(scan_weights));
+  layout_.thresholds = all.take(queries * sizeof(double));
+  layout_.rows = all.take(lists * sizeof(candidate));
+  layout_.scores = all.take(lists * sizeof(candidate_score));
+  layout_.counts = all.take(queries * sizeof(uint32_t));
+  layout_.outcomes = all.take(size_t{count_} * sizeof(query_outcome));
+  layout_.found = all.take(size_t{count_} * slice_.found_max * sizeof(found_row));
+  layout_.end = all.used();
+}
+
+const uint32_t* slice_search::resident_bitmap(const uint32_t* rows) const {
+  if (rows == nullptr) return nullptr;
+  return at<uint32_t>(layout_.bitmaps + bitmaps_.at(rows).offset);
+}
+
+void slice_search::write_input() {
+  uint8_t* const input = device_.input.data();
+  std::memset(input + layout_.queries, 0, layout_.views - layout_.queries);
+  auto* const vectors = reinterpret_cast<float*>(input + layout_.vectors);
+  auto* const queries = reinterpret_cast<device_query*>(input + layout_.queries);
+  for (uint32_t q = 0; q < count_; q++) {
+    const planned_query& planned = slice_.queries[q];
+    const sagitta_query& from = batch_.queries[planned.number];
+    std::copy_n(from.vector, batch_.dimension, vectors + size_t{q} * batch_.dimension);
+    device_query& query = queries[q];
+    query.metric = from.metric;
+    query.has_after = from.after_id != nullptr;
+    query.after_score = from.after_score;
+    query.square = planned.square;
+    query.length = std::sqrt(planned.square);
+    query.floor = from.floor;
+    query.k = from.k;
+    query.is_scanned = slice_.is_gathered[q] == 0 && planned.is_scannable;
+  }
+  std::copy_n(plan_.blocks().data(), block_count_,
+              reinterpret_cast<resident_block*>(input + layout_.blocks));
+  for (const auto& [rows, known] : bitmaps_) {
+    std::memcpy(input + layout_.bitmaps + known.offset, rows, known.words * sizeof(uint32_t));
+  }
+  auto* const jobs = reinterpret_cast<gather_job*>(input + layout_.jobs);
+  for (size_t i = 0; i < jobs_.size(); i++) {
+    jobs[i] = jobs_[i];
+    jobs[i].rows = resident_bitmap(jobs_[i].rows);
+  }
+  write_views(input);
+}
+
+void slice_search::write_views(uint8_t* input) {
+  auto* const views = reinterpret_cast<row_view*>(input + layout_.views);
+  auto* const groups = reinterpret_cast<group_view*>(input + layout_.groups);
+  std::fill_n(views, size_t{block_count_} * slice_.padded_count, row_view{nullptr, 0});
+  for (uint32_t q = 0; q < count_; q++) {
+    const planned_query& planned = slice_.queries[q];
+    if (slice_.is_gathered[q] != 0 || !planned.is_scannable) continue;
+    const sagitta_query& from = batch_.queries[planned.number];
+    for (uint32_t p = from.first_part; p < from.first_part + from.part_count; p++) {
+      const sagitta_part& part = batch_.parts[p];
+      if (plan_.passing(p) == 0) continue;
+      const size_t place = size_t{part.block} * slice_.padded_count + q;
+      views[place] = {resident_bitmap(part.rows), part.row_count};
+    }
+  }
+  for (uint32_t g = 0; g < group_count_; g++) {
+    for (uint32_t b = 0; b < block_count_; b++) {
+      const row_view* const first =
+          views + size_t{b} * slice_.padded_count + size_t{g} * slice_.shape.group;
+      // Queries that fill the group have no codes, and pass nothing wherever they look.
+      const uint32_t real =
+          std::min(slice_.shape.group, std::max(count_, g * slice_.shape.group) -
+                                           g * slice_.shape.group);
+      group_view& group = groups[size_t{g} * block_count_ + b];
+      for (uint32_t i = 0; i < real; i++) {
+        group.row_count = std::max(group.row_count, first[i].row_count);
+        if (first[i].rows != first[0].rows || first[i].row_count != first[0].row_count) {
+          group.is_mixed = 1;
+        }
+      }
+      group.rows = first[0].rows;
+    }
+  }
+}
+
+candidate_lists slice_search::lists() const {
+  return {at<candidate>(layout_.rows), at<candidate_score>(layout_.scores),
+          at<uint32_t>(layout_.counts), slice_.list_capacity};
+}
+
+batch_state slice_search::state() const {
+  batch_state state{};
+  state.blocks = at<resident_block>(layout_.blocks);
+  state.block_count = block_count_;
+  state.panel_stride = static_cast<uint32_t>(panel_bytes(batch_.dimension));
+  state.dimension = batch_.dimension;
+  state.query_count = count_;
+  state.queries = at<device_query>(layout_.queries);
+  state.weights = at<scan_weights>(layout_.weights);
+  state.thresholds = at<double>(layout_.thresholds);
+  state.lists = lists();
+  state.outcomes = at<query_outcome>(layout_.outcomes);
+  return state;
+}
+
+void slice_search::launch_scan(const scan_pass& pass, bool is_dense) {
+  const scan_shape& shape = slice_.shape;
+  scan_parameters parameters{};
+  parameters.blocks = at<resident_block>(layout_.blocks);
+  parameters.block_count = block_count_;
+  parameters.panel_stride = static_cast<uint32_t>(panel_bytes(batch_.dimension));
+  parameters.packed = at<uint8_t>(layout_.packed);
+  parameters.depth = shape.depth;
+  parameters.warps_across = shape.warps_across;
+  parameters.offsets = at<int32_t>(layout_.offsets);
+  parameters.weights = at<scan_weights>(layout_.weights);
+  parameters.groups = at<group_view>(layout_.groups);
+  parameters.views = at<row_view>(layout_.views);
+  parameters.query_count = slice_.padded_count;
+  parameters.pass = pass;
+  parameters.is_dense = is_dense;
+  parameters.lists = lists();
+  check(scan(device_, shape, parameters), "scan");
+}
+
+void slice_search::prune(uint32_t dense_count) {
+  check(prune_lists({state(), dense_count}, device_.searching), "prune");
+}
+
+void slice_search::launch_all() {
+  const cudaStream_t stream = device_.searching;
+  const auto clear = [&](size_t from, size_t to, int value) {
+    check(cudaMemsetAsync(at<uint8_t>(from), value, to - from, stream), "clearing");
+  };
+  device_.phases[0].record(stream);
+  check(cudaMemcpyAsync(device_.workspace.data(), device_.input.data(), layout_.input_end,
+                        cudaMemcpyHostToDevice, stream),
+        "queries");
+  clear(layout_.counts, layout_.found, 0);
+  device_.phases[1].record(stream);
+  encode_parameters encoding{};
+  encoding.vectors = at<float>(layout_.vectors);
+  encoding.dimension = batch_.dimension;
+  encoding.real_count = count_;
+  encoding.query_count = slice_.padded_count;
+  encoding.depth = slice_.shape.depth;
+  encoding.wgmma_group = slice_.shape.is_wgmma ? slice_.shape.group : 0;
+  encoding.queries = at<device_query>(layout_.queries);
+  encoding.packed = at<uint32_t>(layout_.packed);
+  encoding.offsets = at<int32_t>(layout_.offsets);
+  encoding.weights = at<scan_weights>(layout_.weights);
+  encoding.thresholds = at<double>(layout_.thresholds);
+  check(encode_queries(encoding, stream), "encoding");
+  for (size_t i = 0; i < slice_.passes.size(); i++) {
+    const scan_pass& pass = slice_.passes[i];
+    // Places of rows that nobody wants stay as they are: they hold no row.
+    if (i == 0) clear(layout_.rows, layout_.scores, 0xff);
+    launch_scan(pass, i == 0);
+    prune(i == 0 ? pass.tile_count * tile_rows : 0);
+  }
+  if (!jobs_.empty()) {
+    const gather_parameters gathering{at<gather_job>(layout_.jobs), lists()};
+    check(gather_rows(gathering, static_cast<uint32_t>(jobs_.size()), stream), "gathering");
+  }
+  device_.phases[2].record(stream);
+  const uint32_t expected = jobs_.empty() ? 512 : slice_.list_capacity;
+  check(rescore({state(), at<float>(layout_.vectors)}, expected, stream), "rescoring");
+  device_.phases[3].record(stream);
+  check(select_found({state(), at<found_row>(layout_.found), slice_.found_max}, stream),
+        "selecting");
+  device_.phases[4].record(stream);
+  check(cudaMemcpyAsync(device_.output.data(), at<uint8_t>(layout_.outcomes),
+                        layout_.end - layout_.outcomes, cudaMemcpyDeviceToHost, stream),
+        "readback");
+  device_.phases[5].record(stream);
+}
+
+void slice_search::run(sagitta_device_times& times) {
+  device_.workspace.require(layout_.end);
+  device_.input.require(layout_.input_end);
+  device_.output.require(layout_.end - layout_.outcomes);
+  write_input();
+  launch_all();
+  device_.searching.synchronize("search");
+  outcomes_ = reinterpret_cast<const query_outcome*>(device_.output.data());
+  found_ = reinterpret_cast<const found_row*>(device_.output.data() +
+                                              (layout_.found - layout_.outcomes));
+  const auto between = [&](uint32_t from, uint32_t to) {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, device_.phases[from], device_.phases[to]), "timing");
+    return static_cast<double>(milliseconds);
+  };
+  times.upload_ms += between(0, 1);
+  times.scan_ms += between(1, 2);
+  times.rescore_ms += between(2, 3);
+  times.select_ms += between(3, 4);
+  times.total_ms += between(0, 5);
+  times.readback_bytes += layout_.end - layout_.outcomes;
+}
+
+}  // namespace sagitta::cuda

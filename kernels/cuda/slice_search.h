@@ -1,0 +1,70 @@
+// One slice of a batch on the device: its memory, its launches, its readback.
+#pragma once
+
+#include "encode.h"
+#include "plan.h"
+#include "scan_kernels.h"
+#include "search.h"
+#include "select.h"
+
+namespace sagitta::cuda {
+
+class slice_search {
+ public:
+  slice_search(sagitta_device& device, const sagitta_batch& batch, const batch_plan& plan,
+               const slice& what);
+  /** Launches everything and waits for it. */
+  void run(sagitta_device_times& times);
+  const query_outcome& outcome(uint32_t index) const { return outcomes_[index]; }
+  const found_row* found(uint32_t index) const {
+    return found_ + size_t{index} * slice_.found_max;
+  }
+
+ private:
+  /** Where things are, in bytes from the start of the workspace; the input comes first. */
+  struct layout {
+    size_t vectors, queries, blocks, groups, views, jobs, bitmaps, input_end;
+    size_t packed, offsets, weights, thresholds, counts, rows, scores;
+    size_t outcomes, found, end;
+  };
+
+  void collect_bitmaps();
+  void collect_jobs();
+  void lay_out();
+  void write_input();
+  void write_views(uint8_t* input);
+  void launch_all();
+  void launch_scan(const scan_pass& pass, bool is_dense);
+  batch_state state() const;
+  candidate_lists lists() const;
+  void prune(uint32_t dense_count);
+
+  template <class T>
+  T* at(size_t offset) const {
+    return reinterpret_cast<T*>(device_.workspace.data() + offset);
+  }
+  /** The bitmap's place on the device, or null. */
+  const uint32_t* resident_bitmap(const uint32_t* rows) const;
+
+  sagitta_device& device_;
+  const sagitta_batch& batch_;
+  const batch_plan& plan_;
+  const slice& slice_;
+  uint32_t count_;
+  uint32_t block_count_;
+  uint32_t group_count_;
+  bool is_mixed_ = false;
+  layout layout_{};
+  struct bitmap {
+    size_t offset;
+    uint32_t words;
+  };
+  std::unordered_map<const uint32_t*, bitmap> bitmaps_;
+  size_t bitmap_bytes_ = 0;
+  std::vector<gather_job> jobs_;
+  /** Rows of each job's bitmap on the host. */
+  const query_outcome* outcomes_ = nullptr;
+  const found_row* found_ = nullptr;
+};
+
+}  // namespace sagitta::cuda
