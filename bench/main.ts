@@ -4,6 +4,7 @@
 //   npm run bench -- --full                  the parameters of docs/performance.md: half an hour
 //   npm run bench -- --full engine rest      some of them
 //   npm run bench -- --full --out FOLDER     also writes FOLDER/<name>.md
+//   npm run bench -- --engine NAME engine    an engine by name, for benches that take one
 //
 // A bench has options of its own beside these; `node dist/bench/engine.js` takes them.
 
@@ -14,14 +15,24 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const NAMES = ['service', 'filter', 'engine', 'rest'] as const;
+/** Those of them that take --engine. */
+const WITH_ENGINE: readonly string[] = ['engine'];
 
 const { values, positionals } = parseArgs({
-  options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
+  options: {
+    full: { type: 'boolean', default: false },
+    out: { type: 'string' },
+    engine: { type: 'string' },
+  },
   allowPositionals: true,
 });
 const unknown = positionals.find((name) => !NAMES.some((known) => known === name));
 if (unknown !== undefined) {
   console.error(`There is no bench ${unknown}; expected ${NAMES.join(', ')}.`);
+  process.exit(2);
+}
+if (values.engine !== undefined && !positionals.every((name) => WITH_ENGINE.includes(name))) {
+  console.error(`--engine is for ${WITH_ENGINE.join(', ')}; found ${positionals.join(', ')}.`);
   process.exit(2);
 }
 if (values.out !== undefined) mkdirSync(values.out, { recursive: true });
@@ -30,9 +41,11 @@ for (const name of NAMES) {
   console.log(`── ${name}`);
   const script = fileURLToPath(new URL(`./${name}.js`, import.meta.url));
   const out = values.out === undefined ? [] : ['--out', join(values.out, `${name}.md`)];
+  const engine =
+    values.engine === undefined || !WITH_ENGINE.includes(name) ? [] : ['--engine', values.engine];
   const { status } = spawnSync(
     process.execPath,
-    [script, ...(values.full ? ['--full'] : []), ...out],
+    [script, ...(values.full ? ['--full'] : []), ...engine, ...out],
     { stdio: 'inherit' },
   );
   if (status !== 0) process.exit(status ?? 1);

@@ -7,8 +7,7 @@
 //   node scripts/build-kernels.mjs test-emulated    the tests of every x86 target, on any x86
 //   node scripts/build-kernels.mjs cuda             the kernels for NVIDIA GPUs, with nvcc
 //   node scripts/build-kernels.mjs cuda-test-emulated    the same sources on the CPU, for tests
-//   … cuda --arch 90a --arch 80                     for these architectures only, which is quicker
-//   … cuda --verbose                                what every kernel takes of registers
+//   … cuda --arch 90a --verbose                     for one architecture, telling of registers
 //   … --if-possible                                 a failure is one line, and exit code 0
 //   … --cross aarch64-linux-gnu-g++                 another compiler, another folder
 //
@@ -82,8 +81,8 @@ const EMULATION = sourcesIn('cuda/emulation', '.cpp');
 const EMULATION_TEST = ['.cu', '.cpp'].flatMap((end) => sourcesIn('cuda/emulation/test', end));
 const EMULATED = ['-DSAGITTA_EMULATE_CUDA', '-Wno-unknown-pragmas'];
 const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
-const CUDA_TEST = ['test/check.cpp', 'test/test_batch.cpp', 'cuda/test/test.cpp'];
-const SANITIZED = ['-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+const CUDA_TEST = ['test/check.cpp', 'test/test_batch.cpp', 'cuda/test/test.cu'];
+const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
 /** Code for each, and PTX, which drivers translate for what comes later. */
 const ARCHITECTURES = ['80', '86', '89', '90a', '100', '120'];
@@ -91,9 +90,7 @@ const PTX = ['90', '120'];
 // Written apart stays apart, as on the CPU: where a fused product is wanted, the source says fma.
 const NVCC = ['-std=c++20', '-O3', '--fmad=false', '-lineinfo', '-Werror', 'all-warnings'];
 // What nvcc makes of a source for the host is not pedantic C++.
-const NVCC_HOST = ['-fPIC', '-fvisibility=hidden', '-ffp-contract=off', ...WARNINGS].filter(
-  (flag) => flag !== '-Wpedantic',
-);
+const NVCC_HOST = BASE.filter((flag) => !['-std=c++20', '-g', '-Wpedantic'].includes(flag));
 
 const TARGETS = {
   addon: {
@@ -107,11 +104,7 @@ const TARGETS = {
     flags: ['-O3'],
   },
   test: { file: 'test', sources: TEST, flags: ['-O3'] },
-  'test-memory': {
-    file: 'test-memory',
-    sources: TEST,
-    flags: ['-O2', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
-  },
+  'test-memory': { file: 'test-memory', sources: TEST, flags: ['-O2', ...SANITIZED] },
   // Without -mavx512…: what the processor lacks is emulated, with SIMDe's headers.
   'test-emulated': {
     file: 'test-emulated',
@@ -121,15 +114,20 @@ const TARGETS = {
   },
   'test-threads': { file: 'test-threads', sources: TEST, flags: ['-O2', '-fsanitize=thread'] },
   cuda: onDevice('sagitta-cuda.node', ...CUDA_ADDON),
-  'cuda-bench': onDevice('cuda-bench', 'test/check.cpp', 'cuda/bench/bench.cpp'),
+  'cuda-bench': onDevice(
+    'cuda-bench',
+    'test/check.cpp',
+    'cuda/bench/bench.cpp',
+    'cuda/bench/peaks.cu',
+  ),
   'cuda-test': onDevice('cuda-test', ...CUDA_TEST),
   'cuda-emulated': emulated('sagitta-cuda-emulated.node', ['-O2'], ...CUDA_ADDON),
-  'cuda-test-emulated': emulated('cuda-test-emulated', SANITIZED, ...CUDA_TEST),
+  'cuda-test-emulated': emulated('cuda-test-emulated', ['-O1', ...SANITIZED], ...CUDA_TEST),
   // Of the emulation itself; the same tests on a device say whether it is right.
   'emulation-test': {
     file: 'emulation-test',
     sources: [...EMULATION, ...EMULATION_TEST],
-    flags: [...SANITIZED, ...EMULATED],
+    flags: ['-O1', ...SANITIZED, ...EMULATED],
   },
   'platform-test': {
     file: 'platform-test',
@@ -149,10 +147,9 @@ try {
   if (!(error instanceof BuildError)) throw error;
   const [line, ...rest] = error.message.split('\n');
   if (isOptional) {
-    const isCuda = names.some((name) => TARGETS[name].isCuda);
-    const [what, other] = isCuda ? ['CUDA', 'another'] : ['SIMD', 'the wasm'];
+    const what = names.some((name) => TARGETS[name].isCuda) ? 'CUDA' : 'SIMD';
     console.log(
-      `sagitta: the ${what} kernels were not built (${line}); ${other} engine will answer`,
+      `sagitta: the ${what} kernels were not built (${line}); another engine will answer`,
     );
   } else {
     console.error([`sagitta: ${line}`, ...rest].join('\n'));
@@ -173,16 +170,16 @@ function parseArguments(args) {
   });
   const names = positionals.length === 0 ? ['addon'] : positionals;
   const { arch = [], cross = null, verbose = false } = values;
-  for (const [given, known] of [
-    [names, Object.keys(TARGETS)],
-    [arch, ARCHITECTURES],
-  ]) {
-    const unknown = given.find((name) => !known.includes(name));
-    if (unknown === undefined) continue;
-    console.error(`${unknown} is none of ${known.join(', ')}`);
-    process.exit(2);
-  }
+  demandKnown(names, Object.keys(TARGETS));
+  demandKnown(arch, ARCHITECTURES);
   return { names, arch, cross, verbose, isOptional: values['if-possible'] };
+}
+
+function demandKnown(given, known) {
+  const unknown = given.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  console.error(`${unknown} is none of ${known.join(', ')}`);
+  process.exit(2);
 }
 
 function onDevice(file, ...own) {
@@ -194,7 +191,6 @@ function emulated(file, flags, ...own) {
   return { file, sources, flags: [...flags, ...EMULATED] };
 }
 
-/** Of one folder, whatever there is, by name. */
 function sourcesIn(folder, end) {
   return readdirSync(join(kernels, folder))
     .filter((name) => name.endsWith(end))
@@ -217,15 +213,10 @@ function findCompiler(crossCompiler) {
   throw new BuildError(`no C++ compiler: ${candidates.filter(Boolean).join(', ')} do not answer`);
 }
 
-/** The first that answers. */
 function findNvcc() {
-  const home = process.env.CUDA_HOME;
-  const candidates = [
-    process.env.NVCC,
-    home && join(home, 'bin', 'nvcc'),
-    'nvcc',
-    '/usr/local/cuda/bin/nvcc',
-  ].filter(Boolean);
+  const { NVCC: given, CUDA_HOME: home } = process.env;
+  const usual = ['nvcc', '/usr/local/cuda/bin/nvcc'];
+  const candidates = [given, home && join(home, 'bin/nvcc'), ...usual].filter(Boolean);
   for (const command of candidates) {
     const version = spawnSync(command, ['--version'], { encoding: 'utf8' });
     if (version.status === 0) return { command, version: version.stdout };
@@ -246,8 +237,8 @@ async function build(name, compiler) {
     .filter((path) => path.endsWith('.h'))
     .sort();
   const hashOfAll = (some) => hashOf(some.map((path) => readFileSync(join(kernels, path), 'utf8')));
-  const headers = hashOfAll(paths);
-  const headersWithoutCuda = hashOfAll(paths.filter((path) => !path.startsWith('cuda/')));
+  const headers = hashOfAll(paths.filter((path) => !path.startsWith('cuda/')));
+  const headersAndCuda = hashOfAll(paths);
   const jobs = sources.map((source) => {
     const object = join(objects, `${source.replaceAll('/', '-').replace(/\.cpp$/, '')}.o`);
     const special = isBaseline ? {} : FLAGS[compiler.architecture];
@@ -257,7 +248,7 @@ async function build(name, compiler) {
       : [compiler.command, ...compileFlags(source, flags, special, compiler), '-c'];
     const content = readFileSync(join(kernels, source), 'utf8');
     const stamp = hashOf([
-      /^(node\/)?cuda/.test(source) ? headers : headersWithoutCuda,
+      /^(node\/)?cuda/.test(source) ? headersAndCuda : headers,
       content,
       command.join(' '),
       compiler.version,
@@ -273,14 +264,11 @@ async function build(name, compiler) {
 
 /** Files and architectures share the processors. */
 function nvccCommand(nvcc, compiler) {
-  const isWhole = arch.length === 0;
-  const wanted = isWhole ? ARCHITECTURES : arch;
-  const ptx = isWhole ? PTX : [];
+  const wanted = arch.length === 0 ? ARCHITECTURES : arch;
+  const ptx = arch.length === 0 ? PTX : [];
   return [
     nvcc.command,
-    ...['-ccbin', compiler.command],
-    ...NVCC,
-    ...['-Xcompiler', NVCC_HOST.join(',')],
+    ...[...NVCC, '-ccbin', compiler.command, '-Xcompiler', NVCC_HOST.join(',')],
     ...wanted.flatMap((name) => ['-gencode', `arch=compute_${name},code=sm_${name}`]),
     ...ptx.flatMap((name) => ['-gencode', `arch=compute_${name},code=compute_${name}`]),
     ...['--threads', String(Math.ceil(availableParallelism() / Math.max(1, CUDA.length)))],
@@ -338,18 +326,14 @@ function compile({ object, stamp, command }) {
 
 /** With --verbose, what ptxas says of each kernel; always, where it makes one slower than it is. */
 function tellOfKernels(source, said) {
-  const names = [...said.matchAll(/entry function '(\w+)'/g)].map(([, name]) => name);
-  const plain = spawnSync('c++filt', names, { encoding: 'utf8' }).stdout?.split('\n') ?? names;
-  let kernel = '';
-  let spilled = '';
-  for (const line of said.split('\n')) {
-    const entry = /entry function '(\w+)' for '(\w+)'/.exec(line);
-    if (entry) kernel = `${source} ${entry[2]} ${plain[names.indexOf(entry[1])]}`;
-    spilled = /(\d+ bytes spill stores)/.exec(line)?.[1] ?? spilled;
-    const used = /Used (\d+ registers)/.exec(line)?.[1];
-    if (used) console.log(`${kernel.replace(/\(.*$/, '')}: ${used}, ${spilled}`);
-    if (/Performance|\(C7\d+\)/.test(line)) console.error(`${source}: ${line}`);
+  const demangled = spawnSync('c++filt', { input: said, encoding: 'utf8' }).stdout ?? said;
+  const plain = demangled.replaceAll('(anonymous namespace)::', '');
+  const figures =
+    /function '([^'(]*)[^']*' for '(\w+)'[\s\S]*?(\d+) bytes spill st[\s\S]*?Used (\d+)/g;
+  for (const [, name, target, spilled, used] of plain.matchAll(figures)) {
+    console.log(`${source} ${target} ${name}: ${used} registers, ${spilled} bytes spilled`);
   }
+  for (const line of said.match(/.*\(C7\d+\).*/g) ?? []) console.error(`${source}: ${line}`);
 }
 
 /** As many at once as there are processors. */
@@ -376,8 +360,8 @@ function link(output, jobs, flags, compiler, nvcc) {
     ? [
         nvcc.command,
         ...['-ccbin', compiler.command, '-cudart', 'static', '--no-device-link'],
-        ...shape.flatMap((flag) => (flag === '-shared' ? [flag] : ['-Xcompiler', flag])),
-        ...['-Xlinker', '--exclude-libs=ALL'],
+        ...['-Xlinker', '--exclude-libs=ALL', ...(isAddon ? ['-shared'] : [])],
+        ...['-Xcompiler', shape.filter((flag) => flag !== '-shared').join(',')],
       ]
     : [compiler.command, ...shape];
   const stamp = hashOf([...jobs.map((job) => job.stamp), ...sanitizers, ...command.slice(1)]);
@@ -396,9 +380,9 @@ function link(output, jobs, flags, compiler, nvcc) {
   writeFileSync(`${output}.stamp`, stamp);
 }
 
-/** The addon then runs on systems with another C++ library than that of the build. */
+/** The addon then runs with other C++ and C libraries than those of the build; unused code would ask for the newest. */
 function staticRuntime({ isClang }) {
-  return isClang ? [] : ['-static-libstdc++', '-static-libgcc'];
+  return isClang ? [] : ['-static-libstdc++', '-Wl,--gc-sections,--exclude-libs,ALL'];
 }
 
 function isFresh(file, stamp) {

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { SagittaError } from './errors.js';
 import { DEFAULT_LIMITS, type Limits } from './limits.js';
 
-export const ENGINE_CHOICES = ['auto', 'simd', 'wasm', 'reference'] as const;
+export const ENGINE_CHOICES = ['auto', 'cuda', 'tensorflow', 'simd', 'wasm', 'reference'] as const;
 export const SIMD_CHOICES = [
   'auto',
   'avx512_vnni',
@@ -24,6 +24,8 @@ export interface Config {
   readonly engine: (typeof ENGINE_CHOICES)[number];
   /** The instruction set of the simd engine. */
   readonly simd: (typeof SIMD_CHOICES)[number];
+  /** Bytes on each GPU; null for nearly all that is free. */
+  readonly deviceMemory: number | null;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Of requests that name no collection. */
   readonly defaultCollection: string | null;
@@ -107,6 +109,12 @@ const SETTINGS = {
     default: 'auto',
     unit: null,
     help: 'The instruction set that the simd engine uses; auto takes the best that the processor has. All give the same answers.',
+  },
+  deviceMemory: {
+    ...integer(268_435_456, 1_099_511_627_776),
+    default: null,
+    unit: 'bytes',
+    help: 'Memory of each GPU that the cuda engine may use; 90 % of what is free at the start when not set. What has no room is searched on the CPU.',
   },
   logLevel: {
     ...choice(LOG_LEVELS),

@@ -43,6 +43,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const { engine, reason } = await createEngine({
       requested: config.engine,
       simdTarget: config.simd === 'auto' ? null : config.simd,
+      deviceMemory: config.deviceMemory,
       pool,
       logger,
     });

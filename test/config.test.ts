@@ -27,6 +27,7 @@ describe('the configuration', () => {
       logLevel: 'info',
       defaultCollection: null,
       simd: 'auto',
+      deviceMemory: null,
       threads: null,
       shutdownMs: 10_000,
       insecure: false,
@@ -66,7 +67,8 @@ describe('the configuration', () => {
       ['SAGITTA_PORT', '80.5', 'an integer'],
       ['SAGITTA_PORT', '1e3', 'an integer'],
       ['SAGITTA_PORT', '', 'an integer'],
-      ['SAGITTA_ENGINE', 'gpu', 'auto, simd, wasm'],
+      ['SAGITTA_ENGINE', 'gpu', 'auto, cuda, tensorflow, simd, wasm'],
+      ['SAGITTA_DEVICE_MEMORY', '90%', 'an integer from 268435456'],
       ['SAGITTA_LOG_LEVEL', 'loud', 'debug, info'],
       ['SAGITTA_INSECURE', 'true', 'yes or no'],
       ['SAGITTA_DATA_DIR', '', 'a path'],
@@ -125,7 +127,7 @@ describe('the configuration', () => {
     assert.deepEqual(loadConfig({ env }), loadConfig({ env: {} }));
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
-    assert.equal(settings.length, 10 + Object.keys(DEFAULT_LIMITS).length);
+    assert.equal(settings.length, 11 + Object.keys(DEFAULT_LIMITS).length);
   });
 
   it('offers the engines that there are', () => {

@@ -15,9 +15,10 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   segment: [],
   filter: [],
   engine: [],
+  selftest: ['engine'],
   scheduler: [],
   store: [],
-  cli: ['client'],
+  cli: ['client', 'selftest'],
   console: ['client'],
   client: [],
 };
@@ -42,6 +43,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@fastify/swagger-ui': ['http/'],
   '@tensorflow/tfjs-backend-wasm': ['engine/wasm-device.ts'],
   '@tensorflow/tfjs-core': ['engine/wasm-device.ts'],
+  '@tensorflow/tfjs-node-gpu': ['engine/tensorflow-device.ts'],
   'apache-arrow': ['segment/', 'cli/arrow-rows.ts', 'cli/arrow-cell.ts'],
   commander: ['cli/'],
   fastify: ['http/'],
@@ -54,8 +56,11 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   zod: ['http/', 'config.ts'],
 };
 
-/** Who reads the environment; everybody else is handed what it says. */
-const ENVIRONMENT_READERS = ['config.ts', 'cli/'];
+/**
+ * Who reads the environment; everybody else is handed what it says. TensorFlow's device writes into
+ * it what its library reads.
+ */
+const ENVIRONMENT_READERS = ['config.ts', 'cli/', 'engine/tensorflow-device.ts'];
 
 /** Folders that run where node may not be: in a browser. */
 const WITHOUT_NODE = ['client/', 'console/'];
@@ -185,6 +190,11 @@ test('the rules know forbidden arrows from allowed ones', () => {
     ['worker.ts', 'filter/evaluate-task.ts', false, true],
     ['cli/serve.ts', 'main.ts', false, true],
     ['http/app.ts', 'main.ts', false, false],
+    ['cli/selftest.ts', 'selftest/selftest.ts', false, true],
+    ['selftest/contract.ts', 'engine/engine.ts', false, true],
+    ['selftest/contract.ts', 'segment/segment.ts', true, false],
+    ['engine/choose-engine.ts', 'selftest/contract.ts', true, false],
+    ['cli/selftest.ts', 'engine/engine.ts', true, false],
     ['unknown/file.ts', 'errors.ts', false, false],
     ['http/app.ts', 'unknown/file.ts', false, false],
   ];

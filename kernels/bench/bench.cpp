@@ -20,27 +20,12 @@
 #include <vector>
 
 #include "../test/check.h"
+#include "data.h"
 #include "peaks.h"
 
 namespace {
 
-using steady_clock = std::chrono::steady_clock;
-
-double seconds_since(steady_clock::time_point start) {
-  return std::chrono::duration<double>(steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-template <class Work>
-void on_threads(uint32_t thread_count, const Work& work) {
-  std::vector<std::thread> threads;
-  for (uint32_t t = 0; t < thread_count; t++) threads.emplace_back([&work, t] { work(t); });
-  for (std::thread& thread : threads) thread.join();
-}
+using namespace bench;
 
 const sagitta::peak_functions& peaks_of_machine() {
   const sagitta::peak_functions* const known[] = {
@@ -109,25 +94,6 @@ struct scan_options {
   double seconds;
 };
 
-/** Unit vectors around 256 centers. */
-void fill_clustered(std::vector<float>& values, uint32_t row_count, uint32_t dimension,
-                    const std::vector<float>& centers, uint32_t thread_count) {
-  on_threads(thread_count, [&](uint32_t t) {
-    check::random_source random(1000 + t);
-    for (uint32_t row = t; row < row_count; row += thread_count) {
-      float* const at = values.data() + size_t{row} * dimension;
-      const float* const center = centers.data() + size_t{random.below(256)} * dimension;
-      double square = 0;
-      for (uint32_t i = 0; i < dimension; i++) {
-        at[i] = center[i] + 0.7f * random.normal();
-        square += static_cast<double>(at[i]) * static_cast<double>(at[i]);
-      }
-      const auto inverse = static_cast<float>(1 / std::sqrt(square));
-      for (uint32_t i = 0; i < dimension; i++) at[i] *= inverse;
-    }
-  });
-}
-
 struct scan_result {
   double seconds_p50;
   double rescored_per_query;
@@ -177,9 +143,8 @@ scan_result measure_scan(const sagitta_batch& batch, const scan_options& options
 }
 
 void print_scan(const scan_options& options, bool as_json) {
+  const std::vector<float> centers = create_centers(options.dimension);
   check::random_source random(1);
-  std::vector<float> centers(size_t{256} * options.dimension);
-  for (float& value : centers) value = random.normal();
   check::rows rows(random, check::kind::zeros, 0, options.dimension);
   rows.row_count = options.rows;
   rows.values.resize(size_t{options.rows} * options.dimension);

@@ -185,7 +185,7 @@ sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_fa
   return guarded_on(*device, [&] {
     const cudaDeviceProp& properties = device->properties;
     std::memset(facts, 0, sizeof(*facts));
-    std::strncpy(facts->name, properties.name, sizeof(facts->name) - 1);
+    std::memcpy(facts->name, properties.name, std::min(sizeof(facts->name) - 1, std::strlen(properties.name)));
     facts->kernels = device->has_wgmma ? "wgmma" : "mma";
     facts->compute_capability = capability_of(properties);
     facts->multiprocessor_count = static_cast<uint32_t>(properties.multiProcessorCount);

@@ -4,11 +4,13 @@
 
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { addBenchCommand } from './bench.js';
 import { addCollectionsCommand } from './collections.js';
 import { addDemoCommand } from './demo.js';
 import { EXIT_CODES, reportFailure } from './failure.js';
 import { addImportCommand } from './import.js';
 import { addQueryCommand } from './query.js';
+import { addSelftestCommand } from './selftest.js';
 import { addServeCommand } from './serve.js';
 
 const EXAMPLES = `
@@ -17,6 +19,7 @@ Examples:
   $ sagitta serve --data-dir ./data
   $ sagitta import rows.ndjson --collection docs
   $ sagitta query docs --id a1 --top-k 5
+  $ sagitta selftest                               every engine of this machine, checked
 
 Exit codes: ${EXIT_CODES.success} done, ${EXIT_CODES.failure} failed, ${EXIT_CODES.usage} not understood.`;
 
@@ -35,6 +38,8 @@ function createProgram(): Command {
   addImportCommand(program);
   addQueryCommand(program);
   addCollectionsCommand(program);
+  addSelftestCommand(program);
+  addBenchCommand(program);
   return program;
 }
 

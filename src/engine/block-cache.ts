@@ -1,26 +1,43 @@
-// Which rows stay on the device. A block is cut into chunks of equal row count; a full chunk may be
-// resident, as the transposed right operand [dimension, rows] that products want. What has no room
-// is scored from the block's own values, and what is left at the end of a block, too, so that a
-// block that grows never makes a resident chunk stale.
+// Which rows stay on the device. A block is cut into chunks of equal row count; a chunk may be
+// resident, as the transposed right operand [dimension, rows] that products want. What is left at the
+// end of a block stays with it only where chunks are large, on devices that hand out the best rows: it
+// is loaded again once the block has grown by a good part of it. What is not resident is the caller's.
 
 import type { VectorBlock } from '../types.js';
 import { BlockFacts } from './block-facts.js';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
+import { isWorthScanning, RowTerms } from './row-terms.js';
 import { rowScale } from './scaling.js';
 
-/** Values in a chunk: 4 MiB is enough to hide the cost of a call, and stays in the caches while a batch passes. */
-const CHUNK_VALUES = 2 ** 20;
-
-/** Rows in a chunk: products of 256 queries with it are 16 MiB. */
-const CHUNK_ROWS_MAX = 16_384;
+/** The end of a block is resident from this many rows on, and until this part of it is new. */
+const TAIL_ROWS_MIN = 64;
+const TAIL_ROWS_PER_NEW_ROW = 4;
 
 /** Rows transposed at once: their cache lines stay in the L1 cache. */
 const TRANSPOSED_ROWS = 8;
 
 interface Chunk {
   matrix: DeviceMatrix | null;
+  /** Where the device chooses rows, as long as there is a matrix. */
+  terms: RowTerms | null;
   /** The search that used it last, resident or not; 0 when none did. */
   lastUse: number;
+}
+
+/** Rows from the start of a chunk, as the right operand [dimension, rows]. */
+export interface Resident {
+  readonly matrix: DeviceMatrix;
+  /** Where the device chooses rows. */
+  readonly terms: RowTerms | null;
+}
+
+/** Why rows are not resident: no room for them, or not worth it. */
+export type Absent = 'no room' | 'unsuited';
+
+export interface BlockUsage {
+  readonly key: string;
+  readonly hostBytes: number;
+  readonly deviceBytes: number;
 }
 
 export interface CachedBlock {
@@ -35,7 +52,7 @@ export interface CachedBlock {
 
 export class BlockCache {
   private readonly device: MatrixDevice;
-  private readonly bytesMax: number;
+  private bytesMax: number;
   private readonly blocks = new Map<string, CachedBlock>();
   private readonly changedKeys = new Set<string>();
   /** A chunk on its way to the device. */
@@ -53,7 +70,7 @@ export class BlockCache {
     this.search++;
     let cached = this.blocks.get(block.key);
     if (cached === undefined) {
-      cached = createCachedBlock(block);
+      cached = createCachedBlock(block, this.device);
       this.blocks.set(block.key, cached);
     }
     cached.lastUse = this.search;
@@ -65,16 +82,33 @@ export class BlockCache {
   }
 
   /**
-   * The resident matrix [dimension, chunkRowCount] of a chunk, loaded if the block fills the chunk
-   * and there is room; else null. It may have more rows than an older view of the block.
+   * The resident rows of a chunk, loaded if there are enough of them and there is room. They may be
+   * more than an older view of the block has, and fewer than the chunk has by now.
    */
-  matrixOf(cached: CachedBlock, block: VectorBlock, chunkIndex: number): DeviceMatrix | null {
-    cached.chunks[chunkIndex] ??= { matrix: null, lastUse: 0 };
+  residentOf(cached: CachedBlock, block: VectorBlock, chunkIndex: number): Resident | Absent {
+    cached.chunks[chunkIndex] ??= { matrix: null, terms: null, lastUse: 0 };
     const chunk = cached.chunks[chunkIndex]!;
-    const isFull = (chunkIndex + 1) * cached.chunkRowCount <= block.rowCount;
-    if (chunk.matrix === null && isFull) this.admit(cached, chunk, block, chunkIndex);
+    const firstRow = chunkIndex * cached.chunkRowCount;
+    const rowCount = Math.min(cached.chunkRowCount, block.rowCount - firstRow);
+    if (this.mustLoad(chunk, rowCount, rowCount === cached.chunkRowCount)) {
+      const isSuited =
+        this.device.kind === 'product' ||
+        isWorthScanning(cached.facts, firstRow, firstRow + rowCount);
+      if (!isSuited) return 'unsuited';
+      this.evict(cached, chunk);
+      this.admit(cached, chunk, block, { firstRow, rowCount });
+    } else if (chunk.matrix === null) {
+      return 'unsuited';
+    }
     chunk.lastUse = this.search;
-    return chunk.matrix;
+    if (chunk.matrix === null) return 'no room';
+    return { matrix: chunk.matrix, terms: chunk.terms };
+  }
+
+  /** Gives up a part of what is resident, for good: the device has less room than was thought. */
+  shrink(): void {
+    this.bytesMax = Math.floor(this.bytesUsed * 0.8);
+    this.makeRoom(0, Number.POSITIVE_INFINITY);
   }
 
   unload(key: string): void {
@@ -89,30 +123,65 @@ export class BlockCache {
     for (const key of [...this.blocks.keys()]) this.unload(key);
   }
 
-  /** The bytes kept for each block whose bytes have changed since the last call. */
-  takeChanges(): { key: string; bytes: number }[] {
+  /** What is kept for each block for which it has changed since the last call. */
+  takeChanges(): BlockUsage[] {
     const changes = [...this.changedKeys].map((key) => {
       const cached = this.blocks.get(key);
-      return {
-        key,
-        bytes: cached === undefined ? 0 : cached.facts.byteCount + cached.residentBytes,
-      };
+      const factBytes = cached?.facts.byteCount ?? 0;
+      const residentBytes = cached?.residentBytes ?? 0;
+      return this.device.hasOwnMemory
+        ? { key, hostBytes: factBytes, deviceBytes: residentBytes }
+        : { key, hostBytes: factBytes + residentBytes, deviceBytes: 0 };
     });
     this.changedKeys.clear();
     return changes;
   }
 
-  private admit(cached: CachedBlock, chunk: Chunk, block: VectorBlock, chunkIndex: number): void {
-    const bytes = this.device.residentBytes(block.dimension, cached.chunkRowCount);
-    if (!this.makeRoom(bytes, chunk.lastUse)) return;
-    const valueCount = block.dimension * cached.chunkRowCount;
+  private mustLoad({ matrix }: Chunk, rowCount: number, isFull: boolean): boolean {
+    const residentCount = matrix?.columnCount ?? 0;
+    if (isFull) return residentCount < rowCount;
+    if (this.device.kind === 'product' || rowCount < TAIL_ROWS_MIN) return false;
+    return (rowCount - residentCount) * TAIL_ROWS_PER_NEW_ROW > residentCount;
+  }
+
+  private admit(
+    cached: CachedBlock,
+    chunk: Chunk,
+    block: VectorBlock,
+    { firstRow, rowCount }: { firstRow: number; rowCount: number },
+  ): void {
+    const { dimension } = block;
+    const { device } = this;
+    if (!this.makeRoom(this.bytesOf(dimension, rowCount), chunk.lastUse)) return;
+    if (device.kind === 'top') {
+      const range = { from: firstRow, to: firstRow + rowCount };
+      chunk.terms = RowTerms.load(device, cached.facts, range);
+      if (chunk.terms === null) {
+        this.shrink();
+        return;
+      }
+    }
+    const valueCount = dimension * rowCount;
     if (this.transposed.length < valueCount) this.transposed = new Float32Array(valueCount);
     const transposed = this.transposed.subarray(0, valueCount);
-    transposeChunk(block, cached, chunkIndex, transposed);
-    chunk.matrix = this.device.load(transposed, block.dimension, cached.chunkRowCount);
-    if (chunk.matrix === null) return;
+    transposeRows(block, cached.facts, { firstRow, rowCount }, transposed);
+    chunk.matrix = device.load(transposed, dimension, rowCount);
+    if (chunk.matrix === null) {
+      chunk.terms?.dispose();
+      chunk.terms = null;
+      // Asking such a device again and again is slow.
+      if (device.kind === 'top') this.shrink();
+      return;
+    }
+    const bytes = this.bytesOf(dimension, rowCount);
     cached.residentBytes += bytes;
     this.account(cached, bytes);
+  }
+
+  /** Of resident rows, with their terms. */
+  private bytesOf(dimension: number, rowCount: number): number {
+    const rowsOfTerms = this.device.kind === 'top' ? 2 : 0;
+    return this.device.residentBytes(dimension + rowsOfTerms, rowCount);
   }
 
   /**
@@ -138,9 +207,11 @@ export class BlockCache {
 
   private evict(cached: CachedBlock, chunk: Chunk): void {
     if (chunk.matrix === null) return;
-    const bytes = this.device.residentBytes(chunk.matrix.rowCount, chunk.matrix.columnCount);
+    const bytes = this.bytesOf(chunk.matrix.rowCount, chunk.matrix.columnCount);
     chunk.matrix.dispose();
     chunk.matrix = null;
+    chunk.terms?.dispose();
+    chunk.terms = null;
     cached.residentBytes -= bytes;
     this.account(cached, -bytes);
   }
@@ -164,9 +235,12 @@ export class BlockCache {
   }
 }
 
-function createCachedBlock({ key, dimension }: VectorBlock): CachedBlock {
-  const rowCount = Math.floor(CHUNK_VALUES / dimension / 64) * 64;
-  const chunkRowCount = Math.min(CHUNK_ROWS_MAX, Math.max(64, rowCount));
+function createCachedBlock(
+  { key, dimension }: VectorBlock,
+  { chunkValuesMax, chunkRowsMax }: MatrixDevice,
+): CachedBlock {
+  const rowCount = Math.floor(chunkValuesMax / dimension / 64) * 64;
+  const chunkRowCount = Math.min(chunkRowsMax, Math.max(64, rowCount));
   return { key, facts: new BlockFacts(), chunkRowCount, chunks: [], lastUse: 0, residentBytes: 0 };
 }
 
@@ -190,30 +264,29 @@ export function scaledRows(
   return copy ?? view;
 }
 
-/** Writes the rows of a chunk as the right operand [dimension, chunkRowCount], scaled, into `transposed`. */
-function transposeChunk(
-  block: VectorBlock,
-  { facts, chunkRowCount }: CachedBlock,
-  chunkIndex: number,
+/** Writes rows as the right operand [dimension, rowCount], scaled, into `transposed`. */
+function transposeRows(
+  { values, dimension }: VectorBlock,
+  facts: BlockFacts,
+  { firstRow, rowCount }: { firstRow: number; rowCount: number },
   transposed: Float32Array,
 ): void {
-  const { values, dimension } = block;
-  const firstRow = chunkIndex * chunkRowCount;
-  for (let start = 0; start < chunkRowCount; start += TRANSPOSED_ROWS) {
+  for (let start = 0; start < rowCount; start += TRANSPOSED_ROWS) {
+    const count = Math.min(TRANSPOSED_ROWS, rowCount - start);
     for (let column = 0; column < dimension; column++) {
       let from = (firstRow + start) * dimension + column;
-      const to = column * chunkRowCount + start;
-      for (let i = 0; i < TRANSPOSED_ROWS; i++) {
+      const to = column * rowCount + start;
+      for (let i = 0; i < count; i++) {
         transposed[to + i] = values[from]!;
         from += dimension;
       }
     }
   }
-  for (let i = 0; i < chunkRowCount; i++) {
+  for (let i = 0; i < rowCount; i++) {
     const scale = rowScale(facts.squares[firstRow + i]!);
     if (scale === 1) continue;
     for (let column = 0; column < dimension; column++) {
-      transposed[column * chunkRowCount + i]! *= scale;
+      transposed[column * rowCount + i]! *= scale;
     }
   }
 }

@@ -7,19 +7,17 @@
 // r the powers of two by which query and row are scaled (scaling.ts): 1 <= |sq| <= 2, and |rx| is
 // between 2^-20 and 2^20, unless the vector is 0. p is the scanned sum of products of sq and rx.
 //
-// 1. Summation. A float32 sum of D products, in any order, with or without fused multiply-add,
-//    satisfies |p − Σ| <= γ Σ|sq_i · rx_i| + D · 2^-149 with γ = Du / (1 − Du) <= Du (1 + 2^-9)
-//    (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). The last term is the
-//    underflow of products; sums that underflow are exact. By Cauchy-Schwarz Σ|sq_i · rx_i| is at
-//    most |sq| |rx|. Nothing overflows: every partial sum is below 2^22. Zeros that a kernel pads
-//    with add nothing.
-// 2. Storage. Scaling by a power of two is exact but for values below 2^-126, which move by 2^-150
-//    at most; all of them together move Σ by less than 2^-150 · √D · 2^21 <= 2^-122.
-//    The absolute terms of 1 and 2 are below 2^-120, thus below u² |sq| |rx|, which is at least
-//    2^-68; a zero vector has p = 0 without any error.
+// 1. Summation. |p − Σ| <= (E − 8u) |sq| |rx| with E the device's productError: D u and a bit for
+//    float32 (matrix-device.ts). Nothing overflows: every partial sum is below 2^22. Zeros that a
+//    kernel pads with add nothing.
+// 2. Underflow. What is below 2^-126, be it a value, a product or a sum, may lose its last bits or
+//    all of them. Lost values move Σ by at most 2^-126 (Σ|sq_i| + Σ|rx_i|) <= 2^-126 √D (2 + 2^20),
+//    lost products and sums by 2^-125 D: together below 2^-96, thus below u² |sq| |rx|, which is at
+//    least 2^-68. Scaling by a power of two is exact but for values that become that small. A zero
+//    vector has p = 0 without any error.
 // 3. Steps in float64 (lengths, quotients, the canonical q·x, each of the few operations below) have
 //    relative errors of at most (D + 16) 2^-53 <= 2^-38 of |q| |x| together.
-// So with E = (D + 8) u (1 + 2^-9), which leaves 8u for the terms of 2 and 3:
+// So, since the 8u of E cover 2 and 3:
 //
 //    |p / (s r) − q·x| <= E |q| |x|,   against the exact as well as the canonical q·x.
 //
@@ -29,6 +27,17 @@
 //    euclidean  is within 2E |q| |x| + A (qq + xx) of 2 (c / |sq|) |q| |x| − xx − qq, where A =
 //               (D + 16) 2^-52 covers the roundings of qq and xx, of the canonical sums of three
 //               terms and of ours. The canonical max(0, …) moves towards the exact value.
+//
+// A device that hands out only the rows with the largest keys computes these in float32, for rows
+// with r = 1 (row-terms.ts):
+//    cosine     key = p · w, w the rounded 1 / |x|: two roundings, 3u |sq| at most.
+//    dot        key = p.
+//    euclidean  key = p − s · b, b the rounded xx / 2; multiplying by s is exact. Rounding b and the
+//               difference moves the key by u |p| + u s xx and a bit; twice that, over s, is below
+//               2 · 2u |q| |x| + 3u xx.
+// So each score is within the bounds above of what its key says, once E is 4u wider and 4u xx is
+// added. A row that was not handed out has no larger key than the last one that was; with
+// the length of the longest row for |x| that bounds its score from above.
 
 import { hasBit } from '../bitmap.js';
 import type { VectorBlock } from '../types.js';
@@ -50,6 +59,17 @@ export interface ScannedProducts {
   readonly rowCount: number;
 }
 
+/** Rows of a chunk that a device handed out, largest key first. */
+export interface KeyedRows {
+  readonly rows: ArrayLike<number>;
+  readonly keys: ArrayLike<number>;
+  /** Of the longest row of the chunk. */
+  readonly lengthMax: number;
+}
+
+/** 4u of the proof. */
+const KEY_ERROR = 2 ** -22;
+
 /** Rows that may wait for rescoring beside twice k: waiting longer prunes more and costs memory. */
 const PENDING_ROWS = 1024;
 
@@ -63,7 +83,7 @@ export class CertifiedSelection {
   private readonly canonical: CanonicalQuery;
   private readonly length: number;
   /** s, and |sq|; 1 for a zero query, whose c is 0 anyway. */
-  private readonly scale: number;
+  readonly scale: number;
   private readonly scaledLength: number;
   /** E and A of the proof. */
   private readonly productError: number;
@@ -80,7 +100,12 @@ export class CertifiedSelection {
   private scannedCount = 0;
   private rescoredCount = 0;
 
-  constructor(block: VectorBlock, facts: BlockFacts, packed: PackedQueries, index: number) {
+  /** `productError` is the device's, for the dimension of the block. */
+  constructor(
+    block: VectorBlock,
+    facts: BlockFacts,
+    { packed, index, productError }: { packed: PackedQueries; index: number; productError: number },
+  ) {
     const query = packed.queries[index]!;
     const { dimension } = block;
     this.query = query;
@@ -91,7 +116,7 @@ export class CertifiedSelection {
     this.scale = unitScale(this.canonical.square);
     this.scaledLength = this.length === 0 ? 1 : this.length * this.scale;
     this.scaled = Float32Array.from(this.canonical.values, (value) => value * this.scale);
-    this.productError = (dimension + 8) * 2 ** -24 * (1 + 2 ** -9);
+    this.productError = productError;
     this.squareError = (dimension + 16) * 2 ** -52;
     this.top = createTopRows(block, query, query.rowCount);
     this.lowerBounds = new KthLargest(Math.min(query.k, query.rowCount));
@@ -154,6 +179,49 @@ export class CertifiedSelection {
     }
   }
 
+  /** Whether the keys of rows, as of the proof, neither overflow nor underflow. */
+  get hasKeys(): boolean {
+    return this.query.metric !== 'euclidean' || (this.scale >= 2 ** -80 && this.scale <= 2 ** 80);
+  }
+
+  /**
+   * Takes the candidates among rows that a device handed out, largest key first; those that do not
+   * pass are left out. Each row is scored or collected, once.
+   */
+  collectKeyed({ rows, keys, lengthMax }: KeyedRows): void {
+    const { rowCount, rows: passing } = this.query;
+    for (let i = 0; i < keys.length; i++) {
+      if (this.boundOf(keys[i]!, lengthMax) < this.threshold) return;
+      const row = rows[i]!;
+      if (row >= rowCount || (passing !== null && !hasBit(passing, row))) continue;
+      this.considerBetween(
+        row,
+        this.centerOfKey(keys[i]!),
+        this.keyError(this.facts.lengths[row]!),
+      );
+    }
+  }
+
+  /** Whether no row that passes and has at most this key and this length is in the answer. */
+  isBelow(key: number, lengthMax: number): boolean {
+    return this.boundOf(key, lengthMax) < this.threshold;
+  }
+
+  /** A key such that rows with a larger one, up to this length, are before the query's position; Infinity where none is. */
+  keyCap(lengthMax: number): number {
+    const { after, metric } = this.query;
+    if (after === null) return Number.POSITIVE_INFINITY;
+    const score = after.score + this.keyError(lengthMax);
+    if (metric === 'cosine') return score * this.scaledLength;
+    if (metric === 'dot') return score * this.scale;
+    return ((score + this.canonical.square) * this.scale) / 2;
+  }
+
+  /** Scores what was collected and may be in the answer: the threshold is then as high as can be. */
+  rescore(): void {
+    this.rescorePending();
+  }
+
   /** The answer, when every row has been scored or collected. */
   finish(): BlockHits {
     this.rescorePending();
@@ -175,10 +243,14 @@ export class CertifiedSelection {
 
   /** Keeps the row if it may be in the answer; true when the threshold may have risen. */
   private consider(row: number, scaledCosine: number): boolean {
-    const { rows, after } = this.query;
+    const { rows } = this.query;
     if (rows !== null && !hasBit(rows, row)) return false;
-    const center = this.center(row, scaledCosine);
-    const error = this.errorOf(row);
+    return this.considerBetween(row, this.center(row, scaledCosine), this.errorOf(row));
+  }
+
+  /** As `consider`, for a row that passes and whose score is within `error` of `center`. */
+  private considerBetween(row: number, center: number, error: number): boolean {
+    const { after } = this.query;
     const upper = center + error;
     const lower = center - error;
     if (upper < this.threshold) return false;
@@ -209,6 +281,29 @@ export class CertifiedSelection {
     if (this.query.metric === 'dot') return productError;
     const squareSum = this.facts.squares[row]! + this.canonical.square;
     return 2 * productError + this.squareError * squareSum;
+  }
+
+  /** The score that a key stands for. */
+  private centerOfKey(key: number): number {
+    if (this.query.metric === 'cosine') return key / this.scaledLength;
+    if (this.query.metric === 'dot') return key / this.scale;
+    return (2 * key) / this.scale - this.canonical.square;
+  }
+
+  /** How far the canonical score of a row of this length may be from `centerOfKey`. */
+  private keyError(length: number): number {
+    const error = this.productError + KEY_ERROR;
+    if (this.query.metric === 'cosine') return error;
+    const productError = error * this.length * length;
+    if (this.query.metric === 'dot') return productError;
+    const square = length * length;
+    const squareSum = square + this.canonical.square;
+    return 2 * productError + KEY_ERROR * square + this.squareError * squareSum;
+  }
+
+  /** The best score that a row with at most this key and this length may have. */
+  private boundOf(key: number, lengthMax: number): number {
+    return this.centerOfKey(key) + this.keyError(lengthMax);
   }
 
   private addPending(row: number, upper: number): void {

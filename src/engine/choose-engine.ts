@@ -4,10 +4,24 @@
 import { type Logger, silentLogger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
 import { METRICS, type RowEncoder, type VectorBlock } from '../types.js';
-import type { Engine, EngineName, SearchHits, SearchQuery } from './engine.js';
+import type { CudaEvent } from './cuda-device.js';
+import { createCudaEngine, findCudaDevices } from './cuda-engine.js';
+import {
+  type Engine,
+  EngineAbsent,
+  type EngineName,
+  type SearchHits,
+  type SearchQuery,
+} from './engine.js';
 import { createReferenceEngine, createReferenceSearch } from './reference-engine.js';
 import { createSimdEngine, describeSimd } from './simd-engine.js';
-import { createTensorEngine, type TensorEngineOptions } from './tensor-engine.js';
+import {
+  createTensorEngine,
+  type TensorEngine,
+  type TensorEngineOptions,
+} from './tensor-engine.js';
+import type { TensorDeviceName } from './tensor-worker.js';
+import { whyNoGpu } from './tensorflow-device.js';
 
 export interface ChosenEngine {
   readonly engine: Engine;
@@ -20,6 +34,10 @@ export interface EngineOptions extends Pick<TensorEngineOptions, 'residentBytesM
   readonly pool: WorkerPool;
   /** The instruction set of the simd engine; null for the best that there is. */
   readonly simdTarget?: string | null;
+  /** Bytes on each GPU that the cuda engine may use; null for nearly all that is free. */
+  readonly deviceMemory?: number | null;
+  /** The addon of the cuda engine, for tests that emulate a GPU. */
+  readonly cudaAddonPath?: string;
   readonly logger?: Logger;
 }
 
@@ -28,6 +46,8 @@ const CANDIDATES: readonly {
   readonly name: EngineName;
   create(options: EngineOptions): Promise<{ engine: Engine; reason: string }>;
 }[] = [
+  { name: 'cuda', create: createCuda },
+  { name: 'tensorflow', create: createTensorflow },
   { name: 'simd', create: createSimd },
   { name: 'wasm', create: createWasm },
 ];
@@ -45,6 +65,11 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
     } catch (error) {
       if (requested === name) throw error;
       const cause = error instanceof Error ? error.message : String(error);
+      if (error instanceof EngineAbsent) {
+        logger.info({ cause }, `the ${name} engine is not used`);
+        failures.push(`${name} is not used: ${cause}`);
+        continue;
+      }
       logger.warn({ error: cause }, `the ${name} engine does not work here`);
       failures.push(`${name} does not work here: ${cause}`);
     }
@@ -53,31 +78,114 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
   return { engine: createReferenceEngine({ pool }), reason };
 }
 
+async function createCuda(options: EngineOptions) {
+  const { pool, deviceMemory = null, cudaAddonPath: addonPath, logger = silentLogger } = options;
+  const addon = addonPath === undefined ? {} : { addonPath };
+  // Before a fallback is made for nothing.
+  findCudaDevices(addon);
+  const losses: Error[] = [];
+  const onEvent = (event: CudaEvent) => {
+    if (event.kind === 'device lost') losses.push(event.error);
+    logCudaEvent(logger, event);
+  };
+  const fallback = await createCudaFallback(options);
+  const engine = await createCudaEngine({ ...addon, fallback, deviceMemory, onEvent }).catch(
+    async (error: unknown) => {
+      await fallback.close();
+      throw error;
+    },
+  );
+  await prove(engine, createReferenceEngine({ pool }));
+  if (engine.stats().fallbackQueryCount > 0) {
+    await engine.close();
+    throw new ProbeError(losses[0]?.message ?? 'a probe was answered by its fallback');
+  }
+  return {
+    engine,
+    reason: `${engine.describe()}; the ${fallback.name} engine answers what has no room there`,
+  };
+}
+
+/** Makes the codes, too, where it is the simd engine. */
+async function createCudaFallback(options: EngineOptions): Promise<Engine> {
+  try {
+    return (await createSimd(options)).engine;
+  } catch {
+    return createReferenceEngine({ pool: options.pool });
+  }
+}
+
+function logCudaEvent(logger: Logger, event: CudaEvent): void {
+  switch (event.kind) {
+    case 'device lost': {
+      const { device, error, pauseMs } = event;
+      const next = pauseMs === null ? 'it stays off' : `it is tried again in ${pauseMs / 1000} s`;
+      const message = `GPU ${device} does not answer; the fallback does, and ${next}`;
+      logger.error({ error: error.message }, message);
+      break;
+    }
+    case 'device back':
+      logger.info({ device: event.device }, 'the GPU answers again');
+      break;
+    case 'out of memory': {
+      const { device, budgetBytes } = event;
+      logger.warn({ device, budgetBytes }, 'the GPU has less memory than expected for vectors');
+      break;
+    }
+  }
+}
+
 async function createSimd({ pool, simdTarget = null }: EngineOptions) {
   const engine = createSimdEngine({ pool, target: simdTarget });
   await prove(engine, createReferenceEngine({ pool }));
   return { engine, reason: describeSimd() };
 }
 
-async function createWasm({ pool, logger = silentLogger, ...options }: EngineOptions) {
+async function createWasm(options: EngineOptions) {
+  const engine = await createTensor('wasm', options);
+  return { engine, reason: `${engine.device!.name} works on this machine` };
+}
+
+/** Asked for by name, it may run without a GPU. */
+async function createTensorflow(options: EngineOptions) {
+  const isOnlyWithGpu = options.requested === 'auto';
+  const absence = isOnlyWithGpu ? whyNoGpu() : null;
+  if (absence !== null) throw new EngineAbsent(absence);
+  const engine = await createTensor('tensorflow', options);
+  const { name, hasOwnMemory } = engine.device!;
+  if (isOnlyWithGpu && !hasOwnMemory) {
+    await engine.close();
+    throw new EngineAbsent(`${name}: it found no GPU`);
+  }
+  return { engine, reason: `${name} works on this machine` };
+}
+
+async function createTensor(
+  device: TensorDeviceName,
+  { pool, logger = silentLogger, residentBytesMax, workerUrl }: EngineOptions,
+): Promise<TensorEngine> {
   const deaths: Error[] = [];
   const engine = await createTensorEngine({
-    ...options,
+    device,
+    ...(residentBytesMax === undefined ? {} : { residentBytesMax }),
+    ...(workerUrl === undefined ? {} : { workerUrl }),
     fallback: createReferenceSearch({ pool }),
     onDeath: (error, isLast) => {
       deaths.push(error);
       const next = isLast ? 'the reference engine answers from now on' : 'it will be restarted';
-      logger.error({ error: error.message }, `the thread of the wasm engine died; ${next}`);
+      logger.error({ error: error.message }, `the thread of the ${device} engine died; ${next}`);
     },
   });
   await prove(engine, createReferenceEngine({ pool }));
-  if (deaths[0] !== undefined) {
-    // The probe was answered by the reference.
+  if (engine.fallbackCount > 0) {
     await engine.close();
-    throw deaths[0];
+    throw new ProbeError(deaths[0]?.message ?? 'its device has no room for a probe');
   }
-  return { engine, reason: 'WebAssembly works on this machine' };
+  return engine;
 }
+
+/** An engine starts, and does not give the reference's answer, or gives none of its own. */
+export class ProbeError extends Error {}
 
 /** Throws, and closes the engine, unless it answers a tiny search as the reference does. */
 async function prove(engine: Engine, reference: Engine): Promise<void> {
@@ -92,11 +200,12 @@ async function prove(engine: Engine, reference: Engine): Promise<void> {
     const actual = await engine.search(queries);
     engine.unload(block.key);
     if (!expected.every((hits, index) => haveSameAnswer(hits, actual[index]!))) {
-      throw new Error('its answer to a probe is not that of the reference engine');
+      throw new ProbeError('its answer to a probe is not that of the reference engine');
     }
   } catch (error) {
     await engine.close();
-    throw error;
+    if (error instanceof ProbeError) throw error;
+    throw new ProbeError(error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 

@@ -4,7 +4,7 @@
 import type { Bitmap } from '../bitmap.js';
 import type { Metric, RowEncoder, VectorBlock } from '../types.js';
 
-export const ENGINE_NAMES = ['reference', 'wasm', 'simd'] as const;
+export const ENGINE_NAMES = ['reference', 'wasm', 'simd', 'tensorflow', 'cuda'] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
 /** A place in the order (score descending, id bytes ascending). */
@@ -69,6 +69,9 @@ export interface Engine {
   bytesUsed(key: string): { readonly hostBytes: number; readonly deviceBytes: number };
   close(): Promise<void>;
 }
+
+/** What an engine runs on is not here: its files, its device. Nothing is wrong with the machine. */
+export class EngineAbsent extends Error {}
 
 /**
  * The score that users see, from the engine's: higher is better; euclidean is 1 / (1 + d) with d

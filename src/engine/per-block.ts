@@ -97,7 +97,12 @@ async function searchSlice(
       for (const [i, { query, part }] of places.entries()) answers[query]![part] = hits[i]!;
     }),
   );
-  return queries.map((query, index) => mergeHits(query, answers[index]!));
+  return queries.map((query, index) =>
+    mergeHits(
+      query,
+      answers[index]!.map((hits, part) => ({ ...hits, parts: part })),
+    ),
+  );
 }
 
 /** All that is asked of one block, and which query and part each answer belongs to. */
@@ -126,8 +131,14 @@ function groupByBlock(queries: readonly SearchQuery[]): BlockGroup[] {
   return [...groups.values()];
 }
 
-/** Merges the sorted answers of a query's parts; few parts, so the best head is looked for one by one. */
-function mergeHits({ k, parts }: SearchQuery, answers: readonly BlockHits[]): SearchHits {
+/** The best rows of one query in some of its parts, best first: at most k. */
+export type PartialHits = BlockHits & {
+  /** The part of each hit, or the one that all are of. */
+  readonly parts: Uint32Array | number;
+};
+
+/** Merges sorted answers of a query that share no part; few, so the best head is looked for one by one. */
+export function mergeHits({ k, parts }: SearchQuery, answers: readonly PartialHits[]): SearchHits {
   let hitCount = 0;
   let scannedCount = 0;
   let rescoredCount = 0;
@@ -147,25 +158,32 @@ function mergeHits({ k, parts }: SearchQuery, answers: readonly BlockHits[]): Se
   const heads = new Uint32Array(answers.length);
   for (let place = 0; place < count; place++) {
     let best = -1;
-    for (let part = 0; part < answers.length; part++) {
-      if (heads[part]! >= answers[part]!.rows.length) continue;
-      if (best < 0 || isBefore(part, best)) best = part;
+    for (let i = 0; i < answers.length; i++) {
+      if (heads[i]! >= answers[i]!.rows.length) continue;
+      if (best < 0 || isBefore(i, best)) best = i;
     }
+    merged.parts[place] = partOf(best);
     const head = heads[best]!++;
-    merged.parts[place] = best;
     merged.rows[place] = answers[best]!.rows[head]!;
     merged.scores[place] = answers[best]!.scores[head]!;
   }
   return merged;
 
-  /** Whether the head of part `a` comes before that of part `b`; equal ids stay in the order of parts. */
+  function partOf(i: number): number {
+    const { parts: from } = answers[i]!;
+    return typeof from === 'number' ? from : from[heads[i]!]!;
+  }
+
+  /** Whether the head of answer `a` comes before that of `b`; equal ids stay in the order of parts. */
   function isBefore(a: number, b: number): boolean {
     const scoreA = answers[a]!.scores[heads[a]!]!;
     const scoreB = answers[b]!.scores[heads[b]!]!;
     if (scoreA !== scoreB) return scoreA > scoreB;
-    const idsB = parts[b]!.block.ids;
+    const idsB = parts[partOf(b)]!.block.ids;
     const rowB = answers[b]!.rows[heads[b]!]!;
     const idB = idsB.bytes.subarray(idsB.offsets[rowB]!, idsB.offsets[rowB + 1]!);
-    return compareIdWith(parts[a]!.block.ids, answers[a]!.rows[heads[a]!]!, idB) < 0;
+    const idsA = parts[partOf(a)]!.block.ids;
+    const order = compareIdWith(idsA, answers[a]!.rows[heads[a]!]!, idB);
+    return order < 0 || (order === 0 && partOf(a) < partOf(b));
   }
 }

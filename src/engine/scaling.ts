@@ -2,8 +2,8 @@
 // overflow nor lose anything worth counting to underflow. See certified-selection.ts for the proof.
 
 /** Rows whose length is between these need no scaling, so that they can be copied as they are. */
-const PLAIN_SQUARE_MIN = 2 ** -40;
-const PLAIN_SQUARE_MAX = 2 ** 40;
+export const PLAIN_SQUARE_MIN = 2 ** -40;
+export const PLAIN_SQUARE_MAX = 2 ** 40;
 
 /** The scale of a row with this canonical x·x: 1, or what makes its length 1 to 2. */
 export function rowScale(square: number): number {

@@ -4,9 +4,9 @@
 
 import { assert } from '../errors.js';
 import type { Task, WorkerPool } from '../pool.js';
-import { METRICS, type RowEncoder, type UnencodedRows, type VectorBlock } from '../types.js';
+import type { RowEncoder, UnencodedRows } from '../types.js';
 import type { Engine, SearchHits, SearchQuery } from './engine.js';
-import { scoreFloor } from './order.js';
+import { groupByDimension, packColumns, sliceHits, toKernel } from './kernel-batch.js';
 import { cutByWeight } from './per-block.js';
 import { type KernelBatch, type KernelHits, type Kernels, loadKernels } from './simd-kernels.js';
 
@@ -92,11 +92,12 @@ class SimdEngine implements Engine {
       const weightOf = (place: number) => weigh(queries[place]!, this.#pool.threadCount);
       for (const slice of cutByWeight(places, { weightMax: 1, weightOf })) {
         signal?.throwIfAborted();
-        const batch = packBatch(
+        const { columns, blocks } = packColumns(
           slice.map((place) => queries[place]!),
           dimension,
-          this.#pool.threadCount,
         );
+        const workerCount = this.#pool.threadCount;
+        const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
         const hits = await this.#run(batch, signal);
         for (const [i, place] of slice.entries()) answers[place] = sliceHits(hits, i);
       }
@@ -171,16 +172,6 @@ function isAnyTrue(promises: readonly Promise<boolean>[]): Promise<boolean> {
   });
 }
 
-function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]> {
-  const places = new Map<number, number[]>();
-  for (const [place, { vector }] of queries.entries()) {
-    const group = places.get(vector.length);
-    if (group === undefined) places.set(vector.length, [place]);
-    else group.push(place);
-  }
-  return places;
-}
-
 /** The query's share of what one native search may be. */
 function weigh({ k, parts, vector }: SearchQuery, threadCount: number): number {
   let rowCount = 0;
@@ -188,92 +179,6 @@ function weigh({ k, parts, vector }: SearchQuery, threadCount: number): number {
   const hitBytes = Math.min(k, rowCount) * BYTES_PER_HIT * threadCount;
   const { length } = vector;
   return hitBytes / HIT_BYTES_MAX + length / QUERY_VALUES_MAX + parts.length / QUERY_PARTS_MAX;
-}
-
-/** Columns over all queries. Blocks and bitmaps that queries share are named once. */
-function packBatch(
-  queries: readonly SearchQuery[],
-  dimension: number,
-  workerCount: number,
-): KernelBatch {
-  const count = queries.length;
-  const partCount = queries.reduce((sum, { parts }) => sum + parts.length, 0);
-  const afterByteCount = queries.reduce((sum, { after }) => sum + (after?.id.length ?? 0), 0);
-  const batch = {
-    dimension,
-    workerCount,
-    blocks: [] as KernelBatch['blocks'][number][],
-    bitmaps: [] as Uint32Array[],
-    parts: new Uint32Array(3 * partCount),
-    vectors: new Float32Array(count * dimension),
-    metrics: new Uint8Array(count),
-    ks: new Uint32Array(count),
-    floors: new Float64Array(count),
-    afterScores: new Float64Array(count),
-    afterOffsets: new Uint32Array(count + 1),
-    afterIds: new Uint8Array(afterByteCount),
-    partOffsets: new Uint32Array(count + 1),
-  };
-  const blockPlaces = new Map<string, number>();
-  const bitmapPlaces = new Map<Uint32Array, number>();
-  let partAt = 0;
-  let afterAt = 0;
-  for (const [index, { vector, metric, k, parts, after, scoreMin }] of queries.entries()) {
-    batch.vectors.set(vector, index * dimension);
-    batch.metrics[index] = METRIC_NUMBERS[metric];
-    batch.ks[index] = k;
-    batch.floors[index] = scoreFloor(metric, scoreMin);
-    if (after !== null) {
-      batch.afterScores[index] = after.score;
-      batch.afterIds.set(after.id, afterAt);
-      afterAt += after.id.length;
-    }
-    batch.afterOffsets[index + 1] = afterAt;
-    for (const { block, rowCount, rows } of parts) {
-      assert(block.dimension === dimension, 'a query has the dimension of its blocks');
-      const place = placeOf(blockPlaces, block.key, () => batch.blocks.push(toKernel(block)));
-      // Of two views of a block, the one with more rows serves the queries of both.
-      if (block.rowCount > batch.blocks[place]!.rowCount) batch.blocks[place] = toKernel(block);
-      batch.parts[partAt++] = place;
-      batch.parts[partAt++] = rowCount;
-      batch.parts[partAt++] =
-        rows === null
-          ? 0
-          : 1 + placeOf(bitmapPlaces, rows.words, () => batch.bitmaps.push(rows.words));
-    }
-    batch.partOffsets[index + 1] = partAt / 3;
-  }
-  return batch;
-}
-
-const METRIC_NUMBERS = Object.fromEntries(
-  METRICS.map((metric, index) => [metric, index]),
-) as Record<(typeof METRICS)[number], number>;
-
-function placeOf<Key>(places: Map<Key, number>, key: Key, add: () => void): number {
-  let place = places.get(key);
-  if (place === undefined) {
-    place = places.size;
-    places.set(key, place);
-    add();
-  }
-  return place;
-}
-
-function toKernel({ rowCount, values, codes, ids }: VectorBlock): KernelBatch['blocks'][number] {
-  return { rowCount, values, codes, idOffsets: ids.offsets, idBytes: ids.bytes };
-}
-
-function sliceHits(hits: KernelHits, index: number): SearchHits {
-  const from = hits.offsets[index]!;
-  const to = hits.offsets[index + 1]!;
-  return {
-    parts: hits.parts.subarray(from, to),
-    rows: hits.rows.subarray(from, to),
-    scores: hits.scores.subarray(from, to),
-    scannedCount: hits.scannedCounts[index]!,
-    rescoredCount: hits.rescoredCounts[index]!,
-  };
 }
 
 function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {

@@ -1,9 +1,10 @@
-// The `wasm` engine as the service sees it: a thread that runs the tensor program, and a fallback
+// The `wasm` and `tensorflow` engines as the service sees them: a thread that runs the tensor program, and a fallback
 // that answers in its place when the thread dies. Never fails for reasons of the thread's own.
 
-import { Worker } from 'node:worker_threads';
+import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { assert } from '../errors.js';
 import type { VectorBlock } from '../types.js';
+import type { BlockUsage } from './block-cache.js';
 import type { Engine, SearchHits, SearchQuery } from './engine.js';
 import { cutBatch, type PackedQueries, packQueries } from './packed-queries.js';
 import {
@@ -13,19 +14,22 @@ import {
   type SearchOptions,
   searchPerBlock,
 } from './per-block.js';
-import type { BlockUsage, TensorReply, TensorRequest, TensorWorkerData } from './tensor-worker.js';
-
-/** The memory of WebAssembly ends at 4 GiB; what is needed beside resident rows is small, but not bounded by them. */
-const RESIDENT_BYTES_MAX = 2 ** 30;
-const RESIDENT_BYTES_LIMIT = 3 * 2 ** 30;
+import type {
+  DeviceFacts,
+  TensorDeviceName,
+  TensorReply,
+  TensorRequest,
+  TensorWorkerData,
+} from './tensor-worker.js';
 
 /** Deaths in a row, without an answer between, after which the thread is not started again. */
 const DEATHS_MAX = 3;
 
 export interface TensorEngineOptions {
+  readonly device: TensorDeviceName;
   /** Answers what the thread cannot. */
   readonly fallback: SearchBlock;
-  /** Bytes for resident rows and what is known of them, 1 GiB unless told otherwise and 3 GiB at most. */
+  /** Bytes for resident rows and what is known of them, as far as the device allows; its own choice unless told otherwise. */
   readonly residentBytesMax?: number;
   /** Called when the thread dies; `isLast` when it will not be started again. */
   readonly onDeath?: (error: Error, isLast: boolean) => void;
@@ -34,7 +38,7 @@ export interface TensorEngineOptions {
 }
 
 /** Rejects when the thread does not start. */
-export async function createTensorEngine(options: TensorEngineOptions): Promise<Engine> {
+export async function createTensorEngine(options: TensorEngineOptions): Promise<TensorEngine> {
   const engine = new TensorEngine(options);
   await engine.start();
   return engine;
@@ -46,12 +50,12 @@ interface PendingSearch {
   abandon(): void;
 }
 
-class TensorEngine implements Engine {
-  readonly name = 'wasm';
+export class TensorEngine implements Engine {
+  readonly name: TensorDeviceName;
   readonly rowEncoder = null;
   private readonly options: TensorEngineOptions;
   private readonly pending = new Map<number, PendingSearch>();
-  private readonly usage = new Map<string, number>();
+  private readonly usage = new Map<string, BlockUsage>();
   private worker: Worker | null = null;
   /** The last start of a thread. */
   private startup: Promise<void> = Promise.resolve();
@@ -59,8 +63,11 @@ class TensorEngine implements Engine {
   private deathCount = 0;
   private hasStarted = false;
   private isClosed = false;
+  private fallbackSearchCount = 0;
+  private deviceFacts: DeviceFacts | null = null;
 
   constructor(options: TensorEngineOptions) {
+    this.name = options.device;
     this.options = options;
   }
 
@@ -72,26 +79,26 @@ class TensorEngine implements Engine {
 
   private async startWorker(): Promise<void> {
     const workerData: TensorWorkerData = {
-      residentBytesMax: Math.min(
-        this.options.residentBytesMax ?? RESIDENT_BYTES_MAX,
-        RESIDENT_BYTES_LIMIT,
-      ),
+      device: this.options.device,
+      residentBytesMax: this.options.residentBytesMax ?? null,
     };
     const workerUrl = this.options.workerUrl ?? new URL('./tensor-worker.js', import.meta.url);
-    const worker = new Worker(workerUrl, { workerData });
+    // A thread with an environment of its own cannot set what native libraries read.
+    const worker = new Worker(workerUrl, { workerData, env: SHARE_ENV });
     this.worker = worker;
     return new Promise((resolve, reject) => {
       let error: Error | null = null;
       worker.on('message', (reply: TensorReply) => {
         this.hasStarted = true;
-        if (reply.kind === 'ready') resolve();
-        else this.receive(reply);
+        if (reply.kind !== 'ready') return this.receive(reply);
+        this.deviceFacts = reply.device;
+        resolve();
       });
       worker.on('error', (cause: Error) => {
         error = cause;
       });
       worker.on('exit', (exitCode) => {
-        error ??= new Error(`the thread of the wasm engine ended with code ${exitCode}`);
+        error ??= new Error(`the thread of the ${this.name} engine ended with code ${exitCode}`);
         reject(error);
         if (this.worker === worker) this.bury(error);
       });
@@ -123,7 +130,18 @@ class TensorEngine implements Engine {
   }
 
   bytesUsed(key: string) {
-    return { hostBytes: this.usage.get(key) ?? 0, deviceBytes: 0 };
+    const { hostBytes = 0, deviceBytes = 0 } = this.usage.get(key) ?? {};
+    return { hostBytes, deviceBytes };
+  }
+
+  /** Searches of a block that the fallback answered. */
+  get fallbackCount(): number {
+    return this.fallbackSearchCount;
+  }
+
+  /** What the thread said of its device when it started last; null before. */
+  get device(): DeviceFacts | null {
+    return this.deviceFacts;
   }
 
   /** Searches under way are answered by the fallback. */
@@ -147,6 +165,7 @@ class TensorEngine implements Engine {
         const hits = await this.ask(block, packQueries(block, slice), abandoned);
         if (hits !== null) return hits;
         options.signal?.throwIfAborted();
+        this.fallbackSearchCount++;
         return this.options.fallback(block, slice, options);
       }),
     );
@@ -184,9 +203,9 @@ class TensorEngine implements Engine {
   }
 
   private recordUsage(usage: readonly BlockUsage[]): void {
-    for (const { key, bytes } of usage) {
-      if (bytes === 0) this.usage.delete(key);
-      else this.usage.set(key, bytes);
+    for (const kept of usage) {
+      if (kept.hostBytes + kept.deviceBytes === 0) this.usage.delete(kept.key);
+      else this.usage.set(kept.key, kept);
     }
   }
 

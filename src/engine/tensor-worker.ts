@@ -1,16 +1,27 @@
-// The thread of the tensor engine: one device, one search at a time, in the order of the messages.
+// The thread of a tensor engine: one device, one search at a time, in the order of the messages.
 // Whatever it throws ends the thread; the other side answers in its place.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../errors.js';
 import type { VectorBlock } from '../types.js';
+import type { BlockUsage } from './block-cache.js';
+import type { MatrixDevice } from './matrix-device.js';
 import { buffersOf, type PackedQueries } from './packed-queries.js';
 import type { BlockHits } from './per-block.js';
 import { TensorProgram } from './tensor-program.js';
-import { createWasmDevice } from './wasm-device.js';
+
+export type TensorDeviceName = 'wasm' | 'tensorflow';
 
 export interface TensorWorkerData {
-  readonly residentBytesMax: number;
+  readonly device: TensorDeviceName;
+  /** Null for what suits the device. */
+  readonly residentBytesMax: number | null;
+}
+
+/** What an operator wants to know of the device. */
+export interface DeviceFacts {
+  readonly name: string;
+  readonly hasOwnMemory: boolean;
 }
 
 export type TensorRequest =
@@ -24,18 +35,12 @@ export type TensorRequest =
     }
   | { readonly kind: 'unload'; readonly key: string };
 
-/** The bytes kept for a block, where they have changed. */
-export interface BlockUsage {
-  readonly key: string;
-  readonly bytes: number;
-}
-
 export type TensorReply =
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'ready'; readonly device: DeviceFacts }
   | {
       readonly kind: 'hits';
       readonly searchId: number;
-      /** Null when nobody waits. */
+      /** Null when nobody waits, or the device cannot answer. */
       readonly hits: BlockHits[] | null;
       readonly usage: readonly BlockUsage[];
     }
@@ -44,7 +49,14 @@ export type TensorReply =
 const port = parentPort;
 assert(port !== null, 'the tensor worker runs in a worker thread');
 
-const program = new TensorProgram(await createWasmDevice(), workerData as TensorWorkerData);
+const asked = workerData as TensorWorkerData;
+const device = await createDevice(asked.device);
+const program = new TensorProgram(device, {
+  residentBytesMax: Math.min(
+    asked.residentBytesMax ?? device.residentBytesUsual,
+    device.residentBytesMax,
+  ),
+});
 
 let hasFailed = false;
 
@@ -58,7 +70,17 @@ port.on('message', (request: TensorRequest) => {
     throw error;
   }
 });
-reply({ kind: 'ready' });
+reply({ kind: 'ready', device: { name: device.name, hasOwnMemory: device.hasOwnMemory } });
+
+/** Each device's packages are loaded only where it is wanted. */
+async function createDevice(name: TensorDeviceName): Promise<MatrixDevice> {
+  switch (name) {
+    case 'wasm':
+      return (await import('./wasm-device.js')).createWasmDevice();
+    case 'tensorflow':
+      return (await import('./tensorflow-device.js')).createTensorflowDevice();
+  }
+}
 
 function handle(request: TensorRequest): void {
   switch (request.kind) {

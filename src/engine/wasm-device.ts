@@ -17,7 +17,7 @@ import {
   tidy,
 } from '@tensorflow/tfjs-core';
 import { assert } from '../errors.js';
-import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
+import { type DeviceMatrix, floatProductError, type ProductDevice } from './matrix-device.js';
 
 /**
  * What is asked for beside an allocation: room for the allocator's own records and for a kernel's
@@ -54,7 +54,17 @@ interface Allocator {
   _free(pointer: number): void;
 }
 
-class WasmDevice implements MatrixDevice {
+class WasmDevice implements ProductDevice {
+  readonly kind = 'product';
+  readonly name = 'WebAssembly';
+  readonly hasOwnMemory = false;
+  /** 4 MiB is enough to hide the cost of a call, and stays in the caches while a batch passes. */
+  readonly chunkValuesMax = 2 ** 20;
+  /** Products of 256 queries with it are 16 MiB. */
+  readonly chunkRowsMax = 16_384;
+  /** The memory of WebAssembly ends at 4 GiB; what is needed beside resident rows is small, but not bounded by them. */
+  readonly residentBytesUsual = 2 ** 30;
+  readonly residentBytesMax = 3 * 2 ** 30;
   private readonly backend: BackendWasm;
 
   constructor(wasmBackend: BackendWasm) {
@@ -78,6 +88,10 @@ class WasmDevice implements MatrixDevice {
     });
     this.keepPackedOnly(right);
     return true;
+  }
+
+  productError(dimension: number): number {
+    return floatProductError(dimension);
   }
 
   /** The packed copy that the backend makes of a right operand and keeps. */
@@ -116,7 +130,7 @@ class WasmDevice implements MatrixDevice {
 }
 
 /** Rejects when the backend does not start: no WebAssembly, or its files are missing. */
-export async function createWasmDevice(): Promise<MatrixDevice> {
+export async function createWasmDevice(): Promise<ProductDevice> {
   const require = createRequire(import.meta.url);
   // The package's entry is beside its binaries, but the backend looks for them elsewhere in Node.
   setWasmPaths(`${dirname(require.resolve('@tensorflow/tfjs-backend-wasm'))}/`);

@@ -13,10 +13,14 @@ function createRecordingLogger(): Logger & { messages: string[] } {
   return {
     ...silentLogger,
     messages,
+    info: (_, message) => messages.push(`info: ${message}`),
     warn: (_, message) => messages.push(`warn: ${message}`),
     error: (_, message) => messages.push(`error: ${message}`),
   };
 }
+
+/** Wherever the tests run, there is no GPU for them. */
+const cudaAddonPath = 'no-such-addon.node';
 
 /** Whether the addon is there: it is not where there is no C++ compiler. */
 const hasKernels = canLoadKernels();
@@ -45,21 +49,43 @@ describe('the choice of an engine', () => {
   it('is simd by default, on the best target, where the kernels are built', async (test) => {
     if (!hasKernels) return test.skip('no C++ compiler');
     const logger = createRecordingLogger();
-    const { engine, reason } = await createEngine({ requested: 'auto', pool, logger });
+    const { engine, reason } = await createEngine({
+      requested: 'auto',
+      pool,
+      logger,
+      cudaAddonPath,
+    });
     test.after(() => engine.close());
     assert.equal(engine.name, 'simd');
-    assert.equal(reason, `int8 kernels for ${loadKernels().targets()[0]}`);
-    assert.deepEqual(logger.messages, []);
+    const target = loadKernels().targets()[0];
+    assert.ok(reason.startsWith(`int8 kernels for ${target}; cuda is not used: `), reason);
+    assert.deepEqual(logger.messages, [
+      'info: the cuda engine is not used',
+      'info: the tensorflow engine is not used',
+    ]);
   });
 
   it('is wasm by default, with the reason, where simd does not work', async (test) => {
     const logger = createRecordingLogger();
     const simdTarget = 'no such target';
-    const { engine, reason } = await createEngine({ requested: 'auto', pool, logger, simdTarget });
+    const { engine, reason } = await createEngine({
+      requested: 'auto',
+      pool,
+      logger,
+      cudaAddonPath,
+      simdTarget,
+    });
     test.after(() => engine.close());
     assert.equal(engine.name, 'wasm');
-    assert.match(reason, /^WebAssembly works on this machine; simd does not work here: /);
-    assert.deepEqual(logger.messages, ['warn: the simd engine does not work here']);
+    assert.match(
+      reason,
+      /^WebAssembly works on this machine; cuda is not used: .*; simd does not work here: /,
+    );
+    assert.deepEqual(logger.messages, [
+      'info: the cuda engine is not used',
+      'info: the tensorflow engine is not used',
+      'warn: the simd engine does not work here',
+    ]);
   });
 
   for (const [fault, worker, cause] of [
@@ -74,13 +100,17 @@ describe('the choice of an engine', () => {
       const { engine, reason } = await createEngine({
         requested: 'auto',
         simdTarget: 'no such target',
+        cudaAddonPath,
         pool,
         logger,
         workerUrl,
       });
       test.after(() => engine.close());
       assert.equal(engine.name, 'reference');
-      assert.match(reason, /^simd does not work here: .*; wasm does not work here: /);
+      assert.match(
+        reason,
+        /^cuda is not used: .*; simd does not work here: .*; wasm does not work here: /,
+      );
       assert.match(reason, cause);
       assert.equal(logger.messages.filter((message) => message.startsWith('warn')).length, 2);
     });
@@ -95,6 +125,13 @@ describe('the choice of an engine', () => {
     await assert.rejects(
       createEngine({ requested: 'simd', pool, simdTarget }),
       /no such target|not built/,
+    );
+  });
+
+  it('fails when cuda is asked for by name and is not there, saying how it is built', async () => {
+    await assert.rejects(
+      createEngine({ requested: 'cuda', pool, cudaAddonPath }),
+      /CUDA kernels are not built here; `node scripts\/build-kernels.mjs cuda`/,
     );
   });
 });

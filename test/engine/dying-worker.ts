@@ -3,7 +3,7 @@
 import { parentPort } from 'node:worker_threads';
 import type { TensorReply } from '../../src/engine/tensor-worker.js';
 
-const ready: TensorReply = { kind: 'ready' };
+const ready: TensorReply = { kind: 'ready', device: { name: 'none', hasOwnMemory: false } };
 parentPort!.on('message', () => {
   throw new Error('thrown for a test');
 });

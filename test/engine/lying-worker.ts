@@ -16,5 +16,5 @@ port.on('message', (request: TensorRequest) => {
   const reply: TensorReply = { kind: 'hits', searchId: request.searchId, hits, usage: [] };
   port.postMessage(reply);
 });
-const ready: TensorReply = { kind: 'ready' };
+const ready: TensorReply = { kind: 'ready', device: { name: 'none', hasOwnMemory: false } };
 port.postMessage(ready);

@@ -25,6 +25,7 @@ const failingWorkerUrl = new URL('./failing-worker.js', import.meta.url);
 
 engineContract('wasm', async () =>
   createTensorEngine({
+    device: 'wasm',
     fallback: createReferenceSearch({ pool: createInlinePool() }),
     // The contract is for the thread: an answer of the fallback must not pass for its own.
     onDeath: (error) => {
@@ -63,6 +64,7 @@ describe('the wasm engine and its thread', () => {
       const fallback = createCountingFallback();
       const deaths: { message: string; isLast: boolean }[] = [];
       const engine = await createTensorEngine({
+        device: 'wasm',
         fallback: fallback.search,
         workerUrl: failingWorkerUrl,
         onDeath: ({ message }, isLast) => deaths.push({ message, isLast }),
@@ -93,6 +95,7 @@ describe('the wasm engine and its thread', () => {
     const fallback = createCountingFallback();
     const lasts: boolean[] = [];
     const engine = await createTensorEngine({
+      device: 'wasm',
       fallback: fallback.search,
       workerUrl: failingWorkerUrl,
       onDeath: (_, isLast) => lasts.push(isLast),
@@ -109,6 +112,7 @@ describe('the wasm engine and its thread', () => {
   it('is refused when its thread does not start', async () => {
     const deaths: Error[] = [];
     const creation = createTensorEngine({
+      device: 'wasm',
       fallback: createCountingFallback().search,
       workerUrl: new URL('./there-is-no-such-worker.js', import.meta.url),
       onDeath: (error) => deaths.push(error),
@@ -118,7 +122,10 @@ describe('the wasm engine and its thread', () => {
   });
 
   it('says what it keeps for a block, until the block is unloaded', async (test) => {
-    const engine = await createTensorEngine({ fallback: createCountingFallback().search });
+    const engine = await createTensorEngine({
+      device: 'wasm',
+      fallback: createCountingFallback().search,
+    });
     test.after(() => engine.close());
     const block = createNamedBlock('kept');
     assert.deepEqual(engine.bytesUsed('kept'), { hostBytes: 0, deviceBytes: 0 });
@@ -134,6 +141,7 @@ describe('the wasm engine and its thread', () => {
 
   it('keeps nothing resident with a budget of nothing, and answers the same', async (test) => {
     const engine = await createTensorEngine({
+      device: 'wasm',
       fallback: createCountingFallback().search,
       residentBytesMax: 0,
     });
@@ -154,7 +162,7 @@ describe('the wasm engine and its thread', () => {
 
   it('answers a search that is under way when it is closed', async () => {
     const fallback = createCountingFallback();
-    const engine = await createTensorEngine({ fallback: fallback.search });
+    const engine = await createTensorEngine({ device: 'wasm', fallback: fallback.search });
     const searched = checkSearch(engine, createNamedBlock('closing'));
     await Promise.all([engine.close(), searched]);
     assert.equal(fallback.searchCount, 1);
@@ -162,7 +170,7 @@ describe('the wasm engine and its thread', () => {
 
   it('leaves out what is given up before the thread comes to it', async (test) => {
     const fallback = createCountingFallback();
-    const engine = await createTensorEngine({ fallback: fallback.search });
+    const engine = await createTensorEngine({ device: 'wasm', fallback: fallback.search });
     test.after(() => engine.close());
     const first = checkSearch(engine, createNamedBlock('first'));
     const controller = new AbortController();
@@ -181,6 +189,7 @@ describe('the wasm engine and its thread', () => {
   it('can be closed while a thread is being started again', async () => {
     const fallback = createCountingFallback();
     const engine = await createTensorEngine({
+      device: 'wasm',
       fallback: fallback.search,
       workerUrl: failingWorkerUrl,
     });
@@ -195,7 +204,7 @@ describe('the wasm engine and its thread', () => {
     const url = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
     const script = `
       import(${url('../../src/engine/tensor-engine.js')}).then(async ({ createTensorEngine }) => {
-        const engine = await createTensorEngine({ fallback: null });
+        const engine = await createTensorEngine({ device: 'wasm', fallback: null });
         await engine.close();
         console.log('closed');
       });`;

@@ -44,7 +44,7 @@ function search(program: TensorProgram, block: VectorBlock, random: Random, quer
       k: 1 + index,
     }),
   );
-  const hits = program.search(block, packQueries(block, queries.map(toBlockQuery)));
+  const hits = program.search(block, packQueries(block, queries.map(toBlockQuery)))!;
   for (const [index, query] of queries.entries()) {
     assertTrueHits(toSearchHits(hits[index]!), bruteForce(query), `${block.key}, seed ${SEED}`);
   }
@@ -56,7 +56,10 @@ class Ledger {
   private readonly bytes = new Map<string, number>();
 
   update(program: TensorProgram): void {
-    for (const { key, bytes } of program.takeChanges()) this.bytes.set(key, bytes);
+    for (const { key, hostBytes, deviceBytes } of program.takeChanges()) {
+      assert.equal(deviceBytes, 0);
+      this.bytes.set(key, hostBytes);
+    }
   }
 
   of(key: string): number {
@@ -197,7 +200,7 @@ describe('the tensor program', () => {
       const vector = createVector(random, block, 'random');
       return createQuery(block, vector, { metric: METRICS[index % 3]!, rows, k: 5 });
     });
-    const hits = program.search(block, packQueries(block, queries.map(toBlockQuery)));
+    const hits = program.search(block, packQueries(block, queries.map(toBlockQuery)))!;
     for (const [index, query] of queries.entries()) {
       assertTrueHits(toSearchHits(hits[index]!), bruteForce(query), `seed ${SEED}`);
     }

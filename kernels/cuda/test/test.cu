@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <string>
 
 #include "../../test/check.h"
@@ -23,7 +22,6 @@ using check::require;
 using check::rows;
 using check::test_batch;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN};
 
 void require_ok(sagitta_status status, const std::string& what) {

@@ -1,0 +1,59 @@
+// What benches share: clocks, threads, and clustered unit vectors from a fixed seed.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "../test/check.h"
+
+namespace bench {
+
+using steady_clock = std::chrono::steady_clock;
+
+inline double seconds_since(steady_clock::time_point start) {
+  return std::chrono::duration<double>(steady_clock::now() - start).count();
+}
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+template <class Work>
+void on_threads(uint32_t thread_count, const Work& work) {
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < thread_count; t++) threads.emplace_back([&work, t] { work(t); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/** [256, dimension] */
+inline std::vector<float> create_centers(uint32_t dimension) {
+  check::random_source random(1);
+  std::vector<float> centers(size_t{256} * dimension);
+  for (float& value : centers) value = random.normal();
+  return centers;
+}
+
+/** Unit vectors around 256 centers. */
+inline void fill_clustered(std::vector<float>& values, uint32_t row_count, uint32_t dimension,
+                    const std::vector<float>& centers, uint32_t thread_count) {
+  on_threads(thread_count, [&](uint32_t t) {
+    check::random_source random(1000 + t);
+    for (uint32_t row = t; row < row_count; row += thread_count) {
+      float* const at = values.data() + size_t{row} * dimension;
+      const float* const center = centers.data() + size_t{random.below(256)} * dimension;
+      double square = 0;
+      for (uint32_t i = 0; i < dimension; i++) {
+        at[i] = center[i] + 0.7f * random.normal();
+        square += static_cast<double>(at[i]) * static_cast<double>(at[i]);
+      }
+      const auto inverse = static_cast<float>(1 / std::sqrt(square));
+      for (uint32_t i = 0; i < dimension; i++) at[i] *= inverse;
+    }
+  });
+}
+
+}  // namespace bench

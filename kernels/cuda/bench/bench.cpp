@@ -1,0 +1,300 @@
+// The kernels for GPUs alone, without Node: what the device can do at best, and what searches reach.
+//
+//   cuda-bench [--device N] [--kernels mma|wgmma] [--json] peaks
+//   cuda-bench … scan [--rows N] [--dimension D] [--batches 1,16,128] [--ks 10,100]
+//                     [--filters 100,10,1] [--seconds S] [--host-values]
+//
+// Filters are the percentage of rows that pass; all queries of a batch have the same one. Answers are
+// checked against the CPU's kernels before anything is timed; a wrong one ends it with 1. Times are
+// by CUDA events, medians; data are clustered unit vectors from a fixed seed. Ends with 77 where there
+// is no device.
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "../../bench/data.h"
+#include "../device.h"
+#include "peaks.h"
+
+namespace {
+
+using namespace bench;
+
+constexpr int no_device = 77;
+/** Answers of each case that are compared. */
+constexpr uint32_t checked_queries = 4;
+
+struct options {
+  uint32_t device = 0;
+  const char* kernels = nullptr;
+  uint32_t rows = 100'000;
+  uint32_t dimension = 768;
+  std::vector<uint32_t> batches = {1, 16, 128, 1024, 4096};
+  std::vector<uint32_t> ks = {10};
+  std::vector<double> filters = {100};
+  double seconds = 1;
+  bool has_values = true;
+  bool as_json = false;
+};
+
+void require_ok(sagitta_status status, const char* what) {
+  if (status == SAGITTA_OK) return;
+  std::fprintf(stderr, "cuda-bench: %s: %s\n", what, sagitta_device_error());
+  std::exit(status == SAGITTA_OUT_OF_MEMORY ? 2 : 1);
+}
+
+/** Rows with their codes, made on all cores: there may be tens of gigabytes of them. */
+struct data {
+  explicit data(const options& wanted)
+      : dimension(wanted.dimension),
+        centers(create_centers(wanted.dimension)),
+        values(size_t{wanted.rows} * wanted.dimension),
+        codes(sagitta_codes_bytes(wanted.rows, wanted.dimension)),
+        id_offsets(wanted.rows + size_t{1}),
+        row_count(wanted.rows) {
+    const uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
+    fill_clustered(values, row_count, dimension, centers, threads);
+    const uint32_t panels = (row_count + 15) / 16;
+    on_threads(threads, [&](uint32_t t) {
+      const auto from = static_cast<uint32_t>(uint64_t{panels} * t / threads) * 16;
+      const auto to = std::min(row_count, static_cast<uint32_t>(uint64_t{panels} * (t + 1) / threads) * 16);
+      if (from < to) sagitta_encode(values.data(), dimension, from, to, codes.data());
+    });
+  }
+  sagitta_block block() const {
+    return {values.data(), codes.data(), id_offsets.data(), reinterpret_cast<const uint8_t*>(""),
+            row_count};
+  }
+  uint32_t dimension;
+  std::vector<float> centers;
+  std::vector<float> values;
+  std::vector<uint8_t> codes;
+  /** All ids are empty: places decide ties. */
+  std::vector<int32_t> id_offsets;
+  uint32_t row_count;
+};
+
+struct batch_case {
+  uint32_t queries;
+  uint32_t k;
+  double filter;
+};
+
+class searcher {
+ public:
+  searcher(const options& wanted, sagitta_device* device, const data& from)
+      : options_(wanted), device_(device), data_(from) {
+    require_ok(sagitta_device_block_create(device, from.dimension, &block_), "block");
+    const auto start = steady_clock::now();
+    require_ok(sagitta_device_block_reserve(block_, from.row_count, wanted.has_values ? 1 : 0), "rows");
+    require_ok(sagitta_device_block_extend(block_, from.values.data(), from.codes.data(), from.row_count),
+               "rows");
+    staged_seconds = seconds_since(start);
+  }
+  searcher(const searcher&) = delete;
+  ~searcher() { sagitta_device_block_destroy(block_); }
+
+  void run(const batch_case& what, const sagitta::cuda::device_peaks& peaks);
+  /** All rows have left for the device, but for the last 16 MiB. */
+  double staged_seconds = 0;
+
+ private:
+  sagitta_device_answer* search(const sagitta_batch& batch) {
+    sagitta_device_answer* answer = nullptr;
+    require_ok(sagitta_device_search(device_, &batch, &block_, &answer), "search");
+    return answer;
+  }
+  void check_answers(const sagitta_batch& batch, const sagitta_device_answer* answer);
+  void print(const batch_case& what, const sagitta::cuda::device_peaks& peaks,
+             const std::vector<double>& device_ms, const std::vector<double>& wall_ms,
+             const sagitta_device_times& times, double rescored, uint32_t undecided);
+
+  const options& options_;
+  sagitta_device* device_;
+  const data& data_;
+  sagitta_device_block* block_ = nullptr;
+};
+
+/** Against the CPU, whose kernels are held against brute force by their own tests. */
+void searcher::check_answers(const sagitta_batch& batch, const sagitta_device_answer* answer) {
+  const uint32_t step = std::max(1u, batch.query_count / checked_queries);
+  std::vector<sagitta_query> few;
+  std::vector<uint32_t> numbers;
+  for (uint32_t q = 0; q < batch.query_count && few.size() < checked_queries; q += step) {
+    few.push_back(batch.queries[q]);
+    numbers.push_back(q);
+  }
+  sagitta_batch asked = batch;
+  asked.queries = few.data();
+  asked.query_count = static_cast<uint32_t>(few.size());
+  asked.worker_count = std::max(1u, std::thread::hardware_concurrency());
+  sagitta_search* truth = nullptr;
+  check::require(sagitta_search_create(&asked, &truth) == SAGITTA_OK, "the search of the CPU");
+  on_threads(asked.worker_count, [&](uint32_t) {
+    int is_done = 0;
+    sagitta_search_work(truth, &is_done);
+  });
+  for (uint32_t i = 0; i < few.size(); i++) {
+    sagitta_hits expected{};
+    sagitta_hits actual{};
+    check::require(sagitta_search_hits(truth, i, &expected) == SAGITTA_OK, "the hits of the CPU");
+    if (sagitta_device_answer_hits(answer, numbers[i], &actual) == SAGITTA_NOT_DONE) continue;
+    const std::string where = "query " + std::to_string(numbers[i]);
+    check::require(actual.count == expected.count, where + ": as many hits as on the CPU");
+    for (uint32_t hit = 0; hit < actual.count; hit++) {
+      check::require(actual.rows[hit] == expected.rows[hit] &&
+                         std::memcmp(&actual.scores[hit], &expected.scores[hit], 8) == 0,
+                     where + ", hit " + std::to_string(hit) + ": as on the CPU");
+    }
+  }
+  sagitta_search_destroy(truth);
+}
+
+void searcher::run(const batch_case& what, const sagitta::cuda::device_peaks& peaks) {
+  std::vector<float> vectors(size_t{what.queries} * data_.dimension);
+  fill_clustered(vectors, what.queries, data_.dimension, data_.centers, 1);
+  check::random_source random(7);
+  std::vector<uint32_t> bitmap;
+  if (what.filter < 100) bitmap = check::random_bitmap(random, data_.row_count, what.filter / 100);
+  const sagitta_block block = data_.block();
+  const sagitta_part part{bitmap.empty() ? nullptr : bitmap.data(), 0, data_.row_count};
+  std::vector<sagitta_query> queries(what.queries);
+  for (uint32_t q = 0; q < what.queries; q++) {
+    queries[q].vector = vectors.data() + size_t{q} * data_.dimension;
+    queries[q].floor = -INFINITY;
+    queries[q].metric = SAGITTA_COSINE;
+    queries[q].k = what.k;
+    queries[q].part_count = 1;
+  }
+  const sagitta_batch batch{&block, &part, queries.data(), 1, 1, what.queries, data_.dimension, 1};
+  sagitta_device_answer* first = search(batch);
+  check_answers(batch, first);
+  uint64_t rescored = 0;
+  uint32_t undecided = 0;
+  for (uint32_t q = 0; q < what.queries; q++) {
+    sagitta_hits hits{};
+    if (sagitta_device_answer_hits(first, q, &hits) == SAGITTA_NOT_DONE) undecided++;
+    rescored += hits.rescored_count;
+  }
+  sagitta_device_answer_destroy(first);
+  std::vector<double> device_ms;
+  std::vector<double> wall_ms;
+  sagitta_device_times times{};
+  for (const auto started = steady_clock::now();
+       device_ms.size() < 5 || seconds_since(started) < options_.seconds;) {
+    const auto start = steady_clock::now();
+    sagitta_device_answer* answer = search(batch);
+    wall_ms.push_back(1e3 * seconds_since(start));
+    require_ok(sagitta_device_answer_times(answer, &times), "times");
+    device_ms.push_back(times.total_ms);
+    sagitta_device_answer_destroy(answer);
+  }
+  print(what, peaks, device_ms, wall_ms, times, static_cast<double>(rescored) / what.queries, undecided);
+}
+
+void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& peaks,
+                     const std::vector<double>& device_ms, const std::vector<double>& wall_ms,
+                     const sagitta_device_times& times, double rescored, uint32_t undecided) {
+  const double ms = median(device_ms);
+  const double code_bytes = static_cast<double>(data_.row_count) * data_.dimension;
+  const double best =
+      std::max(peaks.mma_operations_per_second, peaks.wgmma_operations_per_second);
+  const double of_copy = code_bytes / ms * 1e3 / peaks.copy_bytes_per_second;
+  const double of_matrix = 2 * code_bytes * what.queries / ms * 1e3 / best;
+  if (options_.as_json) {
+    std::printf(
+        "{\"rows\":%u,\"dimension\":%u,\"queries\":%u,\"k\":%u,\"filter_percent\":%g,"
+        "\"device_ms_p50\":%.4f,\"wall_ms_p50\":%.4f,\"scan_ms\":%.4f,\"rescore_ms\":%.4f,"
+        "\"select_ms\":%.4f,\"upload_ms\":%.4f,\"prepare_ms\":%.4f,\"finish_ms\":%.4f,"
+        "\"queries_per_s\":%.1f,\"share_of_copy\":%.4f,\"share_of_int8\":%.4f,"
+        "\"rescored_per_query\":%.1f,\"undecided\":%u,\"exact\":true}\n",
+        data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
+        times.scan_ms, times.rescore_ms, times.select_ms, times.upload_ms, times.prepare_ms,
+        times.finish_ms, what.queries / median(wall_ms) * 1e3, of_copy, of_matrix, rescored,
+        undecided);
+  } else {
+    std::printf(
+        "%u × %u, %4u queries, k %3u, %5.4g %% pass: %9.3f ms (wall %9.3f), scan %.3f, rescore %.3f, "
+        "select %.3f; %5.1f %% of copy, %5.1f %% of int8; %.1f rescored a query, %u undecided, exact\n",
+        data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
+        times.scan_ms, times.rescore_ms, times.select_ms, 100 * of_copy, 100 * of_matrix, rescored,
+        undecided);
+  }
+  std::fflush(stdout);
+}
+
+template <class Number>
+std::vector<Number> numbers_of(const std::string& text) {
+  std::vector<Number> numbers;
+  std::stringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');) {
+    numbers.push_back(static_cast<Number>(std::strtod(item.c_str(), nullptr)));
+  }
+  return numbers;
+}
+
+int usage(const char* why) {
+  std::fprintf(stderr, "cuda-bench: %s; usage: cuda-bench [options] peaks | scan, see its source\n", why);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  options wanted;
+  std::string command;
+  for (int i = 1; i < argc; i++) {
+    const std::string name = argv[i];
+    if (name == "--json") wanted.as_json = true;
+    else if (name == "--host-values") wanted.has_values = false;
+    else if (name.rfind("--", 0) != 0) command = name;
+    else if (i + 1 == argc) return usage((name + " has no value").c_str());
+    else if (name == "--kernels") wanted.kernels = argv[++i];
+    else if (name == "--batches") wanted.batches = numbers_of<uint32_t>(argv[++i]);
+    else if (name == "--ks") wanted.ks = numbers_of<uint32_t>(argv[++i]);
+    else if (name == "--filters") wanted.filters = numbers_of<double>(argv[++i]);
+    else if (name == "--seconds") wanted.seconds = std::strtod(argv[++i], nullptr);
+    else if (name == "--device") wanted.device = numbers_of<uint32_t>(argv[++i])[0];
+    else if (name == "--rows") wanted.rows = numbers_of<uint32_t>(argv[++i])[0];
+    else if (name == "--dimension") wanted.dimension = numbers_of<uint32_t>(argv[++i])[0];
+    else return usage(("unknown option " + name).c_str());
+  }
+  if (command != "peaks" && command != "scan") return usage("expected peaks or scan");
+  uint32_t device_count = 0;
+  if (sagitta_device_count(&device_count) != SAGITTA_OK || device_count == 0) {
+    std::fprintf(stderr, "cuda-bench: skipped, no device: %s\n",
+                 device_count == 0 ? "none found" : sagitta_device_error());
+    return no_device;
+  }
+  sagitta_device* device = nullptr;
+  require_ok(sagitta_device_open(wanted.device, wanted.kernels, &device), "device");
+  sagitta_device_facts facts{};
+  require_ok(sagitta_device_describe(device, &facts), "device");
+  const bool is_hopper = facts.compute_capability == 90;
+  const sagitta::cuda::device_peaks peaks = sagitta::cuda::measure_peaks(is_hopper);
+  std::printf(wanted.as_json
+                  ? "{\"device\":\"%s\",\"kernels\":\"%s\",\"compute_capability\":%u,\"driver\":%u,"
+                    "\"runtime\":%u,\"copy_gb_per_s\":%.1f,\"mma_int8_top_per_s\":%.1f,"
+                    "\"wgmma_int8_top_per_s\":%.1f}\n"
+                  : "%s, kernels %s, compute capability %u, driver %u, runtime %u: copy %.1f GB/s, "
+                    "int8 by mma %.1f, by wgmma %.1f Top/s\n",
+              facts.name, facts.kernels, facts.compute_capability, facts.driver_version,
+              facts.runtime_version, peaks.copy_bytes_per_second / 1e9,
+              peaks.mma_operations_per_second / 1e12, peaks.wgmma_operations_per_second / 1e12);
+  if (command == "scan") {
+    const data made(wanted);
+    searcher searching(wanted, device, made);
+    if (!wanted.as_json) std::printf("uploaded in %.2f s\n", searching.staged_seconds);
+    for (const double filter : wanted.filters) {
+      for (const uint32_t k : wanted.ks) {
+        for (const uint32_t queries : wanted.batches) searching.run({queries, k, filter}, peaks);
+      }
+    }
+  }
+  sagitta_device_close(device);
+}

@@ -1,0 +1,123 @@
+// Which packages of node_modules a production service needs, by package-lock.json, and which of
+// their files: what runs on this processor and system, and every licence. Development packages,
+// other platforms' binaries, types, maps, tests and documents stay out.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Optional, and hundreds of megabytes with what it downloads: scripts of its own install it. */
+const LEFT_OUT = ['@tensorflow/tfjs-node-gpu'];
+
+/** Of these packages only what Node loads: they carry builds for every browser and bundler. */
+const ONLY = {
+  '@tensorflow/tfjs-backend-cpu': [/^dist\/tf-backend-cpu\.node\.js$/],
+  '@tensorflow/tfjs-backend-wasm': [/^dist\/(tf-backend-wasm\.node\.js|.*\.wasm)$/],
+  '@tensorflow/tfjs-core': [/^dist\/tf-core\.node\.js$/],
+  'apache-arrow': [/^(?!bin\/|src\/|.*\.min\.js$|Arrow\.externs).*\.m?js$/],
+  bintrees: [/^(index|lib\/.*)\.js$/],
+  fastify: [/^(fastify\.js|(build|lib)\/.*)$/],
+  lmdb: [/^(?!bin\/|src\/|dependencies\/|rollup).*\.c?js$/, /^dict\//],
+  'node-addon-api': [/\.h$/, /^index\.js$/],
+  'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
+};
+
+const LICENCE = /^(licen[cs]e|notice|copying|copyright|authors)([.-].*)?$/i;
+const NOT_RUN = [
+  /\.(map|ts|mts|cts|tsx|flow|md|markdown|ya?ml|gyp|gypi|cc|cpp|tgz|tsbuildinfo|patch|lock|snap)$/i,
+  /(^|\/)\./,
+  /(^|\/)(tsconfig[^/]*\.json|package-lock\.json|Makefile|rollup\.config\.js|eslint\.config\.\w+)$/,
+  /^(tests?|__tests__|docs?|examples?|bench(mark)?s?|integration|scripts|typings)\//,
+];
+
+/** Every package that the service needs: its folder below node_modules' parent, and its record. */
+export function listPackages(root) {
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
+  const found = new Map();
+  const visit = (names, from) => {
+    for (const name of names) {
+      if (LEFT_OUT.includes(name)) continue;
+      const path = resolve(lock, name, from);
+      if (path === null || found.has(path) || !runsHere(lock[path])) continue;
+      if (!existsSync(join(root, path, 'package.json'))) {
+        if (lock[path].optional) continue;
+        throw new Error(`${path} is missing: run \`npm ci\``);
+      }
+      found.set(path, checked(root, path, lock[path].version));
+      visit(namesOf(lock[path]), path);
+    }
+  };
+  visit(namesOf(lock['']), '');
+  return [...found]
+    .map(([path, record]) => ({ path, ...record }))
+    .sort((left, right) => (left.path < right.path ? -1 : 1));
+}
+
+/** Paths of a package's files, relative to its folder, in order. */
+export function listPackageFiles(root, { path, name }, { modules, isMusl = false }) {
+  const folder = join(root, path);
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .filter((file) => !file.startsWith('node_modules/'))
+    .sort();
+  const binaries = files.filter((file) => /(^|\/)node\.(abi|napi)[^/]*\.node$/.test(file));
+  const binary = chooseBinary(binaries, modules, isMusl ? 'musl' : 'glibc');
+  return files.filter((file) => {
+    if (isLicence(file) || file === 'package.json') return true;
+    if (binaries.includes(file)) return file === binary;
+    if (name in ONLY) return ONLY[name].some((pattern) => pattern.test(file));
+    return !NOT_RUN.some((pattern) => pattern.test(file));
+  });
+}
+
+export function isLicence(file) {
+  return LICENCE.test(file.split('/').at(-1)) && !/\.[cm]?[jt]s$/.test(file);
+}
+
+/** The build for exactly this Node before the one for all: that is also how they are looked up. */
+function chooseBinary(binaries, modules, library) {
+  const fit = (kind) => binaries.find((file) => file.endsWith(`node.${kind}.${library}.node`));
+  const binary = fit(`abi${modules}`) ?? fit('napi');
+  if (binaries.length > 0 && binary === undefined) {
+    throw new Error(`none of ${binaries.join(', ')} is for this Node (ABI ${modules}, ${library})`);
+  }
+  return binary;
+}
+
+function namesOf({ dependencies = {}, optionalDependencies = {}, peerDependencies = {}, ...rest }) {
+  const optionalPeers = rest.peerDependenciesMeta ?? {};
+  const peers = Object.keys(peerDependencies).filter((name) => !optionalPeers[name]?.optional);
+  return [...Object.keys(dependencies), ...Object.keys(optionalDependencies), ...peers];
+}
+
+/** As Node looks it up: beside whoever asks, then in each folder above. */
+function resolve(lock, name, from) {
+  let folder = from;
+  for (;;) {
+    const path = `${folder === '' ? '' : `${folder}/`}node_modules/${name}`;
+    if (path in lock) return path;
+    if (folder === '') return null;
+    folder = folder.slice(0, Math.max(0, folder.lastIndexOf('/node_modules/')));
+  }
+}
+
+function runsHere({ os = ['linux'], cpu = ['x64'], libc = ['glibc'] }) {
+  return os.includes('linux') && cpu.includes('x64') && libc.includes('glibc');
+}
+
+function checked(root, path, version) {
+  const manifest = JSON.parse(readFileSync(join(root, path, 'package.json'), 'utf8'));
+  if (manifest.version !== version) {
+    throw new Error(
+      `${path} is ${manifest.version}, but package-lock.json has ${version}: run \`npm ci\``,
+    );
+  }
+  const licence = manifest.license ?? manifest.licenses;
+  return { name: manifest.name, version, licence: licenceOf(licence) };
+}
+
+function licenceOf(licence) {
+  if (typeof licence === 'string') return licence;
+  const several = Array.isArray(licence) ? licence : [licence];
+  return several.map((each) => each?.type ?? 'see its files').join(' or ');
+}

@@ -1,0 +1,198 @@
+// Builds the image's file tree without a container engine: reads Dockerfile.cuda, gives each stage a
+// folder as its root, copies what COPY copies and runs what RUN runs there. Then starts the service
+// from the last stage as its user, asks its health check, and stops it.
+//
+//   node scripts/container/replay.mjs                    in a temporary folder; needs npm and g++
+//   node scripts/container/replay.mjs --without-cuda     says so, and leaves the CUDA kernels out
+//   … --node FILE                                        the Node of the image, to try another one
+//
+// Absolute arguments of RUN are taken as below the stage's folder. What a base image brings beside
+// Node comes from this machine; that bases exist, and how a GPU is reached, it cannot show.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lchownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { createIgnore, parseDockerfile, readEnvironment } from './dockerfile.mjs';
+
+const START_MS_MAX = 60_000;
+/** Scripts that need what only some machines have, and how to find out. */
+const NEEDS = { 'scripts/container/build-cuda-kernels': 'nvcc' };
+const isRoot = process.getuid() === 0;
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const { values: options } = parseArgs({
+  options: {
+    'without-cuda': { type: 'boolean', default: false },
+    node: { type: 'string', default: process.execPath },
+  },
+});
+const isIgnored = createIgnore(readFileSync(join(root, '.dockerignore'), 'utf8'));
+const stages = parseDockerfile(readFileSync(join(root, 'Dockerfile.cuda'), 'utf8'));
+const scratch = mkdtempSync(join(tmpdir(), 'sagitta-image-'));
+// The image's user has to get through to its folder.
+chmodSync(scratch, 0o755);
+/** Name of a stage to { root, isSkipped }. */
+const done = new Map();
+try {
+  for (const stage of stages) done.set(stage.name, build(stage));
+  await use(stages.at(-1));
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+function build({ name, base, instructions }) {
+  const stage = { name, root: join(scratch, name), workdir: '/', isSkipped: false };
+  say(`stage ${name}, from ${base}`);
+  if (done.has(base)) execFileSync('cp', ['-al', done.get(base).root, stage.root]);
+  else createBase(stage.root, base);
+  if (done.has(base)) stage.workdir = done.get(base).workdir;
+  for (const instruction of instructions) {
+    if (instruction.keyword === 'WORKDIR') {
+      stage.workdir = resolve(stage.workdir, instruction.text);
+      mkdirSync(join(stage.root, stage.workdir), { recursive: true });
+    }
+    if (instruction.keyword === 'COPY') copy(stage, instruction);
+    if (instruction.keyword === 'RUN') run(stage, instruction);
+  }
+  return stage;
+}
+
+/** Of all images only Node's brings something that later lines name. */
+function createBase(folder, base) {
+  mkdirSync(join(folder, 'usr/local/bin'), { recursive: true });
+  if (base.startsWith('node:')) symlinkSync(options.node, join(folder, 'usr/local/bin/node'));
+}
+
+function copy(stage, { line, flags, words }) {
+  const from = flags.from === undefined ? null : done.get(flags.from);
+  assert.ok(from !== undefined, `line ${line}: there is no stage ${flags.from} before this one`);
+  const sources = words.slice(0, -1);
+  const target = join(stage.root, resolve(stage.workdir, words.at(-1)));
+  const isFolder = words.at(-1).endsWith('/') || sources.length > 1;
+  for (const source of sources) {
+    const path = join(from?.root ?? root, source);
+    if (from?.isSkipped && !existsSync(path)) {
+      say(`skipped: COPY ${source} from ${from.name}, which did not build it`);
+      continue;
+    }
+    assert.ok(existsSync(path), `line ${line}: COPY ${source}: there is no such file or folder`);
+    const isWithin = statSync(path).isFile() && (isFolder || existsSync(target));
+    const to = isWithin ? join(target, basename(source)) : target;
+    const filter = (file) => from !== null || isIn(relative(root, file));
+    mkdirSync(dirname(to), { recursive: true });
+    cpSync(path, to, { recursive: true, dereference: true, filter });
+    assert.ok(existsSync(to), `line ${line}: COPY ${source}: .dockerignore keeps it out`);
+    if (flags.chown !== undefined && isRoot) {
+      const [user, group] = flags.chown.split(':').map(Number);
+      lchownSync(to, user, group);
+    }
+  }
+}
+
+/** A folder is in while anything below it may be. */
+function isIn(path) {
+  return !isIgnored(path) || (statSync(join(root, path)).isDirectory() && !isIgnored(`${path}/x`));
+}
+
+function run(stage, { line, words }) {
+  const needed = NEEDS[words[0]];
+  if (needed !== undefined && (options['without-cuda'] || !has(needed))) {
+    const reason = options['without-cuda'] ? 'asked for' : `no ${needed} on this machine`;
+    say(`skipped: RUN ${words.join(' ')} (${reason})`);
+    stage.isSkipped = true;
+    return;
+  }
+  say(`RUN ${words.join(' ')}`);
+  const cwd = join(stage.root, stage.workdir);
+  const [command, ...args] = words.map((word) => (word.startsWith('/') ? stage.root + word : word));
+  const path = `${join(stage.root, 'usr/local/bin')}:${process.env.PATH}`;
+  const env = { ...process.env, PATH: path, INIT_CWD: cwd };
+  const { status, error } = spawnSync(join(cwd, command), args, { cwd, env, stdio: 'inherit' });
+  if (error) throw error;
+  assert.equal(status, 0, `line ${line}: RUN ${words.join(' ')} ended with ${status}`);
+}
+
+function has(command) {
+  return spawnSync(command, ['--version']).error === undefined;
+}
+
+/** Serves from the last stage: readiness by the health check, an answer over HTTP, and a clean end. */
+async function use({ name, instructions }) {
+  const { root: image } = done.get(name);
+  const last = (keyword) => instructions.findLast((each) => each.keyword === keyword);
+  const within = (word) => (word.startsWith('/') ? join(image, word) : word);
+  const port = await freePort();
+  const env = { PATH: '/usr/bin:/bin', SAGITTA_INSECURE: 'yes' };
+  for (const instruction of instructions.filter(({ keyword }) => keyword === 'ENV')) {
+    for (const [key, value] of Object.entries(readEnvironment(instruction))) {
+      env[key] = within(value);
+    }
+  }
+  env.SAGITTA_PORT = String(port);
+  const [uid, gid] = last('USER').text.split(':').map(Number);
+  const spawning = { env, cwd: join(image, last('WORKDIR').text), ...(isRoot ? { uid, gid } : {}) };
+  const [command, ...args] = [...last('ENTRYPOINT').words, ...last('CMD').words].map(within);
+  const child = spawn(command, args, { ...spawning, stdio: ['ignore', 'ignore', 'pipe'] });
+  let log = '';
+  child.stderr.on('data', (text) => {
+    log += text;
+  });
+  const ended = new Promise((settle) => {
+    child.on('close', settle);
+  });
+  try {
+    await becomeHealthy(last('HEALTHCHECK').words.map(within), spawning, () => log);
+    const reply = await fetch(`http://127.0.0.1:${port}/v1/collections`);
+    assert.equal(reply.status, 200);
+    say(`serves as user ${isRoot ? uid : 'of this process'}, healthy, ${engineOf(log)}`);
+  } finally {
+    child.kill('SIGTERM');
+    assert.equal(await ended, 0, `the service did not end with 0: ${log}`);
+  }
+  say('stopped on SIGTERM with 0');
+}
+
+async function becomeHealthy([command, ...args], spawning, logSoFar) {
+  const deadline = performance.now() + START_MS_MAX;
+  for (;;) {
+    const check = spawnSync(command, args, { ...spawning, encoding: 'utf8' });
+    if (check.status === 0) return;
+    const said = `${check.error ?? check.stdout}${check.stderr}`;
+    assert.ok(performance.now() < deadline, `not healthy: ${said}\n${logSoFar()}`);
+    await sleep(500);
+  }
+}
+
+function engineOf(log) {
+  return `with the engine ${/"engine":"(\w+)"/.exec(log)?.[1]}`;
+}
+
+function freePort() {
+  return new Promise((settle) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => settle(port));
+    });
+  });
+}
+
+function say(text) {
+  console.log(`replay: ${text}`);
+}

@@ -1,0 +1,249 @@
+// Installs what the tensorflow engine needs, into build/tensorflow: TensorFlow's binding for Node,
+// compiled here against the library inside a current TensorFlow for Python, since the library that the
+// binding's own package downloads is years old.
+//
+//   node scripts/install-tensorflow.mjs                  for the GPU where NVIDIA's driver is, else for the CPU
+//   node scripts/install-tensorflow.mjs --variant cpu    … or gpu
+//   … --if-possible                                      a failure is one line, and exit code 0
+//   … --force                                            again, though nothing has changed
+//
+// It needs npm, Python with pip and venv, and a C++ compiler, and takes a gigabyte of disk for the
+// CPU, some four for the GPU. Everything is fetched through npm and pip as they are configured.
+
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const target = join(root, 'build', 'tensorflow');
+
+const PACKAGE = '@tensorflow/tfjs-node-gpu';
+
+/** What is asked of pip: whatever is current, as long as its C interface is the one of version 2. */
+const VARIANTS = {
+  cpu: { requirement: 'tensorflow-cpu>=2.16,<3', withDependencies: false },
+  gpu: { requirement: 'tensorflow[and-cuda]>=2.16,<3', withDependencies: true },
+};
+
+/** Where the binding looks for the library, from the folder of its .node file. */
+const LIBRARIES = 'site';
+
+/**
+ * Keeps the layout of the wheels, by which the libraries find each other: TensorFlow's two, those of
+ * CUDA for the GPU, and the few headers of the C interface.
+ */
+const UNPACK = `
+import pathlib, re, sys, zipfile
+wanted = re.compile(
+    r'tensorflow/libtensorflow_(cc|framework)\\.so\\.2$'
+    r'|nvidia/.*\\.so(\\.[0-9.]+)?$'
+    r'|tensorflow/include/(tensorflow/c|tensorflow/core/platform|xla/tsl|tsl)/.*\\.h$'
+)
+for wheel in pathlib.Path(sys.argv[1]).glob('*.whl'):
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if wanted.match(name):
+                archive.extract(name, sys.argv[2])
+`;
+
+class InstallError extends Error {}
+
+const { variant, isOptional, isForced } = parseArguments(process.argv.slice(2));
+try {
+  install();
+} catch (error) {
+  if (!(error instanceof InstallError)) throw error;
+  if (isOptional) {
+    say(`TensorFlow was not installed (${error.message}); other engines will answer`);
+  } else {
+    console.error(`sagitta: ${error.message}`);
+    process.exitCode = 1;
+  }
+}
+
+function parseArguments(given) {
+  const rest = [...given];
+  const at = rest.indexOf('--variant');
+  const named = at < 0 ? null : (rest.splice(at, 2)[1] ?? '');
+  const unknown = rest.find((word) => !['--if-possible', '--force'].includes(word));
+  if (unknown !== undefined || (named !== null && !(named in VARIANTS))) {
+    console.error(
+      unknown === undefined
+        ? `--variant is '${named}'; expected cpu or gpu`
+        : `unknown argument '${unknown}'; expected --variant cpu|gpu, --if-possible or --force`,
+    );
+    process.exit(2);
+  }
+  return {
+    variant: named ?? (['/dev/nvidiactl', '/dev/dxg'].some(existsSync) ? 'gpu' : 'cpu'),
+    isOptional: rest.includes('--if-possible'),
+    isForced: rest.includes('--force'),
+  };
+}
+
+function install() {
+  const stamp = JSON.stringify({ variant, version: packageVersion(), script: ownText() });
+  const stampFile = join(target, '.installed');
+  if (!isForced && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) {
+    say(`TensorFlow for the ${variant.toUpperCase()} is installed in build/tensorflow`);
+    return;
+  }
+  if (process.platform !== 'linux') {
+    throw new InstallError(`TensorFlow is installed on Linux only, this is ${process.platform}`);
+  }
+  const compiler = findCompiler();
+  mkdirSync(dirname(target), { recursive: true });
+  // Beside the target, so that it can be renamed into place once it works.
+  const scratch = mkdtempSync(join(dirname(target), '.tensorflow-'));
+  try {
+    const fresh = join(scratch, 'tensorflow');
+    mkdirSync(fresh);
+    const headers = fetchLibrary(scratch, fresh);
+    const packageFolder = fetchPackage(fresh);
+    compile(compiler, packageFolder, headers);
+    const version = proveThatItLoads(fresh);
+    writeFileSync(join(fresh, '.installed'), stamp);
+    rmSync(target, { recursive: true, force: true });
+    renameSync(fresh, target);
+    say(`TensorFlow ${version} for the ${variant.toUpperCase()} is installed in build/tensorflow`);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Downloads TensorFlow for Python, unpacks its libraries into `fresh`, and returns a folder with its headers. */
+function fetchLibrary(scratch, fresh) {
+  const { requirement, withDependencies } = VARIANTS[variant];
+  const python = join(scratch, 'python');
+  const wheels = join(scratch, 'wheels');
+  const unpacked = join(scratch, 'unpacked');
+  run('python3', ['-m', 'venv', python], { failure: 'python3 with venv is needed' });
+  say(`downloading ${requirement} with pip`);
+  const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check'];
+  const only = ['--only-binary', ':all:', ...(withDependencies ? [] : ['--no-deps'])];
+  run(join(python, 'bin/python'), [...pip, ...only, '--dest', wheels, requirement], {
+    failure: `pip cannot download ${requirement}`,
+  });
+  say('unpacking its libraries');
+  run(join(python, 'bin/python'), ['-c', UNPACK, wheels, unpacked], {
+    failure: 'what pip downloaded cannot be unpacked',
+  });
+  rmSync(wheels, { recursive: true });
+  const headers = join(unpacked, 'tensorflow', 'include');
+  const kept = join(scratch, 'headers');
+  renameSync(headers, kept);
+  renameSync(unpacked, join(fresh, LIBRARIES));
+  return kept;
+}
+
+/** Installs the binding's package with the versions of our own lock, and returns its folder. */
+function fetchPackage(fresh) {
+  say(`downloading ${PACKAGE} ${packageVersion()} with npm`);
+  const manifest = {
+    name: 'sagitta-tensorflow',
+    private: true,
+    dependencies: { [PACKAGE]: packageVersion() },
+  };
+  const lock = readJson('package-lock.json');
+  const locked = { ...lock, name: manifest.name, packages: { ...lock.packages, '': manifest } };
+  writeFileSync(join(fresh, 'package.json'), JSON.stringify(manifest, null, 2));
+  writeFileSync(join(fresh, 'package-lock.json'), JSON.stringify(locked, null, 2));
+  // Without scripts: the package's own would download the old library.
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  run('npm', ['install', ...quiet], {
+    cwd: fresh,
+    failure: `npm cannot download ${PACKAGE}`,
+  });
+  const modules = join(fresh, 'node_modules');
+  // Most of what was downloaded: maps of sources, which nothing reads.
+  for (const path of readdirSync(modules, { recursive: true })) {
+    if (path.endsWith('.map')) rmSync(join(modules, path));
+  }
+  return join(modules, PACKAGE);
+}
+
+function compile(compiler, packageFolder, headers) {
+  const nodeHeaders = join(root, 'node_modules/node-api-headers/include');
+  if (!existsSync(nodeHeaders)) {
+    throw new InstallError('node_modules/node-api-headers is missing: run `npm ci`');
+  }
+  say(`compiling the binding with ${compiler}`);
+  const folder = join(packageFolder, 'lib/napi-v8');
+  mkdirSync(folder, { recursive: true });
+  const site = join(packageFolder, '../../..', LIBRARIES);
+  const libraries = ['cc', 'framework'].map((name) =>
+    join(site, 'tensorflow', `libtensorflow_${name}.so.2`),
+  );
+  // The library has threads of its own, and must stay when a thread of Node unloads the binding.
+  const link = ['-Wl,-z,nodelete', `-Wl,-rpath,$ORIGIN/../../../../../${LIBRARIES}/tensorflow`];
+  run(
+    compiler,
+    [
+      ...['-std=c++17', '-O2', '-fPIC', '-shared', '-fvisibility=hidden', '-w', '-DNAPI_VERSION=8'],
+      ...[packageFolder, headers, nodeHeaders].flatMap((path) => ['-isystem', path]),
+      ...['backend', 'binding'].map((name) => join(packageFolder, `binding/tfjs_${name}.cc`)),
+      ...libraries,
+      ...link,
+      ...['-o', join(folder, 'tfjs_binding.node')],
+    ],
+    { failure: 'the binding does not compile' },
+  );
+}
+
+/** The version of the library, as a product on it says. */
+function proveThatItLoads(fresh) {
+  const script = `
+    require('node:util').isNullOrUndefined ??= (value) => value == null;
+    const tf = require('${PACKAGE}');
+    const [sum] = tf.matMul(tf.fill([1, 8], 2), tf.fill([8, 1], 3)).dataSync();
+    if (sum !== 48) throw new Error('a product is ' + sum + ' instead of 48');
+    console.log(tf.backend().binding.TF_Version);`;
+  const said = run(process.execPath, ['-e', script], {
+    cwd: fresh,
+    env: { ...process.env, TF_CPP_MIN_LOG_LEVEL: '2', TF_FORCE_GPU_ALLOW_GROWTH: 'true' },
+    failure: 'the binding was compiled, but does not load',
+  });
+  return said.trim().split('\n').at(-1);
+}
+
+function findCompiler() {
+  const candidates = [process.env.CXX, 'c++', 'g++', 'clang++'].filter(Boolean);
+  const found = candidates.find((command) => spawnSync(command, ['--version']).status === 0);
+  if (found) return found;
+  throw new InstallError(`no C++ compiler: ${candidates.join(', ')} do not answer`);
+}
+
+/** What the command printed; throws with the last line that it complained of. */
+function run(command, words, { failure, ...options }) {
+  const done = spawnSync(command, words, { encoding: 'utf8', maxBuffer: 2 ** 26, ...options });
+  if (done.status === 0) return done.stdout;
+  const complaints = `${done.stderr ?? ''}`.trim().split('\n');
+  const last = complaints.findLast((line) => /error/i.test(line)) ?? complaints.at(-1);
+  throw new InstallError(`${failure}: ${done.error?.message ?? last}`);
+}
+
+function packageVersion() {
+  return readJson('package.json').optionalDependencies[PACKAGE];
+}
+
+function readJson(name) {
+  return JSON.parse(readFileSync(join(root, name), 'utf8'));
+}
+
+function ownText() {
+  return readFileSync(fileURLToPath(import.meta.url), 'utf8');
+}
+
+function say(line) {
+  console.log(`sagitta: ${line}`);
+}

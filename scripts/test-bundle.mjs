@@ -1,0 +1,227 @@
+// Builds a bundle and uses it as somebody without our tools would: unpacked by tar, made read-only,
+// called through a link, from another folder, and with nothing in the environment.
+//
+//   node scripts/test-bundle.mjs                      builds into a temporary folder
+//   node scripts/test-bundle.mjs --archive FILE       a bundle that is there
+//   … --dist FOLDER --node FILE                       as scripts/bundle.mjs takes them
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+/** Nothing from outside: a node in PATH, a locale or a home would hide what the bundle lacks. */
+const ENVIRONMENT = { PATH: '/usr/bin:/bin' };
+const START_MS_MAX = 30_000;
+const COMMAND_MS_MAX = 300_000;
+
+const { values: options } = parseArgs({
+  options: {
+    archive: { type: 'string' },
+    dist: { type: 'string', default: join(root, 'dist') },
+    node: { type: 'string', default: process.execPath },
+  },
+});
+const scratch = mkdtempSync(join(tmpdir(), 'sagitta-bundle-'));
+try {
+  const archive = options.archive ?? build('one');
+  if (options.archive === undefined) {
+    assert.equal(hashOf(build('two')), hashOf(archive), 'two bundles of the same inputs differ');
+    step('the same inputs gave the same bytes twice');
+  }
+  const home = unpack(archive);
+  checkContents(home);
+  const before = stampsOf(home);
+  const elsewhere = join(scratch, 'elsewhere');
+  mkdirSync(elsewhere);
+  const command = join(elsewhere, 'sagitta-link');
+  symlinkSync(join(home, 'bin', 'sagitta'), command);
+  const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
+  assert.equal(run(command, ['--version'], elsewhere).trim(), version);
+  assert.match(run(command, ['--help'], elsewhere), /^ {2}serve\b/m);
+  step('--version and --help answer, through a link and from another folder');
+  for (const engine of ['auto', 'wasm', 'reference']) await checkServer(command, engine);
+  await checkDemo(command, elsewhere);
+  for (const name of ['selftest', 'bench']) {
+    if (!hasCommand(command, name, elsewhere)) {
+      step(`skipped: this version has no command ${name}`);
+      continue;
+    }
+    run(command, name === 'bench' ? ['bench', 'rest'] : [name], elsewhere);
+    step(`${name} succeeds`);
+  }
+  // A superuser writes into a read-only folder, too: then only this shows it.
+  assert.deepEqual(stampsOf(home), before, 'a command wrote into the folder of the bundle');
+  step('nothing was written into the folder of the bundle');
+} finally {
+  execFileSync('chmod', ['-R', 'u+w', scratch]);
+  rmSync(scratch, { recursive: true });
+}
+
+function build(name) {
+  const out = join(scratch, name);
+  const given = ['--out', out, '--dist', options.dist, '--node', options.node];
+  const said = run(process.execPath, [join(root, 'scripts', 'bundle.mjs'), ...given], root);
+  if (name === 'one') process.stdout.write(said);
+  return join(out, readdirSync(out)[0]);
+}
+
+/** The bundle's folder, which nobody may write into from now on. */
+function unpack(archive) {
+  const folder = join(scratch, 'unpacked');
+  mkdirSync(folder);
+  execFileSync('tar', ['-xzf', archive, '-C', folder]);
+  const tops = readdirSync(folder);
+  assert.equal(tops.length, 1, `the archive unpacks into ${tops.join(', ')}; expected one folder`);
+  execFileSync('chmod', ['-R', 'a-w', folder]);
+  return join(folder, tops[0]);
+}
+
+function checkContents(home) {
+  const files = readdirSync(home, { recursive: true });
+  const unwanted = files.filter((path) => {
+    const isPackage = path.startsWith('node_modules/');
+    if (isPackage && /\.(d\.[mc]?ts|map|musl\.node)$/.test(path)) return true;
+    if (/^dist\/.*\.map$|^build\/kernels\/objects/.test(path)) return true;
+    return /^node_modules\/(@biomejs|@redocly|typescript|@typescript|fast-check|@types)/.test(path);
+  });
+  assert.deepEqual(unwanted.slice(0, 10), [], 'the bundle has what it should not');
+  for (const path of ['LICENSE', 'NOTICE', 'THIRD-PARTY.md', 'runtime/LICENSE']) {
+    assert.ok(files.includes(path), `the bundle has no ${path}`);
+  }
+  assert.deepEqual(missingImports(home, files), [], 'files of the bundle import what is not in it');
+  step(`${files.length} files and folders, none for development or another platform`);
+}
+
+/** Also on paths that no test takes: files that are imported by a literal, relative name. */
+function missingImports(home, files) {
+  const pattern = /(?:\bfrom\s*|\brequire\(|^import\s*)(['"])(\.{1,2}\/[^'"]+)\1/gm;
+  const endings = ['', '.js', '.json', '.cjs', '/index.js', '/package.json'];
+  const there = new Set(files);
+  return files
+    .filter((path) => /\.[cm]?js$/.test(path) && lstatSync(join(home, path)).isFile())
+    .flatMap((path) =>
+      [...readFileSync(join(home, path), 'utf8').matchAll(pattern)]
+        .map(([, , name]) => ({ name, target: join(dirname(path), name) }))
+        // A list of prebuilt binaries names those of every platform.
+        .filter(({ name }) => !name.endsWith('.node') && !name.endsWith('.wasi.cjs'))
+        .filter(({ target }) => !endings.some((ending) => there.has(target + ending)))
+        .map(({ name }) => `${path}: ${name}`),
+    );
+}
+
+/** Creates, writes and queries, then stops the server and looks at its exit code. */
+async function checkServer(command, engine) {
+  const data = join(scratch, `data-${engine}`);
+  const server = await start(command, ['serve', '--port', '0', '--data-dir', data], {
+    SAGITTA_ENGINE: engine,
+  });
+  try {
+    const call = async (method, path, body) => {
+      const reply = await fetch(`${server.url}${path}`, {
+        method,
+        headers: { 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await reply.text();
+      assert.ok(reply.ok, `${method} ${path} is answered ${reply.status}: ${text}`);
+      return text;
+    };
+    await call('POST', '/v1/collections', { id: 'docs', dimension: 3 });
+    const vectors = [
+      { id: 'a', values: [1, 0, 0] },
+      { id: 'b', values: [0, 1, 0] },
+    ];
+    await call('POST', '/v1/collections/docs/vectors', { vectors });
+    const query = { vector: [0.1, 0.9, 0], top_k: 1 };
+    const { matches } = JSON.parse(await call('POST', '/v1/collections/docs/query', query));
+    assert.deepEqual(
+      matches.map(({ id }) => id),
+      ['b'],
+    );
+    assert.match(await call('GET', '/docs/'), /<html/i);
+  } finally {
+    assert.equal(await server.stop(), 0, 'the server did not end with 0');
+  }
+  step(`serve answers with ${server.engine} (asked for ${engine}) and stops`);
+}
+
+async function checkDemo(command, folder) {
+  const environment = { SAGITTA_PORT: '0', SAGITTA_DATA_DIR: join(folder, 'demo') };
+  const server = await start(command, ['demo'], environment);
+  assert.equal(await server.stop(), 0, 'the demo did not end with 0');
+  step('demo loads its sample and stops');
+}
+
+/** Resolves when the command has said where it listens. */
+async function start(command, args, environment) {
+  const child = spawn(command, args, {
+    cwd: join(scratch, 'elsewhere'),
+    env: { ...ENVIRONMENT, ...environment },
+  });
+  const ended = new Promise((resolve) => {
+    child.on('close', (code, signal) => resolve(code ?? signal));
+  });
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    log += text;
+  });
+  const deadline = setTimeout(() => child.kill('SIGKILL'), START_MS_MAX);
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [url] = /http:\/\/[\d.]+:\d+/.exec(line) ?? [];
+    if (url === undefined) continue;
+    clearTimeout(deadline);
+    const stop = () => {
+      child.kill('SIGTERM');
+      return ended;
+    };
+    child.stdout.resume();
+    return { url, engine: /"engine":"(\w+)"/.exec(log)?.[1] ?? 'an engine it did not log', stop };
+  }
+  throw new Error(`${args.join(' ')} ended with ${await ended} before it listened: ${log}`);
+}
+
+function hasCommand(command, name, folder) {
+  return new RegExp(`^ {2}${name}\\b`, 'm').test(run(command, ['--help'], folder));
+}
+
+/** What it prints; a failure shows what it said. */
+function run(command, args, cwd) {
+  const env = command === process.execPath ? process.env : ENVIRONMENT;
+  const done = spawnSync(command, args, { cwd, env, encoding: 'utf8', timeout: COMMAND_MS_MAX });
+  if (done.status === 0) return done.stdout;
+  const said = `${done.stdout}${done.stderr}`.slice(-2000);
+  throw new Error(`${command} ${args.join(' ')} ended with ${done.status ?? done.error}: ${said}`);
+}
+
+/** Path, length and time of change of all that is there. */
+function stampsOf(folder) {
+  return readdirSync(folder, { recursive: true })
+    .sort()
+    .map((path) => {
+      const { size, ctimeMs } = lstatSync(join(folder, path));
+      return `${path} ${size} ${ctimeMs}`;
+    });
+}
+
+function hashOf(file) {
+  return createHash('sha256').update(readFileSync(file)).digest('hex');
+}
+
+function step(text) {
+  console.log(`test-bundle: ${text}`);
+}

@@ -1,0 +1,374 @@
+// `sagitta selftest` and `sagitta bench`: what they print, how they end, and that no engine that
+// answers wrongly gets through.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { describeMachine, renderReport } from '../../src/cli/selftest-report.js';
+import { type EngineOptions, ProbeError } from '../../src/engine/choose-engine.js';
+import {
+  ENGINE_NAMES,
+  type Engine,
+  type EngineName,
+  type SearchHits,
+} from '../../src/engine/engine.js';
+import { createReferenceEngine } from '../../src/engine/reference-engine.js';
+import { createInlinePool } from '../../src/pool.js';
+import { CONTRACT } from '../../src/selftest/contract.js';
+import { runContract } from '../../src/selftest/run-contract.js';
+import { runSelftest, type SelftestReport } from '../../src/selftest/selftest.js';
+import { SEED } from '../engine/blocks.js';
+import { makeFolder, run } from './command.js';
+
+/** A case that takes no time. */
+const QUICK = 'names the parts by their places';
+
+describe('sagitta selftest', () => {
+  it('prints the machine, the seed, a row an engine, and what each engine runs on', async () => {
+    const { code, stdout, stderr } = await run([
+      ...['selftest', '--engine', 'reference', '--engine', 'wasm'],
+      ...['--seed', '42', '--threads', '1', '--case', QUICK],
+    ]);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^Sagitta \d+\.\d+\.\d+, Node v\d+/);
+    assert.match(stdout, /^seed 42, cases with "names the parts/m);
+    assert.match(stdout, /^engine +result +cases +passed +failed +not run +seconds$/m);
+    assert.match(stdout, /^reference +passed +1 +1 +0 +0 +\d+\.\d$/m);
+    assert.match(stdout, /^wasm +passed +1 +1 +0 +0 +\d+\.\d$/m);
+    assert.match(stdout, /^wasm: .*WebAssembly/m);
+    assert.match(stdout, /^Passed: reference; wasm\.$/m);
+    assert.match(stderr, /^seed 42\nreference {2}1\/1 {2}names the parts .* ok, /);
+  });
+
+  it('checks every engine that starts, and says of the others that and why they are skipped', async () => {
+    const { code, stdout, stderr } = await run(['selftest', '--case', 'says its name', '--json']);
+    assert.equal(code, 0, stderr);
+    const report = JSON.parse(stdout) as {
+      passed: boolean;
+      seed: number;
+      machine: { cpu: string };
+      engines: {
+        engine: string;
+        label: string;
+        status: string;
+        facts: string;
+        passed: number;
+        cases: unknown[];
+      }[];
+    };
+    assert.equal(report.passed, true);
+    assert.ok(report.machine.cpu.length > 0);
+    assert.equal(stderr.startsWith(`seed ${report.seed}\n`), true);
+    assert.deepEqual(new Set(report.engines.map(({ engine }) => engine)), new Set(ENGINE_NAMES));
+    for (const { label, status, facts, passed, cases } of report.engines) {
+      assert.ok(status === 'passed' || status === 'skipped', `${label}: ${status}`);
+      assert.ok(facts.length > 0, label);
+      assert.equal(cases.length, status === 'passed' ? 1 : 0);
+      assert.equal(passed, cases.length);
+    }
+    assert.equal(report.engines.find(({ label }) => label === 'reference')?.status, 'passed');
+  });
+
+  it('says with exit code 2 what it does not understand', async () => {
+    for (const [args, message] of [
+      [['--engine', 'abacus'], /'abacus' is invalid\. Expected one of .*reference/],
+      [['--seed', '-1'], /'-1' is invalid\. Expected a whole number/],
+      [
+        ['--case', 'juggles'],
+        /--case: no case has "juggles" in its name\. There are\n {2}says its/,
+      ],
+      [['everything'], /too many arguments/],
+    ] as const) {
+      const { code, stderr, stdout } = await run(['selftest', ...args]);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, message);
+      assert.equal(stdout, '');
+    }
+  });
+});
+
+describe('an installation without benches and kernels', () => {
+  let folder: Awaited<ReturnType<typeof makeFolder>>;
+  before(async () => {
+    folder = await makeFolder();
+    const root = fileURLToPath(new URL('../../..', import.meta.url));
+    await cp(join(root, 'dist', 'src'), join(folder.path, 'dist', 'src'), { recursive: true });
+    await cp(join(root, 'package.json'), join(folder.path, 'package.json'));
+    await symlink(join(root, 'node_modules'), join(folder.path, 'node_modules'));
+  });
+  after(() => folder.remove());
+
+  const runInstalled = (args: readonly string[]) =>
+    new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
+      const main = join(folder.path, 'dist', 'src', 'cli', 'main.js');
+      execFile(process.execPath, [main, ...args], (error, stdout, stderr) => {
+        resolve({ code: error?.code ?? 0, stdout, stderr });
+      });
+    });
+
+  it('skips the engine that does not start, and fails when it is asked for by name', async () => {
+    const args = ['selftest', '--threads', '1', '--case', 'says its name'];
+    const all = await runInstalled(args);
+    assert.equal(all.code, 0, all.stdout);
+    assert.match(all.stdout, /^simd +skipped$/m);
+    assert.match(all.stdout, /^simd: skipped, .*kernels/m);
+    assert.match(all.stdout, /^Passed: .*reference.* Skipped, so nothing is known of: .*simd/m);
+
+    const named = await runInstalled([...args, '--engine', 'simd', '--engine', 'reference']);
+    assert.equal(named.code, 1);
+    assert.match(named.stdout, /^simd +FAILED$/m);
+    assert.match(named.stdout, /^simd: did not start, .*kernels/m);
+    assert.match(named.stdout, /^Failed: simd\. Passed: reference\.$/m);
+  });
+
+  it('says that the benches are missing, and where they were expected', async () => {
+    const { code, stderr } = await runInstalled(['bench', 'engine']);
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^sagitta: the benches are not part of this installation: expected .*main/,
+    );
+  });
+
+  it('hands a bench its arguments and takes over its exit code', async () => {
+    await mkdir(join(folder.path, 'dist', 'bench'));
+    await writeFile(
+      join(folder.path, 'dist', 'bench', 'main.js'),
+      'console.log(JSON.stringify(process.argv.slice(2))); process.exitCode = 7;',
+    );
+    const options = ['--full', '--out', 'a folder', '--engine', 'wasm'];
+    const { code, stdout } = await runInstalled(['bench', ...options, 'engine', 'rest']);
+    assert.deepEqual(JSON.parse(stdout), ['engine', 'rest', ...options]);
+    assert.equal(code, 7);
+  });
+});
+
+it('bench says with exit code 2 which benches and engines there are', async () => {
+  const bench = await run(['bench', 'abacus']);
+  assert.equal(bench.code, 2);
+  assert.match(bench.stderr, /no bench abacus; expected .*engine/);
+  const engine = await run(['bench', '--engine', 'abacus']);
+  assert.equal(engine.code, 2);
+  assert.match(engine.stderr, /'abacus' is invalid\. Allowed choices are .*reference/);
+  const other = await run(['bench', 'filter', '--engine', 'reference']);
+  assert.equal(other.code, 2);
+  assert.match(other.stderr, /--engine is for engine/);
+});
+
+/** What an engine may get wrong, in the first hit of an answer that has some. */
+const LIES: Readonly<Record<string, (hits: SearchHits) => SearchHits>> = {
+  'one bit of a score': (hits) => {
+    const scores = hits.scores.slice();
+    new Uint8Array(scores.buffer)[0]! ^= 1;
+    return { ...hits, scores };
+  },
+  'one row': (hits) => ({ ...hits, rows: hits.rows.map((row, i) => (i === 0 ? row ^ 1 : row)) }),
+  'one part': (hits) => ({
+    ...hits,
+    parts: hits.parts.map((part, i) => (i === 0 ? part + 1 : part)),
+  }),
+  'the last hit': (hits) => ({
+    ...hits,
+    parts: hits.parts.slice(0, -1),
+    rows: hits.rows.slice(0, -1),
+    scores: hits.scores.slice(0, -1),
+  }),
+  'the count of rows': (hits) => ({ ...hits, scannedCount: hits.scannedCount + 1 }),
+};
+
+/** Cases without hits. */
+const WITHOUT_HITS = ['says its name', 'answers an empty batch with nothing'];
+
+function createTruthful(): Engine {
+  return createReferenceEngine({ pool: createInlinePool() });
+}
+
+/** Changes the answers that `isChosen` chooses among those with hits, counted from 0. */
+function createLiar(lie: (hits: SearchHits) => SearchHits, isChosen: (n: number) => boolean) {
+  const engine = createTruthful();
+  let count = 0;
+  const liar: Engine = {
+    name: engine.name,
+    rowEncoder: null,
+    search: async (queries, options) => {
+      const answers = await engine.search(queries, options);
+      return answers.map((hits) => (hits.rows.length > 0 && isChosen(count++) ? lie(hits) : hits));
+    },
+    unload: (key) => engine.unload(key),
+    bytesUsed: (key) => engine.bytesUsed(key),
+    close: () => engine.close(),
+  };
+  return liar;
+}
+
+describe('the contract', () => {
+  for (const [what, lie] of Object.entries(LIES)) {
+    it(`is broken in every case with hits by an engine that changes ${what}`, async () => {
+      const engine = createLiar(lie, () => true);
+      const cases = CONTRACT.filter(({ name }) => !WITHOUT_HITS.includes(name));
+      assert.equal(cases.length, CONTRACT.length - WITHOUT_HITS.length);
+      const { results } = await runContract({ engine, name: 'reference', seed: SEED, cases });
+      const kept = results.filter(({ status }) => status !== 'failed').map(({ name }) => name);
+      assert.deepEqual(kept, [], `seed ${SEED}`);
+    });
+
+    it(`is broken by an engine that changes ${what} in one answer of a batch of 600`, async () => {
+      const engine = createLiar(lie, (n) => n === 100);
+      const cases = CONTRACT.filter(({ name }) => name.includes('larger than it handles at once'));
+      const { results } = await runContract({ engine, name: 'reference', seed: SEED, cases });
+      assert.deepEqual(
+        results.map(({ status }) => status),
+        ['failed'],
+      );
+      assert.match(results[0]!.failure!, /query \d+ of 600/);
+    });
+  }
+
+  it('is broken by an engine whose name is another', async () => {
+    const cases = CONTRACT.filter(({ name }) => name === 'says its name');
+    const options = { engine: createTruthful(), seed: SEED, cases };
+    assert.equal((await runContract({ ...options, name: 'simd' })).results[0]!.status, 'failed');
+    assert.equal(
+      (await runContract({ ...options, name: 'reference' })).results[0]!.status,
+      'passed',
+    );
+  });
+
+  it('is broken by true answers behind which the engine reports a failure', async () => {
+    const cases = CONTRACT.filter(({ name }) => name.includes(QUICK));
+    const reports = ['its thread died'];
+    const { results } = await runContract({
+      ...{ engine: createTruthful(), name: 'reference', seed: SEED },
+      cases: [...cases, ...cases],
+      takeReports: () => reports.splice(0),
+    });
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ['failed', 'passed'],
+    );
+    assert.match(results[0]!.failure!, /its thread died/);
+  });
+
+  it('is broken by an engine that leaves ordinary searches to another', async () => {
+    let count = 0;
+    const { results } = await runContract({
+      ...{ engine: createTruthful(), name: 'reference', seed: SEED },
+      cases: CONTRACT.filter(({ name }) => name === 'answers ordinary searches by itself'),
+      countFallbacks: () => count++,
+    });
+    assert.equal(results.length, 1);
+    assert.match(results[0]!.failure!, /another engine answered in its place/);
+  });
+
+  it('does not wait for an engine that hangs, and does not ask it again', async () => {
+    const engine: Engine = {
+      ...createLiar(LIES['one row']!, () => false),
+      search: () => new Promise(() => {}),
+    };
+    const { results, hangs } = await runContract({
+      ...{ engine, name: 'reference', seed: SEED, caseMsMax: 20 },
+      cases: CONTRACT.slice(0, 3),
+    });
+    assert.equal(hangs, true);
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ['passed', 'failed', 'not_run'],
+    );
+    assert.match(results[1]!.failure!, /did not end within 0\.02 s/);
+  });
+});
+
+describe('a selftest of every engine', () => {
+  /** Each engine is the reference, unless `start` throws or puts another in its place. */
+  const selftest = (
+    engines: readonly EngineName[] | null,
+    start: (options: EngineOptions) => Engine | undefined,
+  ) =>
+    runSelftest({
+      ...{ engines, seed: SEED, only: 'says its name', allTargets: false, threadCount: 1 },
+      onStart() {},
+      onResult() {},
+      async create(options) {
+        const engine = start(options) ?? { ...createTruthful(), name: options.requested };
+        return { engine: engine as Engine, reason: 'asked for by name: as it likes' };
+      },
+    });
+  const statusOf = ({ engines }: SelftestReport, name: string) =>
+    engines.find(({ engine }) => engine === name)?.status;
+
+  it('skips what does not start, and fails what starts and lies to the probe', async () => {
+    const report = await selftest(null, ({ requested }) => {
+      if (requested === 'simd') throw new Error('there is no device');
+      if (requested === 'wasm') throw new ProbeError('it lies');
+      return undefined;
+    });
+    assert.equal(statusOf(report, 'simd'), 'skipped');
+    assert.equal(statusOf(report, 'wasm'), 'failed');
+    assert.equal(statusOf(report, 'reference'), 'passed');
+    assert.equal(report.passed, false);
+    assert.equal(report.engines.find(({ engine }) => engine === 'reference')?.facts, 'as it likes');
+  });
+
+  it('does not take another engine for the one that was asked for', async () => {
+    const report = await selftest(['simd'], createTruthful);
+    assert.equal(statusOf(report, 'simd'), 'failed');
+    assert.match(report.engines[0]!.facts, /the reference engine started in its place/);
+  });
+
+  it('fails an engine that logs an error, whoever answers for it', async () => {
+    const report = await selftest(['reference'], ({ logger }) => {
+      logger?.error({ error: 'out of memory' }, 'the device died');
+      return undefined;
+    });
+    assert.equal(report.passed, false);
+    assert.match(report.engines[0]!.cases[0]!.failure!, /the device died \(out of memory\)/);
+  });
+});
+
+it('a report of failures says what, in a few lines, and how to see it again', () => {
+  const long = Array.from({ length: 30 }, (_, line) => `line ${line}`).join('\n');
+  const cases = [
+    { name: "keeps the caller's arrays", status: 'failed', seconds: 1, failure: long },
+    { name: 'says its name', status: 'passed', seconds: 1, failure: null },
+    { name: 'answers', status: 'not_run', seconds: 0, failure: null },
+  ] as const;
+  const report = {
+    engines: [
+      {
+        engine: 'simd',
+        label: 'simd',
+        status: 'failed',
+        facts: 'avx9',
+        fallbackCount: 3,
+        cases,
+        seconds: 2,
+      },
+      {
+        engine: 'wasm',
+        label: 'wasm',
+        status: 'skipped',
+        facts: 'no\x1b[2J',
+        fallbackCount: null,
+        cases: [],
+        seconds: 0,
+      },
+    ],
+    passed: false,
+    hangs: true,
+  } as const;
+  const text = renderReport(
+    { machine: describeMachine('1.2.3'), seed: 7, only: null, report },
+    100,
+  );
+  assert.match(text, /^simd +FAILED +3 +1 +1 +1 +2\.0$/m);
+  assert.match(
+    text,
+    /^ {2}line 11\n {2}and 18 lines more\n {2}\$ sagitta selftest --engine simd --seed 7 /m,
+  );
+  assert.ok(text.includes(`--case 'keeps the caller'\\''s arrays'`));
+  assert.match(text, /^wasm: skipped, no·\[2J$/m);
+  assert.match(text, /^Failed: simd\. Skipped, so nothing is known of: wasm\.$/m);
+});
