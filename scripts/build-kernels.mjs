@@ -79,7 +79,8 @@ const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni'].map(
 const CUDA = sourcesIn('cuda', '.cu');
 const EMULATION = sourcesIn('cuda/emulation', '.cpp');
 const EMULATION_TEST = ['.cu', '.cpp'].flatMap((end) => sourcesIn('cuda/emulation/test', end));
-const EMULATED = ['-DSAGITTA_EMULATE_CUDA', '-Wno-unknown-pragmas'];
+// GCC takes what is set between two jumps of a fiber for unset.
+const EMULATED = ['-DSAGITTA_EMULATE_CUDA', '-Wno-unknown-pragmas', '-Wno-maybe-uninitialized'];
 const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
 const CUDA_TEST = ['test/check.cpp', 'test/test_batch.cpp', 'cuda/test/test.cu'];
 const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
@@ -226,16 +227,15 @@ function findNvcc() {
 
 async function build(name, compiler) {
   const { file, sources, flags, isBaseline = false, isCuda = false } = TARGETS[name];
-  const isNative = cross === null;
   const nvcc = isCuda ? findNvcc() : null;
   const missing = sources.find((source) => !existsSync(join(kernels, source)));
   if (missing) throw new BuildError(`${file} needs kernels/${missing}, which is not there`);
-  const folder = join(root, 'build', isNative ? 'kernels' : `kernels-${compiler.architecture}`);
+  const place = cross === null ? 'kernels' : `kernels-${compiler.architecture}`;
+  const folder = join(root, 'build', place);
   const objects = join(folder, 'objects', name);
   mkdirSync(objects, { recursive: true });
-  const paths = readdirSync(kernels, { recursive: true })
-    .filter((path) => path.endsWith('.h'))
-    .sort();
+  const files = readdirSync(kernels, { recursive: true }).sort();
+  const paths = files.filter((path) => path.endsWith('.h'));
   const hashOfAll = (some) => hashOf(some.map((path) => readFileSync(join(kernels, path), 'utf8')));
   const headers = hashOfAll(paths.filter((path) => !path.startsWith('cuda/')));
   const headersAndCuda = hashOfAll(paths);
@@ -262,7 +262,6 @@ async function build(name, compiler) {
   link(join(folder, file), jobs, flags, compiler, nvcc);
 }
 
-/** Files and architectures share the processors. */
 function nvccCommand(nvcc, compiler) {
   const wanted = arch.length === 0 ? ARCHITECTURES : arch;
   const ptx = arch.length === 0 ? PTX : [];
@@ -355,13 +354,11 @@ function link(output, jobs, flags, compiler, nvcc) {
       ? ['-bundle', '-undefined', 'dynamic_lookup']
       : ['-shared', ...staticRuntime(compiler)]
     : ['-pthread', ...(cross === null ? [] : ['-static'])];
-  // nvcc knows where its runtime is. Nobody else is to find that in the addon.
   const command = nvcc
     ? [
         nvcc.command,
         ...['-ccbin', compiler.command, '-cudart', 'static', '--no-device-link'],
-        ...['-Xlinker', '--exclude-libs=ALL', ...(isAddon ? ['-shared'] : [])],
-        ...['-Xcompiler', shape.filter((flag) => flag !== '-shared').join(',')],
+        ...shape.flatMap(linkFlagOfNvcc),
       ]
     : [compiler.command, ...shape];
   const stamp = hashOf([...jobs.map((job) => job.stamp), ...sanitizers, ...command.slice(1)]);
@@ -369,15 +366,17 @@ function link(output, jobs, flags, compiler, nvcc) {
   mkdirSync(dirname(output), { recursive: true });
   // A process that has the old file loaded keeps it.
   const fresh = `${output}.new`;
-  const linked = spawnSync(
-    command[0],
-    [...command.slice(1), ...sanitizers, '-o', fresh, ...jobs.map((job) => job.object)],
-    { encoding: 'utf8' },
-  );
-  if (linked.status !== 0)
-    throw new BuildError(`${basename(output)} does not link\n${linked.stderr}`);
+  const given = [...command.slice(1), ...sanitizers, '-o', fresh, ...jobs.map((job) => job.object)];
+  const { status, stderr } = spawnSync(command[0], given, { encoding: 'utf8' });
+  if (status !== 0) throw new BuildError(`${basename(output)} does not link\n${stderr}`);
   renameSync(fresh, output);
   writeFileSync(`${output}.stamp`, stamp);
+}
+
+/** nvcc passes on nothing that it is not told to, and separates by commas itself. */
+function linkFlagOfNvcc(flag) {
+  if (flag === '-shared') return [flag];
+  return flag.startsWith('-Wl,') ? ['-Xlinker', flag.slice(4)] : ['-Xcompiler', flag];
 }
 
 /** The addon then runs with other C++ and C libraries than those of the build; unused code would ask for the newest. */

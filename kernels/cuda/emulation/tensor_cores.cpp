@@ -1,8 +1,6 @@
 // Multiplies fragments: gathers them from the lanes, multiplies plainly, and gives the sums back.
 #include "tensor_cores.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
 #include <list>
@@ -12,86 +10,17 @@
 #include <vector>
 
 #include "block.h"
+#include "fragments.h"
 #include "machine.h"
 #include "settings.h"
 
 namespace sagitta::cuda::emulation {
 namespace {
 
-constexpr uint32_t row_count = 16;
-constexpr uint32_t depth = 32;
-constexpr uint32_t column_count_max = 256;
 /** In sums that are in flight. */
 constexpr int32_t poison = static_cast<int32_t>(0xa5a5a5a5u);
 constexpr uint32_t swizzled_row_bytes = 128;
 constexpr uint32_t atom_bytes = 1024;
-
-/** Of one warp: [row_count, depth] u8. */
-using row_tile = uint8_t[row_count][depth];
-/** Pairs of depth, so that one multiplication takes two: [depth / 2, columns, 2] s8, widened. */
-struct column_tile {
-  alignas(32) int16_t pairs[depth / 2][column_count_max][2];
-};
-
-/** [row_count, column_count_max]. */
-struct sum_tile {
-  alignas(32) int32_t at[row_count][column_count_max];
-};
-
-row_tile rows_now;
-column_tile columns_now;
-sum_tile sums_now;
-
-__attribute__((target("avx2"), no_sanitize("address", "undefined"), optimize("O3"))) void
-multiply_avx2(uint32_t columns) {
-  for (uint32_t row = 0; row < row_count; row++) {
-    for (uint32_t column = 0; column < columns; column += 8) {
-      auto* const place = reinterpret_cast<__m256i*>(&sums_now.at[row][column]);
-      __m256i sum = *place;
-      for (uint32_t pair = 0; pair < depth / 2; pair++) {
-        const int both = rows_now[row][2 * pair] | rows_now[row][2 * pair + 1] << 16;
-        const auto* const two =
-            reinterpret_cast<const __m256i*>(&columns_now.pairs[pair][column][0]);
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_set1_epi32(both), *two));
-      }
-      *place = sum;
-    }
-  }
-}
-
-void multiply_plainly(uint32_t columns) {
-  for (uint32_t row = 0; row < row_count; row++) {
-    for (uint32_t column = 0; column < columns; column++) {
-      int32_t sum = sums_now.at[row][column];
-      for (uint32_t k = 0; k < depth; k++) {
-        sum += rows_now[row][k] * columns_now.pairs[k / 2][column][k % 2];
-      }
-      sums_now.at[row][column] = sum;
-    }
-  }
-}
-
-/** sums_now += rows_now · columns_now. */
-void multiply(uint32_t columns) {
-  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
-  if (has_avx2) {
-    multiply_avx2(columns);
-  } else {
-    multiply_plainly(columns);
-  }
-}
-
-/** a0: row lane / 4, depth 4 · (lane % 4) on; a1: 8 rows later; a2, a3: the same, 16 deeper. */
-void place_rows(uint32_t lane, const uint32_t (&rows)[4]) {
-  for (uint32_t i = 0; i < 4; i++) {
-    memcpy(&rows_now[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &rows[i], 4);
-  }
-}
-
-/** Where sum `i` of a lane stands: 8 columns after another, two rows of two in each. */
-int32_t& sum_of(uint32_t lane, uint32_t i) {
-  return sums_now.at[lane / 4 + i % 4 / 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2];
-}
 
 struct mma_operands {
   int32_t* sums;
