@@ -23,6 +23,9 @@ struct tuning {
   uint32_t rows_per_k = 64;
   /** Queries that are few. */
   uint32_t few = 128;
+  /** Where every row is scored: rows at once, and ties that are kept beside k. */
+  uint32_t exhaustive_rows = 32768;
+  uint32_t exhaustive_ties = 4096;
 };
 
 /** How queries are scanned: what the device can do best, or as it is told. */

@@ -15,6 +15,9 @@ namespace {
 /** Queries of one slice at most: more would not be faster, since all arithmetic is in use long before. */
 constexpr uint32_t slice_queries_max = 4096;
 
+/** Queries whose rows are all scored, at once: their lists are long. */
+constexpr size_t exhaustive_queries_max = 64;
+
 /** Beside k: rows that tie with the last one, over all queries of a slice. */
 constexpr uint32_t ties_of_slice = 1u << 18;
 constexpr uint32_t ties_min = 64;
@@ -164,21 +167,58 @@ void batch_plan::cut_slices() {
       made.queries.assign(sorted.begin() + static_cast<ptrdiff_t>(at),
                           sorted.begin() + static_cast<ptrdiff_t>(end));
       complete(made);
-      const size_t needed =
-          bitmap_bytes(made) +
-          made.padded_count * bytes_per_query(batch_.dimension, batch_.block_count,
-                                              made.list_capacity, made.found_max);
-      const bool fits = made.shape.group != 0 && needed <= device_.workspace_bytes_max;
-      if (fits) {
-        slices_.push_back(std::move(made));
-        break;
-      }
-      if (end - at > 1 && made.shape.group != 0) continue;
-      for (const planned_query& query : made.queries) queries_[query.number].is_refused = true;
-      break;
+      const bool has_room = made.shape.group != 0 && fits(made);
+      if (has_room) slices_.push_back(std::move(made));
+      // One alone that has none stays undecided.
+      if (has_room || end - at == 1 || made.shape.group == 0) break;
     }
     at = end;
   }
+}
+
+std::vector<slice> batch_plan::exhaustive_slices(const std::vector<uint32_t>& queries) const {
+  std::vector<slice> slices;
+  std::vector<planned_query> left;
+  for (const uint32_t number : queries) {
+    const planned_query& query = queries_[number];
+    if (query.has_values && !query.is_refused) left.push_back(query);
+  }
+  for (size_t at = 0; at < left.size();) {
+    size_t end = std::min<size_t>(left.size(), at + exhaustive_queries_max);
+    for (;; end = at + (end - at + 1) / 2) {
+      slice made{};
+      made.queries.assign(left.begin() + static_cast<ptrdiff_t>(at),
+                          left.begin() + static_cast<ptrdiff_t>(end));
+      complete_exhaustive(made);
+      const bool has_room = fits(made);
+      if (has_room) slices.push_back(std::move(made));
+      if (has_room || end - at == 1) break;
+    }
+    at = end;
+  }
+  return slices;
+}
+
+void batch_plan::complete_exhaustive(slice& made) const {
+  const auto count = static_cast<uint32_t>(made.queries.size());
+  uint32_t k = 1;
+  for (const planned_query& query : made.queries) k = std::max(k, batch_.queries[query.number].k);
+  const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
+  const tuning& tuned = device_.tuning;
+  const uint64_t kept = uint64_t{k} + tuned.exhaustive_ties;
+  made.gathered_tiles = std::max(1u, tuned.exhaustive_rows / tile_rows);
+  made.list_capacity =
+      static_cast<uint32_t>(std::min(kept + uint64_t{made.gathered_tiles} * tile_rows, all_rows));
+  made.found_max = static_cast<uint32_t>(std::min<uint64_t>(made.list_capacity, kept));
+  made.padded_count = count;
+  made.shape.group = std::max(1u, count);
+  made.is_gathered.assign(count, 1);
+}
+
+bool batch_plan::fits(const slice& made) const {
+  const size_t each = bytes_per_query(batch_.dimension, batch_.block_count, made.list_capacity,
+                                      made.found_max);
+  return bitmap_bytes(made) + made.padded_count * each <= device_.workspace_bytes_max;
 }
 
 /** Of the bitmaps that a slice takes along: each once. */
@@ -196,7 +236,7 @@ size_t batch_plan::bitmap_bytes(const slice& made) const {
   return bytes;
 }
 
-void batch_plan::complete(slice& made) {
+void batch_plan::complete(slice& made) const {
   const tuning& tuned = device_.tuning;
   const auto count = static_cast<uint32_t>(made.queries.size());
   const bool is_few = count <= tuned.few;
@@ -224,10 +264,8 @@ void batch_plan::complete(slice& made) {
 
   made.is_gathered.clear();
   made.is_scanned = false;
-  for (planned_query& query : made.queries) {
+  for (const planned_query& query : made.queries) {
     const bool gathered = is_gathered(made, query);
-    // What can neither be scanned nor gathered is for the host.
-    queries_[query.number].is_refused = !gathered && !query.is_scannable;
     made.is_gathered.push_back(gathered ? 1 : 0);
     if (!gathered && query.is_scannable) made.is_scanned = true;
   }

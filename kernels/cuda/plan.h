@@ -19,7 +19,7 @@ struct planned_query {
   bool is_scannable;
   /** All its blocks have their values on the device. */
   bool has_values;
-  /** Cannot be asked of the device at all. */
+  /** Cannot be asked of the device: two parts of it search one block. */
   bool is_refused;
   /** Longest lists that it wants; queries of one slice want the same. */
   uint32_t list_rows;
@@ -35,6 +35,8 @@ struct slice {
   uint32_t padded_count;
   uint32_t list_capacity;
   uint32_t found_max;
+  /** Tiles whose rows are gathered and scored before lists are shortened; 0 for all at once. */
+  uint32_t gathered_tiles;
   bool is_scanned;
 };
 
@@ -44,6 +46,11 @@ class batch_plan {
              sagitta_device_block* const* residents);
   const std::vector<resident_block>& blocks() const { return blocks_; }
   const std::vector<slice>& slices() const { return slices_; }
+  /**
+   * Slices for queries that the others have left undecided: every row that passes is scored. None for
+   * queries whose values are not on the device.
+   */
+  std::vector<slice> exhaustive_slices(const std::vector<uint32_t>& queries) const;
   const std::vector<planned_query>& queries() const { return queries_; }
   uint32_t tile_count() const { return tile_count_; }
   /** Rows that pass of one part. */
@@ -54,7 +61,9 @@ class batch_plan {
   void count_passing();
   void describe_queries();
   void cut_slices();
-  void complete(slice& made);
+  void complete(slice& made) const;
+  void complete_exhaustive(slice& made) const;
+  bool fits(const slice& made) const;
   size_t bitmap_bytes(const slice& made) const;
   bool is_gathered(const slice& made, const planned_query& query) const;
 

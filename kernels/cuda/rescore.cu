@@ -1,6 +1,6 @@
 // Canonical scores on the device, bit for bit those of search/canonical.h: eight lanes a row, each
-// the float64 sum of its own dimensions, folded by halves. And the rows of queries that are not
-// scanned, which go straight to this.
+// the float64 sum of its own dimensions, folded by halves. And the rows of queries that are gathered,
+// not scanned, which go straight to this.
 //
 // Shapes: vectors [query_count, dimension] and values [row_count, dimension] float32; lists
 // [query_count, capacity].
@@ -16,24 +16,46 @@ constexpr uint32_t threads = 256;
 constexpr uint32_t lanes_per_row = 8;
 constexpr uint32_t rows_at_once = threads / lanes_per_row;
 
-__global__ void gather(const __grid_constant__ gather_parameters p) {
-  const gather_job& job = p.jobs[blockIdx.x];
+/** A warp takes 32 words of 32 rows at once, one a lane, and one atomic addition for all of them. */
+__global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather_parameters p) {
+  const uint32_t number = blockIdx.x;
+  if (!p.state.queries[number].is_gathered) return;
+  constexpr uint32_t words_per_tile = tile_rows / 32;
+  const candidate_lists& lists = p.state.lists;
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t warps = gridDim.y * threads / 32;
-  const uint32_t words = (job.row_count + 31) / 32;
-  const candidate_lists& lists = p.lists;
-  for (uint32_t word = (blockIdx.y * threads + threadIdx.x) / 32; word < words; word += warps) {
-    const uint32_t row = word * 32 + lane;
-    const bool is_here =
-        row < job.row_count && (job.rows == nullptr || (job.rows[word] >> lane & 1) != 0);
-    const uint32_t here = __ballot_sync(all_lanes, is_here);
-    if (here == 0) continue;
-    uint32_t first = 0;
-    if (lane == 0) first = atomicAdd(lists.counts + job.query, static_cast<uint32_t>(__popc(here)));
-    first = __shfl_sync(all_lanes, first, 0);
-    const uint32_t at = first + static_cast<uint32_t>(__popc(here & ((1u << lane) - 1)));
-    if (is_here && at < lists.capacity) {
-      lists.rows[size_t{job.query} * lists.capacity + at] = {job.first_tile * tile_rows + row, 0};
+  const uint32_t end = p.end_tile * words_per_tile;
+  const uint32_t step = gridDim.y * threads;
+  for (uint32_t first = p.first_tile * words_per_tile + blockIdx.y * threads + threadIdx.x - lane;
+       first < end; first += step) {
+    const uint32_t word = first + lane;
+    uint32_t rows = 0;
+    uint32_t place = 0;
+    if (word < end) {
+      const uint32_t tile = word / words_per_tile;
+      const uint32_t block = block_of(p.state.blocks, p.state.block_count, tile);
+      const row_view& view = p.views[size_t{block} * p.view_count + number];
+      const uint32_t row = word * 32 - p.state.blocks[block].first_tile * tile_rows;
+      place = word * 32;
+      if (row < view.row_count) {
+        rows = view.rows == nullptr ? ~0u : view.rows[row / 32];
+        if (view.row_count - row < 32) rows &= (1u << (view.row_count - row)) - 1;
+      }
+    }
+    uint32_t before = static_cast<uint32_t>(__popc(rows));
+    for (uint32_t distance = 1; distance < 32; distance *= 2) {
+      const uint32_t other = __shfl_up_sync(all_lanes, before, distance);
+      if (lane >= distance) before += other;
+    }
+    const uint32_t total = __shfl_sync(all_lanes, before, 31);
+    if (total == 0) continue;
+    uint32_t at = 0;
+    if (lane == 0) at = atomicAdd(lists.counts + number, total);
+    at = __shfl_sync(all_lanes, at, 0) + before - static_cast<uint32_t>(__popc(rows));
+    for (; rows != 0; rows &= rows - 1, at++) {
+      const auto bit = static_cast<uint32_t>(__ffs(static_cast<int>(rows)) - 1);
+      if (at < lists.capacity) {
+        lists.rows[size_t{number} * lists.capacity + at] = {place + bit, 0};
+      }
     }
   }
 }
@@ -92,10 +114,12 @@ __global__ __launch_bounds__(threads) void rescore_lists(
 
 }  // namespace
 
-cudaError_t gather_rows(const gather_parameters& parameters, uint32_t job_count,
-                        cudaStream_t stream) {
-  constexpr uint32_t strips = 16;
-  return launch(gather, dim3(job_count, strips), threads, 0, stream, parameters);
+cudaError_t gather_rows(const gather_parameters& parameters, cudaStream_t stream) {
+  constexpr uint32_t tiles_at_once = threads / (tile_rows / 32);
+  const uint32_t tiles = parameters.end_tile - parameters.first_tile;
+  const uint32_t strips = min((tiles + tiles_at_once - 1) / tiles_at_once, 64u);
+  return launch(gather, dim3(parameters.state.query_count, max(strips, 1u)), threads, 0, stream,
+                parameters);
 }
 
 cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected,

@@ -219,7 +219,7 @@ std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
     pending[q].is_decided = plan.queries()[q].passing == 0;
   }
   finisher finishing(batch, plan);
-  for (const slice& one : plan.slices()) {
+  const auto run = [&](const slice& one) {
     slice_search searching(device, batch, plan, one);
     times.prepare_ms += milliseconds_since(started);
     searching.run(times);
@@ -227,15 +227,22 @@ std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
     for (uint32_t i = 0; i < one.queries.size(); i++) {
       const planned_query& planned = one.queries[i];
       const query_outcome& outcome = searching.outcome(i);
-      if (outcome.is_undecided != 0 || plan.queries()[planned.number].is_refused) continue;
+      const bool is_searched = one.is_gathered[i] != 0 || planned.is_scannable;
+      if (outcome.is_undecided != 0 || !is_searched) continue;
       pending_hits& hits = pending[planned.number];
       hits.rows = finishing.finish(planned, searching.found(i), outcome.found_count);
-      hits.rescored_count = outcome.rescored_count;
+      hits.rescored_count = one.gathered_tiles == 0 ? outcome.rescored_count : planned.passing;
       hits.is_decided = true;
     }
     times.finish_ms += milliseconds_since(started);
     started = std::chrono::steady_clock::now();
+  };
+  for (const slice& one : plan.slices()) run(one);
+  std::vector<uint32_t> undecided;
+  for (uint32_t q = 0; q < batch.query_count; q++) {
+    if (!pending[q].is_decided) undecided.push_back(q);
   }
+  for (const slice& one : plan.exhaustive_slices(undecided)) run(one);
   auto answer = assemble(batch, plan, pending);
   times.finish_ms += milliseconds_since(started);
   answer->times = times;

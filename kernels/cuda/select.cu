@@ -11,6 +11,27 @@ __device__ bool is_worse(const found_row& left, const found_row& right) {
   return left.score < right.score || (left.score == right.score && left.place > right.place);
 }
 
+/** Whether a score lets its row in, and before the position if there is one: such rows count. */
+__device__ bool is_eligible(const device_query& query, double score) {
+  return score >= query.floor && (!query.has_after || score < query.after_score);
+}
+
+/** Whether ids may let the row in: the host decides. A score that is not a number may be anything. */
+__device__ bool is_out(const device_query& query, double least, double score) {
+  return score < query.floor || score < least || (query.has_after && score > query.after_score);
+}
+
+/** The k-th best of the scores that count, or no bound where there are no more than k. */
+__device__ double kth_score(const device_query& query, const candidate_score* scores, uint32_t count,
+                            uint32_t eligible) {
+  if (eligible <= query.k) return -__builtin_huge_val();
+  const auto key_at = [&](uint32_t i, uint64_t& key) {
+    key = ordered(scores[i].score);
+    return is_eligible(query, scores[i].score);
+  };
+  return value_of(kth_largest<uint64_t>(count, query.k, key_at));
+}
+
 /** Bitonic, over the next power of two; places beyond the count are worse than anything. */
 __device__ void sort_found(found_row* rows, uint32_t count) {
   uint32_t length = 1;
@@ -58,25 +79,16 @@ __global__ __launch_bounds__(select_threads) void select(
   for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
     const double score = scores[i].score;
     if (score != score) is_unscored = true;
-    else if (score >= query.floor && (!query.has_after || score < query.after_score)) eligible++;
+    else if (is_eligible(query, score)) eligible++;
   }
   eligible = sum_before(eligible).total;
   is_unscored = __syncthreads_or(is_unscored) != 0;
-  double least = -__builtin_huge_val();
-  if (!is_unscored && eligible > query.k) {
-    const auto key_at = [&](uint32_t i, uint64_t& key) {
-      const double score = scores[i].score;
-      key = ordered(score);
-      return score >= query.floor && (!query.has_after || score < query.after_score);
-    };
-    least = value_of(kth_largest<uint64_t>(count, query.k, key_at));
-  }
+  const double least =
+      is_unscored ? -__builtin_huge_val() : kth_score(query, scores, count, eligible);
   found_row* const found = p.found + size_t{number} * p.found_max;
   for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
     const double score = scores[i].score;
-    const bool is_out =
-        score < query.floor || score < least || (query.has_after && score > query.after_score);
-    if (is_out) continue;
+    if (is_out(query, least, score)) continue;
     const uint32_t at = atomicAdd(&found_count, 1u);
     if (at < sorted_max) sorted[at] = {score, rows[i].place, 0};
     if (at < p.found_max) found[at] = {score, rows[i].place, 0};
@@ -93,7 +105,42 @@ __global__ __launch_bounds__(select_threads) void select(
   if (total > p.found_max) outcome.is_undecided = 1;
 }
 
+__global__ __launch_bounds__(select_threads) void keep(const __grid_constant__ batch_state state) {
+  const uint32_t number = blockIdx.x;
+  const device_query& query = state.queries[number];
+  const candidate_lists& lists = state.lists;
+  query_outcome& outcome = state.outcomes[number];
+  const uint32_t count = lists.counts[number];
+  __syncthreads();
+  if (count > lists.capacity && threadIdx.x == 0) outcome.is_undecided = 1;
+  if (count > lists.capacity || outcome.is_undecided != 0) return;
+  candidate* const rows = lists.rows + size_t{number} * lists.capacity;
+  candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
+  uint32_t eligible = 0;
+  for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
+    if (is_eligible(query, scores[i].score)) eligible++;
+  }
+  eligible = sum_before(eligible).total;
+  const double least = kth_score(query, scores, count, eligible);
+  struct scored {
+    candidate row;
+    candidate_score score;
+  };
+  const uint32_t kept = compact(
+      count, [&](uint32_t i) { return !is_out(query, least, scores[i].score); },
+      [&](uint32_t i) { return scored{rows[i], scores[i]}; },
+      [&](uint32_t to, const scored& entry) {
+        rows[to] = entry.row;
+        scores[to] = entry.score;
+      });
+  if (threadIdx.x == 0) lists.counts[number] = kept;
+}
+
 }  // namespace
+
+cudaError_t keep_best(const batch_state& state, cudaStream_t stream) {
+  return launch(keep, dim3(state.query_count), select_threads, 0, stream, state);
+}
 
 cudaError_t select_found(const select_parameters& parameters, cudaStream_t stream) {
   return launch(select, dim3(parameters.state.query_count), select_threads, 0, stream, parameters);

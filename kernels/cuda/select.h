@@ -33,23 +33,18 @@ struct prune_parameters {
  */
 cudaError_t prune_lists(const prune_parameters& parameters, cudaStream_t stream);
 
-/** Rows of one query in one block that are few enough to be scored without a scan. */
-struct gather_job {
-  const uint32_t* rows;
-  uint32_t row_count;
-  uint32_t query;
-  uint32_t first_tile;
-  uint32_t unused;
-};
-
 struct gather_parameters {
-  const gather_job* jobs;
-  candidate_lists lists;
+  batch_state state;
+  /** [block_count, view_count] */
+  const row_view* views;
+  uint32_t view_count;
+  /** Of the batch: these tiles. */
+  uint32_t first_tile;
+  uint32_t end_tile;
 };
 
-/** Puts rows into the lists of their queries. */
-cudaError_t gather_rows(const gather_parameters& parameters, uint32_t job_count,
-                        cudaStream_t stream);
+/** Adds the rows of queries that are gathered to their lists. */
+cudaError_t gather_rows(const gather_parameters& parameters, cudaStream_t stream);
 
 struct rescore_parameters {
   batch_state state;
@@ -66,6 +61,12 @@ cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected
 
 /** Lets rescoring keep a query of any width in shared memory; once a device. */
 cudaError_t allow_wide_rescoring();
+
+/**
+ * Shortens lists whose rows have scores to the k best, and whatever ties with the last of them or with
+ * the query's position: so that there is room for more rows.
+ */
+cudaError_t keep_best(const batch_state& state, cudaStream_t stream);
 
 struct select_parameters {
   batch_state state;

@@ -35,8 +35,8 @@ slice_search::slice_search(sagitta_device& device, const sagitta_batch& batch,
       count_(static_cast<uint32_t>(what.queries.size())),
       block_count_(batch.block_count),
       group_count_(what.padded_count / what.shape.group) {
+  for (const uint8_t gathered : what.is_gathered) has_gathered_ |= gathered != 0;
   collect_bitmaps();
-  collect_jobs();
   lay_out();
 }
 
@@ -56,19 +56,6 @@ void slice_search::collect_bitmaps() {
   }
 }
 
-/** Their bitmaps have no address yet: `write_input` gives them one. */
-void slice_search::collect_jobs() {
-  for (uint32_t q = 0; q < count_; q++) {
-    if (slice_.is_gathered[q] == 0) continue;
-    const sagitta_query& from = batch_.queries[slice_.queries[q].number];
-    for (uint32_t p = from.first_part; p < from.first_part + from.part_count; p++) {
-      const sagitta_part& part = batch_.parts[p];
-      if (plan_.passing(p) == 0) continue;
-      jobs_.push_back({part.rows, part.row_count, q, plan_.blocks()[part.block].first_tile, 0});
-    }
-  }
-}
-
 void slice_search::lay_out() {
   const size_t queries = slice_.padded_count;
   const size_t lists = queries * slice_.list_capacity;
@@ -80,7 +67,6 @@ void slice_search::lay_out() {
   layout_.blocks = all.take(block_count_ * sizeof(resident_block));
   layout_.groups = all.take(size_t{group_count_} * block_count_ * sizeof(group_view));
   layout_.views = all.take(block_count_ * queries * sizeof(row_view));
-  layout_.jobs = all.take(jobs_.size() * sizeof(gather_job));
   layout_.bitmaps = all.take(bitmap_bytes_);
   layout_.input_end = all.used();
   layout_.packed = all.take(queries * dimensions);
@@ -117,17 +103,13 @@ void slice_search::write_input() {
     query.length = std::sqrt(planned.square);
     query.floor = from.floor;
     query.k = from.k;
-    query.is_scanned = slice_.is_gathered[q] == 0 && planned.is_scannable;
+    query.is_gathered = slice_.is_gathered[q] != 0;
+    query.is_scanned = !query.is_gathered && planned.is_scannable;
   }
   std::copy_n(plan_.blocks().data(), block_count_,
               reinterpret_cast<resident_block*>(input + layout_.blocks));
   for (const auto& [rows, known] : bitmaps_) {
     std::memcpy(input + layout_.bitmaps + known.offset, rows, known.words * sizeof(uint32_t));
-  }
-  auto* const jobs = reinterpret_cast<gather_job*>(input + layout_.jobs);
-  for (size_t i = 0; i < jobs_.size(); i++) {
-    jobs[i] = jobs_[i];
-    jobs[i].rows = resident_bitmap(jobs_[i].rows);
   }
   write_views(input);
 }
@@ -138,7 +120,6 @@ void slice_search::write_views(uint8_t* input) {
   std::fill_n(views, size_t{block_count_} * slice_.padded_count, row_view{nullptr, 0});
   for (uint32_t q = 0; q < count_; q++) {
     const planned_query& planned = slice_.queries[q];
-    if (slice_.is_gathered[q] != 0 || !planned.is_scannable) continue;
     const sagitta_query& from = batch_.queries[planned.number];
     for (uint32_t p = from.first_part; p < from.first_part + from.part_count; p++) {
       const sagitta_part& part = batch_.parts[p];
@@ -151,18 +132,19 @@ void slice_search::write_views(uint8_t* input) {
     for (uint32_t b = 0; b < block_count_; b++) {
       const row_view* const first =
           views + size_t{b} * slice_.padded_count + size_t{g} * slice_.shape.group;
-      // Queries that fill the group have no codes, and pass nothing wherever they look.
-      const uint32_t real =
-          std::min(slice_.shape.group, std::max(count_, g * slice_.shape.group) -
-                                           g * slice_.shape.group);
+      // Only those that are scanned count: the others have no codes, and pass nothing.
       group_view& group = groups[size_t{g} * block_count_ + b];
-      for (uint32_t i = 0; i < real; i++) {
+      const row_view* common = nullptr;
+      for (uint32_t i = 0; i < slice_.shape.group; i++) {
+        const uint32_t q = g * slice_.shape.group + i;
+        if (q >= count_ || slice_.is_gathered[q] != 0 || !slice_.queries[q].is_scannable) continue;
         group.row_count = std::max(group.row_count, first[i].row_count);
-        if (first[i].rows != first[0].rows || first[i].row_count != first[0].row_count) {
-          group.is_mixed = 1;
-        }
+        if (common == nullptr) common = first + i;
+        const bool is_same =
+            first[i].rows == common->rows && first[i].row_count == common->row_count;
+        if (!is_same) group.is_mixed = 1;
       }
-      group.rows = first[0].rows;
+      if (common != nullptr) group.rows = common->rows;
     }
   }
 }
@@ -211,17 +193,7 @@ void slice_search::prune(uint32_t dense_count) {
   check(prune_lists({state(), dense_count}, device_.searching), "prune");
 }
 
-void slice_search::launch_all() {
-  const cudaStream_t stream = device_.searching;
-  const auto clear = [&](size_t from, size_t to, int value) {
-    check(cudaMemsetAsync(at<uint8_t>(from), value, to - from, stream), "clearing");
-  };
-  device_.phases[0].record(stream);
-  check(cudaMemcpyAsync(device_.workspace.data(), device_.input.data(), layout_.input_end,
-                        cudaMemcpyHostToDevice, stream),
-        "queries");
-  clear(layout_.counts, layout_.found, 0);
-  device_.phases[1].record(stream);
+void slice_search::encode() {
   encode_parameters encoding{};
   encoding.vectors = at<float>(layout_.vectors);
   encoding.dimension = batch_.dimension;
@@ -234,7 +206,40 @@ void slice_search::launch_all() {
   encoding.offsets = at<int32_t>(layout_.offsets);
   encoding.weights = at<scan_weights>(layout_.weights);
   encoding.thresholds = at<double>(layout_.thresholds);
-  check(encode_queries(encoding, stream), "encoding");
+  check(encode_queries(encoding, device_.searching), "encoding");
+}
+
+/** All tiles at once, or so many that lists have room for their rows, which are then scored. */
+void slice_search::gather() {
+  const uint32_t all = plan_.tile_count();
+  const uint32_t step = slice_.gathered_tiles == 0 ? all : slice_.gathered_tiles;
+  for (uint32_t from = 0; from < all; from += step) {
+    gather_parameters gathering{};
+    gathering.state = state();
+    gathering.views = at<row_view>(layout_.views);
+    gathering.view_count = slice_.padded_count;
+    gathering.first_tile = from;
+    gathering.end_tile = std::min(all, from + step);
+    check(gather_rows(gathering, device_.searching), "gathering");
+    if (slice_.gathered_tiles == 0) return;
+    check(rescore({state(), at<float>(layout_.vectors)}, slice_.list_capacity, device_.searching),
+          "rescoring");
+    check(keep_best(state(), device_.searching), "keeping the best");
+  }
+}
+
+void slice_search::launch_all() {
+  const cudaStream_t stream = device_.searching;
+  const auto clear = [&](size_t from, size_t to, int value) {
+    check(cudaMemsetAsync(at<uint8_t>(from), value, to - from, stream), "clearing");
+  };
+  device_.phases[0].record(stream);
+  check(cudaMemcpyAsync(device_.workspace.data(), device_.input.data(), layout_.input_end,
+                        cudaMemcpyHostToDevice, stream),
+        "queries");
+  clear(layout_.counts, layout_.found, 0);
+  device_.phases[1].record(stream);
+  if (slice_.is_scanned) encode();
   for (size_t i = 0; i < slice_.passes.size(); i++) {
     const scan_pass& pass = slice_.passes[i];
     // Places of rows that nobody wants stay as they are: they hold no row.
@@ -242,13 +247,13 @@ void slice_search::launch_all() {
     launch_scan(pass, i == 0);
     prune(i == 0 ? pass.tile_count * tile_rows : 0);
   }
-  if (!jobs_.empty()) {
-    const gather_parameters gathering{at<gather_job>(layout_.jobs), lists()};
-    check(gather_rows(gathering, static_cast<uint32_t>(jobs_.size()), stream), "gathering");
-  }
   device_.phases[2].record(stream);
-  const uint32_t expected = jobs_.empty() ? 512 : slice_.list_capacity;
-  check(rescore({state(), at<float>(layout_.vectors)}, expected, stream), "rescoring");
+  if (has_gathered_) gather();
+  // Gathered rows are few, or shortened on the way; scanned ones are pruned to some hundred.
+  const uint32_t expected = has_gathered_ ? slice_.list_capacity : 512;
+  if (slice_.gathered_tiles == 0) {
+    check(rescore({state(), at<float>(layout_.vectors)}, expected, stream), "rescoring");
+  }
   device_.phases[3].record(stream);
   check(select_found({state(), at<found_row>(layout_.found), slice_.found_max}, stream),
         "selecting");

@@ -23,17 +23,18 @@ class slice_search {
  private:
   /** Where things are, in bytes from the start of the workspace; the input comes first. */
   struct layout {
-    size_t vectors, queries, blocks, groups, views, jobs, bitmaps, input_end;
+    size_t vectors, queries, blocks, groups, views, bitmaps, input_end;
     size_t packed, offsets, weights, thresholds, counts, rows, scores;
     size_t outcomes, found, end;
   };
 
   void collect_bitmaps();
-  void collect_jobs();
   void lay_out();
   void write_input();
   void write_views(uint8_t* input);
   void launch_all();
+  void encode();
+  void gather();
   void launch_scan(const scan_pass& pass, bool is_dense);
   batch_state state() const;
   candidate_lists lists() const;
@@ -61,8 +62,7 @@ class slice_search {
   };
   std::unordered_map<const uint32_t*, bitmap> bitmaps_;
   size_t bitmap_bytes_ = 0;
-  std::vector<gather_job> jobs_;
-  /** Rows of each job's bitmap on the host. */
+  bool has_gathered_ = false;
   const query_outcome* outcomes_ = nullptr;
   const found_row* found_ = nullptr;
 };

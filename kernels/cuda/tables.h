@@ -57,8 +57,9 @@ struct group_view {
 struct device_query : bounded_query {
   double floor;
   uint32_t k;
-  /** Else its rows are gathered, or it is there to fill a group. */
+  /** Neither, if it is there to fill a group. */
   bool is_scanned;
+  bool is_gathered;
 };
 
 /** A row that may be in the answer, and the integer product with it. */

@@ -1,0 +1,128 @@
+// What the stand-alone bench and its peer print with --json, a line at a time: the device, then case
+// after case. Names are those of the lines; whatever else is found is an error that says so.
+
+import { WrongAnswer } from '../engine/check.js';
+
+/** What a case is, in lines of either program. */
+export const CASE_NUMBERS = ['rows', 'dimension', 'queries', 'k', 'filter_percent'] as const;
+export const DEVICE_NUMBERS = [
+  'compute_capability',
+  'driver',
+  'runtime',
+  'copy_gb_per_s',
+  'mma_int8_top_per_s',
+  'wgmma_int8_top_per_s',
+] as const;
+export const KERNEL_NUMBERS = [
+  ...CASE_NUMBERS,
+  'device_ms_p50',
+  'wall_ms_p50',
+  'queries_per_s',
+  'share_of_copy',
+  'share_of_int8',
+  'rescored_per_query',
+  'undecided',
+] as const;
+export const TORCH_DEVICE_NUMBERS = ['bf16_flop_per_s'] as const;
+export const TORCH_NUMBERS = [...CASE_NUMBERS, 'device_ms_p50', 'wall_ms_p50', 'chunks'] as const;
+export const PRECISIONS = ['bf16', 'float32'] as const;
+
+export type CaseShape = Readonly<Record<(typeof CASE_NUMBERS)[number], number>>;
+export type DeviceLine = Readonly<Record<(typeof DEVICE_NUMBERS)[number], number>> & {
+  readonly kind: 'device';
+  readonly device: string;
+  /** The instructions that the kernels in use are made for. */
+  readonly kernels: string;
+};
+/** Times are medians; queries/s go by the wall, both shares by the device, over all rows. */
+export type KernelLine = Readonly<Record<(typeof KERNEL_NUMBERS)[number], number>> & {
+  readonly kind: 'case';
+};
+export type TorchDeviceLine = Readonly<Record<(typeof TORCH_DEVICE_NUMBERS)[number], number>> & {
+  readonly kind: 'device';
+  readonly torch: string;
+  readonly cuda: string;
+};
+export type TorchLine = Readonly<Record<(typeof TORCH_NUMBERS)[number], number>> & {
+  readonly kind: 'case';
+  readonly precision: (typeof PRECISIONS)[number];
+  /** Of this precision against float32, over a few queries; null for float32 itself. */
+  readonly recall: number | null;
+};
+/** A case that torch could not do, for the want of memory. */
+export type TorchFailure = CaseShape & {
+  readonly kind: 'failure';
+  readonly precision: (typeof PRECISIONS)[number];
+  readonly failure: string;
+};
+
+/** Throws WrongAnswer where the program's own check did not find the answers of the CPU. */
+export function parseKernelLine(text: string): DeviceLine | KernelLine {
+  const line = parseObject(text);
+  if ('device' in line) {
+    const [device, kernels] = [textOf(line, 'device'), textOf(line, 'kernels')];
+    return { kind: 'device', device, kernels, ...numbersOf(line, DEVICE_NUMBERS) };
+  }
+  if (line.exact !== true) throw new WrongAnswer(`the kernels for GPUs answer wrongly: ${text}`);
+  return { kind: 'case', ...numbersOf(line, KERNEL_NUMBERS) };
+}
+
+export function parseTorchLine(text: string): TorchDeviceLine | TorchLine | TorchFailure {
+  const line = parseObject(text);
+  if ('torch' in line) {
+    const [torch, cuda] = [textOf(line, 'torch'), textOf(line, 'cuda')];
+    return { kind: 'device', torch, cuda, ...numbersOf(line, TORCH_DEVICE_NUMBERS) };
+  }
+  const precision = PRECISIONS.find((name) => name === line.precision);
+  if (precision === undefined) {
+    const found = JSON.stringify(line.precision);
+    throw new Error(`expected one of ${PRECISIONS.join(', ')} as precision, found ${found}`);
+  }
+  if ('failure' in line) {
+    const failure = textOf(line, 'failure');
+    return { kind: 'failure', precision, failure, ...numbersOf(line, CASE_NUMBERS) };
+  }
+  const recall = line.recall === null ? null : numberOf(line, 'recall');
+  return { kind: 'case', precision, recall, ...numbersOf(line, TORCH_NUMBERS) };
+}
+
+export function isSameCase(left: CaseShape, right: CaseShape): boolean {
+  return CASE_NUMBERS.every((name) => left[name] === right[name]);
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  let value: unknown = null;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // What is no JSON is no object either.
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Error(
+      `expected a line with a JSON object, found ${JSON.stringify(text.slice(0, 80))}`,
+    );
+  }
+  return value as Record<string, unknown>;
+}
+
+function numbersOf<Name extends string>(
+  line: Record<string, unknown>,
+  names: readonly Name[],
+): Record<Name, number> {
+  return Object.fromEntries(names.map((name) => [name, numberOf(line, name)])) as Record<
+    Name,
+    number
+  >;
+}
+
+function numberOf(line: Record<string, unknown>, name: string): number {
+  const value = line[name];
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw new Error(`expected a number as ${name}, found ${JSON.stringify(value)}`);
+}
+
+function textOf(line: Record<string, unknown>, name: string): string {
+  const value = line[name];
+  if (typeof value === 'string') return value;
+  throw new Error(`expected text as ${name}, found ${JSON.stringify(value)}`);
+}
