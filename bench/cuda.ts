@@ -54,6 +54,10 @@ const notes: string[] = [];
 let whyNoTorch = options.torch ? null : 'not asked for (--no-torch)';
 let isFinished = false;
 
+// So that what was started ends, too; the file has what was found.
+process.on('SIGINT', () => process.exit(130));
+process.on('SIGTERM', () => process.exit(143));
+
 const device = await findDevice();
 if (typeof device === 'string') console.log(`skipped: ${device}`);
 else await measureAll(device);

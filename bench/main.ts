@@ -5,6 +5,7 @@
 //   npm run bench -- --full engine rest      some of them
 //   npm run bench -- --full --out FOLDER     also writes FOLDER/<name>.md
 //   npm run bench -- --engine NAME engine    an engine by name, for benches that take one
+//   npm run bench -- --full cuda             the kernels for GPUs; --build compiles what that needs
 //
 // A bench has options of its own beside these; `node dist/bench/engine.js` takes them.
 
@@ -13,8 +14,9 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { ROOT } from './engine/machine.js';
 
-const NAMES = ['service', 'filter', 'engine', 'rest'] as const;
+const NAMES = ['service', 'filter', 'engine', 'rest', 'cuda'] as const;
 /** Those of them that take --engine. */
 const WITH_ENGINE: readonly string[] = ['engine'];
 
@@ -23,6 +25,7 @@ const { values, positionals } = parseArgs({
     full: { type: 'boolean', default: false },
     out: { type: 'string' },
     engine: { type: 'string' },
+    build: { type: 'boolean', default: false },
   },
   allowPositionals: true,
 });
@@ -34,6 +37,13 @@ if (unknown !== undefined) {
 if (values.engine !== undefined && !positionals.every((name) => WITH_ENGINE.includes(name))) {
   console.error(`--engine is for ${WITH_ENGINE.join(', ')}; found ${positionals.join(', ')}.`);
   process.exit(2);
+}
+// Compiling for GPUs takes minutes, so it is for whoever asks for that bench by its name.
+if (values.build && positionals.includes('cuda')) {
+  const script = join(ROOT, 'scripts', 'build-kernels.mjs');
+  spawnSync(process.execPath, [script, 'cuda', 'cuda-bench', '--if-possible'], {
+    stdio: 'inherit',
+  });
 }
 if (values.out !== undefined) mkdirSync(values.out, { recursive: true });
 for (const name of NAMES) {

@@ -13,14 +13,20 @@ const FILES = [
   'NOTICE',
   'README.md',
   'CHANGELOG.md',
+  // Not compiled, unlike the rest of the benches.
+  'bench/cuda/torch_topk.py',
   'scripts/build-kernels.mjs',
   'scripts/container/healthcheck.mjs',
 ];
 const FOLDERS = ['docs', 'examples/data', 'kernels'];
 const SCRIPTS_IF_THERE = /^install-tensorflow/;
 const BINARIES = ['build/kernels/sagitta.node'];
-/** The bench executable tells the share of the machine's peak; the other needs a CUDA compiler. */
-const BINARIES_IF_THERE = ['build/kernels/bench', 'build/kernels/sagitta-cuda.node'];
+/** The bench executable tells the share of the machine's peak; the others need a CUDA compiler. */
+const BINARIES_IF_THERE = [
+  'build/kernels/bench',
+  'build/kernels/cuda-bench',
+  'build/kernels/sagitta-cuda.node',
+];
 
 /** Relative to the root, in order. Throws where something is not built. */
 export function listRepositoryFiles(root) {

@@ -29,33 +29,47 @@ export interface Ending {
 }
 
 /** Hands over each line of stdout as it comes; rejects with what `onLine` throws, and ends the program. */
-export async function runProgram(
+export function runProgram(
   command: string,
   args: readonly string[],
   onLine: (line: string) => void,
 ): Promise<Ending> {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: RUN_MS_MAX });
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const kill = () => child.kill('SIGKILL');
+  const timer = setTimeout(kill, RUN_MS_MAX);
+  // A device must not go on working for nobody.
+  process.on('exit', kill);
+  const settle = () => {
+    clearTimeout(timer);
+    process.off('exit', kill);
+  };
+  const lines = createInterface({ input: child.stdout });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(-SAID_LENGTH_MAX);
   });
-  const ended = new Promise<Ending>((resolve) => {
-    child.on('error', ({ message }) => resolve({ code: ABSENT, said: message }));
+  return new Promise((resolve, reject) => {
+    lines.on('line', (line) => {
+      try {
+        if (line.trim() !== '') onLine(line);
+      } catch (error) {
+        lines.removeAllListeners('line');
+        kill();
+        reject(error);
+      }
+    });
+    // It did not start: no line will come, and nothing will close.
+    child.on('error', ({ message }) => {
+      settle();
+      resolve({ code: ABSENT, said: message });
+    });
     child.on('close', (code, signal) => {
+      settle();
       const last = said.trimEnd().split('\n').at(-1)!.trim();
       const why = signal === null ? last : `ended by ${signal}${last === '' ? '' : `, ${last}`}`;
       resolve({ code, said: why });
     });
   });
-  try {
-    for await (const line of createInterface({ input: child.stdout })) {
-      if (line.trim() !== '') onLine(line);
-    }
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw error;
-  }
-  return await ended;
 }
 
 export function kernelArguments(step: KernelStep): string[] {

@@ -69,7 +69,7 @@ function renderMachine({ device, driver, machine, sections }: Findings): string[
       ? 'no torch'
       : `torch ${torch.torch} (CUDA ${torch.cuda})`,
   ];
-  const capability = `compute capability ${device.compute_capability / 10}`;
+  const capability = `compute capability ${(device.compute_capability / 10).toFixed(1)}`;
   return [
     `${[device.device, ...memory, ...power, capability].join(', ')}; ${device.kernels} kernels; ` +
       software.join(', '),
@@ -93,7 +93,7 @@ function renderPeaks(sections: readonly Section[]): string[] {
     peaks.push(`bf16 by torch (8192³) ${spread(rates)} TFLOP/s`);
   }
   return [
-    `Peaks of this device, measured before each of ${devices.length} runs (median, least to most): ` +
+    `Peaks of this device, measured anew in each run (${devices.length}; median, least to most): ` +
       `${peaks.join(', ')}.`,
   ];
 }
@@ -167,7 +167,7 @@ function explain(all: readonly Figures[]): string[] {
     '',
     'torch: `matmul` and `topk` over vectors of its own of the same kind, queries and answers left ' +
       'on the device; float32 has TF32 off; a filter is a boolean mask by which scores become −∞ ' +
-      `before \`topk\`; scores are selected in up to ${chunks} chunks of rows. Its float32 is near ` +
+      `before \`topk\`; scores are selected in at most ${chunks} chunks of rows. Its float32 is near ` +
       'exact and proves nothing; its bf16 finds, over 16 queries a case, ' +
       `${median(recalls).toFixed(3)} (median) of the rows that its float32 finds, and ${least} in ` +
       'the worst case. Share of torch’s bf16: queries/s by its matrix rate over 2·N·D. Ratios are ' +

@@ -98,13 +98,13 @@ function toTorch({ toBf16, toFloat32 }: Figures): number | null {
   return Math.min(toBf16, toFloat32);
 }
 
-/** What is wanted of this case, in a cell: met, or what is short of what. */
+/** What is wanted of this case, in a cell, as far as it was measured: met, or what was reached instead. */
 export function judge(figures: Figures): string {
-  const said = WANTED.filter((wanted) => wanted.isFor(figures.kernel)).map((wanted) => {
+  const said = WANTED.filter((wanted) => wanted.isFor(figures.kernel)).flatMap((wanted) => {
     const value = wanted.valueOf(figures);
-    if (value === null) return `${wanted.name} not measured`;
+    if (value === null) return [];
     const isMet = value >= wanted.least;
-    return isMet ? `${wanted.name} met` : `${wanted.name} ${show(wanted, value)} missed`;
+    return isMet ? [`${wanted.name} met`] : [`${wanted.name} missed: ${show(wanted, value)}`];
   });
   if (figures.kernel.undecided > 0) said.push('undecided ones are left to the CPU, untimed');
   return said.length === 0 ? '—' : said.join('; ');

@@ -6,8 +6,16 @@
 
 namespace sagitta::cuda {
 
-inline constexpr uint32_t select_threads = 256;
-inline constexpr uint32_t select_warps = select_threads / 32;
+/** Threads for a list: where there are few lists, each has a multiprocessor to itself. */
+inline constexpr uint32_t select_threads_max = 1024;
+inline uint32_t select_threads(uint32_t list_count) {
+#if defined(SAGITTA_EMULATE_CUDA)
+  // So many fibers for every list would be most of what a test takes.
+  return list_count == 2 ? select_threads_max : 256;
+#else
+  return list_count <= 128 ? select_threads_max : 256;
+#endif
+}
 
 /** Floats and doubles as integers in the same order. */
 __device__ inline uint32_t ordered(float value) {
@@ -35,7 +43,7 @@ struct block_sum {
 
 /** Of one number a thread. All threads together. */
 __device__ inline block_sum sum_before(uint32_t value) {
-  __shared__ uint32_t sums[select_warps];
+  __shared__ uint32_t sums[select_threads_max / 32];
   const uint32_t lane = threadIdx.x % 32;
   uint32_t running = value;
   for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -45,29 +53,25 @@ __device__ inline block_sum sum_before(uint32_t value) {
   __syncthreads();
   if (lane == 31) sums[threadIdx.x / 32] = running;
   __syncthreads();
-  block_sum result = {running - value, 0};
-  for (uint32_t warp = 0; warp < select_warps; warp++) {
-    if (warp < threadIdx.x / 32) result.before += sums[warp];
-    result.total += sums[warp];
-  }
-  return result;
+  const uint32_t of_warp = lane < blockDim.x / 32 ? sums[lane] : 0;
+  const uint32_t before = __reduce_add_sync(0xffffffffu, lane < threadIdx.x / 32 ? of_warp : 0);
+  return {before + running - value, __reduce_add_sync(0xffffffffu, of_warp)};
 }
 
 /**
  * The k-th largest of the keys for which `key_at(i, key)` is true, i below `count`; there are k at
  * least. A radix sort's first digits, of which only the bin that holds the answer is looked at again.
- * All threads together.
+ * All threads together, 256 at least: one for each value of a digit.
  */
 template <class Key, class KeyAt>
 __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
   __shared__ uint32_t bins[256];
   __shared__ uint32_t chosen[2];
-  static_assert(select_threads == 256);
   Key prefix = 0;
   for (int shift = 8 * static_cast<int>(sizeof(Key)) - 8; shift >= 0; shift -= 8) {
-    bins[threadIdx.x] = 0;
+    if (threadIdx.x < 256) bins[threadIdx.x] = 0;
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
       Key key;
       if (!key_at(i, key)) continue;
       // Everything above the digit; a shift by the whole width has no meaning.
@@ -76,8 +80,8 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
     }
     __syncthreads();
     // Thread 0 has the largest digit.
-    const uint32_t digit = 255 - threadIdx.x;
-    const uint32_t here = bins[digit];
+    const uint32_t digit = 255 - threadIdx.x % 256;
+    const uint32_t here = threadIdx.x < 256 ? bins[digit] : 0;
     const uint32_t larger = sum_before(here).before;
     if (larger < k && k <= larger + here) {
       chosen[0] = digit;
@@ -99,7 +103,7 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
 template <class IsKept, class Load, class Store>
 __device__ uint32_t compact(uint32_t count, IsKept is_kept, Load load, Store store) {
   uint32_t kept = 0;
-  for (uint32_t first = 0; first < count; first += select_threads) {
+  for (uint32_t first = 0; first < count; first += blockDim.x) {
     const uint32_t i = first + threadIdx.x;
     const bool is_here = i < count && is_kept(i);
     auto entry = load(is_here ? i : 0);

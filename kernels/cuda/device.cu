@@ -9,7 +9,7 @@
 #include "../search/valid.h"
 #include "call.h"
 #include "device_state.h"
-#include "search.h"
+#include "proof.h"
 
 using namespace sagitta;
 using namespace sagitta::cuda;
@@ -240,6 +240,8 @@ sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_
     if (row_capacity < block->row_count) return SAGITTA_INVALID_ARGUMENT;
     if (wants_values && !block->has_values && block->row_count > 0) return SAGITTA_INVALID_ARGUMENT;
     if (row_capacity == block->row_capacity && !wants_values) {
+      // They may still be on their way.
+      block->device->uploading.synchronize("giving values up");
       block->values.release();
       block->has_values = false;
     } else if (row_capacity != block->row_capacity || !block->has_values) {

@@ -124,6 +124,8 @@ void batch_plan::describe_queries() {
     const double length = std::sqrt(query.square);
     query.is_scannable = length >= length_min && length <= length_max;
     query.has_values = true;
+    // Places are 32 bits wide.
+    query.is_refused = tile_count_ > no_place / tile_rows;
     for (uint32_t part = from.first_part; part < from.first_part + from.part_count; part++) {
       query.passing += passing_[part];
       const uint32_t block = batch_.parts[part].block;

@@ -19,7 +19,7 @@ struct planned_query {
   bool is_scannable;
   /** All its blocks have their values on the device. */
   bool has_values;
-  /** Cannot be asked of the device: two parts of it search one block. */
+  /** Cannot be asked of the device: two parts search one block, or rows have no places left. */
   bool is_refused;
   /** Longest lists that it wants; queries of one slice want the same. */
   uint32_t list_rows;

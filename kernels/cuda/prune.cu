@@ -35,7 +35,8 @@ __device__ bool judge(const batch_state& state, const device_query& query, doubl
   return true;
 }
 
-__global__ __launch_bounds__(select_threads) void prune(const __grid_constant__ prune_parameters p) {
+__global__ __launch_bounds__(select_threads_max) void prune(
+    const __grid_constant__ prune_parameters p) {
   const uint32_t number = blockIdx.x;
   const device_query& query = p.state.queries[number];
   if (!query.is_scanned) return;
@@ -84,7 +85,8 @@ __global__ __launch_bounds__(select_threads) void prune(const __grid_constant__ 
 }  // namespace
 
 cudaError_t prune_lists(const prune_parameters& parameters, cudaStream_t stream) {
-  return launch(prune, dim3(parameters.state.query_count), select_threads, 0, stream, parameters);
+  const uint32_t list_count = parameters.state.query_count;
+  return launch(prune, dim3(list_count), select_threads(list_count), 0, stream, parameters);
 }
 
 }  // namespace sagitta::cuda

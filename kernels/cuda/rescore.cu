@@ -15,6 +15,8 @@ constexpr uint32_t all_lanes = 0xffffffffu;
 constexpr uint32_t threads = 256;
 constexpr uint32_t lanes_per_row = 8;
 constexpr uint32_t rows_at_once = threads / lanes_per_row;
+/** Values that a lane waits for together: they come from memory that nobody has read before. */
+constexpr uint32_t loads_at_once = 16;
 
 /** A warp takes 32 words of 32 rows at once, one a lane, and one atomic addition for all of them. */
 __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather_parameters p) {
@@ -68,7 +70,8 @@ __device__ double fold(double lane_sum) {
   return lane_sum;
 }
 
-__global__ __launch_bounds__(threads) void rescore_lists(
+// Told of four thread blocks, not of none: else loads wait for each other, to spare registers.
+__global__ __launch_bounds__(threads, 4) void rescore_lists(
     const __grid_constant__ rescore_parameters p) {
   const uint32_t number = blockIdx.x;
   const batch_state& state = p.state;
@@ -96,11 +99,23 @@ __global__ __launch_bounds__(threads) void rescore_lists(
     if (block.values != nullptr) {
       const float* const values =
           block.values + size_t{place - block.first_tile * tile_rows} * state.dimension;
-#pragma unroll 4
-      for (uint32_t d = lane; d < state.dimension; d += lanes_per_row) {
-        const auto value = static_cast<double>(__ldg(values + d));
-        product = __fma_rn(static_cast<double>(vector[d]), value, product);
-        square = __fma_rn(value, value, square);
+      for (uint32_t first = lane; first < state.dimension;
+           first += loads_at_once * lanes_per_row) {
+        // Zeros beyond the end change no bit of a sum, which is never −0.
+        float loaded[loads_at_once];
+#pragma unroll
+        for (uint32_t n = 0; n < loads_at_once; n++) {
+          const uint32_t d = first + n * lanes_per_row;
+          loaded[n] = d < state.dimension ? __ldg(values + d) : 0.0f;
+        }
+#pragma unroll
+        for (uint32_t n = 0; n < loads_at_once; n++) {
+          const uint32_t d = first + n * lanes_per_row;
+          const auto value = static_cast<double>(loaded[n]);
+          const double factor = d < state.dimension ? static_cast<double>(vector[d]) : 0.0;
+          product = __fma_rn(factor, value, product);
+          square = __fma_rn(value, value, square);
+        }
       }
     }
     product = fold(product);
@@ -124,7 +139,9 @@ cudaError_t gather_rows(const gather_parameters& parameters, cudaStream_t stream
 
 cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected,
                     cudaStream_t stream) {
-  const uint32_t strips = min((rows_expected + rows_at_once - 1) / rows_at_once, 64u);
+  // Few queries have the whole device to themselves.
+  const uint32_t strips_max = max(64u, 2048u / parameters.state.query_count);
+  const uint32_t strips = min((rows_expected + rows_at_once - 1) / rows_at_once, strips_max);
   return launch(rescore_lists, dim3(parameters.state.query_count, max(strips, 1u)), threads,
                 size_t{parameters.state.dimension} * sizeof(float), stream, parameters);
 }

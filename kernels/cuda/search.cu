@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 
 #include "../search/canonical.h"
 #include "../search/top_rows.h"
@@ -25,15 +24,15 @@ class finisher {
   finisher(const sagitta_batch& batch, const batch_plan& plan)
       : batch_(batch), plan_(plan), order_{batch.blocks, batch.parts}, part_of_(batch.block_count) {}
 
-  /** Best first. */
+  /** Best first. The rows found are `stride` apart. */
   const std::vector<scored_row>& finish(const planned_query& planned, const found_row* found,
-                                        uint32_t count) {
+                                        uint32_t stride, uint32_t count) {
     const sagitta_query& query = batch_.queries[planned.number];
     for (uint32_t part = query.first_part; part < query.first_part + query.part_count; part++) {
       part_of_[batch_.parts[part].block] = part;
     }
     rows_.clear();
-    for (uint32_t i = 0; i < count; i++) add(query, planned, found[i]);
+    for (uint32_t i = 0; i < count; i++) add(query, planned, found[size_t{i} * stride]);
     const auto is_better = [&](const scored_row& left, const scored_row& right) {
       return order_.is_worse(right, left);
     };
@@ -133,79 +132,7 @@ bool fits(const sagitta_device& device, const sagitta_batch& batch,
   return true;
 }
 
-/** Whether two searches that scanned by different instructions agree, down to which rows were left. */
-bool agree(const sagitta_device_answer& left, const sagitta_device_answer& right) {
-  return left.rows == right.rows && left.scores == right.scores &&
-         left.rescored_counts == right.rescored_counts && left.is_decided == right.is_decided;
-}
-
-/**
- * Searches a few rows of a fixed pattern with both kinds of matrix instruction. Their sums are
- * integers, so all that follows from them is the same, or one of them is wrong.
- */
-bool is_wgmma_right(sagitta_device& device) {
-  constexpr uint32_t dimension = 200;
-  constexpr uint32_t row_count = 700;
-  constexpr uint32_t query_count = 300;
-  std::vector<float> values(size_t{row_count} * dimension);
-  uint32_t state = 1;
-  for (float& value : values) {
-    state = state * 1664525 + 1013904223;
-    value = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
-  }
-  std::vector<int32_t> offsets(row_count + 1);
-  std::vector<uint8_t> bytes;
-  for (uint32_t row = 0; row < row_count; row++) {
-    const std::string id = std::to_string(row);
-    bytes.insert(bytes.end(), id.begin(), id.end());
-    offsets[row + 1] = static_cast<int32_t>(bytes.size());
-  }
-  const sagitta_block block{values.data(), nullptr, offsets.data(), bytes.data(), row_count};
-  const sagitta_part part{nullptr, 0, row_count};
-  std::vector<sagitta_query> queries(query_count);
-  for (uint32_t q = 0; q < query_count; q++) {
-    queries[q].vector = values.data() + size_t{q} * dimension;
-    queries[q].floor = -unbounded;
-    queries[q].metric = static_cast<sagitta_metric>(q % 3);
-    queries[q].k = 7;
-    queries[q].part_count = 1;
-  }
-  const sagitta_batch batch{&block, &part, queries.data(), 1, 1, query_count, dimension, 1};
-
-  sagitta_device_block* resident = nullptr;
-  const auto require = [](sagitta_status status) {
-    if (status != SAGITTA_OK) throw failure{status, "proof of kernels: " + last_error()};
-  };
-  require(sagitta_device_block_create(&device, dimension, &resident));
-  require(sagitta_device_block_reserve(resident, row_count, 1));
-  require(sagitta_device_block_extend(resident, values.data(), nullptr, row_count));
-  const scan_kind wanted = device.kind;
-  const tuning usual = device.tuning;
-  // More than one pass, and lists that are pruned.
-  device.tuning.dense_rows = 64;
-  device.tuning.growth_of_many = 4;
-  device.kind = scan_kind::wgmma;
-  const auto wgmma = search_batch(device, batch, &resident);
-  device.kind = scan_kind::mma;
-  const auto mma = search_batch(device, batch, &resident);
-  device.kind = wanted;
-  device.tuning = usual;
-  sagitta_device_block_destroy(resident);
-  return agree(*wgmma, *mma);
-}
-
 }  // namespace
-
-void prepare_kernels(sagitta_device& device, bool may_wgmma) {
-  check(allow_shared_memory(device.properties.sharedMemPerBlockOptin, may_wgmma), "scan kernels");
-  check(allow_wide_rescoring(), "rescoring kernel");
-  device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
-  if (!device.has_wgmma || is_wgmma_right(device)) return;
-  if (device.kind == scan_kind::wgmma) {
-    throw failure{SAGITTA_UNSUPPORTED_TARGET, "wgmma and mma do not give the same sums here"};
-  }
-  device.has_wgmma = false;
-}
 
 std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
                                                     const sagitta_batch& batch,
@@ -221,6 +148,7 @@ std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
   finisher finishing(batch, plan);
   const auto run = [&](const slice& one) {
     slice_search searching(device, batch, plan, one);
+    searching.prepare();
     times.prepare_ms += milliseconds_since(started);
     searching.run(times);
     started = std::chrono::steady_clock::now();
@@ -230,7 +158,8 @@ std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
       const bool is_searched = one.is_gathered[i] != 0 || planned.is_scannable;
       if (outcome.is_undecided != 0 || !is_searched) continue;
       pending_hits& hits = pending[planned.number];
-      hits.rows = finishing.finish(planned, searching.found(i), outcome.found_count);
+      hits.rows = finishing.finish(planned, searching.found(i), searching.found_stride(),
+                                   outcome.found_count);
       hits.rescored_count = one.gathered_tiles == 0 ? outcome.rescored_count : planned.passing;
       hits.is_decided = true;
     }

@@ -27,9 +27,6 @@ struct sagitta_device_answer {
 
 namespace sagitta::cuda {
 
-/** Allows kernels the shared memory that they want, and finds out which of them can be trusted. */
-void prepare_kernels(sagitta_device& device, bool may_wgmma);
-
 /** Throws `failure`. */
 std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
                                                     const sagitta_batch& batch,

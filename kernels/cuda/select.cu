@@ -36,13 +36,13 @@ __device__ double kth_score(const device_query& query, const candidate_score* sc
 __device__ void sort_found(found_row* rows, uint32_t count) {
   uint32_t length = 1;
   while (length < count) length *= 2;
-  for (uint32_t i = count + threadIdx.x; i < length; i += select_threads) {
+  for (uint32_t i = count + threadIdx.x; i < length; i += blockDim.x) {
     rows[i] = {-__builtin_huge_val(), no_place, 0};
   }
   __syncthreads();
   for (uint32_t run = 2; run <= length; run *= 2) {
     for (uint32_t distance = run / 2; distance > 0; distance /= 2) {
-      for (uint32_t i = threadIdx.x; i < length; i += select_threads) {
+      for (uint32_t i = threadIdx.x; i < length; i += blockDim.x) {
         const uint32_t other = i ^ distance;
         if (other < i) continue;
         const bool is_descending = (i & run) == 0;
@@ -57,7 +57,7 @@ __device__ void sort_found(found_row* rows, uint32_t count) {
   }
 }
 
-__global__ __launch_bounds__(select_threads) void select(
+__global__ __launch_bounds__(select_threads_max) void select(
     const __grid_constant__ select_parameters p) {
   __shared__ found_row sorted[sorted_max];
   __shared__ uint32_t found_count;
@@ -76,7 +76,7 @@ __global__ __launch_bounds__(select_threads) void select(
   // Rows that the scores let in, those before and at the position told apart.
   uint32_t eligible = 0;
   bool is_unscored = false;
-  for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
     const double score = scores[i].score;
     if (score != score) is_unscored = true;
     else if (is_eligible(query, score)) eligible++;
@@ -85,19 +85,20 @@ __global__ __launch_bounds__(select_threads) void select(
   is_unscored = __syncthreads_or(is_unscored) != 0;
   const double least =
       is_unscored ? -__builtin_huge_val() : kth_score(query, scores, count, eligible);
-  found_row* const found = p.found + size_t{number} * p.found_max;
-  for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
+  const size_t stride = p.state.query_count;
+  found_row* const found = p.found + number;
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
     const double score = scores[i].score;
     if (is_out(query, least, score)) continue;
     const uint32_t at = atomicAdd(&found_count, 1u);
     if (at < sorted_max) sorted[at] = {score, rows[i].place, 0};
-    if (at < p.found_max) found[at] = {score, rows[i].place, 0};
+    if (at < p.found_max) found[at * stride] = {score, rows[i].place, 0};
   }
   __syncthreads();
   const uint32_t total = found_count;
   if (total <= min(sorted_max, p.found_max) && !is_unscored) {
     sort_found(sorted, total);
-    for (uint32_t i = threadIdx.x; i < total; i += select_threads) found[i] = sorted[i];
+    for (uint32_t i = threadIdx.x; i < total; i += blockDim.x) found[i * stride] = sorted[i];
   }
   if (threadIdx.x != 0) return;
   outcome.found_count = min(total, p.found_max);
@@ -105,7 +106,8 @@ __global__ __launch_bounds__(select_threads) void select(
   if (total > p.found_max) outcome.is_undecided = 1;
 }
 
-__global__ __launch_bounds__(select_threads) void keep(const __grid_constant__ batch_state state) {
+__global__ __launch_bounds__(select_threads_max) void keep(
+    const __grid_constant__ batch_state state) {
   const uint32_t number = blockIdx.x;
   const device_query& query = state.queries[number];
   const candidate_lists& lists = state.lists;
@@ -117,7 +119,7 @@ __global__ __launch_bounds__(select_threads) void keep(const __grid_constant__ b
   candidate* const rows = lists.rows + size_t{number} * lists.capacity;
   candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
   uint32_t eligible = 0;
-  for (uint32_t i = threadIdx.x; i < count; i += select_threads) {
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
     if (is_eligible(query, scores[i].score)) eligible++;
   }
   eligible = sum_before(eligible).total;
@@ -139,11 +141,12 @@ __global__ __launch_bounds__(select_threads) void keep(const __grid_constant__ b
 }  // namespace
 
 cudaError_t keep_best(const batch_state& state, cudaStream_t stream) {
-  return launch(keep, dim3(state.query_count), select_threads, 0, stream, state);
+  return launch(keep, dim3(state.query_count), select_threads(state.query_count), 0, stream, state);
 }
 
 cudaError_t select_found(const select_parameters& parameters, cudaStream_t stream) {
-  return launch(select, dim3(parameters.state.query_count), select_threads, 0, stream, parameters);
+  const uint32_t list_count = parameters.state.query_count;
+  return launch(select, dim3(list_count), select_threads(list_count), 0, stream, parameters);
 }
 
 }  // namespace sagitta::cuda

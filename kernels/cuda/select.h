@@ -70,7 +70,7 @@ cudaError_t keep_best(const batch_state& state, cudaStream_t stream);
 
 struct select_parameters {
   batch_state state;
-  /** [query_count, found_max] */
+  /** [found_max, query_count]: what most queries need is at the start, and read back alone. */
   found_row* found;
   uint32_t found_max;
 };

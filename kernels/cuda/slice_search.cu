@@ -8,6 +8,10 @@ namespace {
 
 constexpr size_t alignment = 256;
 
+/** Rows of a query that come back at once, beyond k; and where all candidates come, for the host. */
+constexpr uint32_t usual_ties = 16;
+constexpr uint32_t usual_candidates = 512;
+
 uint32_t words_of(uint32_t row_count) { return (row_count + 31) / 32; }
 
 /** Hands out a workspace from its start. */
@@ -228,6 +232,21 @@ void slice_search::gather() {
   }
 }
 
+/** There is room for many ties, but hardly any query has them: the rest comes when it is needed. */
+uint32_t slice_search::ranks_at_once() const {
+  uint32_t k = 1;
+  for (const planned_query& query : slice_.queries) {
+    k = std::max(k, batch_.queries[query.number].k);
+  }
+  const bool is_scored = slice_.queries.front().has_values;
+  const uint64_t usual = uint64_t{k} + (is_scored ? usual_ties : usual_candidates);
+  return static_cast<uint32_t>(std::min<uint64_t>(slice_.found_max, usual));
+}
+
+size_t slice_search::output_bytes(uint32_t ranks) const {
+  return layout_.found - layout_.outcomes + size_t{count_} * ranks * sizeof(found_row);
+}
+
 void slice_search::launch_all() {
   const cudaStream_t stream = device_.searching;
   const auto clear = [&](size_t from, size_t to, int value) {
@@ -259,16 +278,19 @@ void slice_search::launch_all() {
         "selecting");
   device_.phases[4].record(stream);
   check(cudaMemcpyAsync(device_.output.data(), at<uint8_t>(layout_.outcomes),
-                        layout_.end - layout_.outcomes, cudaMemcpyDeviceToHost, stream),
+                        output_bytes(ranks_at_once()), cudaMemcpyDeviceToHost, stream),
         "readback");
   device_.phases[5].record(stream);
 }
 
-void slice_search::run(sagitta_device_times& times) {
+void slice_search::prepare() {
   device_.workspace.require(layout_.end);
   device_.input.require(layout_.input_end);
   device_.output.require(layout_.end - layout_.outcomes);
   write_input();
+}
+
+void slice_search::run(sagitta_device_times& times) {
   launch_all();
   device_.searching.synchronize("search");
   outcomes_ = reinterpret_cast<const query_outcome*>(device_.output.data());
@@ -284,7 +306,19 @@ void slice_search::run(sagitta_device_times& times) {
   times.rescore_ms += between(2, 3);
   times.select_ms += between(3, 4);
   times.total_ms += between(0, 5);
-  times.readback_bytes += layout_.end - layout_.outcomes;
+  const uint32_t ranks = ranks_at_once();
+  uint32_t ranks_needed = ranks;
+  for (uint32_t q = 0; q < count_; q++) {
+    ranks_needed = std::max(ranks_needed, outcomes_[q].found_count);
+  }
+  times.readback_bytes += output_bytes(ranks_needed);
+  if (ranks_needed == ranks) return;
+  const size_t from = output_bytes(ranks);
+  check(cudaMemcpyAsync(device_.output.data() + from, at<uint8_t>(layout_.outcomes + from),
+                        output_bytes(ranks_needed) - from, cudaMemcpyDeviceToHost,
+                        device_.searching),
+        "more readback");
+  device_.searching.synchronize("more readback");
 }
 
 }  // namespace sagitta::cuda

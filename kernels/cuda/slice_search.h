@@ -13,12 +13,14 @@ class slice_search {
  public:
   slice_search(sagitta_device& device, const sagitta_batch& batch, const batch_plan& plan,
                const slice& what);
+  /** Makes room, and puts what the device needs where it is copied from. */
+  void prepare();
   /** Launches everything and waits for it. */
   void run(sagitta_device_times& times);
   const query_outcome& outcome(uint32_t index) const { return outcomes_[index]; }
-  const found_row* found(uint32_t index) const {
-    return found_ + size_t{index} * slice_.found_max;
-  }
+  /** Of one query: `found_stride` apart. */
+  const found_row* found(uint32_t index) const { return found_ + index; }
+  uint32_t found_stride() const { return count_; }
 
  private:
   /** Where things are, in bytes from the start of the workspace; the input comes first. */
@@ -32,6 +34,9 @@ class slice_search {
   void lay_out();
   void write_input();
   void write_views(uint8_t* input);
+  uint32_t ranks_at_once() const;
+  /** Bytes of outcomes, and of so many rows a query. */
+  size_t output_bytes(uint32_t ranks) const;
   void launch_all();
   void encode();
   void gather();

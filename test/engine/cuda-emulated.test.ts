@@ -192,7 +192,7 @@ function testLoss(): void {
         console.log(JSON.stringify({ first: events[0], fallbackQueryCount }));
       })();`;
     const child = spawnSync(process.execPath, ['-e', script], {
-      env: { ...process.env, SAGITTA_EMULATED_DEVICES: '1', SAGITTA_EMULATED_FAULT_AFTER: '60' },
+      env: { ...process.env, SAGITTA_EMULATED_DEVICES: '1', SAGITTA_EMULATED_FAULT_AFTER: '300' },
       timeout: 120_000,
       encoding: 'utf8',
     });

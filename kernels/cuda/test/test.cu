@@ -181,6 +181,30 @@ void test_overflow(sagitta_device* device, random_source& random) {
   device->tuning = usual;
 }
 
+/**
+ * Rows so wide that shared memory has room for ever fewer queries: groups of 128 and 64 for wgmma, and of
+ * 32 and 8 for mma. Some queries of each group have rows of their own.
+ */
+void test_widths(sagitta_device* device, random_source& random) {
+  for (const uint32_t dimension : {1000u, 1900u, 4000u, 16384u}) {
+    const rows data(random, kind::clustered, dimension < 4000 ? 150 : 70, dimension);
+    const resident on_device(device, data, true, true);
+    for (const bool is_mixed : {false, true}) {
+      test_batch batch;
+      batch.add_block(data);
+      batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.7));
+      for (uint32_t q = 0; q < (dimension < 4000 ? 70u : 10u); q++) {
+        batch.add_query(check::query_like(random, data), metrics[q % 3], 3);
+        const bool is_all = !is_mixed || q % 5 != 1;
+        batch.add_part(0, data.row_count, is_all ? nullptr : &batch.bitmaps.front());
+      }
+      const std::string what = "width " + std::to_string(dimension);
+      const outcome seen = require_search(device, batch, {on_device.get()}, what);
+      require(seen.undecided == 0, what + ": queries undecided");
+    }
+  }
+}
+
 /** Rows are added under the same block; older views see what they saw. */
 void test_growth(sagitta_device* device, random_source& random) {
   const rows data(random, kind::clustered, 1000, 72);
@@ -319,6 +343,7 @@ int main(int argument_count, char** arguments) {
         device->tuning = {};
       }
       test_all(device, random, is_large);
+      if (!is_small) test_widths(device, random);
       std::printf("%s on %s, %s passes: ok\n", kernels, facts.name, is_small ? "many" : "few");
       std::fflush(stdout);
     }

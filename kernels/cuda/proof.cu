@@ -1,0 +1,147 @@
+#include "proof.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "call.h"
+#include "device.h"
+#include "scan_kernels.h"
+#include "select.h"
+
+namespace sagitta::cuda {
+namespace {
+
+void require(sagitta_status status) {
+  if (status != SAGITTA_OK) throw failure{status, "proof of kernels: " + last_error()};
+}
+
+/** Rows of a fixed pattern, and queries among them of every metric, with every third one filtered. */
+class pattern {
+ public:
+  static constexpr uint32_t dimension = 200;
+  static constexpr uint32_t row_count = 700;
+  static constexpr uint32_t query_count = 300;
+
+  pattern()
+      : values_(size_t{row_count} * dimension),
+        codes_(sagitta_codes_bytes(row_count, dimension)),
+        id_offsets_(row_count + 1),
+        bitmap_((row_count + 31) / 32) {
+    uint32_t state = 1;
+    const auto next = [&] { return state = state * 1664525 + 1013904223; };
+    for (float& value : values_) value = static_cast<float>(static_cast<int32_t>(next())) * 0x1p-31f;
+    for (uint32_t& word : bitmap_) word = next() ^ next() >> 16;
+    for (uint32_t row = 0; row < row_count; row++) {
+      const std::string id = std::to_string(row);
+      id_bytes_.insert(id_bytes_.end(), id.begin(), id.end());
+      id_offsets_[row + 1] = static_cast<int32_t>(id_bytes_.size());
+    }
+    sagitta_encode(values_.data(), dimension, 0, row_count, codes_.data());
+    block_ = {values_.data(), codes_.data(), id_offsets_.data(), id_bytes_.data(), row_count};
+    parts_ = {{nullptr, 0, row_count}, {bitmap_.data(), 0, row_count - 5}};
+    for (uint32_t q = 0; q < query_count; q++) {
+      sagitta_query query{};
+      query.vector = values_.data() + size_t{q} * dimension;
+      query.floor = -unbounded;
+      query.metric = static_cast<sagitta_metric>(q % 3);
+      query.k = 7;
+      query.first_part = q % 3 == 2 ? 1 : 0;
+      query.part_count = 1;
+      queries_.push_back(query);
+    }
+  }
+  pattern(const pattern&) = delete;
+
+  const float* values() const { return values_.data(); }
+  const uint8_t* codes() const { return codes_.data(); }
+  /** The first so many queries. */
+  sagitta_batch batch(uint32_t count) const {
+    return {&block_, parts_.data(), queries_.data(), 1, 2, count, dimension, 1};
+  }
+
+ private:
+  std::vector<float> values_;
+  std::vector<uint8_t> codes_;
+  std::vector<int32_t> id_offsets_;
+  std::vector<uint8_t> id_bytes_;
+  std::vector<uint32_t> bitmap_;
+  sagitta_block block_{};
+  std::vector<sagitta_part> parts_;
+  std::vector<sagitta_query> queries_;
+};
+
+bool is_same(const sagitta_hits& left, const sagitta_hits& right) {
+  return left.count == right.count && std::equal(left.rows, left.rows + left.count, right.rows) &&
+         std::equal(left.scores, left.scores + left.count, right.scores);
+}
+
+/** Whether the device answers the batch, all of it, as the CPU does. */
+bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_block* resident,
+            const sagitta_search* truth) {
+  sagitta_device_answer* answer = nullptr;
+  require(sagitta_device_search(&device, &batch, &resident, &answer));
+  bool is_right = true;
+  for (uint32_t q = 0; q < batch.query_count && is_right; q++) {
+    sagitta_hits expected{};
+    sagitta_hits actual{};
+    require(sagitta_search_hits(truth, q, &expected));
+    is_right = sagitta_device_answer_hits(answer, q, &actual) == SAGITTA_OK &&
+               is_same(expected, actual);
+  }
+  sagitta_device_answer_destroy(answer);
+  return is_right;
+}
+
+/** Of every width that queries are scanned in, with several passes and lists that are pruned. */
+bool is_right(sagitta_device& device, scan_kind kind, const pattern& data) {
+  sagitta_device_block* resident = nullptr;
+  require(sagitta_device_block_create(&device, pattern::dimension, &resident));
+  require(sagitta_device_block_reserve(resident, pattern::row_count, 1));
+  require(sagitta_device_block_extend(resident, data.values(), data.codes(), pattern::row_count));
+  const sagitta_batch whole = data.batch(pattern::query_count);
+  sagitta_search* created = nullptr;
+  require(sagitta_search_create(&whole, &created));
+  const std::unique_ptr<sagitta_search, decltype(&sagitta_search_destroy)> truth(
+      created, sagitta_search_destroy);
+  int is_done = 0;
+  require(sagitta_search_work(truth.get(), &is_done));
+
+  const scan_kind wanted = device.kind;
+  const tuning usual = device.tuning;
+  device.kind = kind;
+  device.tuning.dense_rows = 64;
+  device.tuning.growth_of_few = 3;
+  device.tuning.growth_of_many = 4;
+  bool all = true;
+  for (const uint32_t count : {1u, 12u, 24u, 50u, 100u, pattern::query_count}) {
+    all = all && agrees(device, data.batch(count), resident, truth.get());
+  }
+  device.kind = wanted;
+  device.tuning = usual;
+  sagitta_device_block_destroy(resident);
+  return all;
+}
+
+}  // namespace
+
+void prepare_kernels(sagitta_device& device, bool may_wgmma) {
+  check(allow_shared_memory(device.properties.sharedMemPerBlockOptin, may_wgmma), "scan kernels");
+  check(allow_wide_rescoring(), "rescoring kernel");
+  const pattern data;
+  device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
+  // As it will be used: with wgmma for the wide batches, in groups of 128 and 256.
+  if (device.has_wgmma && !is_right(device, scan_kind::best, data)) {
+    if (device.kind == scan_kind::wgmma) {
+      throw failure{SAGITTA_UNSUPPORTED_TARGET, "wgmma does not give the sums of the CPU here"};
+    }
+    device.has_wgmma = false;
+  }
+  // Small batches are scanned with it whatever there is for large ones.
+  if (!is_right(device, scan_kind::mma, data)) {
+    throw failure{SAGITTA_UNSUPPORTED_TARGET, "the kernels do not give the answers of the CPU here"};
+  }
+}
+
+}  // namespace sagitta::cuda

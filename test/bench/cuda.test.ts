@@ -1,0 +1,345 @@
+// The GPU bench where there is no GPU: what it makes of lines as the programs print them, and how it
+// ends without a device, without torch, and when it is cut off.
+
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import {
+  CASE_NUMBERS,
+  DEVICE_NUMBERS,
+  KERNEL_NUMBERS,
+  PRECISIONS,
+  parseKernelLine,
+  parseTorchLine,
+  TORCH_DEVICE_NUMBERS,
+  TORCH_NUMBERS,
+} from '../../bench/cuda/lines.js';
+import { findShortage, nameOf, planSteps } from '../../bench/cuda/plan.js';
+import { parseDriver } from '../../bench/cuda/programs.js';
+import { type Findings, renderReport, type Section } from '../../bench/cuda/report.js';
+import { WrongAnswer } from '../../bench/engine/check.js';
+import { makeFolder } from '../cli/command.js';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const BENCH = fileURLToPath(new URL('../../bench/cuda.js', import.meta.url));
+const SCRIPT = join(ROOT, 'bench', 'cuda', 'torch_topk.py');
+
+const DEVICE =
+  '{"device":"NVIDIA H200","kernels":"wgmma","compute_capability":90,"driver":13000,' +
+  '"runtime":13000,"copy_gb_per_s":4000.0,"mma_int8_top_per_s":1000.0,"wgmma_int8_top_per_s":1600.0}';
+const TORCH_DEVICE = '{"torch": "2.9.0", "cuda": "13.0", "bf16_flop_per_s": 768000000000000}';
+
+interface Drawn {
+  readonly queries: number;
+  readonly filter?: number;
+  readonly ms: number;
+  readonly undecided?: number;
+}
+
+/** As bench.cpp prints a case of 1 000 000 × 768 on the device above. */
+function kernelLine({ queries, filter = 100, ms, undecided = 0 }: Drawn): string {
+  const copy = (((1e6 * 768) / ms) * 1e3) / 4e12;
+  const int8 = (2e6 * 768 * queries * 1e3) / ms / 1.6e15;
+  return (
+    `{"rows":1000000,"dimension":768,"queries":${queries},"k":10,"filter_percent":${filter},` +
+    `"device_ms_p50":${ms.toFixed(4)},"wall_ms_p50":${ms.toFixed(4)},"scan_ms":0.2000,` +
+    '"rescore_ms":0.0100,"select_ms":0.0100,"upload_ms":0.0100,"prepare_ms":0.0100,' +
+    `"finish_ms":0.0100,"queries_per_s":${((queries / ms) * 1e3).toFixed(1)},` +
+    `"share_of_copy":${copy.toFixed(4)},"share_of_int8":${int8.toFixed(4)},` +
+    `"rescored_per_query":73.2,"undecided":${undecided},"exact":true}`
+  );
+}
+
+/** As torch_topk.py prints one. */
+function torchLine(precision: string, { queries, filter = 100, ms }: Drawn): string {
+  return (
+    `{"rows": 1000000, "dimension": 768, "queries": ${queries}, "k": 10, "filter_percent": ` +
+    `${filter.toFixed(1)}, "precision": "${precision}", "device_ms_p50": ${ms}, "wall_ms_p50": ` +
+    `${ms}, "chunks": 2, "recall": ${precision === 'bf16' ? 0.875 : null}}`
+  );
+}
+
+const KERNELS = [
+  kernelLine({ queries: 1, ms: 0.24 }),
+  kernelLine({ queries: 16, ms: 0.384, undecided: 2 }),
+  kernelLine({ queries: 4096, ms: 16 }),
+  kernelLine({ queries: 128, filter: 10, ms: 0.5 }),
+];
+const TORCH = [
+  torchLine('bf16', { queries: 1, ms: 0.48 }),
+  torchLine('float32', { queries: 1, ms: 0.96 }),
+  torchLine('bf16', { queries: 4096, ms: 12 }),
+  torchLine('bf16', { queries: 128, filter: 10, ms: 2 }),
+  torchLine('float32', { queries: 128, filter: 10, ms: 4 }),
+];
+
+test('the lines that are read are those that the programs print', () => {
+  const cpp = readFileSync(join(ROOT, 'kernels/cuda/bench/bench.cpp'), 'utf8');
+  const printed = new Set([...cpp.matchAll(/\\"(\w+)\\":/g)].map(([, name]) => name));
+  for (const name of ['device', 'kernels', 'exact', ...DEVICE_NUMBERS, ...KERNEL_NUMBERS]) {
+    assert.ok(printed.has(name), `bench.cpp prints no ${name}`);
+  }
+  const python = readFileSync(SCRIPT, 'utf8');
+  const names = ['torch', 'cuda', 'precision', 'recall', 'failure', ...PRECISIONS];
+  for (const name of [...names, ...TORCH_DEVICE_NUMBERS, ...TORCH_NUMBERS]) {
+    assert.match(python, new RegExp(`"${name}":|\\b${name}=`), `torch_topk.py prints no ${name}`);
+  }
+  for (const option of ['rows', 'dimension', 'batches', 'ks', 'filters', 'seconds']) {
+    assert.ok(cpp.includes(`"--${option}"`), `bench.cpp takes no --${option}`);
+    assert.ok(python.includes(`"--${option}"`), `torch_topk.py takes no --${option}`);
+  }
+});
+
+test('a line that is not as it must be is an error that says how', () => {
+  assert.throws(() => parseKernelLine('Segmentation fault'), /expected a line with a JSON object/);
+  const wrong = KERNELS[0]!.replace('"exact":true', '"exact":false');
+  assert.throws(() => parseKernelLine(wrong), WrongAnswer);
+  const nameless = KERNELS[0]!.replace('"k":', '"j":');
+  assert.throws(() => parseKernelLine(nameless), /expected a number as k, found undefined/);
+  assert.throws(
+    () => parseTorchLine(TORCH[0]!.replace('bf16', 'fp8')),
+    /expected one of bf16, float32 as precision, found "fp8"/,
+  );
+});
+
+describe('the report', () => {
+  const whole = renderReport(findings({ withTorch: true }));
+  const rowOf = (report: string, name: string) =>
+    report
+      .split('\n')
+      .find((line) => line.startsWith(`| ${name} |`))
+      ?.split('|')
+      .slice(2, -1)
+      .map((cell) => cell.trim());
+
+  it('sets a case against the peaks and against torch, and says what is met', () => {
+    assert.deepEqual(rowOf(whole, 'batch of 1, k = 10'), [
+      ...['0.240', '0.240', '4 167', '80 %', '0 %', '1 %', '73', '0'],
+      ...['2.00 × (0.480)', '4.00 × (0.960)', 'of copy met; torch met'],
+    ]);
+    // 256 000 queries/s of 500 000 that 768 TFLOP/s would give; slower than torch, and said so.
+    assert.deepEqual(rowOf(whole, 'batch of 4 096, k = 10'), [
+      ...['16.0', '16.0', '256 000', '1 %', '25 %', '51 %', '73', '0'],
+      ...['0.75 × (12.0)', '—', 'of bf16 met; torch missed: 0.75 ×'],
+    ]);
+    const filtered = rowOf(whole, 'batch of 128, k = 10, 10 % pass')!;
+    assert.deepEqual(filtered.slice(3, 6), ['—', '—', '—']);
+    assert.equal(filtered.at(-1), 'torch met');
+  });
+
+  it('names queries that were left undecided, and what was not reached', () => {
+    assert.equal(
+      rowOf(whole, 'batch of 16, k = 10')!.at(-1),
+      'of copy missed: 50 %; undecided ones are left to the CPU, untimed',
+    );
+    assert.match(whole, /70 % of the copy bandwidth \| 1 of 2 cases \| 50 %: .* batch of 16/);
+    assert.match(whole, /with a filter 3 × torch.* \| 1 of 1 cases \| 4\.00 ×/);
+  });
+
+  it('says on what machine, with which peaks, and how exact torch was', () => {
+    assert.match(
+      whole,
+      /^NVIDIA H200, 140 GiB, 700\.00 W, compute capability 9\.0; wgmma kernels/m,
+    );
+    assert.match(whole, /driver 580\.65\.06, CUDA runtime 13\.0, torch 2\.9\.0 \(CUDA 13\.0\)/);
+    assert.match(whole, /copy 4 000 .* by wgmma 1 600 .* bf16 by torch \(8192³\) 768/);
+    assert.match(whole, /its bf16 finds, over 16 queries a case, 0\.875 \(median\)/);
+  });
+
+  it('shows what the engine adds to the kernels alone', () => {
+    const row = rowOf(whole, '1 000 000 × 768, batch of 1, k = 10');
+    assert.deepEqual(row, ['0.540', '0.800', '1 800', '0.240', '0.300', '90', '0']);
+  });
+
+  it('has no columns for torch without torch, and measures by int8 instead', () => {
+    const bare = renderReport(findings({ withTorch: false }));
+    assert.equal(bare.includes('to torch'), false);
+    assert.deepEqual(rowOf(bare, 'batch of 4 096, k = 10'), [
+      ...['16.0', '16.0', '256 000', '1 %', '25 %', '73', '0', 'of bf16 met'],
+    ]);
+    assert.match(bare, /ahead of torch, in both precisions \| not measured \| — \|/);
+    assert.match(bare, /twice the share of the int8 rate/);
+  });
+
+  it('says how far it came when it is not finished', () => {
+    const part = renderReport({ ...findings({ withTorch: true }), isFinished: false });
+    assert.match(part, /\*\*Not finished: 5 of 9 cases\.\*\*/);
+    assert.equal(whole.includes('Not finished'), false);
+  });
+});
+
+test('the full plan begins with what is wanted, and leaves out what has no room', () => {
+  const steps = planSteps(true);
+  assert.equal(nameOf(steps[0]!), '1000000 × 768, k = 10, no filter');
+  const sizes = new Set(steps.map(({ rowCount, dimension }) => `${rowCount} × ${dimension}`));
+  const wanted = ['1000000 × 768', '10000000 × 768', '1000000 × 128', '1000000 × 1536'];
+  assert.deepEqual([...sizes], wanted);
+  const largest = steps.find(({ rowCount }) => rowCount === 10_000_000)!;
+  const roomy = { hostBytes: 128e9, deviceBytes: 140e9 };
+  assert.equal(findShortage(largest, roomy, null), null);
+  assert.match(
+    findShortage(largest, { ...roomy, hostBytes: 24e9 }, null)!,
+    /^needs 39\.0 GB on the host, where 24\.0 GB are free$/,
+  );
+  assert.match(findShortage(largest, { ...roomy, deviceBytes: 24e9 }, null)!, /on the device/);
+  assert.match(findShortage(largest, { ...roomy, deviceBytes: 45e9 }, 'torch')!, /^needs 49\.1 GB/);
+  assert.equal(findShortage(largest, { ...roomy, deviceBytes: null }, null), null);
+});
+
+test('what nvidia-smi says is read, and nothing is made of what it does not', () => {
+  assert.equal(parseDriver('580.65.06, 143771, 143250, 700.00\n')?.freeBytes, 143250 * 2 ** 20);
+  assert.equal(parseDriver('580.65.06, [N/A], [N/A], [N/A]\n'), null);
+  assert.equal(parseDriver('No devices were found\n'), null);
+});
+
+describe('a run', () => {
+  let folder: Awaited<ReturnType<typeof makeFolder>>;
+  before(async () => {
+    folder = await makeFolder();
+  });
+  after(() => folder.remove());
+
+  /** A program in place of another: it prints, waits, and ends with the code. */
+  async function pretend(name: string, lines: readonly string[], code = 0, waitMs = 0) {
+    const path = join(folder.path, name);
+    const body =
+      `if (!process.argv.includes('peaks') || ${lines.length} < 2) ` +
+      `console.log(${JSON.stringify(lines.join('\n'))}); else console.log(${JSON.stringify(lines[0])});` +
+      `console.error('cuda-bench: skipped, no device: none found');` +
+      `setTimeout(() => process.exit(${code}), process.argv.includes('peaks') ? 0 : ${waitMs});`;
+    await writeFile(path, `#!${process.execPath}\n${body}\n`);
+    await chmod(path, 0o755);
+    return path;
+  }
+
+  const start = (python: string, ...args: string[]) =>
+    spawn(process.execPath, [BENCH, ...args], {
+      env: { ...process.env, SAGITTA_BENCH_PYTHON: python },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+
+  async function finish(child: ReturnType<typeof start>) {
+    const ended = new Promise<unknown>((resolve) => child.on('close', resolve));
+    let stdout = '';
+    for await (const chunk of child.stdout!) stdout += chunk;
+    return { code: await ended, stdout };
+  }
+
+  it('is skipped with exit code 0 where there is no device or no program', async () => {
+    const absent = await pretend('absent', [], 77);
+    for (const size of [[], ['--full']]) {
+      const { code, stdout } = await finish(start('', ...size, '--program', absent));
+      assert.equal(code, 0);
+      assert.equal(stdout.trim(), 'skipped: no device (none found)');
+    }
+    const missing = await finish(start('', '--program', join(folder.path, 'missing')));
+    assert.equal(missing.code, 0);
+    assert.match(
+      missing.stdout,
+      /^skipped: .*missing is not built[^`]*`node scripts\/build-kernels\.mjs cuda cuda-bench`/,
+    );
+  });
+
+  it('writes the figures of the kernels and of torch', async () => {
+    const program = await pretend('kernels', [DEVICE, ...KERNELS]);
+    const python = await pretend('python', [TORCH_DEVICE, ...TORCH]);
+    const out = join(folder.path, 'cuda.md');
+    const { code, stdout } = await finish(
+      start(python, '--only', 'k = 10', '--program', program, '--out', out),
+    );
+    assert.equal(code, 0);
+    assert.equal(await readFile(out, 'utf8'), stdout.replace(/\n$/, ''));
+    assert.match(stdout, /\| batch of 1, k = 10 \| .* 2\.00 × \(0\.480\)/);
+  });
+
+  it('goes on without torch, and says why', async () => {
+    const program = await pretend('kernels', [DEVICE, ...KERNELS]);
+    const python = join(folder.path, 'no-python');
+    const { code, stdout } = await finish(start(python, '--only', 'k = 10', '--program', program));
+    assert.equal(code, 0);
+    assert.match(stdout, /\| batch of 1, k = 10 \|/);
+    assert.match(stdout, /^- skipped: torch, .*no-python: spawn .* ENOENT$/m);
+  });
+
+  it('ends with 1 when a program fails or answers wrongly', async () => {
+    const failing = await pretend('failing', [DEVICE, KERNELS[0]!], 1);
+    const peaks = `[ "$2" = peaks ] && echo '${DEVICE}' && exit 0`;
+    const shell = join(folder.path, 'half');
+    await writeFile(shell, `#!/bin/sh\n${peaks}\nexec '${failing}' "$@"\n`);
+    await chmod(shell, 0o755);
+    const args = ['--only', 'k = 10', '--no-torch', '--program', shell];
+    const { code, stdout } = await finish(start('', ...args));
+    assert.equal(code, 1);
+    assert.match(stdout, /\| batch of 1, k = 10 \|/);
+    assert.match(stdout, /^- failed: 20000 × 64, .*: ended with 1: /m);
+  });
+
+  it('leaves a whole file with what it has when it is ended', async (context: TestContext) => {
+    const program = await pretend('slow', [DEVICE, ...KERNELS], 0, 60_000);
+    const out = join(folder.path, 'part.md');
+    const child = start('', '--only', 'k = 10', '--program', program, '--out', out);
+    context.after(() => child.kill('SIGKILL'));
+    const giveUpAt = Date.now() + 30_000;
+    let report = '';
+    while (!report.includes('10 % pass') && Date.now() < giveUpAt) {
+      await sleep(50);
+      report = await readFile(out, 'utf8').catch(() => '');
+    }
+    assert.match(report, /\*\*Not finished: 4 of 4 cases\.\*\*/);
+    assert.match(report, /\| batch of 1, k = 10 \|/);
+    const ended = finish(child);
+    child.kill('SIGTERM');
+    assert.equal((await ended).code, 143);
+  });
+});
+
+test('the torch script says that torch is missing, with the code for what is not there', async (context) => {
+  if (spawnSync('python3', ['--version']).status !== 0) {
+    context.skip('there is no python3 here');
+    return;
+  }
+  const folder = await makeFolder();
+  context.after(() => folder.remove());
+  await writeFile(join(folder.path, 'torch.py'), "raise ImportError('none here')\n");
+  const { status, stderr } = spawnSync(
+    'python3',
+    [SCRIPT, '--rows', '10', '--dimension', '4', '--batches', '1'],
+    { env: { ...process.env, PYTHONPATH: folder.path }, encoding: 'utf8' },
+  );
+  assert.equal(status, 77, stderr);
+  assert.match(stderr, /torch cannot be imported: none here/);
+});
+
+function findings({ withTorch }: { withTorch: boolean }): Findings {
+  const device = parseKernelLine(DEVICE);
+  const torch = parseTorchLine(TORCH_DEVICE);
+  assert.ok(device.kind === 'device' && torch.kind === 'device');
+  const section: Section = { device, torch: null, kernels: [], torchCases: [] };
+  for (const line of KERNELS.map(parseKernelLine)) {
+    if (line.kind === 'case') section.kernels.push(line);
+  }
+  if (withTorch) section.torch = torch;
+  for (const line of withTorch ? TORCH.map(parseTorchLine) : []) {
+    if (line.kind === 'case') section.torchCases.push(line);
+  }
+  const [rows, dimension, queries, k, filter_percent] = [1_000_000, 768, 1, 10, 100];
+  const shape = { rows, dimension, queries, k, filter_percent };
+  assert.deepEqual(Object.keys(shape), [...CASE_NUMBERS]);
+  const times = { p50_ms: 0.54, p99_ms: 0.8, queries_per_s: 1800 };
+  return {
+    isFull: true,
+    machine: 'a machine',
+    device,
+    driver: parseDriver('580.65.06, 143771, 143250, 700.00'),
+    sections: [section],
+    engine: [{ kind: 'engine', ...shape, ...times, rescored_per_query: 90, fallback_queries: 0 }],
+    notes: [],
+    plannedCount: 9,
+    isFinished: true,
+  };
+}
