@@ -40,7 +40,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       ...(config.threads === null ? {} : { threadCount: config.threads }),
     });
     closers.push(() => pool.close());
-    const { engine, reason } = await createEngine({
+    const { engine, reason, gauges } = await createEngine({
       requested: config.engine,
       simdTarget: config.simd === 'auto' ? null : config.simd,
       deviceMemory: config.deviceMemory,
@@ -59,13 +59,15 @@ export async function startServer(config: Config): Promise<RunningServer> {
       logger,
     });
     closers.push(() => database.close());
+    const metrics = createMetrics();
+    for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
     const app = await createApp({
       database,
       pool,
       limits: config.limits,
       defaultCollection: config.defaultCollection,
       logger,
-      metrics: createMetrics(),
+      metrics,
     });
     closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
     await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {

@@ -5,7 +5,12 @@ import { type Logger, silentLogger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
 import { METRICS, type RowEncoder, type VectorBlock } from '../types.js';
 import type { CudaEvent } from './cuda-device.js';
-import { createCudaEngine, findCudaDevices } from './cuda-engine.js';
+import {
+  type CudaEngine,
+  type CudaStats,
+  createCudaEngine,
+  findCudaDevices,
+} from './cuda-engine.js';
 import {
   type Engine,
   EngineAbsent,
@@ -27,6 +32,15 @@ export interface ChosenEngine {
   readonly engine: Engine;
   /** Why this one, in words for an operator. */
   readonly reason: string;
+  /** What it counts, for whoever watches it. */
+  readonly gauges: readonly EngineGauge[];
+}
+
+export interface EngineGauge {
+  /** By the conventions of Prometheus. */
+  readonly name: string;
+  readonly help: string;
+  read(): number;
 }
 
 export interface EngineOptions extends Pick<TensorEngineOptions, 'residentBytesMax' | 'workerUrl'> {
@@ -44,7 +58,7 @@ export interface EngineOptions extends Pick<TensorEngineOptions, 'residentBytesM
 /** The fastest first. */
 const CANDIDATES: readonly {
   readonly name: EngineName;
-  create(options: EngineOptions): Promise<{ engine: Engine; reason: string }>;
+  create(options: EngineOptions): Promise<Omit<ChosenEngine, 'gauges'> & Partial<ChosenEngine>>;
 }[] = [
   { name: 'cuda', create: createCuda },
   { name: 'tensorflow', create: createTensorflow },
@@ -59,9 +73,9 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
   for (const { name, create } of CANDIDATES) {
     if (requested !== 'auto' && requested !== name) continue;
     try {
-      const { engine, reason } = await create(options);
-      if (requested === name) return { engine, reason: `asked for by name: ${reason}` };
-      return { engine, reason: [reason, ...failures].join('; ') };
+      const { engine, reason, gauges = [] } = await create(options);
+      if (requested === name) return { engine, reason: `asked for by name: ${reason}`, gauges };
+      return { engine, reason: [reason, ...failures].join('; '), gauges };
     } catch (error) {
       if (requested === name) throw error;
       const cause = error instanceof Error ? error.message : String(error);
@@ -75,7 +89,7 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
     }
   }
   const reason = requested === 'reference' ? 'asked for by name' : failures.join('; ');
-  return { engine: createReferenceEngine({ pool }), reason };
+  return { engine: createReferenceEngine({ pool }), reason, gauges: [] };
 }
 
 async function createCuda(options: EngineOptions) {
@@ -103,7 +117,22 @@ async function createCuda(options: EngineOptions) {
   return {
     engine,
     reason: `${engine.describe()}; the ${fallback.name} engine answers what has no room there`,
+    gauges: gaugesOf(engine),
   };
+}
+
+function gaugesOf(engine: CudaEngine): EngineGauge[] {
+  const gauge = (name: string, what: keyof CudaStats, help: string): EngineGauge => ({
+    name: `sagitta_device_${name}_total`,
+    help,
+    read: () => engine.stats()[what],
+  });
+  return [
+    gauge('fallback_queries', 'fallbackQueryCount', 'Queries of which the CPU answered a part.'),
+    gauge('undecided_queries', 'undecidedQueryCount', 'Those that a device could not decide.'),
+    gauge('uploaded_bytes', 'uploadedBytes', 'Rows that went to devices.'),
+    gauge('losses', 'lossCount', 'How often a device was lost.'),
+  ];
 }
 
 /** Makes the codes, too, where it is the simd engine. */

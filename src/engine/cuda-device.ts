@@ -84,6 +84,7 @@ export class CudaDevice {
   #failureCount = 0;
   #retryAtMs: number | null = null;
   #uploadedBytes = 0;
+  #lossCount = 0;
   #isClosed = false;
 
   constructor(options: DeviceOptions) {
@@ -103,6 +104,10 @@ export class CudaDevice {
 
   get uploadedBytes(): number {
     return this.#uploadedBytes;
+  }
+
+  get lossCount(): number {
+    return this.#lossCount;
   }
 
   /** Resolves when it is open; rejects, after the event that says so, when that failed. */
@@ -255,6 +260,7 @@ export class CudaDevice {
     const pauseMs = pausesMs[this.#failureCount++] ?? null;
     this.#retryAtMs = pauseMs === null ? null : now() + pauseMs;
     this.#link = null;
+    this.#lossCount++;
     this.#abandonAll();
     onEvent({ kind: 'device lost', device: this.index, error, pauseMs });
   }

@@ -48,6 +48,8 @@ export interface CudaStats {
   readonly undecidedQueryCount: number;
   readonly uploadedBytes: number;
   readonly deviceBytes: number;
+  /** How often a device was lost. */
+  readonly lossCount: number;
 }
 
 export interface CudaEngine extends Engine {
@@ -167,13 +169,15 @@ class DevicesEngine implements CudaEngine {
   stats(): CudaStats {
     let uploadedBytes = 0;
     let deviceBytes = 0;
+    let lossCount = 0;
     for (const device of this.#devices) {
       uploadedBytes += device.uploadedBytes;
       deviceBytes += device.placement?.usedBytes ?? 0;
+      lossCount += device.lossCount;
     }
     const fallbackQueryCount = this.#fallbackQueryCount;
     const undecidedQueryCount = this.#undecidedQueryCount;
-    return { fallbackQueryCount, undecidedQueryCount, uploadedBytes, deviceBytes };
+    return { fallbackQueryCount, undecidedQueryCount, uploadedBytes, deviceBytes, lossCount };
   }
 
   describe(): string {

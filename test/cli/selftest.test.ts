@@ -293,7 +293,7 @@ describe('a selftest of every engine', () => {
       onResult() {},
       async create(options) {
         const engine = start(options) ?? { ...createTruthful(), name: options.requested };
-        return { engine: engine as Engine, reason: 'asked for by name: as it likes' };
+        return { engine: engine as Engine, reason: 'asked for by name: as it likes', gauges: [] };
       },
     });
   const statusOf = ({ engines }: SelftestReport, name: string) =>

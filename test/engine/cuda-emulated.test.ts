@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { after, before, describe, it, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { createEngine } from '../../src/engine/choose-engine.js';
 import { type CudaEngine, createCudaEngine } from '../../src/engine/cuda-engine.js';
 import { type CudaKernels, loadCudaKernels } from '../../src/engine/cuda-kernels.js';
 import type { Engine } from '../../src/engine/engine.js';
@@ -44,6 +45,7 @@ if (existsSync(ADDON)) {
   process.env.SAGITTA_EMULATED_DEVICES = '2';
   testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
   if (IS_FULL) testContract('without codes', (engine) => engine, createReferenceEngine);
+  testChoice();
   testKernels(loadCudaKernels(ADDON));
   testLoss();
 } else {
@@ -88,6 +90,30 @@ function testContract(
       if (!IS_FULL && !QUICK.includes(name)) continue;
       it(name, () => run(createContext(engine, 'cuda', SEED, countFallbacks)));
     }
+  });
+}
+
+function testChoice(): void {
+  it('the choice of an engine takes a GPU first, and counts what an operator watches', async () => {
+    const pool = createInlinePool();
+    const { engine, reason, gauges } = await createEngine({
+      requested: 'auto',
+      pool,
+      cudaAddonPath: ADDON,
+    });
+    assert.equal(engine.name, 'cuda');
+    assert.match(reason, /^(wgmma|mma) kernels on emulated device 0 .*; the \w+ engine answers/);
+    const read = () => Object.fromEntries(gauges.map(({ name, read }) => [name, read()]));
+    const { sagitta_device_uploaded_bytes_total: uploaded, ...rest } = read();
+    // The rows of the probe.
+    assert.ok(uploaded! > 16_500 * 8 * 4, `${uploaded} bytes went up`);
+    assert.deepEqual(rest, {
+      sagitta_device_fallback_queries_total: 0,
+      sagitta_device_undecided_queries_total: 0,
+      sagitta_device_losses_total: 0,
+    });
+    await engine.close();
+    await pool.close();
   });
 }
 
@@ -188,8 +214,8 @@ function testLoss(): void {
           assertTrueHits(hits, bruteForce(query), 'search ' + i);
         }
         await engine.close();
-        const { fallbackQueryCount } = engine.stats();
-        console.log(JSON.stringify({ first: events[0], fallbackQueryCount }));
+        const { fallbackQueryCount, lossCount } = engine.stats();
+        console.log(JSON.stringify({ first: events[0], fallbackQueryCount, lossCount }));
       })();`;
     const child = spawnSync(process.execPath, ['-e', script], {
       env: { ...process.env, SAGITTA_EMULATED_DEVICES: '1', SAGITTA_EMULATED_FAULT_AFTER: '300' },
@@ -197,7 +223,7 @@ function testLoss(): void {
       encoding: 'utf8',
     });
     assert.equal(child.status, 0, child.stderr);
-    const { first, fallbackQueryCount } = JSON.parse(child.stdout) as Record<string, unknown>;
-    assert.deepEqual([first, fallbackQueryCount], ['device lost', 1]);
+    const told = JSON.parse(child.stdout) as Record<string, unknown>;
+    assert.deepEqual(told, { first: 'device lost', fallbackQueryCount: 1, lossCount: 1 });
   });
 }
