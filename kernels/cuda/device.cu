@@ -144,6 +144,23 @@ void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values
   block.has_values = has_values;
 }
 
+/** Of CUDA: 13000 is 13.0. */
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/** Why no device can be counted, in words for an operator. */
+failure explain_missing_driver() {
+  (void)cudaGetLastError();
+  int driver = 0;
+  int runtime = 0;
+  (void)cudaDriverGetVersion(&driver);
+  (void)cudaRuntimeGetVersion(&runtime);
+  if (driver == 0) return {SAGITTA_DEVICE_LOST, "there is no NVIDIA driver"};
+  return {SAGITTA_DEVICE_LOST, "the NVIDIA driver runs CUDA " + version_text(driver) +
+                                   "; expected " + version_text(runtime) + " or later"};
+}
+
 }  // namespace
 
 extern "C" {
@@ -154,6 +171,7 @@ sagitta_status sagitta_device_count(uint32_t* count) {
   return guarded([&] {
     int found = 0;
     const cudaError_t error = cudaGetDeviceCount(&found);
+    if (error == cudaErrorInsufficientDriver) throw explain_missing_driver();
     if (error == cudaErrorNoDevice) {
       (void)cudaGetLastError();
       found = 0;
