@@ -40,7 +40,12 @@ const kernels: (KernelScan | KernelFailure)[] = [];
 
 const pool = createThreadPool({ workerUrl: new URL('../src/worker.js', import.meta.url) });
 const logger = { ...silentLogger, warn: say, error: say };
-const { engine, reason } = await createEngine({ requested: options.engine, pool, logger });
+const { engine, reason } = await createEngine({ requested: options.engine, pool, logger }).catch(
+  (error: Error) => {
+    console.error(`The ${options.engine} engine does not start here: ${error.message}`);
+    process.exit(1);
+  },
+);
 try {
   for (const name of DATA_NAMES) {
     const own = cases.filter(({ data }) => data === name);

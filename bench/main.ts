@@ -38,6 +38,7 @@ if (values.engine !== undefined && !positionals.every((name) => WITH_ENGINE.incl
   console.error(`--engine is for ${WITH_ENGINE.join(', ')}; found ${positionals.join(', ')}.`);
   process.exit(2);
 }
+const chosen = positionals.length > 0 ? positionals : benchesOf(values.engine);
 // Compiling for GPUs takes minutes, so it is for whoever asks for that bench by its name.
 if (values.build && positionals.includes('cuda')) {
   const script = join(ROOT, 'scripts', 'build-kernels.mjs');
@@ -47,7 +48,7 @@ if (values.build && positionals.includes('cuda')) {
 }
 if (values.out !== undefined) mkdirSync(values.out, { recursive: true });
 for (const name of NAMES) {
-  if (positionals.length > 0 && !positionals.includes(name)) continue;
+  if (!chosen.includes(name)) continue;
   console.log(`── ${name}`);
   const script = fileURLToPath(new URL(`./${name}.js`, import.meta.url));
   const out = values.out === undefined ? [] : ['--out', join(values.out, `${name}.md`)];
@@ -59,4 +60,10 @@ for (const name of NAMES) {
     { stdio: 'inherit' },
   );
   if (status !== 0) process.exit(status ?? 1);
+}
+
+/** Of one engine: those that take its name, and what there is for it alone. */
+function benchesOf(engine: string | undefined): readonly string[] {
+  if (engine === undefined) return NAMES;
+  return engine === 'cuda' ? [...WITH_ENGINE, 'cuda'] : WITH_ENGINE;
 }

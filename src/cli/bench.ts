@@ -16,7 +16,8 @@ Examples:
   $ sagitta bench
   $ sagitta bench engine --full
   $ sagitta bench engine rest --full --out results
-  $ sagitta bench engine --full --engine reference`;
+  $ sagitta bench engine --full --engine reference
+  $ sagitta bench --engine cuda --full           the engine on a GPU, and its kernels alone`;
 
 interface BenchOptions {
   readonly full?: boolean;
