@@ -86,29 +86,12 @@ __global__ __launch_bounds__(scan_threads, blocks <= 2 ? 2 : 1) void scan_mma(
 
   uint8_t* const shared = dynamic_shared<uint8_t>();
   const size_t query_bytes = size_t{p.depth} * pair_dimensions * group;
-  uint8_t* const after_queries = shared + query_bytes;
-  const group_tests tests = tests_at(after_queries, group);
-  auto* const masks = reinterpret_cast<uint64_t*>(after_queries + size_t{group} * test_bytes);
-  auto* const waiting = reinterpret_cast<waiting_list*>(masks + scan_warps * warp_queries);
-
-  const auto* const packed =
-      reinterpret_cast<const uint4*>(p.packed + size_t{group_number} * query_bytes);
-  for (uint32_t i = threadIdx.x; i < query_bytes / sizeof(uint4); i += scan_threads) {
-    reinterpret_cast<uint4*>(shared)[i] = packed[i];
-  }
-  load_tests(p, tests, group_number * group, group);
-  if (threadIdx.x % 32 == 0) waiting[warp].count = 0;
+  const uint32_t first_in_group = warp % p.warps_across * warp_queries;
+  tile_context context = open_block(p, shared, query_bytes, {group, warp_queries, first_in_group});
   __syncthreads();
 
-  tile_context context{};
-  context.parameters = &p;
-  context.tests = tests;
-  context.waiting = waiting + warp;
-  context.masks = masks + size_t{warp} * warp_queries;
-  context.first_in_group = warp % p.warps_across * warp_queries;
-  context.first_query = group_number * group + context.first_in_group;
   const auto* const queries = reinterpret_cast<const uint4*>(shared) +
-                              size_t{context.first_in_group / query_block} * p.depth * 32 +
+                              size_t{first_in_group / query_block} * p.depth * 32 +
                               threadIdx.x % 32;
   const uint32_t step = gridDim.x * warps_along;
   for (uint32_t i = blockIdx.x * warps_along + warp / p.warps_across; i < p.pass.tile_count;

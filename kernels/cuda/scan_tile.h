@@ -95,6 +95,41 @@ struct tile_context {
   bool is_mixed;
 };
 
+/** How a thread block's queries are dealt to its warps. */
+struct warp_share {
+  uint32_t group;
+  uint32_t warp_queries;
+  /** Of this warp. */
+  uint32_t first_in_group;
+};
+
+/**
+ * Lays out shared memory (codes, tests, masks, waiting lists) and loads what belongs to the group. The
+ * caller lets all threads wait for each other before it reads any of it.
+ */
+__device__ inline tile_context open_block(const scan_parameters& p, uint8_t* shared,
+                                          size_t query_bytes, warp_share share) {
+  const uint32_t warp = threadIdx.x / 32;
+  const uint32_t first_query = blockIdx.y * share.group;
+  uint8_t* const after_queries = shared + query_bytes;
+  auto* const masks = reinterpret_cast<uint64_t*>(after_queries + size_t{share.group} * test_bytes);
+  auto* const waiting = reinterpret_cast<waiting_list*>(masks + scan_warps * share.warp_queries);
+  const auto* const packed = reinterpret_cast<const uint4*>(p.packed + blockIdx.y * query_bytes);
+  for (uint32_t i = threadIdx.x; i < query_bytes / sizeof(uint4); i += scan_threads) {
+    reinterpret_cast<uint4*>(shared)[i] = packed[i];
+  }
+  tile_context context{};
+  context.parameters = &p;
+  context.tests = tests_at(after_queries, share.group);
+  context.waiting = waiting + warp;
+  context.masks = masks + size_t{warp} * share.warp_queries;
+  context.first_in_group = share.first_in_group;
+  context.first_query = first_query + share.first_in_group;
+  load_tests(p, context.tests, first_query, share.group);
+  if (threadIdx.x % 32 == 0) context.waiting->count = 0;
+  return context;
+}
+
 /** Finds out what the tile is, and whether any of the warp's queries wants rows of it. */
 __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t group_number,
                                  uint32_t warp_queries) {

@@ -85,27 +85,10 @@ __global__ __launch_bounds__(scan_threads, 1) void scan_wgmma(
   const uint32_t warp = threadIdx.x / 32;
   uint8_t* const shared = dynamic_shared<uint8_t>();
   const size_t query_bytes = size_t{p.depth} * chunk_dimensions * group;
-  uint8_t* const after_queries = shared + query_bytes;
-  const group_tests tests = tests_at(after_queries, group);
-  auto* const masks = reinterpret_cast<uint64_t*>(after_queries + size_t{group} * test_bytes);
-  auto* const waiting = reinterpret_cast<waiting_list*>(masks + scan_warps * group);
-
-  const auto* const packed =
-      reinterpret_cast<const uint4*>(p.packed + size_t{group_number} * query_bytes);
-  for (uint32_t i = threadIdx.x; i < query_bytes / sizeof(uint4); i += scan_threads) {
-    reinterpret_cast<uint4*>(shared)[i] = packed[i];
-  }
-  load_tests(p, tests, group_number * group, group);
-  if (threadIdx.x % 32 == 0) waiting[warp].count = 0;
+  tile_context context = open_block(p, shared, query_bytes, {group, group, 0});
   fence_async_shared();
   __syncthreads();
 
-  tile_context context{};
-  context.parameters = &p;
-  context.tests = tests;
-  context.waiting = waiting + warp;
-  context.masks = masks + size_t{warp} * group;
-  context.first_query = group_number * group;
   const uint64_t queries = wgmma_descriptor(shared);
   const uint32_t step = gridDim.x * warpgroups;
   for (uint32_t i = blockIdx.x * warpgroups + warp / group_warps; i < p.pass.tile_count;
