@@ -96,20 +96,26 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
 }
 
 /**
- * Keeps the entries of a list for which `is_kept(i)` is true, in their order: `move(from, to)` is
- * called with to <= from after every entry up to it has been looked at. Gives how many there are.
- * All threads together.
+ * Keeps the entries of a list for which `is_kept(i, score)` is true, in their order, with the scores or
+ * bounds that it leaves in `score`, which begins with those of the entry. Gives how many there are. All
+ * threads together.
  */
-template <class IsKept, class Load, class Store>
-__device__ uint32_t compact(uint32_t count, IsKept is_kept, Load load, Store store) {
+template <class IsKept>
+__device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t count,
+                            IsKept is_kept) {
   uint32_t kept = 0;
   for (uint32_t first = 0; first < count; first += blockDim.x) {
     const uint32_t i = first + threadIdx.x;
-    const bool is_here = i < count && is_kept(i);
-    auto entry = load(is_here ? i : 0);
+    const uint32_t readable = min(i, count - 1);
+    const candidate row = rows[readable];
+    candidate_score score = scores[readable];
+    const bool is_here = i < count && is_kept(i, score);
+    // Nobody writes before all have read: sum_before waits for all.
     const block_sum places = sum_before(is_here ? 1 : 0);
-    // Nobody writes before all have read: sum_before has waited for all.
-    if (is_here) store(kept + places.before, entry);
+    if (is_here) {
+      rows[kept + places.before] = row;
+      scores[kept + places.before] = score;
+    }
     kept += places.total;
     __syncthreads();
   }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
-#include <unordered_map>
 #include <unordered_set>
 
+#include "../search/passing.h"
 #include "../target.h"
 #include "scan_tile.h"
 
@@ -93,20 +93,9 @@ void batch_plan::lay_out_blocks() {
 }
 
 void batch_plan::count_passing() {
-  const target& functions = selected_target();
-  std::unordered_map<const uint32_t*, std::pair<uint32_t, uint32_t>> counted;
+  passing_counter counter(selected_target());
   for (uint32_t part = 0; part < batch_.part_count; part++) {
-    const sagitta_part& searched = batch_.parts[part];
-    uint32_t count = searched.row_count;
-    if (searched.rows != nullptr) {
-      auto& [row_count, known] = counted[searched.rows];
-      if (row_count != searched.row_count) {
-        row_count = searched.row_count;
-        known = functions.count_bits(searched.rows, row_count);
-      }
-      count = known;
-    }
-    passing_.push_back(count);
+    passing_.push_back(counter.count(batch_.parts[part]));
   }
 }
 
@@ -157,24 +146,36 @@ void batch_plan::cut_slices() {
     return key(left) < key(right);
   });
   for (size_t at = 0; at < sorted.size();) {
-    slice made{};
     const planned_query& first = sorted[at];
     size_t end = at;
     while (end < sorted.size() && end - at < slice_queries_max &&
            sorted[end].list_rows == first.list_rows && sorted[end].has_values == first.has_values) {
       end++;
     }
-    // Fewer queries have longer lists each; so the count is settled first.
-    for (;; end = at + (end - at + 1) / 2) {
-      made.queries.assign(sorted.begin() + static_cast<ptrdiff_t>(at),
-                          sorted.begin() + static_cast<ptrdiff_t>(end));
-      complete(made);
-      const bool has_room = made.shape.group != 0 && fits(made);
-      if (has_room) slices_.push_back(std::move(made));
-      // One alone that has none stays undecided.
-      if (has_room || end - at == 1 || made.shape.group == 0) break;
+    at = take(sorted, at, end, &batch_plan::complete, slices_);
+  }
+}
+
+/**
+ * Makes a slice of the queries at..end, or of the first of them, as many as fit the memory; gives the
+ * place of the next one. One that does not fit alone is in no slice, and so stays undecided.
+ */
+size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_t end,
+                        void (batch_plan::*fill)(slice&) const, std::vector<slice>& slices) const {
+  // Fewer queries have longer lists each; so the count is settled first.
+  for (;; end = at + (end - at + 1) / 2) {
+    slice made{};
+    made.queries.assign(from.begin() + static_cast<ptrdiff_t>(at),
+                        from.begin() + static_cast<ptrdiff_t>(end));
+    for (const planned_query& query : made.queries) {
+      made.k_max = std::max(made.k_max, batch_.queries[query.number].k);
     }
-    at = end;
+    (this->*fill)(made);
+    // Without a shape there is no room in shared memory, however few they are.
+    const bool has_shape = made.shape.group != 0;
+    const bool has_room = has_shape && fits(made);
+    if (has_room) slices.push_back(std::move(made));
+    if (has_room || !has_shape || end - at == 1) return end;
   }
 }
 
@@ -186,28 +187,17 @@ std::vector<slice> batch_plan::exhaustive_slices(const std::vector<uint32_t>& qu
     if (query.has_values && !query.is_refused) left.push_back(query);
   }
   for (size_t at = 0; at < left.size();) {
-    size_t end = std::min<size_t>(left.size(), at + exhaustive_queries_max);
-    for (;; end = at + (end - at + 1) / 2) {
-      slice made{};
-      made.queries.assign(left.begin() + static_cast<ptrdiff_t>(at),
-                          left.begin() + static_cast<ptrdiff_t>(end));
-      complete_exhaustive(made);
-      const bool has_room = fits(made);
-      if (has_room) slices.push_back(std::move(made));
-      if (has_room || end - at == 1) break;
-    }
-    at = end;
+    const size_t end = std::min<size_t>(left.size(), at + exhaustive_queries_max);
+    at = take(left, at, end, &batch_plan::complete_exhaustive, slices);
   }
   return slices;
 }
 
 void batch_plan::complete_exhaustive(slice& made) const {
   const auto count = static_cast<uint32_t>(made.queries.size());
-  uint32_t k = 1;
-  for (const planned_query& query : made.queries) k = std::max(k, batch_.queries[query.number].k);
   const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
   const tuning& tuned = device_.tuning;
-  const uint64_t kept = uint64_t{k} + tuned.exhaustive_ties;
+  const uint64_t kept = uint64_t{made.k_max} + tuned.exhaustive_ties;
   made.gathered_tiles = std::max(1u, tuned.exhaustive_rows / tile_rows);
   made.list_capacity =
       static_cast<uint32_t>(std::min(kept + uint64_t{made.gathered_tiles} * tile_rows, all_rows));
@@ -242,11 +232,9 @@ void batch_plan::complete(slice& made) const {
   const tuning& tuned = device_.tuning;
   const auto count = static_cast<uint32_t>(made.queries.size());
   const bool is_few = count <= tuned.few;
-  uint32_t k = 1;
-  for (const planned_query& query : made.queries) k = std::max(k, batch_.queries[query.number].k);
   const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
 
-  const uint64_t dense_rows = std::max<uint64_t>(tuned.dense_rows, 4ull * k);
+  const uint64_t dense_rows = std::max<uint64_t>(tuned.dense_rows, 4ull * made.k_max);
   const uint64_t list_rows =
       std::max<uint64_t>(uint64_t{made.queries.front().list_rows} * (is_few ? 4 : 1),
                          power_of_two_from(dense_rows + tile_rows));
@@ -256,7 +244,7 @@ void batch_plan::complete(slice& made) const {
                             ? unscored_of_slice / count
                             : std::clamp(ties_of_slice / count, ties_min, ties_max);
   made.found_max =
-      static_cast<uint32_t>(std::min<uint64_t>(made.list_capacity, uint64_t{k} + ties));
+      static_cast<uint32_t>(std::min<uint64_t>(made.list_capacity, uint64_t{made.k_max} + ties));
 
   const bool may_wgmma = device_.has_wgmma && device_.kind != scan_kind::mma;
   made.shape = choose_shape(device_.kind == scan_kind::wgmma ? std::max(count, 129u) : count,
@@ -264,15 +252,12 @@ void batch_plan::complete(slice& made) const {
   if (made.shape.group == 0) return;
   made.padded_count = ceiling(count, made.shape.group) * made.shape.group;
 
-  made.is_gathered.clear();
-  made.is_scanned = false;
   for (const planned_query& query : made.queries) {
     const bool gathered = is_gathered(made, query);
     made.is_gathered.push_back(gathered ? 1 : 0);
     if (!gathered && query.is_scannable) made.is_scanned = true;
   }
 
-  made.passes.clear();
   if (!made.is_scanned) return;
   const uint32_t growth = std::max(2u, is_few ? tuned.growth_of_few : tuned.growth_of_many);
   uint32_t stride = 1;

@@ -32,6 +32,8 @@ struct slice {
   std::vector<uint8_t> is_gathered;
   scan_shape shape;
   std::vector<scan_pass> passes;
+  /** The largest. */
+  uint32_t k_max;
   uint32_t padded_count;
   uint32_t list_capacity;
   uint32_t found_max;
@@ -61,6 +63,8 @@ class batch_plan {
   void count_passing();
   void describe_queries();
   void cut_slices();
+  size_t take(const std::vector<planned_query>& from, size_t at, size_t end,
+              void (batch_plan::*fill)(slice&) const, std::vector<slice>& slices) const;
   void complete(slice& made) const;
   void complete_exhaustive(slice& made) const;
   bool fits(const slice& made) const;

@@ -9,12 +9,6 @@
 namespace sagitta::cuda {
 namespace {
 
-/** A candidate with what decides about it. */
-struct judged {
-  candidate row;
-  candidate_score bounds;
-};
-
 /** Whether the entry may still be in the answer, and its bounds if so. */
 __device__ bool judge(const batch_state& state, const device_query& query, double threshold,
                       candidate row, candidate_score& bounds) {
@@ -50,14 +44,9 @@ __global__ __launch_bounds__(select_threads_max) void prune(
   __syncthreads();
   if (added > lists.capacity && threadIdx.x == 0) p.state.outcomes[number].is_undecided = 1;
 
-  candidate_score bounds{};
-  uint32_t kept = compact(
-      count, [&](uint32_t i) { return judge(p.state, query, threshold, rows[i], bounds); },
-      [&](uint32_t i) { return judged{rows[i], bounds}; },
-      [&](uint32_t to, const judged& entry) {
-        rows[to] = entry.row;
-        scores[to] = entry.bounds;
-      });
+  uint32_t kept = shorten(rows, scores, count, [&](uint32_t i, candidate_score& bounds) {
+    return judge(p.state, query, threshold, rows[i], bounds);
+  });
   double raised = threshold;
   if (kept >= query.k) {
     const auto key_at = [&](uint32_t i, uint32_t& key) {
@@ -68,13 +57,9 @@ __global__ __launch_bounds__(select_threads_max) void prune(
     raised = max(threshold, static_cast<double>(lower));
   }
   if (raised > threshold) {
-    kept = compact(
-        kept, [&](uint32_t i) { return static_cast<double>(scores[i].bounds.upper) >= raised; },
-        [&](uint32_t i) { return judged{rows[i], scores[i]}; },
-        [&](uint32_t to, const judged& entry) {
-          rows[to] = entry.row;
-          scores[to] = entry.bounds;
-        });
+    kept = shorten(rows, scores, kept, [&](uint32_t, const candidate_score& score) {
+      return static_cast<double>(score.bounds.upper) >= raised;
+    });
   }
   if (threadIdx.x != 0) return;
   lists.counts[number] = kept;

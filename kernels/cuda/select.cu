@@ -124,17 +124,9 @@ __global__ __launch_bounds__(select_threads_max) void keep(
   }
   eligible = sum_before(eligible).total;
   const double least = kth_score(query, scores, count, eligible);
-  struct scored {
-    candidate row;
-    candidate_score score;
-  };
-  const uint32_t kept = compact(
-      count, [&](uint32_t i) { return !is_out(query, least, scores[i].score); },
-      [&](uint32_t i) { return scored{rows[i], scores[i]}; },
-      [&](uint32_t to, const scored& entry) {
-        rows[to] = entry.row;
-        scores[to] = entry.score;
-      });
+  const uint32_t kept = shorten(rows, scores, count, [&](uint32_t, const candidate_score& score) {
+    return !is_out(query, least, score.score);
+  });
   if (threadIdx.x == 0) lists.counts[number] = kept;
 }
 

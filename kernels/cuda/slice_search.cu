@@ -234,12 +234,8 @@ void slice_search::gather() {
 
 /** There is room for many ties, but hardly any query has them: the rest comes when it is needed. */
 uint32_t slice_search::ranks_at_once() const {
-  uint32_t k = 1;
-  for (const planned_query& query : slice_.queries) {
-    k = std::max(k, batch_.queries[query.number].k);
-  }
   const bool is_scored = slice_.queries.front().has_values;
-  const uint64_t usual = uint64_t{k} + (is_scored ? usual_ties : usual_candidates);
+  const uint64_t usual = uint64_t{slice_.k_max} + (is_scored ? usual_ties : usual_candidates);
   return static_cast<uint32_t>(std::min<uint64_t>(slice_.found_max, usual));
 }
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
-#include <unordered_map>
 
 #include "../layout.h"
+#include "passing.h"
 #include "search.h"
 
 namespace sagitta {
@@ -91,20 +91,12 @@ void search::prepare_queries(const sagitta_batch& batch) {
 }
 
 void search::plan_blocks() {
-  std::unordered_map<const uint32_t*, std::pair<uint32_t, uint32_t>> counted;
+  passing_counter counter(*functions_);
   for (uint32_t q = 0; q < queries_.size(); q++) {
     const prepared_query& query = queries_[q];
     for (uint32_t part = query.first_part; part < query.first_part + query.part_count; part++) {
       const sagitta_part& searched = parts_[part];
-      uint32_t passing = searched.row_count;
-      if (searched.rows != nullptr) {
-        auto& [row_count, count] = counted[searched.rows];
-        if (row_count != searched.row_count) {
-          row_count = searched.row_count;
-          count = functions_->count_bits(searched.rows, row_count);
-        }
-        passing = count;
-      }
+      const uint32_t passing = counter.count(searched);
       if (passing == 0) continue;
       passing_[q] += passing;
       plan& block_plan = plans_[searched.block];

@@ -8,13 +8,11 @@ import { type ConnectDevice, CudaDevice, type CudaEvent, connectThread } from '.
 import { type CudaKernels, type DeviceFacts, loadCudaKernels } from './cuda-kernels.js';
 import { CudaResidency, type Holding } from './cuda-residency.js';
 import { type Engine, EngineAbsent, type SearchHits, type SearchQuery } from './engine.js';
-import { groupByDimension, packColumns, sliceHits } from './kernel-batch.js';
-import { cutByWeight, mergeHits, type PartialHits, type SearchOptions } from './per-block.js';
+import { cutForKernels, packColumns, sliceHits } from './kernel-batch.js';
+import { mergeHits, type PartialHits, type SearchOptions } from './per-block.js';
 
 /** What one search on a device may be: it keeps candidates for every hit that is asked for. */
-const HITS_MAX = 2 ** 20;
-const QUERY_VALUES_MAX = 2 ** 21;
-const QUERY_PARTS_MAX = 2 ** 18;
+const BATCH_BOUNDS = { hitsMax: 2 ** 20, valuesMax: 2 ** 21, partsMax: 2 ** 18 };
 
 /** What was used within so many milliseconds is not driven out by what is asked for now. */
 const IDLE_MS = 10_000;
@@ -240,27 +238,24 @@ class DevicesEngine implements CudaEngine {
     },
   ): Promise<void> {
     const rest: Share = { device: null, queries: [], places: [] };
-    for (const [dimension, group] of groupByDimension(queries)) {
-      const weightOf = (index: number) => weigh(queries[index]!);
-      for (const slice of cutByWeight(group, { weightMax: 1, weightOf })) {
-        options.signal?.throwIfAborted();
-        const batch = packColumns(
-          slice.map((index) => queries[index]!),
-          dimension,
-        );
-        const residents = batch.blocks.map(({ key }) => holding.placeOf(key)?.resident ?? null);
-        // The device may have been lost since the queries were dealt.
-        const answer = residents.every((resident) => resident !== null)
-          ? await device.search(batch, residents, abandoned)
-          : null;
-        for (const [i, index] of slice.entries()) {
-          if (answer?.isDecided[i] === 1) {
-            onAnswered(places[index]!, sliceHits(answer, i));
-          } else {
-            if (answer !== null) this.#undecidedQueryCount++;
-            rest.queries.push(queries[index]!);
-            rest.places.push(places[index]!);
-          }
+    for (const { dimension, places: slice } of cutForKernels(queries, BATCH_BOUNDS)) {
+      options.signal?.throwIfAborted();
+      const batch = packColumns(
+        slice.map((index) => queries[index]!),
+        dimension,
+      );
+      const residents = batch.blocks.map(({ key }) => holding.placeOf(key)?.resident ?? null);
+      // The device may have been lost since the queries were dealt.
+      const answer = residents.every((resident) => resident !== null)
+        ? await device.search(batch, residents, abandoned)
+        : null;
+      for (const [i, index] of slice.entries()) {
+        if (answer?.isDecided[i] === 1) {
+          onAnswered(places[index]!, sliceHits(answer, i));
+        } else {
+          if (answer !== null) this.#undecidedQueryCount++;
+          rest.queries.push(queries[index]!);
+          rest.places.push(places[index]!);
         }
       }
     }
@@ -299,14 +294,6 @@ function splitByDevice(queries: readonly SearchQuery[], holding: Holding): Share
     }
   }
   return [...shares.values()];
-}
-
-function weigh({ k, parts, vector }: SearchQuery): number {
-  let rowCount = 0;
-  for (const part of parts) rowCount += part.rowCount;
-  const hitCount = Math.min(k, rowCount);
-  const { length } = vector;
-  return hitCount / HITS_MAX + length / QUERY_VALUES_MAX + parts.length / QUERY_PARTS_MAX;
 }
 
 function describeDevice({ name, kernels, runtimeVersion }: DeviceFacts, bytes: number): string {

@@ -5,6 +5,7 @@ import { assert } from '../errors.js';
 import { METRICS, type VectorBlock } from '../types.js';
 import type { SearchHits, SearchQuery } from './engine.js';
 import { scoreFloor } from './order.js';
+import { cutByWeight } from './per-block.js';
 import type { KernelBatch, KernelBlock, KernelHits } from './simd-kernels.js';
 
 /** A batch but for the blocks, which are elsewhere already, perhaps. */
@@ -16,8 +17,37 @@ export interface PackedBatch {
   readonly blocks: readonly VectorBlock[];
 }
 
-/** Places of the queries of each dimension: one native search has one. */
-export function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]> {
+/** What one native search may be asked for, each alone: queries take a share of all three. */
+export interface SearchBounds {
+  readonly hitsMax: number;
+  readonly valuesMax: number;
+  readonly partsMax: number;
+}
+
+/** Queries of one dimension, by their places, that one native search may take. */
+export interface Slice {
+  readonly dimension: number;
+  readonly places: number[];
+}
+
+/** Every query is in one slice; those of a dimension stay in their order. */
+export function cutForKernels(queries: readonly SearchQuery[], bounds: SearchBounds): Slice[] {
+  const weightOf = (place: number) => weigh(queries[place]!, bounds);
+  return [...groupByDimension(queries)].flatMap(([dimension, group]) =>
+    cutByWeight(group, { weightMax: 1, weightOf }).map((places) => ({ dimension, places })),
+  );
+}
+
+function weigh({ k, parts, vector }: SearchQuery, bounds: SearchBounds): number {
+  const rowCount = parts.reduce((sum, part) => sum + part.rowCount, 0);
+  return (
+    Math.min(k, rowCount) / bounds.hitsMax +
+    vector.length / bounds.valuesMax +
+    parts.length / bounds.partsMax
+  );
+}
+
+function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]> {
   const places = new Map<number, number[]>();
   for (const [place, { vector }] of queries.entries()) {
     const group = places.get(vector.length);

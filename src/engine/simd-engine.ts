@@ -6,8 +6,7 @@ import { assert } from '../errors.js';
 import type { Task, WorkerPool } from '../pool.js';
 import type { RowEncoder, UnencodedRows } from '../types.js';
 import type { Engine, SearchHits, SearchQuery } from './engine.js';
-import { groupByDimension, packColumns, sliceHits, toKernel } from './kernel-batch.js';
-import { cutByWeight } from './per-block.js';
+import { cutForKernels, packColumns, sliceHits, toKernel } from './kernel-batch.js';
 import { type KernelBatch, type KernelHits, type Kernels, loadKernels } from './simd-kernels.js';
 
 /**
@@ -17,8 +16,7 @@ import { type KernelBatch, type KernelHits, type Kernels, loadKernels } from './
  */
 const HIT_BYTES_MAX = 128 * 1024 * 1024;
 const BYTES_PER_HIT = 140;
-const QUERY_VALUES_MAX = 2 ** 21;
-const QUERY_PARTS_MAX = 2 ** 16;
+const QUERY_BOUNDS = { valuesMax: 2 ** 21, partsMax: 2 ** 16 };
 
 /** What is cheaper than handing it to another thread is done at once, on the calling one. */
 const INLINE_COST_NS = 40_000;
@@ -88,19 +86,17 @@ class SimdEngine implements Engine {
     assert(!this.#isClosed, 'an engine is not used after it is closed');
     signal?.throwIfAborted();
     const answers = new Array<SearchHits>(queries.length);
-    for (const [dimension, places] of groupByDimension(queries)) {
-      const weightOf = (place: number) => weigh(queries[place]!, this.#pool.threadCount);
-      for (const slice of cutByWeight(places, { weightMax: 1, weightOf })) {
-        signal?.throwIfAborted();
-        const { columns, blocks } = packColumns(
-          slice.map((place) => queries[place]!),
-          dimension,
-        );
-        const workerCount = this.#pool.threadCount;
-        const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
-        const hits = await this.#run(batch, signal);
-        for (const [i, place] of slice.entries()) answers[place] = sliceHits(hits, i);
-      }
+    const workerCount = this.#pool.threadCount;
+    const hitsMax = HIT_BYTES_MAX / (BYTES_PER_HIT * workerCount);
+    for (const { dimension, places } of cutForKernels(queries, { ...QUERY_BOUNDS, hitsMax })) {
+      signal?.throwIfAborted();
+      const { columns, blocks } = packColumns(
+        places.map((place) => queries[place]!),
+        dimension,
+      );
+      const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
+      const hits = await this.#run(batch, signal);
+      for (const [i, place] of places.entries()) answers[place] = sliceHits(hits, i);
     }
     return answers;
   }
@@ -170,15 +166,6 @@ function isAnyTrue(promises: readonly Promise<boolean>[]): Promise<boolean> {
     }
     Promise.all(promises).then(() => resolve(false), reject);
   });
-}
-
-/** The query's share of what one native search may be. */
-function weigh({ k, parts, vector }: SearchQuery, threadCount: number): number {
-  let rowCount = 0;
-  for (const part of parts) rowCount += part.rowCount;
-  const hitBytes = Math.min(k, rowCount) * BYTES_PER_HIT * threadCount;
-  const { length } = vector;
-  return hitBytes / HIT_BYTES_MAX + length / QUERY_VALUES_MAX + parts.length / QUERY_PARTS_MAX;
 }
 
 function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {
