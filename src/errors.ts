@@ -19,6 +19,11 @@ export const ERROR_TITLES = {
   cursor_expired: 'The cursor has expired',
   limit_exceeded: 'A bound is exceeded',
   idempotency_key_mismatch: 'Two different idempotency keys were sent',
+  // who asks
+  credentials_missing: 'No credential was sent',
+  credentials_invalid: 'The credential is not valid',
+  insufficient_scope: 'The credential does not allow this',
+  rate_limited: 'The rate limit is exceeded',
   // what the request names
   route_not_found: 'There is no such route',
   method_not_allowed: 'The route does not take this method',
@@ -28,12 +33,16 @@ export const ERROR_TITLES = {
   collection_not_found: 'There is no such collection',
   collection_exists: 'The collection exists',
   vector_not_found: 'There is no such vector',
+  key_not_found: 'There is no such key',
+  backup_exists: 'The backup exists',
   vector_exists: 'The vector exists',
   precondition_failed: 'The precondition does not hold',
   idempotency_in_flight: 'A request with this idempotency key is in flight',
   idempotency_key_reused: 'The idempotency key was used with another payload',
   // the state of the service
   collection_unavailable: 'The collection cannot be served',
+  backups_not_configured: 'The service keeps no backups',
+  credentials_unavailable: 'Credentials cannot be checked now',
   overloaded: 'The service is overloaded',
   starting: 'The service is starting',
   stopping: 'The service is stopping',
@@ -69,18 +78,31 @@ export class SagittaError extends Error {
   readonly items: readonly ErrorItem[];
   /** Seconds after which a retry is worth it, where the code is retryable. */
   readonly retryAfterSeconds: number | undefined;
+  /** What the credential lacks, with `insufficient_scope`. */
+  readonly scope: string | undefined;
 
   constructor(
     code: ErrorCode,
     detail: string,
-    options: { items?: readonly ErrorItem[]; retryAfterSeconds?: number; cause?: unknown } = {},
+    options: {
+      items?: readonly ErrorItem[];
+      retryAfterSeconds?: number;
+      scope?: string;
+      cause?: unknown;
+    } = {},
   ) {
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'SagittaError';
     this.code = code;
     this.items = (options.items ?? []).slice(0, ERROR_ITEMS_MAX);
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.scope = options.scope;
   }
+}
+
+/** Said alike of what does not exist and of what the asking principal may not see. */
+export function collectionNotFound(id: string): SagittaError {
+  return new SagittaError('collection_not_found', `There is no collection with the id "${id}".`);
 }
 
 /** What crosses a thread boundary in place of an error, which would lose its `code` there. */

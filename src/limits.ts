@@ -50,6 +50,26 @@ export const DEFAULT_LIMITS = {
   descriptionCharactersMax: 2_000,
   labelsMax: 64,
   labelCharactersMax: 256,
+  /** Reads a second of one principal: what keeps one client's runaway loop from being everybody's. */
+  readRateMax: 20_000,
+  readBurstMax: 40_000,
+  /** Vectors written a second by one principal. */
+  writeRateMax: 200_000,
+  writeBurstMax: 400_000,
+  /** Bodies held in memory at once, over all connections. */
+  bodyBytesInFlightMax: 1_024_000_000,
+  /** Work of a request takes the main thread for a few milliseconds at most; this is far beyond. */
+  eventLoopDelayMsMax: 1_000,
+  /** Each takes a descriptor and some kilobytes. */
+  connectionsMax: 20_000,
+  /** For the head of a request to arrive, in milliseconds: what is slower holds connections on purpose. */
+  headerMsMax: 20_000,
+  /** For a whole request to arrive: 64 MB over a line of 2 Mbit/s. */
+  arrivalMsMax: 300_000,
+  /** How long a client may take none of a reply that waits for it. */
+  stalledMsMax: 120_000,
+  /** Longer than gateways keep theirs (60 s), so that it is they who close. */
+  keepAliveMs: 72_000,
 } as const satisfies Record<string, number>;
 
 export type Limits = { readonly [name in keyof typeof DEFAULT_LIMITS]: number };

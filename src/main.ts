@@ -10,6 +10,7 @@ import { Database } from './database/database.js';
 import { createEngine } from './engine/choose-engine.js';
 import { SagittaError } from './errors.js';
 import { createApp, stopApp } from './http/app.js';
+import { Authenticator } from './http/authenticator.js';
 import { createMetrics } from './metrics.js';
 import { createThreadPool } from './pool.js';
 import { openLmdbStore } from './store/lmdb-store.js';
@@ -68,6 +69,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       defaultCollection: config.defaultCollection,
       logger,
       metrics,
+      authenticator: new Authenticator(),
     });
     closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
     await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {

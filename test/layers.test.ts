@@ -53,7 +53,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   piscina: ['pool.ts'],
   'prom-client': ['metrics.ts'],
   ulid: ['http/'],
-  zod: ['http/', 'config.ts'],
+  zod: ['http/', 'settings.ts'],
 };
 
 /**

@@ -2,6 +2,7 @@
 // `Database` implements. Vectors are Float32Arrays here, metadata is the JSON text as sent, and
 // every failure that a caller can cause is a SagittaError.
 
+import type { Principal } from '../access.js';
 import type { StoreOperation } from '../store/store.js';
 import type { JsonObject, Metric, VectorBatch } from '../types.js';
 
@@ -162,6 +163,47 @@ export interface IdempotencyRequest {
   readonly payloadDigest: string;
 }
 
+export interface ApiKeyRecord {
+  /** Also in the key itself: `sk_<id>_<secret>`. */
+  readonly id: string;
+  /** For whom it was made, in the words of who made it. */
+  readonly owner: string;
+  /** As sent: `vectors:read`, `vectors:write:catalog-*`. */
+  readonly scopes: readonly string[];
+  /** ISO 8601, UTC, as all times here. */
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+  readonly rotatedAt: string | null;
+  readonly revokedAt: string | null;
+}
+
+export interface ApiKeyInput {
+  readonly owner: string;
+  readonly scopes: readonly string[];
+  /** ISO 8601; null for never. */
+  readonly expiresAt: string | null;
+}
+
+/** Keys are stored as digests: `key`, the secret itself, is in the reply that made it and nowhere else. */
+export interface ApiKeyService {
+  /** Whether a key was ever made, be it revoked or expired since. */
+  readonly isInUse: boolean;
+  /** Throws `credentials_invalid`, without telling whether the key is unknown, wrong, revoked or expired. */
+  verify(key: string): Principal;
+  create(input: ApiKeyInput): Promise<{ record: ApiKeyRecord; key: string }>;
+  /** In the order in which they were made, also those that are revoked or expired. */
+  list(): readonly ApiKeyRecord[];
+  /** Throws `key_not_found`. */
+  get(id: string): ApiKeyRecord;
+  /**
+   * A new secret under the same id. The old one goes on for `graceMs`, 0 for not at all. Throws
+   * `key_not_found`, also for a key that is revoked.
+   */
+  rotate(id: string, options: { graceMs: number }): Promise<{ record: ApiKeyRecord; key: string }>;
+  /** From when it resolves the key is refused, on open connections too. Throws `key_not_found`. */
+  revoke(id: string): Promise<ApiKeyRecord>;
+}
+
 export interface DatabaseService {
   /** `starting` until every collection is loaded or has failed; `stopping` from close on. */
   readonly state: 'starting' | 'ready' | 'stopping';
@@ -173,8 +215,14 @@ export interface DatabaseService {
   getCollection(id: string): CollectionRecord;
   /** What every write needs of the record, without summing up its memory. Throws `collection_not_found`. */
   getVectorShape(id: string): Pick<CollectionRecord, 'dimension' | 'metric'>;
-  listCollections(request: { limit?: number | undefined; cursor?: string | undefined }): Page & {
+  listCollections(request: {
+    limit?: number | undefined;
+    cursor?: string | undefined;
+    /** Of which collections the caller may know; absent for all. */
+    isVisible?: (id: string) => boolean;
+  }): Page & {
     collections: readonly CollectionRecord[];
+    /** Of those that are visible. */
     total: number;
   };
   updateCollection(

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.js';
-import { SagittaError } from '../errors.js';
+import { collectionNotFound, SagittaError } from '../errors.js';
 import { collectGarbageSoon } from '../garbage.js';
 import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
@@ -106,9 +106,7 @@ export class Catalogue {
   /** Throws `collection_not_found`. */
   requireEntry(id: string): CollectionEntry {
     const entry = this.#entries.get(id);
-    if (entry === undefined) {
-      throw new SagittaError('collection_not_found', `There is no collection with the id "${id}".`);
-    }
+    if (entry === undefined) throw collectionNotFound(id);
     return entry;
   }
 

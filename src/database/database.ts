@@ -130,11 +130,18 @@ export class Database implements DatabaseService {
     return this.#toRecord(this.#catalogue.requireEntry(id));
   }
 
-  listCollections(request: { limit?: number | undefined; cursor?: string | undefined }): Page & {
+  listCollections(request: {
+    limit?: number | undefined;
+    cursor?: string | undefined;
+    isVisible?: (id: string) => boolean;
+  }): Page & {
     collections: readonly CollectionRecord[];
     total: number;
   } {
-    const entries = this.#catalogue.entries;
+    const { isVisible } = request;
+    const all = this.#catalogue.entries;
+    const entries =
+      isVisible === undefined ? all : all.filter(({ definition }) => isVisible(definition.id));
     const limit = request.limit ?? this.#options.limits.pageLimitDefault;
     const after = request.cursor === undefined ? null : decodeCollectionCursor(request.cursor);
     const rest =

@@ -3,14 +3,16 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { NOBODY, type Principal } from '../access.js';
 import type { DatabaseService } from '../database/api.js';
 import { SagittaError } from '../errors.js';
 import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
 import type { Metrics } from '../metrics.js';
 import type { WorkerPool } from '../pool.js';
+import type { Authenticator } from './authenticator.js';
 import { addBodyParsers } from './content.js';
 import { addDatabaseGauges } from './database-gauges.js';
 import { serveDocs } from './docs.js';
@@ -27,6 +29,7 @@ import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { createSchemas } from './schemas/all.js';
 import { bindRoute, pathOf, send } from './serve.js';
+import { createHttpServer, cutConnections, stopListening } from './server.js';
 
 export interface AppOptions {
   readonly database: DatabaseService;
@@ -36,14 +39,11 @@ export interface AppOptions {
   readonly defaultCollection: string | null;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly authenticator: Authenticator;
 }
 
 /** A percent-encoded id of 512 bytes takes 1 536 characters. */
 const PARAMETER_CHARACTERS_MAX = 4096;
-/** A cursor in the query string holds the query vector: 87 KB for 16 384 dimensions. */
-const HEADER_BYTES_MAX = 128 * 1024;
-/** For the arrival of a whole request: 64 MB over a line of 2 Mbit/s. */
-const ARRIVAL_MS_MAX = 300_000;
 
 const LIFECYCLE = 'lifecycle';
 
@@ -51,6 +51,10 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The path of the route with its placeholders, without a prefix. */
     route?: string;
+  }
+  interface FastifyRequest {
+    /** Known once a route has admitted it. */
+    principal: Principal;
   }
 }
 
@@ -87,6 +91,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     const startMs = performance.now();
     const { raw } = reply;
+    request.principal = NOBODY;
     reply.header('x-request-id', request.id);
     lifecycle.begin();
     // Also comes when the client goes away before its reply, which `onResponse` does not.
@@ -108,8 +113,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     bodyLimit: limits.bodyBytesMax,
     genReqId: chooseRequestId,
     routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
-    http: { maxHeaderSize: HEADER_BYTES_MAX },
-    requestTimeout: ARRIVAL_MS_MAX,
+    serverFactory: (handler) => createHttpServer(handler, limits),
     // We answer ourselves while stopping.
     return503OnClosing: false,
     frameworkErrors(error, request, reply) {
@@ -121,6 +125,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     },
   });
   app.decorate(LIFECYCLE, lifecycle);
+  app.decorateRequest('principal');
   addBodyParsers(app);
   app.setErrorHandler((error, request, reply) => fail(error, request, reply));
   // For files that are missing under /docs; unknown routes are refused before they come so far.
@@ -151,11 +156,9 @@ export async function stopApp(
 ): Promise<void> {
   const lifecycle = app.getDecorator<Lifecycle>(LIFECYCLE);
   lifecycle.isStopping = true;
-  // Not the close of an HTTP server: that one cuts connections whose reply is written but has not
-  // reached a slow client yet.
-  NetServer.prototype.close.call(app.server);
+  stopListening(app.server);
   await lifecycle.drained(options.deadlineMs);
-  app.server.closeAllConnections();
+  cutConnections(app.server);
   await app.close();
 }
 

@@ -2,16 +2,20 @@
 // configured one.
 
 import { refusal } from './findings.js';
-import type { RouteServices } from './route.js';
+import type { RouteRequest, RouteServices } from './route.js';
 
-/** Throws `collection_required` when nobody names one. */
+/** Throws `collection_required` when nobody names one, and what `authorize` throws. */
 export function chooseCollection(
   services: RouteServices,
+  request: RouteRequest<unknown>,
   inBody: string | undefined,
   inQuery: string | undefined,
 ): string {
   const id = inBody ?? inQuery ?? services.defaultCollection;
-  if (id !== null) return id;
+  if (id !== null) {
+    request.authorize(id);
+    return id;
+  }
   throw refusal([
     {
       pointer: '?collection',

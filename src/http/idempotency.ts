@@ -13,9 +13,6 @@ import type { RouteRequest, RouteServices } from './route.js';
 /** Makes the operations that keep the reply in one transaction with the write. */
 export type Attach = <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>;
 
-/** Everybody is the same principal until credentials tell them apart. */
-const PRINCIPAL = 'anonymous';
-
 /** Refusals that another attempt with the same payload need not meet again. */
 const STATUSES_NOT_KEPT: readonly number[] = [401, 403, 408, 413, 429];
 const CODES_NOT_KEPT: readonly ErrorCode[] = [
@@ -43,7 +40,7 @@ export async function runWrite<Value>(
   if (key === undefined) return write(bodyOf(parsed), undefined);
   const { reply, isReplay } = await services.database.runIdempotent(
     {
-      scope: `${PRINCIPAL} ${request.operation}`,
+      scope: `${request.principal.id} ${request.operation}`,
       key,
       payloadDigest: digestOf(request, parsed.digest ?? ''),
     },

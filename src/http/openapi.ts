@@ -21,6 +21,13 @@ const TAGS = {
 
 /** What any route can answer, by what it takes. */
 const COMMON_ERRORS: readonly ErrorCode[] = ['invalid_request', 'unknown_parameter', 'internal'];
+const ACCESS_ERRORS: readonly ErrorCode[] = [
+  'credentials_missing',
+  'credentials_invalid',
+  'credentials_unavailable',
+  'insufficient_scope',
+];
+const LIMIT_ERRORS: readonly ErrorCode[] = ['rate_limited'];
 const NEGOTIATION_ERRORS: readonly ErrorCode[] = ['not_acceptable'];
 const BODY_ERRORS: readonly ErrorCode[] = [
   'invalid_json',
@@ -61,15 +68,26 @@ export function describeApi(routes: readonly Route[], schemas: Schemas): Describ
       { url: '/v1', description: 'The versioned paths.' },
       { url: '/', description: 'The same without the version.' },
     ],
-    security: [],
+    security: [{ bearer: [] }, { certificate: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     components: {
       schemas: components.schemas,
       headers: HEADERS,
+      securitySchemes: SECURITY_SCHEMES,
     },
   };
 }
+
+const SECURITY_SCHEMES = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'An API key (`sk_…`) or an OAuth 2.0 access token (JWT). A service without any credential configured needs none.',
+  },
+  certificate: { type: 'mutualTLS', description: 'A client certificate that the service knows.' },
+} as const;
 
 const header = (type: string, description: string) => ({ description, schema: { type } });
 
@@ -78,6 +96,7 @@ const HEADERS = {
   ETag: header('string', 'Of this representation; for `If-None-Match`, and `If-Match` of a PATCH.'),
   Location: header('string', 'Where the new collection is.'),
   RetryAfter: header('integer', 'Seconds after which a retry is worth it.'),
+  WwwAuthenticate: header('string', 'How to come back with a credential that will do (RFC 6750).'),
   IdempotentReplayed: header('string', '`true` when this reply was given before.'),
 } as const;
 
@@ -147,11 +166,21 @@ function describeOperation(route: Route, components: Components): Described {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
+    ...describeAccess(route),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(route.body === null ? {} : { requestBody: describeBody(route.body, route, components) }),
     responses: describeReplies(route, components),
   };
+}
+
+/** What the route asks of the credential, in words and for generators. */
+function describeAccess({ access, description }: Route): Described {
+  if (access === 'public') {
+    return { ...(description === undefined ? {} : { description }), security: [] };
+  }
+  const need =
+    access === 'anyone' ? 'Needs any credential.' : `Needs the scope \`${access.scope}\`.`;
+  return { description: description === undefined ? need : `${description} ${need}` };
 }
 
 function describeQuery(route: Route, components: Components): Described[] {
@@ -230,7 +259,8 @@ function describeReplies(route: Route, components: Components): Described {
 export function errorsOf(route: Route): ErrorCode[] {
   const codes = [
     ...COMMON_ERRORS,
-    ...(route.isOperational === true ? [] : NEGOTIATION_ERRORS),
+    ...(route.access === 'public' ? [] : ACCESS_ERRORS),
+    ...(route.isOperational === true ? [] : [...NEGOTIATION_ERRORS, ...LIMIT_ERRORS]),
     ...(route.body === null ? [] : BODY_ERRORS),
     ...(route.isAlwaysServed === true ? [] : DATA_ERRORS),
     ...(route.takesIdempotencyKey === true ? KEY_ERRORS : []),
@@ -253,7 +283,10 @@ function describeProblem(status: number, codes: readonly ErrorCode[]): Described
     description: codes.map((code) => `\`${code}\`: ${ERROR_TITLES[code]}.`).join('\n\n'),
     headers: {
       'X-Request-Id': headerRef('RequestId'),
-      ...(status === 503 ? { 'Retry-After': headerRef('RetryAfter') } : {}),
+      ...(status === 401 || status === 403
+        ? { 'WWW-Authenticate': headerRef('WwwAuthenticate') }
+        : {}),
+      ...(status === 503 || status === 429 ? { 'Retry-After': headerRef('RetryAfter') } : {}),
     },
     content: {
       'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },

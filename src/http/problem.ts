@@ -20,6 +20,10 @@ export const STATUS_OF_CODE = {
   cursor_expired: 400,
   limit_exceeded: 400,
   idempotency_key_mismatch: 400,
+  credentials_missing: 401,
+  credentials_invalid: 401,
+  insufficient_scope: 403,
+  rate_limited: 429,
   route_not_found: 404,
   method_not_allowed: 405,
   not_acceptable: 406,
@@ -28,11 +32,15 @@ export const STATUS_OF_CODE = {
   collection_not_found: 404,
   collection_exists: 409,
   vector_not_found: 404,
+  key_not_found: 404,
+  backup_exists: 409,
   vector_exists: 409,
   precondition_failed: 412,
   idempotency_in_flight: 409,
   idempotency_key_reused: 422,
   collection_unavailable: 503,
+  backups_not_configured: 400,
+  credentials_unavailable: 503,
   overloaded: 503,
   starting: 503,
   stopping: 503,
@@ -81,7 +89,19 @@ export function problemReply(error: SagittaError, place: ProblemPlace): StoredRe
   if (status === 429 || status === 503 || error.retryAfterSeconds !== undefined) {
     headers['retry-after'] = String(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS_DEFAULT);
   }
+  const challenge = challengeOf(error);
+  if (challenge !== null) headers['www-authenticate'] = challenge;
   return { status, headers, body };
+}
+
+/** As in RFC 6750: how to come back with a credential that will do. */
+function challengeOf({ code, scope }: SagittaError): string | null {
+  const realm = 'Bearer realm="sagitta"';
+  if (code === 'credentials_missing') return realm;
+  if (code === 'credentials_invalid') return `${realm}, error="invalid_token"`;
+  if (code === 'insufficient_scope')
+    return `${realm}, error="insufficient_scope", scope="${scope}"`;
+  return null;
 }
 
 /** What the client is told in place of a failure of ours. */

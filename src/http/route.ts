@@ -3,10 +3,13 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
+import type { Principal } from '../access.js';
 import type { DatabaseService, StoredReply } from '../database/api.js';
 import type { ErrorCode } from '../errors.js';
 import type { Limits } from '../limits.js';
 import type { WorkerPool } from '../pool.js';
+import type { Authenticator } from './authenticator.js';
+import type { RouteAccess } from './authorization.js';
 import type { ProblemPlace } from './problem.js';
 import type { Schemas } from './schemas/all.js';
 
@@ -16,6 +19,7 @@ export interface RouteServices {
   readonly pool: WorkerPool;
   readonly limits: Limits;
   readonly schemas: Schemas;
+  readonly authenticator: Authenticator;
   /** Of requests that name none. */
   readonly defaultCollection: string | null;
 }
@@ -34,6 +38,12 @@ export interface RouteRequest<Query> {
   /** Aborted when the deadline passes or the client goes away. */
   readonly signal: AbortSignal;
   readonly place: ProblemPlace;
+  readonly principal: Principal;
+  /**
+   * For routes whose path does not name the collection: throws `collection_not_found` or
+   * `insufficient_scope` unless the principal may do this to it. `isNew`: it shall be made.
+   */
+  authorize(collectionId: string, options?: { isNew?: boolean }): void;
 }
 
 export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
@@ -42,6 +52,8 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly operationId: string;
   readonly tag: 'Collections' | 'Vectors' | 'Query' | 'Service';
   readonly summary: string;
+  /** What it asks of who calls it. */
+  readonly access: RouteAccess;
   readonly description?: string;
   readonly query?: QuerySchema;
   /** Described here, checked by the handler; null for routes that take no body. */
@@ -56,6 +68,8 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly replyType?: string;
   /** A reply that is neither 200 nor a problem. */
   readonly otherReply?: { readonly status: number; readonly description: string };
+  /** What the audit log calls it, `collection.create`; absent for what is not worth a line there. */
+  readonly audit?: string;
   /** Codes beyond those that every route can give. */
   readonly errors: readonly ErrorCode[];
   /** Whether the route answers whatever the state of the database. */

@@ -3,8 +3,10 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { NOBODY, type Principal } from '../access.js';
 import type { StoredReply } from '../database/api.js';
-import { SagittaError } from '../errors.js';
+import { assert, SagittaError } from '../errors.js';
+import { authorizeCollection, authorizeCreation, authorizeRoute } from './authorization.js';
 import { acceptsJson } from './content.js';
 import { refusal } from './findings.js';
 import type { Lifecycle } from './lifecycle.js';
@@ -22,19 +24,20 @@ export function bindRoute(
   services: RouteServices,
   lifecycle: Lifecycle,
 ): void {
-  const operation = `${route.method} ${route.path}`;
   app.route({
     method: route.method,
     url: prefix + route.path.replace(/\{(\w+)\}/g, ':$1'),
     config: { route: route.path },
     // Before the body is read: a refusal here costs no upload.
     onRequest(request, _reply, done) {
-      done(refuseHead(route, request, services, lifecycle));
+      const refused = refuseHead(route, request, services, lifecycle);
+      if (refused !== undefined) done(refused);
+      else admit(route, request, services).then(() => done(), done);
     },
     async handler(request, reply) {
-      const exchange = new Exchange(operation, request, reply);
+      const exchange = new Exchange(route, request, reply);
       if (route.body === null && exchange.body.length > 0) {
-        throw new SagittaError('invalid_request', `${operation} takes no body.`);
+        throw new SagittaError('invalid_request', `${exchange.operation} takes no body.`);
       }
       exchange.query = readQuery(route, exchange.rawQuery);
       const replying = route.handle(exchange);
@@ -93,6 +96,22 @@ function refuseHead(
   return undefined;
 }
 
+/** Finds out who asks, and throws unless the route is open to them. */
+async function admit(
+  route: Route,
+  request: FastifyRequest,
+  { authenticator }: RouteServices,
+): Promise<void> {
+  const { authorization } = request.headers;
+  try {
+    request.principal = await authenticator.identify({ authorization, socket: request.raw.socket });
+  } catch (error) {
+    if (route.access !== 'public') throw error;
+    request.principal = NOBODY;
+  }
+  authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
+}
+
 /** A precondition that is not looked at would be a lost update. */
 function refusePrecondition(route: Route, headers: IncomingHttpHeaders): SagittaError | undefined {
   const isRefused =
@@ -123,7 +142,7 @@ function readQuery(
 
 /** One request, as the handlers see it. */
 class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
-  readonly operation: string;
+  readonly #route: Route;
   /** Set once it has been checked. */
   query: Readonly<Record<string, unknown>> = NO_QUERY;
   readonly #request: FastifyRequest;
@@ -131,10 +150,28 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
   #controller: AbortController | undefined;
   #abortReason: SagittaError | undefined;
 
-  constructor(operation: string, request: FastifyRequest, reply: FastifyReply) {
-    this.operation = operation;
+  constructor(route: Route, request: FastifyRequest, reply: FastifyReply) {
+    this.#route = route;
     this.#request = request;
     this.#reply = reply;
+  }
+
+  get operation(): string {
+    return `${this.#route.method} ${this.#route.path}`;
+  }
+
+  get principal(): Principal {
+    return this.#request.principal;
+  }
+
+  authorize(collectionId: string, options: { isNew?: boolean } = {}): void {
+    const { access } = this.#route;
+    assert(
+      typeof access === 'object' && access.on === 'named',
+      'the route says that it authorizes',
+    );
+    const check = options.isNew === true ? authorizeCreation : authorizeCollection;
+    check(access.scope, this.principal, collectionId);
   }
 
   get params(): Readonly<Record<string, string>> {

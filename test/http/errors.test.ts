@@ -26,7 +26,8 @@ describe('problems', () => {
         retryable: isRetryable(code),
       });
       assert.equal(headers['cache-control'], 'no-store');
-      assert.equal('retry-after' in headers, status === 503);
+      assert.equal('retry-after' in headers, status === 503 || status === 429);
+      assert.equal('www-authenticate' in headers, status === 401 || status === 403);
     }
   });
 

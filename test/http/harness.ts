@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type AppOptions, createApp } from '../../src/http/app.js';
+import { Authenticator } from '../../src/http/authenticator.js';
 import { DEFAULT_LIMITS } from '../../src/limits.js';
 import { silentLogger } from '../../src/logger.js';
 import { createMetrics } from '../../src/metrics.js';
@@ -43,6 +44,7 @@ export async function createService(options: Partial<AppOptions> = {}): Promise<
     defaultCollection: null,
     logger: silentLogger,
     metrics: createMetrics(),
+    authenticator: new Authenticator(),
     ...options,
   });
   const document = (await app.inject('/openapi.json')).json() as OpenApi;

@@ -1,6 +1,8 @@
 // Collections: create, list, read, change, delete.
 
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { holdsScopeOn } from '../../access.js';
 import type { CollectionRecord, StoredReply } from '../../database/api.js';
 import { parseJsonBody } from '../bodies.js';
 import { tagOf, unlessUnchanged } from '../conditional.js';
@@ -20,6 +22,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     operationId: 'createCollection',
     tag: 'Collections',
     summary: 'Create a collection',
+    access: { scope: 'collections:write', on: 'named' },
     query: z.strictObject({
       if_not_exists: z.boolean().default(false).meta({
         description:
@@ -35,9 +38,11 @@ export function collectionRoutes(services: RouteServices): Route[] {
       const parsed = await parseJsonBody(services, request);
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(collections.create, json);
+        const id = body.id ?? randomUUID();
+        request.authorize(id, { isNew: true });
         const { record, created } = await database.createCollection(
           {
-            id: body.id,
+            id,
             dimension: body.dimension,
             metric: body.metric,
             description: body.description,
@@ -56,13 +61,16 @@ export function collectionRoutes(services: RouteServices): Route[] {
     operationId: 'listCollections',
     tag: 'Collections',
     summary: 'List collections in the order of their ids',
+    description: 'Those that the credential may see.',
+    access: { scope: 'collections:read', on: 'visible' },
     query: z.strictObject({ limit: basics.limit, cursor: basics.cursor }),
     body: null,
     reply: collections.list,
     sendsETag: true,
     errors: ['cursor_invalid', 'limit_exceeded'],
-    handle({ query, headers }) {
-      const page = database.listCollections(query);
+    handle({ query, headers, principal }) {
+      const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
+      const page = database.listCollections({ ...query, isVisible });
       const records = page.collections.map(collectionText).join(',');
       const text = `{"collections":[${records}]${pageMembers(page)}}`;
       return unlessUnchanged(taggedReply(text), headers['if-none-match']);
@@ -75,6 +83,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     operationId: 'getCollection',
     tag: 'Collections',
     summary: 'Read the record of a collection',
+    access: { scope: 'collections:read', on: 'path' },
     body: null,
     reply: collections.record,
     sendsETag: true,
@@ -91,6 +100,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     operationId: 'updateCollection',
     tag: 'Collections',
     summary: 'Change the description or the labels of a collection',
+    access: { scope: 'collections:write', on: 'path' },
     body: collections.update,
     reply: collections.record,
     errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded', 'storage_full'],
@@ -108,6 +118,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     operationId: 'deleteCollection',
     tag: 'Collections',
     summary: 'Delete a collection with its vectors',
+    access: { scope: 'collections:write', on: 'path' },
     description:
       'The id is free for a new collection at once; no cursor of the old one works on it.',
     body: null,

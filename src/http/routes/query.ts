@@ -58,6 +58,7 @@ export function queryRoutes(services: RouteServices): Route[] {
     operationId: 'queryCollection',
     tag: 'Query',
     summary: 'Find the nearest vectors',
+    access: { scope: 'vectors:read', on: 'path' },
     query: schemas.queryPage,
     body: schemas.query,
     reply: schemas.reply,
@@ -74,6 +75,7 @@ export function queryRoutes(services: RouteServices): Route[] {
     operationId: 'query',
     tag: 'Query',
     summary: 'Find the nearest vectors',
+    access: { scope: 'vectors:read', on: 'named' },
     description:
       "The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
     query: schemas.queryPageAnywhere,
@@ -83,7 +85,7 @@ export function queryRoutes(services: RouteServices): Route[] {
     async handle(request) {
       const json = bodyOf(await parseJsonBody(services, request, 'vector'));
       const body = validateBody(schemas.queryAnywhere, json);
-      const id = chooseCollection(services, body.collection, request.query.collection);
+      const id = chooseCollection(services, request, body.collection, request.query.collection);
       return answer(request, id, body);
     },
   });

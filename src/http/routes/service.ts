@@ -1,6 +1,7 @@
 // The service itself: its bounds, and what those need who run it.
 
 import { z } from 'zod';
+import { holdsScopeOn, type Principal } from '../../access.js';
 import type { DatabaseService } from '../../database/api.js';
 import type { Metrics } from '../../metrics.js';
 import { CACHE_RECORD, jsonReply } from '../reply.js';
@@ -23,6 +24,7 @@ export function serviceRoutes(
     errors: [],
     isAlwaysServed: true,
     isOperational: true,
+    access: 'public',
   } as const;
 
   return [
@@ -32,6 +34,7 @@ export function serviceRoutes(
       operationId: 'getLimits',
       tag: 'Service',
       summary: 'Read every bound of the service',
+      access: 'anyone',
       body: null,
       reply: schemas.limits,
       errors: [],
@@ -53,12 +56,15 @@ export function serviceRoutes(
       operationId: 'getReadiness',
       summary: 'Whether requests will be answered',
       description:
-        'Ready even when single collections have failed: the others are served, and the failed ones are named.',
+        'Ready even when single collections have failed: the others are served, and the failed ones are named to whom they are shown.',
       reply: schemas.ready,
       otherReply: { status: 503, description: 'Starting or stopping.' },
-      handle() {
+      handle({ principal }) {
         const state = options.isStopping() ? 'stopping' : database.state;
-        const body = { status: state, collections_not_ready: collectionsNotReady(database) };
+        const body = {
+          status: state,
+          collections_not_ready: collectionsNotReady(database, principal),
+        };
         const headers = state === 'ready' ? {} : { 'retry-after': '1' };
         const reply = jsonReply(JSON.stringify(body), headers);
         return state === 'ready' ? reply : { ...reply, status: 503 };
@@ -69,6 +75,7 @@ export function serviceRoutes(
       path: '/metrics',
       operationId: 'getMetrics',
       summary: 'Metrics for Prometheus',
+      access: { scope: 'metrics:read', on: 'service' },
       reply: z.string(),
       replyType: options.metrics.contentType,
       async handle() {
@@ -92,11 +99,12 @@ const REASONS = {
   failed: 'Its data is damaged; the log names the file.',
 } as const;
 
-function collectionsNotReady(database: DatabaseService) {
+function collectionsNotReady(database: DatabaseService, principal: Principal) {
+  const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
   const found: { id: string; status: keyof typeof REASONS; reason: string }[] = [];
   let cursor: string | undefined;
   do {
-    const page = database.listCollections({ cursor });
+    const page = database.listCollections({ cursor, isVisible });
     for (const { id, status } of page.collections) {
       if (status !== 'ready') found.push({ id, status, reason: REASONS[status] });
     }

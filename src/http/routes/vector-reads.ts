@@ -32,6 +32,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     operationId: 'getVector',
     tag: 'Vectors',
     summary: 'Read one vector',
+    access: { scope: 'vectors:read', on: 'path' },
     query: vectors.getQuery,
     body: null,
     reply: vectors.record,
@@ -56,6 +57,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     operationId: 'fetchVectors',
     tag: 'Vectors',
     summary: 'Read vectors by their ids',
+    access: { scope: 'vectors:read', on: 'path' },
     body: vectors.fetch,
     reply: vectors.fetched,
     errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded'],
@@ -95,6 +97,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     operationId: 'listVectorsInCollection',
     tag: 'Vectors',
     summary: 'List vectors, page by page',
+    access: { scope: 'vectors:read', on: 'path' },
     description: listDescription,
     query: vectors.listQuery,
     body: null,
@@ -109,12 +112,16 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     operationId: 'listVectors',
     tag: 'Vectors',
     summary: 'List vectors, page by page',
+    access: { scope: 'vectors:read', on: 'named' },
     description: `Of the collection \`?collection=\`, or the configured default collection. ${listDescription}`,
     query: vectors.listQueryAnywhere,
     body: null,
     reply: vectors.list,
     errors: [...LIST_ERRORS, 'collection_required'],
-    handle: ({ query }) => listPage(chooseCollection(services, undefined, query.collection), query),
+    handle(request) {
+      const { query } = request;
+      return listPage(chooseCollection(services, request, undefined, query.collection), query);
+    },
   });
 
   const count = defineRoute({
@@ -123,6 +130,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     operationId: 'countVectors',
     tag: 'Vectors',
     summary: 'Count vectors, exactly',
+    access: { scope: 'vectors:read', on: 'path' },
     body: vectors.count,
     reply: vectors.counted,
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],

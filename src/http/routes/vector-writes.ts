@@ -41,6 +41,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     operationId: 'writeVectors',
     tag: 'Vectors',
     summary: 'Insert, update or upsert vectors',
+    access: { scope: 'vectors:write', on: 'path' },
     description: 'Takes `{vectors: […]}` or one vector. Either every vector is written or none is.',
     body: vectors.write,
     reply: vectors.written,
@@ -80,7 +81,8 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
         },
       ]);
     }
-    const id = collectionId ?? chooseCollection(services, inBody, request.query.collection);
+    const id =
+      collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
     const fault = checkVector(batch.values, database.getVectorShape(id));
     if (fault !== null) throw refusal([findingAt('/values', fault)]);
     const result = await database.writeVectors(id, batch, { mode: 'upsert' });
@@ -100,6 +102,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     operationId: 'putVector',
     tag: 'Vectors',
     summary: 'Write one vector, whole',
+    access: { scope: 'vectors:write', on: 'named' },
     description:
       "Here `{id}` is the vector's id. The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
     query: z.strictObject({ collection: basics.collection }),
@@ -115,6 +118,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     operationId: 'putVectorInCollection',
     tag: 'Vectors',
     summary: 'Write one vector, whole',
+    access: { scope: 'vectors:write', on: 'path' },
     body: vectors.putInCollection,
     reply: vectors.replaced,
     errors: WRITE_ERRORS,
@@ -127,6 +131,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     operationId: 'patchVector',
     tag: 'Vectors',
     summary: 'Change metadata or values of one vector',
+    access: { scope: 'vectors:write', on: 'path' },
     body: vectors.patch,
     reply: vectors.patched,
     takesIfMatch: true,
@@ -176,6 +181,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     operationId: 'deleteVector',
     tag: 'Vectors',
     summary: 'Delete one vector',
+    access: { scope: 'vectors:write', on: 'path' },
     body: null,
     reply: vectors.deleted,
     errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found', 'storage_full'],
@@ -192,6 +198,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     operationId: 'deleteVectors',
     tag: 'Vectors',
     summary: 'Delete vectors by id, by filter, or all',
+    access: { scope: 'vectors:write', on: 'path' },
     body: vectors.delete,
     reply: vectors.deletedMany,
     takesIdempotencyKey: true,
