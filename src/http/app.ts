@@ -134,7 +134,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   );
   app.addHook('onRequest', (request, reply, done) => {
     begin(request, reply);
-    done(request.is404 ? refuseUnknown(routes, request, reply) : undefined);
+    done(refuseEarly(routes, request, reply));
   });
   for (const route of routes) {
     bindRoute(app, route, '', services, lifecycle);
@@ -179,6 +179,19 @@ function letFinishUpload(request: FastifyRequest, reply: FastifyReply): void {
 
 function routeOf(request: FastifyRequest): string {
   return request.routeOptions.config.route ?? 'other';
+}
+
+/** What no route needs to be asked about. */
+function refuseEarly(
+  routes: readonly Route[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+): SagittaError | undefined {
+  // Node reads a request line without a version as HTTP/0.9, in which gateways see other requests.
+  if (request.raw.httpVersionMajor === 0) {
+    return new SagittaError('invalid_request', 'The request line has no version of HTTP.');
+  }
+  return request.is404 ? refuseUnknown(routes, request, reply) : undefined;
 }
 
 function refuseUnknown(
