@@ -48,7 +48,7 @@ export function loadConfig({ env, overrides = {} }: ConfigSources): Config {
   }
   const limits = Object.fromEntries(BOUND_NAMES.map((name) => [name, values[name]]));
   const others = Object.fromEntries(SETTING_NAMES.map((name) => [name, values[name]]));
-  const config = { ...others, limits } as unknown as Config;
+  const config = { ...others, tracesUrl: readTracesUrl(env), limits } as unknown as Config;
   refuseContradictions(config);
   return config;
 }
@@ -86,6 +86,22 @@ function readSetting(setting: Setting, found: string, place: string): unknown {
   const result = setting.schema.safeParse(found);
   if (result.success) return result.data;
   throw invalid(`${place} is ${JSON.stringify(found)}; expected ${setting.expected}.`);
+}
+
+/** As OpenTelemetry says: an endpoint of its own as it is, the common one with a path; empty is absent. */
+function readTracesUrl(env: ConfigSources['env']): string | null {
+  for (const [variable, path] of [
+    ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', ''],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'v1/traces'],
+  ] as const) {
+    const found = env[variable];
+    if (found === undefined || found === '') continue;
+    if (!/^https?:/i.test(found) || !URL.canParse(found)) {
+      throw invalid(`${variable} is ${JSON.stringify(found)}; expected an http or https URL.`);
+    }
+    return path === '' || found.endsWith('/') ? found + path : `${found}/${path}`;
+  }
+  return null;
 }
 
 /** A name that nobody reads is a typo, and the setting that was meant keeps its default. */

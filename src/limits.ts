@@ -44,6 +44,10 @@ export const DEFAULT_LIMITS = {
   idempotencyMs: 24 * 60 * 60 * 1000,
   /** Queries waiting for the engine; a longer queue only adds latency. */
   queuedQueriesMax: 4_096,
+  /** Writes waiting for one collection's commit, which takes thousands of small ones at a time. */
+  queuedWritesMax: 16_384,
+  /** Filters and large bodies waiting for a thread: at 20 ms each, what eight work off in 10 s. */
+  queuedTasksMax: 4_096,
   /** Characters of an idempotency key. */
   idempotencyKeyCharactersMax: 255,
   /** Labels and descriptions are for people. */

@@ -5,18 +5,24 @@
 import type { AddressInfo } from 'node:net';
 import pino, { type Logger as PinoLogger } from 'pino';
 import { systemClock } from './clock.js';
-import type { Config } from './config.js';
+import { type Config, isLoopback } from './config.js';
+import { Backups } from './database/backup.js';
 import { Database } from './database/database.js';
+import { addStorageReadings, createMeasures } from './database/measures.js';
 import { createEngine } from './engine/choose-engine.js';
 import { SagittaError } from './errors.js';
 import { createApp, stopApp } from './http/app.js';
 import { Authenticator } from './http/authenticator.js';
+import { ControlSocket } from './http/control.js';
+import { openSecurity } from './http/security.js';
 import { createMetrics } from './metrics.js';
+import { packageVersion } from './package-version.js';
 import { createThreadPool } from './pool.js';
 import { openLmdbStore } from './store/lmdb-store.js';
+import type { Tracer } from './trace.js';
 
 export interface RunningServer {
-  /** Where it listens, `http://127.0.0.1:8484`. */
+  /** Where it listens, `http://127.0.0.1:8484`, or https with TLS. */
   readonly url: string;
   readonly engine: { readonly name: string; readonly reason: string };
   /** Resolves when every collection is loaded or has failed. */
@@ -34,10 +40,16 @@ export async function startServer(config: Config): Promise<RunningServer> {
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
+    const security = await openSecurity(config, { clock: systemClock, logger });
+    closers.push(async () => security.close());
+    const metrics = createMetrics();
+    const tracer = await openTracer(config, logger);
+    closers.push(async () => tracer?.close());
     const store = await openLmdbStore({ directory: config.dataDir });
     closers.push(() => store.close());
     const pool = createThreadPool({
       workerUrl: new URL('./worker.js', import.meta.url),
+      waitingMax: config.limits.queuedTasksMax,
       ...(config.threads === null ? {} : { threadCount: config.threads }),
     });
     closers.push(() => pool.close());
@@ -58,25 +70,59 @@ export async function startServer(config: Config): Promise<RunningServer> {
       limits: config.limits,
       clock: systemClock,
       logger,
+      observer: createMeasures(metrics),
     });
     closers.push(() => database.close());
-    const metrics = createMetrics();
-    for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
+    const control = new ControlSocket(config.dataDir);
+    closers.push(() => control.close());
+    const authenticator = new Authenticator({
+      apiKeys: database.apiKeys,
+      tokens: security.tokens,
+      certificates: security.certificates,
+      isOperator: control.isOperator,
+    });
+    refuseOpenDoor(config, authenticator);
+    metrics.addInfo('sagitta_build_info', 'What is running, in its labels.', {
+      version: packageVersion(),
+      node: process.version,
+      engine: engine.name,
+    });
+    metrics.addReading('sagitta_pool_tasks_waiting', 'Tasks that wait for a thread.', () => {
+      return pool.waitingCount;
+    });
+    for (const { name, help, read } of gauges) metrics.addReading(name, help, read);
+    addStorageReadings(metrics, database);
     const app = await createApp({
       database,
+      backups: new Backups({ store, directory: config.backupDir, logger }),
       pool,
       limits: config.limits,
       defaultCollection: config.defaultCollection,
       logger,
       metrics,
-      authenticator: new Authenticator(),
+      tracer,
+      slowQueryMs: config.slowQueryMs,
+      authenticator,
+      tls: security.tls,
+      trustedProxies: config.trustedProxies,
     });
     closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
+    await control.listen((request, response) => app.routing(request, response));
+    closers.push(async () => control.stopListening());
     await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
       throw explainListenError(error, config);
     });
-    const url = urlOf(app.server.address() as AddressInfo);
-    logger.info({ url, milliseconds: Math.round(performance.now() - startedAt) }, 'listening');
+    const url = urlOf(app.server.address() as AddressInfo, security.tls !== null);
+    logger.info(
+      {
+        url,
+        credentials: authenticator.isRequired
+          ? 'required'
+          : 'none configured: all may do everything',
+        milliseconds: Math.round(performance.now() - startedAt),
+      },
+      'listening',
+    );
     database.loaded.then(() => {
       logger.info({ milliseconds: Math.round(performance.now() - startedAt) }, 'ready');
     });
@@ -96,13 +142,50 @@ export async function startServer(config: Config): Promise<RunningServer> {
   }
 }
 
-/** JSON lines on stderr: stdout is for what a command answers. */
-function createLogger(config: Config): PinoLogger {
-  return pino({ level: config.logLevel, base: null }, pino.destination({ fd: 2, sync: false }));
+/** Without any credential, whoever reaches the service may do everything: only this machine shall. */
+function refuseOpenDoor(config: Config, authenticator: Authenticator): void {
+  const { host, insecure, dataDir } = config;
+  if (insecure || isLoopback(host) || authenticator.isRequired) return;
+  throw new SagittaError(
+    'configuration_invalid',
+    `SAGITTA_HOST is ${JSON.stringify(host)}, and no credential is configured: everybody on the network could do everything. Make the first API key with: sagitta keys create --data-dir ${quoteForShell(dataDir)} --owner me --scope admin. Access tokens (SAGITTA_JWKS) and client certificates (SAGITTA_TLS_CLIENT_CA) do as well; SAGITTA_INSECURE=yes opens it to everybody.`,
+  );
 }
 
-function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+function quoteForShell(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** OpenTelemetry is loaded when it is wanted: 5 MB that nobody else needs. */
+async function openTracer({ tracesUrl }: Config, logger: PinoLogger): Promise<Tracer | null> {
+  if (tracesUrl === null) return null;
+  const { createTracer } = await import('./tracing.js');
+  logger.info({ url: withoutPassword(tracesUrl) }, 'sending traces');
+  return createTracer({ url: tracesUrl, version: packageVersion(), logger });
+}
+
+function withoutPassword(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
+}
+
+/** Lines that cannot be written wait; beyond this they are dropped. */
+const LOG_BYTES_WAITING_MAX = 16 * 1024 * 1024;
+
+/** JSON lines on stderr: stdout is for what a command answers. */
+function createLogger(config: Config): PinoLogger {
+  const destination = pino.destination({
+    fd: 2,
+    sync: false,
+    maxLength: LOG_BYTES_WAITING_MAX,
+  });
+  // A log on a full disk loses lines; the service goes on.
+  destination.on('error', () => {});
+  return pino({ level: config.logLevel, base: null }, destination);
+}
+
+function urlOf({ address, family, port }: AddressInfo, isPrivate: boolean): string {
+  return `${isPrivate ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
 function explainListenError(error: unknown, { host, port }: Config): unknown {

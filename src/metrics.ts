@@ -1,81 +1,139 @@
-// Metrics for Prometheus. Everything but the counts of requests is read when somebody scrapes: an
-// idle server keeps no timer for them. (The default collectors of prom-client watch the event loop
-// with a timer of 10 ms, hence our own.)
+// Metrics for Prometheus, and the only place that knows prom-client: other parts ask here for a
+// counter, a histogram or a gauge and get a function. Whatever can be read when somebody scrapes is
+// read then: an idle server keeps no timer. (The default collectors of prom-client watch the event
+// loop with a timer of 10 ms, hence our own.)
 
 import { readdirSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+/** Of few values each: never an id, never a principal. */
+export type Labels = Readonly<Record<string, string | number>>;
+
+/** Adds to a counter; the amount is never negative. */
+export type Count = (amount: number, labels?: Labels) => void;
+/** Adds one value to a histogram. */
+export type Observe = (value: number, labels?: Labels) => void;
+type Read = () => number | Promise<number>;
 
 export interface Metrics {
   readonly contentType: string;
-  /** For counters of other parts; names begin with `sagitta_`. */
-  readonly registry: Registry;
-  /** `route` is the path of the route with its placeholders, so that there are few of them. */
-  observeRequest(request: {
-    method: string;
-    route: string;
-    status: number | string;
-    seconds: number;
-  }): void;
-  /** A gauge that is read at each scrape. */
-  addGauge(name: string, help: string, read: () => number): void;
+  /**
+   * The name ends in `_total`. With a label, `values` are those that are known: they begin at 0, so
+   * that a rate can be told from the first one on.
+   */
+  addCounter(
+    name: string,
+    help: string,
+    label?: { readonly name: string; readonly values: readonly string[] },
+  ): Count;
+  /** `buckets` are upper bounds, in the unit that the name ends in. */
+  addHistogram(
+    name: string,
+    help: string,
+    options: { readonly buckets: readonly number[]; readonly labels?: readonly string[] },
+  ): Observe;
+  /** Read at each scrape; what another part counts is a counter, by its name's end in `_total`. */
+  addReading(name: string, help: string, read: Read): void;
+  /** A gauge that is always 1: its labels are what there is to know. */
+  addInfo(name: string, help: string, labels: Labels): void;
   /** The text format. */
   render(): Promise<string>;
 }
 
 /** From a memory hit to the deadline of a request. */
-const SECONDS_BUCKETS = [
+export const SECONDS_BUCKETS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
-];
+] as const;
+
+/** Phases of a query: a small one is done in tens of microseconds. */
+export const PHASE_SECONDS_BUCKETS = [
+  0.000025, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30,
+] as const;
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
-  const requestSeconds = new Histogram({
-    name: 'sagitta_http_request_seconds',
-    help: 'Seconds from the head of a request to the end of its reply; the count is the number of requests.',
-    labelNames: ['method', 'route', 'status'],
-    buckets: SECONDS_BUCKETS,
-    registers: [registry],
-  });
+  const registers = [registry];
   const metrics: Metrics = {
     contentType: registry.contentType,
-    registry,
-    observeRequest({ method, route, status, seconds }) {
-      requestSeconds.observe({ method, route, status }, seconds);
+    addCounter(name, help, label) {
+      const labelNames = label === undefined ? [] : [label.name];
+      const counter = new Counter({ name, help, labelNames, registers });
+      for (const value of label?.values ?? []) counter.inc({ [label!.name]: value }, 0);
+      return (amount, labels) => {
+        if (labels === undefined) counter.inc(amount);
+        else counter.inc(labels, amount);
+      };
     },
-    addGauge(name, help, read) {
+    addHistogram(name, help, { buckets, labels: labelNames = [] }) {
+      const histogram = new Histogram({
+        name,
+        help,
+        labelNames: [...labelNames],
+        buckets: [...buckets],
+        registers,
+      });
+      return (value, labels) => {
+        if (labels === undefined) histogram.observe(value);
+        else histogram.observe(labels, value);
+      };
+    },
+    addReading(name, help, read) {
+      if (name.endsWith('_total')) {
+        const counter: Counter = new Counter({
+          name,
+          help,
+          registers,
+          async collect() {
+            const value = await read();
+            counter.reset();
+            counter.inc(value);
+          },
+        });
+        return;
+      }
       const gauge: Gauge = new Gauge({
         name,
         help,
-        registers: [registry],
-        collect: () => gauge.set(read()),
+        registers,
+        async collect() {
+          gauge.set(await read());
+        },
       });
+    },
+    addInfo(name, help, labels) {
+      const gauge = new Gauge({ name, help, labelNames: Object.keys(labels), registers });
+      gauge.set(labels, 1);
     },
     render: () => registry.metrics(),
   };
-  addProcessGauges(metrics);
+  addProcessMetrics(metrics);
   return metrics;
 }
 
-function addProcessGauges(metrics: Metrics): void {
+function addProcessMetrics(metrics: Metrics): void {
   const startSeconds = performance.timeOrigin / 1000;
-  metrics.addGauge('process_start_time_seconds', 'When the process started, Unix time.', () => {
+  metrics.addReading('process_start_time_seconds', 'When the process started, Unix time.', () => {
     return startSeconds;
   });
-  metrics.addGauge('process_cpu_seconds_total', 'CPU time of all threads, user and system.', () => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1e6;
-  });
-  metrics.addGauge('process_resident_memory_bytes', 'Resident memory.', () =>
+  metrics.addReading(
+    'process_cpu_seconds_total',
+    'CPU time of all threads, user and system.',
+    () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    },
+  );
+  metrics.addReading('process_resident_memory_bytes', 'Resident memory.', () =>
     process.memoryUsage.rss(),
   );
-  metrics.addGauge('nodejs_heap_used_bytes', 'JavaScript heap of the main thread in use.', () => {
+  metrics.addReading('nodejs_heap_used_bytes', 'JavaScript heap of the main thread in use.', () => {
     return process.memoryUsage().heapUsed;
   });
-  metrics.addGauge('nodejs_external_memory_bytes', 'Memory behind buffers.', () => {
+  metrics.addReading('nodejs_external_memory_bytes', 'Memory behind buffers.', () => {
     return process.memoryUsage().external;
   });
-  metrics.addGauge(
+  metrics.addReading(
     'process_open_fds',
     'Open file descriptors; 0 where the system does not tell.',
     () => {
@@ -83,7 +141,7 @@ function addProcessGauges(metrics: Metrics): void {
     },
   );
   let before = performance.eventLoopUtilization();
-  metrics.addGauge(
+  metrics.addReading(
     'nodejs_eventloop_utilization',
     'Share of the time since the last scrape in which the main thread was busy, 0 to 1.',
     () => {

@@ -3,7 +3,8 @@
 
 import { availableParallelism } from 'node:os';
 import { move, Piscina, transferableSymbol, valueSymbol } from 'piscina';
-import { type ErrorMessage, fromErrorMessage, toErrorMessage } from './errors.js';
+import { type ErrorMessage, fromErrorMessage, SagittaError, toErrorMessage } from './errors.js';
+import { DEFAULT_LIMITS } from './limits.js';
 
 /** Input and output cross threads by structured clone: plain data, typed arrays, shared buffers. */
 export interface Task<Input, Output> {
@@ -17,13 +18,23 @@ export interface Task<Input, Output> {
 export interface WorkerPool {
   /** How many tasks run at once. */
   readonly threadCount: number;
-  /** Runs the task on a worker. Rejects with the SagittaError that the task threw, code and all. */
+  /**
+   * Runs the task on a worker. Rejects with the SagittaError that the task threw, code and all; and
+   * with `overloaded`, at once, when too many tasks wait and this one `mayBeRefused`: what requests
+   * begin. What already has a bound of its own, or must not fail half-way, is never refused.
+   */
   run<Input, Output>(
     task: Task<Input, Output>,
     input: Input,
-    options?: { signal?: AbortSignal },
+    options?: { signal?: AbortSignal; mayBeRefused?: boolean },
   ): Promise<Output>;
   close(): Promise<void>;
+}
+
+/** A pool whose queue can be looked at. */
+export interface ThreadPool extends WorkerPool {
+  /** Tasks that wait for a thread. */
+  readonly waitingCount: number;
 }
 
 export interface TaskMessage {
@@ -45,8 +56,14 @@ const YOUNG_GENERATION_MB = 12;
 const LOAD_TASK = 'pool.load';
 
 /** A pool of worker threads; `workerUrl` names the module whose default export is `createTaskHandler(...)`. */
-export function createThreadPool(options: { workerUrl: URL; threadCount?: number }): WorkerPool {
+export function createThreadPool(options: {
+  workerUrl: URL;
+  threadCount?: number;
+  /** Tasks that may wait for a thread before further ones are refused. */
+  waitingMax?: number;
+}): ThreadPool {
   const threadCount = options.threadCount ?? availableParallelism();
+  const waitingMax = options.waitingMax ?? DEFAULT_LIMITS.queuedTasksMax;
   const piscina = new Piscina({
     filename: options.workerUrl.href,
     minThreads: threadCount,
@@ -61,11 +78,17 @@ export function createThreadPool(options: { workerUrl: URL; threadCount?: number
   );
   return {
     threadCount,
+    get waitingCount() {
+      return piscina.queueSize;
+    },
     async run<Input, Output>(
       task: Task<Input, Output>,
       input: Input,
-      runOptions: { signal?: AbortSignal } = {},
+      runOptions: { signal?: AbortSignal; mayBeRefused?: boolean } = {},
     ): Promise<Output> {
+      if (runOptions.mayBeRefused === true && piscina.queueSize >= waitingMax) {
+        throw overloaded(piscina.queueSize);
+      }
       const message: TaskMessage = { task: task.name, input };
       const reply = (await piscina.run(message, {
         signal: runOptions.signal ?? null,
@@ -78,6 +101,14 @@ export function createThreadPool(options: { workerUrl: URL; threadCount?: number
       await piscina.destroy();
     },
   };
+}
+
+function overloaded(waitingCount: number): SagittaError {
+  return new SagittaError(
+    'overloaded',
+    `${waitingCount} tasks wait for a thread, which is the most that may.`,
+    { retryAfterSeconds: 1 },
+  );
 }
 
 /** Runs every task at once on the calling thread: for tests and for tools that serve nobody. */

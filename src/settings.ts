@@ -63,10 +63,12 @@ export interface Config {
   readonly slowQueryMs: number;
   /** Where backups that are asked for over the network go; null for nowhere. */
   readonly backupDir: string | null;
+  /** Where traces go, by the variables that OpenTelemetry defines; null for nowhere. */
+  readonly tracesUrl: string | null;
   readonly limits: Limits;
 }
 
-type SettingName = Exclude<keyof Config, 'limits'>;
+type SettingName = Exclude<keyof Config, 'limits' | 'tracesUrl'>;
 
 export interface Setting {
   readonly schema: z.ZodType;
@@ -283,6 +285,13 @@ const BOUNDS = {
   retentionMs: bound('milliseconds', 1_000, 30 * DAY_MS, 'How long a cursor works.'),
   idempotencyMs: bound('milliseconds', 1_000, 30 * DAY_MS, 'How long an idempotency key is known.'),
   queuedQueriesMax: bound('queries', 1, 1_000_000, 'Queries that wait for the engine.'),
+  queuedWritesMax: bound('writes', 1, 1_000_000, 'Writes that wait for a commit of a collection.'),
+  queuedTasksMax: bound(
+    'tasks',
+    1,
+    1_000_000,
+    'Filters and large bodies that wait for a worker thread.',
+  ),
   idempotencyKeyCharactersMax: bound('characters', 1, 1_024, 'The longest idempotency key.'),
   descriptionCharactersMax: bound('characters', 0, 100_000, 'The longest description.'),
   labelsMax: bound('labels', 0, 1_024, 'Labels of a collection.'),

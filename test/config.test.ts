@@ -42,6 +42,7 @@ describe('the configuration', () => {
       insecure: false,
       slowQueryMs: 1_000,
       backupDir: null,
+      tracesUrl: null,
       limits: DEFAULT_LIMITS,
     });
   });
@@ -119,6 +120,26 @@ describe('the configuration', () => {
     }
   });
 
+  it('takes the endpoint of traces from the variables of OpenTelemetry', () => {
+    const common = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+    for (const [env, url] of [
+      [common, 'http://collector:4318/v1/traces'],
+      [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c/otlp/' }, 'https://c/otlp/v1/traces'],
+      [{ ...common, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://t/x' }, 'http://t/x'],
+      [{ ...common, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '' }, 'http://collector:4318/v1/traces'],
+      [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }, null],
+    ] as const) {
+      assert.equal(loadConfig({ env }).tracesUrl, url);
+    }
+    for (const endpoint of ['collector:4318', 'ftp://c', 'http://']) {
+      const message = refuse({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } });
+      assert.match(
+        message,
+        /^OTEL_EXPORTER_OTLP_ENDPOINT is ".*"; expected an http or https URL\.$/,
+      );
+    }
+  });
+
   it('has no default beyond its bound', () => {
     assert.match(refuse({ env: { SAGITTA_TOP_K_MAX: '5' } }), /SAGITTA_TOP_K_DEFAULT is 10/);
     const config = loadConfig({ env: { SAGITTA_TOP_K_MAX: '5', SAGITTA_TOP_K_DEFAULT: '5' } });
@@ -138,7 +159,8 @@ describe('the configuration', () => {
     assert.deepEqual(loadConfig({ env }), loadConfig({ env: {} }));
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
-    const { limits, ...others } = loadConfig({ env: {} });
+    // Where traces go is said by variables that OpenTelemetry defines.
+    const { limits, tracesUrl: _url, ...others } = loadConfig({ env: {} });
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
   });
 

@@ -57,7 +57,7 @@ for (const path of ['README.md', 'docs/api-guide.md']) {
   });
 }
 
-for (const script of ['write-openapi', 'configuration-docs']) {
+for (const script of ['write-openapi', 'configuration-docs', 'access-docs']) {
   test(`what scripts/${script}.mjs writes is up to date`, () => {
     const { status, stderr } = spawnSync(
       process.execPath,

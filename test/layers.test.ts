@@ -29,11 +29,12 @@ const TYPE_ARROWS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Root files that put a process or a thread together; nobody else at the root imports a folder. */
-const COMPOSITION_ROOTS = ['main.ts', 'worker.ts'];
+const COMPOSITION_ROOTS = ['main.ts', 'offline.ts', 'worker.ts'];
 
 /** Who may import a composition root; the others are started by their file name. */
 const MAY_START: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli/'],
+  'offline.ts': ['cli/'],
   'worker.ts': [],
 };
 
@@ -41,12 +42,17 @@ const MAY_START: Readonly<Record<string, readonly string[]>> = {
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@fastify/swagger': ['http/'],
   '@fastify/swagger-ui': ['http/'],
+  '@opentelemetry/api': ['tracing.ts'],
+  '@opentelemetry/exporter-trace-otlp-http': ['tracing.ts'],
+  '@opentelemetry/resources': ['tracing.ts'],
+  '@opentelemetry/sdk-trace-base': ['tracing.ts'],
   '@tensorflow/tfjs-backend-wasm': ['engine/wasm-device.ts'],
   '@tensorflow/tfjs-core': ['engine/wasm-device.ts'],
   '@tensorflow/tfjs-node-gpu': ['engine/tensorflow-device.ts'],
   'apache-arrow': ['segment/', 'cli/arrow-rows.ts', 'cli/arrow-cell.ts'],
   commander: ['cli/'],
   fastify: ['http/'],
+  jose: ['http/access-tokens.ts', 'http/key-sets.ts'],
   lmdb: ['store/lmdb-store.ts'],
   'openapi-types': ['http/'],
   pino: ['main.ts'],

@@ -26,6 +26,8 @@ export async function startServerProcess(options: {
   settings?: Readonly<Record<string, string>>;
   /** For profilers: `--cpu-prof`. */
   nodeArguments?: readonly string[];
+  /** A descriptor for its log; ours when absent. */
+  logDescriptor?: number;
 }): Promise<ServerProcess> {
   const startedAt = performance.now();
   const child = spawn(process.execPath, [...(options.nodeArguments ?? []), CHILD], {
@@ -36,7 +38,7 @@ export async function startServerProcess(options: {
       SAGITTA_DATA_DIR: options.dataDirectory,
       ...options.settings,
     },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', options.logDescriptor ?? 'inherit'],
   });
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   const next = async () => {

@@ -2,16 +2,20 @@
 // The command `sagitta`: reads the arguments, runs the command, and turns a failure into a sentence
 // on stderr and an exit code.
 
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { packageVersion } from '../package-version.js';
+import { addBackupCommand } from './backup.js';
 import { addBenchCommand } from './bench.js';
 import { addCollectionsCommand } from './collections.js';
 import { addDemoCommand } from './demo.js';
 import { EXIT_CODES, reportFailure } from './failure.js';
 import { addImportCommand } from './import.js';
+import { addKeysCommand } from './keys.js';
 import { addQueryCommand } from './query.js';
+import { addRestoreCommand } from './restore.js';
 import { addSelftestCommand } from './selftest.js';
 import { addServeCommand } from './serve.js';
+import { addVerifyCommand } from './verify.js';
 
 const EXAMPLES = `
 Examples:
@@ -19,6 +23,7 @@ Examples:
   $ sagitta serve --data-dir ./data
   $ sagitta import rows.ndjson --collection docs
   $ sagitta query docs --id a1 --top-k 5
+  $ sagitta backup --to /mnt/backups/monday
   $ sagitta selftest                               every engine of this machine, checked
 
 Exit codes: ${EXIT_CODES.success} done, ${EXIT_CODES.failure} failed, ${EXIT_CODES.usage} not understood.`;
@@ -38,14 +43,13 @@ function createProgram(): Command {
   addImportCommand(program);
   addQueryCommand(program);
   addCollectionsCommand(program);
+  addKeysCommand(program);
+  addBackupCommand(program);
+  addRestoreCommand(program);
+  addVerifyCommand(program);
   addSelftestCommand(program);
   addBenchCommand(program);
   return program;
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }
 
 // `sagitta query … | head` closes our output early, which is no failure.

@@ -6,6 +6,9 @@ import type { JsonObject } from '../types.js';
 import { SagittaClientError } from './error.js';
 import { createTransport, type TransportOptions } from './transport.js';
 import type {
+  ApiKeyInput,
+  ApiKeyRecord,
+  ApiKeyWithSecret,
   CollectionInput,
   CollectionPage,
   CollectionRecord,
@@ -51,6 +54,7 @@ export interface Client {
   /** Every bound of the service, by name. */
   limits(options?: CallOptions): Promise<JsonObject>;
   readonly collections: Collections;
+  readonly keys: Keys;
   /** The vectors of one collection. Sends nothing by itself. */
   collection(id: string): Vectors;
 }
@@ -76,6 +80,22 @@ export interface Collections {
     id: string,
     options?: CallOptions,
   ): Promise<{ id: string; deleted: true; vector_count: number }>;
+}
+
+/** API keys; all of it needs the scope `admin`. */
+export interface Keys {
+  /** Sent once: a reply that is lost leaves a key that nobody has, to be revoked. */
+  create(input: ApiKeyInput, options?: CallOptions): Promise<ApiKeyWithSecret>;
+  /** Also those that have expired or were revoked. */
+  list(options?: CallOptions): Promise<readonly ApiKeyRecord[]>;
+  get(id: string, options?: CallOptions): Promise<ApiKeyRecord>;
+  /** A new secret; the old one goes on for `grace_seconds` (0). Sent once, too. */
+  rotate(
+    id: string,
+    request?: { grace_seconds?: number },
+    options?: CallOptions,
+  ): Promise<ApiKeyWithSecret>;
+  revoke(id: string, options?: CallOptions): Promise<ApiKeyRecord>;
 }
 
 export interface Vectors {
@@ -161,6 +181,22 @@ export function createClient(options: TransportOptions): Client {
       change('DELETE', `/collections/${pathPart(id)}`, { mayRepeat: false }, call),
   };
 
+  /** A POST whose reply nobody can give again. */
+  const once = async <Body>(path: string, body: object, call?: CallOptions): Promise<Body> => {
+    const request = { method: 'POST', path, body, mayRepeat: false } as const;
+    return (await send<Body>({ ...request, signal: call?.signal })).body;
+  };
+  const keys: Keys = {
+    create: (input, call) => once('/keys', input, call),
+    list: async (call) => {
+      const reply = await get<{ keys: ApiKeyRecord[] }>('/keys', {}, call);
+      return reply.keys;
+    },
+    get: (id, call) => get(`/keys/${pathPart(id)}`, {}, call),
+    rotate: (id, request = {}, call) => once(`/keys/${pathPart(id)}/rotate`, request, call),
+    revoke: (id, call) => change('DELETE', `/keys/${pathPart(id)}`, { mayRepeat: true }, call),
+  };
+
   const collection = (id: string): Vectors => {
     const root = `/collections/${pathPart(id)}`;
     const vectors: Vectors = {
@@ -240,7 +276,7 @@ export function createClient(options: TransportOptions): Client {
     return vectors;
   };
 
-  return { limits: (call) => get('/limits', {}, call), collections, collection };
+  return { limits: (call) => get('/limits', {}, call), collections, keys, collection };
 }
 
 /** A cursor carries all that the next page needs, so it is sent alone. */

@@ -167,6 +167,30 @@ export interface QueryReply {
   readonly explain?: Explain;
 }
 
+export interface ApiKeyInput {
+  /** For whom the key is, in words of yours. */
+  readonly owner: string;
+  /** `vectors:read`, `vectors:write:catalog-*`. */
+  readonly scopes: readonly string[];
+  /** ISO 8601; never when absent. */
+  readonly expires_at?: string | null;
+}
+
+export interface ApiKeyRecord {
+  readonly id: string;
+  readonly owner: string;
+  readonly scopes: readonly string[];
+  readonly created_at: string;
+  readonly expires_at: string | null;
+  readonly rotated_at: string | null;
+  readonly revoked_at: string | null;
+}
+
+/** The only reply in which the key itself stands. */
+export interface ApiKeyWithSecret extends ApiKeyRecord {
+  readonly key: string;
+}
+
 /** One finding inside a request; `pointer` is a JSON pointer into the body, or `?name`. */
 export interface ProblemItem {
   readonly pointer: string;

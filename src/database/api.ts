@@ -23,6 +23,8 @@ export interface CollectionRecord {
   readonly labels: Readonly<Record<string, string>>;
   /** `failed`: its data is damaged; it answers `collection_unavailable` and the others serve. */
   readonly status: 'loading' | 'ready' | 'failed';
+  /** Why it is not ready, in words that name no path of the host; absent when it is. */
+  readonly statusReason?: string;
   readonly vectorCount: number;
   /** The last write that is visible. */
   readonly sequence: number;
@@ -48,6 +50,18 @@ export interface DeleteResult {
   /** The sequence of this delete, or the current one when nothing was deleted. */
   readonly sequence: number;
 }
+
+/** Where the time of a write went. */
+export interface CommitTimings {
+  /** When it was handed to the writer, by `performance.now()`. */
+  readonly submittedAtMs: number;
+  /** For the commit before it, and for the preparation of its own. */
+  readonly waitMs: number;
+  /** Until it was on disk. */
+  readonly commitMs: number;
+}
+
+export type OnCommitted = (timings: CommitTimings) => void;
 
 /** Operations to be committed in one transaction with a write, made from the write's result. */
 export type AlsoCommit<Result> = (result: Result) => readonly StoreOperation[];
@@ -121,15 +135,34 @@ export interface Match {
   readonly values?: Float32Array;
 }
 
-export interface Explain {
-  readonly engine: string;
+/** Where the time of a query went. The phases follow each other; a page at an offset adds up several searches. */
+export interface QueryTimings {
+  /** When the first phase began, by `performance.now()`. */
+  readonly startedAtMs: number;
+  readonly filterMs: number;
+  /** For the engine, which was at work for others. */
+  readonly waitMs: number;
+  /** In the engine. */
+  readonly searchMs: number;
+  readonly assembleMs: number;
+}
+
+/** What a query did, in numbers that tell nothing of its data. */
+export interface QueryWork {
+  /** Conditions of the filter, also where a cursor brought it. */
+  readonly conditionCount: number;
   readonly segmentCount: number;
   readonly rowsScanned: number;
   readonly rowsPassedFilter: number;
   readonly candidatesRescored: number;
+}
+
+export interface Explain extends QueryWork {
+  readonly engine: string;
   /** True: no row outside the answer can score above a row inside it. Always so. */
   readonly isCertified: boolean;
   readonly filterMs: number;
+  /** The wait for the engine among it. */
   readonly searchMs: number;
   readonly assembleMs: number;
 }
@@ -141,6 +174,8 @@ export interface QueryReply extends Page {
   /** The snapshot that answered. */
   readonly sequence: number;
   readonly explain?: Explain | undefined;
+  readonly timings: QueryTimings;
+  readonly work: QueryWork;
 }
 
 export type DeleteSelection =
@@ -190,6 +225,7 @@ export interface ApiKeyService {
   readonly isInUse: boolean;
   /** Throws `credentials_invalid`, without telling whether the key is unknown, wrong, revoked or expired. */
   verify(key: string): Principal;
+  /** Throws `invalid_request` with an item for each thing that is wrong, and `limit_exceeded`. */
   create(input: ApiKeyInput): Promise<{ record: ApiKeyRecord; key: string }>;
   /** In the order in which they were made, also those that are revoked or expired. */
   list(): readonly ApiKeyRecord[];
@@ -197,16 +233,43 @@ export interface ApiKeyService {
   get(id: string): ApiKeyRecord;
   /**
    * A new secret under the same id. The old one goes on for `graceMs`, 0 for not at all. Throws
-   * `key_not_found`, also for a key that is revoked.
+   * `key_not_found`, also for a key that is revoked or has expired.
    */
   rotate(id: string, options: { graceMs: number }): Promise<{ record: ApiKeyRecord; key: string }>;
-  /** From when it resolves the key is refused, on open connections too. Throws `key_not_found`. */
+  /**
+   * From when it resolves the key is refused, on open connections too. Of a key that is revoked
+   * already it changes nothing. Throws `key_not_found`.
+   */
   revoke(id: string): Promise<ApiKeyRecord>;
+}
+
+export interface BackupRecord {
+  readonly name: string;
+  /** The moment that it keeps. ISO 8601, UTC. */
+  readonly createdAt: string;
+  readonly byteLength: number;
+  readonly collectionCount: number;
+}
+
+/** One backup at a time: another one throws `overloaded`. */
+export interface BackupService {
+  /**
+   * In the configured directory, under a name made of the time when none is given. Everything that
+   * was acknowledged before the call is in it. Throws `backups_not_configured`, `backup_exists`,
+   * `storage_full`, and then nothing is left of it.
+   */
+  create(name?: string): Promise<BackupRecord>;
+  /** The same in a folder of the machine; for who may write there anyway. */
+  createAt(folder: string): Promise<Omit<BackupRecord, 'name'>>;
+  /** In the order of their names. Throws `backups_not_configured`. */
+  list(): Promise<BackupRecord[]>;
 }
 
 export interface DatabaseService {
   /** `starting` until every collection is loaded or has failed; `stopping` from close on. */
   readonly state: 'starting' | 'ready' | 'stopping';
+
+  readonly apiKeys: ApiKeyService;
 
   createCollection(
     input: CollectionInput,
@@ -238,7 +301,11 @@ export interface DatabaseService {
   writeVectors(
     collectionId: string,
     batch: VectorBatch,
-    options: { mode: WriteMode; alsoCommit?: AlsoCommit<WriteResult> | undefined },
+    options: {
+      mode: WriteMode;
+      alsoCommit?: AlsoCommit<WriteResult> | undefined;
+      onCommitted?: OnCommitted | undefined;
+    },
   ): Promise<WriteResult>;
   /** JSON merge patch (RFC 7396) of the metadata, as JSON text of an object, and new values where given. */
   patchVector(
@@ -249,13 +316,22 @@ export interface DatabaseService {
       values?: Float32Array | undefined;
       /** Throws `precondition_failed` unless this is the vector's version. */
       ifVersion?: string | undefined;
+      onCommitted?: OnCommitted | undefined;
     },
   ): Promise<{ sequence: number; version: string }>;
-  deleteVector(collectionId: string, vectorId: string): Promise<{ sequence: number }>;
+  deleteVector(
+    collectionId: string,
+    vectorId: string,
+    options?: { onCommitted?: OnCommitted | undefined },
+  ): Promise<{ sequence: number }>;
   deleteVectors(
     collectionId: string,
     selection: DeleteSelection,
-    options: { dryRun: boolean; alsoCommit?: AlsoCommit<DeleteResult> | undefined },
+    options: {
+      dryRun: boolean;
+      alsoCommit?: AlsoCommit<DeleteResult> | undefined;
+      onCommitted?: OnCommitted | undefined;
+    },
   ): Promise<DeleteResult>;
 
   getVector(collectionId: string, vectorId: string, include: Include): VectorRecord;

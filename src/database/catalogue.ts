@@ -16,12 +16,13 @@ import { blobsOf, keys, logName } from './keys.js';
 import { Lock } from './lock.js';
 import type { Maintenance } from './maintenance.js';
 import { type CollectionDefinition, decodeJson, encodeJson, FORMAT_VERSION } from './manifest.js';
+import type { DatabaseObserver } from './observer.js';
 import { loadCollection } from './recovery.js';
 
 export interface CollectionEntry {
   readonly definition: CollectionDefinition;
   readonly state:
-    | { readonly kind: 'loading' }
+    | { readonly kind: 'loading'; readonly progress: LoadProgress }
     | { readonly kind: 'ready'; readonly collection: Collection; readonly maintenance: Maintenance }
     | { readonly kind: 'failed'; readonly error: SagittaError };
 }
@@ -36,6 +37,13 @@ export interface CatalogueOptions {
   readonly unloadBlock: (key: string) => void;
   /** Of the engine; null for none. */
   readonly encoder: RowEncoder | null;
+  readonly observer: DatabaseObserver;
+}
+
+/** How far a collection has come that is being read from disk; it changes meanwhile. */
+export interface LoadProgress {
+  segmentCount: number;
+  loadedSegmentCount: number;
 }
 
 export class Catalogue {
@@ -51,13 +59,27 @@ export class Catalogue {
         value,
         `The catalogue's entry of collection "${id}"`,
       );
-      this.#entries.set(id, { definition, state: { kind: 'loading' } });
+      const progress = { segmentCount: 0, loadedSegmentCount: 0 };
+      this.#entries.set(id, { definition, state: { kind: 'loading', progress } });
     }
   }
 
   get isLoaded(): boolean {
     for (const { state } of this.#entries.values()) if (state.kind === 'loading') return false;
     return true;
+  }
+
+  /** Sums over the collections that are served. */
+  storageUse(): { segmentCount: number; rowCount: number; logBytes: number } {
+    const sums = { segmentCount: 0, rowCount: 0, logBytes: 0 };
+    for (const { definition, state } of this.#entries.values()) {
+      if (state.kind !== 'ready') continue;
+      const { segments } = state.collection.rows;
+      sums.segmentCount += segments.length;
+      for (const { rowCount } of segments) sums.rowCount += rowCount;
+      sums.logBytes += this.#options.store.logBytes(logName(definition.incarnation));
+    }
+    return sums;
   }
 
   /** In id order. */
@@ -70,10 +92,11 @@ export class Catalogue {
   /** Loads every collection; a failure is kept with its collection and logged. */
   async load(): Promise<void> {
     await this.#removeLeftovers();
-    for (const [id, { definition }] of this.#entries) {
+    for (const [id, { definition, state }] of this.#entries) {
       const startedAt = performance.now();
+      const progress = state.kind === 'loading' ? state.progress : undefined;
       try {
-        const loaded = await loadCollection(definition, this.#options);
+        const loaded = await loadCollection(definition, this.#options, progress);
         this.#entries.set(id, { definition, state: { kind: 'ready', ...loaded } });
         this.#options.logger.info(
           {
@@ -121,7 +144,7 @@ export class Catalogue {
     }
     throw new SagittaError(
       'collection_unavailable',
-      `Collection "${id}" cannot be served: ${state.error.message}`,
+      `Collection "${id}" cannot be served: ${reasonForClients(state.error)}`,
     );
   }
 
@@ -264,6 +287,12 @@ export class Catalogue {
       if (isGone(name)) await this.#options.store.removeBlob(name);
     }
   }
+}
+
+/** Why a collection failed, unless that names a path of the host: then the log has it. */
+export function reasonForClients(error: SagittaError): string {
+  const namesPath = /(^|[\s"'(])([A-Za-z]:\\|\/)/.test(error.message);
+  return namesPath ? 'Its data cannot be read; the log has the cause.' : error.message;
 }
 
 function checkExisting(

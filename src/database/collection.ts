@@ -8,9 +8,10 @@ import { SagittaError } from '../errors.js';
 import type { Segment } from '../segment/segment.js';
 import type { Store } from '../store/store.js';
 import type { Metric } from '../types.js';
-import type { Include, VectorRecord } from './api.js';
+import type { CommitTimings, Include, VectorRecord } from './api.js';
 import { SequenceHistory } from './history.js';
 import type { CollectionDefinition } from './manifest.js';
+import type { DatabaseObserver } from './observer.js';
 import type { RowAddress, Rows } from './rows.js';
 import { type Snapshot, type SnapshotPart, takeSnapshot } from './snapshot.js';
 import { type Write, Writer } from './writer.js';
@@ -33,12 +34,15 @@ export class Collection {
     store: Store;
     clock: Clock;
     retentionMs: number;
+    /** Writes that may wait for a commit. */
+    queuedWritesMax: number;
     /** The last sequence applied. */
     sequence: number;
     horizonSequence: number;
     writtenAtMs: number;
     /** Called after each commit: the moment to see whether maintenance is due. */
     onCommitted: () => void;
+    observer: DatabaseObserver;
   }) {
     this.#definition = options.definition;
     this.rows = options.rows;
@@ -53,6 +57,8 @@ export class Collection {
       store: options.store,
       sequence: options.sequence,
       onApplied: (sequence) => this.#advance(sequence),
+      waitingMax: options.queuedWritesMax,
+      observer: options.observer,
     });
   }
 
@@ -93,8 +99,11 @@ export class Collection {
     return this.#history.horizon(this.#clock.now());
   }
 
-  write<Result>(write: Write<Result>): Promise<Result> {
-    return this.#writer.submit(write);
+  write<Result>(
+    write: Write<Result>,
+    onCommitted?: (timings: CommitTimings) => void,
+  ): Promise<Result> {
+    return this.#writer.submit(write, onCommitted);
   }
 
   /** Finishes the writes under way; later ones reject with `reason`. */

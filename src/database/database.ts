@@ -4,12 +4,10 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.js';
-import type { Engine, SearchHits, SearchQuery } from '../engine/engine.js';
-import { SagittaError } from '../errors.js';
+import type { Engine } from '../engine/engine.js';
 import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
-import { createBatcher } from '../scheduler/batcher.js';
 import type { Store } from '../store/store.js';
 import type { JsonObject, VectorBatch } from '../types.js';
 import type {
@@ -23,6 +21,7 @@ import type {
   Include,
   ListReply,
   ListRequest,
+  OnCommitted,
   Page,
   QueryReply,
   QueryRequest,
@@ -31,18 +30,26 @@ import type {
   WriteMode,
   WriteResult,
 } from './api.js';
+import { ApiKeys } from './api-keys.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection.js';
+import { decodeCollectionCursor, encodeCollectionCursor, toRecord } from './collection-record.js';
 import { CursorSealer } from './cursor.js';
 import { parseFilterAt } from './filter-at.js';
 import { FilterCache } from './filter-cache.js';
 import { Idempotency } from './idempotency.js';
 import { keys } from './keys.js';
 import { runList } from './list.js';
+import {
+  type DatabaseObserver,
+  observeIdempotent,
+  observePage,
+  SILENT_OBSERVER,
+} from './observer.js';
 import { runQuery } from './query.js';
-import type { SubmitSearch } from './search.js';
+import { createSearchQueue, type SearchQueue } from './search.js';
 import { countVisible, filterParts } from './snapshot.js';
-import { deleteAll, deleteIds, deleteMatching, patchVector, writeVectors } from './writes.js';
+import { deleteIds, deleteSelected, patchVector, writeVectors } from './writes.js';
 
 export interface DatabaseOptions {
   readonly store: Store;
@@ -53,6 +60,8 @@ export interface DatabaseOptions {
   readonly limits: Limits;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Who measures it; nobody when absent. */
+  readonly observer?: DatabaseObserver;
 }
 
 export class Database implements DatabaseService {
@@ -60,35 +69,33 @@ export class Database implements DatabaseService {
   readonly #catalogue: Catalogue;
   readonly #idempotency: Idempotency;
   readonly #sealer: CursorSealer;
-  readonly #submit: SubmitSearch;
+  readonly #searches: SearchQueue;
+  readonly #observer: DatabaseObserver;
   readonly #filters: FilterCache;
+  readonly apiKeys: ApiKeys;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
   readonly loaded: Promise<void>;
 
   private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
-    const { store, engine, pool, clock, limits } = options;
+    const { store, engine, pool, clock, limits, observer = SILENT_OBSERVER } = options;
     this.#options = options;
+    this.#observer = observer;
     this.#sealer = new CursorSealer(cursorSecret);
+    this.apiKeys = new ApiKeys({ store, clock });
     this.#idempotency = new Idempotency({ store, clock, keptMs: limits.idempotencyMs });
-    const batcher = createBatcher<SearchQuery, SearchHits>({
-      run: (queries, signal) => engine.search(queries, { signal }),
-      waitingMax: limits.queuedQueriesMax,
-    });
-    this.#submit = async (query, submitOptions) => {
-      const [hits] = await batcher.submit([query], submitOptions);
-      return hits!;
-    };
+    this.#searches = createSearchQueue(engine, { waitingMax: limits.queuedQueriesMax, observer });
     this.#filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax });
     const unloadBlock = (key: string) => {
       engine.unload(key);
       this.#filters.forget(key);
     };
-    this.#catalogue = new Catalogue({ ...options, unloadBlock, encoder: engine.rowEncoder });
+    const encoder = engine.rowEncoder;
+    this.#catalogue = new Catalogue({ ...options, unloadBlock, encoder, observer });
     this.loaded = this.#catalogue.load();
   }
 
-  /** Throws `data_corrupt` when the catalogue cannot be read. Collections load after it returns. */
+  /** Throws `data_corrupt` when the catalogue or an API key cannot be read. Collections load after it returns. */
   static async open(options: DatabaseOptions): Promise<Database> {
     let secret = options.store.get(keys.cursorSecret);
     if (secret === undefined) {
@@ -107,6 +114,16 @@ export class Database implements DatabaseService {
   get filterCacheUse(): Pick<FilterCache, 'bytesUsed' | 'hitCount' | 'missCount'> {
     const { bytesUsed, hitCount, missCount } = this.#filters;
     return { bytesUsed, hitCount, missCount };
+  }
+
+  /** Queries that wait for the engine. */
+  get queuedQueryCount(): number {
+    return this.#searches.waitingCount;
+  }
+
+  /** Sums over all collections that are served, for metrics. */
+  storageUse(): { segmentCount: number; rowCount: number; logBytes: number } {
+    return this.#catalogue.storageUse();
   }
 
   async createCollection(
@@ -173,16 +190,21 @@ export class Database implements DatabaseService {
   async writeVectors(
     collectionId: string,
     batch: VectorBatch,
-    options: { mode: WriteMode; alsoCommit?: AlsoCommit<WriteResult> | undefined },
+    options: {
+      mode: WriteMode;
+      alsoCommit?: AlsoCommit<WriteResult> | undefined;
+      onCommitted?: OnCommitted | undefined;
+    },
   ): Promise<WriteResult> {
     const collection = this.#catalogue.require(collectionId);
-    return collection.write(
-      writeVectors(collection, batch, {
-        mode: options.mode,
-        clock: this.#options.clock,
-        alsoCommit: options.alsoCommit,
-      }),
+    const { mode, alsoCommit, onCommitted } = options;
+    const { clock } = this.#options;
+    const result = await collection.write(
+      writeVectors(collection, batch, { mode, clock, alsoCommit }),
+      onCommitted,
     );
+    this.#observer.vectorsWritten(result.insertedCount, result.updatedCount);
+    return result;
   }
 
   async patchVector(
@@ -192,34 +214,43 @@ export class Database implements DatabaseService {
       metadata?: string | undefined;
       values?: Float32Array | undefined;
       ifVersion?: string | undefined;
+      onCommitted?: OnCommitted | undefined;
     },
   ): Promise<{ sequence: number; version: string }> {
     const collection = this.#catalogue.require(collectionId);
+    const { metadata: metadataPatch, values, ifVersion, onCommitted } = change;
     const { sequence } = await collection.write(
-      patchVector(
-        collection,
-        vectorId,
-        { metadataPatch: change.metadata, values: change.values, ifVersion: change.ifVersion },
-        this.#options,
-      ),
+      patchVector(collection, vectorId, { metadataPatch, values, ifVersion }, this.#options),
+      onCommitted,
     );
+    this.#observer.vectorsWritten(0, 1);
     return { sequence, version: collection.versionOf(sequence) };
   }
 
-  async deleteVector(collectionId: string, vectorId: string): Promise<{ sequence: number }> {
+  async deleteVector(
+    collectionId: string,
+    vectorId: string,
+    options: { onCommitted?: OnCommitted | undefined } = {},
+  ): Promise<{ sequence: number }> {
     const collection = this.#catalogue.require(collectionId);
     const { clock } = this.#options;
     const { deletedCount, sequence } = await collection.write(
       deleteIds(collection, [vectorId], { clock, alsoCommit: undefined }),
+      options.onCommitted,
     );
     if (deletedCount === 0) throw vectorNotFound(collectionId, vectorId);
+    this.#observer.vectorsDeleted(deletedCount);
     return { sequence };
   }
 
   async deleteVectors(
     collectionId: string,
     selection: DeleteSelection,
-    options: { dryRun: boolean; alsoCommit?: AlsoCommit<DeleteResult> | undefined },
+    options: {
+      dryRun: boolean;
+      alsoCommit?: AlsoCommit<DeleteResult> | undefined;
+      onCommitted?: OnCommitted | undefined;
+    },
   ): Promise<DeleteResult> {
     const collection = this.#catalogue.require(collectionId);
     if (options.dryRun) {
@@ -227,18 +258,13 @@ export class Database implements DatabaseService {
       return { deletedCount, sequence: collection.sequence };
     }
     const { clock, limits } = this.#options;
-    const { alsoCommit } = options;
-    const filters = this.#filters;
-    switch (selection.kind) {
-      case 'ids':
-        return collection.write(deleteIds(collection, selection.ids, { clock, alsoCommit }));
-      case 'filter': {
-        const filter = parseFilterAt('/filter', selection.filter, limits);
-        return collection.write(deleteMatching(collection, filter, { clock, filters, alsoCommit }));
-      }
-      case 'all':
-        return collection.write(deleteAll(collection, { clock, alsoCommit }));
-    }
+    const context = { clock, limits, filters: this.#filters, alsoCommit: options.alsoCommit };
+    const result = await collection.write(
+      deleteSelected(collection, selection, context),
+      options.onCommitted,
+    );
+    this.#observer.vectorsDeleted(result.deletedCount);
+    return result;
   }
 
   getVector(collectionId: string, vectorId: string, include: Include): VectorRecord {
@@ -267,12 +293,13 @@ export class Database implements DatabaseService {
   async listVectors(collectionId: string, request: ListRequest): Promise<ListReply> {
     const collection = this.#catalogue.require(collectionId);
     const { limits, clock } = this.#options;
-    return runList(collection, request, {
+    const answering = runList(collection, request, {
       filters: this.#filters,
       limits,
       sealer: this.#sealer,
       now: clock.now(),
     });
+    return observePage(this.#observer, request.cursor, answering);
   }
 
   async countVectors(collectionId: string, filter: JsonObject | undefined): Promise<number> {
@@ -293,15 +320,18 @@ export class Database implements DatabaseService {
       await collection.waitForSequence(request.minSequence, options.signal);
     }
     const { limits, clock, engine } = this.#options;
-    return runQuery(collection, request, {
+    const answering = runQuery(collection, request, {
       filters: this.#filters,
       limits,
       sealer: this.#sealer,
-      submit: this.#submit,
+      submit: this.#searches.submit,
       engineName: engine.name,
       now: clock.now(),
       signal: options.signal,
     });
+    const reply = await observePage(this.#observer, request.cursor, answering);
+    this.#observer.queryAnswered(reply.timings, reply.work);
+    return reply;
   }
 
   runIdempotent(
@@ -310,7 +340,7 @@ export class Database implements DatabaseService {
       attach: <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>,
     ) => Promise<StoredReply>,
   ): Promise<{ reply: StoredReply; isReplay: boolean }> {
-    return this.#idempotency.run(request, perform);
+    return observeIdempotent(this.#observer, this.#idempotency.run(request, perform));
   }
 
   /** Finishes what is under way. The caller closes engine, pool and store after it. */
@@ -334,45 +364,7 @@ export class Database implements DatabaseService {
     }
   }
 
-  #toRecord({ definition, state }: CollectionEntry): CollectionRecord {
-    const collection = state.kind === 'ready' ? state.collection : undefined;
-    let hostBytes = collection?.rows.hostBytes ?? 0;
-    let deviceBytes = 0;
-    for (const { key } of collection?.rows.segments ?? []) {
-      const used = this.#options.engine.bytesUsed(key);
-      hostBytes += used.hostBytes;
-      deviceBytes += used.deviceBytes;
-    }
-    const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
-    return {
-      id: definition.id,
-      dimension: definition.dimension,
-      metric: definition.metric,
-      description: definition.description,
-      labels: definition.labels,
-      status: state.kind,
-      vectorCount: collection?.rows.liveCount ?? 0,
-      sequence: collection?.sequence ?? 0,
-      createdAt: new Date(definition.createdAtMs).toISOString(),
-      updatedAt: new Date(updatedAtMs).toISOString(),
-      engine: { name: this.#options.engine.name, reason: this.#options.engineReason },
-      memory: { hostBytes, deviceBytes },
-    };
+  #toRecord(entry: CollectionEntry): CollectionRecord {
+    return toRecord(entry, this.#options);
   }
-}
-
-/** Pages of the catalogue go by id, which needs no seal: nothing in it is the client's to protect. */
-function encodeCollectionCursor(id: string): string {
-  return Buffer.from(id).toString('base64url');
-}
-
-function decodeCollectionCursor(token: string): string {
-  const id = Buffer.from(token, 'base64url').toString();
-  if (id === '' || encodeCollectionCursor(id) !== token) {
-    const detail = 'The cursor is not a token of this service.';
-    throw new SagittaError('cursor_invalid', detail, {
-      items: [{ pointer: '?cursor', code: 'cursor_invalid', detail }],
-    });
-  }
-  return id;
 }

@@ -26,10 +26,15 @@ export const keys = {
     String(segmentNumber),
   ],
   deletionsOfCollection: (incarnation: string): StoreKey => ['deletions', incarnation],
+  allDeletions: ['deletions'] as StoreKey,
   /** 32 random bytes that seal the cursors of this data directory. */
   cursorSecret: ['secret', 'cursor'] as StoreKey,
+  /** API keys, without their secrets: an ApiKeyEntry as JSON. */
+  apiKey: (id: string): StoreKey => ['key', id],
+  apiKeys: ['key'] as StoreKey,
   /** Idempotent replies by digest of scope and key, and the order in which they expire. */
   idempotentReply: (digest: string): StoreKey => ['idempotency', 'reply', digest],
+  idempotentReplies: ['idempotency', 'reply'] as StoreKey,
   idempotentExpiry: (expiresAtMs: number, digest: string): StoreKey => [
     'idempotency',
     'expiry',

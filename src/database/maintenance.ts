@@ -15,9 +15,16 @@ import { encodeSegmentTask } from '../segment/segment-file.js';
 import type { Store, StoreOperation } from '../store/store.js';
 import type { RowEncoder } from '../types.js';
 import type { Collection } from './collection.js';
-import { keys, logName, segmentBlobName } from './keys.js';
+import { blobsOf, keys, logName, segmentBlobName } from './keys.js';
 import { Lock } from './lock.js';
-import { encodeJson, FORMAT_VERSION, type Manifest, type ManifestSegment } from './manifest.js';
+import {
+  decodeJson,
+  encodeJson,
+  FORMAT_VERSION,
+  type Manifest,
+  type ManifestSegment,
+} from './manifest.js';
+import type { DatabaseObserver } from './observer.js';
 
 /** A log of this size is checkpointed even when no segment is full: it bounds the replay at start. */
 const LOG_BYTES_MAX = 128 * 1024 * 1024;
@@ -42,6 +49,7 @@ export interface MaintenanceOptions {
   readonly logger: Logger;
   readonly unloadBlock: (key: string) => void;
   readonly encoder: RowEncoder | null;
+  readonly observer: DatabaseObserver;
 }
 
 export class Maintenance {
@@ -68,8 +76,13 @@ export class Maintenance {
   /** Checkpoints and compacts what is due; for tests and tools that cannot wait for the background. */
   runNow(): Promise<void> {
     return this.#lock.run(async () => {
-      if (this.#isCheckpointDue()) await this.#checkpoint();
-      await this.#compact();
+      try {
+        if (this.#isCheckpointDue()) await this.#checkpoint();
+        await this.#compact();
+      } catch (error) {
+        await this.#removeUnnamedFiles();
+        throw error;
+      }
     });
   }
 
@@ -99,17 +112,29 @@ export class Maintenance {
       .catch((error: unknown) => {
         const { collection, clock, logger } = this.#options;
         this.#notBeforeMs = clock.now() + RETRY_MS;
+        this.#options.observer.maintenanceFailed();
         logger.error(
           { collection: collection.definition.id, err: error },
           'maintenance failed; the log keeps what the files lack',
         );
+        return true;
       })
-      .finally(() => {
+      .then((hasFailed) => {
         this.#isScheduled = false;
         // What was sealed, written or replaced left buffers of tens of megabytes behind.
         collectGarbageSoon();
-        this.#scheduleCompaction();
+        // Nothing else would wake us when there is room again and nobody writes.
+        if (hasFailed === true) this.#startAfter(RETRY_MS);
+        else this.#scheduleCompaction();
       });
+  }
+
+  #startAfter(delayMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      if (!this.#isScheduled) this.#start();
+    }, delayMs).unref();
   }
 
   /** Rows that ended lately can go when the retention has passed; nothing else would wake us then. */
@@ -119,8 +144,7 @@ export class Maintenance {
     const hasEnded = this.#writtenSegments().some(
       (segment) => segment.rowCount > segment.liveCount,
     );
-    if (!hasEnded) return;
-    this.#timer = setTimeout(() => this.#start(), this.#options.retentionMs * 1.1).unref();
+    if (hasEnded) this.#startAfter(this.#options.retentionMs * 1.1);
   }
 
   #isCheckpointDue(): boolean {
@@ -131,6 +155,7 @@ export class Maintenance {
   }
 
   async #checkpoint(): Promise<void> {
+    const startedAt = performance.now();
     const { collection, store } = this.#options;
     const { incarnation, rows } = collection;
     if (store.logBytes(logName(incarnation)) > LOG_BYTES_MAX) rows.sealActive();
@@ -160,6 +185,7 @@ export class Maintenance {
         { kind: 'trim', log: logName(incarnation), throughSequence: checkpointSequence },
       ],
     );
+    this.#options.observer.checkpointEnded(performance.now() - startedAt);
   }
 
   async #compact(): Promise<void> {
@@ -171,6 +197,7 @@ export class Maintenance {
     const old = chooseRun(this.#writtenSegments(), horizonSequence, segmentRowsMax);
     if (old.length === 0) return;
 
+    const startedAt = performance.now();
     const number = rows.takeSegmentNumber();
     const compacted = await pool.run(compactSegmentsTask, {
       inputs: old.map((segment) => segment.toData()),
@@ -219,6 +246,8 @@ export class Maintenance {
       unloadBlock(gone.key);
       await store.removeBlob(segmentBlobName(incarnation, gone.number));
     }
+    const goneCount = rowsIn(old) - (segment?.rowCount ?? 0);
+    this.#options.observer.compactionEnded(performance.now() - startedAt, goneCount);
   }
 
   async #writeSegment(segment: Segment): Promise<ManifestSegment> {
@@ -231,6 +260,24 @@ export class Maintenance {
       byteLength: bytes.byteLength,
       checksum,
     };
+  }
+
+  /** Files whose commit failed hold room that is short, and no later try takes them over. */
+  async #removeUnnamedFiles(): Promise<void> {
+    const { store, collection } = this.#options;
+    const { incarnation } = collection;
+    const stored = store.get(keys.manifest(incarnation));
+    const named = new Set<string>();
+    // Both: of a commit that failed half, either may be what the next start reads.
+    for (const { segments } of [
+      this.#manifest,
+      stored === undefined ? this.#manifest : decodeJson<Manifest>(stored, 'The manifest'),
+    ]) {
+      for (const { number } of segments) named.add(segmentBlobName(incarnation, number));
+    }
+    for (const name of await store.listBlobs(blobsOf(incarnation))) {
+      if (!named.has(name)) await store.removeBlob(name);
+    }
   }
 
   #deletionOperations(segment: Segment, after: number, through: number): StoreOperation[] {
@@ -254,6 +301,10 @@ export class Maintenance {
     const numbers = new Set(this.#manifest.segments.map(({ number }) => number));
     return this.#options.collection.rows.segments.filter(({ number }) => numbers.has(number));
   }
+}
+
+function rowsIn(segments: readonly Segment[]): number {
+  return segments.reduce((count, { rowCount }) => count + rowCount, 0);
 }
 
 /** How far the sealed segments reach: through which sequence, and how far into the one after it. */

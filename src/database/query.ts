@@ -3,8 +3,17 @@
 // thousandth page costs what the first one costs.
 
 import { distanceOf, type Position, publicScore } from '../engine/engine.js';
+import { filterTests } from '../filter/filter-node.js';
 import type { Limits } from '../limits.js';
-import type { Explain, Match, QueryReply, QueryRequest, SortKey } from './api.js';
+import type {
+  Explain,
+  Match,
+  QueryReply,
+  QueryRequest,
+  QueryTimings,
+  QueryWork,
+  SortKey,
+} from './api.js';
 import type { Collection } from './collection.js';
 import type { CursorSealer } from './cursor.js';
 import type { FilterCache } from './filter-cache.js';
@@ -28,6 +37,7 @@ interface PageOfHits {
   readonly hasMore: boolean;
   readonly scannedCount: number;
   readonly rescoredCount: number;
+  readonly waitMs: number;
 }
 
 export async function runQuery(
@@ -47,9 +57,8 @@ export async function runQuery(
       ? await nearestPage(parts, plan, context)
       : await sortedPage(parts, plan, plan.sort, context);
   const searchedAt = performance.now();
-  const matches = page.hits.map((hit) => toMatch(hit, plan));
-  const reply: QueryReply = {
-    matches,
+  const reply: Omit<QueryReply, 'timings' | 'work'> = {
+    matches: page.hits.map((hit) => toMatch(hit, plan)),
     valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
     hasMore: page.hasMore,
     nextCursor: page.hasMore
@@ -58,19 +67,30 @@ export async function runQuery(
     total: plan.isCounted ? countView(collection, parts, plan) : undefined,
     sequence: plan.sequence,
   };
-  if (request.explain !== true) return reply;
-  const explain: Explain = {
-    engine: context.engineName,
+  const work: QueryWork = {
+    conditionCount: plan.filterNode === null ? 0 : filterTests(plan.filterNode).length,
     segmentCount: snapshot.parts.length,
     rowsScanned: page.scannedCount,
     rowsPassedFilter: countVisible(parts),
     candidatesRescored: page.rescoredCount,
-    isCertified: true,
+  };
+  const timings: QueryTimings = {
+    startedAtMs: startedAt,
     filterMs: filteredAt - startedAt,
-    searchMs: searchedAt - filteredAt,
+    waitMs: page.waitMs,
+    searchMs: searchedAt - filteredAt - page.waitMs,
     assembleMs: performance.now() - searchedAt,
   };
-  return { ...reply, explain };
+  if (request.explain !== true) return { ...reply, timings, work };
+  const explain: Explain = {
+    engine: context.engineName,
+    ...work,
+    isCertified: true,
+    filterMs: timings.filterMs,
+    searchMs: searchedAt - filteredAt,
+    assembleMs: timings.assembleMs,
+  };
+  return { ...reply, explain, timings, work };
 }
 
 /** A page in the order of scores. */
@@ -86,10 +106,15 @@ async function nearestPage(
   let toSkip = wanted === 0 ? 0 : plan.offset;
   let scannedCount = 0;
   let rescoredCount = 0;
+  let waitMs = 0;
+  const done = (hits: readonly Hit[], hasMore: boolean): PageOfHits => {
+    return { hits, hasMore, scannedCount, rescoredCount, waitMs };
+  };
   const next = async (count: number): Promise<readonly Hit[]> => {
     const result = await searchOthers(parts, plan, count, after, context);
     scannedCount += result.scannedCount;
     rescoredCount += result.rescoredCount;
+    waitMs += result.waitMs;
     const last = result.hits.at(-1);
     if (last !== undefined) after = { score: last.score, id: last.part.segment.idBytes(last.row) };
     return result.hits;
@@ -98,17 +123,12 @@ async function nearestPage(
     const count = Math.min(toSkip, context.limits.topKMax);
     const skipped = await next(count);
     toSkip -= skipped.length;
-    if (skipped.length < count) return { hits: [], hasMore: false, scannedCount, rescoredCount };
+    if (skipped.length < count) return done([], false);
   }
-  if (wanted === 0) return { hits: [], hasMore: false, scannedCount, rescoredCount };
+  if (wanted === 0) return done([], false);
   // One more than the page tells whether there is a further page.
   const found = await next(remaining > wanted ? wanted + 1 : wanted);
-  return {
-    hits: found.slice(0, wanted),
-    hasMore: found.length > wanted,
-    scannedCount,
-    rescoredCount,
-  };
+  return done(found.slice(0, wanted), found.length > wanted);
 }
 
 /** A page of the top k in another order. The whole top k is found and sorted for every page. */

@@ -6,7 +6,7 @@ import { decodeDeletions } from '../segment/deletions.js';
 import { decodeLogRecord } from '../segment/log-record.js';
 import type { Segment } from '../segment/segment.js';
 import { decodeSegment, verifySegmentTask } from '../segment/segment-file.js';
-import type { CatalogueOptions } from './catalogue.js';
+import type { CatalogueOptions, LoadProgress } from './catalogue.js';
 import { Collection } from './collection.js';
 import { keys, logName, segmentBlobName } from './keys.js';
 import { Maintenance } from './maintenance.js';
@@ -24,6 +24,7 @@ import { applyLogRecord } from './writes.js';
 export async function loadCollection(
   definition: CollectionDefinition,
   options: CatalogueOptions,
+  progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
   const { store, clock, limits, encoder } = options;
   const { incarnation, dimension } = definition;
@@ -41,10 +42,12 @@ export async function loadCollection(
   const manifest = readManifest(definition, options);
   rows.reserveSegmentNumbers(manifest.nextSegmentNumber);
   await removeUnnamedBlobs(incarnation, manifest, options);
+  progress.segmentCount = manifest.segments.length;
   for (const entry of manifest.segments) {
     const segment = await loadSegment(definition, entry, rows.segmentKey(entry.number), options);
     await segment.encode(encoder);
     rows.adopt(segment);
+    progress.loadedSegmentCount++;
   }
   const replayed = await replayLog(definition, manifest, rows, options);
 
@@ -54,10 +57,12 @@ export async function loadCollection(
     store,
     clock,
     retentionMs: limits.retentionMs,
+    queuedWritesMax: limits.queuedWritesMax,
     sequence: replayed.sequence,
     horizonSequence: manifest.horizonSequence,
     writtenAtMs: replayed.writtenAtMs,
     onCommitted: () => maintenance.notice(),
+    observer: options.observer,
   });
   const maintenance = new Maintenance({
     ...options,

@@ -1,14 +1,51 @@
 // Exact top-k over the parts of a snapshot: one search for the engine, through the batcher, and its
 // answer told in the terms of the snapshot.
 
-import type { SearchHits, SearchQuery } from '../engine/engine.js';
+import type { Engine, SearchHits, SearchQuery } from '../engine/engine.js';
+import { createBatcher } from '../scheduler/batcher.js';
+import type { DatabaseObserver } from './observer.js';
 import type { SnapshotPart } from './snapshot.js';
 
-/** The batcher's side: a query for one of the next batches of the engine. */
+/** The batcher's side: a query for one of the next batches of the engine, and how long it waited. */
 export type SubmitSearch = (
   query: SearchQuery,
   options: { signal?: AbortSignal },
-) => Promise<SearchHits>;
+) => Promise<{ readonly hits: SearchHits; readonly waitMs: number }>;
+
+export interface SearchQueue {
+  readonly submit: SubmitSearch;
+  /** Queries that wait for the engine. */
+  readonly waitingCount: number;
+}
+
+export function createSearchQueue(
+  engine: Engine,
+  { waitingMax, observer }: { readonly waitingMax: number; readonly observer: DatabaseObserver },
+): SearchQueue {
+  const batcher = createBatcher<SearchQuery, SearchHits>({
+    async run(queries, signal) {
+      const startedAt = performance.now();
+      const found = await engine.search(queries, { signal });
+      observer.batchSearched(queries.length, performance.now() - startedAt);
+      return found;
+    },
+    waitingMax,
+  });
+  return {
+    async submit(query, options) {
+      const submittedAt = performance.now();
+      let waitMs = 0;
+      const onBegin = () => {
+        waitMs = performance.now() - submittedAt;
+      };
+      const [hits] = await batcher.submit([query], { ...options, onBegin });
+      return { hits: hits!, waitMs };
+    },
+    get waitingCount() {
+      return batcher.waitingCount;
+    },
+  };
+}
 
 export type SearchRequest = Omit<SearchQuery, 'parts'>;
 
@@ -24,6 +61,8 @@ export interface SearchResult {
   readonly hits: readonly Hit[];
   readonly scannedCount: number;
   readonly rescoredCount: number;
+  /** Until the engine began. */
+  readonly waitMs: number;
 }
 
 export async function searchParts(
@@ -33,17 +72,17 @@ export async function searchParts(
   signal: AbortSignal | undefined,
 ): Promise<SearchResult> {
   const searched = parts.filter((part) => part.visibleCount > 0);
-  if (searched.length === 0) return { hits: [], scannedCount: 0, rescoredCount: 0 };
+  if (searched.length === 0) return { hits: [], scannedCount: 0, rescoredCount: 0, waitMs: 0 };
   const query = {
     ...request,
     parts: searched.map(({ block, rowCount, rows }) => ({ block, rowCount, rows })),
   };
-  const answer = await submit(query, signal === undefined ? {} : { signal });
+  const { hits: answer, waitMs } = await submit(query, signal === undefined ? {} : { signal });
   const { scannedCount, rescoredCount } = answer;
   const hits = Array.from(answer.parts, (part, place) => ({
     part: searched[part]!,
     row: answer.rows[place]!,
     score: answer.scores[place]!,
   }));
-  return { hits, scannedCount, rescoredCount };
+  return { hits, scannedCount, rescoredCount, waitMs };
 }

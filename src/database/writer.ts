@@ -3,7 +3,10 @@
 // under load. Each write is prepared against the state that the writes before it will leave,
 // committed, and only then applied to memory: what a reader sees is always on disk.
 
+import { SagittaError } from '../errors.js';
 import type { Store, StoreOperation } from '../store/store.js';
+import type { CommitTimings } from './api.js';
+import type { DatabaseObserver } from './observer.js';
 
 /** What a write becomes once its place in the order is known. */
 export interface PreparedWrite<Result> {
@@ -35,6 +38,8 @@ export interface Write<Result> {
 
 interface Waiting {
   readonly write: Write<unknown>;
+  readonly submittedAtMs: number;
+  readonly onCommitted: ((timings: CommitTimings) => void) | undefined;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -45,6 +50,8 @@ const COMMIT_BYTES_MAX = 32 * 1024 * 1024;
 export class Writer {
   readonly #store: Store;
   readonly #onApplied: (sequence: number) => void;
+  readonly #waitingMax: number;
+  readonly #observer: DatabaseObserver;
   #sequence: number;
   #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
@@ -56,16 +63,32 @@ export class Writer {
     sequence: number;
     /** Called after each commit was applied, with the last sequence that is now visible. */
     onApplied: (sequence: number) => void;
+    /** Writes that may wait: those without a body, such as deletes, nothing else bounds. */
+    waitingMax: number;
+    observer: DatabaseObserver;
   }) {
     this.#store = options.store;
     this.#sequence = options.sequence;
     this.#onApplied = options.onApplied;
+    this.#waitingMax = options.waitingMax;
+    this.#observer = options.observer;
   }
 
-  submit<Result>(write: Write<Result>): Promise<Result> {
+  /** `onCommitted` is called when the write is on disk, before the promise resolves. */
+  submit<Result>(
+    write: Write<Result>,
+    onCommitted?: (timings: CommitTimings) => void,
+  ): Promise<Result> {
     if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith);
+    if (this.#waiting.length >= this.#waitingMax) return Promise.reject(overloaded(this.#waiting));
     return new Promise<Result>((resolve, reject) => {
-      this.#waiting.push({ write, resolve: resolve as (result: unknown) => void, reject });
+      this.#waiting.push({
+        write,
+        submittedAtMs: performance.now(),
+        onCommitted,
+        resolve: resolve as (result: unknown) => void,
+        reject,
+      });
       this.#running ??= this.#run();
     });
   }
@@ -109,15 +132,31 @@ export class Writer {
       }
       if (waiting.write.endsCommit) break;
     }
+    const startedAtMs = performance.now();
     try {
       if (operations.length > 0) await this.#store.commit(operations);
     } catch (error) {
+      this.#observer.commitFailed();
       for (const { waiting } of accepted) waiting.reject(error);
       return;
     }
+    const commitMs = performance.now() - startedAtMs;
+    if (operations.length > 0) this.#observer.writesCommitted(accepted.length, commitMs);
     for (const { prepared } of accepted) prepared.apply();
     this.#sequence = sequence;
     this.#onApplied(sequence);
-    for (const { waiting, prepared } of accepted) waiting.resolve(prepared.result);
+    for (const { waiting, prepared } of accepted) {
+      const { submittedAtMs, onCommitted } = waiting;
+      onCommitted?.({ submittedAtMs, waitMs: startedAtMs - submittedAtMs, commitMs });
+      waiting.resolve(prepared.result);
+    }
   }
+}
+
+function overloaded({ length }: readonly Waiting[]): SagittaError {
+  return new SagittaError(
+    'overloaded',
+    `${length} writes wait for the collection's commit, which is the most that may.`,
+    { retryAfterSeconds: 1 },
+  );
 }

@@ -9,8 +9,9 @@ import type { Limits } from '../limits.js';
 import { encodeLogRecord, type LogRecord } from '../segment/log-record.js';
 import type { StoreOperation } from '../store/store.js';
 import type { Utf8Column, VectorBatch } from '../types.js';
-import type { AlsoCommit, DeleteResult, WriteMode, WriteResult } from './api.js';
+import type { AlsoCommit, DeleteResult, DeleteSelection, WriteMode, WriteResult } from './api.js';
 import type { Collection } from './collection.js';
+import { parseFilterAt } from './filter-at.js';
 import type { FilterCache } from './filter-cache.js';
 import { logName } from './keys.js';
 import { applyMergePatch } from './merge-patch.js';
@@ -121,6 +122,29 @@ export function patchVector(
   };
 }
 
+/** Throws `invalid_filter` and the bounds of filters. */
+export function deleteSelected(
+  collection: Collection,
+  selection: DeleteSelection,
+  options: {
+    clock: Clock;
+    limits: Limits;
+    filters: FilterCache;
+    alsoCommit: AlsoCommit<DeleteResult> | undefined;
+  },
+): Write<DeleteResult> {
+  switch (selection.kind) {
+    case 'ids':
+      return deleteIds(collection, selection.ids, options);
+    case 'filter': {
+      const filter = parseFilterAt('/filter', selection.filter, options.limits);
+      return deleteMatching(collection, filter, options);
+    }
+    case 'all':
+      return deleteAll(collection, options);
+  }
+}
+
 export function deleteIds(
   collection: Collection,
   ids: readonly string[],
@@ -139,7 +163,7 @@ export function deleteIds(
   };
 }
 
-export function deleteMatching(
+function deleteMatching(
   collection: Collection,
   filter: FilterNode,
   options: { clock: Clock; filters: FilterCache; alsoCommit: AlsoCommit<DeleteResult> | undefined },
@@ -165,7 +189,7 @@ export function deleteMatching(
   };
 }
 
-export function deleteAll(
+function deleteAll(
   collection: Collection,
   options: { clock: Clock; alsoCommit: AlsoCommit<DeleteResult> | undefined },
 ): Write<DeleteResult> {

@@ -172,7 +172,8 @@ async function createSimd({ pool, simdTarget = null }: EngineOptions) {
 
 async function createWasm(options: EngineOptions) {
   const engine = await createTensor('wasm', options);
-  return { engine, reason: `${engine.device!.name} works on this machine` };
+  const reason = `${engine.device!.name} works on this machine`;
+  return { engine, reason, gauges: [fallbackGauge(engine)] };
 }
 
 /** Asked for by name, it may run without a GPU. */
@@ -186,7 +187,15 @@ async function createTensorflow(options: EngineOptions) {
     await engine.close();
     throw new EngineAbsent(`${name}: it found no GPU`);
   }
-  return { engine, reason: `${name} works on this machine` };
+  return { engine, reason: `${name} works on this machine`, gauges: [fallbackGauge(engine)] };
+}
+
+function fallbackGauge(engine: TensorEngine): EngineGauge {
+  return {
+    name: 'sagitta_engine_fallbacks_total',
+    help: 'Searches of a segment that the reference engine answered in place of the tensor engine.',
+    read: () => engine.fallbackCount,
+  };
 }
 
 async function createTensor(

@@ -66,7 +66,7 @@ export function selectRows(
   const selections: RowSelection[] = [];
   for (const indexes of spread(cells, taskCountFor(cellCount, pool.threadCount))) {
     const inputs = indexes.map((index) => toViewInput(node, views[index]));
-    const outputs = pool.run(evaluateFilterTask, { node, views: inputs });
+    const outputs = pool.run(evaluateFilterTask, { node, views: inputs }, { mayBeRefused: true });
     indexes.forEach((index, i) => {
       selections[index] = {
         rows: outputs.then((bitmaps) => bitmaps[i]),

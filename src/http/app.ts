@@ -6,68 +6,109 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { NOBODY, type Principal } from '../access.js';
-import type { DatabaseService } from '../database/api.js';
+import type { BackupService, DatabaseService } from '../database/api.js';
 import { SagittaError } from '../errors.js';
 import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
 import type { Metrics } from '../metrics.js';
 import type { WorkerPool } from '../pool.js';
+import type { Tracer } from '../trace.js';
 import type { Authenticator } from './authenticator.js';
+import { isUninvited, logRefusedConnections, whenOver } from './connections.js';
 import { addBodyParsers } from './content.js';
 import { addDatabaseGauges } from './database-gauges.js';
 import { serveDocs } from './docs.js';
 import { logFailure, replyToClientError, toClientError } from './failures.js';
+import { createGuards } from './guards.js';
+import { createHttpMetrics } from './http-metrics.js';
 import { Lifecycle } from './lifecycle.js';
+import { Listener } from './listener.js';
 import { methodsAt } from './method-table.js';
 import { describeApi } from './openapi.js';
 import { problemReply } from './problem.js';
+import { RequestWatch, type Watching } from './request-watch.js';
 import type { Route, RouteServices } from './route.js';
+import { backupRoutes } from './routes/backups.js';
 import { collectionRoutes } from './routes/collections.js';
+import { keyRoutes } from './routes/keys.js';
 import { queryRoutes } from './routes/query.js';
 import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { createSchemas } from './schemas/all.js';
 import { bindRoute, pathOf, send } from './serve.js';
-import { createHttpServer, cutConnections, stopListening } from './server.js';
+import type { Tls } from './tls.js';
 
 export interface AppOptions {
   readonly database: DatabaseService;
+  readonly backups: BackupService;
   readonly pool: WorkerPool;
   readonly limits: Limits;
   /** The collection of requests that name none. */
   readonly defaultCollection: string | null;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Absent when no traces are sent. */
+  readonly tracer?: Tracer | null;
+  /** Queries that take at least so long are logged. */
+  readonly slowQueryMs: number;
   readonly authenticator: Authenticator;
+  /** Null, and by default, for clear text. */
+  readonly tls?: Tls | null;
+  /** Addresses and CIDR blocks of gateways that say who the client is; none by default. */
+  readonly trustedProxies?: readonly string[];
+  /** Milliseconds of a clock that never goes back; the machine's when absent. */
+  readonly nowMs?: () => number;
 }
 
 /** A percent-encoded id of 512 bytes takes 1 536 characters. */
 const PARAMETER_CHARACTERS_MAX = 4096;
 
 const LIFECYCLE = 'lifecycle';
+const LISTENER = 'listener';
+const ROUTES = 'routes';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The path of the route with its placeholders, without a prefix. */
     route?: string;
+    /** Of the route. */
+    audit?: string | undefined;
+    isOperational?: boolean | undefined;
   }
   interface FastifyRequest {
+    watch: RequestWatch;
     /** Known once a route has admitted it. */
     principal: Principal;
   }
 }
 
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
-  const { database, limits, logger, metrics } = options;
+  const { database, limits, logger, metrics, tls = null, trustedProxies = [] } = options;
+  const listener = new Listener({ limits, tls, logger });
   const lifecycle = new Lifecycle();
+  const watching: Watching = {
+    logger,
+    tracer: options.tracer ?? null,
+    metrics: createHttpMetrics(metrics, {
+      requestsInFlight: () => lifecycle.underWayCount,
+      connections: () => listener.countConnections(),
+      bodyBytesInFlight: () => guards.bodies.bytesInFlight,
+      eventLoopDelayMs: () => guards.pressure.delayMs,
+      certificateExpiresAtMs: tls === null ? null : () => tls.material.expiresAtMs,
+    }),
+  };
   const schemas = createSchemas(limits);
-  const services: RouteServices = { ...options, schemas };
+  const nowMs = options.nowMs ?? (() => performance.now());
+  const guards = createGuards(limits, nowMs);
+  const services: RouteServices = { ...options, schemas, guards };
   const routes: Route[] = [
     ...collectionRoutes(services),
     ...vectorWriteRoutes(services),
     ...vectorReadRoutes(services),
     ...queryRoutes(services),
+    ...keyRoutes(services),
+    ...backupRoutes(services),
     ...serviceRoutes(services, {
       metrics,
       isStopping: () => lifecycle.isStopping,
@@ -78,33 +119,28 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const openApi = describeApi(routes, schemas);
 
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const clientError = toClientError(error, request, limits);
-    logFailure(logger, clientError, {
-      id: request.id,
-      method: request.method,
-      route: routeOf(request),
-    });
-    if (clientError.code === 'payload_too_large') letFinishUpload(request, reply);
+    const clientError = toClientError(error, request);
+    request.watch.failed(clientError);
+    logFailure(logger, clientError, request);
+    letFinishUpload(request, reply);
     const place = { requestId: request.id, path: pathOf(request) };
     return send(reply, problemReply(clientError, place), lifecycle);
   };
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
-    const startMs = performance.now();
     const { raw } = reply;
+    request.watch = new RequestWatch(watching, request);
     request.principal = NOBODY;
+    request.allowance = null;
+    request.bodyPlace = null;
     reply.header('x-request-id', request.id);
     lifecycle.begin();
+    guards.pressure.begin();
     // Also comes when the client goes away before its reply, which `onResponse` does not.
-    raw.once('close', () => {
+    whenOver(request.raw, raw, () => {
       lifecycle.end();
-      const outcome = {
-        method: request.method,
-        route: routeOf(request),
-        status: raw.writableEnded ? raw.statusCode : 'closed',
-        seconds: (performance.now() - startMs) / 1000,
-      };
-      metrics.observeRequest(outcome);
-      logger.debug({ request_id: request.id, ...outcome }, 'request');
+      guards.pressure.end();
+      if (request.bodyPlace?.isWorkedOn === false) request.bodyPlace.release();
+      request.watch.ended(raw.writableEnded ? raw.statusCode : 'closed');
     });
   };
 
@@ -113,7 +149,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     bodyLimit: limits.bodyBytesMax,
     genReqId: chooseRequestId,
     routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
-    serverFactory: (handler) => createHttpServer(handler, limits),
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
+    serverFactory: (handler) => listener.create(handler),
     // We answer ourselves while stopping.
     return503OnClosing: false,
     frameworkErrors(error, request, reply) {
@@ -121,12 +158,18 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       fail(error, request, reply);
     },
     clientErrorHandler(error, socket) {
-      replyToClientError(error, socket as Socket, randomUUID());
+      const code = replyToClientError(error, socket as Socket, randomUUID());
+      if (code !== null) watching.metrics.refused(code);
     },
   });
   app.decorate(LIFECYCLE, lifecycle);
+  app.decorate(LISTENER, listener);
+  app.decorate(ROUTES, routes);
   app.decorateRequest('principal');
-  addBodyParsers(app);
+  app.decorateRequest('watch');
+  app.decorateRequest('allowance');
+  app.decorateRequest('bodyPlace');
+  addBodyParsers(app, limits);
   app.setErrorHandler((error, request, reply) => fail(error, request, reply));
   // For files that are missing under /docs; unknown routes are refused before they come so far.
   app.setNotFoundHandler((request, reply) =>
@@ -143,7 +186,13 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await serveDocs(app, openApi);
   addDatabaseGauges(metrics, database);
   await app.ready();
+  logRefusedConnections(app.server, logger, { connectionsMax: limits.connectionsMax, nowMs });
   return app;
+}
+
+/** Every route that the application serves, for documents and tests. */
+export function routesOf(app: FastifyInstance): readonly Route[] {
+  return app.getDecorator<readonly Route[]>(ROUTES);
 }
 
 /**
@@ -155,10 +204,13 @@ export async function stopApp(
   options: { deadlineMs: number },
 ): Promise<void> {
   const lifecycle = app.getDecorator<Lifecycle>(LIFECYCLE);
+  const listener = app.getDecorator<Listener>(LISTENER);
+  const deadline = performance.now() + options.deadlineMs;
   lifecycle.isStopping = true;
-  stopListening(app.server);
+  listener.stopListening();
   await lifecycle.drained(options.deadlineMs);
-  cutConnections(app.server);
+  await listener.flushed(Math.max(0, deadline - performance.now()));
+  listener.cutConnections();
   await app.close();
 }
 
@@ -173,12 +225,9 @@ function chooseRequestId(request: IncomingMessage): string {
  * never read why. What arrives is thrown away; the bound on arrival ends it.
  */
 function letFinishUpload(request: FastifyRequest, reply: FastifyReply): void {
-  reply.removeHeader('connection');
+  if (isUninvited(request.raw)) reply.header('connection', 'close');
+  else reply.removeHeader('connection');
   request.raw.resume();
-}
-
-function routeOf(request: FastifyRequest): string {
-  return request.routeOptions.config.route ?? 'other';
 }
 
 /** What no route needs to be asked about. */

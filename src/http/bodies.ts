@@ -51,7 +51,8 @@ async function run<Input extends BodyInput, Output>(
   task: Task<Input, Output>,
   input: Input,
 ): Promise<Output> {
-  return input.body.length <= INLINE_BYTES_MAX ? task.run(input) : services.pool.run(task, input);
+  if (input.body.length <= INLINE_BYTES_MAX) return task.run(input);
+  return services.pool.run(task, input, { mayBeRefused: true });
 }
 
 /**

@@ -2,15 +2,17 @@
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SagittaError } from '../errors.js';
+import type { Limits } from '../limits.js';
+import { readBody } from './read-body.js';
 
 /** Hands bodies over as bytes; the handlers parse them. */
-export function addBodyParsers(app: FastifyInstance): void {
+export function addBodyParsers(app: FastifyInstance, limits: Limits): void {
   app.removeAllContentTypeParsers();
   for (const type of ['application/json', 'application/merge-patch+json']) {
-    app.addContentTypeParser(type, { parseAs: 'buffer' }, (request, body, done) => {
+    app.addContentTypeParser(type, async (request: FastifyRequest) => {
       const why = refuseContent(request, type);
-      if (why === null) done(null, body);
-      else done(new SagittaError('unsupported_media_type', why), undefined);
+      if (why !== null) throw new SagittaError('unsupported_media_type', why);
+      return readBody(request, limits);
     });
   }
 }

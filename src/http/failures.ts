@@ -5,23 +5,16 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { type ErrorCode, SagittaError } from '../errors.js';
-import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
 import { internalError, problemReply, STATUS_OF_CODE } from './problem.js';
 
 /** The error that the client shall see. */
-export function toClientError(
-  error: unknown,
-  request: FastifyRequest,
-  limits: Limits,
-): SagittaError {
+export function toClientError(error: unknown, request: FastifyRequest): SagittaError {
   if (error instanceof SagittaError) {
     return STATUS_OF_CODE[error.code] === 500 ? internalError(error) : error;
   }
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
   switch (code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return tooLarge(request, limits);
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new SagittaError(
         'unsupported_media_type',
@@ -34,10 +27,7 @@ export function toClientError(
       );
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new SagittaError('invalid_request', 'A part of the path is too long to be an id.');
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new SagittaError('invalid_request', 'The body is not as long as Content-Length says.');
     default:
-      // A client that breaks off in the middle of its body; nobody reads the reply.
       if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
         return new SagittaError('invalid_request', 'The request could not be read.', {
           cause: error,
@@ -47,44 +37,61 @@ export function toClientError(
   }
 }
 
-function tooLarge(request: FastifyRequest, limits: Limits): SagittaError {
-  const bound = limits.bodyBytesMax;
-  const length = Number(request.headers['content-length']);
-  // A chunked body is given up as soon as it passes the bound.
-  const found = Number.isNaN(length) ? `more than ${bound}` : length;
-  const detail = `A body has at most ${bound} bytes; found ${found}.`;
-  return new SagittaError('payload_too_large', detail, {
-    items: [{ pointer: '', code: 'payload_too_large', detail, expected: bound, actual: found }],
-  });
-}
-
 /** Where an error is worth a line in the log: nothing that clients cause. */
-export function logFailure(
-  logger: Logger,
-  error: SagittaError,
-  request: { id: string; method: string; route: string },
-): void {
+export function logFailure(logger: Logger, error: SagittaError, request: FastifyRequest): void {
   const status = STATUS_OF_CODE[error.code];
   const details = {
-    request_id: request.id,
+    ...request.watch.details,
     method: request.method,
-    route: request.route,
+    route: request.watch.route,
     code: error.code,
   };
   if (status === 500) logger.error({ ...details, err: error.cause }, 'request failed');
-  else if (status > 500) logger.warn({ ...details, detail: error.message }, 'request refused');
+  else if (status > 500) warnOfRefusal(logger, details, error);
   else logger.debug({ ...details }, 'request refused');
 }
 
-/** Answers what is not HTTP, or too slow or too long to become a request. */
+/** On a full disk, and under too much load, every request fails alike; a line each would fill the next disk. */
+const REFUSAL_LINES_EVERY_MS = 10_000;
+
+interface RefusalLine {
+  readonly code: ErrorCode;
+  nextAtMs: number;
+  hiddenCount: number;
+}
+
+/** By logger, since several services may live in one process. */
+const lastRefusals = new WeakMap<Logger, RefusalLine[]>();
+
+function warnOfRefusal(logger: Logger, details: object, { code, message }: SagittaError): void {
+  const lines = lastRefusals.get(logger) ?? [];
+  lastRefusals.set(logger, lines);
+  let line = lines.find((known) => known.code === code);
+  if (line === undefined) {
+    line = { code, nextAtMs: 0, hiddenCount: 0 };
+    lines.push(line);
+  }
+  const nowMs = performance.now();
+  if (nowMs < line.nextAtMs) {
+    line.hiddenCount++;
+    logger.debug(details, 'request refused');
+    return;
+  }
+  const others = line.hiddenCount === 0 ? {} : { refused_since_last_line: line.hiddenCount };
+  logger.warn({ ...details, detail: message, ...others }, 'request refused');
+  line.nextAtMs = nowMs + REFUSAL_LINES_EVERY_MS;
+  line.hiddenCount = 0;
+}
+
+/** Answers what is not HTTP, or too slow or too long to become a request; with which code, if it does. */
 export function replyToClientError(
   error: NodeJS.ErrnoException,
   socket: Socket,
   requestId: string,
-): void {
+): ErrorCode | null {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
-    return;
+    return null;
   }
   const [code, detail] = describeClientError(error.code);
   const { status, headers, body } = problemReply(new SagittaError(code, detail), {
@@ -99,7 +106,13 @@ export function replyToClientError(
     'connection: close',
   ];
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  // Whoever neither takes this nor closes its side does not keep the connection by that.
+  socket.setTimeout(CLOSE_MS_MAX, () => socket.destroy());
+  return code;
 }
+
+/** For the last words on a connection to arrive. */
+const CLOSE_MS_MAX = 5_000;
 
 function describeClientError(code: string | undefined): [ErrorCode, string] {
   if (code === 'HPE_HEADER_OVERFLOW') {

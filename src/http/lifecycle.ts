@@ -5,6 +5,10 @@ export class Lifecycle {
   #underWayCount = 0;
   #onDrained: (() => void) | undefined;
 
+  get underWayCount(): number {
+    return this.#underWayCount;
+  }
+
   /** A request was accepted; `end` follows when its reply is sent to the last byte, or its client gone. */
   begin(): void {
     this.#underWayCount++;

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../errors.js';
 import { STATUS_OF_CODE } from './problem.js';
+import { rateKindOf } from './rate-limit.js';
 import type { Route } from './route.js';
 import type { Schemas } from './schemas/all.js';
 
@@ -16,6 +17,8 @@ const TAGS = {
   Collections: 'Groups of vectors of one dimension and metric.',
   Vectors: 'Embeddings with metadata.',
   Query: 'Exact nearest-neighbour search, filtered by metadata.',
+  Keys: 'API keys: who may come in, and with which scopes.',
+  Backups: 'Copies of the whole service, made while it goes on.',
   Service: 'Bounds, health, metrics and this description.',
 } as const satisfies Record<Route['tag'], string>;
 
@@ -96,7 +99,19 @@ const HEADERS = {
   ETag: header('string', 'Of this representation; for `If-None-Match`, and `If-Match` of a PATCH.'),
   Location: header('string', 'Where the new collection is.'),
   RetryAfter: header('integer', 'Seconds after which a retry is worth it.'),
+  RateLimitPolicy: header(
+    'string',
+    'What the principal may do: `"read";q=40000;w=2` is at most 40000 reads at once, which come back within 2 seconds (draft-ietf-httpapi-ratelimit-headers). Absent where nothing is bounded.',
+  ),
+  RateLimit: header(
+    'string',
+    'What is left of it: `"read";r=39999;t=1` is 39999 reads now, and all again in 1 second.',
+  ),
   WwwAuthenticate: header('string', 'How to come back with a credential that will do (RFC 6750).'),
+  ServerTiming: header(
+    'string',
+    'Where the time went, in milliseconds: filter, wait (for the engine), search, assemble, and total since the head of the request.',
+  ),
   IdempotentReplayed: header('string', '`true` when this reply was given before.'),
 } as const;
 
@@ -141,7 +156,8 @@ function toComponentRefs(schema: JsonSchema): JsonSchema {
 const parametersOf = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
 
 /** `{id}` is a collection's but for `/vectors/{id}`. */
-function pathSchema(route: Route, name: string, { basics }: Schemas): z.ZodType {
+function pathSchema(route: Route, name: string, { basics, keys }: Schemas): z.ZodType {
+  if (name === 'key_id') return keys.id;
   const isVector = name === 'vector_id' || route.path === '/vectors/{id}';
   return isVector ? basics.vectorId : basics.collectionId;
 }
@@ -233,8 +249,10 @@ function describeReplies(route: Route, components: Components): Described {
       description: 'Success.',
       headers: {
         'X-Request-Id': headerRef('RequestId'),
+        ...rateHeaders(route),
         ...(route.sendsETag === true ? { ETag: headerRef('ETag') } : {}),
         ...(route.sendsLocation === true ? { Location: headerRef('Location') } : {}),
+        ...(route.sendsServerTiming === true ? { 'Server-Timing': headerRef('ServerTiming') } : {}),
         ...(route.takesIdempotencyKey === true
           ? { 'Idempotent-Replayed': headerRef('IdempotentReplayed') }
           : {}),
@@ -243,14 +261,17 @@ function describeReplies(route: Route, components: Components): Described {
     },
   };
   if (route.method === 'GET' && route.sendsETag === true) {
-    replies['304'] = { description: 'The client has it.', headers: { ETag: headerRef('ETag') } };
+    replies['304'] = {
+      description: 'The client has it.',
+      headers: { ETag: headerRef('ETag'), ...rateHeaders(route) },
+    };
   }
   if (route.otherReply !== undefined) {
     const { status, description } = route.otherReply;
     replies[status] = { description, content: { [type]: { schema } } };
   }
   for (const [status, codes] of groupByStatus(errorsOf(route))) {
-    replies[status] = describeProblem(status, codes);
+    replies[status] = describeProblem(status, codes, status === 429 ? rateHeaders(route) : {});
   }
   return replies;
 }
@@ -260,7 +281,8 @@ export function errorsOf(route: Route): ErrorCode[] {
   const codes = [
     ...COMMON_ERRORS,
     ...(route.access === 'public' ? [] : ACCESS_ERRORS),
-    ...(route.isOperational === true ? [] : [...NEGOTIATION_ERRORS, ...LIMIT_ERRORS]),
+    ...(route.isOperational === true ? [] : NEGOTIATION_ERRORS),
+    ...(rateKindOf(route.access) === null ? [] : LIMIT_ERRORS),
     ...(route.body === null ? [] : BODY_ERRORS),
     ...(route.isAlwaysServed === true ? [] : DATA_ERRORS),
     ...(route.takesIdempotencyKey === true ? KEY_ERRORS : []),
@@ -278,11 +300,22 @@ function groupByStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {
   return groups;
 }
 
-function describeProblem(status: number, codes: readonly ErrorCode[]): Described {
+/** Of routes whose requests are counted. */
+function rateHeaders(route: Route): Described {
+  if (rateKindOf(route.access) === null) return {};
+  return { 'RateLimit-Policy': headerRef('RateLimitPolicy'), RateLimit: headerRef('RateLimit') };
+}
+
+function describeProblem(
+  status: number,
+  codes: readonly ErrorCode[],
+  headers: Described,
+): Described {
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_TITLES[code]}.`).join('\n\n'),
     headers: {
       'X-Request-Id': headerRef('RequestId'),
+      ...headers,
       ...(status === 401 || status === 403
         ? { 'WWW-Authenticate': headerRef('WwwAuthenticate') }
         : {}),

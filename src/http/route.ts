@@ -4,22 +4,29 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
 import type { Principal } from '../access.js';
-import type { DatabaseService, StoredReply } from '../database/api.js';
+import type { BackupService, DatabaseService, StoredReply } from '../database/api.js';
 import type { ErrorCode } from '../errors.js';
 import type { Limits } from '../limits.js';
+import type { Logger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
 import type { Authenticator } from './authenticator.js';
 import type { RouteAccess } from './authorization.js';
+import type { Guards } from './guards.js';
 import type { ProblemPlace } from './problem.js';
+import type { RequestWatch } from './request-watch.js';
 import type { Schemas } from './schemas/all.js';
 
 /** What the handlers of routes work with. */
 export interface RouteServices {
   readonly database: DatabaseService;
+  readonly backups: BackupService;
   readonly pool: WorkerPool;
   readonly limits: Limits;
+  readonly logger: Logger;
+  readonly slowQueryMs: number;
   readonly schemas: Schemas;
   readonly authenticator: Authenticator;
+  readonly guards: Guards;
   /** Of requests that name none. */
   readonly defaultCollection: string | null;
 }
@@ -39,18 +46,25 @@ export interface RouteRequest<Query> {
   readonly signal: AbortSignal;
   readonly place: ProblemPlace;
   readonly principal: Principal;
+  /** Where the handler tells what its work was about, and how long parts of it took. */
+  readonly watch: RequestWatch;
   /**
    * For routes whose path does not name the collection: throws `collection_not_found` or
    * `insufficient_scope` unless the principal may do this to it. `isNew`: it shall be made.
    */
   authorize(collectionId: string, options?: { isNew?: boolean }): void;
+  /**
+   * Says what the request costs in all: queries, or vectors read, written or deleted by id. Before
+   * that it has paid 1. Throws `rate_limited`; nothing may have been done yet.
+   */
+  charge(cost: number): void;
 }
 
 export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly operationId: string;
-  readonly tag: 'Collections' | 'Vectors' | 'Query' | 'Service';
+  readonly tag: 'Collections' | 'Vectors' | 'Query' | 'Keys' | 'Backups' | 'Service';
   readonly summary: string;
   /** What it asks of who calls it. */
   readonly access: RouteAccess;
@@ -64,6 +78,7 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly takesIfMatch?: boolean;
   readonly sendsETag?: boolean;
   readonly sendsLocation?: boolean;
+  readonly sendsServerTiming?: boolean;
   /** Where the reply is not JSON. */
   readonly replyType?: string;
   /** A reply that is neither 200 nor a problem. */
@@ -72,6 +87,8 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly audit?: string;
   /** Codes beyond those that every route can give. */
   readonly errors: readonly ErrorCode[];
+  /** Whether the work goes on beyond the deadline, and when the client has gone away. */
+  readonly mayTakeLong?: boolean;
   /** Whether the route answers whatever the state of the database. */
   readonly isAlwaysServed?: boolean;
   /** For those who run the service: never under `/v1`, and whatever the client accepts. */

@@ -9,8 +9,12 @@ import { assert, SagittaError } from '../errors.js';
 import { authorizeCollection, authorizeCreation, authorizeRoute } from './authorization.js';
 import { acceptsJson } from './content.js';
 import { refusal } from './findings.js';
+import { holdBody, reserveBody } from './guards.js';
 import type { Lifecycle } from './lifecycle.js';
+import { connectionOf, isCutOff } from './listener.js';
 import type { ProblemPlace } from './problem.js';
+import { type RateKind, rateKindOf } from './rate-limit.js';
+import type { RequestWatch } from './request-watch.js';
 import type { Route, RouteRequest, RouteServices } from './route.js';
 import { validateQuery } from './validate.js';
 
@@ -24,27 +28,32 @@ export function bindRoute(
   services: RouteServices,
   lifecycle: Lifecycle,
 ): void {
+  const rateKind = rateKindOf(route.access);
   app.route({
     method: route.method,
     url: prefix + route.path.replace(/\{(\w+)\}/g, ':$1'),
-    config: { route: route.path },
+    config: { route: route.path, audit: route.audit, isOperational: route.isOperational },
     // Before the body is read: a refusal here costs no upload.
     onRequest(request, _reply, done) {
       const refused = refuseHead(route, request, services, lifecycle);
       if (refused !== undefined) done(refused);
-      else admit(route, request, services).then(() => done(), done);
+      else admit(route, rateKind, request, services).then(() => done(), done);
     },
     async handler(request, reply) {
       const exchange = new Exchange(route, request, reply);
-      if (route.body === null && exchange.body.length > 0) {
-        throw new SagittaError('invalid_request', `${exchange.operation} takes no body.`);
-      }
-      exchange.query = readQuery(route, exchange.rawQuery);
-      const replying = route.handle(exchange);
-      const found =
-        replying instanceof Promise
-          ? await withDeadline(replying, exchange, services.limits.requestMsMax)
-          : replying;
+      const replying = holdBody(request, () => {
+        if (route.body === null && exchange.body.length > 0) {
+          throw new SagittaError('invalid_request', `${exchange.operation} takes no body.`);
+        }
+        exchange.query = readQuery(route, exchange.rawQuery);
+        const handling = route.handle(exchange);
+        request.watch.handled(handling);
+        return handling;
+      });
+      if (!(replying instanceof Promise)) return send(reply, replying, lifecycle);
+      const found = await (route.mayTakeLong === true
+        ? replying
+        : withDeadline(replying, exchange, services.limits.requestMsMax));
       return send(reply, found, lifecycle);
     },
   });
@@ -57,7 +66,13 @@ export function send(
   lifecycle: Lifecycle,
 ) {
   reply.code(status).headers(headers);
-  if (lifecycle.isStopping) reply.header('connection', 'close');
+  const { allowance } = reply.request;
+  if (allowance !== null) {
+    reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state);
+  }
+  // HTTP/2 has no such header: its connections are told to go by a frame.
+  if (reply.request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
+  else if (lifecycle.isStopping) reply.header('connection', 'close');
   return reply.send(body);
 }
 
@@ -96,20 +111,32 @@ function refuseHead(
   return undefined;
 }
 
-/** Finds out who asks, and throws unless the route is open to them. */
+/**
+ * Finds out who asks, and throws unless the route is open to them, they have not asked too much,
+ * and there is room for what they send.
+ */
 async function admit(
   route: Route,
+  rateKind: RateKind | null,
   request: FastifyRequest,
-  { authenticator }: RouteServices,
+  { authenticator, guards, limits }: RouteServices,
 ): Promise<void> {
+  if (route.isAlwaysServed !== true) guards.pressure.check();
   const { authorization } = request.headers;
   try {
-    request.principal = await authenticator.identify({ authorization, socket: request.raw.socket });
+    const socket = connectionOf(request.raw);
+    if (socket === null) throw new SagittaError('deadline_exceeded', 'The client went away.');
+    request.principal = await authenticator.identify({ authorization, socket });
   } catch (error) {
     if (route.access !== 'public') throw error;
     request.principal = NOBODY;
   }
   authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
+  if (rateKind !== null) {
+    request.allowance = guards.rates.allowanceOf(rateKind, request.principal.id);
+    request.allowance?.charge(1);
+  }
+  request.bodyPlace = reserveBody(route, request, guards.bodies, limits.bodyBytesMax);
 }
 
 /** A precondition that is not looked at would be a lost update. */
@@ -164,14 +191,23 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
     return this.#request.principal;
   }
 
+  get watch(): RequestWatch {
+    return this.#request.watch;
+  }
+
   authorize(collectionId: string, options: { isNew?: boolean } = {}): void {
     const { access } = this.#route;
     assert(
       typeof access === 'object' && access.on === 'named',
       'the route says that it authorizes',
     );
+    this.watch.target(collectionId);
     const check = options.isNew === true ? authorizeCreation : authorizeCollection;
     check(access.scope, this.principal, collectionId);
+  }
+
+  charge(cost: number): void {
+    this.#request.allowance?.charge(cost);
   }
 
   get params(): Readonly<Record<string, string>> {
@@ -206,7 +242,7 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
         }
       };
       if (this.#abortReason !== undefined) controller.abort(this.#abortReason);
-      else if (raw.destroyed) abortUnlessAnswered();
+      else if (isCutOff(raw)) abortUnlessAnswered();
       else raw.once('close', abortUnlessAnswered);
     }
     return this.#controller.signal;

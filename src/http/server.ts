@@ -4,22 +4,35 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import type { Limits } from '../limits.js';
+import { deferInvitations, watchReaders } from './connections.js';
 
 /** A cursor in the query string holds the query vector: 87 KB for 16 384 dimensions. */
-const HEADER_BYTES_MAX = 128 * 1024;
+export const HEADER_BYTES_MAX = 128 * 1024;
 
 export function createHttpServer(handler: RequestListener, limits: Limits): Server {
+  const listener = watchReaders(handler, limits.stalledMsMax);
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: limits.headerMsMax,
       requestTimeout: limits.arrivalMsMax,
-      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: checkingIntervalMs(limits),
+      // 0 would be for ever to Node.
+      keepAliveTimeout: Math.max(1, limits.keepAliveMs),
     },
-    handler,
+    listener,
   );
+  deferInvitations(server, listener);
   server.maxConnections = limits.connectionsMax;
   return server;
+}
+
+/**
+ * How often Node looks for heads and bodies that are late: the bounds hold within a tenth, or two
+ * seconds, and an idle process wakes no more often than that.
+ */
+function checkingIntervalMs({ headerMsMax, arrivalMsMax }: Limits): number {
+  return Math.min(2_000, Math.max(50, Math.min(headerMsMax, arrivalMsMax) / 10));
 }
 
 /** Takes no new connections; those that are open stay. */

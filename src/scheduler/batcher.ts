@@ -23,7 +23,13 @@ export interface Batcher<Item, Result> {
    * Resolves to one result an item, in order. Rejects with `overloaded` at once when too many
    * submissions wait, with the signal's reason when it aborts, and with what `run` rejects with.
    */
-  submit(items: readonly Item[], options?: { signal?: AbortSignal }): Promise<Result[]>;
+  submit(items: readonly Item[], options?: SubmitOptions): Promise<Result[]>;
+}
+
+export interface SubmitOptions {
+  readonly signal?: AbortSignal;
+  /** Called when its batch begins: the end of its wait. */
+  readonly onBegin?: () => void;
 }
 
 /** Several times what it takes to be bound by arithmetic instead of memory; beyond, only waiting grows. */
@@ -37,6 +43,7 @@ interface Submission<Item, Result> {
   /** The batch that it is in; null while it waits. */
   batch: Batch<Item, Result> | null;
   isSettled: boolean;
+  readonly onBegin: (() => void) | undefined;
   resolve(results: Result[]): void;
   reject(reason: unknown): void;
 }
@@ -59,7 +66,7 @@ export function createBatcher<Item, Result>(
     get waitingCount() {
       return waiting.size;
     },
-    submit(items, { signal } = {}) {
+    submit(items, { signal, onBegin } = {}) {
       return new Promise((resolve, reject) => {
         signal?.throwIfAborted();
         if (items.length === 0) {
@@ -67,7 +74,7 @@ export function createBatcher<Item, Result>(
           return;
         }
         if (waiting.size >= waitingMax) throw overloaded(waiting.size);
-        waiting.add(createSubmission(items, resolve, reject, signal));
+        waiting.add(createSubmission(items, { resolve, reject, signal, onBegin }));
         if (isRunning) return;
         isRunning = true;
         // Whatever else is submitted in this turn of the event loop shares the first batch.
@@ -78,9 +85,17 @@ export function createBatcher<Item, Result>(
 
   function createSubmission(
     items: readonly Item[],
-    resolve: (results: Result[]) => void,
-    reject: (reason: unknown) => void,
-    signal: AbortSignal | undefined,
+    {
+      resolve,
+      reject,
+      signal,
+      onBegin,
+    }: {
+      resolve: (results: Result[]) => void;
+      reject: (reason: unknown) => void;
+      signal: AbortSignal | undefined;
+      onBegin: (() => void) | undefined;
+    },
   ): Submission<Item, Result> {
     const onAbort = () => {
       waiting.delete(submission);
@@ -98,6 +113,7 @@ export function createBatcher<Item, Result>(
       items,
       batch: null,
       isSettled: false,
+      onBegin,
       resolve(results) {
         settle();
         resolve(results);
@@ -127,6 +143,7 @@ export function createBatcher<Item, Result>(
       submissions.push(submission);
       submission.batch = batch;
       waiting.delete(submission);
+      submission.onBegin?.();
     }
     return batch;
   }

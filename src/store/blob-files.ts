@@ -17,6 +17,8 @@ const CALL_BYTES_MAX = 64 * 1024 * 1024;
 export class BlobFiles {
   readonly #directory: string;
   readonly #writing = new Set<Promise<void>>();
+  /** Names that were removed while a backup holds their files; null when none does. */
+  #heldNames: Set<string> | null = null;
   #writeCount = 0;
 
   private constructor(directory: string) {
@@ -52,6 +54,7 @@ export class BlobFiles {
       await mkdir(dirname(path), { recursive: true });
       await writeFile(temporary, parts);
       await rename(temporary, path);
+      this.#heldNames?.delete(name);
       await syncFolder(dirname(path));
       // Another write may have made the folder a moment ago, so this does not ask who did.
       await syncFolder(this.#directory);
@@ -63,6 +66,7 @@ export class BlobFiles {
 
   async read(name: string): Promise<Uint8Array | undefined> {
     const path = this.#pathOf(name);
+    if (this.#heldNames?.has(name)) return undefined;
     let file: FileHandle;
     try {
       file = await open(path, 'r');
@@ -71,7 +75,7 @@ export class BlobFiles {
       throw error;
     }
     try {
-      return await readWhole(file);
+      return await readWholeBlob(file);
     } catch (error) {
       throw new SagittaError(
         'data_corrupt',
@@ -84,7 +88,27 @@ export class BlobFiles {
   }
 
   async remove(name: string): Promise<void> {
-    await rm(this.#pathOf(name), { force: true });
+    const path = this.#pathOf(name);
+    if (this.#heldNames === null) await rm(path, { force: true });
+    else this.#heldNames.add(name);
+  }
+
+  /** Until `work` has settled, what is removed is gone for readers, and its file stays. Not called again before. */
+  async holdWhile<Result>(work: () => Promise<Result>): Promise<Result> {
+    assert(this.#heldNames === null, 'one backup at a time');
+    this.#heldNames = new Set();
+    try {
+      return await work();
+    } finally {
+      const names = this.#heldNames;
+      this.#heldNames = null;
+      for (const name of names) await rm(this.#pathOf(name), { force: true });
+    }
+  }
+
+  /** Where the file of a blob lies, for a copy; not for changes. */
+  pathOf(name: string): string {
+    return this.#pathOf(name);
   }
 
   async list(prefix: string): Promise<string[]> {
@@ -99,6 +123,7 @@ export class BlobFiles {
     }
     return names
       .filter((name) => name.startsWith(prefix) && !name.endsWith(TEMPORARY_SUFFIX))
+      .filter((name) => !this.#heldNames?.has(name))
       .sort();
   }
 
@@ -140,7 +165,8 @@ async function writeFile(path: string, parts: Iterable<Uint8Array>): Promise<voi
   }
 }
 
-async function readWhole(file: FileHandle): Promise<Uint8Array> {
+/** In one SharedArrayBuffer. */
+export async function readWholeBlob(file: FileHandle): Promise<Uint8Array> {
   const { size } = await file.stat();
   const bytes = new Uint8Array(new SharedArrayBuffer(size));
   let at = 0;

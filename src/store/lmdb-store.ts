@@ -1,21 +1,23 @@
 // The embedded store: tables in one lmdb file, blobs as files beside it, one process at a time. A
 // write resolves when it is on disk, and one that fails leaves nothing. Grouping is TableStore's.
 
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { SagittaError } from '../errors.js';
+import { removeMarker } from './backup-marker.js';
 import { BlobFiles } from './blob-files.js';
 import type { PlannedWrite, TableName } from './commit-plan.js';
 import { lockDirectory } from './directory-lock.js';
 import { assertRoom, translateDiskError } from './disk-errors.js';
 import { syncFolder } from './durable-folders.js';
 import { prepareLmdbFiles } from './lmdb-file.js';
-import type { Store } from './store.js';
+import type { DiskStore } from './store.js';
+import { FORMAT_VERSION, newerFormat } from './store-format.js';
 import { encodeKey, type KeyRange } from './store-keys.js';
 import { type TableEntry, TableStore, type Tables } from './table-store.js';
+import { BLOB_FOLDER, STORE_FILE } from './write-backup.js';
 
-/** The layout of tables, keys and blobs in the directory. */
-const FORMAT_VERSION = 1;
 const FORMAT_KEY = encodeKey(['format']);
 /** What is read in one go; between two goes no snapshot is held that keeps old pages from reuse. */
 const PAGE_ENTRIES_MAX = 256;
@@ -37,14 +39,16 @@ interface Environment {
  * when it cannot be used or a newer version wrote it, `data_corrupt` when the file is damaged, and
  * `storage_full`.
  */
-export async function openLmdbStore(options: { directory: string }): Promise<Store> {
+export async function openLmdbStore(options: { directory: string }): Promise<DiskStore> {
   const { directory } = options;
   const lock = await lockDirectory(directory);
   let tables: LmdbTables | undefined;
   try {
-    const blobs = await BlobFiles.open(join(directory, 'segments'));
+    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER));
     tables = await LmdbTables.open(directory);
-    return new TableStore({ tables, blobs, lock });
+    // A backup that is served is a data directory from now on.
+    await removeMarker(directory);
+    return new TableStore({ directory, tables, blobs, lock });
   } catch (error) {
     await tables?.close();
     await lock.release();
@@ -55,9 +59,10 @@ export async function openLmdbStore(options: { directory: string }): Promise<Sto
 class LmdbTables implements Tables {
   readonly #directory: string;
   #environment: Environment;
+  #copying: Promise<void> | undefined;
 
   static async open(directory: string): Promise<LmdbTables> {
-    const path = join(directory, 'store.lmdb');
+    const path = join(directory, STORE_FILE);
     await prepareLmdbFiles(path);
     const tables = new LmdbTables(directory, await openEnvironment(path));
     try {
@@ -125,7 +130,30 @@ class LmdbTables implements Tables {
     return this.#read(() => [...this.#environment.tables[table].getKeys(reversed)][0]);
   }
 
+  async copyTo(path: string): Promise<void> {
+    this.#copying = this.#copy(path);
+    try {
+      await this.#copying;
+    } finally {
+      this.#copying = undefined;
+    }
+  }
+
+  /** In a thread of lmdb's, over a read transaction: writers do not wait for it. Free pages are left out. */
+  async #copy(path: string): Promise<void> {
+    const { root } = this.#environment;
+    try {
+      await root.backup(path, true);
+    } catch (error) {
+      // A file with a page that is neither used nor free is copied as it is.
+      if (!/MDB_INCOMPATIBLE/.test((error as Error).message)) throw error;
+      await rm(path, { force: true });
+      await root.backup(path, false);
+    }
+  }
+
   async close(): Promise<void> {
+    await this.#copying?.catch(() => {});
     await this.#environment.root.close();
   }
 
@@ -146,12 +174,8 @@ class LmdbTables implements Tables {
       });
       return;
     }
-    const version = Number(found.toString());
-    if (version === FORMAT_VERSION) return;
-    throw new SagittaError(
-      'configuration_invalid',
-      `The data directory ${this.#directory} has format version ${version}; this Sagitta reads version ${FORMAT_VERSION}. Start the version that wrote it, or name another directory.`,
-    );
+    const version = found.toString();
+    if (Number(version) !== FORMAT_VERSION) throw newerFormat(this.#directory, version);
   }
 
   /**
@@ -164,6 +188,8 @@ class LmdbTables implements Tables {
       root.resetReadTxn();
       tables.meta.getBinary(FORMAT_KEY);
     } catch {
+      // A copy reads from the mapping that this takes away.
+      await this.#copying?.catch(() => {});
       await root.close();
       this.#environment = await openEnvironment(path);
     }

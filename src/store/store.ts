@@ -55,3 +55,24 @@ export interface Store {
   /** Waits for running commits. No call is allowed after. */
   close(): Promise<void>;
 }
+
+/** What a backup reads of the moment that it keeps. */
+export type ListKept = (
+  prefix: StoreKey,
+) => Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }>;
+
+/** A store whose data are files. */
+export interface DiskStore extends Store {
+  /**
+   * Copies the state of one moment after the call, and so every commit that resolved before it, into
+   * a new folder that another store can be opened on, while commits and blobs go on here. `choose`
+   * says which blobs belong to it, and how many collections they are. The folder appears whole or
+   * not at all. Throws `backup_exists`, `overloaded` while another backup is made, `stopping` when
+   * the store is closed meanwhile, `invalid_request` for a folder inside the store's own, and
+   * `storage_full`; then nothing is left of it.
+   */
+  backup(
+    folder: string,
+    choose: (list: ListKept) => Promise<{ blobNames: readonly string[]; collectionCount: number }>,
+  ): Promise<{ createdAt: string; byteLength: number; collectionCount: number }>;
+}

@@ -2,7 +2,7 @@
 // finds out before a batch what is wrong with one, and reads in pages. Trimmed records are gone for
 // readers at once and are removed little by little. Leaves the disk to the tables and the blobs.
 
-import { assert } from '../errors.js';
+import { assert, SagittaError } from '../errors.js';
 import type { BlobFiles } from './blob-files.js';
 import {
   CommitPlan,
@@ -13,7 +13,7 @@ import {
 } from './commit-plan.js';
 import type { DirectoryLock } from './directory-lock.js';
 import { LogBook } from './log-book.js';
-import type { LogEntry, Store, StoreKey, StoreOperation } from './store.js';
+import type { DiskStore, LogEntry, StoreKey, StoreOperation } from './store.js';
 import {
   decodeKey,
   encodeKey,
@@ -22,6 +22,7 @@ import {
   recordRange,
   sequenceOf,
 } from './store-keys.js';
+import { writeBackup } from './write-backup.js';
 
 export interface TableEntry {
   readonly key: Buffer;
@@ -37,6 +38,8 @@ export interface Tables {
   readPage(table: TableName, range: KeyRange): TableEntry[];
   readKeys(table: TableName, range: KeyRange, countMax: number): Buffer[];
   readLastKey(table: TableName, range: KeyRange): Buffer | undefined;
+  /** Writes the tables as they are at one moment to a new file, while writes go on. */
+  copyTo(path: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -52,7 +55,8 @@ interface WaitingCommit {
   readonly reject: (error: unknown) => void;
 }
 
-export class TableStore implements Store {
+export class TableStore implements DiskStore {
+  readonly #directory: string;
   readonly #tables: Tables;
   readonly #blobs: BlobFiles;
   readonly #lock: DirectoryLock;
@@ -61,11 +65,18 @@ export class TableStore implements Store {
   readonly #unswept = new Map<string, number>();
   #waiting: WaitingCommit[] = [];
   #running: Promise<void> | undefined;
+  #backup: Promise<unknown> | undefined;
   #isSweepPaused = false;
   #isClosing = false;
 
   /** From here on all three are the store's; it closes them. */
-  constructor(options: { tables: Tables; blobs: BlobFiles; lock: DirectoryLock }) {
+  constructor(options: {
+    directory: string;
+    tables: Tables;
+    blobs: BlobFiles;
+    lock: DirectoryLock;
+  }) {
+    this.#directory = options.directory;
     this.#tables = options.tables;
     this.#blobs = options.blobs;
     this.#lock = options.lock;
@@ -132,8 +143,34 @@ export class TableStore implements Store {
     return this.#blobs.list(prefix);
   }
 
+  async backup(
+    folder: string,
+    choose: Parameters<DiskStore['backup']>[1],
+  ): ReturnType<DiskStore['backup']> {
+    assert(!this.#isClosing, 'no backup after close');
+    if (this.#backup !== undefined) {
+      throw new SagittaError('overloaded', 'Another backup is being made; one at a time is.', {
+        retryAfterSeconds: 10,
+      });
+    }
+    const source = {
+      directory: this.#directory,
+      copyTables: (path: string) => this.#tables.copyTo(path),
+      blobPath: (name: string) => this.#blobs.pathOf(name),
+      isStopping: () => this.#isClosing,
+    };
+    const making = this.#blobs.holdWhile(() => writeBackup(source, folder, choose));
+    this.#backup = making.catch(() => {});
+    try {
+      return await making;
+    } finally {
+      this.#backup = undefined;
+    }
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
+    await this.#backup;
     await this.#running;
     await this.#blobs.close();
     await this.#tables.close();

@@ -87,6 +87,24 @@ it('reads and replacements are sent again when the connection breaks', async () 
   );
 });
 
+it('a key is made and rotated once, since nobody can give a lost reply again', async () => {
+  const client = await start([LOST, LOST, LOST, { body: {} }]);
+  const { keys } = client;
+  const making = keys.create({ owner: 'me', scopes: ['admin'] });
+  assert.equal((await failureOf(making)).code, 'network_error');
+  assert.equal((await failureOf(keys.rotate('a/b', { grace_seconds: 5 }))).code, 'network_error');
+  await keys.revoke('a/b');
+  assert.deepEqual(
+    server.requests.map(({ method, url, body }) => [method, url, body]),
+    [
+      ['POST', '/v1/keys', '{"owner":"me","scopes":["admin"]}'],
+      ['POST', '/v1/keys/a%2Fb/rotate', '{"grace_seconds":5}'],
+      ['DELETE', '/v1/keys/a%2Fb', ''],
+      ['DELETE', '/v1/keys/a%2Fb', ''],
+    ],
+  );
+});
+
 it('what may have happened and must not happen twice is not sent again', async () => {
   const client = await start([LOST]);
   const vectors = client.collection('docs');

@@ -14,6 +14,7 @@ import { type ProfileName, Servers } from './servers.js';
 const CODES_WITHOUT_CASE = [
   'idempotency_in_flight',
   'collection_unavailable',
+  'credentials_unavailable',
   'overloaded',
   'starting',
   'stopping',

@@ -14,6 +14,10 @@ interface Profile {
   readonly engine?: Config['engine'];
   readonly defaultCollection?: string;
   readonly limits?: Partial<Limits>;
+  /** Whether backups may be asked for. */
+  readonly hasBackups?: boolean;
+  /** One case is all that it sees, and what that leaves goes with it. */
+  readonly isForOneCase?: boolean;
 }
 
 export const PROFILES = {
@@ -25,6 +29,13 @@ export const PROFILES = {
   auto: { engine: 'auto' },
   /** Another one, with a secret and a default collection of its own, and with small segments. */
   second: { defaultCollection: 'the-default', limits: { segmentRowsMax: 64 } },
+  /** Its cases make API keys, and so it asks for a credential from then on. */
+  guarded: { hasBackups: true, isForOneCase: true },
+  /** One read and one write in a long while. */
+  throttled: {
+    isForOneCase: true,
+    limits: { readRateMax: 1, readBurstMax: 2, writeRateMax: 1, writeBurstMax: 4 },
+  },
   /** Every bound so low that a case reaches it with a few lines. */
   small: {
     limits: {
@@ -60,6 +71,7 @@ export const PROFILES = {
 export type ProfileName = keyof typeof PROFILES;
 
 export interface TestServer {
+  readonly isForOneCase: boolean;
   send(outgoing: Outgoing): Promise<Incoming>;
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -84,6 +96,7 @@ export class Servers {
 
 export async function startTestServer(profile: Profile): Promise<TestServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sagitta-conformance-'));
+  const backupDir = `${dataDir}-backups`;
   const usual = loadConfig({ env: {} });
   const config: Config = {
     ...usual,
@@ -94,6 +107,7 @@ export async function startTestServer(profile: Profile): Promise<TestServer> {
     threads: 1,
     defaultCollection: profile.defaultCollection ?? null,
     limits: { ...usual.limits, ...profile.limits },
+    backupDir: profile.hasBackups === true ? backupDir : null,
   };
   const start = async () => {
     const running = await startServer(config);
@@ -107,6 +121,7 @@ export async function startTestServer(profile: Profile): Promise<TestServer> {
     await server.stop();
   };
   return {
+    isForOneCase: profile.isForOneCase === true,
     send: (outgoing) => exchange(server.url, agent, outgoing),
     async restart() {
       await end();
@@ -115,7 +130,9 @@ export async function startTestServer(profile: Profile): Promise<TestServer> {
     },
     async stop() {
       await end();
-      await rm(dataDir, { recursive: true, force: true });
+      for (const folder of [dataDir, backupDir]) {
+        await rm(folder, { recursive: true, force: true });
+      }
     },
   };
 }

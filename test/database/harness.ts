@@ -2,6 +2,7 @@
 // sealing, checkpoints and compactions happen within a few rows, and a clock that tests move.
 
 import { Database } from '../../src/database/database.js';
+import type { DatabaseObserver } from '../../src/database/observer.js';
 import type { Engine } from '../../src/engine/engine.js';
 import { createReferenceEngine } from '../../src/engine/reference-engine.js';
 import { createSimdEngine } from '../../src/engine/simd-engine.js';
@@ -36,6 +37,7 @@ export async function openDatabase(options: {
   clock?: TestClock;
   limits?: Partial<Limits>;
   engine?: Engine;
+  observer?: DatabaseObserver;
 }): Promise<Database> {
   const pool = createInlinePool();
   const database = await Database.open({
@@ -46,6 +48,7 @@ export async function openDatabase(options: {
     limits: { ...DEFAULT_LIMITS, segmentRowsMax: 64, ...options.limits },
     clock: options.clock ?? createTestClock(),
     logger: silentLogger,
+    ...(options.observer === undefined ? {} : { observer: options.observer }),
   });
   await database.loaded;
   return database;

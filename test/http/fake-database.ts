@@ -1,13 +1,16 @@
 // A DatabaseService in a few maps: enough to test the HTTP layer, and nothing of it is durable.
 // Filters know equality only, and a cursor is a readable offset.
 
+import { systemClock } from '../../src/clock.js';
 import type {
   CollectionRecord,
   DatabaseService,
   Include,
   VectorRecord,
 } from '../../src/database/api.js';
+import { ApiKeys } from '../../src/database/api-keys.js';
 import { SagittaError } from '../../src/errors.js';
+import { createMemoryStore } from '../../src/store/memory-store.js';
 import type { JsonObject, Metric, VectorBatch } from '../../src/types.js';
 
 interface Stored {
@@ -95,6 +98,7 @@ export function createFakeDatabase(): FakeDatabase {
 
   const database: FakeDatabase = {
     state: 'ready',
+    apiKeys: new ApiKeys({ store: createMemoryStore(), clock: systemClock }),
     lastBatch: undefined,
     writeCount: 0,
     beforeQuery: async () => {},
@@ -127,8 +131,10 @@ export function createFakeDatabase(): FakeDatabase {
     },
     getCollection: (id) => find(id).record,
     getVectorShape: (id) => find(id).record,
-    listCollections({ limit = 100, cursor }) {
-      const records = [...collections.values()].map(({ record }) => record);
+    listCollections({ limit = 100, cursor, isVisible = () => true }) {
+      const records = [...collections.values()]
+        .map(({ record }) => record)
+        .filter(({ id }) => isVisible(id));
       const { rows, ...page } = slice(records, readCursor(cursor), limit);
       return { collections: rows, total: records.length, ...page };
     },
@@ -262,6 +268,20 @@ export function createFakeDatabase(): FakeDatabase {
         total: all.length,
         valuesEncoding: includeValues === 'base64' ? 'base64' : 'numbers',
         sequence: collection.record.sequence,
+        timings: {
+          startedAtMs: performance.now(),
+          filterMs: 1,
+          waitMs: 2,
+          searchMs: 3,
+          assembleMs: 4,
+        },
+        work: {
+          conditionCount: Object.keys(request.filter ?? {}).length,
+          segmentCount: 1,
+          rowsScanned: all.length,
+          rowsPassedFilter: all.length,
+          candidatesRescored: all.length,
+        },
       };
     },
     async runIdempotent({ scope, key, payloadDigest }, perform) {

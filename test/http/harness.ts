@@ -11,6 +11,7 @@ import { DEFAULT_LIMITS } from '../../src/limits.js';
 import { silentLogger } from '../../src/logger.js';
 import { createMetrics } from '../../src/metrics.js';
 import { createInlinePool } from '../../src/pool.js';
+import { createFakeBackups } from './fake-backups.js';
 import { createFakeDatabase, type FakeDatabase } from './fake-database.js';
 
 export interface Reply {
@@ -39,11 +40,13 @@ export async function createService(options: Partial<AppOptions> = {}): Promise<
   const database = createFakeDatabase();
   const app = await createApp({
     database,
+    backups: createFakeBackups(),
     pool: createInlinePool(),
     limits: DEFAULT_LIMITS,
     defaultCollection: null,
     logger: silentLogger,
     metrics: createMetrics(),
+    slowQueryMs: 1_000,
     authenticator: new Authenticator(),
     ...options,
   });

@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict';
 import { Agent, request as sendRequest } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { stopApp } from '../../src/http/app.js';
 import { DEFAULT_LIMITS } from '../../src/limits.js';
 import { createFilledService, type Service } from './harness.js';
+import { exchange, listen } from './wire.js';
 
 interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-}
-
-async function listen(service: Service): Promise<number> {
-  await service.app.listen({ port: 0, host: '127.0.0.1' });
-  return (service.app.server.address() as AddressInfo).port;
 }
 
 function query(
@@ -42,19 +37,6 @@ function query(
     );
     request.on('error', reject);
     request.end('{"vector":[1,2,3]}');
-  });
-}
-
-/** Sends bytes and gives back everything until the server closes the connection. */
-function exchange(port: number, send: (socket: Socket) => void): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => send(socket));
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    socket.on('close', () => resolve(text));
-    socket.on('error', reject);
   });
 }
 

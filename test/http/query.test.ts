@@ -29,6 +29,18 @@ describe('queries over HTTP', () => {
     assert.equal(full.json.next_cursor, 'at-1');
   });
 
+  it('say where their time went', async () => {
+    const { headers } = await query({ vector });
+    assert.match(
+      headers['server-timing'] ?? '',
+      /^filter;dur=1, wait;dur=2, search;dur=3, assemble;dur=4, total;dur=\d+(\.\d{1,3})?$/,
+    );
+    const anywhere = await service.call('POST', '/query', { body: { vector, collection: 'c' } });
+    assert.match(anywhere.headers['server-timing'] ?? '', /total;dur=/);
+    const list = await service.call('GET', '/collections/c/vectors');
+    assert.equal(list.headers['server-timing'], undefined);
+  });
+
   it('take a vector in base64, or the id of a stored one', async () => {
     const base64 = Buffer.from(Float32Array.from(vector).buffer).toString('base64');
     assert.deepEqual((await query({ vector: base64 })).json, (await query({ vector })).json);

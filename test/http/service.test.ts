@@ -29,6 +29,8 @@ describe('the service', () => {
       assert.equal((await service.call('GET', '/limits')).status, 200);
       const ready = await service.call('GET', '/readyz');
       assert.deepEqual([ready.status, ready.json.status], [503, state]);
+      const expected = { starting: /1 of 1 collections/, stopping: /finishes/ }[state];
+      assert.match(ready.json.reason, expected);
       assert.equal(ready.headers['retry-after'], '1');
       for (const url of ['/collections', '/v1/collections/c/vectors/a']) {
         const { headers } = await expectProblem(service.call('GET', url), 503, state);
@@ -48,15 +50,15 @@ describe('the service', () => {
       const collections = page.collections.map((record) => ({
         ...record,
         status: 'failed' as const,
+        statusReason: 'Segment file x/1.arrow is damaged.',
       }));
       return { ...page, collections };
     };
     const { json, status } = await service.call('GET', '/readyz');
     assert.equal(status, 200);
-    assert.deepEqual(
-      json.collections_not_ready.map(({ id, status }: Record<string, string>) => [id, status]),
-      [['c', 'failed']],
-    );
+    assert.deepEqual(json.collections_not_ready, [
+      { id: 'c', status: 'failed', reason: 'Segment file x/1.arrow is damaged.' },
+    ]);
     database.listCollections = original;
   });
 
@@ -67,9 +69,9 @@ describe('the service', () => {
     const { text, headers } = await service.call('GET', '/metrics');
     assert.match(headers['content-type'] ?? '', /^text\/plain; version=0\.0\.4/);
     for (const line of [
-      /^sagitta_http_request_seconds_count\{method="GET",route="\/collections\/\{id\}",status="200"\} 1$/m,
-      /^sagitta_http_request_seconds_count\{method="GET",route="\/collections\/\{id\}",status="404"\} 1$/m,
-      /^sagitta_http_request_seconds_count\{method="GET",route="other",status="404"\} 1$/m,
+      /^sagitta_http_request_duration_seconds_count\{method="GET",route="\/collections\/\{id\}",status="200"\} 1$/m,
+      /^sagitta_http_request_duration_seconds_count\{method="GET",route="\/collections\/\{id\}",status="404"\} 1$/m,
+      /^sagitta_http_request_duration_seconds_count\{method="GET",route="other",status="404"\} 1$/m,
       /^sagitta_vectors 3$/m,
       /^sagitta_collections 1$/m,
       /^process_cpu_seconds_total \d/m,

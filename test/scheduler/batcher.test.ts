@@ -57,6 +57,26 @@ describe('the batcher', () => {
     assert.deepEqual(await Promise.all(submissions), [['=1'], ['=2', '=3'], ['=4']]);
   });
 
+  it('says when the wait of a submission ends, and never of one that was given up', async () => {
+    const { runs, batcher } = createFixture();
+    const begun: string[] = [];
+    const controller = new AbortController();
+    const first = batcher.submit(['1'], { onBegin: () => begun.push('1') });
+    await turn();
+    const second = batcher.submit(['2'], { onBegin: () => begun.push('2') });
+    const onBegin = () => begun.push('3');
+    const third = batcher.submit(['3'], { onBegin, signal: controller.signal });
+    controller.abort(new Error('gone'));
+    await assert.rejects(third, /gone/);
+    assert.deepEqual(begun, ['1']);
+    runs[0]!.finish();
+    await first;
+    await turn();
+    assert.deepEqual(begun, ['1', '2']);
+    runs[1]!.finish();
+    await second;
+  });
+
   it('lets what arrives during a batch wait, and runs it together afterwards', async () => {
     const { runs, batcher, submit } = createFixture();
     const first = submit(['1']);

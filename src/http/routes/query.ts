@@ -9,6 +9,7 @@ import { chooseCollection } from '../collection-choice.js';
 import { refusal, withPointers } from '../findings.js';
 import { leastFloat32ShownAtLeast } from '../float-text.js';
 import { bodyOf } from '../idempotency.js';
+import { phasesOf, SlowQueries, serverTiming } from '../query-report.js';
 import { jsonReply } from '../reply.js';
 import { queryText } from '../reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
@@ -37,6 +38,7 @@ const QUERY_ERRORS: readonly ErrorCode[] = [
 export function queryRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;
   const schemas = services.schemas.query;
+  const slowQueries = new SlowQueries(services);
 
   async function answer(
     request: RouteRequest<QueryPage>,
@@ -45,11 +47,17 @@ export function queryRoutes(services: RouteServices): Route[] {
   ): Promise<StoredReply> {
     const query = toQueryRequest(withPage(body, request.query));
     checkRules(query, limits);
-    const reply = await withPointers(
-      (pointer) => placeOf(pointer, body),
-      () => database.query(collectionId, query, { signal: request.signal }),
+    const { watch, signal } = request;
+    const reply = await slowQueries.watch(request, collectionId, query, () =>
+      withPointers(
+        (pointer) => placeOf(pointer, body),
+        () => database.query(collectionId, query, { signal }),
+      ),
     );
-    return jsonReply(queryText(reply));
+    watch.addPhases(phasesOf(reply));
+    const text = queryText(reply);
+    const totalMs = performance.now() - watch.startedAtMs;
+    return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs) });
   }
 
   const inCollection = defineRoute({
@@ -62,6 +70,7 @@ export function queryRoutes(services: RouteServices): Route[] {
     query: schemas.queryPage,
     body: schemas.query,
     reply: schemas.reply,
+    sendsServerTiming: true,
     errors: QUERY_ERRORS,
     async handle(request) {
       const json = bodyOf(await parseJsonBody(services, request, 'vector'));
@@ -81,6 +90,7 @@ export function queryRoutes(services: RouteServices): Route[] {
     query: schemas.queryPageAnywhere,
     body: schemas.queryAnywhere,
     reply: schemas.reply,
+    sendsServerTiming: true,
     errors: [...QUERY_ERRORS, 'collection_required'],
     async handle(request) {
       const json = bodyOf(await parseJsonBody(services, request, 'vector'));

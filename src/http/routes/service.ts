@@ -63,6 +63,7 @@ export function serviceRoutes(
         const state = options.isStopping() ? 'stopping' : database.state;
         const body = {
           status: state,
+          ...(state === 'ready' ? {} : { reason: reasonOf(state, database) }),
           collections_not_ready: collectionsNotReady(database, principal),
         };
         const headers = state === 'ready' ? {} : { 'retry-after': '1' };
@@ -94,19 +95,29 @@ export function serviceRoutes(
   ];
 }
 
-const REASONS = {
-  loading: 'Its data is being read from disk.',
-  failed: 'Its data is damaged; the log names the file.',
-} as const;
+/** Numbers only: a probe has no credential, and need not know what there is. */
+function reasonOf(state: 'starting' | 'stopping', database: DatabaseService): string {
+  if (state === 'stopping') return 'It finishes what it has accepted, and takes nothing new.';
+  let count = 0;
+  let loadedCount = 0;
+  let cursor: string | undefined;
+  do {
+    const page = database.listCollections({ cursor });
+    count += page.collections.length;
+    loadedCount += page.collections.filter(({ status }) => status !== 'loading').length;
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return `Data is being read from disk: ${loadedCount} of ${count} collections so far.`;
+}
 
 function collectionsNotReady(database: DatabaseService, principal: Principal) {
   const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
-  const found: { id: string; status: keyof typeof REASONS; reason: string }[] = [];
+  const found: { id: string; status: 'loading' | 'failed'; reason: string }[] = [];
   let cursor: string | undefined;
   do {
     const page = database.listCollections({ cursor, isVisible });
-    for (const { id, status } of page.collections) {
-      if (status !== 'ready') found.push({ id, status, reason: REASONS[status] });
+    for (const { id, status, statusReason = '' } of page.collections) {
+      if (status !== 'ready') found.push({ id, status, reason: statusReason });
     }
     cursor = page.nextCursor;
   } while (cursor !== undefined && found.length < COLLECTIONS_LISTED_MAX);

@@ -64,6 +64,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     async handle(request) {
       const json = bodyOf(await parseJsonBody(services, request));
       const body = validateBody(vectors.fetch, json);
+      request.charge(body.ids.length);
       const found = database.fetchVectors(request.params.id, [...new Set(body.ids)], {
         values: body.include_values,
         metadata: body.include_metadata,

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type {
   DeleteResult,
   DeleteSelection,
+  OnCommitted,
   StoredReply,
   WriteResult,
 } from '../../database/api.js';
@@ -53,11 +54,13 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
       return runWrite(services, request, parsed, async ({ batch, mode, ids, isArray }, attach) => {
         requireShape(database, id, shape);
+        request.charge(batch.count);
         const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
         const alsoCommit = attach?.(encode);
         const result = await withPointers(
           (pointer) => (isArray ? pointer : pointer.replace('/vectors/0', '')),
-          () => database.writeVectors(id, batch, { mode, alsoCommit }),
+          () =>
+            database.writeVectors(id, batch, { mode, alsoCommit, onCommitted: committed(request) }),
         );
         return encode(result);
       });
@@ -85,7 +88,8 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
     const fault = checkVector(batch.values, database.getVectorShape(id));
     if (fault !== null) throw refusal([findingAt('/values', fault)]);
-    const result = await database.writeVectors(id, batch, { mode: 'upsert' });
+    const onCommitted = committed(request);
+    const result = await database.writeVectors(id, batch, { mode: 'upsert', onCommitted });
     return jsonReply(
       JSON.stringify({
         id: vectorId,
@@ -152,6 +156,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
         metadata: metadata && metadataText(request.body),
         values,
         ifVersion,
+        onCommitted: committed(request),
       };
       const { sequence, version } = await database.patchVector(collectionId, vectorId, change);
       return jsonReply(JSON.stringify({ id: vectorId, sequence }), { etag: tagOfVersion(version) });
@@ -185,9 +190,11 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     body: null,
     reply: vectors.deleted,
     errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found', 'storage_full'],
-    async handle({ params }) {
-      const id = params.vector_id;
-      const { sequence } = await database.deleteVector(params.id, id);
+    async handle(request) {
+      const { id: collectionId, vector_id: id } = request.params;
+      const { sequence } = await database.deleteVector(collectionId!, id!, {
+        onCommitted: committed(request),
+      });
       return jsonReply(JSON.stringify({ id, deleted: true, sequence }));
     },
   });
@@ -213,9 +220,11 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const parsed = await parseJsonBody(services, request);
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(vectors.delete, json);
+        if (body.ids !== undefined) request.charge(body.ids.length);
         const result = await database.deleteVectors(request.params.id, selectionOf(body), {
           dryRun: body.dry_run,
           alsoCommit: attach?.(deletedReply),
+          onCommitted: committed(request),
         });
         return deletedReply(result);
       });
@@ -223,6 +232,11 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
   });
 
   return [write, putAnywhere, putInCollection, patch, remove, removeMany];
+}
+
+/** Tells the request's trace of the commit. */
+function committed({ watch }: RouteRequest<unknown>): OnCommitted {
+  return (timings) => watch.addCommit(timings);
 }
 
 /** The member as spelled: a patch that went through numbers would lose digits. */

@@ -1,8 +1,10 @@
 // All schemas of one application, which differ from another's by its bounds.
 
 import type { Limits } from '../../limits.js';
+import { backupSchemas } from './backups.js';
 import { basicSchemas } from './basics.js';
 import { collectionSchemas } from './collections.js';
+import { keySchemas } from './keys.js';
 import { querySchemas } from './query.js';
 import { serviceSchemas } from './service.js';
 import { vectorSchemas } from './vectors.js';
@@ -14,6 +16,8 @@ export function createSchemas(limits: Limits) {
     collections: collectionSchemas(limits, basics),
     vectors: vectorSchemas(limits, basics),
     query: querySchemas(limits, basics),
+    keys: keySchemas,
+    backups: backupSchemas,
     service: serviceSchemas,
   };
 }

@@ -78,6 +78,7 @@ export const serviceSchemas = {
   ready: z
     .object({
       status: z.enum(['starting', 'ready', 'stopping']),
+      reason: z.string().optional().meta({ description: 'Why it is not ready.' }),
       collections_not_ready: z
         .array(
           z.object({ id: z.string(), status: z.enum(['loading', 'failed']), reason: z.string() }),

@@ -1,0 +1,71 @@
+// Writes the tables of docs/access.md: scopes, and which route asks for which. Run it after `npm run
+// build`. What stands outside the two marked places is written by hand.
+//
+//   node scripts/access-docs.mjs            writes
+//   node scripts/access-docs.mjs --check    fails when the file is not what would be written
+
+import { readFileSync } from 'node:fs';
+import { SCOPE_MEANINGS } from '../dist/src/access.js';
+import { createApp, routesOf } from '../dist/src/http/app.js';
+import { DEFAULT_LIMITS } from '../dist/src/limits.js';
+import { silentLogger } from '../dist/src/logger.js';
+import { createMetrics } from '../dist/src/metrics.js';
+import { createInlinePool } from '../dist/src/pool.js';
+import { writeGenerated } from './generated.mjs';
+
+const PATH = 'docs/access.md';
+
+/** What a scope has to hold for. */
+const PLACES = {
+  path: 'the collection in the path',
+  named: 'the collection that the body or the query names',
+  visible: 'each collection that is told of; others are left out',
+  service: 'the service as a whole',
+};
+
+const app = await createApp({
+  // Listing the routes asks nothing of the database.
+  database: { state: 'ready' },
+  pool: createInlinePool(),
+  limits: DEFAULT_LIMITS,
+  defaultCollection: null,
+  logger: silentLogger,
+  metrics: createMetrics(),
+});
+const routes = routesOf(app);
+await app.close();
+
+const tables = {
+  scopes: table(
+    ['scope', 'to'],
+    Object.entries(SCOPE_MEANINGS).map(([scope, meaning]) => [`\`${scope}\``, meaning]),
+  ),
+  routes: table(
+    ['route', 'scope', 'for'],
+    routes.map(({ method, path, access }) => [`\`${method} ${path}\``, ...needOf(access)]),
+  ),
+};
+
+const found = readFileSync(new URL(`../${PATH}`, import.meta.url), 'utf8');
+writeGenerated(PATH, Object.entries(tables).reduce(putTable, found));
+
+function needOf(access) {
+  if (access === 'public') return ['none', 'everybody, without a credential'];
+  if (access === 'anyone') return ['any', 'every credential that is valid'];
+  return [`\`${access.scope}\``, PLACES[access.on]];
+}
+
+function table(titles, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |`;
+  return [line(titles), line(titles.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+function putTable(text, [name, rows]) {
+  const begin = `<!-- generated: ${name} -->\n`;
+  const end = '<!-- /generated -->';
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end, from);
+  if (from === -1 || to === -1)
+    throw new Error(`${PATH} has no place for ${name}: ${begin.trim()}`);
+  return `${text.slice(0, from + begin.length)}\n${rows}\n\n${text.slice(to)}`;
+}

@@ -1,0 +1,85 @@
+// An API key as it is kept: everything but its secret, of which there is a digest. JSON in the
+// store, with a format version, and checked when it is read: a key of which half is lost must not
+// open anything.
+
+import { parseGrant } from '../access.js';
+import { SagittaError } from '../errors.js';
+
+export const KEY_FORMAT_VERSION = 1;
+
+export interface ApiKeyEntry {
+  readonly formatVersion: number;
+  /** Counts up with every key that is made: the order in which keys are listed. */
+  readonly number: number;
+  readonly id: string;
+  readonly owner: string;
+  readonly scopes: readonly string[];
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number | null;
+  readonly rotatedAtMs: number | null;
+  readonly revokedAtMs: number | null;
+  /** SHA-256 of the secret, in hexadecimal. */
+  readonly digest: string;
+  /** The secret before the last rotation, while it still goes. */
+  readonly previous: { readonly digest: string; readonly untilMs: number } | null;
+}
+
+export function encodeEntry(entry: ApiKeyEntry): Uint8Array {
+  return Buffer.from(JSON.stringify(entry));
+}
+
+/** Throws `data_corrupt`, naming the key by the id under which it was found. */
+export function decodeEntry(bytes: Uint8Array, id: string): ApiKeyEntry {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(bytes).toString());
+  } catch (cause) {
+    throw damaged(id, 'it is not valid JSON', cause);
+  }
+  if (typeof value !== 'object' || value === null) throw damaged(id, 'it is not an object');
+  const entry = value as Record<string, unknown>;
+  if (entry.formatVersion !== KEY_FORMAT_VERSION) {
+    throw damaged(
+      id,
+      `its format version is ${entry.formatVersion}, and this version reads ${KEY_FORMAT_VERSION}`,
+    );
+  }
+  for (const [name, isValid] of Object.entries(CHECKS)) {
+    if (!isValid(entry[name])) throw damaged(id, `its member ${name} is not what it should be`);
+  }
+  if (entry.id !== id) throw damaged(id, 'it has the id of another key');
+  return value as ApiKeyEntry;
+}
+
+const isTime = (value: unknown): boolean => Number.isSafeInteger(value);
+const isTimeOrNull = (value: unknown): boolean => value === null || isTime(value);
+const isDigest = (value: unknown): boolean =>
+  typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
+
+const CHECKS: Readonly<
+  Record<Exclude<keyof ApiKeyEntry, 'formatVersion'>, (value: unknown) => boolean>
+> = {
+  number: isTime,
+  id: (value) => typeof value === 'string',
+  owner: (value) => typeof value === 'string',
+  scopes: (value) =>
+    Array.isArray(value) &&
+    value.every((scope) => typeof scope === 'string' && parseGrant(scope) !== null),
+  createdAtMs: isTime,
+  expiresAtMs: isTimeOrNull,
+  rotatedAtMs: isTimeOrNull,
+  revokedAtMs: isTimeOrNull,
+  digest: isDigest,
+  previous: (value) => {
+    if (value === null) return true;
+    if (typeof value !== 'object') return false;
+    const { digest, untilMs } = value as Record<string, unknown>;
+    return isDigest(digest) && isTime(untilMs);
+  },
+};
+
+function damaged(id: string, what: string, cause?: unknown): SagittaError {
+  return new SagittaError('data_corrupt', `The stored API key ${id} is damaged: ${what}.`, {
+    cause,
+  });
+}

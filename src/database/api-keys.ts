@@ -1,0 +1,273 @@
+// API keys: made, listed, rotated, revoked and, with every request, verified. All are in memory; a
+// change is on disk before it takes effect. Secrets are 256 random bits, so that a plain SHA-256 of
+// them is as good to keep as a slow hash: there is nothing to guess.
+
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { type Grant, type Principal, parseGrant, SCOPES } from '../access.js';
+import type { Clock } from '../clock.js';
+import { type ErrorCode, type ErrorItem, SagittaError } from '../errors.js';
+import type { Store, StoreOperation } from '../store/store.js';
+import type { ApiKeyInput, ApiKeyRecord, ApiKeyService } from './api.js';
+import { type ApiKeyEntry, decodeEntry, encodeEntry, KEY_FORMAT_VERSION } from './api-key-entry.js';
+import { keys } from './keys.js';
+import { Lock } from './lock.js';
+
+/** All are in memory, and all are in one list. */
+export const API_KEYS_MAX = 10_000;
+/** An owner is a name for people. */
+export const OWNER_CHARACTERS_MAX = 256;
+/** Every request walks through the scopes of its key. */
+export const KEY_SCOPES_MAX = 64;
+/** A secret that goes on for longer than a month was not rotated. */
+export const GRACE_MS_MAX = 30 * 24 * 60 * 60 * 1000;
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const ID_CHARACTERS = 16;
+/** 62^43 is more than 2^256. */
+const SECRET_CHARACTERS = 43;
+const KEY_PATTERN = new RegExp(
+  `^sk_([0-9A-Za-z]{${ID_CHARACTERS}})_([0-9A-Za-z]{${SECRET_CHARACTERS}})$`,
+);
+const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
+/** Of nothing: compared with where there is no key, so that time tells nothing. */
+const NO_DIGEST = Buffer.alloc(32);
+
+/** A key as requests meet it. */
+interface LiveKey {
+  readonly entry: ApiKeyEntry;
+  readonly principal: Principal;
+  readonly digest: Buffer;
+  readonly previousDigest: Buffer;
+  readonly previousUntilMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface ApiKeysOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export class ApiKeys implements ApiKeyService {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  /** In the order in which they were made. */
+  readonly #keys = new Map<string, LiveKey>();
+  /** Changes come one after another: each begins with what the one before left. */
+  readonly #lock = new Lock();
+
+  /** Throws `data_corrupt` naming the key whose record cannot be read. */
+  constructor({ store, clock }: ApiKeysOptions) {
+    this.#store = store;
+    this.#clock = clock;
+    const entries: ApiKeyEntry[] = [];
+    for (const { key, value } of store.list(keys.apiKeys)) {
+      entries.push(decodeEntry(value, key[1] ?? ''));
+    }
+    entries.sort((left, right) => left.number - right.number);
+    for (const entry of entries) this.#keys.set(entry.id, toLiveKey(entry));
+  }
+
+  get isInUse(): boolean {
+    return this.#keys.size > 0;
+  }
+
+  verify(key: string): Principal {
+    const [, id = '', secret = ''] = KEY_PATTERN.exec(key) ?? [];
+    const found = this.#keys.get(id);
+    const digest = hash('sha256', secret, 'buffer');
+    const now = this.#clock.now();
+    // Both are compared, whatever the first one says.
+    const isCurrent = timingSafeEqual(digest, found?.digest ?? NO_DIGEST);
+    const isPrevious = timingSafeEqual(digest, found?.previousDigest ?? NO_DIGEST);
+    const isValid =
+      found !== undefined &&
+      (isCurrent || (isPrevious && now < found.previousUntilMs)) &&
+      found.entry.revokedAtMs === null &&
+      now < found.expiresAtMs;
+    if (isValid) return found.principal;
+    throw new SagittaError(
+      'credentials_invalid',
+      'The API key is not valid: there is no such key, or it has expired or was revoked.',
+    );
+  }
+
+  async create(input: ApiKeyInput): Promise<{ record: ApiKeyRecord; key: string }> {
+    const now = this.#clock.now();
+    refuseInput(input, now);
+    return this.#lock.run(async () => {
+      const id = this.#freshId();
+      const secret = randomText(SECRET_CHARACTERS);
+      const last = [...this.#keys.values()].at(-1);
+      const entry: ApiKeyEntry = {
+        formatVersion: KEY_FORMAT_VERSION,
+        number: (last?.entry.number ?? 0) + 1,
+        id,
+        owner: input.owner,
+        scopes: [...input.scopes],
+        createdAtMs: now,
+        expiresAtMs: input.expiresAt === null ? null : Date.parse(input.expiresAt),
+        rotatedAtMs: null,
+        revokedAtMs: null,
+        digest: digestOf(secret),
+        previous: null,
+      };
+      const forgotten = this.#makeRoom(now);
+      await this.#commit(entry, forgotten);
+      return { record: toRecord(entry), key: `sk_${id}_${secret}` };
+    });
+  }
+
+  list(): readonly ApiKeyRecord[] {
+    return [...this.#keys.values()].map(({ entry }) => toRecord(entry));
+  }
+
+  get(id: string): ApiKeyRecord {
+    return toRecord(this.#require(id));
+  }
+
+  rotate(
+    id: string,
+    { graceMs }: { graceMs: number },
+  ): Promise<{ record: ApiKeyRecord; key: string }> {
+    return this.#lock.run(async () => {
+      const old = this.#require(id);
+      const now = this.#clock.now();
+      if (isOver(old, now)) {
+        throw new SagittaError(
+          'key_not_found',
+          `The key ${id} ${old.revokedAtMs === null ? 'has expired' : 'was revoked'}; make a new one.`,
+        );
+      }
+      const secret = randomText(SECRET_CHARACTERS);
+      const entry: ApiKeyEntry = {
+        ...old,
+        rotatedAtMs: now,
+        digest: digestOf(secret),
+        previous: graceMs > 0 ? { digest: old.digest, untilMs: now + graceMs } : null,
+      };
+      await this.#commit(entry);
+      return { record: toRecord(entry), key: `sk_${id}_${secret}` };
+    });
+  }
+
+  revoke(id: string): Promise<ApiKeyRecord> {
+    return this.#lock.run(async () => {
+      const old = this.#require(id);
+      if (old.revokedAtMs !== null) return toRecord(old);
+      const entry: ApiKeyEntry = { ...old, revokedAtMs: this.#clock.now(), previous: null };
+      await this.#commit(entry);
+      return toRecord(entry);
+    });
+  }
+
+  async #commit(entry: ApiKeyEntry, forgotten?: string): Promise<void> {
+    const operations: StoreOperation[] = [
+      { kind: 'put', key: keys.apiKey(entry.id), value: encodeEntry(entry) },
+    ];
+    if (forgotten !== undefined) operations.push({ kind: 'remove', key: keys.apiKey(forgotten) });
+    await this.#store.commit(operations);
+    this.#keys.set(entry.id, toLiveKey(entry));
+    if (forgotten !== undefined) this.#keys.delete(forgotten);
+  }
+
+  #require(id: string): ApiKeyEntry {
+    const found = this.#keys.get(id);
+    if (found !== undefined) return found.entry;
+    throw new SagittaError('key_not_found', `There is no key with the id "${id}".`);
+  }
+
+  #freshId(): string {
+    while (true) {
+      const id = randomText(ID_CHARACTERS);
+      if (!this.#keys.has(id)) return id;
+    }
+  }
+
+  /** Which key must be forgotten for a new one: the oldest that opens nothing any more. */
+  #makeRoom(now: number): string | undefined {
+    if (this.#keys.size < API_KEYS_MAX) return undefined;
+    for (const { entry } of this.#keys.values()) {
+      if (isOver(entry, now)) return entry.id;
+    }
+    throw new SagittaError(
+      'limit_exceeded',
+      `The service has ${this.#keys.size} API keys that are valid, which is the most it takes; revoke some.`,
+    );
+  }
+}
+
+function isOver({ revokedAtMs, expiresAtMs }: ApiKeyEntry, now: number): boolean {
+  return revokedAtMs !== null || (expiresAtMs !== null && expiresAtMs <= now);
+}
+
+function toLiveKey(entry: ApiKeyEntry): LiveKey {
+  const { id, scopes, digest, previous, expiresAtMs } = entry;
+  return {
+    entry,
+    principal: { id: `key:${id}`, grants: scopes.map((scope) => parseGrant(scope) as Grant) },
+    digest: Buffer.from(digest, 'hex'),
+    previousDigest: previous === null ? NO_DIGEST : Buffer.from(previous.digest, 'hex'),
+    previousUntilMs: previous?.untilMs ?? 0,
+    expiresAtMs: expiresAtMs ?? Number.POSITIVE_INFINITY,
+  };
+}
+
+function toRecord(entry: ApiKeyEntry): ApiKeyRecord {
+  const time = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+  return {
+    id: entry.id,
+    owner: entry.owner,
+    scopes: entry.scopes,
+    createdAt: new Date(entry.createdAtMs).toISOString(),
+    expiresAt: time(entry.expiresAtMs),
+    rotatedAt: time(entry.rotatedAtMs),
+    revokedAt: time(entry.revokedAtMs),
+  };
+}
+
+/** Throws with an item for everything that is wrong. */
+function refuseInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): void {
+  const items: ErrorItem[] = [];
+  const find = (pointer: string, detail: string, code: ErrorCode = 'invalid_request') =>
+    items.push({ pointer, code, detail });
+  if (owner.length < 1 || owner.length > OWNER_CHARACTERS_MAX || UNPRINTABLE.test(owner)) {
+    const found = UNPRINTABLE.test(owner) ? 'one that is not' : `${owner.length}`;
+    find('/owner', `Expected 1 to ${OWNER_CHARACTERS_MAX} printable characters; found ${found}.`);
+  }
+  if (scopes.length === 0) find('/scopes', 'Expected at least one scope; found none.');
+  if (scopes.length > KEY_SCOPES_MAX) {
+    const detail = `Expected at most ${KEY_SCOPES_MAX} scopes; found ${scopes.length}.`;
+    find('/scopes', detail, 'limit_exceeded');
+  } else {
+    for (const [at, scope] of scopes.entries()) {
+      if (parseGrant(scope) === null) find(`/scopes/${at}`, describeBadScope(scope));
+    }
+  }
+  if (expiresAt !== null && !(Date.parse(expiresAt) > now)) {
+    const found = Number.isNaN(Date.parse(expiresAt)) ? 'no time' : expiresAt;
+    find('/expires_at', `Expected a time that is still to come; found ${found}.`);
+  }
+  const [first] = items;
+  if (first === undefined) return;
+  const detail = `${first.pointer}: ${first.detail}`;
+  throw new SagittaError(first.code, detail, { items });
+}
+
+function describeBadScope(scope: string): string {
+  const shown = scope.length <= 64 ? JSON.stringify(scope) : `${scope.length} characters`;
+  return `Expected one of ${SCOPES.join(', ')}, each but metrics:read also with a glob of collections as in vectors:read:catalog-*; found ${shown}.`;
+}
+
+const digestOf = (secret: string): string => hash('sha256', secret, 'hex');
+
+/** Every character with the same chance: bytes that would make some of them likelier are left out. */
+function randomText(length: number): string {
+  const usable = 256 - (256 % ALPHABET.length);
+  let text = '';
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < usable && text.length < length) text += ALPHABET[byte % ALPHABET.length];
+    }
+  }
+  return text;
+}

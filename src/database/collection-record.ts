@@ -1,0 +1,61 @@
+// The record of a collection as clients see it, made from the catalogue's entry; and the cursor by
+// which their list goes on.
+
+import type { Engine } from '../engine/engine.js';
+import { SagittaError } from '../errors.js';
+import type { CollectionRecord } from './api.js';
+import { type CollectionEntry, reasonForClients } from './catalogue.js';
+
+export function toRecord(
+  { definition, state }: CollectionEntry,
+  { engine, engineReason }: { readonly engine: Engine; readonly engineReason: string },
+): CollectionRecord {
+  const collection = state.kind === 'ready' ? state.collection : undefined;
+  let hostBytes = collection?.rows.hostBytes ?? 0;
+  let deviceBytes = 0;
+  for (const { key } of collection?.rows.segments ?? []) {
+    const used = engine.bytesUsed(key);
+    hostBytes += used.hostBytes;
+    deviceBytes += used.deviceBytes;
+  }
+  const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
+  return {
+    id: definition.id,
+    dimension: definition.dimension,
+    metric: definition.metric,
+    description: definition.description,
+    labels: definition.labels,
+    status: state.kind,
+    ...(state.kind === 'ready' ? {} : { statusReason: reasonOf(state) }),
+    vectorCount: collection?.rows.liveCount ?? 0,
+    sequence: collection?.sequence ?? 0,
+    createdAt: new Date(definition.createdAtMs).toISOString(),
+    updatedAt: new Date(updatedAtMs).toISOString(),
+    engine: { name: engine.name, reason: engineReason },
+    memory: { hostBytes, deviceBytes },
+  };
+}
+
+function reasonOf(state: Exclude<CollectionEntry['state'], { kind: 'ready' }>): string {
+  if (state.kind === 'failed') return reasonForClients(state.error);
+  const { segmentCount, loadedSegmentCount } = state.progress;
+  return segmentCount === 0
+    ? 'Its turn to be read from disk has not come, or its log is being read.'
+    : `Its data is being read from disk: ${loadedSegmentCount} of ${segmentCount} segments, then the log.`;
+}
+
+/** Pages of the catalogue go by id, which needs no seal: nothing in it is the client's to protect. */
+export function encodeCollectionCursor(id: string): string {
+  return Buffer.from(id).toString('base64url');
+}
+
+export function decodeCollectionCursor(token: string): string {
+  const id = Buffer.from(token, 'base64url').toString();
+  if (id === '' || encodeCollectionCursor(id) !== token) {
+    const detail = 'The cursor is not a token of this service.';
+    throw new SagittaError('cursor_invalid', detail, {
+      items: [{ pointer: '?cursor', code: 'cursor_invalid', detail }],
+    });
+  }
+  return id;
+}

@@ -1,0 +1,198 @@
+// The metrics of a database: what its observer counts as it happens, and what is read from it when
+// somebody scrapes.
+
+import { type Metrics, PHASE_SECONDS_BUCKETS, SECONDS_BUCKETS } from '../metrics.js';
+import type { Database } from './database.js';
+import type { DatabaseObserver } from './observer.js';
+
+/** A batch has up to 1 024 queries; one alone is what an idle server sees. */
+const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
+/** Checkpoints and compactions write a file of up to 64 MiB and more. */
+const MAINTENANCE_SECONDS_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export function createMeasures(metrics: Metrics): DatabaseObserver {
+  return { ...queryMeasures(metrics), ...writeMeasures(metrics), ...keptMeasures(metrics) };
+}
+
+function queryMeasures(
+  metrics: Metrics,
+): Pick<DatabaseObserver, 'queryAnswered' | 'batchSearched'> {
+  const countQueries = metrics.addCounter('sagitta_queries_total', 'Queries answered.');
+  const countScanned = metrics.addCounter(
+    'sagitta_rows_scanned_total',
+    'Rows that queries searched, after their filters.',
+  );
+  const countRescored = metrics.addCounter(
+    'sagitta_rows_rescored_total',
+    'Rows whose exact score was computed.',
+  );
+  const observePhase = metrics.addHistogram(
+    'sagitta_query_phase_seconds',
+    'Seconds of a query by phase: filter, wait (for the engine), search, assemble.',
+    { buckets: PHASE_SECONDS_BUCKETS, labels: ['phase'] },
+  );
+  const observeBatch = metrics.addHistogram(
+    'sagitta_engine_batch_queries',
+    'Queries that the engine searched for at once.',
+    { buckets: BATCH_BUCKETS },
+  );
+  const observeEngine = metrics.addHistogram(
+    'sagitta_engine_batch_seconds',
+    'Seconds of the engine a batch.',
+    { buckets: PHASE_SECONDS_BUCKETS },
+  );
+  const phases = {
+    filter: { phase: 'filter' },
+    wait: { phase: 'wait' },
+    search: { phase: 'search' },
+    assemble: { phase: 'assemble' },
+  };
+  return {
+    queryAnswered({ filterMs, waitMs, searchMs, assembleMs }, { rowsScanned, candidatesRescored }) {
+      countQueries(1);
+      countScanned(rowsScanned);
+      countRescored(candidatesRescored);
+      observePhase(filterMs / 1000, phases.filter);
+      observePhase(waitMs / 1000, phases.wait);
+      observePhase(searchMs / 1000, phases.search);
+      observePhase(assembleMs / 1000, phases.assemble);
+    },
+    batchSearched(queryCount, milliseconds) {
+      observeBatch(queryCount);
+      observeEngine(milliseconds / 1000);
+    },
+  };
+}
+
+function writeMeasures(metrics: Metrics) {
+  const countWritten = metrics.addCounter('sagitta_vectors_written_total', 'Vectors written.', {
+    name: 'kind',
+    values: ['inserted', 'updated'],
+  });
+  const countDeleted = metrics.addCounter('sagitta_vectors_deleted_total', 'Vectors deleted.');
+  const observeCommit = metrics.addHistogram(
+    'sagitta_commit_seconds',
+    "Seconds from the hand-over of a collection's writes to the store until they are on disk.",
+    { buckets: SECONDS_BUCKETS },
+  );
+  const countCommitted = metrics.addCounter(
+    'sagitta_writes_committed_total',
+    'Requests whose writes are on disk; several may share a commit.',
+  );
+  const countFailures = metrics.addCounter(
+    'sagitta_commit_failures_total',
+    'Commits that did not come to disk, such as on a full one.',
+  );
+  const observeCheckpoint = metrics.addHistogram(
+    'sagitta_checkpoint_seconds',
+    'Seconds of a checkpoint: full segments become files, and the log is trimmed.',
+    { buckets: MAINTENANCE_SECONDS_BUCKETS },
+  );
+  const observeCompaction = metrics.addHistogram(
+    'sagitta_compaction_seconds',
+    'Seconds of a compaction: worn or small segments become one.',
+    { buckets: MAINTENANCE_SECONDS_BUCKETS },
+  );
+  const countGone = metrics.addCounter(
+    'sagitta_rows_compacted_total',
+    'Rows that ended and that compactions have left out.',
+  );
+  const countMaintenanceFailures = metrics.addCounter(
+    'sagitta_maintenance_failures_total',
+    'Checkpoints and compactions that failed; they are tried again.',
+  );
+  return {
+    vectorsWritten(insertedCount, updatedCount) {
+      countWritten(insertedCount, { kind: 'inserted' });
+      countWritten(updatedCount, { kind: 'updated' });
+    },
+    vectorsDeleted: (count) => countDeleted(count),
+    writesCommitted(writeCount, milliseconds) {
+      countCommitted(writeCount);
+      observeCommit(milliseconds / 1000);
+    },
+    commitFailed: () => countFailures(1),
+    checkpointEnded: (milliseconds) => observeCheckpoint(milliseconds / 1000),
+    compactionEnded(milliseconds, goneCount) {
+      observeCompaction(milliseconds / 1000);
+      countGone(goneCount);
+    },
+    maintenanceFailed: () => countMaintenanceFailures(1),
+  } satisfies Partial<DatabaseObserver>;
+}
+
+/** Of what clients keep: cursors and idempotency keys. */
+function keptMeasures(metrics: Metrics) {
+  const countIssued = metrics.addCounter('sagitta_cursors_issued_total', 'Cursors given out.');
+  const countResumed = metrics.addCounter(
+    'sagitta_cursors_resumed_total',
+    'Pages that began at a cursor.',
+  );
+  const countRefused = metrics.addCounter(
+    'sagitta_cursors_refused_total',
+    'Cursors that could not be used, by the code of the error.',
+    { name: 'code', values: ['cursor_invalid', 'cursor_mismatch', 'cursor_expired'] },
+  );
+  const countDecided = metrics.addCounter(
+    'sagitta_idempotent_requests_total',
+    'Requests with an idempotency key: kept (they ran), replayed, or refused by code.',
+    {
+      name: 'outcome',
+      values: ['kept', 'replayed', 'idempotency_in_flight', 'idempotency_key_reused'],
+    },
+  );
+  return {
+    cursorIssued: () => countIssued(1),
+    cursorResumed: () => countResumed(1),
+    cursorRefused: (code) => countRefused(1, { code }),
+    idempotencyDecided: (outcome) => countDecided(1, { outcome }),
+  } satisfies Partial<DatabaseObserver>;
+}
+
+/** What only a whole database knows; what any service tells is in `http/database-gauges.ts`. */
+export function addStorageReadings(metrics: Metrics, database: Database): void {
+  metrics.addReading(
+    'sagitta_engine_queue_queries',
+    'Queries that wait for the engine.',
+    () => database.queuedQueryCount,
+  );
+  let use: ReturnType<Database['storageUse']> | undefined;
+  // A scrape reads all in one turn of the event loop: one walk serves them.
+  const read = (name: keyof ReturnType<Database['storageUse']>) => () => {
+    if (use === undefined) {
+      use = database.storageUse();
+      setImmediate(() => {
+        use = undefined;
+      });
+    }
+    return use[name];
+  };
+  metrics.addReading('sagitta_segments', 'Segments of all collections.', read('segmentCount'));
+  metrics.addReading(
+    'sagitta_rows',
+    'Rows in them, also those that ended and that only snapshots see.',
+    read('rowCount'),
+  );
+  metrics.addReading(
+    'sagitta_log_bytes',
+    'Bytes of the logs that no checkpoint has trimmed: what a start would replay.',
+    read('logBytes'),
+  );
+  const { filterCacheUse } = database;
+  const readCache = (name: keyof typeof filterCacheUse) => () => database.filterCacheUse[name];
+  metrics.addReading(
+    'sagitta_filter_cache_bytes',
+    'Kept results of filters.',
+    readCache('bytesUsed'),
+  );
+  metrics.addReading(
+    'sagitta_filter_cache_hits_total',
+    'Segments whose filter needed no evaluation.',
+    readCache('hitCount'),
+  );
+  metrics.addReading(
+    'sagitta_filter_cache_misses_total',
+    'Segments, or their new rows, that a filter was evaluated for.',
+    readCache('missCount'),
+  );
+}

@@ -1,0 +1,84 @@
+// What a database tells of its work to whoever measures it: once a query, a batch, a write or a
+// task of maintenance, never once a row. Nothing here names a collection, a vector or a principal.
+
+import { SagittaError } from '../errors.js';
+import type { Page, QueryTimings, QueryWork } from './api.js';
+
+export interface DatabaseObserver {
+  queryAnswered(timings: QueryTimings, work: QueryWork): void;
+  /** The engine has searched for so many queries at once. */
+  batchSearched(queryCount: number, milliseconds: number): void;
+  vectorsWritten(insertedCount: number, updatedCount: number): void;
+  vectorsDeleted(count: number): void;
+  /** Of one collection's writes, from the hand-over to the store until they are on disk. */
+  writesCommitted(writeCount: number, milliseconds: number): void;
+  commitFailed(): void;
+  checkpointEnded(milliseconds: number): void;
+  /** `goneCount`: rows that the new segment does not have. */
+  compactionEnded(milliseconds: number, goneCount: number): void;
+  maintenanceFailed(): void;
+  cursorIssued(): void;
+  cursorResumed(): void;
+  /** By the code of the error: `cursor_expired` and so on. */
+  cursorRefused(code: string): void;
+  /** `kept`: a request ran under its key; `replayed`: it had run; else the code of the conflict. */
+  idempotencyDecided(outcome: IdempotencyOutcome): void;
+}
+
+export type IdempotencyOutcome =
+  | 'kept'
+  | 'replayed'
+  | 'idempotency_in_flight'
+  | 'idempotency_key_reused';
+
+export const SILENT_OBSERVER: DatabaseObserver = {
+  queryAnswered() {},
+  batchSearched() {},
+  vectorsWritten() {},
+  vectorsDeleted() {},
+  writesCommitted() {},
+  commitFailed() {},
+  checkpointEnded() {},
+  compactionEnded() {},
+  maintenanceFailed() {},
+  cursorIssued() {},
+  cursorResumed() {},
+  cursorRefused() {},
+  idempotencyDecided() {},
+};
+
+/** Tells what becomes of the cursors of a page. */
+export async function observePage<Reply extends Page>(
+  observer: DatabaseObserver,
+  cursor: string | undefined,
+  answering: Promise<Reply>,
+): Promise<Reply> {
+  try {
+    const reply = await answering;
+    if (cursor !== undefined) observer.cursorResumed();
+    if (reply.nextCursor !== undefined) observer.cursorIssued();
+    return reply;
+  } catch (error) {
+    const code = error instanceof SagittaError ? error.code : '';
+    if (cursor !== undefined && code.startsWith('cursor_')) observer.cursorRefused(code);
+    throw error;
+  }
+}
+
+/** Tells what becomes of a request with an idempotency key. */
+export async function observeIdempotent<Reply extends { readonly isReplay: boolean }>(
+  observer: DatabaseObserver,
+  running: Promise<Reply>,
+): Promise<Reply> {
+  try {
+    const reply = await running;
+    observer.idempotencyDecided(reply.isReplay ? 'replayed' : 'kept');
+    return reply;
+  } catch (error) {
+    const code = error instanceof SagittaError ? error.code : '';
+    if (code === 'idempotency_in_flight' || code === 'idempotency_key_reused') {
+      observer.idempotencyDecided(code);
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+// A composition root for commands that work on a data directory while no server runs on it: what
+// they need of a store, and nothing that scores vectors. The lock keeps them and a server apart.
+
+import { systemClock } from './clock.js';
+import type { ApiKeyService, BackupRecord } from './database/api.js';
+import { ApiKeys } from './database/api-keys.js';
+import { Backups } from './database/backup.js';
+import { verifyStore } from './database/verify.js';
+import { Findings, type VerifyReport } from './database/verify-report.js';
+import { silentLogger } from './logger.js';
+import { openLmdbStore } from './store/lmdb-store.js';
+import { requireRestorable, restoreBackup } from './store/restore-backup.js';
+import type { DiskStore } from './store/store.js';
+import { StoreInspection } from './store/store-inspection.js';
+
+/**
+ * Opens the directory, made when it is not there, and closes it after `work`. Throws what
+ * `openLmdbStore` throws, `data_directory_locked` among it.
+ */
+export async function withDataDirectory<Result>(
+  directory: string,
+  work: (store: DiskStore) => Promise<Result>,
+): Promise<Result> {
+  const store = await openLmdbStore({ directory });
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** The API keys of a directory that nobody serves. Throws also `data_corrupt`. */
+export function withApiKeys<Result>(
+  directory: string,
+  work: (apiKeys: ApiKeyService) => Promise<Result>,
+): Promise<Result> {
+  return withDataDirectory(directory, (store) => work(new ApiKeys({ store, clock: systemClock })));
+}
+
+/** A backup of a directory that nobody serves, which must exist. */
+export function backupDirectory(
+  directory: string,
+  folder: string,
+): Promise<Omit<BackupRecord, 'name'>> {
+  return withDataDirectory(directory, (store) =>
+    new Backups({ store, directory: null, logger: silentLogger }).createAt(folder),
+  );
+}
+
+/** Checks a data directory or a backup and changes nothing. Throws what cannot be looked at. */
+export async function verifyDirectory(
+  directory: string,
+  onProgress?: (rowCount: number, share: number) => void,
+): Promise<VerifyReport> {
+  const findings = new Findings();
+  const inspection = await StoreInspection.open(directory, findings.tell);
+  try {
+    await verifyStore(inspection, findings, onProgress);
+    return findings.report(inspection);
+  } finally {
+    await inspection.close();
+  }
+}
+
+export type { VerifyReport };
+export { requireRestorable, restoreBackup };

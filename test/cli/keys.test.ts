@@ -1,0 +1,307 @@
+// `sagitta keys` against a real server process and without one: through the data directory and over
+// the network, from the first key to the last.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readdir, stat } from 'node:fs/promises';
+import { Agent, get } from 'node:http';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { ApiKeyRecord, ApiKeyWithSecret } from '../../src/client/client.js';
+import { type CommandResult, makeFolder, type RunningCommand, run, start } from './command.js';
+
+const KEY = /^sk_[0-9A-Za-z]{16}_[0-9A-Za-z]{43}\n$/;
+const LISTENING = /listens on (http:\S+?),? /;
+
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+before(async () => {
+  folder = await makeFolder();
+});
+after(() => folder.remove());
+
+/** Arguments are words; nothing of it has spaces. */
+const keys = (directory: string, words: string): Promise<CommandResult> =>
+  run(['keys', ...words.split(' ')], { env: { SAGITTA_DATA_DIR: directory } });
+
+async function succeed(calling: Promise<CommandResult>): Promise<string> {
+  const { code, stdout, stderr } = await calling;
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+async function assertFailure(
+  directory: string,
+  exitCode: number,
+  [words, message]: readonly [words: string, message: RegExp],
+): Promise<void> {
+  const { code, stdout, stderr } = await keys(directory, words);
+  assert.deepEqual([code, stdout], [exitCode, ''], words);
+  assert.match(stderr, message);
+}
+
+const create = async (directory: string, words = '--owner me --scope admin'): Promise<string> => {
+  const stdout = await succeed(keys(directory, `create ${words}`));
+  assert.match(stdout, KEY);
+  return stdout.trim();
+};
+
+const idOf = (key: string): string => key.split('_')[1]!;
+
+async function list(directory: string): Promise<ApiKeyRecord[]> {
+  return JSON.parse(await succeed(keys(directory, 'list --json'))).keys;
+}
+
+function serve(directory: string, settings: Readonly<Record<string, string>> = {}): RunningCommand {
+  return start(['serve'], {
+    env: {
+      SAGITTA_PORT: '0',
+      SAGITTA_DATA_DIR: directory,
+      SAGITTA_ENGINE: 'reference',
+      SAGITTA_THREADS: '1',
+      SAGITTA_LOG_LEVEL: 'debug',
+      ...settings,
+    },
+  });
+}
+
+/** One request over a connection that stays open; says whether it was a new one. */
+function ask(agent: Agent, url: string, key?: string): Promise<{ status: number; isNew: boolean }> {
+  return new Promise((resolve, reject) => {
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const outgoing = get(`${url}/v1/collections`, { agent, headers }, (reply) => {
+      reply.resume();
+      reply.on('end', () => {
+        resolve({ status: reply.statusCode!, isNew: !outgoing.reusedSocket });
+      });
+    });
+    outgoing.on('error', reject);
+  });
+}
+
+describe('a running server', () => {
+  let directory: string;
+  let server: RunningCommand;
+  let url: string;
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const secrets: string[] = [];
+  before(async () => {
+    directory = join(folder.path, 'served');
+    server = serve(directory);
+    url = (await server.waitFor(LISTENING))[1]!;
+  });
+  after(() => agent.destroy());
+
+  it('is open until its first key is made, and closed from then on', async () => {
+    assert.equal((await ask(agent, url)).status, 200);
+    const key = await create(directory);
+    secrets.push(key);
+    assert.deepEqual(await ask(agent, url), { status: 401, isNew: false });
+    assert.deepEqual(await ask(agent, url, key), { status: 200, isNew: false });
+  });
+
+  it('keeps the socket of its operator from others', async () => {
+    const control = join(directory, 'control');
+    assert.equal((await stat(control)).mode & 0o777, 0o700);
+    assert.equal((await stat(join(control, 'socket'))).mode & 0o777, 0o600);
+  });
+
+  it('gives a key with what was asked for, in words or as JSON', async () => {
+    const words = 'create --owner site --scope vectors:read:cat-* --scope collections:read';
+    const { stdout, stderr } = await keys(directory, `${words} --expires 90d`);
+    assert.match(stdout, KEY);
+    secrets.push(stdout.trim());
+    assert.match(stderr, /of site \(vectors:read:cat-\* collections:read\), expires 2\d{3}-/);
+    const json = await succeed(keys(directory, `${words} --expires 2999-01-01 --json`));
+    const made = JSON.parse(json) as ApiKeyWithSecret;
+    assert.match(`${made.key}\n`, KEY);
+    secrets.push(made.key);
+    assert.equal(made.expires_at, '2999-01-01T00:00:00.000Z');
+    const { key: _, ...record } = made;
+    const records = await list(directory);
+    assert.deepEqual(records.at(-1), record);
+    const days = (Date.parse(records[1]!.expires_at!) - Date.now()) / 86_400_000;
+    assert.ok(days > 89.9 && days < 90, `${days}`);
+    const shown = await succeed(keys(directory, `show ${made.id}`));
+    assert.match(shown, /^owner +site$/m);
+    assert.match(shown, /^state +valid$/m);
+    const table = await succeed(keys(directory, 'list'));
+    assert.match(table, /^id +owner +state +scopes +created +expires$/m);
+    assert.equal(table.trim().split('\n').length, 4);
+  });
+
+  it('takes a rotated key, and the old one as long as it is given', async () => {
+    const first = secrets[0]!;
+    const id = idOf(first);
+    const second = (await succeed(keys(directory, `rotate ${id} --grace 1h`))).trim();
+    secrets.push(second);
+    for (const key of [first, second]) assert.equal((await ask(agent, url, key)).status, 200);
+    const third = (await succeed(keys(directory, `rotate ${id}`))).trim();
+    secrets.push(third);
+    for (const key of [first, second]) {
+      assert.deepEqual(await ask(agent, url, key), { status: 401, isNew: false });
+    }
+    assert.equal((await ask(agent, url, third)).status, 200);
+  });
+
+  it('is managed over the network by an administrator, and by nobody else', async () => {
+    const admin = secrets.at(-1)!;
+    const remote = (words: string, key: string) =>
+      run(['keys', ...words.split(' '), '--url', url, '--api-key', key]);
+    const reader = (
+      await succeed(remote('create --owner far --scope collections:read', admin))
+    ).trim();
+    secrets.push(reader);
+    assert.equal((await ask(agent, url, reader)).status, 200);
+    const refused = await remote('list', reader);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^sagitta: This needs the scope admin\.$/m);
+    const rotated = (await succeed(remote(`rotate ${idOf(reader)}`, admin))).trim();
+    secrets.push(rotated);
+    assert.match(await succeed(remote(`show ${idOf(reader)}`, admin)), /^owner +far$/m);
+    await succeed(remote(`revoke ${idOf(reader)}`, admin));
+    for (const key of [reader, rotated]) assert.equal((await ask(agent, url, key)).status, 401);
+  });
+
+  it('refuses a key that was revoked on a connection that is open', async () => {
+    const key = secrets[1]!;
+    assert.equal((await ask(agent, url, key)).status, 200);
+    // The whole key does in place of its id.
+    const said = await succeed(keys(directory, `revoke ${key}`));
+    assert.equal(said, `Revoked ${idOf(key)} of site.\n`);
+    assert.deepEqual(await ask(agent, url, key), { status: 401, isNew: false });
+    assert.match(await succeed(keys(directory, `show ${idOf(key)}`)), /^state +revoked$/m);
+  });
+
+  it('says what it does not find and what it does not take', async () => {
+    const cases = [
+      ['show nope', /^sagitta: There is no key with the id "nope"\.$/m],
+      [`rotate ${idOf(secrets[1]!)}`, /^sagitta: The key \w+ was revoked; make a new one\.$/m],
+      ['create --owner a --scope reading', /found "reading"/],
+      ['create --owner a --scope admin --expires 2020-01-01', /still to come/],
+    ] as const;
+    await Promise.all(cases.map((each) => assertFailure(directory, 1, each)));
+  });
+
+  it('tells nobody a key in its log, nor what it keeps of one', async () => {
+    server.signal('SIGTERM');
+    const { code, stdout, stderr } = await server.ended;
+    assert.equal(code, 0);
+    assert.match(stderr, /"msg":"request"/);
+    assert.ok(secrets.length >= 6);
+    for (const key of secrets) {
+      const secret = key.split('_')[2]!;
+      const digest = createHash('sha256').update(secret).digest();
+      for (const text of [secret, digest.toString('hex'), digest.toString('base64')]) {
+        assert.ok(!`${stdout}${stderr}`.includes(text), 'a secret or a digest is in the log');
+      }
+    }
+    assert.deepEqual(await readdir(join(directory, 'control')), []);
+  });
+});
+
+describe('a data directory without a server', () => {
+  it('is worked on all the same, and a server that starts then takes its keys', async () => {
+    const directory = join(folder.path, 'offline');
+    const key = await create(directory);
+    const other = await create(directory, '--owner other --scope vectors:read');
+    const rotated = (await succeed(keys(directory, `rotate ${idOf(other)}`))).trim();
+    const third = await create(directory);
+    await succeed(keys(directory, `revoke ${idOf(third)}`));
+    assert.deepEqual(
+      (await list(directory)).map(({ id }) => id),
+      [key, other, third].map(idOf),
+    );
+
+    const server = serve(directory, { SAGITTA_HOST: '127.0.0.1' });
+    const url = (await server.waitFor(LISTENING))[1]!;
+    const agent = new Agent();
+    const statuses = [];
+    for (const each of [undefined, key, other, rotated, third]) {
+      statuses.push((await ask(agent, url, each)).status);
+    }
+    // To read vectors is not to list collections.
+    assert.deepEqual(statuses, [401, 200, 401, 403, 401]);
+
+    // Killed: its socket stays behind, and means nothing.
+    server.signal('SIGKILL');
+    await server.ended;
+    assert.deepEqual(await readdir(join(directory, 'control')), ['socket']);
+    assert.equal((await list(directory)).length, 3);
+    const again = serve(directory);
+    const newUrl = (await again.waitFor(LISTENING))[1]!;
+    assert.equal((await ask(agent, newUrl, key)).status, 200);
+    await succeed(keys(directory, `revoke ${idOf(key)}`));
+    assert.equal((await ask(agent, newUrl, key)).status, 401);
+    again.signal('SIGTERM');
+    await again.ended;
+  });
+
+  it('may have a path that is too long for a socket', async () => {
+    const directory = join(folder.path, 'x'.repeat(150));
+    const server = serve(directory);
+    await server.waitFor(LISTENING);
+    await create(directory);
+    assert.equal((await list(directory)).length, 1);
+    server.signal('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
+
+  it('is not made by what only looks at it', async () => {
+    const directory = join(folder.path, 'missing');
+    const message = /^sagitta: expected a data directory at .*missing, found none/;
+    const commands = ['list', 'show x', 'rotate x', 'revoke x'];
+    await Promise.all(commands.map((words) => assertFailure(directory, 1, [words, message])));
+    await assert.rejects(stat(directory), { code: 'ENOENT' });
+  });
+
+  it('is worked on by several commands at once, one after another', async () => {
+    const directory = join(folder.path, 'together');
+    const made = await Promise.all(['a', 'b', 'c'].map(() => create(directory)));
+    const ids = (await list(directory)).map(({ id }) => id);
+    assert.deepEqual(ids.sort(), made.map(idOf).sort());
+  });
+});
+
+describe('a server that others can reach', () => {
+  it('does not start without a credential, and says how to make one', async () => {
+    const directory = join(folder.path, 'open');
+    // A gateway before it ends TLS; credentials are asked for all the same.
+    const settings = { SAGITTA_HOST: '0.0.0.0', SAGITTA_TRUSTED_PROXIES: '127.0.0.1' };
+    const { code, stdout, stderr } = await serve(directory, settings).ended;
+    assert.deepEqual([code, stdout], [1, '']);
+    const [, command] = /with: sagitta (keys create .*? --scope admin)\./.exec(stderr) ?? [];
+    assert.ok(command, stderr);
+    assert.match(stderr, /no credential is configured/);
+    assert.match(await succeed(run(command.split(' '))), KEY);
+
+    const server = serve(directory, settings);
+    await server.waitFor(/listens on/);
+    server.signal('SIGTERM');
+    assert.match((await server.ended).stderr, /"credentials":"required"/);
+  });
+
+  it('starts without one when it is told to', async () => {
+    const settings = { SAGITTA_HOST: '0.0.0.0', SAGITTA_INSECURE: 'yes' };
+    const server = serve(join(folder.path, 'insecure'), settings);
+    await server.waitFor(/listens on/);
+    server.signal('SIGTERM');
+    assert.match((await server.ended).stderr, /"credentials":"none configured/);
+  });
+});
+
+describe('the command', () => {
+  it('tells what it does not understand, with exit code 2', async () => {
+    const directory = join(folder.path, 'usage');
+    const cases = [
+      ['create --scope admin', /--owner/],
+      ['create --owner a', /--scope/],
+      ['create --owner a --scope admin --expires soon', /--expires: expected a span/],
+      ['create --owner a --scope admin --expires 2999-99-01', /--expires: expected a time/],
+      ['rotate x --grace 1y', /--grace: expected a span such as 30s/],
+      ['list --url http://127.0.0.1:1 --data-dir x', /--url or --data-dir, found both/],
+      ['list --api-key sk_x', /--api-key is for a server that --url names/],
+    ] as const;
+    await Promise.all(cases.map((each) => assertFailure(directory, 2, each)));
+    await assert.rejects(stat(directory), { code: 'ENOENT' });
+  });
+});

@@ -1,0 +1,177 @@
+// Backups of a service that is being written to as fast as it goes, with checkpoints and compactions
+// under way: each one opens, verifies, and holds a prefix of the writes that were sent, with every
+// write that was acknowledged before it began.
+
+import assert from 'node:assert/strict';
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { Backups } from '../../src/database/backup.js';
+import type { Database } from '../../src/database/database.js';
+import { silentLogger } from '../../src/logger.js';
+import { verifyDirectory } from '../../src/offline.js';
+import type { DiskStore } from '../../src/store/store.js';
+import { makeDirectory, openIn } from '../store/directories.js';
+import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from './harness.js';
+
+const BACKUP_COUNT = 6;
+const ID_COUNT = 300;
+const NO_VECTOR = { values: false, metadata: true };
+
+const collection = (id: string) =>
+  ({ id, dimension: 4, metric: 'dot', description: null, labels: {} }) as const;
+
+/** What every id holds after each write: the model that backups are compared with. */
+interface Sent {
+  readonly sequence: number;
+  readonly ids: readonly string[];
+  readonly isDelete: boolean;
+}
+
+describe('backups', () => {
+  it('hold a prefix of the writes that were sent, with all that were acknowledged', async (t) => {
+    const seed = testSeed();
+    t.diagnostic(`seed ${seed}`);
+    const random = createRandom(seed);
+    const store = (await openIn(await makeDirectory())) as DiskStore;
+    const clock = createTestClock();
+    const database = await openDatabase({ store, clock });
+    const directory = await makeDirectory();
+    const backups = new Backups({ store, directory, logger: silentLogger });
+    await database.createCollection(collection('c'));
+
+    const sent: Sent[] = [];
+    const present = new Set<string>();
+    let acknowledged = 0;
+    let isDone = false;
+    const write = async () => {
+      const sequence = sent.length + 1;
+      // A delete of what is not there would take no sequence. The collection's one writer keeps the
+      // order of the calls, so what is there is known when they are made.
+      const isDelete = present.size > 20 && random() < 0.2;
+      const all = Array.from({ length: 1 + Math.floor(random() * 12) }, () => {
+        return `v${Math.floor(random() * ID_COUNT)}`;
+      });
+      const ids = isDelete ? [...present].slice(0, 3) : [...new Set(all)];
+      for (const id of ids) {
+        if (isDelete) present.delete(id);
+        else present.add(id);
+      }
+      const metadata = JSON.stringify({ n: sequence });
+      const vectors = ids.map((id) => ({ id, values: [sequence, 1, 0, 0], metadata }));
+      sent.push({ sequence, ids, isDelete });
+      const result = isDelete
+        ? await database.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false })
+        : await database.writeVectors('c', batchOf(vectors), { mode: 'upsert' });
+      assert.equal(result.sequence, sequence);
+      acknowledged = Math.max(acknowledged, sequence);
+    };
+    const writer = async () => {
+      while (!isDone) {
+        const burst = Array.from({ length: 4 }, write);
+        await Promise.all(burst);
+        // The retention passes again and again: what ended is compacted away.
+        clock.nowMs += 30_000;
+      }
+    };
+    const writing = writer();
+    const names: { name: string; acknowledgedBefore: number; sentAfter: number }[] = [];
+    for (let i = 0; i < BACKUP_COUNT; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      const acknowledgedBefore = acknowledged;
+      const { name } = await backups.create(`b${i}`);
+      names.push({ name, acknowledgedBefore, sentAfter: sent.length });
+    }
+    isDone = true;
+    await writing;
+    await database.close();
+    await store.close();
+
+    let deletionCount = 0;
+    const kept: number[] = [];
+    for (const { name, acknowledgedBefore, sentAfter } of names) {
+      const folder = join(directory, name);
+      const report = await verifyDirectory(folder);
+      assert.deepEqual(report.findings, [], name);
+      deletionCount += report.counts.deletions;
+      const copyStore = await openIn(folder);
+      const copy = await openDatabase({ store: copyStore, clock });
+      const { sequence } = copy.getCollection('c');
+      assert.ok(sequence >= acknowledgedBefore, `${name}: ${sequence} of ${acknowledgedBefore}`);
+      assert.ok(sequence <= sentAfter, `${name}: ${sequence} of ${sentAfter} sent`);
+      assertState(copy, stateAfter(sent, sequence), name);
+      kept.push(sequence);
+      await copy.close();
+      await copyStore.close();
+    }
+    t.diagnostic(`${sent.length} writes; backups at ${kept}; ${deletionCount} deletions in files`);
+    assert.ok(deletionCount > 0, 'no backup met deletions in files');
+    assert.ok(kept.at(-1)! > kept[0]! + 20, 'the writer stood still');
+  });
+
+  it('are listed in the order of their names, but for what is none', async () => {
+    const store = (await openIn(await makeDirectory())) as DiskStore;
+    const directory = await makeDirectory();
+    const backups = new Backups({ store, directory, logger: silentLogger });
+    const database = await openDatabase({ store });
+    assert.deepEqual(await backups.list(), []);
+    await database.createCollection(collection('c'));
+    const unnamed = await backups.create();
+    assert.match(unnamed.name, /^\d{4}-\d\d-\d\dT[\d-]+Z$/);
+    assert.equal(unnamed.collectionCount, 1);
+    await database.createCollection(collection('d'));
+    await backups.create('a.b-c_d');
+    for (const name of ['', '.', '..', '.x', 'a/b', '../x', '-x', 'x'.repeat(129), 'ä']) {
+      await assert.rejects(backups.create(name), { code: 'invalid_request' }, name);
+    }
+    await assert.rejects(backups.create('a.b-c_d'), {
+      code: 'backup_exists',
+      message: 'There is a backup with the name "a.b-c_d".',
+    });
+    await writeFile(join(directory, 'file'), 'x');
+    await rm(join(directory, 'a.b-c_d', 'store.lmdb'));
+    const listed = await backups.list();
+    assert.deepEqual(
+      listed.map(({ name, collectionCount }) => [name, collectionCount]),
+      [
+        [unnamed.name, 1],
+        ['a.b-c_d', 2],
+      ].sort(),
+    );
+    await rm(join(directory, 'a.b-c_d', 'backup.json'));
+    assert.deepEqual(await backups.list(), [unnamed]);
+    assert.ok(!(await readdir(directory)).some((name) => name.endsWith('.unfinished')));
+    await database.close();
+    await store.close();
+  });
+
+  it('have no place unless one is configured, but for the one that is named', async () => {
+    const store = (await openIn(await makeDirectory())) as DiskStore;
+    const backups = new Backups({ store, directory: null, logger: silentLogger });
+    await assert.rejects(backups.create('x'), { code: 'backups_not_configured' });
+    await assert.rejects(backups.list(), { code: 'backups_not_configured' });
+    const folder = join(await makeDirectory(), 'x');
+    assert.equal((await backups.createAt(folder)).collectionCount, 0);
+    await store.close();
+  });
+});
+
+function stateAfter(sent: readonly Sent[], sequence: number): Map<string, number> {
+  const state = new Map<string, number>();
+  for (const write of sent.slice(0, sequence)) {
+    for (const id of write.ids) {
+      if (write.isDelete) state.delete(id);
+      else state.set(id, write.sequence);
+    }
+  }
+  return state;
+}
+
+function assertState(database: Database, expected: Map<string, number>, name: string): void {
+  assert.equal(database.getCollection('c').vectorCount, expected.size, name);
+  const ids = Array.from({ length: ID_COUNT }, (_, i) => `v${i}`);
+  const { vectors } = database.fetchVectors('c', ids, NO_VECTOR);
+  for (const { id, metadata } of vectors) {
+    assert.equal(metadata, `{"n":${expected.get(id)}}`, `${name}, ${id}`);
+  }
+}

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { CommitTimings } from '../../src/database/api.js';
+import type { Database } from '../../src/database/database.js';
+import { type DatabaseObserver, SILENT_OBSERVER } from '../../src/database/observer.js';
+import type { Engine } from '../../src/engine/engine.js';
+import { createReferenceEngine } from '../../src/engine/reference-engine.js';
+import { createInlinePool } from '../../src/pool.js';
+import { batchOf, openDatabase } from './harness.js';
+
+type Seen = { readonly [name in keyof DatabaseObserver]: unknown[][] };
+
+function createRecorder(): { observer: DatabaseObserver; seen: Seen; clear(): void } {
+  const names = Object.keys(SILENT_OBSERVER) as (keyof DatabaseObserver)[];
+  const seen = Object.fromEntries(names.map((name) => [name, []])) as unknown as Seen;
+  const observer = Object.fromEntries(
+    names.map((name) => [name, (...values: unknown[]) => seen[name].push(values)]),
+  ) as unknown as DatabaseObserver;
+  return {
+    observer,
+    seen,
+    clear() {
+      for (const name of names) seen[name].length = 0;
+    },
+  };
+}
+
+const vectors = (from: number, to: number) =>
+  batchOf(
+    Array.from({ length: to - from }, (_, i) => ({
+      id: `v${from + i}`,
+      values: [from + i, 1],
+      metadata: JSON.stringify({ even: (from + i) % 2 === 0 }),
+    })),
+  );
+
+const INPUT = { id: 'c', dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+
+describe('the observer of a database', () => {
+  const { observer, seen, clear } = createRecorder();
+  let database: Database;
+  before(async () => {
+    database = await openDatabase({ observer, limits: { retentionMs: 1 } });
+    await database.createCollection(INPUT);
+  });
+  after(() => database.close());
+
+  it('is told of writes by what they did, and of their commits', async () => {
+    clear();
+    const timings: CommitTimings[] = [];
+    await database.writeVectors('c', vectors(0, 10), {
+      mode: 'upsert',
+      onCommitted: (found) => timings.push(found),
+    });
+    await database.writeVectors('c', vectors(8, 13), { mode: 'upsert' });
+    await database.patchVector('c', 'v0', { metadata: '{"a":1}' });
+    await database.deleteVector('c', 'v12');
+    await database.deleteVectors('c', { kind: 'ids', ids: ['v11', 'no'] }, { dryRun: false });
+    await database.deleteVectors('c', { kind: 'all' }, { dryRun: true });
+    await assert.rejects(database.writeVectors('c', vectors(0, 1), { mode: 'insert' }));
+    assert.deepEqual(seen.vectorsWritten, [
+      [10, 0],
+      [3, 2],
+      [0, 1],
+    ]);
+    assert.deepEqual(seen.vectorsDeleted, [[1], [1]]);
+    assert.deepEqual(
+      seen.writesCommitted.map(([count]) => count),
+      [1, 1, 1, 1, 1],
+    );
+    assert.equal(timings.length, 1);
+    assert.ok(timings[0]!.waitMs >= 0 && timings[0]!.commitMs >= 0);
+  });
+
+  it('is told of every query with its phases and its work, and of the batch', async () => {
+    clear();
+    const filter = { $and: [{ even: true }, { even: { $ne: 3 } }] };
+    const request = { vector: Float32Array.of(1, 1), topK: 3, filter };
+    const reply = await database.query('c', request);
+    assert.deepEqual(seen.queryAnswered, [[reply.timings, reply.work]]);
+    const { startedAtMs, ...phases } = reply.timings;
+    assert.ok(startedAtMs > 0 && Object.values(phases).every((milliseconds) => milliseconds >= 0));
+    assert.deepEqual(Object.keys(phases), ['filterMs', 'waitMs', 'searchMs', 'assembleMs']);
+    assert.equal(reply.work.conditionCount, 2);
+    // v0, v2 … v10: the patch of v0 left the field as it was.
+    assert.deepEqual([reply.work.rowsPassedFilter, reply.work.rowsScanned], [6, 6]);
+    assert.equal(reply.explain, undefined);
+    const explained = await database.query('c', { ...request, explain: true });
+    assert.equal(explained.explain?.rowsScanned, explained.work.rowsScanned);
+    assert.deepEqual(
+      seen.batchSearched.map(([count]) => count),
+      [1, 1],
+    );
+  });
+
+  it('sees how long the queue is, and what waits together as one batch', async () => {
+    const recorder = createRecorder();
+    const inner = createReferenceEngine({ pool: createInlinePool() });
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const engine: Engine = {
+      name: inner.name,
+      rowEncoder: null,
+      async search(queries, options) {
+        await gate;
+        return inner.search(queries, options);
+      },
+      unload: (key) => inner.unload(key),
+      bytesUsed: (key) => inner.bytesUsed(key),
+      close: () => inner.close(),
+    };
+    const busy = await openDatabase({ observer: recorder.observer, engine });
+    await busy.createCollection(INPUT);
+    await busy.writeVectors('c', vectors(0, 3), { mode: 'upsert' });
+    const query = () => busy.query('c', { vector: Float32Array.of(1, 0) });
+    const first = query();
+    await settle();
+    const others = [query(), query(), query()];
+    await settle();
+    assert.equal(busy.queuedQueryCount, 3);
+    open();
+    const [alone, ...rest] = await Promise.all([first, ...others]);
+    assert.deepEqual(
+      recorder.seen.batchSearched.map(([count]) => count),
+      [1, 3],
+    );
+    assert.equal(busy.queuedQueryCount, 0);
+    const least = Math.min(...rest.map(({ timings }) => timings.waitMs));
+    assert.ok(least > alone!.timings.waitMs, `${least}`);
+    await busy.close();
+  });
+
+  it('is told what becomes of cursors', async () => {
+    clear();
+    const vector = Float32Array.of(1, 1);
+    const page = await database.query('c', { vector, limit: 2 });
+    await database.query('c', { cursor: page.nextCursor, limit: 1_000 });
+    const list = await database.listVectors('c', { limit: 2 });
+    await assert.rejects(database.query('c', { cursor: list.nextCursor! }));
+    await assert.rejects(database.listVectors('c', { cursor: 'nonsense' }));
+    await assert.rejects(database.listVectors('c', { limit: 1_000_000 }));
+    assert.deepEqual([seen.cursorIssued.length, seen.cursorResumed.length], [2, 1]);
+    assert.deepEqual(seen.cursorRefused, [['cursor_mismatch'], ['cursor_invalid']]);
+  });
+
+  it('is told what becomes of idempotency keys', async () => {
+    clear();
+    const reply = { status: 200, headers: {}, body: '{}' };
+    const run = (payloadDigest: string, work: () => Promise<typeof reply>) =>
+      database.runIdempotent({ scope: 's', key: 'k', payloadDigest }, work);
+    let inner: unknown;
+    await run('1', async () => {
+      inner = await run('1', async () => reply).catch((error: unknown) => error);
+      return reply;
+    });
+    assert.equal((inner as { code: string }).code, 'idempotency_in_flight');
+    await run('1', async () => reply);
+    await assert.rejects(run('2', async () => reply));
+    await assert.rejects(
+      database.runIdempotent({ scope: 's', key: 'k2', payloadDigest: '1' }, async () => {
+        throw new Error('no reply');
+      }),
+    );
+    assert.deepEqual(seen.idempotencyDecided, [
+      ['idempotency_in_flight'],
+      ['kept'],
+      ['replayed'],
+      ['idempotency_key_reused'],
+    ]);
+  });
+
+  it('is told of checkpoints, of compactions and of the rows that they leave out', async () => {
+    const clock = { nowMs: Date.UTC(2026, 0, 1), now: () => clock.nowMs };
+    const recorder = createRecorder();
+    const worn = await openDatabase({
+      observer: recorder.observer,
+      clock,
+      limits: { retentionMs: 1_000 },
+    });
+    await worn.createCollection(INPUT);
+    await worn.writeVectors('c', vectors(0, 64), { mode: 'upsert' });
+    const ids = Array.from({ length: 40 }, (_, i) => `v${i}`);
+    await worn.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false });
+    assert.deepEqual(worn.storageUse().rowCount, 64);
+    assert.ok(worn.storageUse().logBytes > 0);
+    // Each full segment is a checkpoint, and the one after the retention finds the worn segment.
+    for (let i = 1; i <= 3; i++) {
+      clock.nowMs += 5_000;
+      await worn.writeVectors('c', vectors(i * 64, (i + 1) * 64), { mode: 'upsert' });
+      await settle();
+    }
+    assert.ok(recorder.seen.checkpointEnded.length >= 1);
+    assert.deepEqual(
+      recorder.seen.compactionEnded.map(([, goneCount]) => goneCount),
+      [40],
+    );
+    assert.equal(worn.storageUse().rowCount, 64 * 4 - 40);
+    assert.deepEqual(recorder.seen.maintenanceFailed, []);
+    await worn.close();
+  });
+});
+
+/** Maintenance works behind the writes, here on this very thread. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,121 @@
+// What a collection says of itself while it is read from disk, and when that failed.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Database } from '../../src/database/database.js';
+import { createReferenceEngine } from '../../src/engine/reference-engine.js';
+import { SagittaError } from '../../src/errors.js';
+import { DEFAULT_LIMITS } from '../../src/limits.js';
+import { silentLogger } from '../../src/logger.js';
+import { createInlinePool } from '../../src/pool.js';
+import {
+  createMemoryState,
+  createMemoryStore,
+  type MemoryState,
+} from '../../src/store/memory-store.js';
+import type { Store } from '../../src/store/store.js';
+import { batchOf, createTestClock, openDatabase } from './harness.js';
+
+/** Two collections, of which `c` has three files of 64 rows, and some rows in the log. */
+async function createState(): Promise<MemoryState> {
+  const state = createMemoryState();
+  const database = await openDatabase({ state });
+  const input = { dimension: 1, metric: 'dot', description: null, labels: {} } as const;
+  const rows = Array.from({ length: 200 }, (_, i) => ({
+    id: `v${i}`,
+    values: [i],
+    metadata: '{}',
+  }));
+  for (const id of ['c', 'd']) await database.createCollection({ id, ...input });
+  await database.writeVectors('c', batchOf(rows), { mode: 'upsert' });
+  for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+  await database.close();
+  return state;
+}
+
+function openOver(store: Store): Promise<Database> {
+  const pool = createInlinePool();
+  return Database.open({
+    store,
+    engine: createReferenceEngine({ pool }),
+    engineReason: 'test',
+    pool,
+    limits: { ...DEFAULT_LIMITS, segmentRowsMax: 64 },
+    clock: createTestClock(),
+    logger: silentLogger,
+  });
+}
+
+describe('a collection that is not ready', () => {
+  it('says how many of its segments have been read', async () => {
+    const store = createMemoryStore({ state: await createState() });
+    const gates: (() => void)[] = [];
+    const database = await openOver({
+      ...store,
+      async readBlob(name) {
+        await new Promise<void>((resolve) => gates.push(resolve));
+        return store.readBlob(name);
+      },
+    });
+    const reasonOf = (id: string) => {
+      const { status, statusReason } = database.getCollection(id);
+      return [status, statusReason];
+    };
+    const next = async () => {
+      while (gates.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    };
+    for (const loadedCount of [0, 1, 2]) {
+      await next();
+      assert.equal(database.state, 'starting');
+      const [status, reason] = reasonOf('c');
+      assert.equal(status, 'loading');
+      assert.match(reason!, new RegExp(`: ${loadedCount} of 3 segments`));
+      assert.deepEqual(reasonOf('d')[0], 'loading');
+      assert.match(reasonOf('d')[1]!, /turn/);
+      gates.shift()!();
+    }
+    await database.loaded;
+    assert.deepEqual(
+      [reasonOf('c'), reasonOf('d')],
+      [
+        ['ready', undefined],
+        ['ready', undefined],
+      ],
+    );
+    await database.close();
+  });
+
+  it('says what is damaged, by a name that is the service’s own', async () => {
+    const state = await createState();
+    const [name, bytes] = [...state.blobs][0]!;
+    state.blobs.set(name, bytes.slice(0, -1));
+    const database = await openOver(createMemoryStore({ state }));
+    await database.loaded;
+    const { status, statusReason } = database.getCollection('c');
+    assert.equal(status, 'failed');
+    assert.ok(statusReason!.includes(name) && /is damaged: it has \d+ bytes/.test(statusReason!));
+    await database.close();
+  });
+
+  it('keeps paths of the host to the log', async () => {
+    const store = createMemoryStore({ state: await createState() });
+    const message = 'The file /var/lib/sagitta/store.lmdb is damaged: MDB_PAGE_NOTFOUND.';
+    const database = await openOver({
+      ...store,
+      readLog() {
+        throw new SagittaError('data_corrupt', message);
+      },
+    });
+    await database.loaded;
+    assert.equal(
+      database.getCollection('c').statusReason,
+      'Its data cannot be read; the log has the cause.',
+    );
+    await assert.rejects(database.query('c', { vector: Float32Array.of(1) }), (error: Error) => {
+      return (
+        (error as SagittaError).code === 'collection_unavailable' && !/lmdb/.test(error.message)
+      );
+    });
+    await database.close();
+  });
+});

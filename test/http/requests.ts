@@ -1,0 +1,112 @@
+// For every route a request that succeeds on the filled database below, so that tests can go
+// through all routes there are.
+
+import type { Database } from '../../src/database/database.js';
+import { batchOf } from '../database/harness.js';
+
+export interface SampleRequest {
+  /** What the route must ask of its caller: a scope and for what, or `anyone` or `public`. */
+  readonly needs: string;
+  /** Without a prefix; `{key}` stands for the id of a key that is there. */
+  readonly url: string;
+  readonly body?: object;
+  /** Of the reply to who may; 200 else. */
+  readonly status?: number;
+}
+
+/** The collection that the requests are about. */
+export const COLLECTION = 'catalog-1';
+
+/** By the operation's id. */
+export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
+  createCollection: {
+    needs: 'collections:write named',
+    url: '/collections',
+    body: { id: 'catalog-2', dimension: 2 },
+  },
+  listCollections: { needs: 'collections:read visible', url: '/collections' },
+  getCollection: { needs: 'collections:read path', url: '/collections/catalog-1' },
+  updateCollection: {
+    needs: 'collections:write path',
+    url: '/collections/catalog-1',
+    body: { description: 'new' },
+  },
+  deleteCollection: { needs: 'collections:write path', url: '/collections/catalog-1' },
+  writeVectors: {
+    needs: 'vectors:write path',
+    url: '/collections/catalog-1/vectors',
+    body: { id: 'n', values: [1, 2] },
+  },
+  putVector: {
+    needs: 'vectors:write named',
+    url: '/vectors/n',
+    body: { values: [1, 2], collection: 'catalog-1' },
+  },
+  putVectorInCollection: {
+    needs: 'vectors:write path',
+    url: '/collections/catalog-1/vectors/n',
+    body: { values: [1, 2] },
+  },
+  patchVector: {
+    needs: 'vectors:write path',
+    url: '/collections/catalog-1/vectors/a',
+    body: { metadata: { x: 1 } },
+  },
+  deleteVector: { needs: 'vectors:write path', url: '/collections/catalog-1/vectors/a' },
+  deleteVectors: {
+    needs: 'vectors:write path',
+    url: '/collections/catalog-1/vectors/delete',
+    body: { ids: ['a'] },
+  },
+  getVector: { needs: 'vectors:read path', url: '/collections/catalog-1/vectors/a' },
+  fetchVectors: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/vectors/fetch',
+    body: { ids: ['a'] },
+  },
+  listVectors: { needs: 'vectors:read named', url: '/vectors?collection=catalog-1' },
+  listVectorsInCollection: { needs: 'vectors:read path', url: '/collections/catalog-1/vectors' },
+  countVectors: { needs: 'vectors:read path', url: '/collections/catalog-1/count', body: {} },
+  query: {
+    needs: 'vectors:read named',
+    url: '/query',
+    body: { vector: [1, 1], collection: 'catalog-1' },
+  },
+  queryCollection: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/query',
+    body: { vector: [1, 1] },
+  },
+  createKey: {
+    needs: 'admin service',
+    url: '/keys',
+    body: { owner: 'x', scopes: ['vectors:read'] },
+  },
+  listKeys: { needs: 'admin service', url: '/keys' },
+  getKey: { needs: 'admin service', url: '/keys/{key}' },
+  rotateKey: { needs: 'admin service', url: '/keys/{key}/rotate', body: {} },
+  revokeKey: { needs: 'admin service', url: '/keys/{key}' },
+  createBackup: { needs: 'admin service', url: '/backups', body: {} },
+  listBackups: { needs: 'admin service', url: '/backups' },
+  getLimits: { needs: 'anyone', url: '/limits' },
+  getLiveness: { needs: 'public', url: '/livez' },
+  getReadiness: { needs: 'public', url: '/readyz' },
+  getMetrics: { needs: 'metrics:read service', url: '/metrics' },
+  getOpenApi: { needs: 'public', url: '/openapi.json' },
+};
+
+/** A collection with two vectors of dimension 2. */
+export async function fillCollection(database: Database, id = COLLECTION): Promise<void> {
+  await database.createCollection({
+    id,
+    dimension: 2,
+    metric: 'dot',
+    description: null,
+    labels: {},
+  });
+  const batch = batchOf([
+    { id: 'a', values: [1, 0], metadata: '{}' },
+    { id: 'b', values: [0, 1], metadata: '{}' },
+  ]);
+  await database.writeVectors(id, batch, { mode: 'upsert' });
+}
