@@ -15,6 +15,7 @@ import { createApp, stopApp } from './http/app.js';
 import { Authenticator } from './http/authenticator.js';
 import { ControlSocket } from './http/control.js';
 import { openSecurity } from './http/security.js';
+import { LogDestination } from './log-destination.js';
 import { createMetrics } from './metrics.js';
 import { packageVersion } from './package-version.js';
 import { createThreadPool } from './pool.js';
@@ -169,19 +170,9 @@ function withoutPassword(url: string): string {
   return origin + pathname;
 }
 
-/** Lines that cannot be written wait; beyond this they are dropped. */
-const LOG_BYTES_WAITING_MAX = 16 * 1024 * 1024;
-
 /** JSON lines on stderr: stdout is for what a command answers. */
 function createLogger(config: Config): PinoLogger {
-  const destination = pino.destination({
-    fd: 2,
-    sync: false,
-    maxLength: LOG_BYTES_WAITING_MAX,
-  });
-  // A log on a full disk loses lines; the service goes on.
-  destination.on('error', () => {});
-  return pino({ level: config.logLevel, base: null }, destination);
+  return pino({ level: config.logLevel, base: null }, new LogDestination(2));
 }
 
 function urlOf({ address, family, port }: AddressInfo, isPrivate: boolean): string {

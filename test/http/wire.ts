@@ -21,7 +21,7 @@ export async function listen(service: Service): Promise<number> {
   return (service.app.server.address() as AddressInfo).port;
 }
 
-/** Sends bytes and gives back everything until the server closes the connection. */
+/** Sends bytes and gives back everything until the server closes the connection, within 10 s. */
 export function exchange(port: number, send: (socket: Socket) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => send(socket));
@@ -29,7 +29,13 @@ export function exchange(port: number, send: (socket: Socket) => void): Promise<
     socket.on('data', (chunk) => {
       text += chunk;
     });
-    socket.on('close', () => resolve(text));
+    const timer = setTimeout(() => {
+      socket.destroy(new Error(`the connection stays open after ${text.slice(0, 1_000)}`));
+    }, 10_000);
+    socket.on('close', () => {
+      clearTimeout(timer);
+      resolve(text);
+    });
     socket.on('error', reject);
   });
 }
