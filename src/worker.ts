@@ -3,8 +3,8 @@
 import { searchReferenceTask } from './engine/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
-import { parseJsonTask } from './http/parse-json.js';
-import { parseVectorsTask } from './http/parse-vectors.js';
+import { parseJsonTask } from './http/bodies/parse-json.js';
+import { parseVectorsTask } from './http/bodies/parse-vectors.js';
 import { createTaskHandler } from './pool.js';
 import { compactSegmentsTask } from './segment/compaction.js';
 import { encodeSegmentTask, verifySegmentTask } from './segment/segment-file.js';

@@ -52,7 +52,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   'apache-arrow': ['segment/', 'cli/arrow-rows.ts', 'cli/arrow-cell.ts'],
   commander: ['cli/'],
   fastify: ['http/'],
-  jose: ['http/access-tokens.ts', 'http/key-sets.ts'],
+  jose: ['http/access/access-tokens.ts', 'http/access/key-sets.ts'],
   lmdb: ['store/lmdb-store.ts'],
   'openapi-types': ['http/'],
   pino: ['main.ts'],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../src/errors.js';
-import { parseJsonTask } from '../src/http/parse-json.js';
+import { parseJsonTask } from '../src/http/bodies/parse-json.js';
 import { createThreadPool } from '../src/pool.js';
 
 describe('the pool of threads', () => {

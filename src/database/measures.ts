@@ -149,7 +149,7 @@ function keptMeasures(metrics: Metrics) {
   } satisfies Partial<DatabaseObserver>;
 }
 
-/** What only a whole database knows; what any service tells is in `http/database-gauges.ts`. */
+/** What only a whole database knows; what any service tells is in `http/telemetry/database-gauges.ts`. */
 export function addStorageReadings(metrics: Metrics, database: Database): void {
   metrics.addReading(
     'sagitta_engine_queue_queries',

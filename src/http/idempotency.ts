@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto';
 import type { AlsoCommit, StoredReply } from '../database/api.js';
 import { type ErrorCode, fromErrorMessage, SagittaError } from '../errors.js';
 import type { Limits } from '../limits.js';
+import type { ParsedBody } from './bodies/parse-json.js';
 import { refusal } from './findings.js';
-import type { ParsedBody } from './parse-json.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
 import type { RouteRequest, RouteServices } from './route.js';
 

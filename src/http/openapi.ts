@@ -3,8 +3,8 @@
 
 import { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../errors.js';
+import { rateKindOf } from './limits/rate-limit.js';
 import { STATUS_OF_CODE } from './problem.js';
-import { rateKindOf } from './rate-limit.js';
 import type { Route } from './route.js';
 import type { Schemas } from './schemas/all.js';
 

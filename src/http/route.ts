@@ -9,12 +9,12 @@ import type { ErrorCode } from '../errors.js';
 import type { Limits } from '../limits.js';
 import type { Logger } from '../logger.js';
 import type { WorkerPool } from '../pool.js';
-import type { Authenticator } from './authenticator.js';
-import type { RouteAccess } from './authorization.js';
-import type { Guards } from './guards.js';
+import type { Authenticator } from './access/authenticator.js';
+import type { RouteAccess } from './access/authorization.js';
+import type { Guards } from './limits/guards.js';
 import type { ProblemPlace } from './problem.js';
-import type { RequestWatch } from './request-watch.js';
 import type { Schemas } from './schemas/all.js';
+import type { RequestWatch } from './telemetry/request-watch.js';
 
 /** What the handlers of routes work with. */
 export interface RouteServices {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { SagittaError } from '../../src/errors.js';
-import { Authenticator } from '../../src/http/authenticator.js';
+import { Authenticator } from '../../src/http/access/authenticator.js';
 import { DEFAULT_LIMITS } from '../../src/limits.js';
 import { createCaller } from '../server-process.js';
 import { createFakeBackups } from './fake-backups.js';

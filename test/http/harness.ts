@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { Authenticator } from '../../src/http/access/authenticator.js';
 import { type AppOptions, createApp } from '../../src/http/app.js';
-import { Authenticator } from '../../src/http/authenticator.js';
 import { DEFAULT_LIMITS } from '../../src/limits.js';
 import { silentLogger } from '../../src/logger.js';
 import { createMetrics } from '../../src/metrics.js';

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { SCOPES } from '../../src/access.js';
-import { Authenticator } from '../../src/http/authenticator.js';
+import { Authenticator } from '../../src/http/access/authenticator.js';
 import type { Logger } from '../../src/logger.js';
 import { createFakeDatabase } from './fake-database.js';
 import { createService, expectProblem, type Reply, type Service } from './harness.js';

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { ERROR_TITLES } from '../../src/errors.js';
-import { parseVectorsTask } from '../../src/http/parse-vectors.js';
+import { parseVectorsTask } from '../../src/http/bodies/parse-vectors.js';
 import { createSchemas } from '../../src/http/schemas/all.js';
 import { DEFAULT_LIMITS } from '../../src/limits.js';
 import { createFilledService, type OpenApi, type Service, schemaOf } from './harness.js';

@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
 import { systemClock } from '../../src/clock.js';
 import { type AppOptions, stopApp } from '../../src/http/app.js';
-import { openTls } from '../../src/http/tls.js';
+import { openTls } from '../../src/http/listener/tls.js';
 import type { Logger } from '../../src/logger.js';
 import {
   type Authority,

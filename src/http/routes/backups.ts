@@ -3,7 +3,7 @@
 
 import { OPERATOR } from '../../access.js';
 import type { BackupRecord } from '../../database/api.js';
-import { parseJsonBody } from '../bodies.js';
+import { parseJsonBody } from '../bodies/bodies.js';
 import { bodyOf } from '../idempotency.js';
 import { jsonReply } from '../reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../access.js';
 import type { CollectionRecord, StoredReply } from '../../database/api.js';
-import { parseJsonBody } from '../bodies.js';
+import { parseJsonBody } from '../bodies/bodies.js';
 import { tagOf, unlessUnchanged } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { CACHE_RECORD, jsonReply } from '../reply.js';

@@ -4,7 +4,7 @@
 
 import type { z } from 'zod';
 import type { ApiKeyRecord, StoredReply } from '../../database/api.js';
-import { parseJsonBody } from '../bodies.js';
+import { parseJsonBody } from '../bodies/bodies.js';
 import { bodyOf } from '../idempotency.js';
 import { jsonReply } from '../reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';

@@ -4,16 +4,16 @@ import type { z } from 'zod';
 import type { QueryRequest, StoredReply } from '../../database/api.js';
 import type { ErrorCode, ErrorItem } from '../../errors.js';
 import type { Limits } from '../../limits.js';
-import { parseJsonBody } from '../bodies.js';
+import { parseJsonBody } from '../bodies/bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { refusal, withPointers } from '../findings.js';
 import { leastFloat32ShownAtLeast } from '../float-text.js';
 import { bodyOf } from '../idempotency.js';
-import { phasesOf, SlowQueries, serverTiming } from '../query-report.js';
 import { jsonReply } from '../reply.js';
 import { queryText } from '../reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
+import { phasesOf, SlowQueries, serverTiming } from '../telemetry/query-report.js';
 import { validateBody } from '../validate.js';
 
 type QueryBody = z.output<Schemas['query']['query']>;

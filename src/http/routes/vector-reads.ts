@@ -3,7 +3,7 @@
 import type { z } from 'zod';
 import type { StoredReply } from '../../database/api.js';
 import type { ErrorCode } from '../../errors.js';
-import { parseJsonBody } from '../bodies.js';
+import { parseJsonBody } from '../bodies/bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { tagOfVersion, unlessUnchanged } from '../conditional.js';
 import { bodyOf } from '../idempotency.js';

@@ -10,17 +10,17 @@ import type {
 } from '../../database/api.js';
 import type { ErrorCode } from '../../errors.js';
 import type { JsonObject } from '../../types.js';
-import { parseJsonBody, parseVectorsBody, requireShape, shapeOf } from '../bodies.js';
+import { parseJsonBody, parseVectorsBody, requireShape, shapeOf } from '../bodies/bodies.js';
+import { checkMetadata } from '../bodies/metadata-rules.js';
+import { findMetadataSpan } from '../bodies/metadata-span.js';
+import { checkVector } from '../bodies/vector-values.js';
 import { chooseCollection } from '../collection-choice.js';
 import { requiredVersion, tagOfVersion } from '../conditional.js';
 import { findingAt, refusal, withPointers } from '../findings.js';
 import { bodyOf, runWrite } from '../idempotency.js';
-import { checkMetadata } from '../metadata-rules.js';
-import { findMetadataSpan } from '../metadata-span.js';
 import { jsonReply } from '../reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 import { validateBody } from '../validate.js';
-import { checkVector } from '../vector-values.js';
 
 const WRITE_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',

@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import type { Limits } from '../../limits.js';
 import { type JsonObject, METRICS } from '../../types.js';
+import { measureId } from '../bodies/vector-ids.js';
 import { describeKind, type Fault } from '../findings.js';
-import { measureId } from '../vector-ids.js';
 
 /** Built once per application, since the bounds are configurable. */
 export function basicSchemas(limits: Limits) {

@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { Agent, request as sendRequest } from 'node:http';
+import { connect } from 'node:net';
+import { describe, it } from 'node:test';
+import type { SagittaError } from '../../../src/errors.js';
+import { BodyAdmission } from '../../../src/http/limits/admission.js';
+import { DEFAULT_LIMITS } from '../../../src/limits.js';
+import { createFilledService, type Service } from '../harness.js';
+import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
+
+const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
+
+const createBounded = (bodyBytesInFlightMax: number) =>
+  createFilledService({ limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax } });
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** A query of so many bytes. */
+function queryOf(byteCount: number): string {
+  const text = '{"vector":[1,2,3]}';
+  return text + ' '.repeat(byteCount - text.length);
+}
+
+describe('the admission of bodies', () => {
+  const isOverloaded = (error: SagittaError) => {
+    return error.code === 'overloaded' && error.retryAfterSeconds === 1;
+  };
+
+  it('takes bodies up to the bound, and gives back what is released, once', () => {
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const first = admission.reserve(60);
+    const second = admission.reserve(40);
+    assert.throws(() => admission.reserve(1), isOverloaded);
+    assert.equal(admission.bytesInFlight, 100);
+    first.release();
+    first.release();
+    assert.equal(admission.bytesInFlight, 40);
+    second.release();
+    assert.equal(admission.bytesInFlight, 0);
+  });
+
+  it('takes a body that grows as far as there is room', () => {
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const other = admission.reserve(50);
+    const growing = admission.reserve(0);
+    growing.holdAtLeast(30);
+    growing.holdAtLeast(20);
+    assert.equal(admission.bytesInFlight, 80);
+    growing.holdAtLeast(50);
+    assert.throws(() => growing.holdAtLeast(51), isOverloaded);
+    assert.equal(admission.bytesInFlight, 100);
+    growing.release();
+    growing.holdAtLeast(70);
+    other.release();
+    assert.equal(admission.bytesInFlight, 0);
+  });
+
+  it('takes one body of any length when there is no other', () => {
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const large = admission.reserve(500);
+    assert.throws(() => admission.reserve(1), isOverloaded);
+    large.holdAtLeast(600);
+    large.release();
+    assert.equal(admission.bytesInFlight, 0);
+  });
+});
+
+describe('bodies in flight over HTTP', () => {
+  it('are held from the head until the work on them ends', async () => {
+    const service = await createBounded(10_000);
+    const port = await listen(service);
+    let release: (() => void) | undefined;
+    service.database.beforeQuery = () =>
+      new Promise((resolve) => {
+        release = resolve;
+      });
+    const body = queryOf(9_000);
+    const text = exchange(port, (socket) => {
+      socket.write(
+        headOf('POST', '/collections/c/query', {
+          ...JSON_TYPE,
+          'content-length': body.length,
+          connection: 'close',
+        }),
+      );
+      void eventually('the head is there', async () => (await bytesHeld(service)) === 9_000).then(
+        () => socket.write(body),
+      );
+    });
+    await eventually('the query runs', () => release !== undefined);
+    assert.equal(await bytesHeld(service), 9_000);
+    const refused = await service.call('POST', '/collections/c/query', { body: queryOf(2_000) });
+    assert.deepEqual(
+      [refused.status, refused.json.code, refused.headers['retry-after']],
+      [503, 'overloaded', '1'],
+    );
+    release?.();
+    assert.equal(repliesIn(await text)[0]?.status, 200);
+    assert.equal(await bytesHeld(service), 0);
+    await service.close();
+  });
+
+  it('are given back when uploads break off, long or short, counted or chunked', async () => {
+    const service = await createBounded(2_000_000);
+    const port = await listen(service);
+    const upload = (headers: Record<string, string | number>, first: string) =>
+      new Promise<void>((resolve) => {
+        const socket = connect(port, '127.0.0.1', () => {
+          socket.write(
+            headOf('POST', '/collections/c/query', { ...JSON_TYPE, ...headers }) + first,
+          );
+        });
+        socket.once('close', () => resolve());
+        void eventually('the body is there', async () => (await bytesHeld(service)) > 0).then(() =>
+          socket.destroy(),
+        );
+      });
+    await upload({ 'content-length': 500_000 }, '');
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await upload({ 'content-length': 500_000 }, queryOf(100_000));
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await upload({ 'transfer-encoding': 'chunked' }, `186a0\r\n${queryOf(100_000)}\r\n`);
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is under way', async () => {
+      // The scrape itself is.
+      return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 1;
+    });
+    await service.close();
+  });
+
+  it('are given back when the client of a pipelined request goes away', async () => {
+    const service = await createBounded(1_000_000);
+    const port = await listen(service);
+    let arrivedCount = 0;
+    service.database.beforeQuery = () => {
+      arrivedCount++;
+      return pause(100);
+    };
+    const body = queryOf(1_000);
+    const one = headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 1_000 });
+    const socket = connect(port, '127.0.0.1', () => socket.write((one + body).repeat(3) + one));
+    await eventually('all of them run', () => arrivedCount === 3);
+    assert.equal(await bytesHeld(service), 4_000);
+    socket.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is under way', async () => {
+      return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 1;
+    });
+    await service.close();
+  });
+
+  it('count chunked bodies as they arrive, and let a refused client read why', async () => {
+    const service = await createBounded(1_000_000);
+    const port = await listen(service);
+    // Somebody else has nearly all of the room.
+    const other = connect(port, '127.0.0.1', () =>
+      other.write(
+        headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_000 }),
+      ),
+    );
+    await eventually('the room is taken', async () => (await bytesHeld(service)) === 900_000);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const refused = await post(port, agent, queryOf(4_000_000), { isChunked: true });
+    assert.deepEqual([refused.status, refused.code, refused.retryAfter], [503, 'overloaded', '1']);
+    assert.equal(await bytesHeld(service), 900_000);
+    const small = await post(port, agent, queryOf(50_000), { isChunked: true });
+    assert.equal(small.status, 200);
+    assert.equal(small.socketId, refused.socketId, 'the connection stays');
+    other.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    agent.destroy();
+    await service.close();
+  });
+
+  it('are too large before they are too many', async () => {
+    const service = await createFilledService({
+      limits: { ...DEFAULT_LIMITS, bodyBytesMax: 5_000, bodyBytesInFlightMax: 2_000_000 },
+    });
+    const port = await listen(service);
+    const agent = new Agent({ keepAlive: true });
+    for (const isChunked of [false, true]) {
+      const { status, code } = await post(port, agent, queryOf(6_000), { isChunked });
+      assert.deepEqual([status, code], [413, 'payload_too_large']);
+    }
+    assert.equal(await bytesHeld(service), 0);
+    agent.destroy();
+    await service.close();
+  });
+
+  it('of 64 clients at once are answered rightly or refused, and leave nothing behind', async () => {
+    const service = await createBounded(1_048_576);
+    const port = await listen(service);
+    service.database.beforeQuery = () => pause(2);
+    const counts = { answered: 0, refused: 0 };
+    const client = async (number: number) => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      for (let i = 0; i < 8; i++) {
+        // The fake database scores by the dot product: 'a' gets what was asked for.
+        const text = `{"vector":[${number + 2},0,0],"top_k":1}`.padEnd(100_000);
+        const reply = await post(port, agent, text, { isChunked: (number + i) % 2 === 0 });
+        if (reply.status === 200) {
+          counts.answered++;
+          assert.equal(reply.json.matches[0].score, number + 2);
+        } else {
+          counts.refused++;
+          assert.deepEqual([reply.status, reply.code, reply.retryAfter], [503, 'overloaded', '1']);
+        }
+      }
+      agent.destroy();
+    };
+    await Promise.all(Array.from({ length: 64 }, (_, number) => client(number)));
+    assert.equal(counts.answered + counts.refused, 512);
+    assert.ok(counts.answered >= 8 && counts.refused >= 1, JSON.stringify(counts));
+    assert.equal(await bytesHeld(service), 0);
+    await service.close();
+  });
+});
+
+interface Posted {
+  readonly status: number;
+  readonly code: string | undefined;
+  readonly retryAfter: string | undefined;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into replies freely
+  readonly json: any;
+  /** The client's port, which tells connections apart. */
+  readonly socketId: number | undefined;
+}
+
+function post(
+  port: number,
+  agent: Agent,
+  body: string,
+  { isChunked }: { isChunked: boolean },
+): Promise<Posted> {
+  return new Promise((resolve, reject) => {
+    const headers = isChunked ? JSON_TYPE : { ...JSON_TYPE, 'content-length': body.length };
+    const request = sendRequest(
+      { port, agent, method: 'POST', path: '/collections/c/query', headers },
+      (reply) => {
+        let text = '';
+        const socketId = reply.socket.localPort;
+        reply.on('data', (chunk) => {
+          text += chunk;
+        });
+        reply.on('end', () => {
+          const json = JSON.parse(text);
+          resolve({
+            status: reply.statusCode!,
+            code: json.code,
+            retryAfter: reply.headers['retry-after'],
+            json,
+            socketId,
+          });
+        });
+      },
+    );
+    request.on('error', reject);
+    // In pieces, so that chunked bodies have several chunks.
+    for (let at = 0; at < body.length; at += 65_536) request.write(body.slice(at, at + 65_536));
+    request.end();
+  });
+}
