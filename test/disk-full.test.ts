@@ -31,7 +31,7 @@ interface Acknowledged {
 type Call = ReturnType<typeof createCaller>['call'];
 
 it('a server on a full disk refuses writes, goes on reading, and resumes when there is room', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async (t) => {
   const isDone = await onSmallDisk(MEGABYTES, async (disk, resize) => {
     const dataDirectory = join(disk, 'data');

@@ -18,7 +18,7 @@ function runWith(program: string, stderr: 'pipe' | number) {
     ${program}`;
   return spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     stdio: ['ignore', 'pipe', stderr],
-    timeout: 20_000,
+    timeout: 90_000,
     encoding: 'utf8',
   });
 }

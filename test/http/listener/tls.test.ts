@@ -177,7 +177,7 @@ describe('the service behind TLS', () => {
     session.destroy();
   });
 
-  it('tells the search when an HTTP/2 client goes away', { timeout: 10_000 }, async () => {
+  it('tells the search when an HTTP/2 client goes away', { timeout: 60_000 }, async () => {
     const session = await openSession(secure.url, { ca });
     const { database } = secure.service;
     const aborted = new Promise<void>((resolve) => {
@@ -203,7 +203,7 @@ describe('the service behind TLS', () => {
   });
 });
 
-describe('the bounds of an HTTP/2 connection', { timeout: 20_000 }, () => {
+describe('the bounds of an HTTP/2 connection', { timeout: 90_000 }, () => {
   it('end one that asks nothing, one that sends no body, and one that takes no reply', async () => {
     const secure = await startSecureService({
       limits: {
@@ -243,7 +243,7 @@ describe('the bounds of an HTTP/2 connection', { timeout: 20_000 }, () => {
   });
 });
 
-describe('stopping behind TLS', { timeout: 20_000 }, () => {
+describe('stopping behind TLS', { timeout: 90_000 }, () => {
   it('finishes what was accepted over HTTP/2, takes nothing more, and closes', async () => {
     const secure = await startSecureService();
     const ca = secure.authority.cert;
