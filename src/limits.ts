@@ -62,10 +62,14 @@ export const DEFAULT_LIMITS = {
   writeBurstMax: 400_000,
   /** Bodies held in memory at once, over all connections. */
   bodyBytesInFlightMax: 1_024_000_000,
+  /** Replies that wait for their clients: ten pages of 1 000 vectors with 4 096 values as text. */
+  replyBytesInFlightMax: 512_000_000,
   /** Work of a request takes the main thread for a few milliseconds at most; this is far beyond. */
   eventLoopDelayMsMax: 1_000,
   /** Each takes a descriptor and some kilobytes. */
   connectionsMax: 20_000,
+  /** Half of them: one client alone does not shut out the others. */
+  connectionsPerAddressMax: 10_000,
   /** For the head of a request to arrive, in milliseconds: what is slower holds connections on purpose. */
   headerMsMax: 20_000,
   /** For a whole request to arrive: 64 MB over a line of 2 Mbit/s. */

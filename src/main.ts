@@ -106,6 +106,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       authenticator,
       tls: security.tls,
       trustedProxies: config.trustedProxies,
+      isLocal: isLoopback(config.host),
     });
     closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
     await control.listen((request, response) => app.routing(request, response));

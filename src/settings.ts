@@ -311,6 +311,12 @@ const BOUNDS = {
     1e12,
     'Bodies that are being received or worked on, all together.',
   ),
+  replyBytesInFlightMax: bound(
+    'bytes',
+    1_048_576,
+    1e12,
+    'Replies that their clients have not taken yet, all together.',
+  ),
   eventLoopDelayMsMax: bound(
     'milliseconds',
     10,
@@ -318,6 +324,12 @@ const BOUNDS = {
     'A longer delay of the main thread is overload.',
   ),
   connectionsMax: bound('connections', 1, 1_000_000, 'Open connections.'),
+  connectionsPerAddressMax: bound(
+    'connections',
+    1,
+    1_000_000,
+    'Open connections of one address, or of one IPv6 network of 64 bits; those of this machine and of trusted proxies are not counted.',
+  ),
   headerMsMax: bound('milliseconds', 100, 600_000, 'For the arrival of the head of a request.'),
   arrivalMsMax: bound('milliseconds', 1_000, 3_600_000, 'For the arrival of a whole request.'),
   stalledMsMax: bound(

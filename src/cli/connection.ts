@@ -11,9 +11,12 @@ export interface ConnectionOptions {
   readonly apiKey?: string;
 }
 
-export function addConnectionOptions(command: Command): Command {
+export function addConnectionOptions(
+  command: Command,
+  urlHelp = `the server; else SAGITTA_URL, else ${DEFAULT_URL}`,
+): Command {
   return command
-    .option('--url <address>', `the server; else SAGITTA_URL, else ${DEFAULT_URL}`)
+    .option('--url <address>', urlHelp)
     .option('--api-key <key>', 'sent as a bearer token; else SAGITTA_API_KEY');
 }
 

@@ -105,7 +105,7 @@ function idOf(given: string): string {
 
 function addCommonOptions(command: Command): Command {
   command.option('--data-dir <path>', 'the data directory; else SAGITTA_DATA_DIR, else ./data');
-  return addConnectionOptions(command)
+  return addConnectionOptions(command, 'a server over the network, in place of a data directory')
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nWith --url the server is asked over the network, with --api-key.');
 }

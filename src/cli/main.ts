@@ -23,6 +23,7 @@ Examples:
   $ sagitta serve --data-dir ./data
   $ sagitta import rows.ndjson --collection docs
   $ sagitta query docs --id a1 --top-k 5
+  $ sagitta keys create --owner search --scope vectors:read
   $ sagitta backup --to /mnt/backups/monday
   $ sagitta selftest                               every engine of this machine, checked
 
@@ -37,6 +38,8 @@ function createProgram(): Command {
     .configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, 'sagitta: ')),
     })
+    // Also beside the long names of settings on a terminal of 80 columns.
+    .configureHelp({ minWidthToWrap: 24 })
     .exitOverride();
   addServeCommand(program);
   addDemoCommand(program);

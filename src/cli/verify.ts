@@ -32,7 +32,7 @@ export function addVerifyCommand(program: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (folder: string | undefined, options: VerifyOptions) => {
       const report = await verifyFolder(folder ?? dataDirectoryOf({}));
-      process.stdout.write(`${options.json ? JSON.stringify(report) : describeReport(report)}\n`);
+      process.stdout.write(`${options.json ? jsonOf(report) : describeReport(report)}\n`);
       process.exitCode = report.errorCount === 0 ? EXIT_CODES.success : EXIT_CODES.failure;
     });
 }
@@ -54,6 +54,24 @@ export async function verifyFolder(folder: string): Promise<VerifyReport> {
   } finally {
     progress.end();
   }
+}
+
+/** With the names as the API has them. */
+function jsonOf({ isBackup, errorCount, noteCount, counts, ...rest }: VerifyReport): string {
+  const { logRecords, idempotentReplies, apiKeys, ...others } = counts;
+  const report = {
+    is_backup: isBackup,
+    error_count: errorCount,
+    note_count: noteCount,
+    counts: {
+      ...others,
+      log_records: logRecords,
+      idempotent_replies: idempotentReplies,
+      api_keys: apiKeys,
+    },
+    ...rest,
+  };
+  return JSON.stringify(report, null, 2);
 }
 
 export function describeReport(report: VerifyReport): string {

@@ -19,12 +19,14 @@ export const OWNER_CHARACTERS_MAX = 256;
 /** Every request walks through the scopes of its key. */
 export const KEY_SCOPES_MAX = 64;
 /** A secret that goes on for longer than a month was not rotated. */
-export const GRACE_MS_MAX = 30 * 24 * 60 * 60 * 1000;
+const DAY_MS = 24 * 60 * 60 * 1000;
+export const GRACE_MS_MAX = 30 * DAY_MS;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ID_CHARACTERS = 16;
 /** 62^43 is more than 2^256. */
 const SECRET_CHARACTERS = 43;
+export const API_KEY_ID_PATTERN = new RegExp(`^[0-9A-Za-z]{${ID_CHARACTERS}}$`);
 const KEY_PATTERN = new RegExp(
   `^sk_([0-9A-Za-z]{${ID_CHARACTERS}})_([0-9A-Za-z]{${SECRET_CHARACTERS}})$`,
 );
@@ -129,6 +131,12 @@ export class ApiKeys implements ApiKeyService {
     id: string,
     { graceMs }: { graceMs: number },
   ): Promise<{ record: ApiKeyRecord; key: string }> {
+    if (graceMs > GRACE_MS_MAX) {
+      throw new SagittaError(
+        'limit_exceeded',
+        `The old secret may go on for ${GRACE_MS_MAX / DAY_MS} days at most; found ${Math.round(graceMs / DAY_MS)}.`,
+      );
+    }
     return this.#lock.run(async () => {
       const old = this.#require(id);
       const now = this.#clock.now();

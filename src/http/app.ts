@@ -38,6 +38,7 @@ import { bindRoute, pathOf, send } from './serve.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
 import { RequestWatch, type Watching } from './telemetry/request-watch.js';
+import { StrangerLines } from './telemetry/stranger-lines.js';
 
 export interface AppOptions {
   readonly database: DatabaseService;
@@ -57,6 +58,11 @@ export interface AppOptions {
   readonly tls?: Tls | null;
   /** Addresses and CIDR blocks of gateways that say who the client is; none by default. */
   readonly trustedProxies?: readonly string[];
+  /**
+   * Whether only this machine reaches the service: as long as it asks nobody who they are, it answers
+   * by names of this machine only.
+   */
+  readonly isLocal?: boolean;
   /** Milliseconds of a clock that never goes back; the machine's when absent. */
   readonly nowMs?: () => number;
 }
@@ -85,21 +91,23 @@ declare module 'fastify' {
 
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { database, limits, logger, metrics, tls = null, trustedProxies = [] } = options;
-  const listener = new Listener({ limits, tls, logger });
+  const listener = new Listener({ limits, tls, logger, trustedProxies });
   const lifecycle = new Lifecycle();
+  const nowMs = options.nowMs ?? (() => performance.now());
   const watching: Watching = {
     logger,
     tracer: options.tracer ?? null,
+    strangerLines: new StrangerLines(nowMs),
     metrics: createHttpMetrics(metrics, {
       requestsInFlight: () => lifecycle.underWayCount,
       connections: () => listener.countConnections(),
       bodyBytesInFlight: () => guards.bodies.bytesInFlight,
+      replyBytesInFlight: () => guards.replies.bytesInFlight,
       eventLoopDelayMs: () => guards.pressure.delayMs,
       certificateExpiresAtMs: tls === null ? null : () => tls.material.expiresAtMs,
     }),
   };
   const schemas = createSchemas(limits);
-  const nowMs = options.nowMs ?? (() => performance.now());
   const guards = createGuards(limits, nowMs);
   const services: RouteServices = { ...options, schemas, guards };
   const routes: Route[] = [
@@ -119,12 +127,14 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const openApi = describeApi(routes, schemas);
 
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    // A method that no router knows fails before any hook.
+    if (request.watch == null) begin(request, reply);
     const clientError = toClientError(error, request);
     request.watch.failed(clientError);
     logFailure(logger, clientError, request);
     letFinishUpload(request, reply);
     const place = { requestId: request.id, path: pathOf(request) };
-    return send(reply, problemReply(clientError, place), lifecycle);
+    return send(reply, problemReply(clientError, place), { lifecycle, limits });
   };
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     const { raw } = reply;
@@ -132,6 +142,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     request.principal = NOBODY;
     request.allowance = null;
     request.bodyPlace = null;
+    request.replyPlace = guards.replies.place();
     reply.header('x-request-id', request.id);
     lifecycle.begin();
     guards.pressure.begin();
@@ -140,6 +151,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       lifecycle.end();
       guards.pressure.end();
       if (request.bodyPlace?.isWorkedOn === false) request.bodyPlace.release();
+      request.replyPlace.release();
       request.watch.ended(raw.writableEnded ? raw.statusCode : 'closed');
     });
   };
@@ -169,24 +181,25 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest('watch');
   app.decorateRequest('allowance');
   app.decorateRequest('bodyPlace');
+  app.decorateRequest('replyPlace');
   addBodyParsers(app, limits);
   app.setErrorHandler((error, request, reply) => fail(error, request, reply));
-  // For files that are missing under /docs; unknown routes are refused before they come so far.
+  // Unknown routes are refused before they come so far.
   app.setNotFoundHandler((request, reply) =>
     fail(refuseUnknown(routes, request, reply), request, reply),
   );
   app.addHook('onRequest', (request, reply, done) => {
     begin(request, reply);
-    done(refuseEarly(routes, request, reply));
+    done(refuseEarly(routes, request, reply) ?? refuseForeignHost(request, options));
   });
   for (const route of routes) {
     bindRoute(app, route, '', services, lifecycle);
     if (route.isOperational !== true) bindRoute(app, route, '/v1', services, lifecycle);
   }
-  await serveDocs(app, openApi);
+  serveDocs(app, openApi, { lifecycle, limits });
   addDatabaseGauges(metrics, database);
   await app.ready();
-  logRefusedConnections(app.server, logger, { connectionsMax: limits.connectionsMax, nowMs });
+  logRefusedConnections(app.server, logger, { limits, nowMs });
   return app;
 }
 
@@ -241,6 +254,25 @@ function refuseEarly(
     return new SagittaError('invalid_request', 'The request line has no version of HTTP.');
   }
   return request.is404 ? refuseUnknown(routes, request, reply) : undefined;
+}
+
+const LOCAL_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
+
+/**
+ * A page of any site may point its own name at the loopback address and then speak to us through the
+ * browser (DNS rebinding). The browser says that name, which gives it away.
+ */
+function refuseForeignHost(
+  request: FastifyRequest,
+  { authenticator, isLocal }: AppOptions,
+): SagittaError | undefined {
+  if (isLocal !== true || authenticator.isRequired) return undefined;
+  const host = request.headers.host ?? request.headers[':authority'];
+  if (host === undefined || LOCAL_HOST.test(String(host))) return undefined;
+  return new SagittaError(
+    'invalid_request',
+    'The request was sent to a name that is not of this machine: expected localhost, 127.0.0.1 or [::1] in Host. Other names are answered once a credential is configured.',
+  );
 }
 
 function refuseUnknown(

@@ -3,9 +3,10 @@
 import { createHash } from 'node:crypto';
 import type { StoredReply } from '../database/api.js';
 import { SagittaError } from '../errors.js';
+import type { RouteReply } from './route.js';
 
 /** The entity tag of a body. */
-export function tagOf(body: string): string {
+export function tagOf(body: string | Buffer): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
 }
 
@@ -13,7 +14,10 @@ export function tagOf(body: string): string {
 export const tagOfVersion = (version: string): string => `"${version}"`;
 
 /** 304 without a body when the client has this very representation, else the reply. */
-export function unlessUnchanged(reply: StoredReply, ifNoneMatch: string | undefined): StoredReply {
+export function unlessUnchanged<Reply extends RouteReply>(
+  reply: Reply,
+  ifNoneMatch: string | undefined,
+): Reply | StoredReply {
   if (ifNoneMatch === undefined) return reply;
   const tag = reply.headers.etag!;
   const tags = parseTags(ifNoneMatch, 'If-None-Match');

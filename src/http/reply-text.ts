@@ -11,6 +11,7 @@ import type {
   VectorRecord,
 } from '../database/api.js';
 import { float32Text, vectorText } from './float-text.js';
+import { joinInTurns, type OnGrown } from './turns.js';
 
 export function collectionText(record: CollectionRecord): string {
   return JSON.stringify({
@@ -36,16 +37,23 @@ export function vectorRecordText(record: VectorRecord): string {
   return `{"id":${JSON.stringify(record.id)}${valuesMember(record.values, 'numbers')}${metadataMember(record.metadata)}}`;
 }
 
-export function vectorRecordsText(records: readonly VectorRecord[]): string {
-  return `[${records.map(vectorRecordText).join(',')}]`;
+/** Of a fetch. */
+export async function fetchedText(
+  found: { vectors: readonly VectorRecord[]; notFound: readonly string[] },
+  onGrown: OnGrown,
+): Promise<string> {
+  const vectors = await joinInTurns(found.vectors, vectorRecordText, onGrown);
+  return `{"vectors":[${vectors}],"not_found":${JSON.stringify(found.notFound)}}`;
 }
 
-export function listText(reply: ListReply): string {
-  return `{"vectors":${vectorRecordsText(reply.vectors)}${pageMembers(reply)}}`;
+export async function listText(reply: ListReply, onGrown: OnGrown): Promise<string> {
+  const vectors = await joinInTurns(reply.vectors, vectorRecordText, onGrown);
+  return `{"vectors":[${vectors}]${pageMembers(reply)}}`;
 }
 
-export function queryText(reply: QueryReply): string {
-  const matches = reply.matches.map((match) => matchText(match, reply.valuesEncoding)).join(',');
+export async function queryText(reply: QueryReply, onGrown: OnGrown): Promise<string> {
+  const textOf = (match: Match) => matchText(match, reply.valuesEncoding);
+  const matches = await joinInTurns(reply.matches, textOf, onGrown);
   const explain =
     reply.explain === undefined
       ? ''

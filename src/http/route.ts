@@ -31,6 +31,11 @@ export interface RouteServices {
   readonly defaultCollection: string | null;
 }
 
+/** A body that never changes may be bytes, which all its readers share. */
+export interface RouteReply extends Omit<StoredReply, 'body'> {
+  readonly body: string | Buffer;
+}
+
 export interface RouteRequest<Query> {
   /** Method and path of the route, without a prefix. */
   readonly operation: string;
@@ -58,6 +63,11 @@ export interface RouteRequest<Query> {
    * that it has paid 1. Throws `rate_limited`; nothing may have been done yet.
    */
   charge(cost: number): void;
+  /**
+   * Says how long its reply is by now, while a long one is made. Throws `overloaded` when there is no
+   * room for it, and `deadline_exceeded` when its client has gone away.
+   */
+  holdReply(byteCount: number): void;
 }
 
 export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
@@ -93,7 +103,7 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly isAlwaysServed?: boolean;
   /** For those who run the service: never under `/v1`, and whatever the client accepts. */
   readonly isOperational?: boolean;
-  handle(request: RouteRequest<z.output<QuerySchema>>): StoredReply | Promise<StoredReply>;
+  handle(request: RouteRequest<z.output<QuerySchema>>): RouteReply | Promise<RouteReply>;
 }
 
 /** Keeps the type of the query for the handler while the list of routes forgets it. */

@@ -4,19 +4,27 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY, type Principal } from '../access.js';
-import type { StoredReply } from '../database/api.js';
 import { assert, SagittaError } from '../errors.js';
+import type { Limits } from '../limits.js';
 import { authorizeCollection, authorizeCreation, authorizeRoute } from './access/authorization.js';
 import { acceptsJson } from './bodies/content.js';
 import { refusal } from './findings.js';
 import type { Lifecycle } from './lifecycle.js';
-import { holdBody, reserveBody } from './limits/guards.js';
+import { holdBody, openBodyPlace } from './limits/guards.js';
 import { type RateKind, rateKindOf } from './limits/rate-limit.js';
+import { bytesOwnedBy } from './limits/replies.js';
+import { boundTaking } from './listener/connections.js';
 import { connectionOf, isCutOff } from './listener/listener.js';
 import type { ProblemPlace } from './problem.js';
-import type { Route, RouteRequest, RouteServices } from './route.js';
+import type { Route, RouteReply, RouteRequest, RouteServices } from './route.js';
 import type { RequestWatch } from './telemetry/request-watch.js';
 import { validateQuery } from './validate.js';
+
+/** What all replies of one application are sent with. */
+export interface Sending {
+  readonly lifecycle: Lifecycle;
+  readonly limits: Limits;
+}
 
 const NO_BODY = new Uint8Array(0);
 const NO_QUERY = {};
@@ -29,6 +37,14 @@ export function bindRoute(
   lifecycle: Lifecycle,
 ): void {
   const rateKind = rateKindOf(route.access);
+  const sending: Sending = { lifecycle, limits: services.limits };
+  // What a write has done cannot be refused any more.
+  const admitReply = (request: FastifyRequest, found: RouteReply): RouteReply => {
+    if (rateKind !== 'write') {
+      request.replyPlace.hold(request.principal.id, bytesOwnedBy(found.body));
+    }
+    return found;
+  };
   app.route({
     method: route.method,
     url: prefix + route.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -40,6 +56,7 @@ export function bindRoute(
       else admit(route, rateKind, request, services).then(() => done(), done);
     },
     async handler(request, reply) {
+      if (route.body !== null) await admitAgain(route, request, services);
       const exchange = new Exchange(route, request, reply);
       const replying = holdBody(request, () => {
         if (route.body === null && exchange.body.length > 0) {
@@ -50,11 +67,13 @@ export function bindRoute(
         request.watch.handled(handling);
         return handling;
       });
-      if (!(replying instanceof Promise)) return send(reply, replying, lifecycle);
+      if (!(replying instanceof Promise)) {
+        return send(reply, admitReply(request, replying), sending);
+      }
       const found = await (route.mayTakeLong === true
         ? replying
         : withDeadline(replying, exchange, services.limits.requestMsMax));
-      return send(reply, found, lifecycle);
+      return send(reply, admitReply(request, found), sending);
     },
   });
 }
@@ -62,18 +81,23 @@ export function bindRoute(
 /** Sends what a route or an error gave. */
 export function send(
   reply: FastifyReply,
-  { status, headers, body }: StoredReply,
-  lifecycle: Lifecycle,
+  { status, headers, body }: RouteReply,
+  { lifecycle, limits }: Sending,
 ) {
   reply.code(status).headers(headers);
-  const { allowance } = reply.request;
+  const { request } = reply;
+  const { allowance } = request;
   if (allowance !== null) {
     reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state);
   }
   // HTTP/2 has no such header: its connections are told to go by a frame.
-  if (reply.request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
+  if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
   else if (lifecycle.isStopping) reply.header('connection', 'close');
-  return reply.send(body);
+  const byteCount = Buffer.byteLength(body);
+  request.replyPlace.count(request.principal.id, typeof body === 'string' ? byteCount : 0);
+  reply.send(body);
+  boundTaking(reply.raw, byteCount, limits.stalledMsMax);
+  return reply;
 }
 
 /** Of the URL, without the query. */
@@ -112,16 +136,34 @@ function refuseHead(
 }
 
 /**
- * Finds out who asks, and throws unless the route is open to them, they have not asked too much,
- * and there is room for what they send.
+ * Finds out who asks, and throws unless they have not asked too much, the route is open to them, and
+ * there is room for what they send.
  */
 async function admit(
   route: Route,
   rateKind: RateKind | null,
   request: FastifyRequest,
-  { authenticator, guards, limits }: RouteServices,
+  services: RouteServices,
 ): Promise<void> {
+  const { guards } = services;
   if (route.isAlwaysServed !== true) guards.pressure.check();
+  await identify(route, request, services);
+  // What is refused for want of a scope was work as well. Strangers are told to come with a name.
+  if (rateKind !== null && request.principal !== NOBODY) {
+    request.allowance = guards.rates.allowanceOf(rateKind, request.principal.id);
+    request.allowance?.charge(1);
+  }
+  authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
+  // Before it has done anything: what waits may be its own earlier replies.
+  if (rateKind === 'write') guards.replies.check(request.principal.id, 1, 0);
+  request.bodyPlace = openBodyPlace(route, request, guards.bodies);
+}
+
+async function identify(
+  route: Route,
+  request: FastifyRequest,
+  { authenticator }: RouteServices,
+): Promise<void> {
   const { authorization } = request.headers;
   try {
     const socket = connectionOf(request.raw);
@@ -131,12 +173,16 @@ async function admit(
     if (route.access !== 'public') throw error;
     request.principal = NOBODY;
   }
+}
+
+/** A body may take minutes to arrive; what its sender may do is what it may do now. */
+async function admitAgain(
+  route: Route,
+  request: FastifyRequest,
+  services: RouteServices,
+): Promise<void> {
+  await identify(route, request, services);
   authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
-  if (rateKind !== null) {
-    request.allowance = guards.rates.allowanceOf(rateKind, request.principal.id);
-    request.allowance?.charge(1);
-  }
-  request.bodyPlace = reserveBody(route, request, guards.bodies, limits.bodyBytesMax);
 }
 
 /** A precondition that is not looked at would be a lost update. */
@@ -208,6 +254,10 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
 
   charge(cost: number): void {
     this.#request.allowance?.charge(cost);
+  }
+
+  holdReply(byteCount: number): void {
+    this.#request.replyPlace.hold(this.principal.id, byteCount);
   }
 
   get params(): Readonly<Record<string, string>> {

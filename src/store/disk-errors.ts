@@ -16,12 +16,12 @@ export function translateDiskError(error: unknown, directory: string): unknown {
   const text = `${code} ${message}`;
   const isFull =
     NO_ROOM.test(text) || (INPUT_OUTPUT.test(text) && freeBytes(directory) < FREE_BYTES_MIN);
-  return isFull ? storageFull(directory, error) : error;
+  return isFull ? storageFull(error) : error;
 }
 
 /** Throws `storage_full` unless the disk of the directory has room for so many bytes more. */
 export function assertRoom(directory: string, byteCount: number): void {
-  if (freeBytes(directory) < byteCount) throw storageFull(directory, undefined);
+  if (freeBytes(directory) < byteCount) throw storageFull(undefined);
 }
 
 /** The file system knows this without looking at the disk, in microseconds. */
@@ -30,10 +30,11 @@ function freeBytes(directory: string): number {
   return bavail * bsize;
 }
 
-function storageFull(directory: string, cause: unknown): SagittaError {
+/** Clients read it, so it names no path. */
+function storageFull(cause: unknown): SagittaError {
   return new SagittaError(
     'storage_full',
-    `There is no room left on the disk of ${directory}; nothing was written. Reads go on, and writes resume when there is room.`,
+    'There is no room left on the disk; nothing was written. Reads go on, and writes resume when there is room.',
     { cause },
   );
 }

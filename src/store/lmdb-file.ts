@@ -28,8 +28,14 @@ interface Meta {
   readonly lastPage: number;
 }
 
-/** Throws `data_corrupt`, `configuration_invalid` when access is denied, and `storage_full`. */
-export async function prepareLmdbFiles(path: string): Promise<void> {
+/**
+ * `mayBeNew`: nothing else is there that a file without content could have belonged to. Throws
+ * `data_corrupt`, `configuration_invalid` when access is denied, and `storage_full`.
+ */
+export async function prepareLmdbFiles(
+  path: string,
+  { mayBeNew }: { mayBeNew: boolean },
+): Promise<void> {
   // lmdb writes the lock file through a mapping: room that is not there then is a fatal signal.
   await inFile(`${path}-lock`, 'a+', async (file) => {
     const { size } = await file.stat();
@@ -42,6 +48,12 @@ export async function prepareLmdbFiles(path: string): Promise<void> {
     return false;
   });
   if (!isBlank) return;
+  if (!mayBeNew) {
+    throw new SagittaError(
+      'data_corrupt',
+      `The file ${path} is missing or empty, but there are segment files beside it, which nothing can be told of without it. Restore a backup, or name another directory.`,
+    );
+  }
   await rm(path);
   assertRoom(dirname(path), NEW_FILE_BYTES);
 }

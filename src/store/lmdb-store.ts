@@ -45,7 +45,8 @@ export async function openLmdbStore(options: { directory: string }): Promise<Dis
   let tables: LmdbTables | undefined;
   try {
     const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER));
-    tables = await LmdbTables.open(directory);
+    const hasBlobs = (await blobs.list('')).length > 0;
+    tables = await LmdbTables.open(directory, { mayBeNew: !hasBlobs });
     // A backup that is served is a data directory from now on.
     await removeMarker(directory);
     return new TableStore({ directory, tables, blobs, lock });
@@ -61,9 +62,9 @@ class LmdbTables implements Tables {
   #environment: Environment;
   #copying: Promise<void> | undefined;
 
-  static async open(directory: string): Promise<LmdbTables> {
+  static async open(directory: string, options: { mayBeNew: boolean }): Promise<LmdbTables> {
     const path = join(directory, STORE_FILE);
-    await prepareLmdbFiles(path);
+    await prepareLmdbFiles(path, options);
     const tables = new LmdbTables(directory, await openEnvironment(path));
     try {
       await syncFolder(directory);

@@ -2,17 +2,14 @@
 // renamed at the end. What an attempt left that died is removed by the next one.
 
 import { constants } from 'node:fs';
-import { copyFile, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { copyFile, lstat, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { SagittaError } from '../errors.js';
 import { assertRoom } from './disk-errors.js';
-import { makeFolder, syncFolder } from './durable-folders.js';
+import { FOLDER_MODE, makeFolder, syncFolder } from './durable-folders.js';
 
 /** Names of backups and of blobs never begin or end so. */
 const isUnfinished = (name: string) => name.startsWith('.') && name.endsWith('.unfinished');
-
-/** What is in it belongs to whoever made it: data, keys' digests, the secret of cursors. */
-const FOLDER_MODE = 0o700;
 
 /**
  * `fill` writes into a folder that takes the name `folder` when it is done, and must sync what it
@@ -114,7 +111,8 @@ export async function refuseOccupied(folder: string): Promise<void> {
   const target = resolve(folder);
   // A disk that was just made has a folder of its own.
   const ignored = (await isMountPoint(target)) ? [stagingName(target), 'lost+found'] : [];
-  const found = await stat(target).catch(() => undefined);
+  // A link is something too, wherever it leads.
+  const found = await lstat(target).catch(() => undefined);
   if (found === undefined) return;
   if (!found.isDirectory()) throw occupied(target);
   const names = await readdir(target);

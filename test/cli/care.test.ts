@@ -131,8 +131,8 @@ describe('care of data from the command line', () => {
     assert.match(made.stdout, /^Backed up 1 collections?, [\d.]+ kB, to .*b2\.$/m);
     const verified = await run(['verify', '--json'], { env: env() });
     assert.equal(verified.code, 0);
-    const report = JSON.parse(verified.stdout) as { findings: unknown[]; isBackup: boolean };
-    assert.deepEqual([report.findings, report.isBackup], [[], false]);
+    const report = JSON.parse(verified.stdout) as { findings: unknown[]; is_backup: boolean };
+    assert.deepEqual([report.findings, report.is_backup], [[], false]);
     const none = await run(['backup', '--to', place('b3'), '--data-dir', place('none')]);
     assert.equal(none.code, 1);
     assert.match(none.stderr, /^sagitta: expected a data directory at .*none, found none/);

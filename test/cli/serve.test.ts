@@ -89,7 +89,7 @@ it('a second signal ends a server that waits for its requests', async (t) => {
   t.after(() => socket.destroy());
   socket.on('error', () => {});
   socket.write(
-    'POST /v1/collections HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n' +
+    'POST /v1/collections HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n' +
       'content-length: 100\r\n\r\n{',
   );
   await once(socket, 'connect');

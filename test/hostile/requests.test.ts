@@ -54,10 +54,10 @@ const statuses = (answer: string) =>
 
 const request = (lines: readonly string[], body = '') => `${lines.join('\r\n')}\r\n\r\n${body}`;
 
-const SMUGGLED = 'DELETE /v1/collections/h HTTP/1.1\r\nhost: x\r\n\r\n';
+const SMUGGLED = 'DELETE /v1/collections/h HTTP/1.1\r\nhost: localhost\r\n\r\n';
 const QUERY = [
   'POST /v1/collections/h/query HTTP/1.1',
-  'host: x',
+  'host: localhost',
   'content-type: application/json',
 ];
 
@@ -111,8 +111,8 @@ describe('what smuggles requests past gateways', () => {
   }
 
   it('answers pipelined requests in their order', async () => {
-    const get = 'GET /v1/collections/h/vectors/a HTTP/1.1\r\nhost: x\r\n\r\n';
-    const missing = 'GET /v1/collections/none HTTP/1.1\r\nhost: x\r\n\r\n';
+    const get = 'GET /v1/collections/h/vectors/a HTTP/1.1\r\nhost: localhost\r\n\r\n';
+    const missing = 'GET /v1/collections/none HTTP/1.1\r\nhost: localhost\r\n\r\n';
     assert.deepEqual(statuses(await exchange(get + missing + get)), [200, 404, 200]);
   });
 });
@@ -121,17 +121,17 @@ describe('odd heads', () => {
   const heads: Readonly<Record<string, readonly [text: string, statuses: readonly number[]]>> = {
     'no Host': [request(['GET /v1/collections/h HTTP/1.1']), [400]],
     'an absolute form': [
-      request(['GET http://elsewhere/v1/collections/h HTTP/1.1', 'host: x']),
+      request(['GET http://elsewhere/v1/collections/h HTTP/1.1', 'host: localhost']),
       [200, 404, 400],
     ],
-    'a star': [request(['OPTIONS * HTTP/1.1', 'host: x']), [404, 405, 400]],
-    CONNECT: [request(['CONNECT inside:22 HTTP/1.1', 'host: x']), []],
-    TRACE: [request(['TRACE /v1/collections/h HTTP/1.1', 'host: x']), [404, 405]],
-    'an unknown method': [request(['BREW /v1/collections/h HTTP/1.1', 'host: x']), [400]],
+    'a star': [request(['OPTIONS * HTTP/1.1', 'host: localhost']), [404, 405, 400]],
+    CONNECT: [request(['CONNECT inside:22 HTTP/1.1', 'host: localhost']), []],
+    TRACE: [request(['TRACE /v1/collections/h HTTP/1.1', 'host: localhost']), [404, 405]],
+    'an unknown method': [request(['BREW /v1/collections/h HTTP/1.1', 'host: localhost']), [400]],
     'an upgrade to h2c': [
       request([
         'GET /v1/collections/h HTTP/1.1',
-        'host: x',
+        'host: localhost',
         'connection: upgrade, http2-settings',
         'upgrade: h2c',
         'http2-settings: AAMAAABkAAQAAP__',
@@ -143,13 +143,13 @@ describe('odd heads', () => {
     'a thousand headers': [
       request([
         'GET /v1/collections/h HTTP/1.1',
-        'host: x',
+        'host: localhost',
         ...Array.from({ length: 5_000 }, (_, i) => `x-${i}: 1`),
       ]),
       [200, 400, 431],
     ],
     'a header of 200 KB': [
-      request(['GET /v1/collections/h HTTP/1.1', 'host: x', `x-a: ${'y'.repeat(200_000)}`]),
+      request(['GET /v1/collections/h HTTP/1.1', 'host: localhost', `x-a: ${'y'.repeat(200_000)}`]),
       [400, 431],
     ],
   };
@@ -164,11 +164,37 @@ describe('odd heads', () => {
 
   it('does not echo what a request id must not hold', async () => {
     const answer = await exchange(
-      request(['GET /livez HTTP/1.1', 'host: x', 'x-request-id: <script>alert(1)</script>']),
+      request([
+        'GET /livez HTTP/1.1',
+        'host: localhost',
+        'x-request-id: <script>alert(1)</script>',
+      ]),
     );
     assert.doesNotMatch(answer, /script/);
     assert.match(answer, /x-request-id: [\w-]{36}/i);
   });
+});
+
+describe('a page that points its own name at this machine', () => {
+  const ask = (host: string) =>
+    exchange(request(['GET /v1/collections HTTP/1.1', `host: ${host}`, 'origin: http://e.test']));
+  for (const host of [
+    'evil.example',
+    'evil.example:8484',
+    'localhost.evil.example',
+    '127.0.0.1.evil',
+  ]) {
+    it(`gets no answer as ${host}`, async () => {
+      const answer = await ask(host);
+      assert.deepEqual(statuses(answer), [400]);
+      assert.doesNotMatch(answer, /"collections"/);
+    });
+  }
+  for (const host of ['localhost:1', '127.0.0.1:8484', '127.0.0.2', '[::1]:99', 'LOCALHOST']) {
+    it(`is not taken for one as ${host}`, async () => {
+      assert.deepEqual(statuses(await ask(host)), [200]);
+    });
+  }
 });
 
 describe('odd paths', () => {
@@ -192,7 +218,7 @@ describe('odd paths', () => {
   };
   for (const [path, status] of Object.entries(paths)) {
     it(`answers ${status} to ${path.slice(0, 60)}`, async () => {
-      const answer = await exchange(request([`GET ${path} HTTP/1.1`, 'host: x']));
+      const answer = await exchange(request([`GET ${path} HTTP/1.1`, 'host: localhost']));
       assert.deepEqual(statuses(answer), [status], answer);
       const body = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4)) as { code: string };
       assert.equal(typeof body.code, 'string');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { openLmdbStore } from '../../src/store/lmdb-store.js';
@@ -30,6 +30,19 @@ function assertCorrupt(path: string) {
 }
 
 describe('lmdb file', () => {
+  it('is not made anew beside segment files that belonged to another', async () => {
+    for (const loss of ['missing', 'empty', 'zeros']) {
+      const { directory, path } = await makeFilledDirectory();
+      const store = await openIn(directory);
+      await store.writeBlob('a/1.arrow', [new Uint8Array(10)]);
+      await store.close();
+      if (loss === 'missing') await rm(path);
+      else await writeFile(path, Buffer.alloc(loss === 'empty' ? 0 : 8_192));
+      await assert.rejects(openLmdbStore({ directory }), assertCorrupt(path));
+      assert.equal((await stat(join(directory, 'segments/a/1.arrow'))).size, 10);
+    }
+  });
+
   it('is named when it is not one, or when one of its first two pages is not', async () => {
     const { directory, path } = await makeFilledDirectory();
     const whole = await readFile(path);

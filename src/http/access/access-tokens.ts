@@ -31,6 +31,10 @@ const CLOCK_TOLERANCE_SECONDS = 30;
 const CACHE_MS_MAX = 30_000;
 /** Tokens that are remembered, at some 500 bytes each. */
 const CACHE_COUNT_MAX = 10_000;
+/** Of all of them: a token that is full of scopes takes some ten times its length when it is read. */
+const CACHE_CHARACTERS_MAX = 16 * 1024 * 1024;
+/** The longest subject that OpenID Connect allows; names are kept with what their bearers may do. */
+const NAME_CHARACTERS_MAX = 255;
 /** Hashing a token costs its length, of everybody who sends one. */
 const TOKEN_CHARACTERS_MAX = 16_384;
 /** Of headers that name one. An ID token has none, or `JWT`; those of logouts, say, are no access. */
@@ -38,6 +42,7 @@ const TOKEN_TYPES = ['jwt', 'at+jwt'];
 
 interface Verified {
   readonly principal: Principal;
+  readonly tokenCharacters: number;
   readonly untilMs: number;
 }
 
@@ -46,6 +51,7 @@ export class AccessTokens implements TokenVerifier {
   readonly #jwtOptions: Omit<JWTVerifyOptions, 'currentDate'>;
   /** By digest, oldest first. */
   readonly #verified = new Map<string, Verified>();
+  #cachedCharacters = 0;
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -69,7 +75,7 @@ export class AccessTokens implements TokenVerifier {
     const known = this.#verified.get(digest);
     if (known !== undefined) {
       if (this.#options.clock.now() < known.untilMs) return known.principal;
-      this.#verified.delete(digest);
+      this.#forget(digest);
     }
     return this.#verify(token, digest);
   }
@@ -78,13 +84,15 @@ export class AccessTokens implements TokenVerifier {
     const { payload, protectedHeader } = await this.#check(token).catch((error: unknown) => {
       throw explain(error, this.#options.algorithms);
     });
-    const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
-    if (type !== undefined && !TOKEN_TYPES.includes(type)) {
+    if (!isTokenType(protectedHeader.typ)) {
       throw invalid('The token is not an access token: its header says another type.');
     }
+    // Digits enough are read as infinity.
+    if (!Number.isFinite(payload.exp)) throw invalid(NO_EXPIRY);
     const principal = principalOf(payload);
     this.#remember(digest, {
       principal,
+      tokenCharacters: token.length,
       untilMs: Math.min(
         this.#options.clock.now() + CACHE_MS_MAX,
         (payload.exp! + CLOCK_TOLERANCE_SECONDS) * 1000,
@@ -96,8 +104,9 @@ export class AccessTokens implements TokenVerifier {
   async #check(token: string) {
     const { keys, clock } = this.#options;
     const options = { ...this.#jwtOptions, currentDate: new Date(clock.now()) };
+    const getKey: JWTVerifyGetKey = (header, input) => keys.getKey(header, input);
     try {
-      return await jwtVerify(token, keys.getKey as JWTVerifyGetKey, options);
+      return await jwtVerify(token, getKey, options);
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
       // A token that does not name its key: whichever fits.
@@ -113,20 +122,47 @@ export class AccessTokens implements TokenVerifier {
   }
 
   #remember(digest: string, verified: Verified): void {
+    // Two requests may have brought it at once.
+    this.#forget(digest);
     this.#verified.set(digest, verified);
-    if (this.#verified.size <= CACHE_COUNT_MAX) return;
-    const oldest = this.#verified.keys().next();
-    if (!oldest.done) this.#verified.delete(oldest.value);
+    this.#cachedCharacters += verified.tokenCharacters;
+    for (const oldest of this.#verified.keys()) {
+      const isFull =
+        this.#verified.size > CACHE_COUNT_MAX || this.#cachedCharacters > CACHE_CHARACTERS_MAX;
+      if (!isFull) return;
+      this.#forget(oldest);
+    }
   }
+
+  #forget(digest: string): void {
+    const known = this.#verified.get(digest);
+    if (known === undefined) return;
+    this.#verified.delete(digest);
+    this.#cachedCharacters -= known.tokenCharacters;
+  }
+}
+
+/** Whatever the sender wrote there: it need not be a text. */
+function isTokenType(type: unknown): boolean {
+  if (type === undefined) return true;
+  return (
+    typeof type === 'string' &&
+    TOKEN_TYPES.includes(type.toLowerCase().replace(/^application\//, ''))
+  );
 }
 
 function principalOf(payload: JWTPayload): Principal {
   // Without a subject a client speaks for itself.
   const name = [payload.sub, payload.client_id].find(
-    (claim) => typeof claim === 'string' && claim !== '',
+    (claim): claim is string => typeof claim === 'string' && claim !== '',
   );
   if (name === undefined)
     throw invalid('The token names nobody: it has neither sub nor client_id.');
+  if (name.length > NAME_CHARACTERS_MAX) {
+    throw invalid(
+      `The token names somebody by ${name.length} characters; expected ${NAME_CHARACTERS_MAX} at most in sub or client_id.`,
+    );
+  }
   return { id: `token:${payload.iss}|${name}`, grants: grantsOf(payload) };
 }
 
@@ -163,10 +199,11 @@ function explain(error: unknown, algorithms: readonly string[]): unknown {
   });
 }
 
+const NO_EXPIRY = 'The token does not say when it expires (exp).';
 const CLAIM_FAILURES: Readonly<Record<string, string>> = {
   iss: 'The token comes from another issuer (iss) than this service trusts.',
   aud: 'The token is meant for another audience (aud) than this service.',
-  exp: 'The token does not say when it expires (exp).',
+  exp: NO_EXPIRY,
   nbf: 'The token is not valid yet (nbf).',
 };
 

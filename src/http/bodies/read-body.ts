@@ -24,6 +24,12 @@ export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffe
     const stop = () => {
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
     };
+    const fail = (error: unknown) => {
+      stop();
+      // A client may go on sending for long what nobody keeps.
+      bodyPlace?.release();
+      reject(error);
+    };
     const onData = (chunk: Buffer) => {
       byteCount += chunk.length;
       try {
@@ -31,17 +37,16 @@ export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffe
         bodyPlace?.holdAtLeast(byteCount);
         chunks.push(chunk);
       } catch (error) {
-        stop();
-        reject(error);
+        fail(error);
       }
     };
     const onEnd = () => {
-      stop();
       if (declared === null || declared === byteCount) {
+        stop();
         // A copy even of one chunk, which may be a piece of a larger buffer of the connection.
         resolve(Buffer.concat(chunks, byteCount));
       } else {
-        reject(
+        fail(
           new SagittaError(
             'invalid_request',
             `The body has ${byteCount} bytes; Content-Length says ${declared}.`,
@@ -51,8 +56,7 @@ export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffe
     };
     // Nobody reads the reply.
     const onBroken = (cause?: unknown) => {
-      stop();
-      reject(new SagittaError('invalid_request', 'The body broke off.', { cause }));
+      fail(new SagittaError('invalid_request', 'The body broke off.', { cause }));
     };
     raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
   });

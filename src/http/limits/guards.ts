@@ -2,16 +2,18 @@
 // its routes: how much one principal may ask, how many bytes may be held, and whether we keep up.
 
 import type { FastifyRequest } from 'fastify';
-import type { StoredReply } from '../../database/api.js';
+import { NOBODY } from '../../access.js';
 import type { Limits } from '../../limits.js';
-import type { Route } from '../route.js';
+import type { Route, RouteReply } from '../route.js';
 import { BodyAdmission, type BodyPlace } from './admission.js';
 import { Pressure } from './pressure.js';
 import { type Allowance, RateLimiter } from './rate-limit.js';
+import { ReplyAdmission, type ReplyPlace } from './replies.js';
 
 export interface Guards {
   readonly rates: RateLimiter;
   readonly bodies: BodyAdmission;
+  readonly replies: ReplyAdmission;
   readonly pressure: Pressure;
 }
 
@@ -21,6 +23,8 @@ declare module 'fastify' {
     allowance: Allowance | null;
     /** What its body holds; null where there is none. */
     bodyPlace: BodyPlace | null;
+    /** What its reply holds. */
+    replyPlace: ReplyPlace;
   }
 }
 
@@ -29,31 +33,30 @@ export function createGuards(limits: Limits, nowMs: () => number): Guards {
   return {
     rates: new RateLimiter({ limits, nowMs }),
     bodies: new BodyAdmission({ bytesMax: limits.bodyBytesInFlightMax }),
+    replies: new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax }),
     pressure: new Pressure({ delayMsMax: limits.eventLoopDelayMsMax, nowMs }),
   };
 }
 
-/**
- * A place for the body that comes, by what the head says of its length. What is too long anyway has
- * none: the parser says so. Throws `overloaded`.
- */
-export function reserveBody(
+/** A place for the body that comes; it is taken as the body arrives. Throws `overloaded`. */
+export function openBodyPlace(
   route: Route,
-  { headers }: FastifyRequest,
+  { principal, headers }: FastifyRequest,
   bodies: BodyAdmission,
-  bodyBytesMax: number,
 ): BodyPlace | null {
   // The body of a GET is never read.
   if (route.method === 'GET') return null;
-  const byteCount = Number(headers['content-length'] ?? 0);
-  return bodies.reserve(byteCount <= bodyBytesMax ? byteCount : 0);
+  // A service without credentials has one principal, which shares with nobody.
+  const principalId = principal.id === NOBODY.id ? null : principal.id;
+  if (Number(headers['content-length'] ?? 0) > 0) bodies.check(principalId);
+  return bodies.open(principalId);
 }
 
 /** Holds the body's place until the work on it has ended, even if its client has long gone away. */
 export function holdBody(
   request: FastifyRequest,
-  work: () => StoredReply | Promise<StoredReply>,
-): StoredReply | Promise<StoredReply> {
+  work: () => RouteReply | Promise<RouteReply>,
+): RouteReply | Promise<RouteReply> {
   const { bodyPlace } = request;
   if (bodyPlace === null) return work();
   bodyPlace.isWorkedOn = true;

@@ -2,7 +2,9 @@
 // take their replies, clients that wait to be told to send, and more of them than it has room for.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { type Http2ServerResponse, constants as http2 } from 'node:http2';
 import type { Server as NetServer } from 'node:net';
+import type { Limits } from '../../limits.js';
 import type { Logger } from '../../logger.js';
 
 /**
@@ -16,6 +18,38 @@ export function watchReaders(handler: RequestListener, stalledMsMax: number): Re
     });
     handler(request, response);
   };
+}
+
+/**
+ * What a line of a phone carries with ease. Who takes less than that on the whole holds the memory of
+ * a reply on purpose, however often a byte of it moves.
+ */
+const TAKEN_BYTES_PER_SECOND_MIN = 64 * 1024;
+
+/**
+ * Cuts off who has not taken the whole reply in time: the connection of HTTP/1, the stream of HTTP/2.
+ * Called when the reply has been handed over. The time of a reply that waits for the one before it
+ * begins when that has left.
+ */
+export function boundTaking(
+  response: ServerResponse | Http2ServerResponse,
+  byteCount: number,
+  stalledMsMax: number,
+): void {
+  const isHttp2 = 'stream' in response;
+  // The system has taken all of it already, as it does of nearly every reply.
+  if (!isHttp2 && response.writableEnded && response.writableLength === 0) return;
+  if (!isHttp2 && response.socket === null) {
+    response.once('socket', () => boundTaking(response, byteCount, stalledMsMax));
+    return;
+  }
+  // Whole seconds: timers of the same length share a list.
+  const ms = stalledMsMax + Math.ceil(byteCount / TAKEN_BYTES_PER_SECOND_MIN) * 1000;
+  const timer = setTimeout(() => {
+    if (isHttp2) response.stream.close(http2.NGHTTP2_CANCEL);
+    else response.socket?.destroy();
+  }, ms).unref();
+  response.once('close', () => clearTimeout(timer));
 }
 
 /** Requests that were not told yet that their body is welcome. */
@@ -72,8 +106,12 @@ const LOG_INTERVAL_MS = 60_000;
 export function logRefusedConnections(
   server: NetServer,
   logger: Logger,
-  options: { connectionsMax: number; nowMs: () => number },
+  options: {
+    limits: Pick<Limits, 'connectionsMax' | 'connectionsPerAddressMax'>;
+    nowMs: () => number;
+  },
 ): void {
+  const { connectionsMax, connectionsPerAddressMax } = options.limits;
   let refusedCount = 0;
   let nextAtMs = Number.NEGATIVE_INFINITY;
   server.on('drop', () => {
@@ -82,8 +120,12 @@ export function logRefusedConnections(
     if (nowMs < nextAtMs) return;
     nextAtMs = nowMs + LOG_INTERVAL_MS;
     logger.warn(
-      { connections_refused: refusedCount, connections_max: options.connectionsMax },
-      'connections refused: there are as many as may be',
+      {
+        connections_refused: refusedCount,
+        connections_max: connectionsMax,
+        connections_per_address_max: connectionsPerAddressMax,
+      },
+      'connections refused: there are as many as may be, in all or of one address',
     );
     refusedCount = 0;
   });

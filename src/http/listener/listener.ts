@@ -13,6 +13,7 @@ import {
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Limits } from '../../limits.js';
 import type { Logger } from '../../logger.js';
+import { AddressBound } from './address-bound.js';
 import { deferInvitations } from './connections.js';
 import { boundSession, SESSION_OPTIONS, type SessionUse } from './http2-session.js';
 import { createHttpServer, cutConnections, stopListening } from './server.js';
@@ -23,6 +24,8 @@ export interface ListenerOptions {
   /** Null for clear text. */
   readonly tls: Tls | null;
   readonly logger: Logger;
+  /** Addresses and CIDR blocks of gateways. */
+  readonly trustedProxies: readonly string[];
 }
 
 /** For the news that we are going to reach a client that asks for nothing. */
@@ -40,9 +43,14 @@ interface OneServer {
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: OneServer[] = [];
+  readonly #addressBound: AddressBound;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
+    this.#addressBound = new AddressBound({
+      connectionsMax: options.limits.connectionsPerAddressMax,
+      trustedProxies: options.trustedProxies,
+    });
   }
 
   create(handler: RequestListener): Server {
@@ -50,6 +58,7 @@ export class Listener {
     const made =
       tls === null ? clearServer(handler, limits) : new TlsServer(handler, limits, tls, logger);
     this.#servers.push(made);
+    this.#addressBound.watch(made.server);
     return made.server;
   }
 

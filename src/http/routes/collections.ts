@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { holdsScopeOn } from '../../access.js';
 import type { CollectionRecord, StoredReply } from '../../database/api.js';
 import { parseJsonBody } from '../bodies/bodies.js';
+import type { JsonBody, ParsedBody } from '../bodies/parse-json.js';
 import { tagOf, unlessUnchanged } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { CACHE_RECORD, jsonReply } from '../reply.js';
@@ -37,10 +38,13 @@ export function collectionRoutes(services: RouteServices): Route[] {
     errors: ['collection_exists', 'limit_exceeded', 'storage_full'],
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
+      const named = idIn(parsed);
+      // Also before a reply that was given when the scopes were others is given again.
+      if (named !== undefined) request.authorize(named, { isNew: true });
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(collections.create, json);
-        const id = body.id ?? randomUUID();
-        request.authorize(id, { isNew: true });
+        const id = named ?? randomUUID();
+        if (named === undefined) request.authorize(id, { isNew: true });
         const { record, created } = await database.createCollection(
           {
             id,
@@ -135,6 +139,12 @@ export function collectionRoutes(services: RouteServices): Route[] {
   });
 
   return [create, list, get, update, remove];
+}
+
+/** What the body says before it has been checked; what is no id is refused later. */
+function idIn({ outcome }: ParsedBody<JsonBody>): string | undefined {
+  const id = outcome.ok ? outcome.value.id : undefined;
+  return typeof id === 'string' ? id : undefined;
 }
 
 function createdReply(record: CollectionRecord): StoredReply {

@@ -47,6 +47,7 @@ export function queryRoutes(services: RouteServices): Route[] {
   ): Promise<StoredReply> {
     const query = toQueryRequest(withPage(body, request.query));
     checkRules(query, limits);
+    request.charge(rowsRead(query, limits));
     const { watch, signal } = request;
     const reply = await slowQueries.watch(request, collectionId, query, () =>
       withPointers(
@@ -55,7 +56,7 @@ export function queryRoutes(services: RouteServices): Route[] {
       ),
     );
     watch.addPhases(phasesOf(reply));
-    const text = queryText(reply);
+    const text = await queryText(reply, (count) => request.holdReply(count));
     const totalMs = performance.now() - watch.startedAtMs;
     return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs) });
   }
@@ -151,6 +152,13 @@ function toQueryRequest(body: QueryBody): QueryRequest {
     minSequence: body.min_sequence,
     explain: body.explain,
   };
+}
+
+/** Matches with metadata or values are rows that are read, as many as the page may have. */
+function rowsRead(query: QueryRequest, limits: Limits): number {
+  const hasRows = query.includeMetadata === true || (query.includeValues ?? false) !== false;
+  if (!hasRows) return 1;
+  return Math.max(1, query.limit ?? query.topK ?? limits.topKDefault);
 }
 
 /** What can be told without the collection and without opening the cursor. */

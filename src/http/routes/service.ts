@@ -17,6 +17,7 @@ export function serviceRoutes(
 ): Route[] {
   const { database, limits } = services;
   const schemas = services.schemas.service;
+  let openApi: Buffer | undefined;
   const operational = {
     method: 'GET',
     tag: 'Service',
@@ -90,7 +91,11 @@ export function serviceRoutes(
       operationId: 'getOpenApi',
       summary: 'This description',
       reply: z.object({}),
-      handle: () => jsonReply(JSON.stringify(options.openApi()), { 'cache-control': CACHE_RECORD }),
+      // One buffer for all: a text of its own for every reader would be theirs to pile up.
+      handle() {
+        openApi ??= Buffer.from(JSON.stringify(options.openApi()));
+        return { ...jsonReply('', { 'cache-control': CACHE_RECORD }), body: openApi };
+      },
     }),
   ];
 }

@@ -8,8 +8,8 @@ import { chooseCollection } from '../collection-choice.js';
 import { tagOfVersion, unlessUnchanged } from '../conditional.js';
 import { bodyOf } from '../idempotency.js';
 import { CACHE_VECTOR, jsonReply } from '../reply.js';
-import { listText, vectorRecordsText, vectorRecordText } from '../reply-text.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { fetchedText, listText, vectorRecordText } from '../reply-text.js';
+import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 import { validateBody } from '../validate.js';
 
 const LIST_ERRORS: readonly ErrorCode[] = [
@@ -23,7 +23,7 @@ const LIST_ERRORS: readonly ErrorCode[] = [
 ];
 
 export function vectorReadRoutes(services: RouteServices): Route[] {
-  const { database } = services;
+  const { database, limits } = services;
   const { vectors } = services.schemas;
 
   const get = defineRoute({
@@ -69,15 +69,17 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
         values: body.include_values,
         metadata: body.include_metadata,
       });
-      const notFound = JSON.stringify(found.notFound);
-      return jsonReply(`{"vectors":${vectorRecordsText(found.vectors)},"not_found":${notFound}}`);
+      return jsonReply(await fetchedText(found, (count) => request.holdReply(count)));
     },
   });
 
   async function listPage(
+    request: RouteRequest<z.output<typeof vectors.listQuery>>,
     collectionId: string,
-    query: z.output<typeof vectors.listQuery>,
   ): Promise<StoredReply> {
+    const { query } = request;
+    // Values are what a page is long by.
+    if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
     const reply = await database.listVectors(collectionId, {
       limit: query.limit,
       offset: query.offset,
@@ -86,7 +88,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
       includeValues: query.include_values,
       includeMetadata: query.include_metadata,
     });
-    return jsonReply(listText(reply));
+    return jsonReply(await listText(reply, (count) => request.holdReply(count)));
   }
 
   const listDescription =
@@ -104,7 +106,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     body: null,
     reply: vectors.list,
     errors: LIST_ERRORS,
-    handle: ({ params, query }) => listPage(params.id, query),
+    handle: (request) => listPage(request, request.params.id),
   });
 
   const listAnywhere = defineRoute({
@@ -120,8 +122,8 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     reply: vectors.list,
     errors: [...LIST_ERRORS, 'collection_required'],
     handle(request) {
-      const { query } = request;
-      return listPage(chooseCollection(services, request, undefined, query.collection), query);
+      const { collection } = request.query;
+      return listPage(request, chooseCollection(services, request, undefined, collection));
     },
   });
 

@@ -27,6 +27,7 @@ export function createHttpMetrics(
     readonly requestsInFlight: () => number;
     readonly connections: () => Promise<number>;
     readonly bodyBytesInFlight: () => number;
+    readonly replyBytesInFlight: () => number;
     readonly eventLoopDelayMs: () => number;
     /** Null without TLS. */
     readonly certificateExpiresAtMs: (() => number) | null;
@@ -57,6 +58,11 @@ export function createHttpMetrics(
     'sagitta_http_body_bytes_in_flight',
     'Bodies that are being received or worked on.',
     read.bodyBytesInFlight,
+  );
+  metrics.addReading(
+    'sagitta_http_reply_bytes_in_flight',
+    'Replies that are being made, or wait to be taken by their clients.',
+    read.replyBytesInFlight,
   );
   metrics.addReading(
     'sagitta_event_loop_delay_seconds',

@@ -3,13 +3,16 @@
 // nothing of a body, a query string or a header else.
 
 import type { FastifyRequest } from 'fastify';
-import type { CommitTimings, StoredReply } from '../../database/api.js';
+import { NOBODY } from '../../access.js';
+import type { CommitTimings } from '../../database/api.js';
+import { API_KEY_ID_PATTERN } from '../../database/api-keys.js';
 import { SagittaError } from '../../errors.js';
 import type { Logger } from '../../logger.js';
 import type { Phase, RequestSpan, Tracer } from '../../trace.js';
-import { API_KEY_PREFIX } from '../access/authenticator.js';
 import { STATUS_OF_CODE } from '../problem.js';
+import type { RouteReply } from '../route.js';
 import type { HttpMetrics } from './http-metrics.js';
+import type { StrangerLines } from './stranger-lines.js';
 import { readTraceContext } from './trace-context.js';
 
 export interface Watching {
@@ -17,6 +20,8 @@ export interface Watching {
   readonly metrics: HttpMetrics;
   /** Null when no traces are sent. */
   readonly tracer: Tracer | null;
+  /** Of the audit log. */
+  readonly strangerLines: StrangerLines;
 }
 
 /** A target is an id that somebody sent: no longer than one can be. */
@@ -71,10 +76,10 @@ export class RequestWatch {
 
   /** What the audit log says that the request is about, where the path does not tell. */
   target(id: string): void {
-    // Somebody may put a whole key where its id is asked for.
-    this.#target = id.startsWith(API_KEY_PREFIX)
-      ? API_KEY_PREFIX
-      : id.slice(0, TARGET_CHARACTERS_MAX);
+    // Somebody may put a whole key, or a part of it, where its id is asked for.
+    const isOfKey = this.#request.routeOptions.config.audit?.startsWith('key.') === true;
+    this.#target =
+      isOfKey && !API_KEY_ID_PATTERN.test(id) ? null : id.slice(0, TARGET_CHARACTERS_MAX);
   }
 
   addPhases(phases: readonly Phase[]): void {
@@ -92,7 +97,7 @@ export class RequestWatch {
   }
 
   /** The audit log tells of work how it ended, also when nobody has waited for its reply. */
-  handled(work: StoredReply | Promise<StoredReply>): void {
+  handled(work: RouteReply | Promise<RouteReply>): void {
     if (this.#request.routeOptions.config.audit === undefined) return;
     this.#isHandled = true;
     if (!(work instanceof Promise)) {
@@ -131,6 +136,9 @@ export class RequestWatch {
   #audit(status: number): void {
     const { audit } = this.#request.routeOptions.config;
     if (audit === undefined) return;
+    const isStranger = this.#request.principal === NOBODY;
+    const unlogged = isStranger ? this.#watching.strangerLines.next() : 0;
+    if (unlogged === null) return;
     this.#watching.logger.info(
       {
         audit,
@@ -138,6 +146,7 @@ export class RequestWatch {
         client: this.#client ?? 'local',
         target: this.#target,
         status,
+        ...(unlogged > 0 ? { unlogged } : {}),
         ...this.details,
       },
       'audit',

@@ -1,63 +1,17 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, before, describe, it } from 'node:test';
-import {
-  base64url,
-  exportJWK,
-  exportPKCS8,
-  exportSPKI,
-  generateKeyPair,
-  importPKCS8,
-  type JWK,
-  type JWTHeaderParameters,
-  SignJWT,
-} from 'jose';
+import { base64url, exportPKCS8, exportSPKI, importPKCS8, type JWK } from 'jose';
 import type { Clock } from '../../../src/clock.js';
 import { SagittaError } from '../../../src/errors.js';
 import { AccessTokens } from '../../../src/http/access/access-tokens.js';
-import { type KeySet, type KeySetTimes, openKeySet } from '../../../src/http/access/key-sets.js';
+import { type KeySet, openKeySet } from '../../../src/http/access/key-sets.js';
 import { silentLogger } from '../../../src/logger.js';
 import { JWT_ALGORITHMS } from '../../../src/settings.js';
-import { type LogLine, recordingLogger, until } from '../secure-service.js';
-
-const ISSUER = 'https://issuer.example';
-const AUDIENCE = 'sagitta';
-const NOW = Math.floor(Date.now() / 1000);
-
-type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
-interface Signer extends KeyPair {
-  readonly alg: string;
-  readonly jwk: JWK;
-}
-
-async function createSigner(alg: string, kid: string): Promise<Signer> {
-  const pair = await generateKeyPair(alg, { extractable: true });
-  return { ...pair, alg, jwk: { ...(await exportJWK(pair.publicKey)), kid, alg, use: 'sig' } };
-}
-
-/** Good but for what a test changes; undefined leaves a claim out. */
-function sign(
-  signer: Signer,
-  claims: Record<string, unknown> = {},
-  header: Partial<JWTHeaderParameters> = {},
-): Promise<string> {
-  const { kid } = signer.jwk;
-  return new SignJWT({
-    iss: ISSUER,
-    aud: AUDIENCE,
-    sub: 'alice',
-    exp: NOW + 300,
-    scope: 'vectors:read:catalog-* openid',
-    ...claims,
-  })
-    .setProtectedHeader({ alg: signer.alg, ...(kid !== undefined && { kid }), ...header })
-    .sign(signer.privateKey);
-}
+import { AUDIENCE, createSigner, ISSUER, NOW, type Signer, sign } from './signed-tokens.js';
 
 function writeToken(header: object, claims: object, signature = ''): string {
   const parts = [header, claims].map((part) => base64url.encode(JSON.stringify(part)));
@@ -179,6 +133,101 @@ describe('access tokens', () => {
     await assertRefused(tokens, await sign(es256(), {}, { typ: 'logout+jwt' }), /another type/);
   });
 
+  it('of odd types are refused, and nothing in them is an error of ours', async () => {
+    const tokens = await verifier();
+    const odd: unknown[] = [null, true, 7, -1, 1.5, '', 'x', {}, { toString: 1 }, [], [7], [{}]];
+    const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: NOW + 300 };
+    const verdict = async (payload: object | string, header: object = {}): Promise<string> => {
+      const { kid, alg } = es256().jwk;
+      const [head, body] = [
+        JSON.stringify({ alg, kid, ...header }),
+        typeof payload === 'string' ? payload : JSON.stringify(payload),
+      ].map((part) => base64url.encode(part));
+      const signed = new TextEncoder().encode(`${head}.${body}`);
+      const ecdsa = { name: 'ECDSA', hash: 'SHA-256' };
+      const signature = await crypto.subtle.sign(ecdsa, es256().privateKey, signed);
+      const token = `${head}.${body}.${base64url.encode(new Uint8Array(signature))}`;
+      try {
+        return (await tokens.verify(token)).id;
+      } catch (error) {
+        assert.ok(
+          error instanceof SagittaError,
+          `${JSON.stringify({ payload, header })}: ${error}`,
+        );
+        return error.code;
+      }
+    };
+    const alice = `token:${ISSUER}|alice`;
+    assert.equal(await verdict(claims), alice);
+    for (const value of odd) {
+      for (const name of ['typ', 'kid', 'alg', 'crit', 'b64', 'zip']) {
+        const found = await verdict(claims, { [name]: value });
+        // RFC 7797 allows b64, and nobody asks what zip is.
+        const isTaken = ['b64', 'zip'].includes(name) && found === alice;
+        assert.ok(isTaken || found === 'credentials_invalid', `${name} ${JSON.stringify(value)}: ${found}`);
+      }
+      for (const name of ['iss', 'aud', 'sub', 'exp', 'nbf', 'iat']) {
+        const found = await verdict({ ...claims, [name]: value });
+        const isTaken =
+          (['nbf', 'iat'].includes(name) && typeof value === 'number') ||
+          (name === 'sub' && value === 'x');
+        if (!isTaken) assert.equal(found, 'credentials_invalid', `${name} ${JSON.stringify(value)}`);
+      }
+      for (const name of ['scope', 'scp']) {
+        assert.equal(await verdict({ ...claims, [name]: value }), alice, `${name} ${JSON.stringify(value)}`);
+      }
+      assert.equal(
+        await verdict({ ...claims, sub: undefined, client_id: value }),
+        value === 'x' ? `token:${ISSUER}|x` : 'credentials_invalid',
+      );
+    }
+    const text = JSON.stringify(claims);
+    const withTime = (name: string, value: string) =>
+      verdict(
+        text.replace(/"exp":\d+/, (exp) => `${name === 'exp' ? '' : `${exp},`}"${name}":${value}`),
+      );
+    for (const value of ['1e999', '-1e999', '-5', '0', '1.5']) {
+      assert.equal(await withTime('exp', value), 'credentials_invalid', `exp ${value}`);
+    }
+    for (const value of ['1e300', `${NOW + 9}.25`, '9007199254740993']) {
+      assert.equal(await withTime('exp', value), alice, `exp ${value}`);
+    }
+    for (const value of ['1e999', '1e300']) {
+      assert.equal(await withTime('nbf', value), 'credentials_invalid', `nbf ${value}`);
+    }
+    for (const value of ['-1e999', '-5.5']) assert.equal(await withTime('nbf', value), alice);
+    for (const payload of ['null', '[]', '7', '"x"', '', '{', '\uFEFF{}', '{"__proto__":{}}']) {
+      assert.equal(await verdict(payload), 'credentials_invalid', payload);
+    }
+  });
+
+  it('name their principal by 255 characters at most', async () => {
+    const tokens = await verifier();
+    assert.ok(await tokens.verify(await sign(es256(), { sub: 'x'.repeat(255) })));
+    for (const claims of [
+      { sub: 'x'.repeat(256) },
+      { sub: undefined, client_id: 'x'.repeat(256) },
+    ]) {
+      await assertRefused(tokens, await sign(es256(), claims), /by 256 characters; expected 255/);
+    }
+  });
+
+  it('are remembered as far as there is room, however much they carry', async () => {
+    const tokens = await verifier();
+    const first = await sign(es256());
+    await tokens.verify(first);
+    // Each nearly as long as a token may be.
+    const scope = Array.from({ length: 1_080 }, (_, index) => `admin:${1_000 + index}`).join(' ');
+    for (let index = 0; index < 1_060; index++) {
+      await tokens.verify(await sign(es256(), { sub: `user-${index}`, scope }));
+      // Together they have not pushed out the first yet: those before it would have gone.
+      if (index === 900) assert.ok(!(tokens.verify(first) instanceof Promise));
+    }
+    const again = tokens.verify(first);
+    assert.ok(again instanceof Promise, 'pushed out');
+    await again;
+  });
+
   it('are refused unsigned, signed by a foreigner, altered, or by a made-up key', async () => {
     const tokens = await verifier();
     const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: NOW + 300, scope: 'admin' };
@@ -258,167 +307,5 @@ describe('access tokens', () => {
     const again = tokens.verify(long);
     assert.ok(again instanceof Promise, 'verified anew');
     await again;
-  });
-});
-
-describe('a key set', () => {
-  let server: Server;
-  let fetchCount = 0;
-  let answer: { status: number; body: unknown };
-  const opened: KeySet[] = [];
-  const clock: Clock = { now: () => Date.now() };
-
-  async function serve(keys: readonly JWK[]): Promise<string> {
-    fetchCount = 0;
-    answer = { status: 200, body: { keys } };
-    server = createServer((_request, response) => {
-      fetchCount++;
-      response.statusCode = answer.status;
-      response.end(typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body));
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`;
-  }
-  afterEach(() => {
-    for (const keys of opened.splice(0)) keys.close();
-    server?.closeAllConnections();
-    server?.close();
-  });
-  async function tokensOf(
-    source: string,
-    times: Partial<KeySetTimes> = {},
-    logger = silentLogger,
-  ): Promise<AccessTokens> {
-    const keys = await openKeySet({ source, logger, times });
-    opened.push(keys);
-    return new AccessTokens({
-      keys,
-      issuer: ISSUER,
-      audience: AUDIENCE,
-      algorithms: ['ES256'],
-      clock,
-    });
-  }
-
-  it('is fetched once for many tokens, and not again for each key that nobody has', async () => {
-    const signer = await createSigner('ES256', 'one');
-    const stranger = await createSigner('ES256', 'none');
-    const tokens = await tokensOf(await serve([signer.jwk]));
-    const many = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => sign(signer, { sub: `user-${index}` })),
-    );
-    for (let round = 0; round < 5; round++) {
-      await Promise.all(many.map((token) => tokens.verify(token)));
-    }
-    assert.equal(fetchCount, 1);
-    for (let index = 0; index < 50; index++) {
-      const token = await sign(stranger, { sub: `user-${index}` });
-      await assert.rejects(async () => tokens.verify(token), { code: 'credentials_invalid' });
-    }
-    assert.equal(fetchCount, 1);
-  });
-
-  it('takes up a new key, and lets go of one that is removed', async () => {
-    const [old, fresh] = [await createSigner('ES256', 'old'), await createSigner('ES256', 'new')];
-    const tokens = await tokensOf(await serve([old.jwk]), { refetchMsMin: 0, cacheMsMax: 100 });
-    assert.ok(await tokens.verify(await sign(old)));
-    answer = { status: 200, body: { keys: [fresh.jwk] } };
-    assert.ok(await tokens.verify(await sign(fresh)), 'an unknown key makes it look again');
-    await assert.rejects(async () => tokens.verify(await sign(old, { sub: 'bob' })), {
-      message: /not in its issuer's key set/,
-    });
-  });
-
-  it('that cannot be had is 503 and not 401, asked for seldom, and had again', async () => {
-    const signer = await createSigner('ES256', 'one');
-    const log: LogLine[] = [];
-    const url = await serve([signer.jwk]);
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    const tokens = await tokensOf(url, { retryMsMin: 200 }, recordingLogger(log));
-    const token = await sign(signer);
-    for (let index = 0; index < 20; index++) {
-      await assert.rejects(async () => tokens.verify(token), {
-        code: 'credentials_unavailable',
-        retryAfterSeconds: 1,
-      });
-    }
-    assert.equal(log.filter(({ level }) => level === 'warn').length, 1);
-    assert.ok(!JSON.stringify(log).includes(token));
-    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-    await until(async () => {
-      try {
-        return (await tokens.verify(token)).id.endsWith('alice');
-      } catch {
-        return false;
-      }
-    });
-  });
-
-  it('that answers something else is 503 as well, and asked for seldom', async () => {
-    const signer = await createSigner('ES256', 'one');
-    for (const [status, body] of [
-      [500, ''],
-      [302, ''],
-      [200, 'not JSON'],
-      [200, {}],
-    ] as const) {
-      const tokens = await tokensOf(await serve([]));
-      answer = { status, body };
-      for (let index = 0; index < 5; index++) {
-        const token = await sign(signer);
-        await assert.rejects(async () => tokens.verify(token), { code: 'credentials_unavailable' });
-      }
-      assert.equal(fetchCount, 1, `${status} ${body}`);
-      server.close();
-    }
-  });
-
-  it('is refused where others could change it on its way', async () => {
-    for (const source of [
-      'http://issuer.example/jwks',
-      'ftp://issuer.example/jwks',
-      'http://127.0.0.1.issuer.example/jwks',
-      'https://',
-    ]) {
-      await assert.rejects(openKeySet({ source, logger: silentLogger }), {
-        code: 'configuration_invalid',
-        message: /https/,
-      });
-    }
-    for (const source of ['https://issuer.example/jwks', 'http://[::1]:8080/jwks']) {
-      (await openKeySet({ source, logger: silentLogger })).close();
-    }
-  });
-
-  it('in a file is read again when it changes, and refused by what is wrong with it', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'sagitta-jwks-'));
-    const source = join(folder, 'jwks.json');
-    const [old, fresh] = [await createSigner('ES256', 'old'), await createSigner('ES256', 'new')];
-    const { d } = await exportJWK(fresh.privateKey);
-    const cases: [content: string, message: RegExp][] = [
-      ['{', /jwks\.json is not JSON/],
-      ['{}', /not one at \/keys/],
-      ['{"keys":[]}', /not one at \/keys; expected .* at least one/],
-      [JSON.stringify({ keys: [{ ...fresh.jwk, d }] }), /holds a secret at \/keys\/0\/d/],
-      [JSON.stringify({ keys: [{ kty: 'oct', k: 'AAAA' }] }), /holds a secret at \/keys\/0\/k/],
-    ];
-    await assert.rejects(openKeySet({ source, logger: silentLogger }), { message: /no such file/ });
-    for (const [content, message] of cases) {
-      await writeFile(source, content);
-      await assert.rejects(openKeySet({ source, logger: silentLogger }), { message });
-    }
-    await writeFile(source, JSON.stringify({ keys: [old.jwk] }));
-    const log: LogLine[] = [];
-    const tokens = await tokensOf(source, {}, recordingLogger(log));
-    assert.ok(await tokens.verify(await sign(old)));
-    await writeFile(source, 'broken');
-    await until(() => log.some(({ level }) => level === 'error'));
-    assert.ok(await tokens.verify(await sign(old, { sub: 'bob' })));
-    await writeFile(source, JSON.stringify({ keys: [fresh.jwk] }));
-    await until(() => log.some(({ message }) => message === 'key set reloaded'));
-    assert.ok(await tokens.verify(await sign(fresh)));
-    await assert.rejects(async () => tokens.verify(await sign(old, { sub: 'carol' })));
-    await rm(folder, { recursive: true });
   });
 });

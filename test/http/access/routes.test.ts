@@ -255,7 +255,7 @@ describe('what a principal may not see', () => {
       for (const { route, scope } of onCollections) {
         const reply = await service.callWith([grant(scope)], route);
         assert.equal(reply.status, 404, named(route));
-        const { 'x-request-id': id, date: _, ...headers } = reply.headers;
+        const { 'x-request-id': id, date: _, ratelimit: __, ...headers } = reply.headers;
         texts.push({ headers, text: reply.text.replaceAll(id!, '') });
       }
       return texts;
@@ -266,11 +266,7 @@ describe('what a principal may not see', () => {
     await fillCollection(service.real);
     const forbidden = await answers((scope) => `${scope}:orders-*`);
     assert.deepEqual(forbidden, missingForOthers);
-    // Whose scope is enough has paid for the look, so that the headers tell of the rate.
-    assert.deepEqual(
-      forbidden.map(({ text }) => text),
-      missing.map(({ text }) => text),
-    );
+    assert.deepEqual(forbidden, missing);
   });
 
   it('is in no list, and does not count', async () => {

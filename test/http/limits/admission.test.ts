@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { Agent, request as sendRequest } from 'node:http';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
+import { parseGrant } from '../../../src/access.js';
 import type { SagittaError } from '../../../src/errors.js';
+import { Authenticator } from '../../../src/http/access/authenticator.js';
 import { BodyAdmission } from '../../../src/http/limits/admission.js';
 import { DEFAULT_LIMITS } from '../../../src/limits.js';
 import { createFilledService, type Service } from '../harness.js';
@@ -26,11 +28,24 @@ describe('the admission of bodies', () => {
     return error.code === 'overloaded' && error.retryAfterSeconds === 1;
   };
 
+  /** A body of which so many bytes have arrived, of somebody without a share unless one is named. */
+  const holding = (
+    admission: BodyAdmission,
+    byteCount: number,
+    principalId: string | null = null,
+  ) => {
+    const place = admission.open(principalId);
+    place.holdAtLeast(byteCount);
+    return place;
+  };
+
   it('takes bodies up to the bound, and gives back what is released, once', () => {
     const admission = new BodyAdmission({ bytesMax: 100 });
-    const first = admission.reserve(60);
-    const second = admission.reserve(40);
-    assert.throws(() => admission.reserve(1), isOverloaded);
+    const first = holding(admission, 60);
+    admission.check(null);
+    const second = holding(admission, 40);
+    assert.throws(() => admission.check(null), isOverloaded);
+    assert.throws(() => holding(admission, 1), isOverloaded);
     assert.equal(admission.bytesInFlight, 100);
     first.release();
     first.release();
@@ -41,8 +56,8 @@ describe('the admission of bodies', () => {
 
   it('takes a body that grows as far as there is room', () => {
     const admission = new BodyAdmission({ bytesMax: 100 });
-    const other = admission.reserve(50);
-    const growing = admission.reserve(0);
+    const other = holding(admission, 50);
+    const growing = admission.open(null);
     growing.holdAtLeast(30);
     growing.holdAtLeast(20);
     assert.equal(admission.bytesInFlight, 80);
@@ -57,16 +72,39 @@ describe('the admission of bodies', () => {
 
   it('takes one body of any length when there is no other', () => {
     const admission = new BodyAdmission({ bytesMax: 100 });
-    const large = admission.reserve(500);
-    assert.throws(() => admission.reserve(1), isOverloaded);
+    const large = holding(admission, 500);
+    assert.throws(() => holding(admission, 1), isOverloaded);
     large.holdAtLeast(600);
     large.release();
     assert.equal(admission.bytesInFlight, 0);
   });
+
+  it('leaves half of the room to others than one principal, and forgets who holds nothing', () => {
+    const isOfShare = (error: SagittaError) =>
+      isOverloaded(error) && error.message.includes('share of this credential');
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const first = holding(admission, 30, 'key:a');
+    const second = holding(admission, 20, 'key:a');
+    assert.throws(() => admission.check('key:a'), isOfShare);
+    assert.throws(() => first.holdAtLeast(31), isOfShare);
+    admission.check('key:b');
+    const other = holding(admission, 50, 'key:b');
+    assert.equal(admission.bytesInFlight, 100);
+    other.release();
+    second.release();
+    // Alone it may be larger than the share, and is finished; a second one then finds nothing.
+    first.holdAtLeast(80);
+    assert.throws(() => holding(admission, 1, 'key:a'), isOfShare);
+    holding(admission, 20, 'key:b').release();
+    first.release();
+    first.release();
+    assert.equal(admission.bytesInFlight, 0);
+    assert.equal(admission.principalCount, 0);
+  });
 });
 
 describe('bodies in flight over HTTP', () => {
-  it('are held from the head until the work on them ends', async () => {
+  it('are held from their first byte until the work on them ends', async () => {
     const service = await createBounded(10_000);
     const port = await listen(service);
     let release: (() => void) | undefined;
@@ -81,10 +119,10 @@ describe('bodies in flight over HTTP', () => {
           ...JSON_TYPE,
           'content-length': body.length,
           connection: 'close',
-        }),
+        }) + body.slice(0, 5_000),
       );
-      void eventually('the head is there', async () => (await bytesHeld(service)) === 9_000).then(
-        () => socket.write(body),
+      void eventually('a part is there', async () => (await bytesHeld(service)) === 5_000).then(
+        () => socket.write(body.slice(5_000)),
       );
     });
     await eventually('the query runs', () => release !== undefined);
@@ -115,8 +153,6 @@ describe('bodies in flight over HTTP', () => {
           socket.destroy(),
         );
       });
-    await upload({ 'content-length': 500_000 }, '');
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
     await upload({ 'content-length': 500_000 }, queryOf(100_000));
     await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
     await upload({ 'transfer-encoding': 'chunked' }, `186a0\r\n${queryOf(100_000)}\r\n`);
@@ -138,9 +174,11 @@ describe('bodies in flight over HTTP', () => {
     };
     const body = queryOf(1_000);
     const one = headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 1_000 });
-    const socket = connect(port, '127.0.0.1', () => socket.write((one + body).repeat(3) + one));
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(`${(one + body).repeat(3)}${one} `),
+    );
     await eventually('all of them run', () => arrivedCount === 3);
-    assert.equal(await bytesHeld(service), 4_000);
+    assert.equal(await bytesHeld(service), 3_001);
     socket.destroy();
     await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
     await eventually('nothing is under way', async () => {
@@ -155,7 +193,8 @@ describe('bodies in flight over HTTP', () => {
     // Somebody else has nearly all of the room.
     const other = connect(port, '127.0.0.1', () =>
       other.write(
-        headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_000 }),
+        headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_001 }) +
+          queryOf(900_000),
       ),
     );
     await eventually('the room is taken', async () => (await bytesHeld(service)) === 900_000);
@@ -169,6 +208,105 @@ describe('bodies in flight over HTTP', () => {
     other.destroy();
     await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
     agent.destroy();
+    await service.close();
+  });
+
+  it('that are only announced take nothing from anybody', async () => {
+    const service = await createBounded(2_000_000);
+    const port = await listen(service);
+    const announced = headOf('POST', '/collections/c/query', {
+      ...JSON_TYPE,
+      'content-length': 1_000_000,
+    });
+    const silent = Array.from({ length: 20 }, () => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(announced));
+      return socket;
+    });
+    await eventually('all heads are there', async () => {
+      return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 21;
+    });
+    assert.equal(await bytesHeld(service), 0);
+    const { status } = await service.call('POST', '/collections/c/query', {
+      body: queryOf(500_000),
+    });
+    assert.equal(status, 200);
+    for (const socket of silent) socket.destroy();
+    await service.close();
+  });
+
+  it('of one credential leave room for those of another', async () => {
+    let isInUse = false;
+    const service = await createFilledService({
+      limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax: 2_000_000 },
+      authenticator: new Authenticator({
+        apiKeys: {
+          get isInUse() {
+            return isInUse;
+          },
+          verify: (token) => ({
+            id: `key:${token}`,
+            grants: [parseGrant('vectors:read')!, parseGrant('metrics:read')!],
+          }),
+        },
+      }),
+    });
+    const port = await listen(service);
+    isInUse = true;
+    const as = (name: string) => ({ authorization: `Bearer sk_${name}` });
+    const bytesHeldNow = async () => {
+      const { text } = await service.call('GET', '/metrics', { headers: as('watching') });
+      return Number(/^sagitta_http_body_bytes_in_flight (\d+)$/m.exec(text)?.[1]);
+    };
+    const halfSent =
+      headOf('POST', '/collections/c/query', {
+        ...JSON_TYPE,
+        ...as('greedy'),
+        'content-length': 900_000,
+      }) + queryOf(500_000);
+    const sockets = [1, 2].map(() => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(halfSent));
+      return socket;
+    });
+    await eventually('half of the room is taken', async () => (await bytesHeldNow()) === 1_000_000);
+    const query = (name: string) =>
+      service.call('POST', '/collections/c/query', { headers: as(name), body: queryOf(600_000) });
+    const refused = await query('greedy');
+    assert.deepEqual(
+      [refused.status, refused.json.code, refused.headers['retry-after']],
+      [503, 'overloaded', '1'],
+    );
+    assert.match(refused.json.detail, /share of this credential/);
+    assert.equal((await query('modest')).status, 200);
+    for (const socket of sockets) socket.destroy();
+    await eventually('nothing is held', async () => (await bytesHeldNow()) === 0);
+    await service.close();
+  });
+
+  it('that are refused hold nothing while their client goes on sending', async () => {
+    const service = await createBounded(1_048_576);
+    const port = await listen(service);
+    const other = connect(port, '127.0.0.1', () =>
+      other.write(
+        headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_000 }) +
+          queryOf(600_000),
+      ),
+    );
+    await eventually('one holds much', async () => (await bytesHeld(service)) === 600_000);
+    let reply = '';
+    const refused = connect(port, '127.0.0.1', () =>
+      refused.write(
+        headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_000 }) +
+          queryOf(600_000),
+      ),
+    );
+    refused.on('data', (chunk) => {
+      reply += chunk;
+    });
+    await eventually('the other is refused', () => repliesIn(reply)[0]?.status === 503);
+    assert.equal(await bytesHeld(service), 600_000);
+    refused.destroy();
+    other.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
     await service.close();
   });
 

@@ -1,0 +1,114 @@
+// How many bytes of replies the service holds for clients that have not taken them yet, over all
+// connections. A reply is counted while its text is made and until it has left, or cannot any more;
+// what does not fit is refused. Bodies that all readers share are not counted: they are held once.
+
+import { SagittaError } from '../../errors.js';
+
+/** A reply that is not much longer than the problem in its place is sent whatever else waits. */
+const SMALL_BYTES = 4_096;
+
+/** What one principal may leave waiting, so that it alone cannot take every reply from the others. */
+const PRINCIPAL_SHARE = 0.5;
+
+/** Of a service that asks nobody who they are: all that there are, and no share of them. */
+const ANONYMOUS = 'anonymous';
+
+/** Clients take their replies within about that time. */
+const RETRY_AFTER_SECONDS = 1;
+
+export class ReplyAdmission {
+  readonly #bytesMax: number;
+  readonly #bytesOfPrincipal = new Map<string, number>();
+  #bytesInFlight = 0;
+
+  constructor(options: { bytesMax: number }) {
+    this.#bytesMax = options.bytesMax;
+  }
+
+  /** For metrics. */
+  get bytesInFlight(): number {
+    return this.#bytesInFlight;
+  }
+
+  /** For one reply, which holds nothing yet. */
+  place(): ReplyPlace {
+    return new ReplyPlace(this);
+  }
+
+  /**
+   * Whether so many bytes more have room; `held` is what the same reply has already. A reply is never
+   * too long for one who waits for no other. Throws `overloaded`.
+   */
+  check(principalId: string, byteCount: number, held: number): void {
+    const after = this.#bytesInFlight + byteCount;
+    if (this.#bytesInFlight > held && after > this.#bytesMax) {
+      throw overloaded(
+        `Replies of ${this.#bytesInFlight} bytes wait for their clients; with this one it would be more than ${this.#bytesMax}.`,
+      );
+    }
+    if (principalId === ANONYMOUS) return;
+    const own = this.#bytesOfPrincipal.get(principalId) ?? 0;
+    const share = this.#bytesMax * PRINCIPAL_SHARE;
+    if (own > held && own + byteCount > share) {
+      throw overloaded(
+        `Replies of ${own} bytes wait for this credential; with this one it would be more than its share of ${share}. Take them first.`,
+      );
+    }
+  }
+
+  /** Counts what is held, whether or not it has room. */
+  add(principalId: string, byteCount: number): void {
+    this.#bytesInFlight += byteCount;
+    const own = (this.#bytesOfPrincipal.get(principalId) ?? 0) + byteCount;
+    if (own > 0) this.#bytesOfPrincipal.set(principalId, own);
+    else this.#bytesOfPrincipal.delete(principalId);
+  }
+}
+
+/** What one reply holds, until it is released. */
+export class ReplyPlace {
+  readonly #admission: ReplyAdmission;
+  #principalId = ANONYMOUS;
+  #byteCount = 0;
+  #isReleased = false;
+
+  constructor(admission: ReplyAdmission) {
+    this.#admission = admission;
+  }
+
+  /**
+   * For a reply that may still be refused, in the making or when it is made. Throws `overloaded`, or
+   * `deadline_exceeded` when nobody waits for it any more.
+   */
+  hold(principalId: string, byteCount: number): void {
+    if (this.#isReleased) throw new SagittaError('deadline_exceeded', 'The client went away.');
+    if (byteCount > SMALL_BYTES) {
+      this.#admission.check(principalId, byteCount - this.#byteCount, this.#byteCount);
+    }
+    this.count(principalId, byteCount);
+  }
+
+  /** For a reply that is sent in any case: a problem, or what a write has done. */
+  count(principalId: string, byteCount: number): void {
+    if (this.#isReleased) return;
+    if (this.#byteCount === 0) this.#principalId = principalId;
+    this.#admission.add(this.#principalId, byteCount - this.#byteCount);
+    this.#byteCount = byteCount;
+  }
+
+  /** Any number of times. */
+  release(): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    this.#admission.add(this.#principalId, -this.#byteCount);
+  }
+}
+
+/** What a body adds to what is held. */
+export function bytesOwnedBy(body: string | Buffer): number {
+  return typeof body === 'string' ? Buffer.byteLength(body) : 0;
+}
+
+function overloaded(message: string): SagittaError {
+  return new SagittaError('overloaded', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });
+}
