@@ -29,7 +29,9 @@ export function addDemoCommand(program: Command): void {
         await server.loaded;
         // One try: the server is in this process, and refuses only when it is told to stop.
         const client = createClient({ baseUrl: server.url, retry: { attemptsMax: 1 } });
-        await loadSample(client);
+        await loadSample(client).catch((error: unknown) => {
+          throw isRefused(error) ? new CliError(NOT_OPEN) : error;
+        });
         process.stdout.write(welcome(server.url));
       });
     });
@@ -64,6 +66,14 @@ async function findSample(client: Client) {
     if (error instanceof SagittaClientError && error.code === 'collection_not_found') return;
     throw error;
   }
+}
+
+/** The demo is for whoever has nothing yet. */
+const NOT_OPEN =
+  'API keys were made in this data directory, so that it answers nobody without one; name another for the demo: SAGITTA_DATA_DIR=./demo-data sagitta demo';
+
+function isRefused(error: unknown): boolean {
+  return error instanceof SagittaClientError && error.code === 'credentials_missing';
 }
 
 /** In the repository, seen from where the compiler puts this file. */
