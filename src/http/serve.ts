@@ -12,7 +12,7 @@ import { refusal } from './findings.js';
 import type { Lifecycle } from './lifecycle.js';
 import { holdBody, openBodyPlace } from './limits/guards.js';
 import { type RateKind, rateKindOf } from './limits/rate-limit.js';
-import { bytesOwnedBy } from './limits/replies.js';
+import { OPERATIONAL_SPARE_BYTES, ownCharacters } from './limits/replies.js';
 import { boundTaking } from './listener/connections.js';
 import { connectionOf, isCutOff } from './listener/listener.js';
 import type { ProblemPlace } from './problem.js';
@@ -38,10 +38,11 @@ export function bindRoute(
 ): void {
   const rateKind = rateKindOf(route.access);
   const sending: Sending = { lifecycle, limits: services.limits };
+  const spareBytes = route.isAlwaysServed === true ? OPERATIONAL_SPARE_BYTES : 0;
   // What a write has done cannot be refused any more.
   const admitReply = (request: FastifyRequest, found: RouteReply): RouteReply => {
     if (rateKind !== 'write') {
-      request.replyPlace.hold(request.principal.id, bytesOwnedBy(found.body));
+      request.replyPlace.hold(request.principal.id, ownCharacters(found.body), spareBytes);
     }
     return found;
   };

@@ -93,6 +93,9 @@ describe('the service', () => {
     }
     const { json } = await service.call('GET', '/docs/json');
     assert.equal(json.openapi, '3.1.0');
+    const headers = { 'if-none-match': page.headers.etag! };
+    const again = await service.call('GET', '/docs', { headers });
+    assert.deepEqual([again.status, again.text], [304, '']);
   });
 
   it('answers HEAD like GET, without the body', async () => {

@@ -10,6 +10,9 @@ const SMALL_BYTES = 4_096;
 /** What one principal may leave waiting, so that it alone cannot take every reply from the others. */
 const PRINCIPAL_SHARE = 0.5;
 
+/** Beyond the bound, for replies that tell how the service does: those who run it need them then. */
+export const OPERATIONAL_SPARE_BYTES = 64_000_000;
+
 /** Of a service that asks nobody who they are: all that there are, and no share of them. */
 const ANONYMOUS = 'anonymous';
 
@@ -39,9 +42,9 @@ export class ReplyAdmission {
    * Whether so many bytes more have room; `held` is what the same reply has already. A reply is never
    * too long for one who waits for no other. Throws `overloaded`.
    */
-  check(principalId: string, byteCount: number, held: number): void {
+  check(principalId: string, byteCount: number, held: number, spareBytes = 0): void {
     const after = this.#bytesInFlight + byteCount;
-    if (this.#bytesInFlight > held && after > this.#bytesMax) {
+    if (this.#bytesInFlight > held && after > this.#bytesMax + spareBytes) {
       throw overloaded(
         `Replies of ${this.#bytesInFlight} bytes wait for their clients; with this one it would be more than ${this.#bytesMax}.`,
       );
@@ -49,7 +52,7 @@ export class ReplyAdmission {
     if (principalId === ANONYMOUS) return;
     const own = this.#bytesOfPrincipal.get(principalId) ?? 0;
     const share = this.#bytesMax * PRINCIPAL_SHARE;
-    if (own > held && own + byteCount > share) {
+    if (own > held && own + byteCount > share + spareBytes) {
       throw overloaded(
         `Replies of ${own} bytes wait for this credential; with this one it would be more than its share of ${share}. Take them first.`,
       );
@@ -80,10 +83,11 @@ export class ReplyPlace {
    * For a reply that may still be refused, in the making or when it is made. Throws `overloaded`, or
    * `deadline_exceeded` when nobody waits for it any more.
    */
-  hold(principalId: string, byteCount: number): void {
+  hold(principalId: string, byteCount: number, spareBytes = 0): void {
     if (this.#isReleased) throw new SagittaError('deadline_exceeded', 'The client went away.');
     if (byteCount > SMALL_BYTES) {
-      this.#admission.check(principalId, byteCount - this.#byteCount, this.#byteCount);
+      const more = byteCount - this.#byteCount;
+      this.#admission.check(principalId, more, this.#byteCount, spareBytes);
     }
     this.count(principalId, byteCount);
   }
@@ -104,9 +108,9 @@ export class ReplyPlace {
   }
 }
 
-/** What a body adds to what is held. */
-export function bytesOwnedBy(body: string | Buffer): number {
-  return typeof body === 'string' ? Buffer.byteLength(body) : 0;
+/** What a body adds to what is held, about: its bytes are counted once, when it is sent. */
+export function ownCharacters(body: string | Buffer): number {
+  return typeof body === 'string' ? body.length : 0;
 }
 
 function overloaded(message: string): SagittaError {

@@ -83,6 +83,7 @@ function cutWhenStalled(
   let bytesSent = 0;
   let movedAtMs = 0;
   const timer = setInterval(() => {
+    if (session.destroyed) return;
     const nowMs = performance.now();
     const { bytesWritten } = session.socket;
     // Before the reply begins it is our work that takes time, and that has a deadline of its own.

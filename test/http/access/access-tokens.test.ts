@@ -164,17 +164,25 @@ describe('access tokens', () => {
         const found = await verdict(claims, { [name]: value });
         // RFC 7797 allows b64, and nobody asks what zip is.
         const isTaken = ['b64', 'zip'].includes(name) && found === alice;
-        assert.ok(isTaken || found === 'credentials_invalid', `${name} ${JSON.stringify(value)}: ${found}`);
+        assert.ok(
+          isTaken || found === 'credentials_invalid',
+          `${name} ${JSON.stringify(value)}: ${found}`,
+        );
       }
       for (const name of ['iss', 'aud', 'sub', 'exp', 'nbf', 'iat']) {
         const found = await verdict({ ...claims, [name]: value });
         const isTaken =
           (['nbf', 'iat'].includes(name) && typeof value === 'number') ||
           (name === 'sub' && value === 'x');
-        if (!isTaken) assert.equal(found, 'credentials_invalid', `${name} ${JSON.stringify(value)}`);
+        if (!isTaken)
+          assert.equal(found, 'credentials_invalid', `${name} ${JSON.stringify(value)}`);
       }
       for (const name of ['scope', 'scp']) {
-        assert.equal(await verdict({ ...claims, [name]: value }), alice, `${name} ${JSON.stringify(value)}`);
+        assert.equal(
+          await verdict({ ...claims, [name]: value }),
+          alice,
+          `${name} ${JSON.stringify(value)}`,
+        );
       }
       assert.equal(
         await verdict({ ...claims, sub: undefined, client_id: value }),

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { Agent, request as sendRequest } from 'node:http';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
@@ -8,6 +9,7 @@ import { Authenticator } from '../../../src/http/access/authenticator.js';
 import { BodyAdmission } from '../../../src/http/limits/admission.js';
 import { DEFAULT_LIMITS } from '../../../src/limits.js';
 import { createFilledService, type Service } from '../harness.js';
+import { openSession, startSecureService } from '../secure-service.js';
 import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
 
 const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
@@ -283,31 +285,28 @@ describe('bodies in flight over HTTP', () => {
   });
 
   it('that are refused hold nothing while their client goes on sending', async () => {
-    const service = await createBounded(1_048_576);
-    const port = await listen(service);
-    const other = connect(port, '127.0.0.1', () =>
-      other.write(
-        headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_000 }) +
-          queryOf(600_000),
-      ),
-    );
-    await eventually('one holds much', async () => (await bytesHeld(service)) === 600_000);
-    let reply = '';
-    const refused = connect(port, '127.0.0.1', () =>
-      refused.write(
-        headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_000 }) +
-          queryOf(600_000),
-      ),
-    );
-    refused.on('data', (chunk) => {
-      reply += chunk;
+    const secure = await startSecureService({
+      limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax: 1_048_576 },
     });
-    await eventually('the other is refused', () => repliesIn(reply)[0]?.status === 503);
+    const { service } = secure;
+    const session = await openSession(secure.url, { ca: secure.authority.cert });
+    const beginUpload = () => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/collections/c/query',
+        ...JSON_TYPE,
+      });
+      stream.write(queryOf(600_000));
+      return stream;
+    };
+    beginUpload();
+    await eventually('one holds much', async () => (await bytesHeld(service)) === 600_000);
+    const [headers] = await once(beginUpload(), 'response');
+    assert.equal(headers[':status'], 503);
     assert.equal(await bytesHeld(service), 600_000);
-    refused.destroy();
-    other.destroy();
+    session.destroy();
     await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
-    await service.close();
+    await secure.close();
   });
 
   it('are too large before they are too many', async () => {

@@ -202,6 +202,28 @@ describe('rate limits over HTTP', () => {
     await service.close();
   });
 
+  it('count the rows that are asked for with values, and of matches with metadata', async () => {
+    const { service } = await createLimited({ readBurstMax: 1_000 });
+    let before = 1_000;
+    const costOf = (reply: Reply) => {
+      const cost = before - Number(left(reply));
+      before -= cost;
+      return cost;
+    };
+    const list = (query: string) => service.call('GET', `/collections/c/vectors?${query}`);
+    assert.equal(costOf(await list('limit=50')), 1);
+    assert.equal(costOf(await list('limit=50&include_values=true')), 50);
+    assert.equal(costOf(await list('include_values=true')), DEFAULT_LIMITS.pageLimitDefault);
+    const query = (body: object) =>
+      service.call('POST', '/collections/c/query', { body: { vector: [1, 0, 0], ...body } });
+    assert.equal(costOf(await query({ top_k: 70, include_values: false })), 1);
+    assert.equal(costOf(await query({ top_k: 70, include_values: 'base64' })), 70);
+    assert.equal(costOf(await query({ top_k: 70, include_metadata: true })), 70);
+    assert.equal(costOf(await query({ include_metadata: true })), DEFAULT_LIMITS.topKDefault);
+    assert.equal(costOf(await query({ top_k: 70, limit: 20, include_values: true })), 20);
+    await service.close();
+  });
+
   it('refuse with the seconds to wait, and do nothing', async () => {
     const { service, clock } = await createLimited();
     const write = (count: number) => {

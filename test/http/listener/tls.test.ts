@@ -241,6 +241,36 @@ describe('the bounds of an HTTP/2 connection', { timeout: 90_000 }, () => {
     stalled.destroy();
     await secure.close();
   });
+
+  it('cut a reply that nobody takes after the time of a stall, not after twice as long', async () => {
+    const stalledMsMax = 1_500;
+    const secure = await startSecureService({ limits: { ...DEFAULT_LIMITS, stalledMsMax } });
+    const metadata = { text: 'x'.repeat(40_000) };
+    const vectors = new Array(400).fill({ values: [1, 2, 3], metadata });
+    await secure.service.call('POST', '/collections/c/vectors', { body: { vectors } });
+    const session = await openSession(secure.url, { ca: secure.authority.cert });
+    const reply = beginOverHttp2(session, {
+      ...QUERY,
+      body: '{"vector":[1,2,3],"top_k":1000,"include_metadata":true}',
+    });
+    reply.on('error', () => {});
+    await once(reply, 'response');
+    const startMs = performance.now();
+    await once(reply, 'close');
+    const ms = performance.now() - startMs;
+    assert.ok(ms >= stalledMsMax * 0.9 && ms < stalledMsMax * 1.8, `${ms}`);
+    session.destroy();
+    await secure.close();
+  });
+
+  it('are a hundred requests at a time', async () => {
+    const secure = await startSecureService();
+    const session = await openSession(secure.url, { ca: secure.authority.cert });
+    if (session.remoteSettings === undefined) await once(session, 'remoteSettings');
+    assert.equal(session.remoteSettings.maxConcurrentStreams, 100);
+    session.destroy();
+    await secure.close();
+  });
 });
 
 describe('stopping behind TLS', { timeout: 90_000 }, () => {

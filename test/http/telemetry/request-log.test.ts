@@ -102,6 +102,30 @@ describe('the audit log', () => {
     ]);
   });
 
+  it('tells of ten attempts of strangers in ten seconds, then how many more, and of all others', async () => {
+    let nowMs = 0;
+    const flooded = await createService({ logger: log.logger, authenticator, nowMs: () => nowMs });
+    const attempt = (headers: Record<string, string>) =>
+      flooded.call('DELETE', '/collections/none', { headers });
+    const told = () => log.lines('audit').map(({ principal, unlogged }) => [principal, unlogged]);
+    for (let i = 0; i < 25; i++) await attempt(i % 2 === 0 ? {} : as('sk_no'));
+    // The body's type is looked at before anybody is asked who they are.
+    await attempt({ accept: 'text/html' });
+    assert.deepEqual(told(), new Array(10).fill(['anonymous', undefined]));
+    log.clear();
+    for (let i = 0; i < 15; i++) await attempt(as('sk_admin'));
+    assert.deepEqual(told(), new Array(15).fill(['key:admin', undefined]));
+    log.clear();
+    nowMs = 10_001;
+    await attempt({});
+    await attempt({});
+    assert.deepEqual(told(), [
+      ['anonymous', 16],
+      ['anonymous', undefined],
+    ]);
+    await flooded.close();
+  });
+
   it('tells how work ended that outlived its deadline', async () => {
     const slow = await createService({
       logger: log.logger,
