@@ -47,7 +47,7 @@ export function queryRoutes(services: RouteServices): Route[] {
   ): Promise<StoredReply> {
     const query = toQueryRequest(withPage(body, request.query));
     checkRules(query, limits);
-    request.charge(rowsRead(query, limits));
+    request.charge(costOf(query, limits));
     const { watch, signal } = request;
     const reply = await slowQueries.watch(request, collectionId, query, () =>
       withPointers(
@@ -154,11 +154,15 @@ function toQueryRequest(body: QueryBody): QueryRequest {
   };
 }
 
-/** Matches with metadata or values are rows that are read, as many as the page may have. */
-function rowsRead(query: QueryRequest, limits: Limits): number {
-  const hasRows = query.includeMetadata === true || (query.includeValues ?? false) !== false;
-  if (!hasRows) return 1;
-  return Math.max(1, query.limit ?? query.topK ?? limits.topKDefault);
+/** Metadata is short beside a vector: so many matches with it are worth one query. */
+const MATCHES_A_QUERY = 100;
+
+/** A query, and the vectors that it reads out, as many as the page may have. */
+function costOf(query: QueryRequest, limits: Limits): number {
+  const matchCount = Math.max(1, query.limit ?? query.topK ?? limits.topKDefault);
+  const hasValues = (query.includeValues ?? false) !== false;
+  if (hasValues) return matchCount;
+  return query.includeMetadata === true ? Math.ceil(matchCount / MATCHES_A_QUERY) : 1;
 }
 
 /** What can be told without the collection and without opening the cursor. */

@@ -218,8 +218,9 @@ describe('rate limits over HTTP', () => {
       service.call('POST', '/collections/c/query', { body: { vector: [1, 0, 0], ...body } });
     assert.equal(costOf(await query({ top_k: 70, include_values: false })), 1);
     assert.equal(costOf(await query({ top_k: 70, include_values: 'base64' })), 70);
-    assert.equal(costOf(await query({ top_k: 70, include_metadata: true })), 70);
-    assert.equal(costOf(await query({ include_metadata: true })), DEFAULT_LIMITS.topKDefault);
+    assert.equal(costOf(await query({ include_values: true })), DEFAULT_LIMITS.topKDefault);
+    assert.equal(costOf(await query({ top_k: 100, include_metadata: true })), 1);
+    assert.equal(costOf(await query({ top_k: 201, include_metadata: true })), 3);
     assert.equal(costOf(await query({ top_k: 70, limit: 20, include_values: true })), 20);
     await service.close();
   });
