@@ -6,6 +6,9 @@ import { SagittaError } from '../../errors.js';
 import type { Limits } from '../../limits.js';
 import { invite } from '../listener/connections.js';
 
+/** A chunk of one byte takes hundreds as an object; so many are put together into one block. */
+const CHUNKS_KEPT_MAX = 1_024;
+
 /**
  * Rejects with `payload_too_large`, `overloaded` and `invalid_request`; what arrives after that is
  * the caller's to throw away.
@@ -19,7 +22,8 @@ export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffe
   }
   invite(raw);
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    const blocks: Buffer[] = [];
+    let chunks: Buffer[] = [];
     let byteCount = 0;
     const stop = () => {
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
@@ -36,6 +40,10 @@ export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffe
         if (byteCount > bodyBytesMax) throw tooLarge(bodyBytesMax, null);
         bodyPlace?.holdAtLeast(byteCount);
         chunks.push(chunk);
+        if (chunks.length === CHUNKS_KEPT_MAX) {
+          blocks.push(Buffer.concat(chunks));
+          chunks = [];
+        }
       } catch (error) {
         fail(error);
       }
@@ -44,7 +52,7 @@ export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffe
       if (declared === null || declared === byteCount) {
         stop();
         // A copy even of one chunk, which may be a piece of a larger buffer of the connection.
-        resolve(Buffer.concat(chunks, byteCount));
+        resolve(Buffer.concat([...blocks, ...chunks], byteCount));
       } else {
         fail(
           new SagittaError(

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request as sendRequest } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { parseGrant } from '../../../src/access.js';
 import type { SagittaError } from '../../../src/errors.js';
 import { Authenticator } from '../../../src/http/access/authenticator.js';
@@ -11,6 +13,8 @@ import { DEFAULT_LIMITS } from '../../../src/limits.js';
 import { createFilledService, type Service } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
 import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
+
+setFlagsFromString('--expose-gc');
 
 const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
 
@@ -307,6 +311,36 @@ describe('bodies in flight over HTTP', () => {
     session.destroy();
     await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
     await secure.close();
+  });
+
+  it('take no more memory for coming in chunks of one byte', async () => {
+    const service = await createBounded(2_000_000);
+    const port = await listen(service);
+    const collectGarbage: () => void = runInNewContext('gc');
+    const chunkCount = 200_000;
+    const head = headOf('POST', '/collections/c/query', {
+      ...JSON_TYPE,
+      'transfer-encoding': 'chunked',
+      connection: 'close',
+    });
+    collectGarbage();
+    const before = process.memoryUsage();
+    let socket: Socket | undefined;
+    const text = exchange(port, (connected) => {
+      socket = connected;
+      const query = '{"vector":[1,2,3]}';
+      connected.write(head + [...query].map((character) => `1\r\n${character}\r\n`).join(''));
+      connected.write('1\r\n \r\n'.repeat(chunkCount - query.length));
+    });
+    await eventually('all have come', async () => (await bytesHeld(service)) === chunkCount);
+    collectGarbage();
+    const after = process.memoryUsage();
+    // Some 40 MB if each were kept as it came.
+    const grown = after.heapUsed + after.external - before.heapUsed - before.external;
+    assert.ok(grown < 20_000_000, `${grown}`);
+    socket?.write('0\r\n\r\n');
+    assert.equal(repliesIn(await text)[0]?.status, 200);
+    await service.close();
   });
 
   it('are too large before they are too many', async () => {
