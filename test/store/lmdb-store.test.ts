@@ -269,6 +269,7 @@ describe('lmdb store: long logs', () => {
 describe('lmdb store: blobs', () => {
   it('deletes what interrupted writes left, and empty folders, when it is opened', async () => {
     const directory = await makeDirectory();
+    await (await openIn(directory)).close();
     const folder = join(directory, 'segments', 'c');
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, '1.arrow.1.unfinished'), 'half');

@@ -2,6 +2,7 @@
 // connections. A reply is counted while its text is made and until it has left, or cannot any more;
 // what does not fit is refused. Bodies that all readers share are not counted: they are held once.
 
+import { EVERYBODY } from '../../access.js';
 import { SagittaError } from '../../errors.js';
 
 /** A reply that is not much longer than the problem in its place is sent whatever else waits. */
@@ -12,9 +13,6 @@ const PRINCIPAL_SHARE = 0.5;
 
 /** Beyond the bound, for replies that tell how the service does: those who run it need them then. */
 export const OPERATIONAL_SPARE_BYTES = 64_000_000;
-
-/** Of a service that asks nobody who they are: all that there are, and no share of them. */
-const ANONYMOUS = 'anonymous';
 
 /** Clients take their replies within about that time. */
 const RETRY_AFTER_SECONDS = 1;
@@ -49,7 +47,8 @@ export class ReplyAdmission {
         `Replies of ${this.#bytesInFlight} bytes wait for their clients; with this one it would be more than ${this.#bytesMax}.`,
       );
     }
-    if (principalId === ANONYMOUS) return;
+    // Of a service that asks nobody who they are that is all, and no share of it.
+    if (principalId === EVERYBODY.id) return;
     const own = this.#bytesOfPrincipal.get(principalId) ?? 0;
     const share = this.#bytesMax * PRINCIPAL_SHARE;
     if (own > held && own + byteCount > share + spareBytes) {
@@ -71,7 +70,7 @@ export class ReplyAdmission {
 /** What one reply holds, until it is released. */
 export class ReplyPlace {
   readonly #admission: ReplyAdmission;
-  #principalId = ANONYMOUS;
+  #principalId = EVERYBODY.id;
   #byteCount = 0;
   #isReleased = false;
 
