@@ -12,6 +12,7 @@ import {
 } from './data-directory.js';
 import { CliError } from './failure.js';
 import { connectOperator } from './operator.js';
+import { counted } from './progress.js';
 
 const EXAMPLES = `
 Examples:
@@ -50,7 +51,7 @@ export function addBackupCommand(program: Command): void {
       const made = await makeBackup(dataDirectoryOf(options), resolve(options.to));
       const text = options.json
         ? JSON.stringify(made)
-        : `Backed up ${made.collections} collections, ${formatBytes(made.byte_length)}, to ${made.directory}.`;
+        : `Backed up ${counted(made.collections, 'collection')}, ${formatBytes(made.byte_length)}, to ${made.directory}.`;
       process.stdout.write(`${text}\n`);
     });
 }

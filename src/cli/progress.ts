@@ -75,6 +75,11 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en').replaceAll(',', ' ');
 }
 
+/** `1 collection`, `2 collections`. */
+export function counted(count: number, what: string): string {
+  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
+}
+
 export function formatSeconds(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;

@@ -6,7 +6,7 @@ import { SagittaError } from '../errors.js';
 import type { VerifyReport } from '../offline.js';
 import { dataDirectoryOf, formatBytes } from './data-directory.js';
 import { EXIT_CODES, usageError } from './failure.js';
-import { createProgress, formatCount, silentProgress } from './progress.js';
+import { counted, createProgress, formatCount, silentProgress } from './progress.js';
 import { printable } from './table.js';
 
 const EXAMPLES = `
@@ -99,8 +99,4 @@ export function describeReport(report: VerifyReport): string {
       : `${counted(errorCount, 'finding')}: something is broken.${report.isBackup ? '' : ' A backup can be restored: sagitta restore.'}`,
   );
   return lines.join('\n');
-}
-
-function counted(count: number, what: string): string {
-  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
