@@ -116,7 +116,8 @@ function missingImports(home, files) {
     .filter((path) => /\.[cm]?js$/.test(path) && lstatSync(join(home, path)).isFile())
     .flatMap((path) =>
       [...readFileSync(join(home, path), 'utf8').matchAll(pattern)]
-        .map(([, , name]) => ({ name, target: join(dirname(path), name) }))
+        // A folder may be named with a slash at its end.
+        .map(([, , name]) => ({ name, target: join(dirname(path), name, '.') }))
         // A list of prebuilt binaries names those of every platform.
         .filter(({ name }) => !name.endsWith('.node') && !name.endsWith('.wasi.cjs'))
         .filter(({ target }) => !endings.some((ending) => there.has(target + ending)))
