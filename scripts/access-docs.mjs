@@ -6,11 +6,8 @@
 
 import { readFileSync } from 'node:fs';
 import { SCOPE_MEANINGS } from '../dist/src/access.js';
-import { createApp, routesOf } from '../dist/src/http/app.js';
-import { DEFAULT_LIMITS } from '../dist/src/limits.js';
-import { silentLogger } from '../dist/src/logger.js';
-import { createMetrics } from '../dist/src/metrics.js';
-import { createInlinePool } from '../dist/src/pool.js';
+import { routesOf } from '../dist/src/http/app.js';
+import { describeApp } from './described-app.mjs';
 import { writeGenerated } from './generated.mjs';
 
 const PATH = 'docs/access.md';
@@ -23,17 +20,7 @@ const PLACES = {
   service: 'the service as a whole',
 };
 
-const app = await createApp({
-  // Listing the routes asks nothing of the database.
-  database: { state: 'ready' },
-  pool: createInlinePool(),
-  limits: DEFAULT_LIMITS,
-  defaultCollection: null,
-  logger: silentLogger,
-  metrics: createMetrics(),
-});
-const routes = routesOf(app);
-await app.close();
+const routes = await describeApp(routesOf);
 
 const tables = {
   scopes: table(

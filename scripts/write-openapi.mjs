@@ -4,22 +4,8 @@
 //   node scripts/write-openapi.mjs            writes
 //   node scripts/write-openapi.mjs --check    fails when the file is not what would be written
 
-import { createApp } from '../dist/src/http/app.js';
-import { DEFAULT_LIMITS } from '../dist/src/limits.js';
-import { silentLogger } from '../dist/src/logger.js';
-import { createMetrics } from '../dist/src/metrics.js';
-import { createInlinePool } from '../dist/src/pool.js';
+import { describeApp } from './described-app.mjs';
 import { writeGenerated } from './generated.mjs';
 
-const app = await createApp({
-  // Describing the service asks nothing of the database.
-  database: { state: 'ready' },
-  pool: createInlinePool(),
-  limits: DEFAULT_LIMITS,
-  defaultCollection: null,
-  logger: silentLogger,
-  metrics: createMetrics(),
-});
-const reply = await app.inject('/openapi.json');
-await app.close();
+const reply = await describeApp((app) => app.inject('/openapi.json'));
 writeGenerated('openapi.json', `${JSON.stringify(reply.json(), null, 2)}\n`);

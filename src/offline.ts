@@ -7,6 +7,7 @@ import { ApiKeys } from './database/api-keys.js';
 import { Backups } from './database/backup.js';
 import { verifyStore } from './database/verify.js';
 import { Findings, type VerifyReport } from './database/verify-report.js';
+import { apiKeyMembers } from './http/key-members.js';
 import { silentLogger } from './logger.js';
 import { openLmdbStore } from './store/lmdb-store.js';
 import { requireRestorable, restoreBackup } from './store/restore-backup.js';
@@ -63,4 +64,4 @@ export async function verifyDirectory(
 }
 
 export type { VerifyReport };
-export { requireRestorable, restoreBackup };
+export { apiKeyMembers, requireRestorable, restoreBackup };

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApiKeyRecord, ApiKeyWithSecret, Keys } from '../client/client.js';
+import type { ApiKeyRecord, Keys } from '../client/client.js';
 import { SagittaError } from '../errors.js';
 import { CliError } from './failure.js';
 import { connectOperator, type Operator } from './operator.js';
@@ -54,43 +54,18 @@ async function workOffline<Result>(
   work: (keys: Keys) => Promise<Result>,
 ): Promise<Result> {
   // Not before: lmdb takes a tenth of a second to load, and a running server needs none of it.
-  const { withApiKeys } = await import('../offline.js');
+  const { apiKeyMembers, withApiKeys } = await import('../offline.js');
+  type Made = { record: Parameters<typeof apiKeyMembers>[0]; key: string };
+  const withSecret = ({ record, key }: Made) => ({ ...apiKeyMembers(record), key });
   return withApiKeys(directory, (apiKeys) =>
     work({
       create: async ({ owner, scopes, expires_at = null }) =>
         withSecret(await apiKeys.create({ owner, scopes, expiresAt: expires_at })),
-      list: async () => apiKeys.list().map(toWire),
-      get: async (id) => toWire(apiKeys.get(id)),
+      list: async () => apiKeys.list().map(apiKeyMembers),
+      get: async (id) => apiKeyMembers(apiKeys.get(id)),
       rotate: async (id, { grace_seconds = 0 } = {}) =>
         withSecret(await apiKeys.rotate(id, { graceMs: grace_seconds * 1000 })),
-      revoke: async (id) => toWire(await apiKeys.revoke(id)),
+      revoke: async (id) => apiKeyMembers(await apiKeys.revoke(id)),
     }),
   );
-}
-
-/** A record as the database has it; the names of the wire are snake_case. */
-interface StoredRecord {
-  readonly id: string;
-  readonly owner: string;
-  readonly scopes: readonly string[];
-  readonly createdAt: string;
-  readonly expiresAt: string | null;
-  readonly rotatedAt: string | null;
-  readonly revokedAt: string | null;
-}
-
-function toWire(record: StoredRecord): ApiKeyRecord {
-  return {
-    id: record.id,
-    owner: record.owner,
-    scopes: record.scopes,
-    created_at: record.createdAt,
-    expires_at: record.expiresAt,
-    rotated_at: record.rotatedAt,
-    revoked_at: record.revokedAt,
-  };
-}
-
-function withSecret(made: { record: StoredRecord; key: string }): ApiKeyWithSecret {
-  return { ...toWire(made.record), key: made.key };
 }

@@ -5,6 +5,11 @@
 import type { Command } from 'commander';
 import type { ApiKeyRecord, ApiKeyWithSecret, Keys } from '../client/client.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
+import {
+  addDataDirectoryOption,
+  type DataDirectoryOptions,
+  dataDirectoryOf,
+} from './data-directory.js';
 import { parseMoment, parseSpan } from './durations.js';
 import { usageError } from './failure.js';
 import { keysOfDirectory } from './keys-of-directory.js';
@@ -23,8 +28,7 @@ no key of who may write there, or without one.`;
 
 const ID_HELP = 'the part of the key between the two _';
 
-interface CommonOptions extends ConnectionOptions {
-  readonly dataDir?: string;
+interface CommonOptions extends ConnectionOptions, DataDirectoryOptions {
   readonly json?: boolean;
 }
 
@@ -104,8 +108,10 @@ function idOf(given: string): string {
 }
 
 function addCommonOptions(command: Command): Command {
-  command.option('--data-dir <path>', 'the data directory; else SAGITTA_DATA_DIR, else ./data');
-  return addConnectionOptions(command, 'a server over the network, in place of a data directory')
+  return addConnectionOptions(
+    addDataDirectoryOption(command),
+    'a server over the network, in place of a data directory',
+  )
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nWith --url the server is asked over the network, with --api-key.');
 }
@@ -124,8 +130,7 @@ async function withKeys<Result>(
   if (apiKey !== undefined) {
     throw usageError('--api-key is for a server that --url names; a data directory needs none');
   }
-  const directory = dataDir ?? process.env.SAGITTA_DATA_DIR ?? './data';
-  return keysOfDirectory(directory, { mayMake: isNew }, work);
+  return keysOfDirectory(dataDirectoryOf(options), { mayMake: isNew }, work);
 }
 
 function printSecret(made: ApiKeyWithSecret, options: CommonOptions): void {

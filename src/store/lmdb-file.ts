@@ -5,14 +5,17 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SagittaError } from '../errors.js';
 import { assertRoom } from './disk-errors.js';
+import {
+  LAST_PAGE_OFFSET,
+  MAGIC,
+  MAGIC_OFFSET,
+  notLmdb,
+  PAGE_BYTES_OFFSET,
+  VERSION,
+  VERSION_OFFSET,
+} from './lmdb-meta.js';
 
 // A meta page: a header of 24 bytes, then what is read here. Little-endian on every machine we know.
-const MAGIC_OFFSET = 24;
-const MAGIC = 0xbeefc0de;
-const VERSION_OFFSET = 28;
-const VERSION = 2;
-const PAGE_BYTES_OFFSET = 48;
-const LAST_PAGE_OFFSET = 144;
 const META_BYTES = 160;
 
 /** A first start that lost power leaves nothing but zeros in at most so many bytes. */
@@ -62,10 +65,7 @@ async function checkPages(path: string, file: FileHandle, size: number): Promise
   const first = await readMeta(file, 0);
   const second = first.isValid ? await readMeta(file, first.pageBytes) : first;
   if (!second.isValid || second.pageBytes !== first.pageBytes) {
-    throw new SagittaError(
-      'data_corrupt',
-      `The file ${path} is damaged: its first pages are not those of an lmdb file of version ${VERSION}.`,
-    );
+    throw notLmdb(path);
   }
   // What the pages were that are missing is found out when they are read as zeros.
   const byteLength = (Math.max(first.lastPage, second.lastPage) + 1) * first.pageBytes;

@@ -24,18 +24,20 @@ export interface LmdbMeta {
 }
 
 // Little-endian on every machine we know; from the start of the page.
-const MAGIC_OFFSET = 24;
-const MAGIC = 0xbeefc0de;
-const VERSION_OFFSET = 28;
-const VERSION = 2;
+export const MAGIC_OFFSET = 24;
+export const MAGIC = 0xbeefc0de;
+export const VERSION_OFFSET = 28;
+export const VERSION = 2;
 const FREE_OFFSET = 48;
+/** In place of a field that the list of free pages has no use for. */
+export const PAGE_BYTES_OFFSET = FREE_OFFSET;
 const MAIN_OFFSET = 96;
-const LAST_PAGE_OFFSET = 144;
+export const LAST_PAGE_OFFSET = 144;
 const TRANSACTION_OFFSET = 152;
 const META_BYTES = 168;
 const PAGE_FLAGS_OFFSET = 18;
 const IS_META = 0x08;
-const NO_PAGE = 0xffff_ffff_ffff_ffffn;
+export const NO_PAGE = 0xffff_ffff_ffff_ffffn;
 const HAS_NUMBERS = 0x08;
 const PAGE_BYTES_MIN = 256;
 const PAGE_BYTES_MAX = 65_536;
@@ -52,10 +54,7 @@ export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {
   const pageBytes = first?.pageBytes ?? 4096;
   const second = readMeta(descriptor, pageBytes);
   if (first === undefined && second === undefined) {
-    throw new SagittaError(
-      'data_corrupt',
-      `The file ${path} is damaged: its first pages are not those of an lmdb file of version ${VERSION}.`,
-    );
+    throw notLmdb(path);
   }
   const problems: string[] = [];
   if (first === undefined) problems.push('page 0 is not what it should be');
@@ -68,6 +67,13 @@ export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {
   const expected = (current.lastPage + 1) * current.pageBytes;
   if (size < expected) problems.push(`the file has ${size} bytes, expected ${expected}`);
   return { ...current, problems };
+}
+
+export function notLmdb(path: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `The file ${path} is damaged: its first pages are not those of an lmdb file of version ${VERSION}.`,
+  );
 }
 
 /** A tree as it stands in a meta page, or as the value of a table's name. */
@@ -85,7 +91,7 @@ function readMeta(descriptor: number, position: number): Candidate | undefined {
   const bytes = Buffer.alloc(META_BYTES);
   const { size } = fstatSync(descriptor);
   if (readSync(descriptor, bytes, 0, META_BYTES, position) < META_BYTES) return undefined;
-  const pageBytes = bytes.readUInt32LE(FREE_OFFSET);
+  const pageBytes = bytes.readUInt32LE(PAGE_BYTES_OFFSET);
   const lastPage = Number(bytes.readBigUInt64LE(LAST_PAGE_OFFSET));
   const isValid =
     bytes.readUInt32LE(MAGIC_OFFSET) === MAGIC &&

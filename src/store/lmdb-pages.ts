@@ -3,7 +3,7 @@
 // read elsewhere. Knows pages and trees; what keys and values mean is left to others.
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { type LmdbMeta, readCurrentMeta, type Tree, treeAt } from './lmdb-meta.js';
+import { type LmdbMeta, NO_PAGE, readCurrentMeta, type Tree, treeAt } from './lmdb-meta.js';
 
 export interface PageEntry {
   readonly key: Buffer;
@@ -33,7 +33,6 @@ const OVERFLOW = 0x04;
 const NODE_BYTES = 8;
 const IS_LONG_VALUE = 0x01;
 const IS_TREE = 0x02;
-const NO_PAGE = 0xffff_ffff_ffff_ffffn;
 /** The number of the first page, a transaction, the count of pages. */
 const LONG_VALUE_BYTES = 24;
 const TREE_BYTES = 48;

@@ -94,6 +94,23 @@ export async function createFilledService(options: Partial<AppOptions> = {}): Pr
   return service;
 }
 
+/** A gate that every query of the service waits at. */
+export function holdQueries(service: Service): { arrived: Promise<void>; release: () => void } {
+  let release = () => {};
+  let arrive = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  service.database.beforeQuery = () => {
+    arrive();
+    return gate;
+  };
+  return { arrived, release };
+}
+
 /** Asserts that the call fails with the code, and returns the reply. */
 export async function expectProblem(
   calling: Promise<Reply>,

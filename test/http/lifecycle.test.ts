@@ -3,7 +3,7 @@ import { Agent, request as sendRequest } from 'node:http';
 import { describe, it } from 'node:test';
 import { stopApp } from '../../src/http/app.js';
 import { DEFAULT_LIMITS } from '../../src/limits.js';
-import { createFilledService, type Service } from './harness.js';
+import { createFilledService, holdQueries } from './harness.js';
 import { exchange, listen } from './wire.js';
 
 interface Answer {
@@ -38,23 +38,6 @@ function query(
     request.on('error', reject);
     request.end('{"vector":[1,2,3]}');
   });
-}
-
-/** A gate that every query of the service waits at. */
-function holdQueries(service: Service): { arrived: Promise<void>; release: () => void } {
-  let release = () => {};
-  let arrive = () => {};
-  const arrived = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const gate = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  service.database.beforeQuery = () => {
-    arrive();
-    return gate;
-  };
-  return { arrived, release };
 }
 
 describe('the running application', () => {

@@ -3,33 +3,26 @@
 // not fit is refused at once. Knows neither requests nor who reads.
 
 import { SagittaError } from '../../errors.js';
+import { HeldBytes } from './held-bytes.js';
 
 /** Other bodies are worked off within about that time. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** Of the bytes that may be held, for one principal: another one always finds room beside it. */
-const PRINCIPAL_SHARE = 1 / 2;
-
 export class BodyAdmission {
-  readonly #bytesMax: number;
-  readonly #shareBytesMax: number;
-  #bytesInFlight = 0;
-  /** Of each principal that has a share and holds something of it. */
-  readonly #bytesOf = new Map<string, number>();
+  readonly #held: HeldBytes;
 
   constructor(options: { bytesMax: number }) {
-    this.#bytesMax = options.bytesMax;
-    this.#shareBytesMax = Math.floor(options.bytesMax * PRINCIPAL_SHARE);
+    this.#held = new HeldBytes(options.bytesMax);
   }
 
   /** For metrics. */
   get bytesInFlight(): number {
-    return this.#bytesInFlight;
+    return this.#held.byteCount;
   }
 
   /** Those that hold something and are bounded by a share. */
   get principalCount(): number {
-    return this.#bytesOf.size;
+    return this.#held.principalCount;
   }
 
   /**
@@ -37,8 +30,8 @@ export class BodyAdmission {
    * `principalId`: whose share it takes from, null for one that has no share.
    */
   check(principalId: string | null): void {
-    if (this.#bytesInFlight >= this.#bytesMax) throw this.#full();
-    if (this.#heldBy(principalId) >= this.#shareBytesMax) throw this.#shareUsedUp();
+    if (this.#held.byteCount >= this.#held.bytesMax) throw this.#full();
+    if (this.#held.heldBy(principalId) >= this.#held.shareBytesMax) throw this.#shareUsedUp();
   }
 
   /** A place that holds nothing yet. */
@@ -51,39 +44,24 @@ export class BodyAdmission {
    * that has no other: it can always be finished. Throws `overloaded`, and then takes nothing.
    */
   take(byteCount: number, held: number, principalId: string | null): void {
-    if (this.#bytesInFlight > held && this.#bytesInFlight + byteCount > this.#bytesMax) {
-      throw this.#full();
-    }
-    const own = this.#heldBy(principalId);
-    if (own > held && own + byteCount > this.#shareBytesMax) throw this.#shareUsedUp();
-    this.#add(byteCount, principalId);
+    if (!this.#held.hasRoom(byteCount, held)) throw this.#full();
+    if (!this.#held.hasShare(principalId, byteCount, held)) throw this.#shareUsedUp();
+    this.#held.add(principalId, byteCount);
   }
 
   giveBack(byteCount: number, principalId: string | null): void {
-    this.#add(-byteCount, principalId);
-  }
-
-  #heldBy(principalId: string | null): number {
-    return principalId === null ? 0 : (this.#bytesOf.get(principalId) ?? 0);
-  }
-
-  #add(byteCount: number, principalId: string | null): void {
-    this.#bytesInFlight += byteCount;
-    if (principalId === null) return;
-    const held = this.#heldBy(principalId) + byteCount;
-    if (held === 0) this.#bytesOf.delete(principalId);
-    else this.#bytesOf.set(principalId, held);
+    this.#held.add(principalId, -byteCount);
   }
 
   #full(): SagittaError {
     return overloaded(
-      `Bodies of ${this.#bytesInFlight} bytes are held, of all clients together; with this one it would be more than ${this.#bytesMax}.`,
+      `Bodies of ${this.#held.byteCount} bytes are held, of all clients together; with this one it would be more than ${this.#held.bytesMax}.`,
     );
   }
 
   #shareUsedUp(): SagittaError {
     return overloaded(
-      `The share of this credential is used up: its bodies under way may hold ${this.#shareBytesMax} bytes, half of what the service holds.`,
+      `The share of this credential is used up: its bodies under way may hold ${this.#held.shareBytesMax} bytes, half of what the service holds.`,
     );
   }
 }

@@ -2,10 +2,10 @@
 // its routes: how much one principal may ask, how many bytes may be held, and whether we keep up.
 
 import type { FastifyRequest } from 'fastify';
-import { NOBODY } from '../../access.js';
 import type { Limits } from '../../limits.js';
 import type { Route, RouteReply } from '../route.js';
 import { BodyAdmission, type BodyPlace } from './admission.js';
+import { shareOwner } from './held-bytes.js';
 import { Pressure } from './pressure.js';
 import { type Allowance, RateLimiter } from './rate-limit.js';
 import { ReplyAdmission, type ReplyPlace } from './replies.js';
@@ -46,8 +46,7 @@ export function openBodyPlace(
 ): BodyPlace | null {
   // The body of a GET is never read.
   if (route.method === 'GET') return null;
-  // A service without credentials has one principal, which shares with nobody.
-  const principalId = principal.id === NOBODY.id ? null : principal.id;
+  const principalId = shareOwner(principal.id);
   if (Number(headers['content-length'] ?? 0) > 0) bodies.check(principalId);
   return bodies.open(principalId);
 }

@@ -4,12 +4,10 @@
 
 import { EVERYBODY } from '../../access.js';
 import { SagittaError } from '../../errors.js';
+import { HeldBytes, shareOwner } from './held-bytes.js';
 
 /** A reply that is not much longer than the problem in its place is sent whatever else waits. */
 const SMALL_BYTES = 4_096;
-
-/** What one principal may leave waiting, so that it alone cannot take every reply from the others. */
-const PRINCIPAL_SHARE = 0.5;
 
 /** Beyond the bound, for replies that tell how the service does: those who run it need them then. */
 export const OPERATIONAL_SPARE_BYTES = 64_000_000;
@@ -18,17 +16,15 @@ export const OPERATIONAL_SPARE_BYTES = 64_000_000;
 const RETRY_AFTER_SECONDS = 1;
 
 export class ReplyAdmission {
-  readonly #bytesMax: number;
-  readonly #bytesOfPrincipal = new Map<string, number>();
-  #bytesInFlight = 0;
+  readonly #held: HeldBytes;
 
   constructor(options: { bytesMax: number }) {
-    this.#bytesMax = options.bytesMax;
+    this.#held = new HeldBytes(options.bytesMax);
   }
 
   /** For metrics. */
   get bytesInFlight(): number {
-    return this.#bytesInFlight;
+    return this.#held.byteCount;
   }
 
   /** For one reply, which holds nothing yet. */
@@ -41,29 +37,22 @@ export class ReplyAdmission {
    * too long for one who waits for no other. Throws `overloaded`.
    */
   check(principalId: string, byteCount: number, held: number, spareBytes = 0): void {
-    const after = this.#bytesInFlight + byteCount;
-    if (this.#bytesInFlight > held && after > this.#bytesMax + spareBytes) {
+    if (!this.#held.hasRoom(byteCount, held, spareBytes)) {
       throw overloaded(
-        `Replies of ${this.#bytesInFlight} bytes wait for their clients; with this one it would be more than ${this.#bytesMax}.`,
+        `Replies of ${this.#held.byteCount} bytes wait for their clients; with this one it would be more than ${this.#held.bytesMax}.`,
       );
     }
-    // Of a service that asks nobody who they are that is all, and no share of it.
-    if (principalId === EVERYBODY.id) return;
-    const own = this.#bytesOfPrincipal.get(principalId) ?? 0;
-    const share = this.#bytesMax * PRINCIPAL_SHARE;
-    if (own > held && own + byteCount > share + spareBytes) {
+    const owner = shareOwner(principalId);
+    if (!this.#held.hasShare(owner, byteCount, held, spareBytes)) {
       throw overloaded(
-        `Replies of ${own} bytes wait for this credential; with this one it would be more than its share of ${share}. Take them first.`,
+        `Replies of ${this.#held.heldBy(owner)} bytes wait for this credential; with this one it would be more than its share of ${this.#held.shareBytesMax}. Take them first.`,
       );
     }
   }
 
   /** Counts what is held, whether or not it has room. */
   add(principalId: string, byteCount: number): void {
-    this.#bytesInFlight += byteCount;
-    const own = (this.#bytesOfPrincipal.get(principalId) ?? 0) + byteCount;
-    if (own > 0) this.#bytesOfPrincipal.set(principalId, own);
-    else this.#bytesOfPrincipal.delete(principalId);
+    this.#held.add(shareOwner(principalId), byteCount);
   }
 }
 

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { ApiKeyRecord, StoredReply } from '../../database/api.js';
 import { parseJsonBody } from '../bodies/bodies.js';
 import { bodyOf } from '../idempotency.js';
+import { apiKeyMembers } from '../key-members.js';
 import { jsonReply } from '../reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 import { validateBody } from '../validate.js';
@@ -50,7 +51,7 @@ export function keyRoutes(services: RouteServices): Route[] {
     body: null,
     reply: schemas.list,
     errors: [],
-    handle: () => jsonReply(JSON.stringify({ keys: database.apiKeys.list().map(toWire) })),
+    handle: () => jsonReply(JSON.stringify({ keys: database.apiKeys.list().map(apiKeyMembers) })),
   });
 
   const get = defineRoute({
@@ -102,21 +103,9 @@ export function keyRoutes(services: RouteServices): Route[] {
 }
 
 function recordReply(record: ApiKeyRecord): StoredReply {
-  return jsonReply(JSON.stringify(toWire(record)));
+  return jsonReply(JSON.stringify(apiKeyMembers(record)));
 }
 
 function secretReply({ record, key }: { record: ApiKeyRecord; key: string }): StoredReply {
-  return jsonReply(JSON.stringify({ ...toWire(record), key }));
-}
-
-function toWire(record: ApiKeyRecord) {
-  return {
-    id: record.id,
-    owner: record.owner,
-    scopes: record.scopes,
-    created_at: record.createdAt,
-    expires_at: record.expiresAt,
-    rotated_at: record.rotatedAt,
-    revoked_at: record.revokedAt,
-  };
+  return jsonReply(JSON.stringify({ ...apiKeyMembers(record), key }));
 }

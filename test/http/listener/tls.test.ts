@@ -12,6 +12,7 @@ import { openTls } from '../../../src/http/listener/tls.js';
 import { DEFAULT_LIMITS } from '../../../src/limits.js';
 import { silentLogger } from '../../../src/logger.js';
 import { createAuthority, issueForServer } from '../../certificates.js';
+import { holdQueries } from '../harness.js';
 import {
   beginOverHttp2,
   openSession,
@@ -39,23 +40,6 @@ async function shownSerial(port: number, ca: string[]): Promise<string> {
   const { serialNumber } = socket.getPeerCertificate();
   socket.destroy();
   return serialNumber;
-}
-
-/** A gate that every query of the service waits at. */
-function holdQueries({ service }: SecureService): { arrived: Promise<void>; release: () => void } {
-  let release = () => {};
-  let arrive = () => {};
-  const arrived = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const gate = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  service.database.beforeQuery = () => {
-    arrive();
-    return gate;
-  };
-  return { arrived, release };
 }
 
 describe('the service behind TLS', () => {
@@ -283,7 +267,7 @@ describe('stopping behind TLS', { timeout: 90_000 }, () => {
     ];
     const closed = Promise.all([once(busy, 'close'), once(idle, 'close')]);
     const goaway = once(idle, 'goaway');
-    const { arrived, release } = holdQueries(secure);
+    const { arrived, release } = holdQueries(secure.service);
     const running = overHttp2(busy, QUERY);
     await arrived;
     const startMs = performance.now();
@@ -311,7 +295,7 @@ describe('stopping behind TLS', { timeout: 90_000 }, () => {
       body: '{"vector":[1,2,3],"top_k":1000,"include_metadata":true}',
     });
     await once(stream, 'response');
-    const { arrived, release } = holdQueries(secure);
+    const { arrived, release } = holdQueries(secure.service);
     const running = overHttp1(secure.port, QUERY, { ca });
     await arrived;
     const stopping = stopApp(secure.service.app, { deadlineMs: 5_000 });
@@ -332,7 +316,7 @@ describe('stopping behind TLS', { timeout: 90_000 }, () => {
     const secure = await startSecureService();
     const ca = secure.authority.cert;
     const session = await openSession(secure.url, { ca });
-    const { arrived, release } = holdQueries(secure);
+    const { arrived, release } = holdQueries(secure.service);
     const outcome = assert.rejects(overHttp2(session, QUERY));
     await arrived;
     const halfOpen = connectSocket(secure.port, '127.0.0.1');
