@@ -38,8 +38,9 @@ const LONG_VALUE_BYTES = 24;
 const TREE_BYTES = 48;
 /** lmdb itself goes no deeper. */
 const DEPTH_MAX = 32;
-/** Of the free list, whose keys are numbers. */
+/** Its keys are numbers, of the transactions that freed the pages. */
 const FREE_LIST = 'the list of free pages';
+const FREE_KEY_BYTES = 8;
 const TABLE_LIST = 'the list of tables';
 const META_PAGES = 2;
 
@@ -295,6 +296,8 @@ export class LmdbPages {
   /** A page that is in use and listed as free would be written over. */
   #checkFreeList(tell: TellDamage): void {
     for (const { key, value } of this.#checkTree(FREE_LIST, this.#meta.free, tell)) {
+      // A key that is no number has been told of with its page.
+      if (key.byteLength !== FREE_KEY_BYTES) continue;
       const bytes = value();
       const where = `entry ${key.readBigUInt64LE(0)} of ${FREE_LIST}`;
       if (bytes === undefined || bytes.byteLength < 8 || bytes.byteLength % 8 !== 0) {
@@ -364,7 +367,7 @@ function checkOrder(
   for (const [i, { key }] of nodes.entries()) {
     if (!isLeaf && i === 0) continue;
     if (hasNumbers) {
-      if (key.byteLength !== 8) tell(where, `entry ${i} has a key of ${key.byteLength} bytes`);
+      if (key.byteLength !== FREE_KEY_BYTES) tell(where, `entry ${i} has a key of ${key.byteLength} bytes`);
       continue;
     }
     const previous = isLeaf || i > 1 ? nodes[i - 1]?.key : undefined;
