@@ -7,6 +7,7 @@ export const ERROR_TITLES = {
   // the request itself
   invalid_request: 'The request is not valid',
   invalid_json: 'The body is not valid JSON',
+  invalid_arrow: 'The body is not valid Arrow',
   unknown_parameter: 'The request has an unknown member or parameter',
   dimension_mismatch: 'The vector has the wrong length',
   invalid_vector: 'The vector is not valid',
@@ -69,6 +70,13 @@ export interface ErrorItem {
 /** At most this many findings are reported; a body of 10 000 bad rows says no more with 10 000 of them. */
 export const ERROR_ITEMS_MAX = 100;
 
+/** The rows of a stream before its row `count` are durable and visible. */
+export interface Committed {
+  readonly count: number;
+  /** Of the last of their writes; undefined when there is none. */
+  readonly sequence: number | undefined;
+}
+
 /**
  * The only error class. `detail` says what was found, what was expected and where, in a sentence
  * that may be shown to the user who caused it; it never carries secrets, vectors or metadata.
@@ -80,14 +88,17 @@ export class SagittaError extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** What the credential lacks, with `insufficient_scope`. */
   readonly scope: string | undefined;
+  /** What a stream has made durable before it failed. */
+  readonly committed: Committed | undefined;
 
   constructor(
     code: ErrorCode,
     detail: string,
     options: {
       items?: readonly ErrorItem[];
-      retryAfterSeconds?: number;
-      scope?: string;
+      retryAfterSeconds?: number | undefined;
+      scope?: string | undefined;
+      committed?: Committed | undefined;
       cause?: unknown;
     } = {},
   ) {
@@ -97,6 +108,7 @@ export class SagittaError extends Error {
     this.items = (options.items ?? []).slice(0, ERROR_ITEMS_MAX);
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.scope = options.scope;
+    this.committed = options.committed;
   }
 }
 

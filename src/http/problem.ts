@@ -2,12 +2,13 @@
 // is not a SagittaError is ours, and says nothing of itself to the client.
 
 import type { StoredReply } from '../database/api.js';
-import { ERROR_TITLES, type ErrorCode, SagittaError } from '../errors.js';
+import { type Committed, ERROR_TITLES, type ErrorCode, SagittaError } from '../errors.js';
 import { NO_STORE } from './reply.js';
 
 export const STATUS_OF_CODE = {
   invalid_request: 400,
   invalid_json: 400,
+  invalid_arrow: 400,
   unknown_parameter: 400,
   dimension_mismatch: 400,
   invalid_vector: 400,
@@ -53,6 +54,11 @@ export const STATUS_OF_CODE = {
   data_corrupt: 500,
 } as const satisfies Record<ErrorCode, number>;
 
+/** JSON leaves out the sequence that is not there. */
+function committedMembers({ count, sequence }: Committed) {
+  return { committed_count: count, sequence };
+}
+
 /** Clients retry 429 and 5xx; of the rest only waiting for a request in flight helps. */
 export function isRetryable(code: ErrorCode): boolean {
   const status: number = STATUS_OF_CODE[code];
@@ -81,6 +87,7 @@ export function problemReply(error: SagittaError, place: ProblemPlace): StoredRe
     request_id: place.requestId,
     retryable: isRetryable(code),
     ...(items.length === 0 ? {} : { errors: items }),
+    ...(error.committed === undefined ? {} : committedMembers(error.committed)),
   });
   const headers: Record<string, string> = {
     'content-type': 'application/problem+json; charset=utf-8',

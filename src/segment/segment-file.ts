@@ -4,10 +4,10 @@
 // the buffers in place. Deletions are not in the file, and neither are key and number.
 
 import { Field, FixedSizeList, Float32, Int64, Schema, Utf8 } from 'apache-arrow';
+import { type BodyReader, BodyWriter, corrupt, guarded } from '../arrow/body.js';
+import { decodeArrowFile, encodeArrowFile, FILE_ALIGNMENT } from '../arrow/ipc.js';
 import { KIND } from '../columns.js';
 import type { Task } from '../pool.js';
-import { type BodyReader, BodyWriter, corrupt, guarded } from './arrow-body.js';
-import { decodeArrowFile, encodeArrowFile, FILE_ALIGNMENT } from './arrow-ipc.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
 import { MetadataFields } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';

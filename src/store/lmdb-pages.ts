@@ -367,7 +367,8 @@ function checkOrder(
   for (const [i, { key }] of nodes.entries()) {
     if (!isLeaf && i === 0) continue;
     if (hasNumbers) {
-      if (key.byteLength !== FREE_KEY_BYTES) tell(where, `entry ${i} has a key of ${key.byteLength} bytes`);
+      if (key.byteLength !== FREE_KEY_BYTES)
+        tell(where, `entry ${i} has a key of ${key.byteLength} bytes`);
       continue;
     }
     const previous = isLeaf || i > 1 ? nodes[i - 1]?.key : undefined;

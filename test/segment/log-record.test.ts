@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Field, Int32, Schema, tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
+import { BodyWriter } from '../../src/arrow/body.js';
 import { SagittaError } from '../../src/errors.js';
-import { BodyWriter } from '../../src/segment/arrow-body.js';
 import { decodeDeletions, encodeDeletions } from '../../src/segment/deletions.js';
 import { decodeLogRecord, encodeLogRecord, type LogRecord } from '../../src/segment/log-record.js';
 import { encodeSealedStream } from '../../src/segment/sealed-stream.js';

@@ -5,7 +5,7 @@ import type { Schema } from 'apache-arrow';
 import { MetadataVersion } from 'apache-arrow';
 import { FileBlock, Footer } from 'apache-arrow/ipc/metadata/file';
 import { DictionaryBatch, Message, RecordBatch } from 'apache-arrow/ipc/metadata/message';
-import { BodyReader, type BodyWriter, corrupt, guarded, Layout } from './arrow-body.js';
+import { BodyReader, type BodyWriter, corrupt, guarded, Layout } from './body.js';
 import { checkFooter, checkMessage } from './flatbuffer-check.js';
 
 /** Bodies and buffers of files start at multiples of this in the file, as Arrow recommends. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { BufferRegion, FieldNode, RecordBatch } from 'apache-arrow/ipc/metadata/message';
-import { BodyReader, BodyWriter } from '../../src/segment/arrow-body.js';
+import { BodyReader, BodyWriter } from '../../src/arrow/body.js';
 
 /** A reader of a body of 64 bytes with the given buffers, [offset, length] each. */
 function readerOf(regions: readonly (readonly [number, number])[], nodes: number[] = []) {

@@ -2,7 +2,7 @@
 // offset and count: one changed byte can make it read four thousand million nodes. Guarantees that
 // tables, vectors and strings lie inside the bytes and that there are not more of them than bytes.
 
-import { corrupt } from './arrow-body.js';
+import { corrupt } from './body.js';
 
 /** What a field of a table refers to; scalars and unknown tables need no look. */
 type Reference =
