@@ -12,8 +12,15 @@ export type SubmitSearch = (
   options: { signal?: AbortSignal },
 ) => Promise<{ readonly hits: SearchHits; readonly waitMs: number }>;
 
+/** Many queries that go together, with one result each, in order. */
+export type SubmitSearches = (
+  queries: readonly SearchQuery[],
+  options: { signal?: AbortSignal },
+) => Promise<{ readonly hits: readonly SearchHits[]; readonly waitMs: number }>;
+
 export interface SearchQueue {
   readonly submit: SubmitSearch;
+  readonly submitAll: SubmitSearches;
   /** Queries that wait for the engine. */
   readonly waitingCount: number;
 }
@@ -31,15 +38,20 @@ export function createSearchQueue(
     },
     waitingMax,
   });
+  const submitAll: SubmitSearches = async (queries, options) => {
+    const submittedAt = performance.now();
+    let waitMs = 0;
+    const onBegin = () => {
+      waitMs = performance.now() - submittedAt;
+    };
+    const hits = await batcher.submit(queries, { ...options, onBegin });
+    return { hits, waitMs };
+  };
   return {
+    submitAll,
     async submit(query, options) {
-      const submittedAt = performance.now();
-      let waitMs = 0;
-      const onBegin = () => {
-        waitMs = performance.now() - submittedAt;
-      };
-      const [hits] = await batcher.submit([query], { ...options, onBegin });
-      return { hits: hits!, waitMs };
+      const { hits, waitMs } = await submitAll([query], options);
+      return { hits: hits[0]!, waitMs };
     },
     get waitingCount() {
       return batcher.waitingCount;
@@ -79,10 +91,14 @@ export async function searchParts(
   };
   const { hits: answer, waitMs } = await submit(query, signal === undefined ? {} : { signal });
   const { scannedCount, rescoredCount } = answer;
-  const hits = Array.from(answer.parts, (part, place) => ({
+  return { hits: hitsAmong(searched, answer), scannedCount, rescoredCount, waitMs };
+}
+
+/** An answer of the engine in the terms of the parts that it searched. */
+export function hitsAmong(searched: readonly SnapshotPart[], answer: SearchHits): readonly Hit[] {
+  return Array.from(answer.parts, (part, place) => ({
     part: searched[part]!,
     row: answer.rows[place]!,
     score: answer.scores[place]!,
   }));
-  return { hits, scannedCount, rescoredCount, waitMs };
 }

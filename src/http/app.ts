@@ -19,7 +19,14 @@ import { serveDocs } from './docs.js';
 import { logFailure, replyToClientError, toClientError } from './failures.js';
 import { Lifecycle } from './lifecycle.js';
 import { createGuards } from './limits/guards.js';
-import { isUninvited, logRefusedConnections, whenOver } from './listener/connections.js';
+import {
+  arrivingBody,
+  boundArrival,
+  cutOff,
+  isUninvited,
+  logRefusedConnections,
+  whenOver,
+} from './listener/connections.js';
 import { Listener } from './listener/listener.js';
 import type { Tls } from './listener/tls.js';
 import { methodsAt } from './method-table.js';
@@ -34,7 +41,8 @@ import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { createSchemas } from './schemas/all.js';
-import { bindRoute, pathOf, send } from './serve.js';
+import { bindRoute, pathOf, type Sending, send } from './serve.js';
+import { BodyStream } from './streams/body-stream.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
 import { RequestWatch, type Watching } from './telemetry/request-watch.js';
@@ -80,6 +88,7 @@ declare module 'fastify' {
     route?: string;
     /** Of the route. */
     audit?: string | undefined;
+    streamTypes?: readonly string[] | undefined;
     isOperational?: boolean | undefined;
   }
   interface FastifyRequest {
@@ -126,15 +135,20 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
 
   const openApi = describeApi(routes, schemas);
 
-  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    // A method that no router knows fails before any hook.
-    if (request.watch == null) begin(request, reply);
+  const onFailed = (error: unknown, request: FastifyRequest) => {
     const clientError = toClientError(error, request);
     request.watch.failed(clientError);
     logFailure(logger, clientError, request);
+    return clientError;
+  };
+  const sending: Sending = { lifecycle, limits, onFailed };
+  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    // A method that no router knows fails before any hook.
+    if (request.watch == null) begin(request, reply);
+    const clientError = onFailed(error, request);
     letFinishUpload(request, reply);
     const place = { requestId: request.id, path: pathOf(request) };
-    return send(reply, problemReply(clientError, place), { lifecycle, limits });
+    return send(reply, problemReply(clientError, place), sending);
   };
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     const { raw } = reply;
@@ -193,10 +207,10 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     done(refuseEarly(routes, request, reply) ?? refuseForeignHost(request, options));
   });
   for (const route of routes) {
-    bindRoute(app, route, '', services, lifecycle);
-    if (route.isOperational !== true) bindRoute(app, route, '/v1', services, lifecycle);
+    bindRoute(app, route, '', services, sending);
+    if (route.isOperational !== true) bindRoute(app, route, '/v1', services, sending);
   }
-  serveDocs(app, openApi, { lifecycle, limits });
+  serveDocs(app, openApi, sending);
   addDatabaseGauges(metrics, database);
   await app.ready();
   logRefusedConnections(app.server, logger, { limits, nowMs });
@@ -233,6 +247,9 @@ function chooseRequestId(request: IncomingMessage): string {
   return typeof sent === 'string' && /^[\w.:/+=@-]{1,128}$/.test(sent) ? sent : randomUUID();
 }
 
+/** For who sends a stream to read why it is refused. */
+const STREAM_REST_MS_MAX = 5_000;
+
 /**
  * Closing at once would reset the connection under a client that is still sending, and it would
  * never read why. What arrives is thrown away; the bound on arrival ends it.
@@ -241,6 +258,10 @@ function letFinishUpload(request: FastifyRequest, reply: FastifyReply): void {
   if (isUninvited(request.raw)) reply.header('connection', 'close');
   else reply.removeHeader('connection');
   request.raw.resume();
+  // Of a stream there may be any amount to come, which the bound on other bodies does not end.
+  if (request.body instanceof BodyStream && !request.body.isComplete) {
+    boundArrival(arrivingBody(request.raw), STREAM_REST_MS_MAX, () => cutOff(reply.raw));
+  }
 }
 
 /** What no route needs to be asked about. */

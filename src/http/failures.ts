@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { type ErrorCode, SagittaError } from '../errors.js';
 import type { Logger } from '../logger.js';
+import { JSON_TYPE } from './media-types.js';
 import { internalError, problemReply, STATUS_OF_CODE } from './problem.js';
 
 /** The error that the client shall see. */
@@ -13,12 +14,13 @@ export function toClientError(error: unknown, request: FastifyRequest): SagittaE
   if (error instanceof SagittaError) {
     return STATUS_OF_CODE[error.code] === 500 ? internalError(error) : error;
   }
+  const { streamTypes = [] } = request.routeOptions.config;
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
   switch (code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new SagittaError(
         'unsupported_media_type',
-        `Expected a body of type application/json; found ${request.headers['content-type'] ?? 'no Content-Type'}.`,
+        `Expected a body of type ${[JSON_TYPE, ...streamTypes].join(' or ')}; found ${request.headers['content-type'] ?? 'no Content-Type'}.`,
       );
     case 'FST_ERR_BAD_URL':
       return new SagittaError(

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../errors.js';
 import { rateKindOf } from './limits/rate-limit.js';
+import { JSON_TYPE } from './media-types.js';
 import { STATUS_OF_CODE } from './problem.js';
 import type { Route } from './route.js';
 import type { Schemas } from './schemas/all.js';
@@ -32,6 +33,7 @@ const ACCESS_ERRORS: readonly ErrorCode[] = [
 ];
 const LIMIT_ERRORS: readonly ErrorCode[] = ['rate_limited'];
 const NEGOTIATION_ERRORS: readonly ErrorCode[] = ['not_acceptable'];
+const STREAM_ERRORS: readonly ErrorCode[] = ['invalid_arrow', 'deadline_exceeded', 'overloaded'];
 const BODY_ERRORS: readonly ErrorCode[] = [
   'invalid_json',
   'unsupported_media_type',
@@ -234,16 +236,27 @@ function describeHeaders(route: Route): Described[] {
 
 function describeBody(body: z.ZodType, route: Route, components: Components): Described {
   const media = { schema: components.describe(body) };
-  const types =
-    route.method === 'PATCH'
-      ? { 'application/json': media, 'application/merge-patch+json': media }
-      : { 'application/json': media };
-  return { required: true, content: types };
+  const content: Described = { [JSON_TYPE]: media };
+  if (route.method === 'PATCH') content['application/merge-patch+json'] = media;
+  for (const type of route.streamTypes ?? []) content[type] = STREAM;
+  return { required: true, content };
+}
+
+/** The description of the route says what is in it. */
+const STREAM = { schema: { type: 'string', format: 'binary' } } as const;
+
+/** JSON, and a reply of one other type, have a schema. */
+function describeContent(route: Route, schema: JsonSchema): Described {
+  const { replyTypes = [JSON_TYPE] } = route;
+  const hasSchema = (type: string) => type === JSON_TYPE || replyTypes.length === 1;
+  return Object.fromEntries(
+    replyTypes.map((type) => [type, hasSchema(type) ? { schema } : STREAM]),
+  );
 }
 
 function describeReplies(route: Route, components: Components): Described {
   const schema = components.describe(route.reply);
-  const type = route.replyType ?? 'application/json';
+  const content = describeContent(route, schema);
   const replies: Record<string, Described> = {
     200: {
       description: 'Success.',
@@ -257,7 +270,7 @@ function describeReplies(route: Route, components: Components): Described {
           ? { 'Idempotent-Replayed': headerRef('IdempotentReplayed') }
           : {}),
       },
-      content: { [type]: { schema } },
+      content,
     },
   };
   if (route.method === 'GET' && route.sendsETag === true) {
@@ -268,7 +281,7 @@ function describeReplies(route: Route, components: Components): Described {
   }
   if (route.otherReply !== undefined) {
     const { status, description } = route.otherReply;
-    replies[status] = { description, content: { [type]: { schema } } };
+    replies[status] = { description, content };
   }
   for (const [status, codes] of groupByStatus(errorsOf(route))) {
     replies[status] = describeProblem(status, codes, status === 429 ? rateHeaders(route) : {});
@@ -284,6 +297,7 @@ export function errorsOf(route: Route): ErrorCode[] {
     ...(route.isOperational === true ? [] : NEGOTIATION_ERRORS),
     ...(rateKindOf(route.access) === null ? [] : LIMIT_ERRORS),
     ...(route.body === null ? [] : BODY_ERRORS),
+    ...(route.streamTypes === undefined ? [] : STREAM_ERRORS),
     ...(route.isAlwaysServed === true ? [] : DATA_ERRORS),
     ...(route.takesIdempotencyKey === true ? KEY_ERRORS : []),
     ...route.errors,

@@ -12,8 +12,11 @@ import type { WorkerPool } from '../pool.js';
 import type { Authenticator } from './access/authenticator.js';
 import type { RouteAccess } from './access/authorization.js';
 import type { Guards } from './limits/guards.js';
+import type { StreamType } from './media-types.js';
 import type { ProblemPlace } from './problem.js';
 import type { Schemas } from './schemas/all.js';
+import type { BodyStream } from './streams/body-stream.js';
+import type { ReplyPieces } from './streams/reply-stream.js';
 import type { RequestWatch } from './telemetry/request-watch.js';
 
 /** What the handlers of routes work with. */
@@ -33,7 +36,7 @@ export interface RouteServices {
 
 /** A body that never changes may be bytes, which all its readers share. */
 export interface RouteReply extends Omit<StoredReply, 'body'> {
-  readonly body: string | Buffer;
+  readonly body: string | Buffer | ReplyPieces;
 }
 
 export interface RouteRequest<Query> {
@@ -45,8 +48,12 @@ export interface RouteRequest<Query> {
   /** The query as sent, by name; for the digest of an idempotent request. */
   readonly rawQuery: Readonly<Record<string, unknown>>;
   readonly headers: IncomingHttpHeaders;
+  /** Without parameters; undefined where there is no body. */
+  readonly contentType: string | undefined;
   /** The bytes as sent; empty when there are none. */
   readonly body: Uint8Array;
+  /** In place of `body` when `contentType` is one of the route's `streamTypes`; null else. */
+  readonly bodyStream: BodyStream | null;
   /** Aborted when the deadline passes or the client goes away. */
   readonly signal: AbortSignal;
   readonly place: ProblemPlace;
@@ -63,6 +70,16 @@ export interface RouteRequest<Query> {
    * that it has paid 1. Throws `rate_limited`; nothing may have been done yet.
    */
   charge(cost: number): void;
+  /**
+   * Says what the next part of a stream costs, in the same measure. Where `charge` would refuse, this
+   * waits. Rejects with the signal's reason.
+   */
+  chargePart(cost: number): Promise<void>;
+  /**
+   * Of these content types the one that the client likes best. Throws `not_acceptable` for none. For
+   * routes whose choice depends on more than the route.
+   */
+  chooseReply(offered: readonly string[]): string;
   /**
    * Says how long its reply is by now, while a long one is made. Throws `overloaded` when there is no
    * room for it, and `deadline_exceeded` when its client has gone away.
@@ -89,8 +106,10 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly sendsETag?: boolean;
   readonly sendsLocation?: boolean;
   readonly sendsServerTiming?: boolean;
-  /** Where the reply is not JSON. */
-  readonly replyType?: string;
+  /** Where bodies may be more than JSON: types that the handler reads as they arrive. */
+  readonly streamTypes?: readonly StreamType[];
+  /** Where the reply is not JSON alone: all that it may be. */
+  readonly replyTypes?: readonly string[];
   /** A reply that is neither 200 nor a problem. */
   readonly otherReply?: { readonly status: number; readonly description: string };
   /** What the audit log calls it, `collection.create`; absent for what is not worth a line there. */

@@ -2,12 +2,12 @@
 // request meets it.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY, type Principal } from '../access.js';
 import { assert, SagittaError } from '../errors.js';
 import type { Limits } from '../limits.js';
 import { authorizeCollection, authorizeCreation, authorizeRoute } from './access/authorization.js';
-import { acceptsJson } from './bodies/content.js';
 import { refusal } from './findings.js';
 import type { Lifecycle } from './lifecycle.js';
 import { holdBody, openBodyPlace } from './limits/guards.js';
@@ -15,8 +15,11 @@ import { type RateKind, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_SPARE_BYTES, ownCharacters } from './limits/replies.js';
 import { boundTaking } from './listener/connections.js';
 import { connectionOf, isCutOff } from './listener/listener.js';
+import { chooseType, JSON_TYPE } from './media-types.js';
 import type { ProblemPlace } from './problem.js';
 import type { Route, RouteReply, RouteRequest, RouteServices } from './route.js';
+import { BodyStream } from './streams/body-stream.js';
+import { begin, isStream, type ReplyPieces, toReadable } from './streams/reply-stream.js';
 import type { RequestWatch } from './telemetry/request-watch.js';
 import { validateQuery } from './validate.js';
 
@@ -24,6 +27,8 @@ import { validateQuery } from './validate.js';
 export interface Sending {
   readonly lifecycle: Lifecycle;
   readonly limits: Limits;
+  /** Tells the log and the metrics of a failure, and gives what the client may see of it. */
+  readonly onFailed: (error: unknown, request: FastifyRequest) => SagittaError;
 }
 
 const NO_BODY = new Uint8Array(0);
@@ -34,14 +39,14 @@ export function bindRoute(
   route: Route,
   prefix: string,
   services: RouteServices,
-  lifecycle: Lifecycle,
+  sending: Sending,
 ): void {
+  const { lifecycle } = sending;
   const rateKind = rateKindOf(route.access);
-  const sending: Sending = { lifecycle, limits: services.limits };
   const spareBytes = route.isAlwaysServed === true ? OPERATIONAL_SPARE_BYTES : 0;
   // What a write has done cannot be refused any more.
   const admitReply = (request: FastifyRequest, found: RouteReply): RouteReply => {
-    if (rateKind !== 'write') {
+    if (rateKind !== 'write' && !isStream(found.body)) {
       request.replyPlace.hold(request.principal.id, ownCharacters(found.body), spareBytes);
     }
     return found;
@@ -49,7 +54,12 @@ export function bindRoute(
   app.route({
     method: route.method,
     url: prefix + route.path.replace(/\{(\w+)\}/g, ':$1'),
-    config: { route: route.path, audit: route.audit, isOperational: route.isOperational },
+    config: {
+      route: route.path,
+      audit: route.audit,
+      streamTypes: route.streamTypes,
+      isOperational: route.isOperational,
+    },
     // Before the body is read: a refusal here costs no upload.
     onRequest(request, _reply, done) {
       const refused = refuseHead(route, request, services, lifecycle);
@@ -59,7 +69,8 @@ export function bindRoute(
     async handler(request, reply) {
       if (route.body !== null) await admitAgain(route, request, services);
       const exchange = new Exchange(route, request, reply);
-      const replying = holdBody(request, () => {
+      const isSentWhole = !(request.body instanceof BodyStream);
+      const handle = () => {
         if (route.body === null && exchange.body.length > 0) {
           throw new SagittaError('invalid_request', `${exchange.operation} takes no body.`);
         }
@@ -67,24 +78,56 @@ export function bindRoute(
         const handling = route.handle(exchange);
         request.watch.handled(handling);
         return handling;
-      });
+      };
+      // A stream is let go of when the request is over: its reply may begin before its end.
+      const replying = isSentWhole ? holdBody(request, handle) : handle();
       if (!(replying instanceof Promise)) {
         return send(reply, admitReply(request, replying), sending);
       }
-      const found = await (route.mayTakeLong === true
+      const found = await (route.mayTakeLong === true || !isSentWhole
         ? replying
         : withDeadline(replying, exchange, services.limits.requestMsMax));
+      if (isStream(found.body)) {
+        const pieces = await begin(found.body);
+        return sendStream(reply, { ...found, body: pieces }, sending);
+      }
       return send(reply, admitReply(request, found), sending);
     },
   });
 }
 
-/** Sends what a route or an error gave. */
-export function send(
+/** Sends what a route or an error gave; a stream goes by `sendStream`. */
+export function send(reply: FastifyReply, found: RouteReply, { lifecycle, limits }: Sending) {
+  const { body } = found;
+  assert(!isStream(body), 'a stream is sent as one');
+  const { request } = reply;
+  setHead(reply, found, lifecycle);
+  const byteCount = Buffer.byteLength(body);
+  request.replyPlace.count(request.principal.id, typeof body === 'string' ? byteCount : 0);
+  reply.send(body);
+  boundTaking(reply.raw, byteCount, limits.stalledMsMax);
+  return reply;
+}
+
+function sendStream(
   reply: FastifyReply,
-  { status, headers, body }: RouteReply,
-  { lifecycle, limits }: Sending,
+  found: RouteReply & { readonly body: ReplyPieces },
+  { lifecycle, limits, onFailed }: Sending,
 ) {
+  setHead(reply, found, lifecycle);
+  const { stalledMsMax } = limits;
+  const type = found.headers['content-type'] ?? '';
+  return reply.send(
+    toReadable(reply, found.body, {
+      type,
+      place: { requestId: reply.request.id, path: pathOf(reply.request) },
+      stalledMsMax,
+      onFailed: (error) => onFailed(error, reply.request),
+    }),
+  );
+}
+
+function setHead(reply: FastifyReply, { status, headers }: RouteReply, lifecycle: Lifecycle): void {
   reply.code(status).headers(headers);
   const { request } = reply;
   const { allowance } = request;
@@ -94,11 +137,6 @@ export function send(
   // HTTP/2 has no such header: its connections are told to go by a frame.
   if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
   else if (lifecycle.isStopping) reply.header('connection', 'close');
-  const byteCount = Buffer.byteLength(body);
-  request.replyPlace.count(request.principal.id, typeof body === 'string' ? byteCount : 0);
-  reply.send(body);
-  boundTaking(reply.raw, byteCount, limits.stalledMsMax);
-  return reply;
 }
 
 /** Of the URL, without the query. */
@@ -126,14 +164,19 @@ function refuseHead(
       return new SagittaError('starting', 'The service is reading its data; /readyz tells when.');
     }
   }
-  if (route.isOperational !== true && !acceptsJson(headers.accept)) {
-    return new SagittaError(
-      'not_acceptable',
-      `Replies are application/json; Accept allows ${headers.accept}.`,
-    );
+  const { replyTypes = JSON_ALONE } = route;
+  if (route.isOperational !== true && chooseType(headers.accept, replyTypes) === null) {
+    return notAcceptable(replyTypes, headers.accept);
   }
   if (route.method !== 'GET') return refusePrecondition(route, headers);
   return undefined;
+}
+
+const JSON_ALONE = [JSON_TYPE];
+
+function notAcceptable(offered: readonly string[], accept: string | undefined): SagittaError {
+  const detail = `Replies are ${offered.join(' or ')}; Accept allows ${accept}.`;
+  return new SagittaError('not_acceptable', detail);
 }
 
 /**
@@ -257,6 +300,23 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
     this.#request.allowance?.charge(cost);
   }
 
+  async chargePart(cost: number): Promise<void> {
+    const { allowance } = this.#request;
+    if (allowance === null) return;
+    for (;;) {
+      const waitMs = allowance.chargePart(cost);
+      if (waitMs === 0) return;
+      await wait(waitMs, undefined, { signal: this.signal });
+    }
+  }
+
+  chooseReply(offered: readonly string[]): string {
+    const { accept } = this.headers;
+    const type = chooseType(accept, offered);
+    if (type === null) throw notAcceptable(offered, accept);
+    return type;
+  }
+
   holdReply(byteCount: number): void {
     this.#request.replyPlace.hold(this.principal.id, byteCount);
   }
@@ -273,8 +333,19 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
     return this.#request.headers;
   }
 
+  get contentType(): string | undefined {
+    const [type] = this.headers['content-type']?.split(';') ?? [];
+    return type?.trim().toLowerCase();
+  }
+
   get body(): Uint8Array {
-    return (this.#request.body as Buffer | undefined) ?? NO_BODY;
+    const { body } = this.#request;
+    return body instanceof Uint8Array ? body : NO_BODY;
+  }
+
+  get bodyStream(): BodyStream | null {
+    const { body } = this.#request;
+    return body instanceof BodyStream ? body : null;
   }
 
   get place(): ProblemPlace {

@@ -1,14 +1,26 @@
-// What bodies and replies are made of: JSON in, JSON out, and a clear refusal of the rest.
+// What bodies are made of: JSON, streams where the route takes them, and a clear refusal of the rest.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SagittaError } from '../../errors.js';
 import type { Limits } from '../../limits.js';
+import { JSON_TYPE, STREAM_TYPES } from '../media-types.js';
+import { BodyStream } from '../streams/body-stream.js';
 import { readBody } from './read-body.js';
 
-/** Hands bodies over as bytes; the handlers parse them. */
+/** Hands bodies over as bytes, whole or as they arrive; the handlers parse them. */
 export function addBodyParsers(app: FastifyInstance, limits: Limits): void {
   app.removeAllContentTypeParsers();
-  for (const type of ['application/json', 'application/merge-patch+json']) {
+  for (const type of STREAM_TYPES) {
+    app.addContentTypeParser(type, async (request: FastifyRequest) => {
+      const { streamTypes = [] } = request.routeOptions.config;
+      const why = streamTypes.includes(type)
+        ? refuseContent(request, type)
+        : `This route takes ${JSON_TYPE}; found ${type}.`;
+      if (why !== null) throw new SagittaError('unsupported_media_type', why);
+      return new BodyStream(request, limits);
+    });
+  }
+  for (const type of [JSON_TYPE, 'application/merge-patch+json']) {
     app.addContentTypeParser(type, async (request: FastifyRequest) => {
       const why = refuseContent(request, type);
       if (why !== null) throw new SagittaError('unsupported_media_type', why);
@@ -30,15 +42,4 @@ function refuseContent(request: FastifyRequest, type: string): string | null {
     return `${type} is for PATCH; send application/json.`;
   }
   return null;
-}
-
-/** Whether the header Accept lets JSON through; the most specific range decides. */
-export function acceptsJson(accept: string | undefined): boolean {
-  if (accept === undefined || accept === '' || accept === '*/*') return true;
-  const ranges = accept.split(',').map((range) => range.split(';').map((part) => part.trim()));
-  for (const wanted of ['application/json', 'application/*', '*/*']) {
-    const range = ranges.find(([type]) => type?.toLowerCase() === wanted);
-    if (range !== undefined) return !range.some((part) => /^q=0(\.0*)?$/i.test(part));
-  }
-  return false;
 }

@@ -87,6 +87,14 @@ export class BodyPlace {
     this.#byteCount = byteCount;
   }
 
+  /** For a body that is worked off while it arrives. Throws `overloaded`. */
+  hold(byteCount: number): void {
+    this.holdAtLeast(byteCount);
+    if (this.#isReleased || byteCount === this.#byteCount) return;
+    this.#admission.giveBack(this.#byteCount - byteCount, this.#principalId);
+    this.#byteCount = byteCount;
+  }
+
   /** Any number of times. */
   release(): void {
     if (this.#isReleased) return;

@@ -72,6 +72,14 @@ export class Allowance {
     this.#paid = Math.max(this.#paid, cost);
   }
 
+  /**
+   * Takes the cost of one of many parts of a stream, which makes it wait rather than refuses it: the
+   * milliseconds after which to try again, 0 when it is paid.
+   */
+  chargePart(cost: number): number {
+    return this.#table.takeOrWait(this.#principalId, cost);
+  }
+
   /** As in draft-ietf-httpapi-ratelimit-headers: the same on every reply. */
   get policy(): string {
     return this.#table.policy;
@@ -124,6 +132,14 @@ class BucketTable {
     // What was paid is lost with the refusal: the next attempt pays all of it.
     if (needed - paid - bucket.tokens > ROUNDING) throw this.#refusal(cost, needed - bucket.tokens);
     bucket.tokens -= owed;
+  }
+
+  takeOrWait(principalId: string, cost: number): number {
+    const bucket = this.#filled(principalId);
+    const missing = Math.min(cost, this.#burst) - bucket.tokens;
+    if (missing > ROUNDING) return Math.ceil((missing / this.#rate) * 1000);
+    bucket.tokens -= cost;
+    return 0;
   }
 
   describe(principalId: string): string {

@@ -97,7 +97,7 @@ export class ReplyPlace {
 }
 
 /** What a body adds to what is held, about: its bytes are counted once, when it is sent. */
-export function ownCharacters(body: string | Buffer): number {
+export function ownCharacters(body: string | object): number {
   return typeof body === 'string' ? body.length : 0;
 }
 

@@ -2,8 +2,9 @@
 // take their replies, clients that wait to be told to send, and more of them than it has room for.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { type Http2ServerResponse, constants as http2 } from 'node:http2';
-import type { Server as NetServer } from 'node:net';
+import { type Http2ServerRequest, type Http2ServerResponse, constants as http2 } from 'node:http2';
+import type { Server as NetServer, Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import type { Limits } from '../../limits.js';
 import type { Logger } from '../../logger.js';
 
@@ -14,8 +15,51 @@ import type { Logger } from '../../logger.js';
 export function watchReaders(handler: RequestListener, stalledMsMax: number): RequestListener {
   return (request, response) => {
     response.setTimeout(stalledMsMax, () => {
-      if (response.headersSent && !response.writableFinished) request.socket.destroy();
+      // What waits for us, in the middle of a stream, is not the client's fault.
+      const isTheirs = response.writableEnded || response.writableLength > 0;
+      if (response.headersSent && isTheirs && !response.writableFinished) request.socket.destroy();
     });
+    handler(request, response);
+  };
+}
+
+/** Of requests whose body is on its way; by request of HTTP/1, by stream of HTTP/2. */
+const arrivals = new WeakMap<object, NodeJS.Timeout>();
+
+/** Calls `onLate` unless all of the body has arrived by then. */
+export function boundArrival(body: Readable, msMax: number, onLate: () => void): void {
+  clearTimeout(arrivals.get(body));
+  const timer = setTimeout(onLate, msMax).unref();
+  arrivals.set(body, timer);
+  const stop = () => clearTimeout(timer);
+  body.once('end', stop).once('close', stop);
+}
+
+/** For bodies whose reader bounds their arrival itself. */
+export function allowToTakeLong(request: IncomingMessage | Http2ServerRequest): void {
+  clearTimeout(arrivals.get(arrivingBody(request)));
+}
+
+/** What ends when all of the body is there. */
+export function arrivingBody(request: IncomingMessage | Http2ServerRequest): Readable {
+  return 'stream' in request ? request.stream : request;
+}
+
+/** Gives every body so long to arrive. */
+export function watchArrivals(
+  handler: RequestListener,
+  msMax: number,
+  onLate: (socket: Socket) => void,
+): RequestListener {
+  return (request, response) => {
+    const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+    if (encoding !== undefined || Number(length ?? 0) > 0) {
+      boundArrival(request, msMax, () => {
+        // Whoever has the reply already reads no other.
+        if (response.headersSent) request.socket.destroy();
+        else onLate(request.socket);
+      });
+    }
     handler(request, response);
   };
 }
@@ -43,13 +87,20 @@ export function boundTaking(
     response.once('socket', () => boundTaking(response, byteCount, stalledMsMax));
     return;
   }
-  // Whole seconds: timers of the same length share a list.
-  const ms = stalledMsMax + Math.ceil(byteCount / TAKEN_BYTES_PER_SECOND_MIN) * 1000;
-  const timer = setTimeout(() => {
-    if (isHttp2) response.stream.close(http2.NGHTTP2_CANCEL);
-    else response.socket?.destroy();
-  }, ms).unref();
+  const timer = setTimeout(() => cutOff(response), takingMsMax(byteCount, stalledMsMax)).unref();
   response.once('close', () => clearTimeout(timer));
+}
+
+/** How long a client may take over so many bytes. */
+export function takingMsMax(byteCount: number, stalledMsMax: number): number {
+  // Whole seconds: timers of the same length share a list.
+  return stalledMsMax + Math.ceil(byteCount / TAKEN_BYTES_PER_SECOND_MIN) * 1000;
+}
+
+/** Ends a reply that cannot be finished: the connection of HTTP/1, the stream of HTTP/2. */
+export function cutOff(response: ServerResponse | Http2ServerResponse): void {
+  if ('stream' in response) response.stream.close(http2.NGHTTP2_CANCEL);
+  else response.socket?.destroy();
 }
 
 /** Requests that were not told yet that their body is welcome. */

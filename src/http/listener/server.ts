@@ -2,20 +2,29 @@
 // go of connections. Knows no routes.
 
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { Limits } from '../../limits.js';
-import { deferInvitations, watchReaders } from './connections.js';
+import { deferInvitations, watchArrivals, watchReaders } from './connections.js';
 
 /** A cursor in the query string holds the query vector: 87 KB for 16 384 dimensions. */
 export const HEADER_BYTES_MAX = 128 * 1024;
 
 export function createHttpServer(handler: RequestListener, limits: Limits): Server {
-  const listener = watchReaders(handler, limits.stalledMsMax);
+  const onLate = (socket: Socket) => {
+    const error = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    server.emit('clientError', error, socket);
+  };
+  const listener = watchArrivals(
+    watchReaders(handler, limits.stalledMsMax),
+    limits.arrivalMsMax,
+    onLate,
+  );
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: limits.headerMsMax,
-      requestTimeout: limits.arrivalMsMax,
+      // Node knows one bound for all; a stream may take as long as it moves.
+      requestTimeout: 0,
       connectionsCheckingInterval: checkingIntervalMs(limits),
       // 0 would be for ever to Node.
       keepAliveTimeout: Math.max(1, limits.keepAliveMs),
@@ -28,11 +37,11 @@ export function createHttpServer(handler: RequestListener, limits: Limits): Serv
 }
 
 /**
- * How often Node looks for heads and bodies that are late: the bounds hold within a tenth, or two
- * seconds, and an idle process wakes no more often than that.
+ * How often Node looks for heads that are late: the bound holds within a tenth, or two seconds, and
+ * an idle process wakes no more often than that.
  */
-function checkingIntervalMs({ headerMsMax, arrivalMsMax }: Limits): number {
-  return Math.min(2_000, Math.max(50, Math.min(headerMsMax, arrivalMsMax) / 10));
+function checkingIntervalMs({ headerMsMax }: Limits): number {
+  return Math.min(2_000, Math.max(50, headerMsMax / 10));
 }
 
 /** Takes no new connections; those that are open stay. */

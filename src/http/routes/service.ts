@@ -79,7 +79,7 @@ export function serviceRoutes(
       summary: 'Metrics for Prometheus',
       access: { scope: 'metrics:read', on: 'service' },
       reply: z.string(),
-      replyType: options.metrics.contentType,
+      replyTypes: [options.metrics.contentType],
       async handle() {
         const text = await options.metrics.render();
         return jsonReply(text, { 'content-type': options.metrics.contentType });
