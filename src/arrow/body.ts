@@ -6,6 +6,9 @@ import { BufferRegion, FieldNode, type RecordBatch } from 'apache-arrow/ipc/meta
 import { SagittaError } from '../errors.js';
 import type { Utf8Column } from '../types.js';
 
+/** Below this a copy costs less than a chunk of its own does on its way out. */
+const CHUNK_BYTES_MIN = 16_384;
+
 /** Bytes to come, each at its place; what lies between is zero. */
 export class Layout {
   length = 0;
@@ -30,9 +33,40 @@ export class Layout {
     this.length += other.length;
   }
 
-  /** `target` is zero where this has nothing. */
+  /** All bytes in order: large pieces as they are, small ones and the zeros between put together. */
+  toChunks(): Uint8Array[] {
+    const chunks: Uint8Array[] = [];
+    let start = 0;
+    let joined: { readonly at: number; readonly bytes: Uint8Array }[] = [];
+    const join = (end: number) => {
+      if (end === start) return;
+      const chunk = new Uint8Array(end - start);
+      for (const { at, bytes } of joined) chunk.set(bytes, at - start);
+      chunks.push(chunk);
+    };
+    for (const piece of this.#pieces) {
+      if (piece.bytes.byteLength < CHUNK_BYTES_MIN) {
+        joined.push(piece);
+        continue;
+      }
+      join(piece.at);
+      chunks.push(piece.bytes);
+      start = piece.at + piece.bytes.byteLength;
+      joined = [];
+    }
+    join(this.length);
+    return chunks;
+  }
+
+  /** Fills the first `length` bytes of the target, whatever was there. */
   copyInto(target: Uint8Array): Uint8Array {
-    for (const { at, bytes } of this.#pieces) target.set(bytes, at);
+    let end = 0;
+    for (const { at, bytes } of this.#pieces) {
+      target.fill(0, end, at);
+      target.set(bytes, at);
+      end = at + bytes.byteLength;
+    }
+    target.fill(0, end, this.length);
     return target;
   }
 }
@@ -77,7 +111,7 @@ export class BodyWriter {
   }
 }
 
-type ArrayOf<T> = {
+export type ArrayOf<T> = {
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
   readonly BYTES_PER_ELEMENT: number;
 };

@@ -16,7 +16,7 @@ const MAGIC = new TextEncoder().encode('ARROW1');
 const CONTINUATION = -1;
 /** A message begins with the continuation mark and the length of its metadata. */
 const PREFIX_BYTES = 8;
-const END_OF_STREAM = Int32Array.of(CONTINUATION, 0);
+export const END_OF_STREAM = Int32Array.of(CONTINUATION, 0);
 /** Behind the footer: its length and the magic. */
 const TAIL_BYTES = 4 + MAGIC.byteLength;
 
@@ -152,7 +152,7 @@ function readSchema(bytes: Uint8Array): Schema {
   return schema;
 }
 
-function toRecordBatch(
+export function toRecordBatch(
   rowCount: number,
   body: BodyWriter,
   metadata = new Map<string, string>(),
@@ -174,7 +174,7 @@ function addBatch(
 }
 
 /** Pads so that what follows starts at a multiple of `alignment`. */
-function addMessage(layout: Layout, message: Message, alignment: number): void {
+export function addMessage(layout: Layout, message: Message, alignment: number): void {
   const metadata = Message.encode(message);
   const unpadded = layout.length + PREFIX_BYTES + metadata.byteLength;
   const padded = Math.ceil(unpadded / alignment) * alignment;

@@ -29,7 +29,11 @@ const DELETE_ALL_SCHEMA = schemaOf('deleteAll', []);
 const writeSchemas = new Map<number, Schema>();
 const WRITE_SCHEMAS_MAX = 256;
 
-export function encodeLogRecord(record: LogRecord): Uint8Array {
+/** `take`: gives the bytes to write a record of rows into; new ones when absent. */
+export function encodeLogRecord(
+  record: LogRecord,
+  take?: (byteCount: number) => Uint8Array,
+): Uint8Array {
   const body = new BodyWriter(STREAM_ALIGNMENT);
   const metadata = new Map([[TIME_KEY, String(record.timeMs)]]);
   switch (record.kind) {
@@ -44,7 +48,7 @@ export function encodeLogRecord(record: LogRecord): Uint8Array {
       body.noNulls();
       body.buffer(values);
       body.utf8(json, 0, count);
-      return encodeSealedStream(writeSchema(dimension), count, body, metadata);
+      return encodeSealedStream(writeSchema(dimension), count, body, metadata, take);
     }
     case 'delete':
       body.utf8(record.ids, 0, record.count);

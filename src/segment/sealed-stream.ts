@@ -10,18 +10,20 @@ import { crcOf } from './checksum.js';
 const FORMAT = Buffer.from('SGT1');
 const TRAILER_BYTES = FORMAT.length + 4;
 
+/** `take`: gives the bytes to write into, so many; new ones when absent. */
 export function encodeSealedStream(
   schema: Schema,
   rowCount: number,
   body: BodyWriter,
   metadata: Map<string, string>,
+  take: (byteCount: number) => Uint8Array = (byteCount) => new Uint8Array(byteCount),
 ): Uint8Array {
   const stream = encodeArrowStream(schema, rowCount, body, metadata);
-  const bytes = stream.copyInto(new Uint8Array(stream.length + TRAILER_BYTES));
+  const bytes = stream.copyInto(take(stream.length + TRAILER_BYTES));
   const trailer = bytes.subarray(stream.length);
   trailer.set(FORMAT);
   const crc = crcOf(bytes.subarray(0, stream.length + FORMAT.length));
-  new DataView(bytes.buffer).setUint32(stream.length + FORMAT.length, crc, true);
+  new DataView(bytes.buffer, bytes.byteOffset).setUint32(stream.length + FORMAT.length, crc, true);
   return bytes;
 }
 

@@ -19,8 +19,11 @@ const PLAIN_MAX = 1e7;
 
 const POWERS_OF_TEN = Float64Array.from({ length: 17 }, (_, i) => Number(`1e${i}`));
 
-/** Bytes that one element can take: sign, 24 characters of a double, comma. */
-const ELEMENT_BYTES_MAX = 26;
+/** Bytes that one number can take: sign, 24 characters of a double. */
+export const FLOAT_BYTES_MAX = 25;
+
+/** With its comma. */
+const ELEMENT_BYTES_MAX = FLOAT_BYTES_MAX + 1;
 
 /** Reused: the text of one vector at a time is built here. */
 let scratch = Buffer.allocUnsafeSlow(2048 * ELEMENT_BYTES_MAX);
@@ -33,7 +36,7 @@ export function vectorText(values: Float32Array): string {
   scratch[end++] = OPEN_BRACKET;
   for (let i = 0; i < values.length; i++) {
     if (i > 0) scratch[end++] = COMMA;
-    end = writeFloat(values[i]!, end);
+    end = writeFloat(scratch, values[i]!, end);
   }
   scratch[end++] = CLOSE_BRACKET;
   return scratch.toString('latin1', 0, end);
@@ -41,7 +44,7 @@ export function vectorText(values: Float32Array): string {
 
 /** A JSON number. @param value finite and rounded to float32. */
 export function float32Text(value: number): string {
-  return scratch.toString('latin1', 0, writeFloat(value, 0));
+  return scratch.toString('latin1', 0, writeFloat(scratch, value, 0));
 }
 
 /**
@@ -62,17 +65,20 @@ function nextFloat32Up(value: number): number {
   return float[0]!;
 }
 
-/** Writes to the scratch from `start` on and returns where the text ends. */
-function writeFloat(value: number, start: number): number {
+/**
+ * Writes a JSON number from `start` on, where there is room for FLOAT_BYTES_MAX, and returns where it
+ * ends. @param value finite and rounded to float32.
+ */
+export function writeFloat(target: Buffer, value: number, start: number): number {
   let at = start;
-  if (value < 0 || Object.is(value, -0)) scratch[at++] = MINUS;
+  if (value < 0 || Object.is(value, -0)) target[at++] = MINUS;
   const magnitude = Math.abs(value);
   if (magnitude === 0) {
-    scratch[at++] = ZERO;
+    target[at++] = ZERO;
     return at;
   }
   if (magnitude < PLAIN_MIN || magnitude >= PLAIN_MAX) {
-    return at + scratch.write(String(magnitude), at, 'latin1');
+    return at + target.write(String(magnitude), at, 'latin1');
   }
   // As many decimals as give 7 digits.
   let decimals = 7;
@@ -88,18 +94,18 @@ function writeFloat(value: number, start: number): number {
     digits /= 10;
     decimals--;
   }
-  return writeDecimal(digits | 0, decimals, at);
+  return writeDecimal(target, digits | 0, decimals, at);
 }
 
 /** Writes digits / 10^decimals; digits is below 2^31. */
-function writeDecimal(digits: number, decimals: number, start: number): number {
+function writeDecimal(target: Buffer, digits: number, decimals: number, start: number): number {
   const digitCount = Math.max(countDigits(digits), decimals + 1);
   const end = start + digitCount + (decimals > 0 ? 1 : 0);
   let rest = digits;
   let at = end;
   for (let i = 0; i < digitCount; i++) {
-    if (i === decimals && i > 0) scratch[--at] = POINT;
-    scratch[--at] = ZERO + (rest % 10);
+    if (i === decimals && i > 0) target[--at] = POINT;
+    target[--at] = ZERO + (rest % 10);
     rest = (rest / 10) | 0;
   }
   return end;

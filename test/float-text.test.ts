@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { float32Text, vectorText } from '../../src/http/float-text.js';
+import { float32Text, vectorText } from '../src/float-text.js';
 
 describe('float32 as text', () => {
   it('is a short decimal', () => {

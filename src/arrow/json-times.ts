@@ -1,0 +1,67 @@
+// Dates, times and durations as ISO 8601 text. Timestamps have as many decimals as their unit, so that
+// texts of one column compare as their times do.
+
+import type { TimeUnit } from './schema.js';
+
+export const UNITS_PER_SECOND: { readonly [unit in TimeUnit]: number } = {
+  second: 1,
+  millisecond: 1_000,
+  microsecond: 1_000_000,
+  nanosecond: 1_000_000_000,
+};
+
+export const MS_PER_DAY = 86_400_000;
+/** What the calendar of the platform knows, in milliseconds since 1970. */
+const MS_MAX = 8.64e15;
+
+/** `2026-01-31`, or null beyond the calendar. */
+export function dateText(days: number): string | null {
+  const ms = days * MS_PER_DAY;
+  return Math.abs(ms) <= MS_MAX ? new Date(ms).toISOString().replace(/T.*/, '') : null;
+}
+
+/** `2026-01-31T12:00:00.000001Z`, or null beyond the calendar. */
+export function timestampText(
+  value: number | bigint,
+  unit: TimeUnit,
+  hasZone: boolean,
+): string | null {
+  const { seconds, fraction } = split(value, unit);
+  const ms = seconds * 1000;
+  if (!(Math.abs(ms) <= MS_MAX)) return null;
+  const toSeconds = new Date(ms).toISOString().slice(0, -5);
+  return `${toSeconds}${fractionText(fraction, unit)}${hasZone ? 'Z' : ''}`;
+}
+
+/** `12:00:00.000001`, or null where the day is over. */
+export function timeText(value: number | bigint, unit: TimeUnit): string | null {
+  const { seconds, fraction } = split(value, unit);
+  if (seconds < 0 || seconds >= 86_400) return null;
+  const toSeconds = new Date(seconds * 1000).toISOString().slice(11, 19);
+  return `${toSeconds}${fractionText(fraction, unit)}`;
+}
+
+/** `PT90.5S`: all of it in seconds, since a duration knows no months. */
+export function durationText(value: number | bigint, unit: TimeUnit): string {
+  const isNegative = value < 0;
+  const { seconds, fraction } = split(isNegative ? -value : value, unit);
+  const decimals = fractionText(fraction, unit).replace(/\.?0*$/, '');
+  return `${isNegative ? '-' : ''}PT${seconds}${decimals}S`;
+}
+
+/** Rounded down, so that the fraction is never negative. */
+function split(value: number | bigint, unit: TimeUnit): { seconds: number; fraction: number } {
+  const perSecond = UNITS_PER_SECOND[unit];
+  if (typeof value === 'number') {
+    const seconds = Math.floor(value / perSecond);
+    return { seconds, fraction: value - seconds * perSecond };
+  }
+  const divisor = BigInt(perSecond);
+  const fraction = ((value % divisor) + divisor) % divisor;
+  return { seconds: Number((value - fraction) / divisor), fraction: Number(fraction) };
+}
+
+function fractionText(fraction: number, unit: TimeUnit): string {
+  const digits = String(UNITS_PER_SECOND[unit]).length - 1;
+  return digits === 0 ? '' : `.${String(fraction).padStart(digits, '0')}`;
+}

@@ -1,0 +1,97 @@
+// Where the elements of lists and the bytes of strings start and end, whichever way a column says it;
+// and which values the indexes of a dictionary name. All of it is checked.
+
+import { type Column, isValid } from './columns.js';
+import { narrowIntegers, wideIntegers } from './integers.js';
+import { invalidArrow } from './invalid-arrow.js';
+import { quoted } from './schema.js';
+
+/** Value i is `start[i]` to `end[i]` of what the column holds. */
+export interface Spans {
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+}
+
+/** Length + 1 offsets that never decrease and stay within `end`. Throws `invalid_arrow`. */
+export function readOffsets(column: Column, isLarge: boolean, end: number): Int32Array {
+  // Some writers give an empty column no offsets at all.
+  if (column.length === 0) return new Int32Array(1);
+  const count = column.length + 1;
+  const offsets = isLarge ? readLow(column, 0, count) : column.buffer(0, Int32Array, count);
+  let previous = 0;
+  for (let i = 0; i < count; i++) {
+    const offset = offsets[i]!;
+    if (offset < previous) throw wrongOffset(column, i, offset, `at least ${previous}`);
+    previous = offset;
+  }
+  if (previous > end) throw wrongOffset(column, count - 1, previous, `at most ${end}`);
+  return offsets;
+}
+
+/** Of a list, a list view or a map. Throws `invalid_arrow`. */
+export function readSpans(column: Column): Spans {
+  const { type } = column.field;
+  const end = column.children[0]!.length;
+  if (type.kind === 'list_view' || type.kind === 'large_list_view') {
+    const isLarge = type.kind === 'large_list_view';
+    const { length } = column;
+    const starts = isLarge ? readLow(column, 0, length) : column.buffer(0, Int32Array, length);
+    const sizes = isLarge ? readLow(column, 1, length) : column.buffer(1, Int32Array, length);
+    const ends = new Int32Array(length);
+    for (let i = 0; i < length; i++) {
+      // The view of a null is never followed.
+      if (!isValid(column.validity, i)) continue;
+      const [start, size] = [starts[i]!, sizes[i]!];
+      if (start < 0 || size < 0 || start + size > end) {
+        throw wrongOffset(column, i, start + size, `at most ${end}`);
+      }
+      ends[i] = start + size;
+    }
+    return { starts, ends };
+  }
+  const offsets = readOffsets(column, type.kind === 'large_list', end);
+  return { starts: offsets, ends: offsets.subarray(1) };
+}
+
+/** 64-bit numbers that have to be below 2^31, as everything in a batch of bounded size is. */
+function readLow(column: Column, index: number, count: number): Int32Array {
+  const halves = column.buffer(index, Int32Array, count * 2);
+  const low = new Int32Array(count);
+  for (let i = 0; i < count; i++) {
+    low[i] = halves[i * 2]!;
+    if (halves[i * 2 + 1] !== 0 || low[i]! < 0) {
+      const found = halves[i * 2 + 1]! * 2 ** 32 + (halves[i * 2]! >>> 0);
+      throw wrongOffset(column, i, found, 'from 0 to 2147483647');
+    }
+  }
+  return low;
+}
+
+/** Which value of the dictionary's `count` each row names; -1 for null. Throws `invalid_arrow`. */
+export function readIndexes(column: Column, count: number): Int32Array {
+  const { length, validity, field } = column;
+  const { indexType } = field.dictionary!;
+  const narrow = indexType.bitWidth === 64 ? null : narrowIntegers(column, indexType);
+  const wide = narrow === null ? wideIntegers(column, indexType.isSigned) : null;
+  const indexes = new Int32Array(length);
+  for (let row = 0; row < length; row++) {
+    if (!isValid(validity, row)) {
+      indexes[row] = -1;
+      continue;
+    }
+    const index = narrow === null ? Number(wide!(row)) : narrow[row]!;
+    if (!(index >= 0 && index < count)) {
+      throw invalidArrow(
+        `index ${index} in row ${row} of ${quoted(field.name)}, whose dictionary has ${count} values`,
+      );
+    }
+    indexes[row] = index;
+  }
+  return indexes;
+}
+
+function wrongOffset(column: Column, index: number, found: number, expected: string): Error {
+  return invalidArrow(
+    `offset ${found} at ${index} of column ${quoted(column.field.name)}, expected ${expected}`,
+  );
+}

@@ -1,0 +1,240 @@
+// Schemas of strangers as plain data, which crosses threads. Knows every type of Arrow, so that
+// columns after one of a type that nobody reads still start where they do.
+
+import type { FlatTable } from './flat-table.js';
+import { invalidArrow } from './invalid-arrow.js';
+
+export type TimeUnit = 'second' | 'millisecond' | 'microsecond' | 'nanosecond';
+
+export interface IntType {
+  readonly kind: 'int';
+  readonly bitWidth: 8 | 16 | 32 | 64;
+  readonly isSigned: boolean;
+}
+
+export type ArrowType =
+  | IntType
+  | { readonly kind: 'float'; readonly bitWidth: 16 | 32 | 64 }
+  | { readonly kind: 'decimal'; readonly scale: number; readonly bitWidth: 32 | 64 | 128 | 256 }
+  | { readonly kind: 'date'; readonly unit: 'day' | 'millisecond' }
+  | { readonly kind: 'time'; readonly unit: TimeUnit; readonly bitWidth: 32 | 64 }
+  | { readonly kind: 'timestamp'; readonly unit: TimeUnit; readonly hasZone: boolean }
+  | { readonly kind: 'duration'; readonly unit: TimeUnit }
+  | { readonly kind: 'interval'; readonly byteWidth: 4 | 8 | 16 }
+  | { readonly kind: 'fixed_size_binary'; readonly byteWidth: number }
+  | { readonly kind: 'fixed_size_list'; readonly listSize: number }
+  | { readonly kind: 'union'; readonly isDense: boolean }
+  | { readonly kind: 'null' | 'bool' | 'utf8' | 'large_utf8' | 'utf8_view' }
+  | { readonly kind: 'binary' | 'large_binary' | 'binary_view' }
+  | { readonly kind: 'list' | 'large_list' | 'list_view' | 'large_list_view' }
+  | { readonly kind: 'struct' | 'map' | 'run_end_encoded' };
+
+export type TypeKind = ArrowType['kind'];
+
+export interface ArrowField {
+  readonly name: string;
+  /** Of the dictionary's values, where there is a dictionary. */
+  readonly type: ArrowType;
+  readonly children: readonly ArrowField[];
+  readonly dictionary: { readonly id: number; readonly indexType: IntType } | null;
+  /** The name of an extension type; what is stored is `type`. */
+  readonly extension: string | null;
+}
+
+export interface ArrowSchema {
+  readonly fields: readonly ArrowField[];
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/** Deeper than any metadata may nest. */
+const DEPTH_MAX = 16;
+const FIELDS_MAX = 10_000;
+const EXTENSION_NAME = 'ARROW:extension:name';
+
+const UNITS: readonly TimeUnit[] = ['second', 'millisecond', 'microsecond', 'nanosecond'];
+const DATE_UNITS = ['day', 'millisecond'] as const;
+const PRECISIONS = [16, 32, 64] as const;
+const INTERVAL_BYTES = [4, 8, 16] as const;
+const INT_WIDTHS = [8, 16, 32, 64] as const;
+const TIME_WIDTHS = [32, 64] as const;
+const DECIMAL_WIDTHS = [32, 64, 128, 256] as const;
+
+/** By the type's number in the format; the rest has members. */
+const PLAIN_KINDS = {
+  1: 'null',
+  4: 'binary',
+  5: 'utf8',
+  6: 'bool',
+  12: 'list',
+  13: 'struct',
+  17: 'map',
+  19: 'large_binary',
+  20: 'large_utf8',
+  21: 'large_list',
+  22: 'run_end_encoded',
+  23: 'binary_view',
+  24: 'utf8_view',
+  25: 'list_view',
+  26: 'large_list_view',
+} as const satisfies Record<number, TypeKind>;
+
+/** How many children a type has; types that are not listed have none, structs and unions any number. */
+const CHILD_COUNTS: { readonly [kind in TypeKind]?: number } = {
+  list: 1,
+  large_list: 1,
+  list_view: 1,
+  large_list_view: 1,
+  fixed_size_list: 1,
+  map: 1,
+  run_end_encoded: 2,
+};
+
+/** Throws `invalid_arrow`. */
+export function readSchema(table: FlatTable): ArrowSchema {
+  if (table.int16(0) !== 0) throw invalidArrow('a big-endian schema, expected little-endian');
+  const count = { left: FIELDS_MAX };
+  const fields = readFields(table, 1, 1, count);
+  return { fields, metadata: readKeyValues(table, 2) };
+}
+
+function readFields(
+  table: FlatTable,
+  index: number,
+  depth: number,
+  count: { left: number },
+): ArrowField[] {
+  const fields: ArrowField[] = [];
+  for (const field of table.tables(index)) {
+    if (--count.left < 0) throw invalidArrow(`more than ${FIELDS_MAX} fields in the schema`);
+    if (depth > DEPTH_MAX) throw invalidArrow(`a schema more than ${DEPTH_MAX} levels deep`);
+    fields.push(readField(field, depth, count));
+  }
+  return fields;
+}
+
+function readField(table: FlatTable, depth: number, count: { left: number }): ArrowField {
+  const name = table.text(0);
+  const type = readType(table.uint8(2), table.table(3), name);
+  const children = readFields(table, 5, depth + 1, count);
+  const expected = CHILD_COUNTS[type.kind] ?? 0;
+  const isFree = type.kind === 'struct' || type.kind === 'union';
+  if (!isFree && children.length !== expected) {
+    throw invalidArrow(
+      `${children.length} children of ${quoted(name)} (${type.kind}), expected ${expected}`,
+    );
+  }
+  if (type.kind === 'map') {
+    const entries = children[0]!;
+    if (entries.type.kind !== 'struct' || entries.children.length !== 2 || entries.dictionary) {
+      throw invalidArrow(`a map ${quoted(name)} whose entries are no pairs`);
+    }
+  }
+  return {
+    name,
+    type,
+    children,
+    dictionary: readEncoding(table.table(4)),
+    extension: readKeyValues(table, 6).get(EXTENSION_NAME) ?? null,
+  };
+}
+
+function readEncoding(table: FlatTable | null): ArrowField['dictionary'] {
+  if (table === null) return null;
+  const index = table.table(1);
+  return {
+    id: table.int64(0),
+    indexType: index === null ? { kind: 'int', bitWidth: 32, isSigned: true } : readInt(index),
+  };
+}
+
+function readInt(table: FlatTable): IntType {
+  const bitWidth = oneOf(INT_WIDTHS, table.int32(0), 'bits of an integer');
+  return { kind: 'int', bitWidth, isSigned: table.bool(1) };
+}
+
+function readType(number: number, table: FlatTable | null, name: string): ArrowType {
+  if (table === null) throw invalidArrow(`no type of the field ${quoted(name)}`);
+  switch (number) {
+    case 2:
+      return readInt(table);
+    case 3:
+      return { kind: 'float', bitWidth: entry(PRECISIONS, table.int16(0), 'precision') };
+    case 7: {
+      const bitWidth = oneOf(DECIMAL_WIDTHS, table.int32(2, 128), 'bits of a decimal');
+      const scale = table.int32(1);
+      // The digits of 256 bits are 77; a scale far beyond would be written as that many zeros.
+      if (Math.abs(scale) > 100) throw invalidArrow(`a decimal of scale ${scale}`);
+      return { kind: 'decimal', scale, bitWidth };
+    }
+    case 8:
+      return { kind: 'date', unit: entry(DATE_UNITS, table.int16(0, 1), 'unit of dates') };
+    case 9: {
+      const bitWidth = oneOf(TIME_WIDTHS, table.int32(1, 32), 'bits of a time');
+      return { kind: 'time', unit: entry(UNITS, table.int16(0, 1), 'unit'), bitWidth };
+    }
+    case 10: {
+      const unit = entry(UNITS, table.int16(0), 'unit');
+      return { kind: 'timestamp', unit, hasZone: table.text(1) !== '' };
+    }
+    case 11:
+      return { kind: 'interval', byteWidth: entry(INTERVAL_BYTES, table.int16(0), 'interval') };
+    case 14:
+      return { kind: 'union', isDense: table.int16(0) === 1 };
+    case 15:
+      return { kind: 'fixed_size_binary', byteWidth: notNegative(table.int32(0), 'bytes') };
+    case 16:
+      return { kind: 'fixed_size_list', listSize: notNegative(table.int32(0), 'elements') };
+    case 18:
+      return { kind: 'duration', unit: entry(UNITS, table.int16(0, 1), 'unit') };
+    default: {
+      const kind = PLAIN_KINDS[number as keyof typeof PLAIN_KINDS];
+      if (kind === undefined) throw invalidArrow(`type ${number} of the field ${quoted(name)}`);
+      return { kind };
+    }
+  }
+}
+
+function readKeyValues(table: FlatTable, index: number): Map<string, string> {
+  const values = new Map<string, string>();
+  for (const entry of table.tables(index)) values.set(entry.text(0), entry.text(1));
+  return values;
+}
+
+/** For messages: `list<float>`, `dictionary<utf8>`, `int32`. */
+export function describeType({ type, children, dictionary }: ArrowField): string {
+  let text: string = type.kind;
+  if (type.kind === 'int') text = `${type.isSigned ? '' : 'u'}int${type.bitWidth}`;
+  if (type.kind === 'float') text = `float${type.bitWidth}`;
+  if (children.length > 0 && type.kind !== 'struct' && type.kind !== 'map') {
+    text += `<${describeType(children[0]!)}>`;
+  }
+  return dictionary === null ? text : `dictionary<${text}>`;
+}
+
+export function quoted(name: string): string {
+  return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
+}
+
+function oneOf<Value extends number>(
+  allowed: readonly Value[],
+  found: number,
+  what: string,
+): Value {
+  const value = allowed.find((candidate) => candidate === found);
+  if (value === undefined) {
+    throw invalidArrow(`${found} ${what}, expected one of ${allowed.join(', ')}`);
+  }
+  return value;
+}
+
+function entry<Value>(table: readonly Value[], index: number, what: string): Value {
+  const value = table[index];
+  if (value === undefined)
+    throw invalidArrow(`${what} ${index}, expected 0 to ${table.length - 1}`);
+  return value;
+}
+
+function notNegative(value: number, what: string): number {
+  if (value < 0) throw invalidArrow(`a type of ${value} ${what}`);
+  return value;
+}

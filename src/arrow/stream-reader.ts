@@ -1,0 +1,181 @@
+// Reads an Arrow IPC stream of strangers, message by message, from chunks that arrive: in the framing
+// of today and in that before Arrow 0.15. Holds one record batch and the dictionaries, of bounded
+// size; whatever the bytes are, it ends with the stream or with `invalid_arrow`.
+
+import { ByteSource } from './byte-source.js';
+import { decompressed } from './compression.js';
+import { Dictionaries } from './dictionaries.js';
+import type { EncodedBatch, EncodedPart } from './encoded-batch.js';
+import { atPlace, invalidArrow } from './invalid-arrow.js';
+import { type ArrowMessage, readMessageHead } from './message.js';
+import type { ArrowSchema } from './schema.js';
+
+export interface StreamReaderOptions {
+  /** Of the body of one record batch, as it came and decompressed, and of all dictionaries. */
+  readonly batchBytesMax: number;
+  /** Bytes held for the batch to come and for dictionaries; a batch that was yielded is the caller's. */
+  readonly onBuffered?: (byteCount: number) => void;
+  /** Gives the memory of a batch's body, from byte 0 of a buffer on; a new ArrayBuffer when absent. */
+  readonly allocate?: (byteCount: number) => Uint8Array;
+  /** Where dictionaries are decompressed; on this thread when absent. */
+  readonly decompress?: (part: EncodedPart, bytesMax: number) => Promise<EncodedPart>;
+}
+
+/** A batch of 10 000 fields has a megabyte of metadata. */
+export const METADATA_BYTES_MAX = 16_000_000;
+
+const CONTINUATION = 0xffffffff;
+/** "ARRO", as a file begins. */
+const FILE_MAGIC = 0x4f525241;
+
+export class ArrowStreamReader {
+  readonly #source: ByteSource;
+  readonly #options: StreamReaderOptions;
+  readonly #dictionaries: Dictionaries;
+  #sourceBytes = 0;
+  #schema: ArrowSchema | null = null;
+
+  constructor(source: AsyncIterable<Uint8Array>, options: StreamReaderOptions) {
+    this.#options = options;
+    this.#source = new ByteSource(source, (byteCount) => {
+      this.#sourceBytes = byteCount;
+      this.#report();
+    });
+    this.#dictionaries = new Dictionaries(options.batchBytesMax);
+  }
+
+  /** Throws `invalid_arrow`. */
+  async readSchema(): Promise<ArrowSchema> {
+    if (this.#schema !== null) return this.#schema;
+    try {
+      const next = await this.#nextMessage();
+      if (next === null) throw invalidArrow('nothing, expected an Arrow stream with a schema');
+      if (next.message.kind !== 'schema') {
+        throw invalidArrow(`a ${next.message.kind} message first, expected a schema`);
+      }
+      this.#schema = next.message.schema;
+      this.#dictionaries.setFields(this.#schema.fields);
+      return this.#schema;
+    } catch (error) {
+      throw atPlace('schema', error);
+    }
+  }
+
+  /** Batches without rows are counted, but not yielded. Throws `invalid_arrow`. */
+  async *batches(): AsyncGenerator<EncodedBatch, void, undefined> {
+    let index = 0;
+    let firstRow = 0;
+    try {
+      const { fields } = await this.readSchema();
+      while (true) {
+        const batch = await this.#nextBatch(index).catch((error: unknown) => {
+          throw atPlace(`record batch ${index}`, error);
+        });
+        if (batch === null) return;
+        const { rowCount } = batch.shape;
+        const dictionaries = this.#dictionaries.snapshot();
+        if (rowCount > 0) {
+          yield { index, firstRow, rowCount, fields, part: batch, dictionaries };
+        }
+        index++;
+        firstRow += rowCount;
+      }
+    } finally {
+      this.#dictionaries.clear();
+      await this.#source.close();
+    }
+  }
+
+  async #nextBatch(index: number): Promise<EncodedPart | null> {
+    while (true) {
+      const next = await this.#nextMessage();
+      if (next === null) return null;
+      const { message, body } = next;
+      if (message.kind === 'schema') throw invalidArrow(`a second schema before batch ${index}`);
+      if (message.kind === 'batch') {
+        this.#source.release(body.length);
+        return { shape: message.shape, body };
+      }
+      await this.#addDictionary(message, body);
+    }
+  }
+
+  async #addDictionary(
+    message: Extract<ArrowMessage, { kind: 'dictionary' }>,
+    body: Uint8Array,
+  ): Promise<void> {
+    const { decompress = async (part, bytesMax) => decompressed(part, bytesMax) } = this.#options;
+    let part: EncodedPart = { shape: message.shape, body };
+    this.#dictionaries.expect(message.id);
+    if (message.shape.codec !== null) part = await decompress(part, this.#options.batchBytesMax);
+    this.#dictionaries.add(message.id, part, message.isDelta);
+    this.#source.release(body.length);
+    this.#report();
+  }
+
+  /** Null at the end. */
+  async #nextMessage(): Promise<{ message: ArrowMessage; body: Uint8Array } | null> {
+    const metadataBytes = await this.#metadataLength();
+    if (metadataBytes === 0) return null;
+    const metadata = new Uint8Array(metadataBytes);
+    await this.#fill(metadata, 'metadata');
+    const head = readMessageHead(metadata);
+    const { batchBytesMax } = this.#options;
+    if (head.bodyLength > batchBytesMax) {
+      throw invalidArrow(
+        `a body of ${head.bodyLength} bytes, expected at most ${batchBytesMax}; send smaller batches`,
+      );
+    }
+    const message = head.read();
+    this.#source.release(metadataBytes);
+    // Memory that nobody has written to yet costs nothing, so a length that lies costs nothing.
+    const { allocate = (byteCount) => new Uint8Array(byteCount) } = this.#options;
+    const body =
+      message.kind === 'dictionary'
+        ? new Uint8Array(new SharedArrayBuffer(head.bodyLength))
+        : allocate(head.bodyLength);
+    await this.#fill(body, 'a body');
+    return { message, body };
+  }
+
+  /** 0 at the end, marked or plain; nothing follows the mark. */
+  async #metadataLength(): Promise<number> {
+    const first = await this.#uint32(true);
+    if (first === null) return 0;
+    const length = first === CONTINUATION ? await this.#uint32(false) : first;
+    if (length === 0) {
+      const byteCount = await this.#source.readInto(new Uint8Array(1));
+      if (byteCount > 0) throw invalidArrow('bytes after the end-of-stream mark');
+      return 0;
+    }
+    if (first === FILE_MAGIC) throw invalidArrow('an Arrow file, expected an Arrow stream');
+    if (length! > METADATA_BYTES_MAX) {
+      throw invalidArrow(
+        `metadata of ${length} bytes, expected at most ${METADATA_BYTES_MAX}: no Arrow stream?`,
+      );
+    }
+    return length!;
+  }
+
+  async #uint32(mayEnd: boolean): Promise<number | null> {
+    const bytes = new Uint8Array(4);
+    const byteCount = await this.#source.readInto(bytes);
+    if (byteCount === 0 && mayEnd) return null;
+    if (byteCount < 4) throw cutOff('a length', byteCount, 4);
+    this.#source.release(4);
+    return new DataView(bytes.buffer).getUint32(0, true);
+  }
+
+  async #fill(target: Uint8Array, what: string): Promise<void> {
+    const byteCount = await this.#source.readInto(target);
+    if (byteCount < target.length) throw cutOff(what, byteCount, target.length);
+  }
+
+  #report(): void {
+    this.#options.onBuffered?.(this.#sourceBytes + this.#dictionaries.byteCount);
+  }
+}
+
+function cutOff(what: string, found: number, expected: number): Error {
+  return invalidArrow(`the end of the stream after ${found} of ${expected} bytes of ${what}`);
+}

@@ -1,0 +1,165 @@
+// Columns of vectors, row-major as float32: in place where they are stored so, converted from every
+// other list of numbers. What is wrong with a row is a fault that names it.
+
+import { type Column, isValid } from './columns.js';
+import type { RowFaults } from './faults.js';
+import { findNotFinite } from './finite.js';
+import { float16Table } from './floats.js';
+import { type NarrowIntegers, narrowIntegers } from './integers.js';
+import { invalidArrow } from './invalid-arrow.js';
+import { readSpans } from './offsets.js';
+import { type ArrowField, describeType, type IntType } from './schema.js';
+
+type Elements = Float32Array | Float64Array | NarrowIntegers;
+
+const LISTS = ['fixed_size_list', 'list', 'large_list', 'list_view', 'large_list_view'];
+
+/** Whether a column can be one of vectors. */
+export function isVectorField({ type, children, dictionary }: ArrowField): boolean {
+  const element = children[0];
+  return (
+    dictionary === null &&
+    LISTS.includes(type.kind) &&
+    element !== undefined &&
+    element.dictionary === null &&
+    (element.type.kind === 'float' || (element.type.kind === 'int' && element.type.bitWidth < 64))
+  );
+}
+
+export interface VectorsToRead {
+  readonly dimension: number;
+  /** Of the result. */
+  readonly bytesMax: number;
+  readonly faults: RowFaults;
+}
+
+/**
+ * Row-major [length, dimension] float32, all finite; with faults its content is undefined.
+ * Throws `invalid_arrow`.
+ */
+export function readVectors(column: Column, toRead: VectorsToRead): Float32Array {
+  const { dimension, bytesMax, faults } = toRead;
+  if (!isVectorField(column.field)) {
+    throw invalidArrow(`a column of ${describeType(column.field)}, expected lists of numbers`);
+  }
+  const { length } = column;
+  const starts = length === 0 ? null : readStarts(column, dimension, faults);
+  if (starts === null) return new Float32Array(0);
+  if (length * dimension * 4 > bytesMax) {
+    throw invalidArrow(`${length} vectors of ${dimension} elements; send smaller batches`);
+  }
+  const elements = column.children[0]!;
+  checkElements(elements, starts, dimension, faults);
+  if (faults.items.length > 0) return new Float32Array(0);
+  const source = elementsOf(elements);
+  const values = narrow(source, starts, dimension, isHalf(elements));
+  for (let row = 0; row < length && !faults.isFull; row++) {
+    const index = findNotFinite(values.subarray(row * dimension));
+    if (index < 0) break;
+    row += Math.floor(index / dimension);
+    const element = index % dimension;
+    const isNan = Number.isNaN(values[row * dimension + element]!);
+    const found = isNan ? 'NaN' : 'infinite or beyond the range of float32 (3.4028235e38)';
+    faults.add({
+      row,
+      member: 'values',
+      code: 'invalid_vector',
+      detail: `Element ${element} is ${found}.`,
+    });
+  }
+  return values;
+}
+
+/** Where the elements of each row start; null with faults. */
+function readStarts(column: Column, dimension: number, faults: RowFaults): Int32Array | null {
+  const { length, validity, field } = column;
+  const { type } = field;
+  const isFixed = type.kind === 'fixed_size_list';
+  const spans = isFixed ? null : readSpans(column);
+  const starts = spans === null ? new Int32Array(length) : spans.starts.subarray(0, length);
+  const faultsBefore = faults.items.length;
+  for (let row = 0; row < length && !faults.isFull; row++) {
+    if (!isValid(validity, row)) {
+      const detail = 'The vector is null, expected a list of numbers.';
+      faults.add({ row, member: 'values', code: 'invalid_vector', detail });
+      continue;
+    }
+    const found =
+      spans === null ? (type as { listSize: number }).listSize : spans.ends[row]! - starts[row]!;
+    if (found !== dimension) {
+      const detail = `The vector has ${found} elements; the collection's dimension is ${dimension}.`;
+      const fault = { detail, expected: dimension, actual: found };
+      faults.add({ row, member: 'values', code: 'dimension_mismatch', ...fault });
+      // All rows of the column are as long as the first.
+      if (isFixed) break;
+    }
+    if (isFixed) starts[row] = row * dimension;
+  }
+  return faults.items.length > faultsBefore ? null : starts;
+}
+
+function checkElements(
+  { validity }: Column,
+  starts: Int32Array,
+  dimension: number,
+  faults: RowFaults,
+): void {
+  if (validity === null) return;
+  for (let row = 0; row < starts.length && !faults.isFull; row++) {
+    const start = starts[row]!;
+    for (let i = 0; i < dimension; i++) {
+      if (isValid(validity, start + i)) continue;
+      const detail = `Element ${i} is null, not a number.`;
+      faults.add({ row, member: 'values', code: 'invalid_vector', detail });
+      break;
+    }
+  }
+}
+
+function isHalf({ field: { type } }: Column): boolean {
+  return type.kind === 'float' && type.bitWidth === 16;
+}
+
+function elementsOf(column: Column): Elements {
+  const { length, field } = column;
+  const { type } = field;
+  if (type.kind === 'float') {
+    if (type.bitWidth === 32) return column.buffer(0, Float32Array, length);
+    if (type.bitWidth === 64) return column.buffer(0, Float64Array, length);
+    return column.buffer(0, Uint16Array, length);
+  }
+  return narrowIntegers(column, type as IntType);
+}
+
+/** In place when the elements are float32 already, row after row. */
+function narrow(
+  source: Elements,
+  starts: Int32Array,
+  dimension: number,
+  isHalf: boolean,
+): Float32Array {
+  const first = starts[0]!;
+  const count = starts.length * dimension;
+  if (starts.every((start, row) => start === first + row * dimension)) {
+    const elements = source.subarray(first, first + count);
+    if (elements instanceof Float32Array) return elements;
+    const values = new Float32Array(count);
+    narrowInto(values, elements, isHalf);
+    return values;
+  }
+  const values = new Float32Array(count);
+  starts.forEach((start, row) => {
+    const target = values.subarray(row * dimension, (row + 1) * dimension);
+    narrowInto(target, source.subarray(start, start + dimension), isHalf);
+  });
+  return values;
+}
+
+function narrowInto(target: Float32Array, elements: Elements, isHalf: boolean): void {
+  if (!isHalf) {
+    target.set(elements);
+    return;
+  }
+  const table = float16Table();
+  for (let i = 0; i < elements.length; i++) target[i] = table[elements[i]!]!;
+}
