@@ -44,9 +44,25 @@ export interface VectorInput {
   readonly metadata?: JsonObject;
 }
 
-export interface StoredVector {
+/**
+ * What `include_values` asks for: numbers, the wire's base64 (queries only), or a Float32Array.
+ * The latter is the client's own: no decimal text is parsed where the service sends base64.
+ */
+export type IncludeValues = boolean | 'base64' | 'float32';
+
+/** Where the service knows no base64. */
+export type PlainValues = boolean | 'float32';
+
+/** What they are asked for as is what they come as. */
+export type ValuesOf<Asked extends IncludeValues> = Asked extends 'float32'
+  ? Float32Array
+  : Asked extends 'base64'
+    ? string
+    : readonly number[];
+
+export interface StoredVector<Values = readonly number[]> {
   readonly id: string;
-  readonly values?: readonly number[];
+  readonly values?: Values;
   readonly metadata?: JsonObject;
   /** From the reply's header, for `ifMatch`; only on a vector that was asked for alone. */
   readonly etag?: string;
@@ -60,6 +76,18 @@ export interface WriteReply {
   readonly updated_count: number;
   /** In the order of the request; present when the service made at least one id. */
   readonly ids?: readonly string[];
+  readonly sequence: number;
+}
+
+/** Of a streamed write. */
+export interface WriteStreamReply {
+  readonly upserted_count: number;
+  readonly inserted_count: number;
+  readonly updated_count: number;
+  /** How many commits it took. */
+  readonly batch_count: number;
+  /** Rows that an earlier try under the same key had made durable; they count above, too. */
+  readonly resumed_count: number;
   readonly sequence: number;
 }
 
@@ -91,22 +119,22 @@ export interface DeleteManyReply {
   readonly sequence: number;
 }
 
-export interface FetchReply {
-  readonly vectors: readonly StoredVector[];
+export interface FetchReply<Values = readonly number[]> {
+  readonly vectors: readonly StoredVector<Values>[];
   readonly not_found: readonly string[];
 }
 
-export interface ListRequest {
+export interface ListRequest<Asked extends PlainValues = PlainValues> {
   readonly limit?: number;
   readonly offset?: number;
   readonly cursor?: string;
   readonly filter?: JsonObject;
   readonly include_metadata?: boolean;
-  readonly include_values?: boolean;
+  readonly include_values?: Asked;
 }
 
-export interface VectorPage {
-  readonly vectors: readonly StoredVector[];
+export interface VectorPage<Values = readonly number[]> {
+  readonly vectors: readonly StoredVector<Values>[];
   readonly has_more: boolean;
   readonly next_cursor?: string;
   readonly total?: number;
@@ -117,7 +145,7 @@ export interface SortKey {
   readonly order: 'asc' | 'desc';
 }
 
-export interface QueryRequest {
+export interface QueryRequest<Asked extends IncludeValues = IncludeValues> {
   readonly vector?: VectorValues;
   readonly id?: string;
   readonly top_k?: number;
@@ -126,7 +154,7 @@ export interface QueryRequest {
   readonly cursor?: string;
   readonly filter?: JsonObject;
   readonly include_metadata?: boolean;
-  readonly include_values?: boolean | 'base64';
+  readonly include_values?: Asked;
   readonly metric?: Metric;
   readonly sort?: readonly SortKey[];
   readonly score_threshold?: number;
@@ -134,15 +162,14 @@ export interface QueryRequest {
   readonly explain?: boolean;
 }
 
-export interface Match {
+export interface Match<Values = ValuesOf<IncludeValues>> {
   readonly id: string;
   /** Higher is better, whatever the metric. */
   readonly score: number;
   /** The L2 distance, under `euclidean`. */
   readonly distance?: number;
   readonly metadata?: JsonObject;
-  /** A string where base64 was asked for. */
-  readonly values?: readonly number[] | string;
+  readonly values?: Values;
 }
 
 export interface Explain {
@@ -158,13 +185,50 @@ export interface Explain {
   readonly assemble_ms: number;
 }
 
-export interface QueryReply {
-  readonly matches: readonly Match[];
+export interface QueryReply<Values = ValuesOf<IncludeValues>> {
+  readonly matches: readonly Match<Values>[];
   readonly has_more: boolean;
   readonly next_cursor?: string;
   readonly total?: number;
   readonly sequence: number;
   readonly explain?: Explain;
+}
+
+/** A row of the collection and its neighbours; a row without any is there with none. */
+export interface JoinRow {
+  readonly id: string;
+  readonly matches: readonly Omit<Match<never>, 'values'>[];
+}
+
+export interface RecallReply {
+  /** In [0, 1]: the mean of `recalls`. */
+  readonly recall: number;
+  readonly query_count: number;
+  /** The length of the lists, where all are equally long. */
+  readonly k?: number;
+  /** For each query, in order. */
+  readonly recalls: readonly number[];
+  readonly sequence: number;
+}
+
+/** Every bound of the service, by name: `top_k_max`, `page_limit_max`, … */
+export type Limits = Readonly<Record<string, number>>;
+
+export interface Readiness {
+  readonly status: 'starting' | 'ready' | 'stopping';
+  readonly reason?: string;
+  readonly collections_not_ready: readonly {
+    readonly id: string;
+    readonly status: 'loading' | 'failed';
+    readonly reason: string;
+  }[];
+}
+
+export interface BackupRecord {
+  readonly name: string;
+  readonly created_at: string;
+  readonly byte_length: number;
+  readonly collections: number;
 }
 
 export interface ApiKeyInput {
@@ -211,4 +275,7 @@ export interface Problem {
   readonly request_id?: string;
   readonly errors?: readonly ProblemItem[];
   readonly retryable: boolean;
+  /** Of a streamed write: its rows before this one are durable. */
+  readonly committed_count?: number;
+  readonly sequence?: number;
 }

@@ -2,39 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, it } from 'node:test';
-import type { z } from 'zod';
 import {
   type Client,
   type CollectionRecord,
   createClient,
-  type DeleteManyReply,
-  type DeleteReply,
   decodeValues,
   encodeValues,
   type Match,
-  type PatchReply,
-  type PutReply,
-  type QueryReply,
   type Vectors,
-  type WriteReply,
 } from '../../src/client/client.js';
-import type { Schemas } from '../../src/http/schemas/all.js';
 import { startTestServer, type TestServer } from '../server-in-process.js';
-
-// What the service says it sends is what the client says it gets: checked by the compiler.
-type Sent<Schema extends z.ZodType> = z.output<Schema>;
-type Agrees<Wire extends Got, Got> = [Wire, Got];
-export type Agreements = [
-  Agrees<Sent<Schemas['collections']['record']>, CollectionRecord>,
-  Agrees<Sent<Schemas['vectors']['written']>, Optional<WriteReply>>,
-  Agrees<Sent<Schemas['vectors']['replaced']>, PutReply>,
-  Agrees<Sent<Schemas['vectors']['patched']>, PatchReply>,
-  Agrees<Sent<Schemas['vectors']['deleted']>, DeleteReply>,
-  Agrees<Sent<Schemas['vectors']['deletedMany']>, DeleteManyReply>,
-  Agrees<Omit<Sent<Schemas['query']['reply']>, 'matches'>, Optional<Omit<QueryReply, 'matches'>>>,
-];
-/** zod writes `name?: T | undefined` where the wire has the member or has it not. */
-type Optional<Shape> = { [Name in keyof Shape]?: Shape[Name] | undefined };
 
 let server: TestServer;
 let client: Client;
@@ -80,6 +57,9 @@ it('creates, lists, changes and deletes collections', async () => {
   for await (const page of client.collections.pages({ limit: 1 })) listed.push(...page.collections);
   assert.ok(idsOf(listed).includes('articles'));
   assert.equal(new Set(idsOf(listed)).size, (await client.collections.list()).total);
+  const each: CollectionRecord[] = [];
+  for await (const record of client.collections.all({ limit: 1 })) each.push(record);
+  assert.deepEqual(idsOf(each), idsOf(listed));
 
   assert.equal((await client.collections.delete('articles')).vector_count, 0);
   await assert.rejects(client.collections.get('articles'), { code: 'collection_not_found' });
@@ -182,6 +162,83 @@ it('the pages of a query are the whole answer in its order', async () => {
   assert.deepEqual(walked[0], { id: 'r24', score: 24, metadata: {} });
 });
 
+it('a walk ends where its reader leaves it, and where its signal says so', async () => {
+  await vectors.upsert(Array.from({ length: 9 }, (_, n) => ({ id: `r${n}`, values: [n, 1] })));
+  const found: string[] = [];
+  for await (const { id } of vectors.queryAll({ vector: [1, 0], limit: 2 })) {
+    if (found.push(id) === 5) break;
+  }
+  assert.deepEqual(found, ['r8', 'r7', 'r6', 'r5', 'r4']);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const walking = (async () => {
+    for await (const { id } of vectors.listAll({ limit: 2 }, { signal })) {
+      if (id === 'r3') controller.abort(new Error('enough'));
+      assert.notEqual(id, 'r4');
+    }
+  })();
+  await assert.rejects(walking, { message: 'enough' });
+});
+
+it('values come as Float32Arrays where those are asked for', async () => {
+  const values = new Float32Array([0.1, 1e-45]);
+  await vectors.upsert(['a', 'b', 'c'].map((id) => ({ id, values })));
+  const asked = { include_values: 'float32' } as const;
+  const one: Float32Array = (await vectors.get('a', asked)).values!;
+  const several: Float32Array = (await vectors.fetch(['a'], asked)).vectors[0]!.values!;
+  assert.deepEqual([one, several], [values, values]);
+  for await (const listed of vectors.listAll({ ...asked, limit: 1 })) {
+    assert.deepEqual(listed.values, values);
+  }
+  let matchCount = 0;
+  for await (const match of vectors.queryAll({ vector: values, limit: 1, ...asked })) {
+    const found: Float32Array = match.values!;
+    assert.deepEqual(found, values);
+    matchCount++;
+  }
+  assert.equal(matchCount, 3);
+  const { matches } = await vectors.query({ vector: values });
+  assert.equal(matches[0]!.values, undefined);
+});
+
+it('the service is asked how it is', async () => {
+  assert.deepEqual(await client.service.live(), { status: 'live' });
+  assert.equal((await client.service.ready()).status, 'ready');
+  assert.match(await client.service.metrics(), /^# HELP /m);
+  assert.equal((await client.service.openApi()).openapi, '3.1.0');
+});
+
+it('a service that keeps no backups says so', async () => {
+  await assert.rejects(client.backups.create(), { code: 'backups_not_configured' });
+  await assert.rejects(client.backups.list(), { code: 'backups_not_configured' });
+});
+
+it('the collection that the service is configured with needs no name', async () => {
+  await assert.rejects(client.defaultCollection.query({ vector: [1, 2] }), {
+    code: 'collection_required',
+  });
+  const other = await startTestServer({ SAGITTA_DEFAULT_COLLECTION: 'docs' });
+  try {
+    const { collections, collection, defaultCollection } = createClient({ baseUrl: other.url });
+    await collections.create({ id: 'docs', dimension: 2, metric: 'dot' });
+    const put = await defaultCollection.put({ id: 'a', values: new Float32Array([1, 2]) });
+    assert.deepEqual([put.collection, put.created], ['docs', true]);
+    await collection('docs').upsert([{ id: 'b', values: [3, 4] }]);
+    const asked = { include_values: 'float32' } as const;
+    const listed = await defaultCollection.list({ limit: 1, ...asked });
+    assert.deepEqual(listed.vectors[0]!.values, new Float32Array([1, 2]));
+    const found: string[] = [];
+    for await (const page of defaultCollection.queryPages({ vector: [1, 0], limit: 1 })) {
+      found.push(...idsOf(page.matches));
+    }
+    assert.deepEqual(found, ['b', 'a']);
+    const { matches } = await defaultCollection.query({ id: 'a' });
+    assert.deepEqual(idsOf(matches), ['b']);
+  } finally {
+    await other.close();
+  }
+});
+
 it('the pages of a list are all vectors in the order of arrival', async () => {
   const rows = Array.from({ length: 9 }, (_, n) => ({
     id: `r${n}`,
@@ -197,7 +254,7 @@ it('the pages of a list are all vectors in the order of arrival', async () => {
 });
 
 it('the bounds of the service are named', async () => {
-  assert.equal((await client.limits()).page_limit_max, 1000);
+  assert.equal((await client.limits()).page_limit_max, 1_000);
 });
 
 it('an error carries the places that the service found', async () => {

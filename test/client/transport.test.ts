@@ -108,19 +108,52 @@ it('a key is made and rotated once, since nobody can give a lost reply again', a
 it('what may have happened and must not happen twice is not sent again', async () => {
   const client = await start([LOST]);
   const vectors = client.collection('docs');
-  assert.equal((await failureOf(vectors.delete('a'))).code, 'network_error');
   assert.equal((await failureOf(client.collections.delete('docs'))).code, 'network_error');
   const patching = vectors.patch('a', { metadata: {} }, { ifMatch: '"1"' });
   assert.equal((await failureOf(patching)).code, 'network_error');
   assert.deepEqual(
     server.requests.map((request) => request.method),
-    ['DELETE', 'DELETE', 'PATCH'],
+    ['DELETE', 'PATCH'],
   );
+});
+
+it('a vector is deleted once, however often its reply is lost', async () => {
+  const deleted = { body: { deleted_count: 1, sequence: 7 } };
+  const client = await start([LOST, BUSY, deleted, { body: { deleted_count: 0, sequence: 7 } }]);
+  const vectors = client.collection('docs');
+  assert.deepEqual(await vectors.delete('a/b'), { id: 'a/b', deleted: true, sequence: 7 });
+  const keys = server.requests.map((request) => request.headers['idempotency-key']);
+  assert.equal(keys.length, 3);
+  assert.equal(new Set(keys).size, 1);
+  assert.deepEqual(server.requests[2]!.body, '{"ids":["a/b"]}');
+  const error = await failureOf(vectors.delete('a/b'));
+  assert.equal(error.code, 'vector_not_found');
+  assert.equal(error.status, 404);
+});
+
+it('a failure of the service is met again by reads and keyed writes, and by nothing else', async () => {
+  const FAILED = problem(500, 'internal', { retryable: true });
+  const fine = { body: { deleted: true } };
+  const client = await start([FAILED, fine, FAILED, fine, FAILED, problem(507, 'storage_full')]);
+  await client.limits();
+  await client.collection('docs').upsert([{ id: 'a', values: [1] }]);
+  assert.equal((await failureOf(client.collections.delete('docs'))).code, 'internal');
+  assert.equal((await failureOf(client.limits())).code, 'storage_full');
+  assert.equal(server.requests.length, 6);
+});
+
+it('a page of a gateway says nothing about the effect of what it refused', async () => {
+  const gateway = { status: 503, body: '<html>No server</html>' };
+  const client = await start([gateway, { body: {} }, gateway]);
+  await client.limits();
+  const error = await failureOf(client.collections.delete('docs'));
+  assert.equal(error.code, 'unexpected_reply');
+  assert.equal(server.requests.length, 3);
 });
 
 it('a refusal for now is sent again, whatever the method', async () => {
   const client = await start([BUSY, problem(429, 'overloaded'), { body: { deleted: true } }]);
-  await client.collection('docs').delete('a');
+  await client.collections.delete('docs');
   assert.equal(server.requests.length, 3);
 });
 
@@ -154,6 +187,17 @@ it('waits as long as Retry-After asks for', async () => {
   assert.ok(second!.atMs - first!.atMs >= 990);
 });
 
+it('does not wait longer than it is worth, and says how long it would have been', async () => {
+  const refusal = (retryAfter: string) => ({ ...BUSY, headers: { 'retry-after': retryAfter } });
+  const inAnHour = new Date(Date.now() + 3_600_000).toUTCString();
+  const client = await start([refusal('31'), refusal(inAnHour), refusal('0.02'), { body: {} }]);
+  assert.equal((await failureOf(client.limits())).retryAfterMs, 31_000);
+  const { retryAfterMs } = await failureOf(client.limits());
+  assert.ok(Math.abs(retryAfterMs! - 3_600_000) < 5_000, `${retryAfterMs}`);
+  await client.limits();
+  assert.equal(server.requests.length, 4);
+});
+
 it('a refusal for good is not sent again, and tells all that the service told', async () => {
   const item = { pointer: '/vectors/0/values', code: 'invalid_vector', detail: 'a hole' };
   const client = await start([
@@ -171,10 +215,13 @@ it('a refusal for good is not sent again, and tells all that the service told', 
 });
 
 it("a reply that is not the service's is an error that shows its beginning", async () => {
-  const client = await start([
-    { status: 502, body: '<html>Bad Gateway</html>' },
-    { status: 200, body: '<html>Welcome</html>' },
-  ]);
+  const client = await start(
+    [
+      { status: 502, body: '<html>Bad Gateway</html>' },
+      { status: 200, body: '<html>Welcome</html>' },
+    ],
+    { retry: { attemptsMax: 1 } },
+  );
   const gateway = await failureOf(client.limits());
   assert.equal(gateway.code, 'unexpected_reply');
   assert.equal(gateway.status, 502);
@@ -190,6 +237,12 @@ it('a reply that does not come in time is an error that says so', async () => {
   assert.equal(error.code, 'timeout');
   assert.match(error.message, /40 ms/);
   assert.equal(server.requests.length, 2);
+});
+
+it('a call may have more or less time than others', async () => {
+  const client = await start([{ isSilent: true }], { retry: { attemptsMax: 1 } });
+  const error = await failureOf(client.limits({ timeoutMs: 30 }));
+  assert.match(error.message, /30 ms/);
 });
 
 it('a signal ends a call that waits for a reply, and one that waits for the next try', async () => {
@@ -229,7 +282,7 @@ it('refuses what no URL can say before anything is sent', async () => {
   const client = await start([{ body: {} }]);
   assert.throws(() => createClient({ baseUrl: 'localhost:8484' }), { code: 'invalid_argument' });
   for (const id of ['', '.', '..', '\ud800']) {
-    await assert.rejects(async () => client.collection('docs').delete(id), {
+    await assert.rejects(async () => client.collection('docs').get(id), {
       code: 'invalid_argument',
     });
   }

@@ -1,0 +1,28 @@
+"""Reads a collection into a table, and into a Parquet file a batch at a time.
+
+    python export_parquet.py even.parquet
+"""
+
+import json
+import os
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from sagitta import Collection
+
+collection = Collection(os.environ.get("SAGITTA_URL", "http://127.0.0.1:8484"), "python-example")
+path = sys.argv[1] if len(sys.argv) > 1 else "even.parquet"
+
+# A small part fits into memory as a table.
+table = collection.export(filter={"number": {"$lt": 3}}).read_all()
+print("table:", table.num_rows, "rows,", table.schema.field("values").type)
+print("metadata:", json.loads(table["metadata"][0].as_py()))
+
+# Everything may not: one batch after another.
+with collection.export(filter={"parity": "even"}) as reader:
+    with pa.parquet.ParquetWriter(path, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+print("file:", pa.parquet.read_metadata(path).num_rows, "rows")

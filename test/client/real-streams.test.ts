@@ -1,0 +1,295 @@
+// Streams through the client against a real server, by way of a proxy that can cut connections.
+
+import assert from 'node:assert/strict';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { after, before, beforeEach, it } from 'node:test';
+import {
+  Field,
+  FixedSizeList,
+  Float32,
+  Table,
+  tableFromIPC,
+  tableToIPC,
+  vectorFromArray,
+} from 'apache-arrow';
+import {
+  exportBatches,
+  joinBatches,
+  queryBatches,
+  type VectorColumns,
+  writeBatches,
+} from '../../src/client/arrow.js';
+import {
+  type Client,
+  createClient,
+  SagittaClientError,
+  type StoredVector,
+  type Vectors,
+} from '../../src/client/client.js';
+import { startTestServer, type TestServer } from '../server-in-process.js';
+
+let server: TestServer;
+let proxy: Server;
+let client: Client;
+let vectors: Vectors;
+let collectionCount = 0;
+/** Bytes of requests after which connections are cut, one entry a connection that reaches it. */
+let cutsAfterBytes: number[] = [];
+
+before(async () => {
+  server = await startTestServer();
+  const port = Number(new URL(server.url).port);
+  proxy = createServer((incoming) => forward(incoming, connect(port, '127.0.0.1')));
+  await new Promise<void>((resolve) => {
+    proxy.listen(0, '127.0.0.1', resolve);
+  });
+  const { port: proxyPort } = proxy.address() as AddressInfo;
+  client = createClient({ baseUrl: `http://127.0.0.1:${proxyPort}`, retry: { delayMsBase: 20 } });
+});
+after(async () => {
+  proxy.close();
+  await server.close();
+});
+
+beforeEach(async () => {
+  const id = `s${collectionCount++}`;
+  await client.collections.create({ id, dimension: 4, metric: 'dot' });
+  vectors = client.collection(id);
+  cutsAfterBytes = [];
+});
+
+function forward(incoming: Socket, outgoing: Socket): void {
+  let byteCount = 0;
+  incoming.on('data', (chunk: Buffer) => {
+    byteCount += chunk.length;
+    if (byteCount > (cutsAfterBytes[0] ?? Number.POSITIVE_INFINITY)) {
+      cutsAfterBytes.shift();
+      incoming.destroy();
+      outgoing.destroy();
+      return;
+    }
+    if (!outgoing.write(chunk)) incoming.pause();
+  });
+  outgoing.on('drain', () => incoming.resume());
+  outgoing.pipe(incoming);
+  incoming.on('end', () => outgoing.end());
+  for (const [socket, other] of [
+    [incoming, outgoing],
+    [outgoing, incoming],
+  ] as const) {
+    socket.on('error', () => other.destroy());
+    socket.on('close', () => other.destroy());
+  }
+}
+
+function columnsOf(count: number): VectorColumns {
+  return {
+    ids: Array.from({ length: count }, (_, row) => `r${row}`),
+    values: Float32Array.from({ length: 4 * count }, (_, at) => at),
+    dimension: 4,
+    metadata: Array.from({ length: count }, (_, row) => ({ row, even: row % 2 === 0 })),
+  };
+}
+
+function* rowsOf(count: number) {
+  for (let row = 0; row < count; row++) {
+    yield { id: `r${row}`, values: new Float32Array([row, 1, 2, 3]), metadata: { row } };
+  }
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+async function failureOf(work: Promise<unknown>): Promise<SagittaClientError> {
+  const error: unknown = await work.then(
+    () => assert.fail('expected a failure'),
+    (found: unknown) => found,
+  );
+  assert.ok(error instanceof SagittaClientError, String(error));
+  return error;
+}
+
+it('vectors go in as lines and as Arrow, and come out as they went in', async () => {
+  const written = await vectors.writeAll(rowsOf(2_500));
+  assert.deepEqual(
+    [written.inserted_count, written.batch_count, written.resumed_count],
+    [2_500, 3, 0],
+  );
+  const again = await writeBatches(vectors, columnsOf(3_000), { mode: 'upsert' });
+  assert.deepEqual([again.updated_count, again.inserted_count], [2_500, 500]);
+
+  const rows = await collect(vectors.exportAll({ filter: { row: { $gte: 2_998 } } }));
+  assert.deepEqual(rows, [
+    { id: 'r2998', values: [11_992, 11_993, 11_994, 11_995], metadata: { row: 2_998, even: true } },
+    {
+      id: 'r2999',
+      values: [11_996, 11_997, 11_998, 11_999],
+      metadata: { row: 2_999, even: false },
+    },
+  ] satisfies StoredVector[]);
+
+  const { batches, sequence } = await exportBatches(vectors, { filter: { even: true } });
+  assert.equal(sequence, again.sequence);
+  const found = await collect(batches);
+  assert.equal(
+    found.reduce((sum, batch) => sum + batch.numRows, 0),
+    1_500,
+  );
+  assert.equal(found[0]!.getChild('id')!.get(1), 'r2');
+  assert.deepEqual([...found[0]!.getChild('values')!.get(1)], [8, 9, 10, 11]);
+});
+
+it('a stream that breaks off goes on where it was, and writes no row twice', async () => {
+  const { bytes } = await bytesOf(rowsOf(20_000));
+  cutsAfterBytes = [bytes * 0.4, bytes * 0.7];
+  const reply = await vectors.writeAll(() => rowsOf(20_000), { mode: 'insert' });
+  assert.deepEqual(cutsAfterBytes, []);
+  assert.equal(reply.inserted_count, 20_000);
+  assert.ok(reply.resumed_count >= 1_000, `resumed ${reply.resumed_count}`);
+  assert.equal(await vectors.count(), 20_000);
+});
+
+it('a stream without a function breaks off once', async () => {
+  cutsAfterBytes = [500_000];
+  const error = await failureOf(vectors.writeAll(rowsOf(20_000)));
+  assert.equal(error.code, 'network_error');
+  assert.equal(error.committedCount, undefined);
+});
+
+it('an error in the middle of a stream arrives, with the rows before it durable', async () => {
+  function* faulty() {
+    yield* rowsOf(2_345);
+    yield { id: 'short', values: [1] };
+    for (let at = 0; ; at++) yield { id: `late${at}`, values: [1, 2, 3, 4] };
+  }
+  const error = await failureOf(vectors.writeAll(faulty));
+  assert.equal(error.code, 'dimension_mismatch');
+  assert.equal(error.items[0]?.pointer, '/rows/2345/values');
+  assert.equal(error.committedCount, await vectors.count());
+  assert.ok(error.committedCount! <= 2_345 && error.committedCount! >= 1_000);
+  assert.equal(error.sequence, 2);
+});
+
+it('a join names the neighbours of every row, as rows and as Arrow', async () => {
+  await vectors.upsert([
+    { id: 'a', values: [1, 0, 0, 0], metadata: { n: 1 } },
+    { id: 'b', values: [0.9, 0.1, 0, 0], metadata: { n: 2 } },
+    { id: 'c', values: [0, 0, 0, 1] },
+  ]);
+  const rows = await collect(
+    vectors.join({ topK: 1, metric: 'cosine', scoreThreshold: 0.5, includeMetadata: true }),
+  );
+  assert.deepEqual(
+    rows.map(({ id, matches }) => [id, matches.map((match) => [match.id, match.metadata])]),
+    [
+      ['a', [['b', { n: 2 }]]],
+      ['b', [['a', { n: 1 }]]],
+      ['c', []],
+    ],
+  );
+  const batches = await collect(joinBatches(vectors, { topK: 2, excludeSelf: false }));
+  const ids = batches.flatMap((batch) => [...batch.getChild('match_id')!]);
+  assert.equal(ids.length, 6);
+  const { sequence, withSequence, body } = await vectors.joinStream(
+    { topK: 1 },
+    { format: 'arrow' },
+  );
+  assert.deepEqual([sequence, withSequence], [1, 1]);
+  assert.equal(tableFromIPC(await collect(body)).numRows, 3);
+});
+
+it('batches of queries are answered as queries are, as JSON and as Arrow', async () => {
+  const columns = columnsOf(2_000);
+  await writeBatches(vectors, columns);
+  const queries = Array.from({ length: 50 }, (_, at) => ({
+    vector: columns.values.subarray(4 * at, 4 * at + 4),
+    top_k: 3,
+    filter: { even: true },
+    include_values: 'float32' as const,
+  }));
+  const alone = await Promise.all(queries.map((query) => vectors.query(query)));
+  const together = await vectors.queryBatch(queries);
+  assert.deepEqual(
+    together.map(({ matches }) => matches),
+    alone.map(({ matches }) => matches),
+  );
+  assert.ok(together[0]!.matches[0]!.values instanceof Float32Array);
+  await assert.rejects(vectors.queryBatch([...queries, { vector: [1] }]), {
+    code: 'dimension_mismatch',
+  });
+
+  const source = { values: columns.values.subarray(0, 4 * 50), dimension: 4 };
+  const options = { topK: 3, filter: { even: true }, includeMetadata: true };
+  const batches = await collect(queryBatches(vectors, source, options));
+  const ids = batches.flatMap((batch) => [...batch.getChild('id')!].map(String));
+  const expected = alone.flatMap(({ matches }) => matches.map(({ id }) => id));
+  assert.deepEqual(ids, expected);
+  assert.match(String(batches[0]!.getChild('metadata')!.get(0)), /"even":true/);
+});
+
+it('queries are answered while others are still to be sent', { timeout: 20_000 }, async () => {
+  await writeBatches(vectors, columnsOf(100));
+  const [batch] = tableFromIPC(queryBatchOf(100)).batches;
+  let answeredCount = 0;
+  let answer = () => {};
+  async function* queries() {
+    for (let at = 0; at < 20; at++) {
+      // Each batch waits for the answers to the one before.
+      if (answeredCount < at * 200) {
+        await new Promise<void>((resolve) => {
+          answer = resolve;
+        });
+      }
+      yield batch!;
+    }
+  }
+  for await (const answers of queryBatches(vectors, queries, { topK: 2 })) {
+    answeredCount += answers.numRows;
+    if (answeredCount % 200 === 0) answer();
+  }
+  assert.equal(answeredCount, 20 * 200);
+});
+
+it('recall tells which answers are the exact ones', async () => {
+  await writeBatches(vectors, columnsOf(10));
+  const { recall, recalls, k } = await vectors.recall(
+    [new Float32Array([1, 1, 1, 1]), [-1, -1, -1, -1]],
+    [
+      ['r9', 'r1'],
+      ['r0', 'r1'],
+    ],
+    { minSequence: 1, filter: { row: { $gte: 0 } } },
+  );
+  assert.deepEqual([recall, recalls, k], [0.75, [0.5, 1], 2]);
+});
+
+it('whoever has had enough of an export leaves it, and the service goes on', async () => {
+  await writeBatches(vectors, columnsOf(30_000));
+  for await (const { id } of vectors.exportAll()) if (id === 'r9') break;
+  const controller = new AbortController();
+  const { body } = await vectors.exportStream({ format: 'ndjson', signal: controller.signal });
+  const reading = (async () => {
+    for await (const _ of body) controller.abort(new Error('enough'));
+  })();
+  await assert.rejects(reading, { message: 'enough' });
+  const parquet = await vectors.exportStream({ format: 'parquet', includeValues: false });
+  const chunks = await collect(parquet.body);
+  assert.equal(Buffer.concat(chunks).subarray(0, 4).toString(), 'PAR1');
+  assert.equal(await vectors.count(), 30_000);
+});
+
+function queryBatchOf(count: number): Uint8Array {
+  const values = Array.from({ length: count }, () => [1, 2, 3, 4]);
+  const type = new FixedSizeList(4, new Field('item', new Float32()));
+  const table = new Table({ vector: vectorFromArray(values, type) });
+  return tableToIPC(table, 'stream');
+}
+
+async function bytesOf(rows: Iterable<{ values: Float32Array }>): Promise<{ bytes: number }> {
+  let bytes = 0;
+  for (const { values: _, ...row } of rows) bytes += JSON.stringify(row).length + 36;
+  return { bytes };
+}

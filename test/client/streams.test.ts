@@ -1,0 +1,370 @@
+// Streams to and from a service that refuses, dies, stalls or speaks nonsense.
+
+import assert from 'node:assert/strict';
+import { afterEach, it } from 'node:test';
+import {
+  type ClientOptions,
+  createClient,
+  SagittaClientError,
+  type Vectors,
+} from '../../src/client/client.js';
+import {
+  problem,
+  type ScriptedReply,
+  type ScriptedServer,
+  startScriptedServer,
+} from './scripted-server.js';
+
+let server: ScriptedServer;
+
+async function start(
+  replies: readonly ScriptedReply[],
+  options: Partial<ClientOptions> = {},
+): Promise<Vectors> {
+  server = await startScriptedServer(replies);
+  return createClient({
+    baseUrl: server.url,
+    retry: { delayMsBase: 2, delayMsMax: 20 },
+    random: () => 0,
+    ...options,
+  }).collection('docs');
+}
+
+afterEach(() => server.close());
+
+const LOST = { isLost: true };
+const OK = {
+  body: {
+    upserted_count: 2,
+    inserted_count: 2,
+    updated_count: 0,
+    batch_count: 1,
+    resumed_count: 0,
+    sequence: 1,
+  },
+};
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+async function* chunksOf(...texts: string[]) {
+  for (const text of texts) yield bytes(text);
+}
+
+async function failureOf(work: Promise<unknown>): Promise<SagittaClientError> {
+  const error: unknown = await work.then(
+    () => assert.fail('expected a failure'),
+    (found: unknown) => found,
+  );
+  assert.ok(error instanceof SagittaClientError, String(error));
+  return error;
+}
+
+async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of body) text += decoder.decode(chunk, { stream: true });
+  return text;
+}
+
+it('a stream that can be opened anew is sent again under one key', async () => {
+  const vectors = await start([LOST, problem(503, 'overloaded', { committed_count: 1 }), OK]);
+  let openedCount = 0;
+  const open = () => {
+    openedCount++;
+    return chunksOf('one', '', 'two');
+  };
+  const reply = await vectors.writeStream(open, {
+    format: 'arrow',
+    mode: 'insert',
+    idColumn: 'key',
+    vectorColumn: 'v',
+  });
+  assert.deepEqual(reply, OK.body);
+  assert.equal(openedCount, 3);
+  const [first] = server.requests;
+  assert.equal(
+    first!.url,
+    '/v1/collections/docs/vectors?mode=insert&id_column=key&vector_column=v',
+  );
+  assert.equal(first!.headers['content-type'], 'application/vnd.apache.arrow.stream');
+  assert.equal(first!.headers['transfer-encoding'], 'chunked');
+  assert.equal(new Set(server.requests.map(({ headers }) => headers['idempotency-key'])).size, 1);
+  assert.ok(first!.headers['idempotency-key'] !== undefined);
+  assert.deepEqual(
+    server.requests.map(({ body }) => body),
+    ['onetwo', 'onetwo', 'onetwo'],
+  );
+});
+
+it('a stream that cannot is sent once, also when it is refused for now', async () => {
+  const vectors = await start([LOST, problem(503, 'overloaded')]);
+  const lost = await failureOf(vectors.writeStream(chunksOf('a'), { format: 'ndjson' }));
+  assert.equal(lost.code, 'network_error');
+  const refused = vectors.writeStream(chunksOf('a'), { format: 'ndjson', idempotencyKey: 'k' });
+  assert.equal((await failureOf(refused)).code, 'overloaded');
+  assert.equal(server.requests.length, 2);
+  assert.equal(server.requests[0]!.headers['idempotency-key'], undefined);
+  assert.equal(server.requests[1]!.headers['idempotency-key'], 'k');
+});
+
+it('an error says how many rows are durable, and ends the source', async () => {
+  const refusal = problem(400, 'invalid_vector', {
+    committed_count: 2_000,
+    sequence: 9,
+    errors: [{ pointer: '/rows/2345/values', code: 'invalid_vector', detail: 'a hole' }],
+  });
+  const vectors = await start([{ ...refusal, afterBytes: 10 }]);
+  let isEnded = false;
+  async function* endless() {
+    try {
+      while (true) yield bytes('more and more'.repeat(1_000));
+    } finally {
+      isEnded = true;
+    }
+  }
+  const error = await failureOf(vectors.writeStream(endless, { format: 'ndjson' }));
+  assert.equal(error.code, 'invalid_vector');
+  assert.equal(error.committedCount, 2_000);
+  assert.equal(error.sequence, 9);
+  assert.equal(error.items[0]!.pointer, '/rows/2345/values');
+  assert.ok(isEnded);
+  assert.equal(server.requests.length, 1);
+});
+
+it('what a source throws is what the caller gets, and nothing is sent again', async () => {
+  const vectors = await start([OK]);
+  async function* broken() {
+    yield bytes('one');
+    throw new RangeError('no such file');
+  }
+  for (const uploads of ['stream', 'blob'] as const) {
+    const { writeStream } = createClient({ baseUrl: server.url, uploads }).collection('docs');
+    const writing = writeStream(broken, { format: 'ndjson' });
+    await assert.rejects(writing, { name: 'RangeError', message: 'no such file' });
+  }
+  await assert.rejects(vectors.writeAll(broken as never), RangeError);
+  assert.equal(server.requests.length, 0);
+});
+
+it('vectors travel as lines, Float32Arrays as base64', async () => {
+  const vectors = await start([OK]);
+  const rows = [
+    { id: 'a', values: new Float32Array([1, 2]), metadata: { n: 1 } },
+    { values: [0.5, 1] },
+  ];
+  assert.deepEqual(await vectors.writeAll(rows, { mode: 'update' }), OK.body);
+  const [request] = server.requests;
+  assert.equal(request!.url, '/v1/collections/docs/vectors?mode=update');
+  assert.equal(request!.headers['content-type'], 'application/x-ndjson');
+  assert.equal(
+    request!.body,
+    '{"id":"a","values":"AACAPwAAAEA=","metadata":{"n":1}}\n{"values":[0.5,1]}\n',
+  );
+});
+
+it('where streams cannot be sent they are collected', async () => {
+  const vectors = await start([LOST, OK], { uploads: 'blob' });
+  await vectors.writeStream(() => chunksOf('one', 'two'), { format: 'ndjson' });
+  const [, request] = server.requests;
+  assert.equal(request!.body, 'onetwo');
+  assert.equal(request!.headers['content-length'], '6');
+  assert.equal(request!.headers['content-type'], 'application/x-ndjson');
+});
+
+it('a slow source is no slow service', async () => {
+  const vectors = await start([OK, { isSilent: true }], {
+    timeoutMs: 60,
+    retry: { attemptsMax: 1 },
+  });
+  async function* slow() {
+    yield bytes('one');
+    await new Promise((resolve) => setTimeout(resolve, 120));
+    yield bytes('two');
+  }
+  await vectors.writeStream(slow(), { format: 'ndjson' });
+  const error = await failureOf(vectors.writeStream(slow(), { format: 'ndjson' }));
+  assert.equal(error.code, 'timeout');
+});
+
+it('a signal ends a stream that is being sent, and its source', async () => {
+  const vectors = await start([{ isSilent: true }]);
+  const controller = new AbortController();
+  let isEnded = false;
+  async function* endless() {
+    try {
+      for (let at = 0; ; at++) {
+        if (at === 3) setTimeout(() => controller.abort(new Error('enough')), 10);
+        yield bytes('more');
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    } finally {
+      isEnded = true;
+    }
+  }
+  const writing = vectors.writeStream(endless, { format: 'ndjson', signal: controller.signal });
+  await assert.rejects(writing, { message: 'enough' });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.ok(isEnded);
+});
+
+it('replies are read as they come, and are asked for again until they begin', async () => {
+  const headers = { 'sagitta-sequence': '12' };
+  const vectors = await start([
+    LOST,
+    problem(503, 'starting'),
+    { headers, chunks: ['one', 'two'] },
+  ]);
+  const { body, sequence } = await vectors.exportStream({
+    format: 'parquet',
+    filter: { year: 2024 },
+    includeMetadata: false,
+  });
+  assert.equal(sequence, 12);
+  assert.equal(await textOf(body), 'onetwo');
+  assert.equal(await textOf(body), '');
+  const [, , request] = server.requests;
+  assert.equal(
+    request!.url,
+    '/v1/collections/docs/export?format=parquet&filter=%7B%22year%22%3A2024%7D&include_metadata=false',
+  );
+  assert.equal(request!.headers.accept, 'application/vnd.apache.parquet');
+});
+
+it('a reply that is cut short is an error, not a short reply', async () => {
+  const vectors = await start([
+    { headers: { 'sagitta-sequence': '1' }, chunks: ['one'], isCut: true },
+  ]);
+  const { body } = await vectors.exportStream({ format: 'arrow' });
+  const error = await failureOf(textOf(body));
+  assert.equal(error.code, 'network_error');
+  assert.match(error.message, /broke off after 3 bytes/);
+  assert.equal(server.requests.length, 1);
+});
+
+it('a reply that stalls is an error, but its reader may take its time', async () => {
+  const vectors = await start(
+    [{ headers: { 'sagitta-sequence': '1' }, chunks: ['one'], isStalled: true }],
+    { timeoutMs: 60 },
+  );
+  const { body } = await vectors.exportStream({ format: 'arrow' });
+  const chunks = body[Symbol.asyncIterator]();
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  assert.equal((await chunks.next()).value?.byteLength, 3);
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  assert.equal((await failureOf(chunks.next())).code, 'timeout');
+});
+
+it('a signal ends a reply that is being read', async () => {
+  const headers = { 'sagitta-sequence': '1' };
+  const vectors = await start([{ headers, chunks: ['one'], isStalled: true }]);
+  const controller = new AbortController();
+  const { body } = await vectors.exportStream({ format: 'arrow', signal: controller.signal });
+  setTimeout(() => controller.abort(new Error('enough')), 20);
+  await assert.rejects(textOf(body), { message: 'enough' });
+});
+
+it('whoever leaves the loop ends the request', async () => {
+  const vectors = await start([{ chunks: ['{"id":"a","matches":[]}\n'], isStalled: true }]);
+  for await (const row of vectors.join({ topK: 3 })) {
+    assert.deepEqual(row, { id: 'a', matches: [] });
+    break;
+  }
+  await server.idle();
+  const { body } = await vectors.joinStream({ topK: 3 }, { format: 'arrow' });
+  await body.cancel();
+  await body.cancel();
+  await server.idle();
+  assert.equal(await textOf(body), '');
+});
+
+it('lines may be cut anywhere, and the last one may be an error', async () => {
+  const matches = [{ id: 'ü🐬', score: 0.5 }];
+  const lines = bytes(
+    `{"id":"a","matches":${JSON.stringify(matches)}}\n\n{"id":"b","matches":[]}\n`,
+  );
+  const whole = Array.from(lines, (_, at) => lines.subarray(at, at + 1));
+  const failed = `{"error":${JSON.stringify(problem(500, 'internal').body)}}\n`;
+  const vectors = await start([
+    { chunks: whole },
+    { chunks: [lines, failed] },
+    { chunks: [lines, '<html>'] },
+  ]);
+  const request = { with: 'others', topK: 2, withFilter: { n: 1 }, excludeSelf: false };
+  const found: unknown[] = [];
+  for await (const row of vectors.join(request)) found.push(row);
+  assert.deepEqual(found, [
+    { id: 'a', matches },
+    { id: 'b', matches: [] },
+  ]);
+  assert.equal(
+    server.requests[0]!.body,
+    '{"with":"others","top_k":2,"with_filter":{"n":1},"exclude_self":false}',
+  );
+  assert.equal(server.requests[0]!.headers.accept, 'application/x-ndjson');
+  for (const code of ['internal', 'unexpected_reply']) {
+    let rowCount = 0;
+    const reading = (async () => {
+      for await (const _ of vectors.join(request)) rowCount++;
+    })();
+    assert.equal((await failureOf(reading)).code, code);
+    assert.equal(rowCount, 2);
+  }
+});
+
+it('queries go out as a stream, and their options in the query string', async () => {
+  const vectors = await start([LOST, { chunks: ['answers'] }]);
+  const { body } = await vectors.queryStream(() => chunksOf('queries'), {
+    topK: 3,
+    filter: { a: 1 },
+    scoreThreshold: 0.5,
+    metric: 'dot',
+    includeMetadata: true,
+    includeValues: false,
+    minSequence: 4,
+    vectorColumn: 'v',
+    format: 'ndjson',
+  });
+  assert.equal(await textOf(body), 'answers');
+  const [, request] = server.requests;
+  assert.equal(
+    request!.url,
+    '/v1/collections/docs/query/batch?top_k=3&filter=%7B%22a%22%3A1%7D&metric=dot&score_threshold=0.5' +
+      '&include_metadata=true&include_values=false&min_sequence=4&vector_column=v',
+  );
+  assert.equal(request!.headers.accept, 'application/x-ndjson');
+  assert.equal(request!.body, 'queries');
+});
+
+it('who reads slowly is not taken for a service that stalls, though queries go out meanwhile', async () => {
+  const vectors = await start([{ afterBytes: 5, chunks: ['first'], isStalled: true }], {
+    timeoutMs: 60,
+  });
+  async function* queries() {
+    for (let at = 0; at < 5; at++) {
+      yield bytes('query');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+  const { body } = await vectors.queryStream(queries());
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  const { value } = await body[Symbol.asyncIterator]().next();
+  assert.equal(new TextDecoder().decode(value), 'first');
+  await body.cancel();
+});
+
+it('answers to a stream of queries come while queries are still being sent', async () => {
+  const vectors = await start([{ afterBytes: 5, chunks: ['first'], isStalled: true }]);
+  let open = () => {};
+  const isOpen = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  async function* queries() {
+    yield bytes('query');
+    await isOpen;
+    yield bytes('another');
+  }
+  const { body } = await vectors.queryStream(queries());
+  const chunks = body[Symbol.asyncIterator]();
+  assert.equal(new TextDecoder().decode((await chunks.next()).value), 'first');
+  open();
+  await body.cancel();
+});
