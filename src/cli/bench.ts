@@ -1,5 +1,5 @@
-// `sagitta bench`: the compiled benches, where the installation has them. What they measure, and
-// what they take, is theirs to say; this passes it on.
+// `sagitta bench`: queries against a running server, or the compiled benches, where the installation
+// has them. What those measure, and what they take, is theirs to say; this passes it on.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -7,7 +7,9 @@ import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
 import { ENGINE_CHOICES } from '../config.js';
-import { CliError, EXIT_CODES } from './failure.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
+import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from './failure.js';
+import { wholeNumber } from './options.js';
 
 const EXAMPLES = `
 Without --full a bench takes seconds, shows that it works, and proves nothing.
@@ -17,28 +19,54 @@ Examples:
   $ sagitta bench engine --full
   $ sagitta bench engine rest --full --out results
   $ sagitta bench engine --full --engine reference
-  $ sagitta bench --engine cuda --full           the engine on a GPU, and its kernels alone`;
+  $ sagitta bench --engine cuda --full           the engine on a GPU, and its kernels alone
+  $ sagitta bench --collection docs --clients 32 --seconds 10
+  $ sagitta bench --collection sift --file sift-128-euclidean.hdf5 --url http://10.0.0.5:8484
 
-interface BenchOptions {
+With --collection it asks a running server for the nearest of random vectors, or of a file's.
+
+${EXIT_CODES_TEXT}`;
+
+interface BenchOptions extends ConnectionOptions {
+  readonly collection?: string;
+  readonly clients: number;
+  readonly seconds: number;
+  readonly topK: number;
+  readonly file?: string;
+  readonly json?: boolean;
   readonly full?: boolean;
   readonly out?: string;
   readonly engine?: string;
 }
 
 export function addBenchCommand(program: Command): void {
-  program
+  const command = program
     .command('bench')
-    .description('measure this machine')
+    .description('measure this machine, or a running server')
     .argument('[names...]', 'some of the benches; all unless told otherwise')
     .option('--full', 'with the sizes of docs/performance.md: half an hour')
     .option('--out <folder>', 'also write a Markdown file a bench')
     .addOption(
       new Option('--engine <name>', 'the engine of the engine bench').choices(ENGINE_CHOICES),
     )
-    .addHelpText('after', EXAMPLES)
-    .action(async (names: readonly string[], options: BenchOptions) => {
-      process.exitCode = await runBench(benchPath(), [...names, ...toArguments(options)]);
-    });
+    .option('-c, --collection <id>', 'ask a running server for vectors of this collection')
+    .option('--clients <n>', 'queries under way at once', wholeNumber(1, 1_000), 8)
+    .option('--seconds <n>', 'for how long', wholeNumber(1, 3_600), 5)
+    .option('-k, --top-k <n>', 'how many of the nearest', wholeNumber(1, 1e6), 10)
+    .option('--file <file>', 'queries in place of random ones, as sagitta query takes them')
+    .option('--json', 'the figures of a server as JSON')
+    .addHelpText('after', EXAMPLES);
+  addConnectionOptions(command).action(async (names: readonly string[], options: BenchOptions) => {
+    const { collection } = options;
+    if (collection !== undefined) {
+      if (names.length > 0) {
+        throw usageError(`--collection asks a server; found the bench ${names[0]} as well`);
+      }
+      const { benchServer } = await import('./bench-server.js');
+      return await benchServer(connect(options), { ...options, collection });
+    }
+    process.exitCode = await runBench(benchPath(), [...names, ...toArguments(options)]);
+  });
 }
 
 function toArguments({ full, out, engine }: BenchOptions): string[] {

@@ -26,11 +26,15 @@ export function connect(
 ): Client {
   const apiKey = options.apiKey ?? process.env.SAGITTA_API_KEY;
   return createClient({
-    baseUrl: options.url ?? process.env.SAGITTA_URL ?? DEFAULT_URL,
+    baseUrl: urlOf(options),
     ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
     // Somebody waits: a server that is not there is told of within half a second.
     retry: { attemptsMax: 3, ...rest.retry },
   });
+}
+
+export function urlOf(options: ConnectionOptions): string {
+  return options.url ?? process.env.SAGITTA_URL ?? DEFAULT_URL;
 }
 
 /** The environment as the server takes it, which refuses names that it does not know. */

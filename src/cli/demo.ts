@@ -8,7 +8,7 @@ import type { Command } from 'commander';
 import { type Client, createClient, SagittaClientError } from '../client/client.js';
 import { serverEnvironment } from './connection.js';
 import { CliError } from './failure.js';
-import { importFiles } from './import.js';
+import { ImportJournal } from './import-state.js';
 import { createProgress, formatCount } from './progress.js';
 import { readConfig, serve } from './serve.js';
 
@@ -52,9 +52,14 @@ async function loadSample(client: Client): Promise<void> {
       labels: { [LABEL]: 'loading' },
     });
   }
-  const options = { collection: COLLECTION, valuesField: 'values', batch: 200, inFlight: 3 };
-  const progress = createProgress(`Loading ${COLLECTION}:`);
-  const { rows } = await importFiles(client, [samplePath()], options, progress);
+  const { importFiles } = await import('./import-files.js');
+  const { rows } = await importFiles(client, [samplePath()], {
+    collection: COLLECTION,
+    batch: 1_000,
+    openJournal: async () => ImportJournal.none(),
+    createProgress: () => createProgress(`Loading ${COLLECTION}:`),
+    interruption: new AbortController().signal,
+  });
   await client.collections.update(COLLECTION, { labels: { [LABEL]: 'loaded' } });
   process.stdout.write(`Loaded ${formatCount(rows)} vectors into the collection ${COLLECTION}.\n`);
 }

@@ -11,21 +11,33 @@ export const EXIT_CODES = {
   failure: 1,
   /** The command was not understood: a wrong option, a missing argument. */
   usage: 2,
+  /** The service could not be reached, or went away: the same command may succeed later. */
+  unreachable: 3,
+  /** Ended by Ctrl-C, as shells say it: 128 and the number of the signal. */
+  interrupted: 130,
 } as const;
+
+export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
+
+/** For help texts. */
+export const EXIT_CODES_TEXT =
+  `Exit codes: ${EXIT_CODES.success} done, ${EXIT_CODES.failure} failed, ` +
+  `${EXIT_CODES.usage} not understood, ` +
+  `${EXIT_CODES.unreachable} service not reached, ${EXIT_CODES.interrupted} interrupted.`;
 
 /** A failure that the user can do something about. */
 export class CliError extends Error {
-  readonly exitCode: number;
+  readonly exitCode: ExitCode;
 
-  constructor(message: string, options: { isUsage?: boolean; cause?: unknown } = {}) {
+  constructor(message: string, options: { exitCode?: ExitCode; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'CliError';
-    this.exitCode = options.isUsage ? EXIT_CODES.usage : EXIT_CODES.failure;
+    this.exitCode = options.exitCode ?? exitCodeOf(options.cause);
   }
 }
 
 export function usageError(message: string): CliError {
-  return new CliError(message, { isUsage: true });
+  return new CliError(message, { exitCode: EXIT_CODES.usage });
 }
 
 /** A page of findings says no more than the first few. */
@@ -51,7 +63,19 @@ export function reportFailure(error: unknown, isDebug: boolean): number {
   if (isDebug) lines.push(stackOf(error));
   else if (!isExpected(error)) lines.push('  Run it again with --debug to see where.');
   process.stderr.write(`${lines.join('\n')}\n`);
-  return error instanceof CliError ? error.exitCode : EXIT_CODES.failure;
+  return exitCodeOf(error);
+}
+
+const UNREACHABLE_CODES: readonly string[] = ['network_error', 'timeout', 'circuit_open'];
+
+/** Whether the service was not there, or not any more. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof SagittaClientError && UNREACHABLE_CODES.includes(error.code);
+}
+
+function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof CliError) return error.exitCode;
+  return isUnreachable(error) ? EXIT_CODES.unreachable : EXIT_CODES.failure;
 }
 
 function messageOf(error: unknown): string {

@@ -1,174 +1,182 @@
-// `sagitta import`: rows of files into a collection, which is made when it is not there. Nothing is
-// skipped in silence: the first bad row ends the import, with its place and what is committed.
+// `sagitta import`: the command and its options; import-files.ts does the work.
 
 import { type Command, Option } from 'commander';
-import { type Client, SagittaClientError } from '../client/client.js';
 import { METRICS, type Metric } from '../types.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
-import { CliError, usageError } from './failure.js';
-import type { ImportRow, RowFields } from './import-row.js';
-import { type InputFile, openInput } from './input-file.js';
+import { addConnectionOptions, type ConnectionOptions, connect, urlOf } from './connection.js';
+import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from './failure.js';
+import type { ImportResult } from './import-files.js';
+import { ImportJournal, stateFolder } from './import-state.js';
 import { splitNames, wholeNumber } from './options.js';
-import { createProgress, formatCount, formatSeconds, type Progress } from './progress.js';
-import { Uploader } from './upload.js';
+import { createProgress, formatCount, formatSeconds } from './progress.js';
+import { expandColumns } from './read/column-names.js';
+import { FORMAT_NAMES, FORMATS, type FormatName } from './read/formats.js';
+import { STDIN } from './read/source.js';
+
+const FORMATS_TEXT = FORMAT_NAMES.map(
+  (name) => `  ${name.padEnd(14)}${FORMATS[name].title} (.${FORMATS[name].extensions.join(', .')})`,
+).join('\n');
 
 const EXAMPLES = `
-A line of NDJSON is a vector as the API takes it, a column of Arrow one of its parts:
+A line of NDJSON is a vector as the API takes it, a column of a table one of its parts:
   {"id": "a1", "values": [0.12, -0.5, 0.33], "metadata": {"year": 2024}}
 
 Examples:
   $ sagitta import articles.ndjson.gz --collection articles
-  $ sagitta import embeddings.arrow --collection docs --values-field embedding --metric dot
-  $ sagitta import rows.ndjson --collection docs --fields title,year
+  $ sagitta import embeddings.parquet -c docs --values-field embedding --metric dot
+  $ sagitta import rows.csv -c docs --vector-columns d0..d767 --fields title,year
+  $ sagitta import vectors.npy -c docs --ids ids.txt --metadata metadata.ndjson
+  $ sagitta import sift-128-euclidean.hdf5 -c sift --metric euclidean --row-ids
+  $ duckdb -c "COPY … TO STDOUT (FORMAT csv)" | sagitta import - --format csv -c docs
 
-The format is found by the first bytes: NDJSON, an Arrow IPC file or stream; gzip is unpacked.
-Without --fields, metadata is the member "metadata" of NDJSON and every further column of Arrow,
-where dates and timestamps become ISO 8601 text.
-Writing the same file twice leaves one vector an id. Rows without id get one each time.`;
+Formats, found by the first bytes or the name:
+${FORMATS_TEXT}
+All of them but Arrow files, Parquet and HDF5 may be packed with gzip or come through a pipe.
+Without --fields, metadata is the member or column "metadata" and every further column, where dates
+and timestamps become ISO 8601 text.
+
+Ctrl-C or a lost server ends an import at a known row; the same command goes on from there.
+Writing the same file twice leaves one vector an id. Rows without id get one each time.
+
+${EXIT_CODES_TEXT}`;
 
 interface ImportOptions extends ConnectionOptions {
   readonly collection: string;
+  readonly format?: FormatName;
   readonly metric?: Metric;
   readonly idField?: string;
-  readonly valuesField: string;
+  readonly valuesField?: string;
+  readonly vectorColumns?: readonly string[];
+  readonly delimiter?: string;
   readonly fields?: readonly string[];
+  readonly dataset?: string;
+  readonly ids?: string;
+  readonly metadata?: string;
+  readonly rowIds?: boolean;
   readonly batch: number;
-  readonly inFlight: number;
+  readonly resume: boolean;
+  readonly restart?: boolean;
   readonly json?: boolean;
 }
 
 export function addImportCommand(program: Command): void {
   const command = program
     .command('import')
-    .description('read vectors from NDJSON or Arrow files into a collection')
-    .argument('<files...>', 'files to read, in this order')
+    .description('read vectors from files into a collection')
+    .argument('<files...>', 'files to read, in this order; - for stdin')
     .requiredOption('-c, --collection <id>', 'where to; made when it is not there')
+    .addOption(
+      new Option('--format <name>', 'of all the files, in place of a look at them').choices(
+        FORMAT_NAMES,
+      ),
+    )
     .addOption(
       new Option('--metric <name>', 'of a collection that is made (cosine)').choices(METRICS),
     )
     .option('--id-field <name>', 'the field that holds the id, which every row must have ("id")')
-    .option('--values-field <name>', 'the field that holds the vector', 'values')
+    .option('--values-field <name>', 'the field that holds the vector ("values", "vector", …)')
     .option('--fields <names>', 'the fields that become metadata, with commas', splitNames)
-    .option('--batch <rows>', 'rows in one write, which is atomic', wholeNumber(1, 10_000), 500)
-    .option('--in-flight <writes>', 'writes under way at once', wholeNumber(1, 16), 3)
+    .option(
+      '--vector-columns <names>',
+      'of CSV, a column a value: d0..d767 or x,y,z',
+      expandColumns,
+    )
+    .option('--delimiter <character>', 'of CSV (a comma, or a tab in .tsv)')
+    .option('--dataset <name>', 'of HDF5 ("train")')
+    .option('--ids <file>', 'the ids of npy, fvecs, …, one a line')
+    .option('--metadata <file>', 'the metadata of npy, fvecs, …, a JSON object a line')
+    .option('--row-ids', 'the number of the row, from 0, is the id')
+    .option('--batch <rows>', 'rows in one write, which is atomic', wholeNumber(1, 10_000), 5_000)
+    .option('--restart', 'from the first row, whatever an earlier run has done')
+    .option('--no-resume', 'keep no note of how far the import came')
     .option('--json', 'print the result as JSON, and no progress')
     .addHelpText('after', EXAMPLES);
-  addConnectionOptions(command).action(async (paths: string[], options: ImportOptions) => {
-    // A server that restarts meanwhile costs a pause, not the import.
-    const client = connect(options, { retry: { attemptsMax: 9 } });
-    const start = performance.now();
-    const progress = options.json ? undefined : createProgress(`${options.collection}:`);
-    const result = await importFiles(client, paths, options, progress);
-    const seconds = (performance.now() - start) / 1000;
-    process.stdout.write(
-      options.json
-        ? `${JSON.stringify({ ...result, seconds: Number(seconds.toFixed(3)) })}\n`
-        : `${formatCount(result.rows)} rows in ${formatSeconds(seconds)} into ` +
-            `${result.collection} (${formatCount(result.inserted)} new, ` +
-            `${formatCount(result.updated)} replaced)\n`,
-    );
-  });
+  addConnectionOptions(command).action(runImport);
 }
 
-export interface ImportResult {
-  readonly collection: string;
-  readonly created: boolean;
-  readonly rows: number;
-  readonly inserted: number;
-  readonly updated: number;
-  /** Of the last write; null when there was no row. */
-  readonly sequence: number | null;
-}
-
-/** Throws CliError with the place of the first bad row. */
-export async function importFiles(
-  client: Client,
-  paths: readonly string[],
-  options: Omit<ImportOptions, 'json' | 'url' | 'apiKey'>,
-  progress: Progress | undefined,
-): Promise<ImportResult> {
-  const files = await Promise.all(paths.map(openInput));
-  const fields: RowFields = {
-    idField: options.idField ?? 'id',
-    isIdRequired: options.idField !== undefined,
-    valuesField: options.valuesField,
-    metadataFields: options.fields,
+async function runImport(paths: string[], options: ImportOptions): Promise<void> {
+  checkOptions(paths, options);
+  // Here, since Arrow takes a moment that other commands need not wait.
+  const { importFiles } = await import('./import-files.js');
+  // A server that restarts meanwhile costs a pause, not the import.
+  const client = connect(options, { retry: { attemptsMax: 9 } });
+  const start = performance.now();
+  const interruption = new AbortController();
+  const stop = (): void => {
+    if (interruption.signal.aborted) process.exit(EXIT_CODES.interrupted);
+    interruption.abort();
+    process.stderr.write('\nsagitta: interrupted; finishing what is on its way\n');
   };
-  let target: Target | undefined;
-  const uploader = new Uploader(client.collection(options.collection), {
-    rowsPerBatch: options.batch,
-    batchesInFlightMax: options.inFlight,
-    onCommit: (rowCount) => progress?.update(rowCount, shareRead(files)),
-  });
+  process.on('SIGINT', stop);
   try {
-    for (const file of files) {
-      for await (const row of file.rows(fields)) {
-        target ??= await openTarget(client, options, row);
-        if (row.dimension !== target.dimension) {
-          throw new CliError(
-            `${row.place}: found ${row.dimension} values, expected the ${target.dimension} ` +
-              `of the collection ${options.collection}`,
-          );
-        }
-        await uploader.add(row);
-      }
+    const result = await importFiles(client, paths, {
+      ...options,
+      openJournal: (incarnation) =>
+        options.resume && !paths.includes(STDIN)
+          ? ImportJournal.open({
+              folder: stateFolder(),
+              target: `${urlOf(options)} ${options.collection}`,
+              files: [
+                ...paths,
+                ...[options.ids, options.metadata].filter((path) => path !== undefined),
+              ],
+              options: readingOptions(options),
+              incarnation,
+              isRestart: options.restart === true,
+            })
+          : Promise.resolve(ImportJournal.none()),
+      createProgress: (before) =>
+        options.json ? undefined : createProgress(`${options.collection}:`, before),
+      interruption: interruption.signal,
+    });
+    print(result, (performance.now() - start) / 1000, options.json === true);
+    if (result.isInterrupted) {
+      throw new CliError(
+        `interrupted after ${formatCount(result.resumedRows + result.rows)} rows; ` +
+          (options.resume && !paths.includes(STDIN)
+            ? 'the same command goes on from there'
+            : 'importing again replaces them'),
+        { exitCode: EXIT_CODES.interrupted },
+      );
     }
-    const { rowCount, insertedCount, updatedCount, sequence } = await uploader.finish();
-    return {
-      collection: options.collection,
-      created: target?.isNew ?? false,
-      rows: rowCount,
-      inserted: insertedCount,
-      updated: updatedCount,
-      sequence: sequence ?? null,
-    };
-  } catch (error) {
-    await uploader.settle();
-    throw withCommitted(error, uploader.result.rowCount);
   } finally {
-    progress?.end();
+    process.off('SIGINT', stop);
   }
 }
 
-interface Target {
-  readonly dimension: number;
-  readonly isNew: boolean;
-}
-
-async function openTarget(
-  client: Client,
-  options: Pick<ImportOptions, 'collection' | 'metric'>,
-  firstRow: ImportRow,
-): Promise<Target> {
-  const { collection: id, metric } = options;
-  try {
-    const record = await client.collections.get(id);
-    if (metric !== undefined && metric !== record.metric) {
-      throw usageError(`--metric is ${metric}, but the collection ${id} has ${record.metric}`);
-    }
-    return { dimension: record.dimension, isNew: false };
-  } catch (error) {
-    const isMissing = error instanceof SagittaClientError && error.code === 'collection_not_found';
-    if (!isMissing) throw error;
+function checkOptions(paths: readonly string[], options: ImportOptions): void {
+  const hasSideFiles = options.ids !== undefined || options.metadata !== undefined;
+  if (hasSideFiles && paths.length > 1) {
+    throw usageError(`--ids and --metadata belong to one file, found ${paths.length}`);
   }
-  const input = { id, dimension: firstRow.dimension, ...(metric !== undefined && { metric }) };
-  const { dimension } = await client.collections.create(input, { ifNotExists: true });
-  return { dimension, isNew: true };
+  const idSources = [options.ids, options.rowIds, options.idField].filter(
+    (each) => each !== undefined,
+  );
+  if (idSources.length > 1) {
+    throw usageError('expected at most one of --ids, --row-ids and --id-field, found more');
+  }
 }
 
-function shareRead(files: readonly InputFile[]): number | undefined {
-  const byteCount = files.reduce((sum, file) => sum + file.byteCount, 0);
-  const bytesRead = files.reduce((sum, file) => sum + file.bytesRead(), 0);
-  return byteCount === 0 ? undefined : Math.min(1, bytesRead / byteCount);
+/** What decides about the rows: with other options the import is another one. */
+function readingOptions(options: ImportOptions): string {
+  const { format, idField, valuesField, vectorColumns, delimiter, fields, dataset } = options;
+  const { ids, metadata, rowIds } = options;
+  return JSON.stringify([
+    ...[format, idField, valuesField, vectorColumns, delimiter, fields, dataset],
+    ...[ids, metadata, rowIds],
+  ]);
 }
 
-/** After a failure the user has to know where the collection stands. */
-function withCommitted(error: unknown, rowCount: number): unknown {
-  const isOurs = error instanceof CliError || error instanceof SagittaClientError;
-  if (!isOurs || rowCount === 0) return error;
-  return new CliError(
-    `${error.message}\n  ${formatCount(rowCount)} rows were written before; importing the ` +
-      'corrected file again replaces them.',
-    { cause: error },
+function print(result: ImportResult, seconds: number, isJson: boolean): void {
+  const { collection, created, rows, inserted, updated, sequence, resumedRows } = result;
+  if (isJson) {
+    const reply = { collection, created, rows, inserted, updated, sequence };
+    const rest = { resumed_rows: resumedRows, seconds: Number(seconds.toFixed(3)) };
+    process.stdout.write(`${JSON.stringify({ ...reply, ...rest })}\n`);
+    return;
+  }
+  const before = resumedRows === 0 ? '' : `, after ${formatCount(resumedRows)} of an earlier run`;
+  process.stdout.write(
+    `${formatCount(rows)} rows in ${formatSeconds(seconds)} into ${collection} ` +
+      `(${formatCount(inserted)} new, ${formatCount(updated)} replaced)${before}\n`,
   );
 }

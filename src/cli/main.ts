@@ -7,9 +7,12 @@ import { packageVersion } from '../package-version.js';
 import { addBackupCommand } from './backup.js';
 import { addBenchCommand } from './bench.js';
 import { addCollectionsCommand } from './collections.js';
+import { addCompletionCommand } from './completion.js';
 import { addDemoCommand } from './demo.js';
-import { EXIT_CODES, reportFailure } from './failure.js';
+import { addExportCommand } from './export.js';
+import { EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './failure.js';
 import { addImportCommand } from './import.js';
+import { addJoinCommand } from './join.js';
 import { addKeysCommand } from './keys.js';
 import { addQueryCommand } from './query.js';
 import { addRestoreCommand } from './restore.js';
@@ -23,11 +26,13 @@ Examples:
   $ sagitta serve --data-dir ./data
   $ sagitta import rows.ndjson --collection docs
   $ sagitta query docs --id a1 --top-k 5
+  $ sagitta export docs -o docs.parquet
+  $ sagitta join docs --score-threshold 0.95 -o duplicates.csv
   $ sagitta keys create --owner search --scope vectors:read
   $ sagitta backup --to /mnt/backups/monday
   $ sagitta selftest                               every engine of this machine, checked
 
-Exit codes: ${EXIT_CODES.success} done, ${EXIT_CODES.failure} failed, ${EXIT_CODES.usage} not understood.`;
+${EXIT_CODES_TEXT}`;
 
 function createProgram(): Command {
   const program = new Command('sagitta')
@@ -44,7 +49,9 @@ function createProgram(): Command {
   addServeCommand(program);
   addDemoCommand(program);
   addImportCommand(program);
+  addExportCommand(program);
   addQueryCommand(program);
+  addJoinCommand(program);
   addCollectionsCommand(program);
   addKeysCommand(program);
   addBackupCommand(program);
@@ -52,6 +59,7 @@ function createProgram(): Command {
   addVerifyCommand(program);
   addSelftestCommand(program);
   addBenchCommand(program);
+  addCompletionCommand(program);
   return program;
 }
 
@@ -66,4 +74,6 @@ try {
   await program.parseAsync();
 } catch (error) {
   process.exitCode = reportFailure(error, program.opts<{ debug?: boolean }>().debug === true);
+  // A pipe that is still being read would hold the process.
+  if (process.exitCode === EXIT_CODES.interrupted) process.exit();
 }

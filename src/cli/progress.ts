@@ -1,9 +1,13 @@
 // Progress of a long command on stderr: a bar with rate and time left on a terminal, a plain line
 // every few seconds elsewhere, so that logs stay readable.
 
+import { formatBytes } from './data-directory.js';
+
 export interface Progress {
-  /** `share` of the work done, 0 to 1; undefined when the end is not known. */
-  update(rowCount: number, share: number | undefined): void;
+  /** Rows where they are counted; `share` of the work done, 0 to 1; undefined when the end is not known. Bytes are of the data. */
+  update(rowCount: number | undefined, share: number | undefined, byteCount?: number): void;
+  /** A line of its own. */
+  note(text: string): void;
   /** Leaves the terminal as a new line. */
   end(): void;
 }
@@ -17,10 +21,18 @@ const BAR_CHARACTERS = 24;
 const BAR_INTERVAL_MS = 100;
 const LINE_INTERVAL_MS = 5_000;
 
-export const silentProgress: Progress = { update() {}, end() {} };
+export const silentProgress: Progress = { update() {}, note() {}, end() {} };
 
+interface Done {
+  readonly rowCount: number | undefined;
+  readonly share: number | undefined;
+  readonly byteCount?: number | undefined;
+}
+
+/** `before` was done by an earlier run, and says nothing of the rate. */
 export function createProgress(
   what: string,
+  before: { readonly rowCount: number } = { rowCount: 0 },
   target: ProgressTarget = process.stderr,
   now: () => number = performance.now.bind(performance),
 ): Progress {
@@ -28,20 +40,23 @@ export function createProgress(
   const start = now();
   const intervalMs = isTerminal ? BAR_INTERVAL_MS : LINE_INTERVAL_MS;
   let shownAt = start;
-  let last: { rowCount: number; share: number | undefined } | undefined;
+  let last: Done | undefined;
 
   const show = (): void => {
     if (last === undefined) return;
-    const text = `${what} ${describe(last.rowCount, last.share, now() - start, isTerminal)}`;
+    const text = `${what} ${describe(last, before, now() - start, isTerminal)}`;
     // Clears to the end of the line, since a shorter text may follow a longer one.
     target.write(isTerminal ? `\r${text}\x1b[K` : `${text}\n`);
   };
   return {
-    update(rowCount, share) {
-      last = { rowCount, share };
+    update(rowCount, share, byteCount) {
+      last = { rowCount, share, byteCount };
       if (now() - shownAt < intervalMs) return;
       shownAt = now();
       show();
+    },
+    note(text) {
+      target.write(`${what} ${text}\n`);
     },
     end() {
       show();
@@ -51,8 +66,8 @@ export function createProgress(
 }
 
 function describe(
-  rowCount: number,
-  share: number | undefined,
+  { rowCount, share, byteCount }: Done,
+  before: { readonly rowCount: number },
   elapsedMs: number,
   hasBar: boolean,
 ): string {
@@ -63,10 +78,19 @@ function describe(
     if (hasBar) parts.push('█'.repeat(filled) + '░'.repeat(BAR_CHARACTERS - filled));
     parts.push(`${Math.floor(share * 100)} %`);
   }
-  parts.push(`${formatCount(rowCount)} rows`);
-  parts.push(`${formatCount(Math.round(rowCount / seconds))} rows/s`);
-  if (share !== undefined && share > 0 && share < 1) {
-    parts.push(`${formatSeconds((seconds / share) * (1 - share))} left`);
+  if (rowCount !== undefined) {
+    parts.push(`${formatCount(before.rowCount + rowCount)} rows`);
+    parts.push(`${formatCount(Math.round(rowCount / seconds))} rows/s`);
+  }
+  if (byteCount !== undefined) {
+    if (rowCount === undefined) parts.push(formatBytes(byteCount));
+    parts.push(`${(byteCount / seconds / 1e6).toFixed(1)} MB/s`);
+  }
+  if (share !== undefined && share > 0 && share < 1 && rowCount !== 0) {
+    // Of the share, that of the rows of this run.
+    const count = rowCount ?? 1;
+    const shareOfRun = (share * count) / (before.rowCount + count);
+    parts.push(`${formatSeconds((seconds / shareOfRun) * (1 - share))} left`);
   }
   return parts.join('  ');
 }

@@ -1,13 +1,18 @@
-// `sagitta query`: nearest neighbours of a vector or of a stored id, as a table or as JSON.
+// `sagitta query`: nearest neighbours of a vector or of a stored id, as a table or as JSON, or of
+// every vector of a file, as a file.
 
-import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import type { Match, QueryReply, QueryRequest } from '../client/client.js';
 import { type JsonObject, METRICS, type Metric } from '../types.js';
+import { ANSWER_FORMATS, type AnswerFormat } from './answer-formats.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
-import { usageError } from './failure.js';
+import { EXIT_CODES_TEXT, usageError } from './failure.js';
+import { parseJson, parseScore, readFilter, readText } from './filter-option.js';
 import { splitNames, wholeNumber } from './options.js';
+import { expandColumns } from './read/column-names.js';
+import { FORMAT_NAMES, type FormatName } from './read/formats.js';
 import { renderTable } from './table.js';
+import { addFileOptions, type FileOptions } from './transfer.js';
 
 const EXAMPLES = `
 A vector is a JSON array or base64 of little-endian float32: in the option, in a file (@file) or
@@ -19,14 +24,30 @@ Examples:
   $ sagitta query docs --vector @question.json --json
   $ embed "how do whales sleep" | sagitta query docs --vector - --limit 100 --all
 
-With --all every page follows; --json then prints one match a line.`;
+With --all every page follows; --json then prints one match a line.
+
+Every vector of a file is a query with --file, in any format that sagitta import takes; answers are
+written as .ndjson (a line a query), .csv, .arrow (a row a match) or .ivecs (whole numbers as ids):
+  $ sagitta query docs --file queries.npy --top-k 10 -o answers.arrow
+  $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o answers.ivecs
+  $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 --recall sift-128-euclidean.hdf5
+--recall tells how many of the exact nearest the answers in a file hold (ivecs, or the dataset
+"neighbors" of HDF5).
+
+${EXIT_CODES_TEXT}`;
 
 /** Pages of a walk through everything: as large as the service allows by default. */
 const WALK_LIMIT = 1_000;
 /** Where stdout is no terminal. */
 const WIDTH_DEFAULT = 100;
 
-interface QueryOptions extends ConnectionOptions {
+interface QueryOptions extends ConnectionOptions, FileOptions<AnswerFormat> {
+  readonly file?: string;
+  readonly fileFormat?: FormatName;
+  readonly valuesField?: string;
+  readonly vectorColumns?: readonly string[];
+  readonly dataset?: string;
+  readonly recall?: string;
   readonly vector?: string;
   readonly id?: string;
   readonly filter?: string;
@@ -40,7 +61,6 @@ interface QueryOptions extends ConnectionOptions {
   readonly metadata: boolean;
   readonly fields?: readonly string[];
   readonly explain?: boolean;
-  readonly json?: boolean;
 }
 
 export function addQueryCommand(program: Command): void {
@@ -61,9 +81,27 @@ export function addQueryCommand(program: Command): void {
     .option('--fields <names>', 'the metadata that the table shows, with commas', splitNames)
     .option('--no-metadata', 'ids and scores only')
     .option('--explain', 'how the answer was found')
-    .option('--json', 'the reply as JSON')
-    .addHelpText('after', EXAMPLES);
+    .option('--file <file>', 'a file of queries; - for stdin')
+    .addOption(
+      new Option('--file-format <name>', 'of that file, in place of a look at it').choices(
+        FORMAT_NAMES,
+      ),
+    )
+    .option('--values-field <name>', 'of the file: the field that holds the vector')
+    .option('--vector-columns <names>', 'of CSV: a column a value, d0..d767', expandColumns)
+    .option('--dataset <name>', 'of HDF5 ("test")')
+    .option('--recall <file>', 'judge these answers to the queries of --file');
+  addFileOptions(command, ANSWER_FORMATS).addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(async (collection: string, options: QueryOptions) => {
+    if (options.file !== undefined) {
+      checkFileQuery(options);
+      const { queryFile } = await import('./query-file.js');
+      return await queryFile(connect(options), collection, { ...options, file: options.file });
+    }
+    const misplaced = FILE_ONLY.find((name) => options[name] !== undefined);
+    if (misplaced !== undefined) {
+      throw usageError(`--${misplaced} is for queries of a file, which --file names`);
+    }
     const vectors = connect(options).collection(collection);
     const request = requestOf(options);
     if (!options.all) return printPage(await vectors.query(request), options, 0);
@@ -73,6 +111,15 @@ export function addQueryCommand(program: Command): void {
       shownCount += page.matches.length;
     }
   });
+}
+
+const FILE_ONLY = ['output', 'format', 'recall', 'dataset'] as const;
+const SINGLE_ONLY = ['vector', 'id', 'cursor', 'limit', 'all', 'values', 'explain'] as const;
+
+function checkFileQuery(options: QueryOptions): void {
+  const misplaced = SINGLE_ONLY.find((name) => options[name] !== undefined);
+  if (misplaced === undefined) return;
+  throw usageError(`--${misplaced} is for a single query, and does not go with --file`);
 }
 
 function requestOf(options: QueryOptions): QueryRequest {
@@ -88,7 +135,7 @@ function requestOf(options: QueryOptions): QueryRequest {
   return {
     ...(vector !== undefined && { vector: readVector(vector) }),
     ...(id !== undefined && { id }),
-    ...(filter !== undefined && { filter: readFilter(filter) }),
+    ...(filter !== undefined && { filter: readFilter('--filter', filter) }),
     ...(topK !== undefined && { top_k: topK }),
     ...(pageLimit !== undefined && { limit: pageLimit }),
     ...(cursor !== undefined && { cursor }),
@@ -108,38 +155,6 @@ function readVector(option: string): readonly number[] | string {
   const isVector = typeof vector === 'string' || Array.isArray(vector);
   if (!isVector) throw usageError('--vector: expected a JSON array of numbers or base64');
   return vector as number[] | string;
-}
-
-function readFilter(option: string): JsonObject {
-  const filter = parseJson('--filter', readText('--filter', option));
-  if (typeof filter === 'object' && filter !== null && !Array.isArray(filter)) {
-    return filter as JsonObject;
-  }
-  throw usageError(`--filter: expected a JSON object such as {"year": {"$gte": 2020}}`);
-}
-
-function readText(name: string, option: string): string {
-  const path = option === '-' ? 0 : option.startsWith('@') ? option.slice(1) : undefined;
-  if (path === undefined) return option;
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw usageError(`${name}: cannot read ${path || 'stdin'}: ${(cause as Error).message}`);
-  }
-}
-
-function parseJson(name: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw usageError(`${name}: expected JSON: ${(error as Error).message}`);
-  }
-}
-
-function parseScore(text: string): number {
-  const score = Number(text);
-  if (text.trim() !== '' && Number.isFinite(score)) return score;
-  throw usageError(`--score-threshold: expected a number, found "${text}"`);
 }
 
 function printPage(reply: QueryReply, options: QueryOptions, rankBefore: number): void {

@@ -1,111 +1,165 @@
-// Sends rows in batches, a few at a time. Guarantees the outcome of writing them one after another:
-// two rows with one id never share a batch or travel side by side. An error of the server names the
-// place that the row came from.
+// Sends batches to the service as Arrow streams of some megabytes: while one is on its way, the next
+// is read. Each is acknowledged before the next is sent, so that it is always known which rows are
+// durable, and kept until then, so that it can be sent again to a service that was gone.
 
-import { SagittaClientError, type Vectors } from '../client/client.js';
+import { SagittaClientError } from '../client/client.js';
 import { CliError } from './failure.js';
-import type { ImportRow } from './import-row.js';
+import type { ImportPosition } from './import-state.js';
+import type { RowBatch } from './read/row-batch.js';
+import { END_OF_STREAM, encodeRows, encodeRowsSchema } from './upload-body.js';
+
+/** What an import needs of a collection. */
+export interface StreamTarget {
+  writeStream(
+    body: () => Iterable<Uint8Array>,
+    options: { format: 'arrow'; signal?: AbortSignal },
+  ): Promise<{ inserted_count: number; updated_count: number; sequence?: number | null }>;
+}
 
 export interface UploadOptions {
-  readonly rowsPerBatch: number;
-  readonly batchesInFlightMax: number;
-  readonly onCommit: (rowCount: number) => void;
+  /** The id of a row, given what the file says and its number in the whole import. */
+  readonly idOf: (found: string | undefined, row: number) => string;
+  readonly start: ImportPosition;
+  readonly signal?: AbortSignal;
+  readonly onCommit: (result: UploadResult) => Promise<void>;
 }
 
 export interface UploadResult {
   readonly rowCount: number;
   readonly insertedCount: number;
   readonly updatedCount: number;
+  /** Of the values, ids and metadata, as they were sent. */
+  readonly byteCount: number;
   /** Of the last write; undefined when there was none. */
   readonly sequence: number | undefined;
+  readonly position: ImportPosition;
 }
 
-/** Far below the service's bound of 64 MB a body, whatever the rows are. */
-const BATCH_CHARACTERS_MAX = 8_000_000;
+/** Some tenths of a second of writing: what an interruption can cost. */
+const PART_BYTES = 24_000_000;
+/** A slow source is written as it comes. */
+const PART_AGE_MS_MAX = 2_000;
 
-interface Batch {
-  readonly rows: ImportRow[];
-  readonly ids: Set<string>;
-  characters: number;
+interface Part {
+  readonly chunks: Uint8Array[];
+  readonly batches: {
+    readonly batch: RowBatch;
+    readonly file: number;
+    readonly firstRow: number;
+  }[];
+  readonly startedAt: number;
+  byteCount: number;
+  rowCount: number;
 }
 
 export class Uploader {
-  readonly #vectors: Pick<Vectors, 'upsertText'>;
+  readonly #target: StreamTarget;
   readonly #options: UploadOptions;
-  readonly #inFlight = new Map<Batch, Promise<void>>();
-  #batch = emptyBatch();
-  #result: UploadResult = { rowCount: 0, insertedCount: 0, updatedCount: 0, sequence: undefined };
+  #part: Part = emptyPart();
+  #sending: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
+  #result: UploadResult;
+  /** Rows that were added, of the whole import. */
+  #rowsAdded: number;
 
-  constructor(vectors: Pick<Vectors, 'upsertText'>, options: UploadOptions) {
-    this.#vectors = vectors;
+  constructor(target: StreamTarget, options: UploadOptions) {
+    this.#target = target;
     this.#options = options;
+    this.#rowsAdded = options.start.total;
+    this.#result = {
+      rowCount: 0,
+      insertedCount: 0,
+      updatedCount: 0,
+      byteCount: 0,
+      sequence: undefined,
+      position: options.start,
+    };
   }
 
-  /** What is committed so far, also after a failure. */
+  /** What is durable so far, also after a failure. */
   get result(): UploadResult {
     return this.#result;
   }
 
-  /** Throws what the server said of this or an earlier batch. */
-  async add(row: ImportRow): Promise<void> {
-    const batch = this.#batch;
-    const isFull =
-      batch.rows.length >= this.#options.rowsPerBatch ||
-      batch.characters + row.text.length > BATCH_CHARACTERS_MAX;
-    const isRepeated = row.id !== undefined && batch.ids.has(row.id);
-    if ((isFull && batch.rows.length > 0) || isRepeated) await this.#send();
-    this.#batch.rows.push(row);
-    this.#batch.characters += row.text.length;
-    if (row.id !== undefined) this.#batch.ids.add(row.id);
+  /** `firstRow` counts in the file. Throws what the service said of this or an earlier batch. */
+  async add(batch: RowBatch, file: number, firstRow: number): Promise<void> {
+    const { idOf } = this.#options;
+    const ids = Array.from({ length: batch.rowCount }, (_, row) =>
+      idOf(batch.ids?.[row], this.#rowsAdded + row),
+    );
+    this.#rowsAdded += batch.rowCount;
+    const part = this.#part;
+    for (const chunk of encodeRows(batch, ids)) {
+      part.chunks.push(chunk);
+      part.byteCount += chunk.byteLength;
+    }
+    part.batches.push({ batch, file, firstRow });
+    part.rowCount += batch.rowCount;
+    const age = performance.now() - part.startedAt;
+    if (part.byteCount >= PART_BYTES || age >= PART_AGE_MS_MAX) await this.#dispatch();
   }
 
-  /** Sends what is left and waits for all. */
+  /** Sends what is left and waits for it. */
   async finish(): Promise<UploadResult> {
-    await this.#send();
+    await this.#dispatch();
     await this.settle();
     this.#throwFailure();
     return this.#result;
   }
 
-  /** Waits for what is under way; throws nothing. */
+  /** Waits for what is under way, leaves the rest; throws nothing. */
   async settle(): Promise<void> {
-    await Promise.all(this.#inFlight.values());
+    await this.#sending;
   }
 
-  async #send(): Promise<void> {
-    const batch = this.#batch;
-    this.#batch = emptyBatch();
-    while (this.#inFlight.size > 0 && this.#mustWait(batch)) {
-      await Promise.race(this.#inFlight.values());
-    }
+  async #dispatch(): Promise<void> {
+    await this.settle();
     this.#throwFailure();
-    if (batch.rows.length === 0) return;
-    const sending = this.#write(batch).finally(() => this.#inFlight.delete(batch));
-    this.#inFlight.set(batch, sending);
+    const part = this.#part;
+    if (part.rowCount === 0) return;
+    this.#part = emptyPart();
+    this.#sending = this.#send(part);
   }
 
-  #mustWait(batch: Batch): boolean {
-    if (this.#inFlight.size >= this.#options.batchesInFlightMax) return true;
-    for (const other of this.#inFlight.keys()) {
-      for (const id of batch.ids) if (other.ids.has(id)) return true;
-    }
-    return false;
-  }
-
-  async #write(batch: Batch): Promise<void> {
+  async #send(part: Part): Promise<void> {
+    const { dimension } = part.batches[0]!.batch;
+    const { signal } = this.#options;
+    const body = [encodeRowsSchema(dimension), ...part.chunks, END_OF_STREAM];
     try {
-      const reply = await this.#vectors.upsertText(batch.rows.map((row) => row.text));
-      this.#result = {
-        rowCount: this.#result.rowCount + batch.rows.length,
-        insertedCount: this.#result.insertedCount + reply.inserted_count,
-        updatedCount: this.#result.updatedCount + reply.updated_count,
-        sequence: Math.max(this.#result.sequence ?? 0, reply.sequence),
-      };
-      this.#options.onCommit(this.#result.rowCount);
+      const reply = await this.#target.writeStream(() => body, {
+        format: 'arrow',
+        ...(signal !== undefined && { signal }),
+      });
+      await this.#commit(part, part.rowCount, {
+        inserted: reply.inserted_count,
+        updated: reply.updated_count,
+        sequence: reply.sequence ?? undefined,
+      });
     } catch (error) {
-      this.#failure ??= { error: atPlace(error, batch.rows) };
+      this.#failure ??= { error: atPlace(error, part) };
+      if (error instanceof SagittaClientError && (error.committedCount ?? 0) > 0) {
+        const counts = { inserted: 0, updated: 0, sequence: error.sequence };
+        await this.#commit(part, error.committedCount!, counts);
+      }
     }
+  }
+
+  async #commit(
+    part: Part,
+    rowCount: number,
+    counts: { inserted: number; updated: number; sequence: number | undefined },
+  ): Promise<void> {
+    const before = this.#result;
+    const { file, row } = positionIn(part, rowCount);
+    this.#result = {
+      rowCount: before.rowCount + rowCount,
+      insertedCount: before.insertedCount + counts.inserted,
+      updatedCount: before.updatedCount + counts.updated,
+      byteCount: before.byteCount + part.byteCount * (rowCount / part.rowCount),
+      sequence: counts.sequence ?? before.sequence,
+      position: { file, row, total: before.position.total + rowCount },
+    };
+    await this.#options.onCommit(this.#result);
   }
 
   #throwFailure(): void {
@@ -113,19 +167,36 @@ export class Uploader {
   }
 }
 
-function emptyBatch(): Batch {
-  return { rows: [], ids: new Set(), characters: 0 };
+function emptyPart(): Part {
+  return { chunks: [], batches: [], startedAt: performance.now(), byteCount: 0, rowCount: 0 };
 }
 
-/** The server points at `/vectors/17/values`; the user knows the line of the file. */
-function atPlace(error: unknown, rows: readonly ImportRow[]): unknown {
+/** Behind the first `rowCount` rows of the part. */
+function positionIn({ batches }: Part, rowCount: number): { file: number; row: number } {
+  let left = rowCount;
+  for (const { batch, file, firstRow } of batches) {
+    if (left <= batch.rowCount) return { file, row: firstRow + left };
+    left -= batch.rowCount;
+  }
+  throw new RangeError(`${left} rows more than were sent`);
+}
+
+/** The service points at `/rows/17/values`; the user knows the line of the file. */
+function atPlace(error: unknown, part: Part): unknown {
   if (!(error instanceof SagittaClientError)) return error;
   for (const item of error.items) {
-    const found = /^\/vectors\/(\d+)(?:\/(\w+))?/.exec(item.pointer);
-    const row = found === null ? undefined : rows[Number(found[1])];
-    if (row === undefined) continue;
-    const member = found![2] === undefined ? '' : `${found![2]}: `;
-    return new CliError(`${row.place}: ${member}${item.detail}`, { cause: error });
+    const found = /^\/rows\/(\d+)(?:\/(\w+))?/.exec(item.pointer);
+    if (found === null) continue;
+    let row = Number(found[1]);
+    for (const { batch } of part.batches) {
+      if (row < batch.rowCount) {
+        const member = found[2] === undefined ? '' : `${found[2]}: `;
+        // The service's place is one of the stream, which the user has not seen.
+        const detail = item.detail.replace(/ \(row \d+ of record batch \d+\)$/, '');
+        return new CliError(`${batch.place(row)}: ${member}${detail}`, { cause: error });
+      }
+      row -= batch.rowCount;
+    }
   }
   return error;
 }

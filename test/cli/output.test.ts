@@ -42,6 +42,7 @@ function record(isTTY: boolean) {
   let now = 0;
   const progress = createProgress(
     'docs:',
+    { rowCount: 0 },
     { isTTY, write: (text: string) => texts.push(text) },
     () => now,
   );

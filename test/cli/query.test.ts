@@ -212,7 +212,7 @@ it('a server that is not there is told of at once', async () => {
   const { code, stderr } = await sagitta(['query', 'x', '--id', 'a'], {
     env: { SAGITTA_URL: 'http://127.0.0.1:1' },
   });
-  assert.equal(code, 1);
+  assert.equal(code, 3);
   assert.match(stderr, /cannot reach http:\/\/127\.0\.0\.1:1\/.*Is the server running/);
 });
 
@@ -229,10 +229,13 @@ it('--debug adds where it failed, before or after the command', async () => {
 });
 
 it('help teaches by example and is a success', async () => {
-  for (const args of [[], ['query'], ['import'], ['serve'], ['collections']]) {
+  for (const args of [[], ['query'], ['import'], ['export'], ['join'], ['serve'], ['completion']]) {
     const { code, stdout } = await sagitta([...args, '--help']);
     assert.equal(code, 0);
     assert.match(stdout, /Examples:\n {2}\$ /, args.join(' '));
   }
-  assert.match((await sagitta([])).stderr, /Exit codes: 0 done, 1 failed, 2 not understood/);
+  assert.match(
+    (await sagitta([])).stderr,
+    /Exit codes: 0 done, 1 failed, 2 not understood, 3 service not reached, 130 interrupted/,
+  );
 });

@@ -1,117 +1,128 @@
-// What travels together, what waits for what, and how errors find their rows: the uploader against
-// a service whose replies come in any order.
+// What travels together, what is acknowledged before what, and how errors find their rows: the
+// uploader against a service that keeps what it was sent.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { RecordBatchReader, type Vector } from 'apache-arrow';
 import { CliError } from '../../src/cli/failure.js';
-import { type ImportRow, makeRow } from '../../src/cli/import-row.js';
-import { Uploader } from '../../src/cli/upload.js';
-import { SagittaClientError, type WriteReply } from '../../src/client/client.js';
+import { type ImportPosition, START } from '../../src/cli/import-state.js';
+import type { RowBatch } from '../../src/cli/read/row-batch.js';
+import { Uploader, type UploadOptions, type UploadResult } from '../../src/cli/upload.js';
+import { SagittaClientError } from '../../src/client/client.js';
 
-const OPTIONS = { rowsPerBatch: 4, batchesInFlightMax: 3, onCommit: () => {} };
-
-function row(id: string | undefined, value: number): ImportRow {
-  return makeRow(`f:${value}`, id, new Float32Array([value]), '{}');
-}
-
-/** Takes a moment of its own for each write, and looks at what travels together. */
-class Service {
-  readonly batches: string[][] = [];
-  readonly stored = new Map<string, string>();
-  inFlightMax = 0;
-  readonly #inFlight = new Set<string>();
-  #inFlightCount = 0;
-
-  async upsertText(texts: readonly string[]): Promise<WriteReply> {
-    const rows = texts.map((text) => JSON.parse(text) as { id: string; values: string });
-    const ids = rows.map(({ id }) => id);
-    assert.equal(new Set(ids).size, ids.length, 'an id is twice in one batch');
-    for (const id of ids) assert.ok(!this.#inFlight.has(id), `${id} travels twice at once`);
-    this.batches.push(ids);
-    for (const id of ids) this.#inFlight.add(id);
-    this.inFlightMax = Math.max(this.inFlightMax, ++this.#inFlightCount);
-    await sleep(this.batches.length % 3 === 0 ? 1 : 6);
-    this.#inFlightCount--;
-    for (const { id, values } of rows) {
-      this.#inFlight.delete(id);
-      this.stored.set(id, values);
-    }
-    const sequence = this.batches.length;
-    return { upserted_count: ids.length, inserted_count: ids.length, updated_count: 0, sequence };
-  }
-}
-
-it('fills batches and keeps as many under way as it may', async () => {
-  const service = new Service();
-  const counts: number[] = [];
-  const uploader = new Uploader(service, { ...OPTIONS, onCommit: (count) => counts.push(count) });
-  for (let at = 0; at < 30; at++) await uploader.add(row(`r${at}`, at));
-  const result = await uploader.finish();
-  assert.deepEqual(
-    service.batches.map((batch) => batch.length),
-    [4, 4, 4, 4, 4, 4, 4, 2],
-  );
-  assert.equal(service.inFlightMax, 3);
-  assert.equal(result.rowCount, 30);
-  assert.equal(result.insertedCount, 30);
-  assert.equal(counts.length, 8);
-  assert.equal(counts.at(-1), 30);
-});
-
-it('rows with one id never share a batch or travel at once, so the last one stays', async () => {
-  const service = new Service();
-  const uploader = new Uploader(service, OPTIONS);
-  const last = new Map<string, string>();
-  for (let at = 0; at < 200; at++) {
-    // Close repeats, and far ones.
-    const added = row(`r${(at * at) % 11}`, at);
-    last.set(added.id!, (JSON.parse(added.text) as { values: string }).values);
-    await uploader.add(added);
-  }
-  await uploader.finish();
-  assert.deepEqual(service.stored, last);
-});
-
-it('large rows travel in small batches', async () => {
-  const service = new Service();
-  const uploader = new Uploader(service, { ...OPTIONS, rowsPerBatch: 100 });
-  const text = JSON.stringify({ id: 'x', values: 'y'.repeat(3_000_000) });
-  for (const id of ['a', 'b', 'c']) {
-    await uploader.add({ ...row(id, 1), text: text.replace('"x"', `"${id}"`) });
-  }
-  await uploader.finish();
-  assert.deepEqual(service.batches, [['a', 'b'], ['c']]);
-});
-
-it('an error of the service ends the upload and names the place of the row', async () => {
-  const detail = 'a hole';
-  const refusal = new SagittaClientError('invalid_vector', detail, {
-    items: [{ pointer: '/vectors/1/values', code: 'invalid_vector', detail }],
-  });
-  let writeCount = 0;
-  const service = {
-    async upsertText(): Promise<WriteReply> {
-      if (++writeCount === 2) throw refusal;
-      return { upserted_count: 4, inserted_count: 4, updated_count: 0, sequence: writeCount };
-    },
+function batchOf(first: number, count: number, dimension = 1): RowBatch {
+  return {
+    rowCount: count,
+    ids: Array.from({ length: count }, (_, row) => (row % 2 === 0 ? `r${first + row}` : undefined)),
+    values: new Float32Array(count * dimension).fill(first),
+    dimension,
+    metadata: undefined,
+    place: (row) => `f:${first + row}`,
   };
-  const uploader = new Uploader(service, { ...OPTIONS, batchesInFlightMax: 1 });
-  await assert.rejects(
-    async () => {
-      for (let at = 0; at < 100; at++) await uploader.add(row(`r${at}`, at));
+}
+
+/** Keeps ids, and how the rows were cut into streams and record batches. */
+class Service {
+  readonly streams: number[][] = [];
+  readonly ids: string[] = [];
+  readonly metadata = new Set<string>();
+  fail: ((stream: number) => SagittaClientError | undefined) | undefined;
+
+  async writeStream(body: () => Iterable<Uint8Array>) {
+    const failure = this.fail?.(this.streams.length);
+    if (failure !== undefined) throw failure;
+    const reader = RecordBatchReader.from(Buffer.concat([...body()]));
+    const batches: number[] = [];
+    for (const batch of reader) {
+      batches.push(batch.numRows);
+      this.ids.push(...(batch.getChild('id') as Vector));
+      for (const text of batch.getChild('metadata') as Vector) this.metadata.add(text as string);
+    }
+    this.streams.push(batches);
+    const count = batches.reduce((sum, rows) => sum + rows, 0);
+    return { inserted_count: count, updated_count: 0, sequence: this.streams.length };
+  }
+}
+
+function uploaderTo(service: Service, options: Partial<UploadOptions> = {}) {
+  const commits: UploadResult[] = [];
+  const uploader = new Uploader(service, {
+    idOf: (found, row) => found ?? `made-${row}`,
+    start: START,
+    onCommit: async (result) => {
+      commits.push(result);
     },
-    (error: unknown) => error instanceof CliError && error.message === 'f:5: values: a hole',
+    ...options,
+  });
+  return { uploader, commits };
+}
+
+it('record batches stay as they are read, and rows without an id get that of their number', async () => {
+  const service = new Service();
+  const { uploader } = uploaderTo(service, { start: { file: 0, row: 100, total: 500 } });
+  await uploader.add(batchOf(0, 3), 0, 100);
+  await uploader.add(batchOf(3, 2), 0, 103);
+  const result = await uploader.finish();
+  assert.deepEqual(service.streams, [[3, 2]]);
+  assert.deepEqual(service.ids, ['r0', 'made-501', 'r2', 'r3', 'made-504']);
+  assert.deepEqual([...service.metadata], ['{}']);
+  assert.equal(result.rowCount, 5);
+  assert.deepEqual(result.position, { file: 0, row: 105, total: 505 });
+});
+
+it('a long import is acknowledged part by part, in order', async () => {
+  const service = new Service();
+  const { uploader, commits } = uploaderTo(service);
+  const dimension = 100_000;
+  // 4 MB each.
+  for (let at = 0; at < 20; at++) await uploader.add(batchOf(at * 10, 10, dimension), 0, at * 10);
+  await uploader.finish();
+  assert.deepEqual(
+    service.streams.map((batches) => batches.length),
+    [6, 6, 6, 2],
   );
-  await uploader.settle();
-  assert.equal(writeCount, 2);
-  assert.equal(uploader.result.rowCount, 4);
+  assert.deepEqual(
+    commits.map(({ position }) => position.row),
+    [60, 120, 180, 200],
+  );
+});
+
+it('positions count in the file that the rows came from', async () => {
+  const { uploader } = uploaderTo(new Service());
+  await uploader.add(batchOf(0, 10), 0, 0);
+  await uploader.add(batchOf(0, 4), 1, 0);
+  const { position } = await uploader.finish();
+  assert.deepEqual(position, { file: 1, row: 4, total: 14 } satisfies ImportPosition);
+});
+
+it('an error of the service ends the upload, names the place of the row and keeps what is durable', async () => {
+  const service = new Service();
+  const detail = 'a hole (row 1 of record batch 1)';
+  service.fail = () =>
+    new SagittaClientError('invalid_vector', detail, {
+      items: [{ pointer: '/rows/4/values', code: 'invalid_vector', detail }],
+      committedCount: 3,
+      sequence: 7,
+    });
+  const { uploader, commits } = uploaderTo(service);
+  await uploader.add(batchOf(10, 3), 0, 10);
+  await uploader.add(batchOf(13, 3), 0, 13);
+  await assert.rejects(uploader.finish(), (error: unknown) => {
+    assert.ok(error instanceof CliError);
+    assert.equal(error.message, 'f:14: values: a hole');
+    return true;
+  });
+  assert.equal(uploader.result.rowCount, 3);
+  assert.equal(uploader.result.sequence, 7);
+  assert.deepEqual(commits.at(-1)?.position, { file: 0, row: 13, total: 3 });
 });
 
 it('an error that points at no row is passed on as it is', async () => {
+  const service = new Service();
   const failure = new SagittaClientError('storage_full', 'the disk is full');
-  const service = { upsertText: () => Promise.reject<WriteReply>(failure) };
-  const uploader = new Uploader(service, OPTIONS);
-  await uploader.add(row('a', 1));
+  service.fail = () => failure;
+  const { uploader } = uploaderTo(service);
+  await uploader.add(batchOf(0, 1), 0, 0);
   await assert.rejects(uploader.finish(), (error) => error === failure);
+  assert.equal(uploader.result.rowCount, 0);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import { membersOf } from '../../src/cli/json-members.js';
+import { membersOf } from '../../../src/cli/read/json-members.js';
 
 const SEED = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 

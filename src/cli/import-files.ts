@@ -1,0 +1,228 @@
+// Reads files and writes their rows: makes the collection when it is not there, goes on where an
+// earlier run stopped, and ends at the first bad row with its place and what is written.
+
+import { type Client, SagittaClientError } from '../client/client.js';
+import type { Metric } from '../types.js';
+import { CliError, isUnreachable, usageError } from './failure.js';
+import { type ImportJournal, idOfRow } from './import-state.js';
+import { formatCount, type Progress } from './progress.js';
+import { FORMATS, type FormatName, formatOf, openRows } from './read/formats.js';
+import type { RowBatch, RowReader } from './read/row-batch.js';
+import { withSideFiles } from './read/side-files.js';
+import { type InputSource, openSource } from './read/source.js';
+import { Uploader, type UploadResult } from './upload.js';
+
+export interface ImportFilesOptions {
+  readonly collection: string;
+  readonly format?: FormatName;
+  readonly metric?: Metric;
+  readonly idField?: string;
+  readonly valuesField?: string;
+  readonly vectorColumns?: readonly string[];
+  readonly delimiter?: string;
+  readonly fields?: readonly string[];
+  readonly dataset?: string;
+  readonly ids?: string;
+  readonly metadata?: string;
+  readonly rowIds?: boolean;
+  readonly batch: number;
+  /** `incarnation` tells the collection from an earlier one of its name. */
+  readonly openJournal: (incarnation: string) => Promise<ImportJournal>;
+  readonly createProgress: (before: { readonly rowCount: number }) => Progress | undefined;
+  readonly interruption: AbortSignal;
+}
+
+export interface ImportResult {
+  readonly collection: string;
+  readonly created: boolean;
+  /** Of this run, as the counts that follow. */
+  readonly rows: number;
+  readonly inserted: number;
+  readonly updated: number;
+  /** Of the last write; null when there was no row. */
+  readonly sequence: number | null;
+  /** Rows of an earlier run, after which this one went on. */
+  readonly resumedRows: number;
+  readonly isInterrupted: boolean;
+}
+
+interface Target {
+  readonly dimension: number;
+  readonly isNew: boolean;
+  readonly journal: ImportJournal;
+}
+
+/** Throws CliError with the place of the first bad row. */
+export async function importFiles(
+  client: Client,
+  paths: readonly string[],
+  options: ImportFilesOptions,
+): Promise<ImportResult> {
+  const sources = await Promise.all(paths.map(openSource));
+  const existing = await findTarget(client, options);
+  // Without a collection there is nothing to go on with.
+  let target = existing;
+  const start = existing?.journal.position ?? { file: 0, row: 0, total: 0 };
+  const progress = options.createProgress({ rowCount: start.total });
+  let uploader: Uploader | undefined;
+  let isInterrupted = false;
+  try {
+    for (const source of sources.slice(0, start.file)) source.markRead(1);
+    if (start.total > 0) progress?.note(`resuming at row ${formatCount(start.total + 1)}`);
+    for (let file = start.file; file < sources.length && !isInterrupted; file++) {
+      const source = sources[file]!;
+      const reader = await openReader(source, options);
+      let row = file === start.file ? start.row : 0;
+      for await (const batch of untilInterrupted(reader.batches(row), options.interruption)) {
+        target ??= await makeTarget(client, options, batch.dimension);
+        checkDimension(batch, target, options.collection);
+        uploader ??= createUploader(client, options, target, (done) =>
+          progress?.update(done.rowCount, shareRead(sources), done.byteCount),
+        );
+        await uploader.add(batch, file, row);
+        row += batch.rowCount;
+      }
+      isInterrupted = options.interruption.aborted;
+    }
+    if (isInterrupted) await uploader?.settle();
+    else await uploader?.finish();
+    if (!isInterrupted) await target?.journal.remove();
+  } catch (error) {
+    await uploader?.settle();
+    throw withCommitted(error, uploader?.result, target);
+  } finally {
+    progress?.end();
+  }
+  const done = uploader?.result;
+  return {
+    collection: options.collection,
+    created: target?.isNew ?? false,
+    rows: done?.rowCount ?? 0,
+    inserted: done?.insertedCount ?? 0,
+    updated: done?.updatedCount ?? 0,
+    sequence: done?.sequence ?? null,
+    resumedRows: start.total,
+    isInterrupted,
+  };
+}
+
+async function openReader(source: InputSource, options: ImportFilesOptions): Promise<RowReader> {
+  const format = options.format ?? formatOf(source);
+  const { ids, metadata } = options;
+  const hasSideFiles = ids !== undefined || metadata !== undefined;
+  if (hasSideFiles && FORMATS[format].hasMetadata) {
+    throw usageError(
+      `--ids and --metadata are for files of bare vectors, found ${FORMATS[format].title}`,
+    );
+  }
+  const reader = await openRows(source, format, {
+    idField: options.idField,
+    valuesField: options.valuesField,
+    fields: options.fields,
+    vectorColumns: options.vectorColumns,
+    delimiter: options.delimiter,
+    dataset: options.dataset,
+    rowsPerBatch: options.batch,
+  });
+  return hasSideFiles ? await withSideFiles(reader, source.name, { ids, metadata }) : reader;
+}
+
+function createUploader(
+  client: Client,
+  options: ImportFilesOptions,
+  { journal }: Target,
+  onCommit: (result: UploadResult) => void,
+): Uploader {
+  const { seed, position } = journal;
+  return new Uploader(client.collection(options.collection), {
+    idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? idOfRow(seed, row),
+    start: position,
+    onCommit: async (result) => {
+      await journal.save(result.position);
+      onCommit(result);
+    },
+  });
+}
+
+async function findTarget(
+  client: Client,
+  options: ImportFilesOptions,
+): Promise<Target | undefined> {
+  const { collection: id, metric } = options;
+  try {
+    const record = await client.collections.get(id);
+    if (metric !== undefined && metric !== record.metric) {
+      throw usageError(`--metric is ${metric}, but the collection ${id} has ${record.metric}`);
+    }
+    const journal = await options.openJournal(record.created_at);
+    return { dimension: record.dimension, isNew: false, journal };
+  } catch (error) {
+    const isMissing = error instanceof SagittaClientError && error.code === 'collection_not_found';
+    if (!isMissing) throw error;
+    return undefined;
+  }
+}
+
+async function makeTarget(
+  client: Client,
+  options: ImportFilesOptions,
+  dimension: number,
+): Promise<Target> {
+  const { collection: id, metric } = options;
+  const input = { id, dimension, ...(metric !== undefined && { metric }) };
+  const record = await client.collections.create(input, { ifNotExists: true });
+  const journal = await options.openJournal(record.created_at);
+  return { dimension: record.dimension, isNew: true, journal };
+}
+
+function checkDimension(batch: RowBatch, target: Target, collection: string): void {
+  if (batch.dimension === target.dimension) return;
+  throw new CliError(
+    `${batch.place(0)}: found ${batch.dimension} values, expected the ${target.dimension} ` +
+      `of the collection ${collection}`,
+  );
+}
+
+/** Ends early, also while a pipe says nothing. */
+async function* untilInterrupted<Item>(
+  items: AsyncIterable<Item>,
+  signal: AbortSignal,
+): AsyncGenerator<Item> {
+  const interrupted = new Promise<undefined>((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
+  const iterator = items[Symbol.asyncIterator]();
+  while (!signal.aborted) {
+    const next = await Promise.race([iterator.next(), interrupted]);
+    if (next === undefined || next.done) break;
+    yield next.value;
+  }
+  // Not awaited: a pipe that says nothing would not end either.
+  void iterator.return?.();
+}
+
+function shareRead(sources: readonly InputSource[]): number | undefined {
+  const byteCounts = sources.map((source) => source.byteCount);
+  if (byteCounts.includes(undefined)) return undefined;
+  const byteCount = byteCounts.reduce<number>((sum, count) => sum + count!, 0);
+  const bytesRead = sources.reduce((sum, source) => sum + source.bytesRead(), 0);
+  return byteCount === 0 ? undefined : Math.min(1, bytesRead / byteCount);
+}
+
+/** After a failure the user has to know where the collection stands. */
+function withCommitted(
+  error: unknown,
+  result: UploadResult | undefined,
+  target: Target | undefined,
+): unknown {
+  const isOurs = error instanceof CliError || error instanceof SagittaClientError;
+  const rowCount = result?.rowCount ?? 0;
+  if (!isOurs || rowCount === 0) return error;
+  const rows = `${formatCount(rowCount)} rows were written before`;
+  const isResumable = isUnreachable(error) && target?.journal.isKept === true;
+  const advice = isResumable
+    ? 'the same command goes on after them'
+    : 'importing the corrected file again replaces them';
+  return new CliError(`${error.message}\n  ${rows}; ${advice}.`, { cause: error });
+}

@@ -1,0 +1,165 @@
+// The formats that can be read, in one table: by which first bytes and names they are known, whether
+// they can come through a pipe or gzip, and who reads them. Their packages are loaded when needed.
+
+import { CliError, usageError } from '../failure.js';
+import type { ReadOptions, RowReader } from './row-batch.js';
+import { type InputSource, startsWith } from './source.js';
+
+interface Format {
+  /** For --help and errors. */
+  readonly title: string;
+  readonly extensions: readonly string[];
+  readonly magic?: Uint8Array;
+  /** Whether it is read here and there, and so needs to be a plain file. */
+  readonly needsFile?: true;
+  /** Rows may have ids and metadata of their own. */
+  readonly hasMetadata: boolean;
+  open(source: InputSource, options: ReadOptions): Promise<RowReader>;
+}
+
+const records = async () => await import('./record-files.js');
+
+export const FORMATS = {
+  ndjson: {
+    title: 'newline-delimited JSON',
+    extensions: ['ndjson', 'jsonl', 'json'],
+    hasMetadata: true,
+    open: async (source, options) => (await import('./ndjson-rows.js')).openNdjson(source, options),
+  },
+  csv: {
+    title: 'CSV or TSV with a line of names',
+    extensions: ['csv', 'tsv', 'tab'],
+    hasMetadata: true,
+    open: async (source, options) => (await import('./csv-rows.js')).openCsv(source, options),
+  },
+  arrow: {
+    title: 'Arrow IPC file (Feather)',
+    extensions: ['arrow', 'feather', 'ipc'],
+    magic: Buffer.from('ARROW1'),
+    needsFile: true,
+    hasMetadata: true,
+    open: async (source, options) =>
+      (await import('./arrow-rows.js')).openArrowFile(source, options),
+  },
+  'arrow-stream': {
+    title: 'Arrow IPC stream',
+    extensions: ['arrows'],
+    magic: Buffer.from([0xff, 0xff, 0xff, 0xff]),
+    hasMetadata: true,
+    open: async (source, options) =>
+      (await import('./arrow-rows.js')).openArrowStream(source, options),
+  },
+  parquet: {
+    title: 'Parquet',
+    extensions: ['parquet', 'pq'],
+    magic: Buffer.from('PAR1'),
+    needsFile: true,
+    hasMetadata: true,
+    open: async (source, options) =>
+      (await import('./parquet-rows.js')).openParquet(source, options),
+  },
+  npy: {
+    title: 'NumPy array',
+    extensions: ['npy'],
+    magic: Buffer.from('\x93NUMPY', 'latin1'),
+    hasMetadata: false,
+    open: async (source, options) => (await import('./npy-file.js')).openNpy(source, options),
+  },
+  fvecs: {
+    title: 'float32 vectors, each with its dimension',
+    extensions: ['fvecs'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openVecs(source, 'float32', options),
+  },
+  bvecs: {
+    title: 'uint8 vectors, each with its dimension',
+    extensions: ['bvecs'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openVecs(source, 'uint8', options),
+  },
+  ivecs: {
+    title: 'int32 vectors, each with its dimension',
+    extensions: ['ivecs'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openVecs(source, 'int32', options),
+  },
+  fbin: {
+    title: 'float32 vectors behind count and dimension',
+    extensions: ['fbin'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openBin(source, 'float32', options),
+  },
+  u8bin: {
+    title: 'uint8 vectors behind count and dimension',
+    extensions: ['u8bin'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openBin(source, 'uint8', options),
+  },
+  i8bin: {
+    title: 'int8 vectors behind count and dimension',
+    extensions: ['i8bin'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openBin(source, 'int8', options),
+  },
+  hdf5: {
+    title: 'HDF5 as of ann-benchmarks',
+    extensions: ['hdf5', 'h5'],
+    magic: Buffer.from('\x89HDF\r\n\x1a\n', 'latin1'),
+    needsFile: true,
+    hasMetadata: false,
+    open: async (source, options) => (await import('./hdf5-file.js')).openHdf5(source, options),
+  },
+} as const satisfies Readonly<Record<string, Format>>;
+
+export type FormatName = keyof typeof FORMATS;
+export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
+
+const OPEN_BRACE = 0x7b;
+
+/** By the first bytes, then by the name. Throws CliError when neither tells. */
+export function formatOf(source: InputSource): FormatName {
+  const byMagic = FORMAT_NAMES.find((name) => {
+    const { magic }: Format = FORMATS[name];
+    return magic !== undefined && startsWith(source.head, magic);
+  });
+  if (byMagic !== undefined) return byMagic;
+  const extension = /\.([^./]+?)(?:\.gz)?$/i.exec(source.name)?.[1]?.toLowerCase() ?? '';
+  const byName = FORMAT_NAMES.find((name) => {
+    const { extensions }: Format = FORMATS[name];
+    return extensions.includes(extension);
+  });
+  if (byName !== undefined) {
+    const { magic, title }: Format = FORMATS[byName];
+    // An empty file of any name has no rows; ndjson says so best.
+    if (magic === undefined) return byName;
+    throw new CliError(
+      `${source.name}: found other first bytes than ${title} has; --format names what it is`,
+    );
+  }
+  const first = source.head.find((byte) => byte > 0x20);
+  if (first === OPEN_BRACE || source.head.length === 0) return 'ndjson';
+  throw usageError(
+    `${source.name}: neither the first bytes nor the name tell the format; --format names it ` +
+      `(${FORMAT_NAMES.join(', ')})`,
+  );
+}
+
+/** Throws CliError when a pipe or gzip cannot hold the format, or the file is of another one. */
+export async function openRows(
+  source: InputSource,
+  name: FormatName,
+  options: ReadOptions,
+): Promise<RowReader> {
+  const format: Format = FORMATS[name];
+  if (format.magic !== undefined && !startsWith(source.head, format.magic)) {
+    throw new CliError(`${source.name}: found other first bytes than ${format.title} has`);
+  }
+  if (format.needsFile && source.path === undefined) {
+    const found = source.isPacked ? 'gzip, which' : 'a pipe, which';
+    throw new CliError(
+      `${source.name}: ${format.title} inside ${found} cannot be read here and there; ` +
+        'give the unpacked file',
+    );
+  }
+  return await format.open(source, options);
+}

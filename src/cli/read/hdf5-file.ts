@@ -1,0 +1,108 @@
+// The HDF5 files of ann-benchmarks: a dataset of vectors, read in slices by the HDF5 library itself,
+// which opens the file where it is, so that never more than a slice is in memory.
+
+import { existsSync } from 'node:fs';
+import type { Dataset } from 'h5wasm/node';
+import { CliError, usageError } from '../failure.js';
+import {
+  checkFinite,
+  type ReadOptions,
+  type RowBatch,
+  type RowReader,
+  rowsPerBatch,
+} from './row-batch.js';
+import type { InputSource } from './source.js';
+
+const DATASET_DEFAULT = 'train';
+
+export async function openHdf5(source: InputSource, options: ReadOptions): Promise<RowReader> {
+  const name = options.dataset ?? DATASET_DEFAULT;
+  const table = await openTable(source.path!, name);
+  const { rowCount, dimension } = table;
+  async function* batches(startRow: number): AsyncGenerator<RowBatch> {
+    const step = rowsPerBatch(dimension, options.rowsPerBatch);
+    for (let first = startRow; first < rowCount; first += step) {
+      const count = Math.min(step, rowCount - first);
+      const batch: RowBatch = {
+        rowCount: count,
+        ids: undefined,
+        values: Float32Array.from(table.slice(first, first + count)),
+        dimension,
+        metadata: undefined,
+        place: (row) => `${source.name}, row ${first + row + 1} of ${name}`,
+      };
+      checkFinite(batch, name);
+      source.markRead((first + count) / rowCount);
+      yield batch;
+    }
+  }
+  return { rowCount, batches };
+}
+
+export interface NumberTable {
+  readonly rowCount: number;
+  readonly dimension: number;
+  /** Row-major. */
+  slice(from: number, to: number): ArrayLike<number>;
+}
+
+/** A dataset of two dimensions. Throws CliError when there is none of that name. */
+export async function openTable(path: string, name: string): Promise<NumberTable> {
+  // The library opens an empty file where there is none.
+  if (!existsSync(path)) throw new CliError(`${path}: cannot be read: there is no such file`);
+  const { default: hdf5 } = await import('h5wasm/node');
+  // Without it, the library prints its errors on stderr and goes on.
+  (await hdf5.ready).activate_throwing_error_handler();
+  const readable = <Value>(read: () => Value): Value => {
+    try {
+      return read();
+    } catch (cause) {
+      const reason = (cause as Error).message.trim().split('\n').at(-1);
+      throw new CliError(`${path}: cannot be read as HDF5: ${reason}`, { cause });
+    }
+  };
+  const file = readable(() => new hdf5.File(path, 'r'));
+  const names = readable(() => file.keys());
+  if (!names.includes(name)) {
+    throw usageError(
+      `${path}: found no dataset ${name} among ${names.join(', ')}; --dataset names one`,
+    );
+  }
+  const found = readable(() => file.get(name));
+  if (!(found instanceof hdf5.Dataset)) {
+    throw new CliError(`${path}: found a group named ${name}, expected a dataset`);
+  }
+  const dataset: Dataset = found;
+  const { shape } = dataset;
+  if (shape === null || shape.length !== 2 || shape[1]! < 1) {
+    throw new CliError(
+      `${path}: found the shape (${shape?.join(', ') ?? ''}) of ${name}, ` +
+        'expected two dimensions: vectors, values',
+    );
+  }
+  const type = dataset.dtype;
+  if (typeof type !== 'string' || !/^[<>|=]?[bBhHiIlLqQefd]$/.test(type)) {
+    throw new CliError(
+      `${path}: found the type ${JSON.stringify(type)} of ${name}, expected numbers`,
+    );
+  }
+  const dimension = shape[1]!;
+  return {
+    rowCount: shape[0]!,
+    dimension,
+    slice(from, to) {
+      const values = readable(() =>
+        dataset.slice([
+          [from, to],
+          [0, dimension],
+        ]),
+      );
+      if (!ArrayBuffer.isView(values)) {
+        throw new CliError(`${path}: rows ${from + 1} to ${to} of ${name} cannot be read`);
+      }
+      const numbers = values as unknown as ArrayLike<number | bigint>;
+      if (typeof numbers[0] !== 'bigint') return numbers as ArrayLike<number>;
+      return Float64Array.from(numbers as ArrayLike<bigint>, Number);
+    },
+  };
+}

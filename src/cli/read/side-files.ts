@@ -1,0 +1,120 @@
+// Files beside vectors that are nothing but vectors: ids, one a line, and metadata, one JSON object
+// a line. Guarantees as many of each as there are rows.
+
+import { CliError } from '../failure.js';
+import { membersOf } from './json-members.js';
+import { createLineDecoder, linesOf } from './lines.js';
+import { type RowBatch, type RowReader, rowError, show } from './row-batch.js';
+import { openSource } from './source.js';
+
+export interface SidePaths {
+  readonly ids: string | undefined;
+  readonly metadata: string | undefined;
+}
+
+/** A reader whose rows have what stands in these files. Throws CliError. */
+export async function withSideFiles(
+  reader: RowReader,
+  name: string,
+  paths: SidePaths,
+): Promise<RowReader> {
+  const ids = paths.ids === undefined ? undefined : await openLines(paths.ids);
+  const metadata = paths.metadata === undefined ? undefined : await openLines(paths.metadata);
+  async function* batches(startRow: number): AsyncGenerator<RowBatch> {
+    await ids?.skip(startRow);
+    await metadata?.skip(startRow);
+    for await (const batch of reader.batches(startRow)) {
+      const { rowCount } = batch;
+      const idTexts = await ids?.take(rowCount, name);
+      const objects = await metadata?.take(rowCount, name);
+      const rows = objects?.map(({ place, text }) => objectOf(place, text, idTexts === undefined));
+      const metadataIds = rows?.some(({ id }) => id !== undefined)
+        ? rows.map(({ id }) => id)
+        : undefined;
+      yield {
+        ...batch,
+        ids: idTexts?.map(({ text }) => text) ?? metadataIds ?? batch.ids,
+        metadata: rows?.map(({ text }) => text) ?? batch.metadata,
+      };
+    }
+    await ids?.expectEnd(name);
+    await metadata?.expectEnd(name);
+  }
+  return { rowCount: reader.rowCount, batches };
+}
+
+interface Line {
+  readonly place: string;
+  readonly text: string;
+}
+
+interface Lines {
+  skip(count: number): Promise<void>;
+  take(count: number, of: string): Promise<Line[]>;
+  expectEnd(of: string): Promise<void>;
+}
+
+async function openLines(path: string): Promise<Lines> {
+  const source = await openSource(path);
+  const decode = createLineDecoder();
+  const lines = linesOf(path, source.chunks());
+  let number = 0;
+  const next = async (): Promise<Line | undefined> => {
+    const found = await lines.next();
+    if (found.done) return undefined;
+    const place = `${path}:${++number}`;
+    return { place, text: decode(place, found.value).replace(/\r$/, '') };
+  };
+  return {
+    async skip(count) {
+      for (let at = 0; at < count; at++) await next();
+    },
+    async take(count, of) {
+      const taken: Line[] = [];
+      while (taken.length < count) {
+        const line = await next();
+        if (line === undefined) {
+          throw new CliError(`${path}: ends after ${number} lines, but ${of} has more rows`);
+        }
+        if (line.text === '') throw rowError(line.place, 'found an empty line, expected a row');
+        taken.push(line);
+      }
+      return taken;
+    },
+    async expectEnd(of) {
+      for (let line = await next(); line !== undefined; line = await next()) {
+        if (line.text.trim() === '') continue;
+        throw rowError(line.place, `found a line more than ${of} has rows`);
+      }
+    },
+  };
+}
+
+/** The member `id` is the row's id where no other file names it. */
+function objectOf(
+  place: string,
+  line: string,
+  hasId: boolean,
+): { id: string | undefined; text: string } {
+  try {
+    const members = membersOf(line);
+    JSON.parse(line);
+    const id = hasId ? members.find(({ name }) => name === 'id') : undefined;
+    if (id === undefined) return { id: undefined, text: line };
+    const rest = members.filter((member) => member !== id);
+    return {
+      id: idOf(place, id.text),
+      text: `{${rest.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(',')}}`,
+    };
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    throw rowError(place, `not a JSON object: ${(error as Error).message}`);
+  }
+}
+
+function idOf(place: string, text: string): string {
+  if (/^-?\d+$/.test(text)) return text;
+  const id: unknown = JSON.parse(text);
+  if (typeof id === 'string') return id;
+  throw rowError(place, `id is ${show(id)}, expected a string or a whole number`);
+}

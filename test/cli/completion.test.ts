@@ -1,0 +1,80 @@
+// The completion for bash, in a real bash; that for fish, line by line.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { before, it } from 'node:test';
+import { run } from './command.js';
+
+let script: string;
+before(async () => {
+  const { code, stdout } = await run(['completion', 'bash']);
+  assert.equal(code, 0);
+  script = stdout;
+});
+
+/** What bash would offer for the last of these words. */
+function complete(...words: readonly string[]): string[] {
+  const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', ASK, 'bash', ...words], {
+    input: script,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stderr);
+  return stdout.split('\n').filter((line) => line !== '');
+}
+
+const ASK = `
+source /dev/stdin
+COMP_WORDS=(sagitta "$@")
+COMP_CWORD=$#
+_sagitta
+printf '%s\\n' "\${COMPREPLY[@]}"
+`;
+
+const CASES: readonly [
+  words: readonly string[],
+  offered: readonly string[],
+  absent: readonly string[],
+][] = [
+  [[''], ['serve', 'import', 'export', 'query', 'join', 'completion', 'bench'], ['list', 'create']],
+  [['imp'], ['import'], ['export']],
+  [['collections', ''], ['list', 'create', 'show', 'delete'], ['serve']],
+  [['collections', 'create', '--m'], ['--metric'], ['--dimension']],
+  [['import', 'rows.ndjson', '--'], ['--collection', '--vector-columns', '--restart'], ['--top-k']],
+  [['import', '--metric', ''], ['cosine', 'dot', 'euclidean'], ['npy']],
+  [['import', '-c', 'serve', '--f'], ['--format', '--fields'], ['--filter']],
+  [['--debug', 'query', 'import', '--fil'], ['--filter', '--file', '--file-format'], []],
+  [['export', 'docs', '--format', 'p'], ['parquet'], ['ndjson']],
+  [['completion', ''], ['bash', 'zsh', 'fish'], ['serve']],
+];
+
+for (const [words, offered, absent] of CASES) {
+  it(`bash completes "sagitta ${words.join(' ')}"`, () => {
+    const found = complete(...words);
+    for (const word of offered) assert.ok(found.includes(word), `${word} among ${found}`);
+    for (const word of absent) assert.ok(!found.includes(word), `${word} among ${found}`);
+  });
+}
+
+it('bash offers files where a file is meant', () => {
+  assert.ok(complete('import', '/et').includes('/etc'));
+  assert.ok(complete('import', '--ids', '/et').includes('/etc'));
+});
+
+it('fish has a line for every command and option', async () => {
+  const { stdout } = await run(['completion', 'fish']);
+  assert.match(stdout, /^complete -c sagitta -n '__fish_use_subcommand' -f -a export -d '/m);
+  assert.match(
+    stdout,
+    /^complete -c sagitta -n '__fish_seen_subcommand_from import' -l metric -x -a 'cosine dot euclidean' /m,
+  );
+  assert.match(
+    stdout,
+    /^complete -c sagitta -n '__fish_seen_subcommand_from keys; and __fish_seen_subcommand_from create' /m,
+  );
+});
+
+it('another shell is refused with those that there are', async () => {
+  const { code, stderr } = await run(['completion', 'tcsh']);
+  assert.equal(code, 2);
+  assert.match(stderr, /bash, zsh, fish/);
+});

@@ -1,0 +1,231 @@
+// Files into a real server and out of it again: what other programs have written goes in, what
+// sagitta writes is read by them, and answers to files of queries are those of numpy.
+
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createClient } from '../../src/client/client.js';
+import { startTestServer, type TestServer } from '../server-in-process.js';
+import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
+import { runPython, skipWithout } from './read/python-files.js';
+
+const skip = skipWithout('pyarrow', 'polars', 'duckdb', 'numpy', 'h5py');
+
+const WRITE = `
+import json, h5py, numpy as np, pyarrow as pa, pyarrow.parquet as pq
+random = np.random.default_rng(6)
+values = random.standard_normal((300, 8)).astype(np.float32)
+queries = random.standard_normal((40, 8)).astype(np.float32)
+metadata = [{"n": n, "even": n % 2 == 0, "text": 'a,"b"\\nä'} for n in range(300)]
+pq.write_table(pa.table({
+  "key": [f"k{n}" for n in range(300)],
+  "embedding": pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), 8),
+  "n": [m["n"] for m in metadata], "even": [m["even"] for m in metadata], "text": [m["text"] for m in metadata],
+}), "rows.parquet", compression="zstd", row_group_size=128)
+distances = ((queries[:, None].astype(np.float64) - values[None]) ** 2).sum(-1)
+nearest = np.argsort(distances, axis=1)[:, :10]
+with h5py.File("bench.hdf5", "w") as f:
+  f["train"], f["test"], f["neighbors"] = values, queries, nearest.astype(np.int32)
+np.save("queries.npy", queries)
+wrong = nearest.copy(); wrong[:, 9] = 299 - np.argsort(distances[:, ::-1], axis=1)[:, -1]
+with open("wrong.ivecs", "wb") as f:
+  for row in wrong: f.write(np.int32(10).tobytes() + row.astype(np.int32).tobytes())
+`;
+
+const READ = `
+import duckdb, json, h5py, numpy as np, polars as pl, pyarrow as pa, pyarrow.feather as pf, pyarrow.parquet as pq
+values = h5py.File("bench.hdf5")["train"][:]
+metadata = [{"n": n, "even": n % 2 == 0, "text": 'a,"b"\\nä'} for n in range(300)]
+ids = [f"k{n}" for n in range(300)]
+
+def check(table, name):
+  assert table["id"].to_pylist() == ids, name
+  assert [json.loads(text) for text in table["metadata"].to_pylist()] == metadata, name
+  assert np.array_equal(np.array(table["values"].to_pylist(), dtype=np.float32), values), name
+
+check(pf.read_table("out.arrow"), "arrow")
+check(pa.ipc.open_stream("out.arrows").read_all(), "arrows")
+check(pq.read_table("out.parquet"), "parquet")
+check(pl.read_ipc("out.arrow", memory_map=False).to_arrow(), "polars arrow")
+check(pl.read_parquet("out.parquet").to_arrow(), "polars parquet")
+check(duckdb.sql("select * from 'out.parquet'").to_arrow_table(), "duckdb parquet")
+check(duckdb.sql("select id, values::float[] as values, metadata from read_csv('out.csv', header=true)").to_arrow_table(), "csv")
+rows = [json.loads(line) for line in open("out.ndjson")]
+assert [row["id"] for row in rows] == ids and [row["metadata"] for row in rows] == metadata
+assert np.array_equal(np.array([row["values"] for row in rows], dtype=np.float32), values)
+
+assert np.array_equal(np.load("out.npy"), values)
+assert np.array_equal(np.fromfile("out.fbin", dtype=np.float32, offset=8).reshape(300, 8), values)
+assert list(np.fromfile("out.fbin", dtype=np.int32, count=2)) == [300, 8]
+vecs = np.fromfile("out.fvecs", dtype=np.int32).reshape(300, 9)
+assert set(vecs[:, 0]) == {8} and np.array_equal(vecs[:, 1:].copy().view(np.float32), values)
+for name in ["out.ids.txt"]: assert open(name).read() == "".join(f"{id}\\n" for id in ids)
+assert [json.loads(line) for line in open("out.metadata.ndjson")] == metadata
+`;
+
+const ANSWERS = `
+import json, h5py, numpy as np, polars as pl, pyarrow.feather as pf
+nearest = h5py.File("bench.hdf5")["neighbors"][:]
+ivecs = np.fromfile("a.ivecs", dtype=np.int32).reshape(40, 11)
+assert set(ivecs[:, 0]) == {10} and np.array_equal(ivecs[:, 1:], nearest)
+table = pf.read_table("a.arrow")
+assert np.array_equal(np.array(table["id"].to_pylist(), dtype=int).reshape(40, 10), nearest)
+assert table["rank"].to_pylist() == list(range(1, 11)) * 40
+frame = pl.read_csv("a.csv")
+assert np.array_equal(frame["id"].cast(pl.Int64).to_numpy().reshape(40, 10), nearest)
+assert np.allclose(frame["score"], table["score"].to_numpy(), rtol=0, atol=0)
+lines = [json.loads(line) for line in open("a.ndjson")]
+assert [[int(match["id"]) for match in line["matches"]] for line in lines] == nearest.tolist()
+
+values = h5py.File("bench.hdf5")["train"][:].astype(np.float64)
+distances = ((values[:, None] - values[None]) ** 2).sum(-1)
+np.fill_diagonal(distances, np.inf)
+pairs = pf.read_table("joined.arrow")
+assert pairs["id"].to_pylist() == [str(n) for n in range(300) for _ in range(3)]
+joined = np.array(pairs["match_id"].to_pylist(), dtype=int).reshape(300, 3)
+assert np.array_equal(joined, np.argsort(distances, axis=1)[:, :3])
+`;
+
+describe('files into a server and out of it', { skip }, () => {
+  let server: TestServer;
+  let folder: Awaited<ReturnType<typeof makeFolder>>;
+
+  before(async () => {
+    server = await startTestServer();
+    folder = await makeFolder();
+    runPython(WRITE, folder.path);
+  });
+  after(async () => {
+    await server.close();
+    await folder.remove();
+  });
+
+  function sagitta(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+    const env = { SAGITTA_URL: server.url, XDG_STATE_HOME: folder.path };
+    return run(args, { cwd: folder.path, env, ...options });
+  }
+
+  async function done(...args: readonly string[]): Promise<CommandResult> {
+    const result = await sagitta(args);
+    assert.equal(result.code, 0, `${args.join(' ')}: ${result.stderr}`);
+    return result;
+  }
+
+  it('a collection goes out in every format, and other programs read what went in', async () => {
+    const fields = ['--id-field', 'key', '--values-field', 'embedding'];
+    const { stdout } = await done('import', 'rows.parquet', '-c', 'rows', ...fields);
+    assert.match(stdout, /^300 rows in .* into rows \(300 new, 0 replaced\)\n$/);
+    const names = ['arrow', 'arrows', 'parquet', 'csv', 'ndjson', 'fvecs', 'fbin', 'npy'];
+    for (const name of names) {
+      // Files beside: those of npy are the last.
+      const result = await done('export', 'rows', '-o', `out.${name}`, '--force');
+      assert.match(result.stdout, new RegExp(`rows into out\\.${name} \\(\\d.*\\) in `));
+    }
+    runPython(READ, folder.path);
+    assert.deepEqual(
+      readdirSync(folder.path).filter((name) => name.includes('unfinished')),
+      [],
+    );
+  });
+
+  it('what was written as bare vectors comes back with ids and metadata', async () => {
+    const side = ['--ids', 'out.ids.txt', '--metadata', 'out.metadata.ndjson'];
+    await done('import', 'out.npy', '-c', 'again', ...side);
+    const one = await done('export', 'rows');
+    const other = await done('export', 'again');
+    assert.equal(other.stdout, one.stdout);
+    assert.equal(one.stdout.split('\n').length, 301);
+    const refused = await sagitta(['import', 'out.npy', '-c', 'again', '--ids', 'wrong.ivecs']);
+    assert.equal(refused.code, 1);
+    writeFileSync(join(folder.path, 'few.txt'), 'a\nb\n');
+    const few = await sagitta(['import', 'out.npy', '-c', 'again', '--ids', 'few.txt']);
+    assert.match(few.stderr, /few\.txt: ends after 2 lines, but out\.npy has more rows/);
+  });
+
+  it('an export can be filtered, and leaves alone what is there', async () => {
+    const args = ['export', 'rows', '--filter', '{"n": {"$lt": 3}}', '--no-values'];
+    const { stdout } = await done(...args);
+    assert.deepEqual(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => Object.keys(JSON.parse(line) as object)),
+      [
+        ['id', 'metadata'],
+        ['id', 'metadata'],
+        ['id', 'metadata'],
+      ],
+    );
+    const before = readFileSync(join(folder.path, 'out.npy'));
+    for (const [options, message] of [
+      [['-o', 'out.npy'], /out\.npy exists, and is left as it is; --force overwrites it/],
+      [['-o', 'out'], /the name tells no format/],
+      [['--format', 'npy'], /--format npy writes files; -o names the first of them/],
+      [['-o', 'x.npy', '--no-values'], /holds values, which --no-values leaves out/],
+    ] as const) {
+      const refused = await sagitta(['export', 'rows', ...options]);
+      assert.equal(refused.code, 2, refused.stderr);
+      assert.match(refused.stderr, message);
+    }
+    assert.deepEqual(readFileSync(join(folder.path, 'out.npy')), before);
+    const missing = await sagitta(['export', 'none', '-o', 'none.arrow']);
+    assert.equal(missing.code, 1);
+    assert.equal(existsSync(join(folder.path, 'none.arrow')), false);
+  });
+
+  it('answers to a file of queries, and joins, are those of numpy', async () => {
+    await done('import', 'bench.hdf5', '-c', 'bench', '--metric', 'euclidean', '--row-ids');
+    for (const name of ['ivecs', 'arrow', 'csv', 'ndjson']) {
+      const file = name === 'csv' ? 'queries.npy' : 'bench.hdf5';
+      await done('query', 'bench', '--file', file, '-k', '10', '-o', `a.${name}`);
+    }
+    const { stdout } = await done('join', 'bench', '-k', '3', '-o', 'joined.arrow', '--json');
+    assert.equal((JSON.parse(stdout) as { with: string }).with, 'bench');
+    runPython(ANSWERS, folder.path);
+    const judged = ['query', 'bench', '--file', 'bench.hdf5', '--recall'];
+    assert.match(
+      (await done(...judged, 'bench.hdf5')).stdout,
+      /^recall@10 1\.0000 of 40 queries\n$/,
+    );
+    const wrong = await done(...judged, 'wrong.ivecs', '--json');
+    assert.deepEqual(JSON.parse(wrong.stdout), { recall: 0.9, k: 10, queries: 40 });
+  });
+
+  it('queries that cannot be asked are told of', async () => {
+    for (const [args, code, message] of [
+      [['--file', 'rows.parquet'], 1, /found no column values, vector or embedding/],
+      [['--file', 'none.npy'], 1, /none\.npy: cannot be read: ENOENT/],
+      [['--file', 'queries.npy', '--id', 'k1'], 2, /--id is for a single query/],
+      [['--id', 'k1', '-o', 'x.csv'], 2, /--output is for queries of a file/],
+      [
+        ['--file', 'bench.hdf5', '-o', 'x.ivecs'],
+        1,
+        /ivecs holds whole numbers.*found the id "k\d+"/,
+      ],
+    ] as const) {
+      const refused = await sagitta(['query', 'rows', ...args]);
+      assert.equal(refused.code, code, refused.stderr);
+      assert.match(refused.stderr, message);
+    }
+    assert.equal(existsSync(join(folder.path, 'x.ivecs')), false);
+  });
+
+  it('a bench asks the server and tells of it in numbers', async () => {
+    const args = ['bench', '-c', 'bench', '--seconds', '1', '--clients', '2', '--json'];
+    const result = JSON.parse((await done(...args)).stdout) as Record<string, number>;
+    assert.ok(result.queries! > 1 && result.p50_ms! > 0 && result.p99_ms! >= result.p50_ms!);
+    assert.equal(result.dimension, 8);
+  });
+
+  it('stdin is a file, too', async () => {
+    const input = '{"id":"a","values":[1,2]}\n{"id":"b","values":[3,4]}\n';
+    const result = await sagitta(['import', '-', '-c', 'piped', '--json'], {
+      input,
+      env: { SAGITTA_URL: server.url, XDG_STATE_HOME: folder.path },
+    });
+    assert.equal((JSON.parse(result.stdout) as { rows: number }).rows, 2, result.stderr);
+    const { vector_count } = await createClient({ baseUrl: server.url }).collections.get('piped');
+    assert.equal(vector_count, 2);
+  });
+});
