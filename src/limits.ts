@@ -8,6 +8,8 @@ export const DEFAULT_LIMITS = {
   bodyBytesMax: 64_000_000,
   /** Rows in one atomic JSON body: more belongs into a stream. */
   batchRowsMax: 10_000,
+  /** Queries in one JSON body, or lists in one recall: what the engine takes at once. More make a stream. */
+  batchQueriesMax: 1_024,
   /** A page is built in memory, with metadata and perhaps values. */
   pageLimitMax: 1_000,
   pageLimitDefault: 100,

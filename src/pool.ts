@@ -26,7 +26,12 @@ export interface WorkerPool {
   run<Input, Output>(
     task: Task<Input, Output>,
     input: Input,
-    options?: { signal?: AbortSignal; mayBeRefused?: boolean },
+    options?: {
+      signal?: AbortSignal;
+      mayBeRefused?: boolean;
+      /** Buffers of the input that move to the worker; they are then gone from here. */
+      transfer?: readonly ArrayBuffer[];
+    },
   ): Promise<Output>;
   close(): Promise<void>;
 }
@@ -84,7 +89,11 @@ export function createThreadPool(options: {
     async run<Input, Output>(
       task: Task<Input, Output>,
       input: Input,
-      runOptions: { signal?: AbortSignal; mayBeRefused?: boolean } = {},
+      runOptions: {
+        signal?: AbortSignal;
+        mayBeRefused?: boolean;
+        transfer?: readonly ArrayBuffer[];
+      } = {},
     ): Promise<Output> {
       if (runOptions.mayBeRefused === true && piscina.queueSize >= waitingMax) {
         throw overloaded(piscina.queueSize);
@@ -92,6 +101,7 @@ export function createThreadPool(options: {
       const message: TaskMessage = { task: task.name, input };
       const reply = (await piscina.run(message, {
         signal: runOptions.signal ?? null,
+        transferList: [...(runOptions.transfer ?? [])],
       })) as TaskReply;
       if (!reply.ok) throw fromErrorMessage(reply.error);
       return reply.output as Output;

@@ -250,6 +250,7 @@ const BOUNDS = {
   dimensionMax: bound('elements', 1, 16_384, 'The longest vector.'),
   bodyBytesMax: bound('bytes', 1_024, 512_000_000, 'The largest JSON body.'),
   batchRowsMax: bound('vectors', 1, 100_000, 'Vectors in one JSON body.'),
+  batchQueriesMax: bound('queries', 1, 65_536, 'Queries in one JSON body, or lists in one recall.'),
   pageLimitMax: bound('records', 1, 10_000, 'The largest page.'),
   pageLimitDefault: bound('records', 1, 10_000, 'The page of requests that name no limit.'),
   topKMax: bound('matches', 1, 10_000, 'Matches of a query in one page.'),

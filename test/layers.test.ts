@@ -10,10 +10,11 @@ import { fileURLToPath } from 'node:url';
 
 /** What a folder of src/ may import beside itself and the files at the root of src/. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
-  http: ['database', 'arrow'],
+  http: ['database', 'arrow', 'parquet'],
   database: ['segment', 'filter', 'engine', 'scheduler', 'store'],
   segment: ['arrow'],
   arrow: [],
+  parquet: [],
   filter: [],
   engine: [],
   selftest: ['engine'],
@@ -22,6 +23,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   cli: ['client', 'arrow', 'selftest'],
   console: ['client'],
   client: [],
+  langchain: ['client'],
 };
 
 /** Arrows that carry types only, and so are gone when the program runs. */
@@ -43,6 +45,7 @@ const MAY_START: Readonly<Record<string, readonly string[]>> = {
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@fastify/swagger': ['http/'],
   '@fastify/swagger-ui': ['http/'],
+  '@langchain/core': ['langchain/'],
   '@opentelemetry/api': ['tracing.ts'],
   '@opentelemetry/exporter-trace-otlp-http': ['tracing.ts'],
   '@opentelemetry/resources': ['tracing.ts'],
@@ -77,7 +80,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
 const ENVIRONMENT_READERS = ['config.ts', 'cli/', 'engine/tensorflow-device.ts'];
 
 /** Folders that run where node may not be: in a browser. */
-const WITHOUT_NODE = ['client/', 'console/'];
+const WITHOUT_NODE = ['client/', 'console/', 'langchain/'];
 
 /** Every way to name another module. */
 const STATEMENT =

@@ -15,7 +15,7 @@ describe('the pool of threads', () => {
       const input = {
         body: Buffer.from('{"a":1}'),
         isKeyed: false,
-        vectorMember: null,
+        vectorsAt: null,
         dimensionMax: 4,
       };
       const run = (mayBeRefused: boolean) => pool.run(parseJsonTask, input, { mayBeRefused });

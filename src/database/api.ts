@@ -5,6 +5,8 @@
 import type { Principal } from '../access.js';
 import type { StoreOperation } from '../store/store.js';
 import type { JsonObject, Metric, VectorBatch } from '../types.js';
+import type { Join, JoinRequest } from './join.js';
+import type { Scan, ScanRequest } from './scan.js';
 
 export interface CollectionInput {
   /** Generated when absent. */
@@ -43,6 +45,41 @@ export interface WriteResult {
   readonly updatedCount: number;
   /** The sequence of this write. */
   readonly sequence: number;
+}
+
+/** How far a stream of writes has come. */
+export interface StreamProgress {
+  readonly batchCount: number;
+  /** The rows of the stream before row `rowCount`. */
+  readonly rowCount: number;
+  readonly insertedCount: number;
+  readonly updatedCount: number;
+  /** Of its last write; undefined when there is none. */
+  readonly sequence: number | undefined;
+}
+
+/** Batches that go into a collection in their order, until one of them fails. */
+export interface WriteStream {
+  /** What earlier attempts under the same key have made durable. */
+  readonly resumed: StreamProgress;
+  /** What is durable, with what was resumed. */
+  readonly progress: StreamProgress;
+  /**
+   * Writes a batch after those before it; resolves when it is durable and visible. Need not be waited
+   * for before the next one. Under a key, `digest` tells the batch from any other, and one that is
+   * durable already is passed over. Throws what `writeVectors` throws, then and from then on, and
+   * `idempotency_key_reused` where this stream turns out to be another one.
+   */
+  write(
+    batch: VectorBatch,
+    options?: { digest?: string | undefined; onCommitted?: OnCommitted },
+  ): Promise<void>;
+  /** When all batches are durable: keeps the reply under the key, or gives the one that is kept. */
+  end(
+    encode: (progress: StreamProgress) => StoredReply,
+  ): Promise<{ reply: StoredReply; isReplay: boolean }>;
+  /** Lets go of the key. No batch may be under way. */
+  close(): void;
 }
 
 export interface DeleteResult {
@@ -135,7 +172,7 @@ export interface Match {
   readonly values?: Float32Array;
 }
 
-/** Where the time of a query went. The phases follow each other; a page at an offset adds up several searches. */
+/** Where the time of a query went, or of the queries that were answered together. The phases follow each other; a page at an offset adds up several searches. */
 export interface QueryTimings {
   /** When the first phase began, by `performance.now()`. */
   readonly startedAtMs: number;
@@ -176,6 +213,45 @@ export interface QueryReply extends Page {
   readonly explain?: Explain | undefined;
   readonly timings: QueryTimings;
   readonly work: QueryWork;
+}
+
+/** Queries that were checked and go to the engine together. */
+export interface PreparedQueries {
+  /** Of the first of them, among all queries of the session. */
+  readonly firstIndex: number;
+  readonly count: number;
+  /** One reply a query, in order; they share their timings. Throws `collection_not_found` when it is gone by then. */
+  answer(options?: { readonly signal?: AbortSignal | undefined }): Promise<readonly QueryReply[]>;
+}
+
+/** Any number of queries that one snapshot answers; one with a cursor goes on in that of its walk. */
+export interface QuerySession {
+  readonly sequence: number;
+  readonly dimension: number;
+  readonly metric: Metric;
+  /**
+   * In groups that fit the engine. What can be wrong is found here, for all of them, with pointers
+   * `/queries/{index}/…`, where the first has `firstIndex` (0).
+   */
+  prepare(requests: readonly QueryRequest[], firstIndex?: number): readonly PreparedQueries[];
+  /** Lets go of the snapshot. Any number of times. */
+  close(): void;
+}
+
+/** Somebody's answers to queries, to be graded. */
+export interface RecallRequest {
+  readonly vectors: readonly Float32Array[];
+  /** As many lists, of 1 to `topKMax` each. */
+  readonly ids: readonly (readonly string[])[];
+  readonly filter?: JsonObject | undefined;
+  readonly metric?: Metric | undefined;
+  readonly minSequence?: number | undefined;
+}
+
+export interface RecallReply {
+  /** Of each query, 0 to 1. */
+  readonly recalls: readonly number[];
+  readonly sequence: number;
 }
 
 export type DeleteSelection =
@@ -307,6 +383,15 @@ export interface DatabaseService {
       onCommitted?: OnCommitted | undefined;
     },
   ): Promise<WriteResult>;
+  /**
+   * For many batches, of which a failure leaves those before it. It belongs to the collection that is
+   * there now: when that is deleted or replaced, its writes fail. Whoever opens it closes it. Throws
+   * `collection_not_found`, `idempotency_in_flight` and `idempotency_key_reused`.
+   */
+  openWriteStream(
+    collectionId: string,
+    options: { mode: WriteMode; idempotency?: IdempotencyRequest | undefined },
+  ): WriteStream;
   /** JSON merge patch (RFC 7396) of the metadata, as JSON text of an object, and new values where given. */
   patchVector(
     collectionId: string,
@@ -347,6 +432,36 @@ export interface DatabaseService {
     request: QueryRequest,
     options?: { signal?: AbortSignal | undefined },
   ): Promise<QueryReply>;
+  /**
+   * From a state that includes the write `minSequence`. The caller closes it; the signal closes it as
+   * well.
+   */
+  openQueries(
+    collectionId: string,
+    options?: { minSequence?: number | undefined; signal?: AbortSignal | undefined },
+  ): Promise<QuerySession>;
+  /** How many of the ids are among the exact nearest, where an equal score is as good. */
+  recall(
+    collectionId: string,
+    request: RecallRequest,
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<RecallReply>;
+
+  /** All rows as columns, from one snapshot. Throws `invalid_filter`. */
+  scan(
+    collectionId: string,
+    request: ScanRequest,
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<Scan>;
+  /**
+   * Every row with its matches in a collection, from one snapshot of each. Throws `invalid_filter`,
+   * `dimension_mismatch`, `limit_exceeded`.
+   */
+  join(
+    collectionId: string,
+    request: JoinRequest,
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<Join>;
 
   /**
    * Runs `perform` once per key. `attach(encode)` makes the AlsoCommit for the write inside, so

@@ -148,6 +148,12 @@ export class Catalogue {
     );
   }
 
+  /** Whether the id still stands for this collection, which may have been deleted. */
+  isServing(id: string, collection: Collection): boolean {
+    const state = this.#entries.get(id)?.state;
+    return state?.kind === 'ready' && state.collection === collection;
+  }
+
   create(
     input: CollectionInput,
     options: {

@@ -2,7 +2,6 @@
 // current sequence and never wait for writes; writes go through the writer and are visible when
 // their promise resolves.
 
-import { hasBit } from '../bitmap.js';
 import type { Clock } from '../clock.js';
 import { SagittaError } from '../errors.js';
 import type { Segment } from '../segment/segment.js';
@@ -13,7 +12,7 @@ import { SequenceHistory } from './history.js';
 import type { CollectionDefinition } from './manifest.js';
 import type { DatabaseObserver } from './observer.js';
 import type { RowAddress, Rows } from './rows.js';
-import { type Snapshot, type SnapshotPart, takeSnapshot } from './snapshot.js';
+import { type Snapshot, takeSnapshot } from './snapshot.js';
 import { type Write, Writer } from './writer.js';
 
 export class Collection {
@@ -23,6 +22,7 @@ export class Collection {
   readonly #history: SequenceHistory;
   readonly #onCommitted: () => void;
   readonly #sequenceWaiters = new Set<{ sequence: number; resolve: () => void }>();
+  readonly #pins = new Set<{ readonly sequence: number }>();
   #definition: CollectionDefinition;
   #sequence: number;
   #horizonSequence: number;
@@ -94,9 +94,18 @@ export class Collection {
     this.#horizonSequence = Math.max(this.#horizonSequence, sequence);
   }
 
-  /** No cursor that may still be used names a snapshot before this sequence. */
+  /** No snapshot before this sequence is pinned, or named by a cursor that may still be used. */
   retainedSince(): number {
-    return this.#history.horizon(this.#clock.now());
+    let sequence = this.#history.horizon(this.#clock.now());
+    for (const pin of this.#pins) sequence = Math.min(sequence, pin.sequence);
+    return sequence;
+  }
+
+  /** Keeps the snapshot at this sequence, which can be read now, until the function is called. */
+  pin(sequence: number): () => void {
+    const pin = { sequence };
+    this.#pins.add(pin);
+    return () => this.#pins.delete(pin);
   }
 
   write<Result>(
@@ -188,15 +197,6 @@ export class Collection {
         items: [{ pointer, code: 'invalid_vector', detail }],
       });
     }
-  }
-
-  /** Whether the row with this id that a snapshot shows is among the parts' rows. */
-  isIdAmong(id: Uint8Array, parts: readonly SnapshotPart[]): boolean {
-    const address = this.rows.find(id);
-    if (address === undefined) return false;
-    const part = parts.find(({ segment }) => segment === address.segment);
-    if (part === undefined || address.row >= part.rowCount) return false;
-    return part.rows === null || hasBit(part.rows, address.row);
   }
 
   #advance(sequence: number): void {

@@ -25,10 +25,14 @@ import type {
   Page,
   QueryReply,
   QueryRequest,
+  QuerySession,
+  RecallReply,
+  RecallRequest,
   StoredReply,
   VectorRecord,
   WriteMode,
   WriteResult,
+  WriteStream,
 } from './api.js';
 import { ApiKeys } from './api-keys.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
@@ -37,8 +41,10 @@ import { decodeCollectionCursor, encodeCollectionCursor, toRecord } from './coll
 import { CursorSealer } from './cursor.js';
 import { parseFilterAt } from './filter-at.js';
 import { FilterCache } from './filter-cache.js';
-import { Idempotency } from './idempotency.js';
+import { runIdempotent } from './idempotency.js';
+import { IdempotencyClaims } from './idempotency-claims.js';
 import { keys } from './keys.js';
+import { type Join, type JoinRequest, runJoin } from './join.js';
 import { runList } from './list.js';
 import {
   type DatabaseObserver,
@@ -46,9 +52,16 @@ import {
   observePage,
   SILENT_OBSERVER,
 } from './observer.js';
-import { runQuery } from './query.js';
+import { answerPlans } from './query.js';
+import { planQuery } from './query-plan.js';
+import { openSession, type SessionContext } from './query-session.js';
+import { Readings } from './reading.js';
+import { runRecall } from './recall.js';
+import { runScan, type Scan, type ScanRequest } from './scan.js';
 import { createSearchQueue, type SearchQueue } from './search.js';
-import { countVisible, filterParts } from './snapshot.js';
+import { countVisible, filterParts, type SnapshotPart } from './snapshot.js';
+import { SnapshotView } from './snapshot-view.js';
+import { openWriteStream } from './write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './writes.js';
 
 export interface DatabaseOptions {
@@ -67,11 +80,14 @@ export interface DatabaseOptions {
 export class Database implements DatabaseService {
   readonly #options: DatabaseOptions;
   readonly #catalogue: Catalogue;
-  readonly #idempotency: Idempotency;
+  readonly #claims: IdempotencyClaims;
   readonly #sealer: CursorSealer;
   readonly #searches: SearchQueue;
   readonly #observer: DatabaseObserver;
   readonly #filters: FilterCache;
+  readonly #unloadBlock: (key: string) => void;
+  /** Scans and joins under way, for metrics. */
+  readonly readings = new Readings();
   readonly apiKeys: ApiKeys;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
@@ -83,13 +99,14 @@ export class Database implements DatabaseService {
     this.#observer = observer;
     this.#sealer = new CursorSealer(cursorSecret);
     this.apiKeys = new ApiKeys({ store, clock });
-    this.#idempotency = new Idempotency({ store, clock, keptMs: limits.idempotencyMs });
+    this.#claims = new IdempotencyClaims({ store, clock, keptMs: limits.idempotencyMs });
     this.#searches = createSearchQueue(engine, { waitingMax: limits.queuedQueriesMax, observer });
     this.#filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax });
     const unloadBlock = (key: string) => {
       engine.unload(key);
       this.#filters.forget(key);
     };
+    this.#unloadBlock = unloadBlock;
     const encoder = engine.rowEncoder;
     this.#catalogue = new Catalogue({ ...options, unloadBlock, encoder, observer });
     this.loaded = this.#catalogue.load();
@@ -207,6 +224,23 @@ export class Database implements DatabaseService {
     return result;
   }
 
+  openWriteStream(
+    collectionId: string,
+    options: { mode: WriteMode; idempotency?: IdempotencyRequest | undefined },
+  ): WriteStream {
+    const collection = this.#catalogue.require(collectionId);
+    const { mode, idempotency } = options;
+    const { clock } = this.#options;
+    return openWriteStream({
+      collection,
+      mode,
+      clock,
+      observer: this.#observer,
+      claims: this.#claims,
+      idempotency,
+    });
+  }
+
   async patchVector(
     collectionId: string,
     vectorId: string,
@@ -319,19 +353,32 @@ export class Database implements DatabaseService {
     if (request.minSequence !== undefined && request.cursor === undefined) {
       await collection.waitForSequence(request.minSequence, options.signal);
     }
-    const { limits, clock, engine } = this.#options;
-    const answering = runQuery(collection, request, {
-      filters: this.#filters,
-      limits,
-      sealer: this.#sealer,
-      submit: this.#searches.submit,
-      engineName: engine.name,
-      now: clock.now(),
-      signal: options.signal,
-    });
-    const reply = await observePage(this.#observer, request.cursor, answering);
-    this.#observer.queryAnswered(reply.timings, reply.work);
-    return reply;
+    return observePage(this.#observer, request.cursor, this.#answerAlone(collection, request, options));
+  }
+
+  async openQueries(
+    collectionId: string,
+    options: { minSequence?: number | undefined; signal?: AbortSignal | undefined } = {},
+  ): Promise<QuerySession> {
+    const collection = this.#catalogue.require(collectionId);
+    const { minSequence = 0, signal } = options;
+    await collection.waitForSequence(minSequence, signal);
+    return openSession(this.#lookAt(collection), this.#queryContext(), signal);
+  }
+
+  async recall(
+    collectionId: string,
+    request: RecallRequest,
+    { signal }: { signal?: AbortSignal | undefined } = {},
+  ): Promise<RecallReply> {
+    const collection = this.#catalogue.require(collectionId);
+    await collection.waitForSequence(request.minSequence ?? 0, signal);
+    const view = this.#lookAt(collection);
+    try {
+      return await runRecall(view, request, { ...this.#queryContext(), signal });
+    } finally {
+      view.close();
+    }
   }
 
   runIdempotent(
@@ -340,7 +387,38 @@ export class Database implements DatabaseService {
       attach: <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>,
     ) => Promise<StoredReply>,
   ): Promise<{ reply: StoredReply; isReplay: boolean }> {
-    return observeIdempotent(this.#observer, this.#idempotency.run(request, perform));
+    return observeIdempotent(this.#observer, runIdempotent(this.#claims, request, perform));
+  }
+
+  async scan(
+    collectionId: string,
+    request: ScanRequest,
+    options: { signal?: AbortSignal | undefined } = {},
+  ): Promise<Scan> {
+    return runScan(this.#catalogue.require(collectionId), request, {
+      filters: this.#filters,
+      limits: this.#options.limits,
+      signal: options.signal,
+      readings: this.readings,
+    });
+  }
+
+  async join(
+    collectionId: string,
+    request: JoinRequest,
+    options: { signal?: AbortSignal | undefined } = {},
+  ): Promise<Join> {
+    const collection = this.#catalogue.require(collectionId);
+    const searched =
+      request.with === undefined ? collection : this.#catalogue.require(request.with);
+    return runJoin(collection, searched, request, {
+      filters: this.#filters,
+      limits: this.#options.limits,
+      submitAll: this.#searches.submitAll,
+      signal: options.signal,
+      readings: this.readings,
+      onEnded: (parts) => this.#unloadGone(searched, parts),
+    });
   }
 
   /** Finishes what is under way. The caller closes engine, pool and store after it. */
@@ -348,6 +426,53 @@ export class Database implements DatabaseService {
     this.#isStopping = true;
     await this.loaded;
     await this.#catalogue.close();
+  }
+
+  /** What a long search has loaded into the engine again after its segment was gone from the collection. */
+  #unloadGone(collection: Collection, parts: readonly SnapshotPart[]): void {
+    const state = this.#catalogue.find(collection.definition.id)?.state;
+    const isServed = state?.kind === 'ready' && state.collection === collection;
+    const there = new Set(isServed ? collection.rows.segments : []);
+    for (const { segment } of parts) if (!there.has(segment)) this.#unloadBlock(segment.key);
+  }
+
+  async #answerAlone(
+    collection: Collection,
+    request: QueryRequest,
+    { signal }: { signal?: AbortSignal | undefined },
+  ): Promise<QueryReply> {
+    const { limits, clock } = this.#options;
+    const context = { ...this.#queryContext(), signal };
+    const parseFilter = (filter: JsonObject) => parseFilterAt('/filter', filter, limits);
+    const view = this.#lookAt(collection);
+    try {
+      const plan = planQuery(view, request, { ...context, now: clock.now(), parseFilter });
+      view.keep(plan.sequence);
+      const [reply] = await answerPlans(view, [plan], context);
+      const { timings, work } = reply!;
+      this.#observer.queriesAnswered(1, timings, work);
+      return reply!;
+    } finally {
+      view.close();
+    }
+  }
+
+  #lookAt(collection: Collection): SnapshotView {
+    const { id } = collection.definition;
+    return new SnapshotView(collection, () => this.#catalogue.isServing(id, collection));
+  }
+
+  #queryContext(): SessionContext {
+    const { limits, clock, engine } = this.#options;
+    return {
+      filters: this.#filters,
+      limits,
+      sealer: this.#sealer,
+      submitAll: this.#searches.submitAll,
+      engineName: engine.name,
+      observer: this.#observer,
+      now: () => clock.now(),
+    };
   }
 
   async #countSelected(collection: Collection, selection: DeleteSelection): Promise<number> {

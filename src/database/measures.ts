@@ -16,7 +16,7 @@ export function createMeasures(metrics: Metrics): DatabaseObserver {
 
 function queryMeasures(
   metrics: Metrics,
-): Pick<DatabaseObserver, 'queryAnswered' | 'batchSearched'> {
+): Pick<DatabaseObserver, 'queriesAnswered' | 'batchSearched'> {
   const countQueries = metrics.addCounter('sagitta_queries_total', 'Queries answered.');
   const countScanned = metrics.addCounter(
     'sagitta_rows_scanned_total',
@@ -28,7 +28,7 @@ function queryMeasures(
   );
   const observePhase = metrics.addHistogram(
     'sagitta_query_phase_seconds',
-    'Seconds of a query by phase: filter, wait (for the engine), search, assemble.',
+    'Seconds of a query, or of many that go together, by phase: filter, wait (for the engine), search, assemble.',
     { buckets: PHASE_SECONDS_BUCKETS, labels: ['phase'] },
   );
   const observeBatch = metrics.addHistogram(
@@ -48,10 +48,10 @@ function queryMeasures(
     assemble: { phase: 'assemble' },
   };
   return {
-    queryAnswered({ filterMs, waitMs, searchMs, assembleMs }, { rowsScanned, candidatesRescored }) {
-      countQueries(1);
-      countScanned(rowsScanned);
-      countRescored(candidatesRescored);
+    queriesAnswered(count, { filterMs, waitMs, searchMs, assembleMs }, work) {
+      countQueries(count);
+      countScanned(work.rowsScanned);
+      countRescored(work.candidatesRescored);
       observePhase(filterMs / 1000, phases.filter);
       observePhase(waitMs / 1000, phases.wait);
       observePhase(searchMs / 1000, phases.search);
@@ -156,6 +156,7 @@ export function addStorageReadings(metrics: Metrics, database: Database): void {
     'Queries that wait for the engine.',
     () => database.queuedQueryCount,
   );
+  addReadings(metrics, database);
   let use: ReturnType<Database['storageUse']> | undefined;
   // A scrape reads all in one turn of the event loop: one walk serves them.
   const read = (name: keyof ReturnType<Database['storageUse']>) => () => {
@@ -195,4 +196,24 @@ export function addStorageReadings(metrics: Metrics, database: Database): void {
     'Segments, or their new rows, that a filter was evaluated for.',
     readCache('missCount'),
   );
+}
+
+/** Of what goes through whole collections. */
+function addReadings(metrics: Metrics, { readings }: Database): void {
+  const read = (name: keyof typeof readings & `${string}${'Count' | 'Left'}`) => () =>
+    readings[name];
+  metrics.addReading('sagitta_exports_in_progress', 'Exports under way.', read('scanCount'));
+  metrics.addReading('sagitta_joins_in_progress', 'Joins under way.', read('joinCount'));
+  metrics.addReading(
+    'sagitta_export_rows_remaining',
+    'Rows that the exports under way have not sent yet.',
+    read('scanRowsLeft'),
+  );
+  metrics.addReading(
+    'sagitta_join_rows_remaining',
+    'Rows that the joins under way have not joined yet.',
+    read('joinRowsLeft'),
+  );
+  metrics.addReading('sagitta_export_rows_total', 'Rows exported.', read('scannedRowCount'));
+  metrics.addReading('sagitta_join_rows_total', 'Rows joined.', read('joinedRowCount'));
 }

@@ -2,10 +2,11 @@
 // task of maintenance, never once a row. Nothing here names a collection, a vector or a principal.
 
 import { SagittaError } from '../errors.js';
-import type { Page, QueryTimings, QueryWork } from './api.js';
+import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './api.js';
 
 export interface DatabaseObserver {
-  queryAnswered(timings: QueryTimings, work: QueryWork): void;
+  /** So many together, in that time and with what all of them did. */
+  queriesAnswered(count: number, timings: QueryTimings, work: SearchWork): void;
   /** The engine has searched for so many queries at once. */
   batchSearched(queryCount: number, milliseconds: number): void;
   vectorsWritten(insertedCount: number, updatedCount: number): void;
@@ -25,6 +26,9 @@ export interface DatabaseObserver {
   idempotencyDecided(outcome: IdempotencyOutcome): void;
 }
 
+/** What adds up over queries. */
+export type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
+
 export type IdempotencyOutcome =
   | 'kept'
   | 'replayed'
@@ -32,7 +36,7 @@ export type IdempotencyOutcome =
   | 'idempotency_key_reused';
 
 export const SILENT_OBSERVER: DatabaseObserver = {
-  queryAnswered() {},
+  queriesAnswered() {},
   batchSearched() {},
   vectorsWritten() {},
   vectorsDeleted() {},
@@ -63,6 +67,29 @@ export async function observePage<Reply extends Page>(
     if (cursor !== undefined && code.startsWith('cursor_')) observer.cursorRefused(code);
     throw error;
   }
+}
+
+/** Tells of queries that were answered together, and what becomes of their cursors. */
+export async function observeAnswers(
+  observer: DatabaseObserver,
+  answering: Promise<readonly QueryReply[]>,
+  requests: readonly QueryRequest[],
+): Promise<readonly QueryReply[]> {
+  const replies = await answering;
+  let rowsScanned = 0;
+  let candidatesRescored = 0;
+  for (const [i, { work, nextCursor }] of replies.entries()) {
+    rowsScanned += work.rowsScanned;
+    candidatesRescored += work.candidatesRescored;
+    if (requests[i]!.cursor !== undefined) observer.cursorResumed();
+    if (nextCursor !== undefined) observer.cursorIssued();
+  }
+  const [first] = replies;
+  if (first !== undefined) {
+    const work = { rowsScanned, candidatesRescored };
+    observer.queriesAnswered(replies.length, first.timings, work);
+  }
+  return replies;
 }
 
 /** Tells what becomes of a request with an idempotency key. */

@@ -6,11 +6,12 @@ import type { FilterNode } from '../filter/filter-node.js';
 import type { Limits } from '../limits.js';
 import type { JsonObject, Metric } from '../types.js';
 import type { QueryRequest, SortKey } from './api.js';
-import type { Collection } from './collection.js';
+import { type Collection, vectorNotFound } from './collection.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import { parseFilterAt } from './filter-at.js';
 import { checkPaging, mismatch, openCursor, sameJson } from './paging.js';
 import type { Hit } from './search.js';
+import type { SnapshotView } from './snapshot-view.js';
 
 /** Everything that decides the answer; a cursor restores all of it. */
 export interface QueryPlan {
@@ -34,39 +35,60 @@ export interface QueryPlan {
   readonly after: { readonly score: number; readonly id: string } | null;
   /** Whether the reply counts the filtered view: first and offset pages do. */
   readonly isCounted: boolean;
+  readonly isExplained: boolean;
 }
 
-interface PlanContext {
+export interface PlanContext {
   readonly sealer: CursorSealer;
   readonly limits: Limits;
   readonly now: number;
+  readonly parseFilter: FilterParser;
+}
+
+/** Throws `invalid_filter`, with pointers that start with `/filter`. */
+export type FilterParser = (filter: JsonObject) => FilterNode;
+
+/** Gives equal filters the same node. */
+export function createFilterParser(limits: Limits): FilterParser {
+  const byText = new Map<string, FilterNode>();
+  return (filter) => {
+    const text = JSON.stringify(filter);
+    let node = byText.get(text);
+    if (node === undefined) {
+      node = parseFilterAt('/filter', filter, limits);
+      byText.set(text, node);
+    }
+    return node;
+  };
 }
 
 /** Throws what is wrong with the request or its cursor, and `vector_not_found` for an id without a vector. */
 export function planQuery(
-  collection: Collection,
+  view: SnapshotView,
   request: QueryRequest,
   context: PlanContext,
 ): QueryPlan {
   checkPaging('query', request, context.limits);
   return request.cursor === undefined
-    ? planFirstPage(collection, request, context)
-    : planNextPage(collection, request, request.cursor, context);
+    ? planFirstPage(view, request, context)
+    : planNextPage(view.collection, request, request.cursor, context);
 }
 
 function planFirstPage(
-  collection: Collection,
+  view: SnapshotView,
   request: QueryRequest,
-  { limits, now }: PlanContext,
+  { limits, now, parseFilter }: PlanContext,
 ): QueryPlan {
+  const { collection } = view;
   if ((request.vector === undefined) === (request.id === undefined)) {
     const found = request.vector === undefined ? 'neither' : 'both';
     throw invalid('', `A query has exactly one of vector and id; found ${found}.`);
   }
   const sort = request.sort === undefined || request.sort.length === 0 ? null : request.sort;
   // Without a bound on the walk there is no "top" to sort.
-  const topK =
-    request.topK ?? (request.limit === undefined || sort !== null ? limits.topKDefault : null);
+  const hasDefaultTop =
+    sort !== null || (request.limit === undefined && request.scoreThreshold === undefined);
+  const topK = request.topK ?? (hasDefaultTop ? limits.topKDefault : null);
   if (topK !== null && topK > limits.topKMax && (request.limit === undefined || sort !== null)) {
     throw invalid(
       '/top_k',
@@ -77,12 +99,11 @@ function planFirstPage(
     );
   }
   const metric = request.metric ?? collection.definition.metric;
-  const vector = request.vector ?? storedVector(collection, request.id!);
+  const vector = request.vector ?? storedVector(view, request.id!);
   collection.checkQueryVector(vector, metric, request.id === undefined ? '/vector' : '/id');
-  const filterNode =
-    request.filter === undefined ? null : parseFilterAt('/filter', request.filter, limits);
+  const filterNode = request.filter === undefined ? null : parseFilter(request.filter);
   return {
-    sequence: collection.sequence,
+    sequence: view.sequence,
     openedAtMs: now,
     vector,
     excludedId: request.id ?? null,
@@ -99,19 +120,21 @@ function planFirstPage(
     offset: request.offset ?? 0,
     after: null,
     isCounted: true,
+    isExplained: request.explain === true,
   };
 }
 
-function storedVector(collection: Collection, id: string): Float32Array {
-  const { segment, row } = collection.require(id);
-  return segment.values(row);
+function storedVector(view: SnapshotView, id: string): Float32Array {
+  const address = view.find(id);
+  if (address === undefined) throw vectorNotFound(view.collection.definition.id, id);
+  return address.segment.values(address.row);
 }
 
 function planNextPage(
   collection: Collection,
   request: QueryRequest,
   token: string,
-  { sealer, limits, now }: PlanContext,
+  { sealer, limits, now, parseFilter }: PlanContext,
 ): QueryPlan {
   const cursor = openCursor(token, 'query', collection, { sealer, limits, now });
   const repeated: [keyof QueryRequest, string, boolean][] = [
@@ -134,7 +157,7 @@ function planNextPage(
     excludedId: cursor.id,
     metric: cursor.metric,
     filter: cursor.filter,
-    filterNode: cursor.filter === null ? null : parseFilterAt('/filter', cursor.filter, limits),
+    filterNode: cursor.filter === null ? null : parseFilter(cursor.filter),
     sort: cursor.sort,
     scoreThreshold: cursor.scoreThreshold,
     topK: cursor.topK,
@@ -145,6 +168,7 @@ function planNextPage(
     offset: 0,
     after: cursor.after,
     isCounted: false,
+    isExplained: request.explain === true,
   };
 }
 

@@ -1,35 +1,52 @@
-// Nearest-neighbour queries: request or cursor → plan → snapshot → filter → engine → page.
+// Nearest-neighbour queries, one or many together: plans → snapshot → filter → engine → pages.
 // A page is one bounded search that starts after the last match of the page before, so the
 // thousandth page costs what the first one costs.
 
+import { hasBit } from '../bitmap.js';
 import { distanceOf, type Position, publicScore } from '../engine/engine.js';
-import { filterTests } from '../filter/filter-node.js';
+import { type FilterNode, filterTests } from '../filter/filter-node.js';
 import type { Limits } from '../limits.js';
-import type {
-  Explain,
-  Match,
-  QueryReply,
-  QueryRequest,
-  QueryTimings,
-  QueryWork,
-  SortKey,
-} from './api.js';
-import type { Collection } from './collection.js';
+import type { Explain, Match, QueryReply, QueryTimings, QueryWork, SortKey } from './api.js';
 import type { CursorSealer } from './cursor.js';
 import type { FilterCache } from './filter-cache.js';
-import { nextCursor, planQuery, type QueryPlan } from './query-plan.js';
-import { type Hit, type SearchResult, type SubmitSearch, searchParts } from './search.js';
-import { countVisible, filterParts, type SnapshotPart } from './snapshot.js';
+import { nextCursor, type QueryPlan } from './query-plan.js';
+import type { RowAddress } from './rows.js';
+import {
+  type Ask,
+  type Hit,
+  type SearchResult,
+  SearchRound,
+  type SearchTarget,
+  type SubmitSearches,
+  searchTarget,
+  searchTargetFor,
+} from './search.js';
+import { countVisible, filterParts, type Snapshot, type SnapshotPart } from './snapshot.js';
+import type { SnapshotView } from './snapshot-view.js';
 import { sortHits } from './sort-hits.js';
 
 export interface QueryContext {
   readonly filters: FilterCache;
-  readonly submit: SubmitSearch;
+  readonly submitAll: SubmitSearches;
   readonly sealer: CursorSealer;
   readonly limits: Limits;
   readonly engineName: string;
-  readonly now: number;
   readonly signal: AbortSignal | undefined;
+}
+
+/** What the queries with one filter at one sequence have in common. */
+interface FilteredView {
+  readonly snapshot: Snapshot;
+  readonly parts: readonly SnapshotPart[];
+  readonly target: SearchTarget;
+  readonly visibleCount: number;
+  readonly conditionCount: number;
+}
+
+interface PageContext {
+  readonly view: FilteredView;
+  readonly ask: Ask;
+  readonly limits: Limits;
 }
 
 interface PageOfHits {
@@ -37,68 +54,115 @@ interface PageOfHits {
   readonly hasMore: boolean;
   readonly scannedCount: number;
   readonly rescoredCount: number;
-  readonly waitMs: number;
 }
 
-export async function runQuery(
-  collection: Collection,
-  request: QueryRequest,
+/** One reply a plan, in order. They share the engine's time, and tell all the same of theirs. */
+export async function answerPlans(
+  view: SnapshotView,
+  plans: readonly QueryPlan[],
   context: QueryContext,
-): Promise<QueryReply> {
-  const plan = planQuery(collection, request, context);
-  const startedAt = performance.now();
-  const snapshot = collection.snapshot(plan.sequence);
-  const { filters, signal } = context;
-  const parts = await filterParts(filters, snapshot.parts, plan.filterNode, signal);
-  const filteredAt = performance.now();
-  context.signal?.throwIfAborted();
-  const page =
-    plan.sort === null
-      ? await nearestPage(parts, plan, context)
-      : await sortedPage(parts, plan, plan.sort, context);
-  const searchedAt = performance.now();
-  const reply: Omit<QueryReply, 'timings' | 'work'> = {
-    matches: page.hits.map((hit) => toMatch(hit, plan)),
-    valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
-    hasMore: page.hasMore,
-    nextCursor: page.hasMore
-      ? context.sealer.seal(nextCursor(collection, plan, page.hits))
-      : undefined,
-    total: plan.isCounted ? countView(collection, parts, plan) : undefined,
-    sequence: plan.sequence,
-  };
-  const work: QueryWork = {
-    conditionCount: plan.filterNode === null ? 0 : filterTests(plan.filterNode).length,
-    segmentCount: snapshot.parts.length,
-    rowsScanned: page.scannedCount,
-    rowsPassedFilter: countVisible(parts),
-    candidatesRescored: page.rescoredCount,
-  };
+): Promise<readonly QueryReply[]> {
+  const { limits, signal, sealer } = context;
+  const startedAtMs = performance.now();
+  // Rows may move while filters and engine are at work; the snapshots stay what they are.
+  const excluded = plans.map(({ excludedId, isCounted }) =>
+    excludedId === null || !isCounted ? undefined : view.find(excludedId),
+  );
+  const views = await filteredViews(view, plans, context);
+  const filteredAtMs = performance.now();
+  signal?.throwIfAborted();
+  const round = new SearchRound(context.submitAll, signal);
+  const pages = await Promise.all(
+    plans.map((plan, i) => findPage(plan, { view: views[i]!, ask: round.ask, limits })),
+  );
+  const searchedAtMs = performance.now();
+  const found = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
+    const page = pages[i]!;
+    const { snapshot, parts, visibleCount, conditionCount } = views[i]!;
+    const isExcludedShown = isAmong(excluded[i], parts);
+    return {
+      matches: page.hits.map((hit) => toMatch(hit, plan)),
+      valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
+      hasMore: page.hasMore,
+      nextCursor: page.hasMore
+        ? sealer.seal(nextCursor(view.collection, plan, page.hits))
+        : undefined,
+      // Without the vector that was asked for by id.
+      total: plan.isCounted ? visibleCount - (isExcludedShown ? 1 : 0) : undefined,
+      sequence: plan.sequence,
+      work: {
+        conditionCount,
+        segmentCount: snapshot.parts.length,
+        rowsScanned: page.scannedCount,
+        rowsPassedFilter: visibleCount,
+        candidatesRescored: page.rescoredCount,
+      },
+    };
+  });
   const timings: QueryTimings = {
-    startedAtMs: startedAt,
-    filterMs: filteredAt - startedAt,
-    waitMs: page.waitMs,
-    searchMs: searchedAt - filteredAt - page.waitMs,
-    assembleMs: performance.now() - searchedAt,
+    startedAtMs,
+    filterMs: filteredAtMs - startedAtMs,
+    waitMs: round.waitMs,
+    searchMs: searchedAtMs - filteredAtMs - round.waitMs,
+    assembleMs: performance.now() - searchedAtMs,
   };
-  if (request.explain !== true) return { ...reply, timings, work };
-  const explain: Explain = {
-    engine: context.engineName,
-    ...work,
-    isCertified: true,
-    filterMs: timings.filterMs,
-    searchMs: searchedAt - filteredAt,
-    assembleMs: timings.assembleMs,
+  return found.map((reply, i) => {
+    if (!plans[i]!.isExplained) return { ...reply, timings };
+    return { ...reply, timings, explain: explain(reply.work, timings, context.engineName) };
+  });
+}
+
+function explain(work: QueryWork, timings: QueryTimings, engine: string): Explain {
+  const { filterMs, waitMs, searchMs, assembleMs } = timings;
+  return { engine, ...work, isCertified: true, filterMs, searchMs: waitMs + searchMs, assembleMs };
+}
+
+/** Of each plan; equal filters are evaluated once. */
+async function filteredViews(
+  view: SnapshotView,
+  plans: readonly QueryPlan[],
+  { filters, signal }: QueryContext,
+): Promise<readonly FilteredView[]> {
+  const bySequence = new Map<number, Map<FilterNode | null, Promise<FilteredView>>>();
+  const making = plans.map(({ sequence, filterNode }) => {
+    let ofSnapshot = bySequence.get(sequence);
+    if (ofSnapshot === undefined) {
+      ofSnapshot = new Map();
+      bySequence.set(sequence, ofSnapshot);
+    }
+    let filtered = ofSnapshot.get(filterNode);
+    if (filtered === undefined) {
+      const snapshot = view.snapshot(sequence);
+      filtered = filterView(filters, snapshot, filterNode, signal);
+      ofSnapshot.set(filterNode, filtered);
+    }
+    return filtered;
+  });
+  return Promise.all(making);
+}
+
+async function filterView(
+  filters: FilterCache,
+  snapshot: Snapshot,
+  filterNode: FilterNode | null,
+  signal: AbortSignal | undefined,
+): Promise<FilteredView> {
+  const parts = await filterParts(filters, snapshot.parts, filterNode, signal);
+  return {
+    snapshot,
+    parts,
+    target: searchTarget(parts),
+    visibleCount: countVisible(parts),
+    conditionCount: filterNode === null ? 0 : filterTests(filterNode).length,
   };
-  return { ...reply, explain, timings, work };
+}
+
+function findPage(plan: QueryPlan, context: PageContext): Promise<PageOfHits> {
+  return plan.sort === null ? nearestPage(plan, context) : sortedPage(plan, plan.sort, context);
 }
 
 /** A page in the order of scores. */
-async function nearestPage(
-  parts: readonly SnapshotPart[],
-  plan: QueryPlan,
-  context: QueryContext,
-): Promise<PageOfHits> {
+async function nearestPage(plan: QueryPlan, context: PageContext): Promise<PageOfHits> {
   let after: Position | null =
     plan.after === null ? null : { score: plan.after.score, id: Buffer.from(plan.after.id) };
   const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.givenCount - plan.offset;
@@ -106,15 +170,13 @@ async function nearestPage(
   let toSkip = wanted === 0 ? 0 : plan.offset;
   let scannedCount = 0;
   let rescoredCount = 0;
-  let waitMs = 0;
   const done = (hits: readonly Hit[], hasMore: boolean): PageOfHits => {
-    return { hits, hasMore, scannedCount, rescoredCount, waitMs };
+    return { hits, hasMore, scannedCount, rescoredCount };
   };
   const next = async (count: number): Promise<readonly Hit[]> => {
-    const result = await searchOthers(parts, plan, count, after, context);
+    const result = await searchOthers(plan, count, after, context);
     scannedCount += result.scannedCount;
     rescoredCount += result.rescoredCount;
-    waitMs += result.waitMs;
     const last = result.hits.at(-1);
     if (last !== undefined) after = { score: last.score, id: last.part.segment.idBytes(last.row) };
     return result.hits;
@@ -133,13 +195,12 @@ async function nearestPage(
 
 /** A page of the top k in another order. The whole top k is found and sorted for every page. */
 async function sortedPage(
-  parts: readonly SnapshotPart[],
   plan: QueryPlan,
   sort: readonly SortKey[],
-  context: QueryContext,
+  context: PageContext,
 ): Promise<PageOfHits> {
   const topK = plan.topK ?? context.limits.topKDefault;
-  const result = await searchOthers(parts, plan, topK, null, context);
+  const result = await searchOthers(plan, topK, null, context);
   const sorted = sortHits(result.hits, plan.metric, sort);
   const start = plan.givenCount + plan.offset;
   const hits = sorted.slice(start, start + plan.limit);
@@ -148,39 +209,28 @@ async function sortedPage(
 
 /** The best `count` after a place, without the vector that was asked for by id. */
 async function searchOthers(
-  parts: readonly SnapshotPart[],
   plan: QueryPlan,
   count: number,
   after: Position | null,
-  { submit, signal }: QueryContext,
+  { view, ask }: PageContext,
 ): Promise<SearchResult> {
-  const result = await searchParts(
-    submit,
-    parts,
-    {
-      vector: plan.vector,
-      metric: plan.metric,
-      k: plan.excludedId === null ? count : count + 1,
-      after,
-      scoreMin: plan.scoreThreshold,
-    },
-    signal,
-  );
+  const result = await searchTargetFor(ask, view.target, {
+    vector: plan.vector,
+    metric: plan.metric,
+    k: plan.excludedId === null ? count : count + 1,
+    after,
+    scoreMin: plan.scoreThreshold,
+  });
   if (plan.excludedId === null) return result;
   const excluded = Buffer.from(plan.excludedId);
   const others = result.hits.filter((hit) => !hit.part.segment.idEquals(hit.row, excluded));
   return { ...result, hits: others.slice(0, count) };
 }
 
-/** The exact size of the filtered view, without the vector that was asked for by id. */
-function countView(
-  collection: Collection,
-  parts: readonly SnapshotPart[],
-  plan: QueryPlan,
-): number {
-  const count = countVisible(parts);
-  if (plan.excludedId === null) return count;
-  return collection.isIdAmong(Buffer.from(plan.excludedId), parts) ? count - 1 : count;
+function isAmong(address: RowAddress | undefined, parts: readonly SnapshotPart[]): boolean {
+  if (address === undefined) return false;
+  const part = parts.find(({ segment }) => segment === address.segment);
+  return part !== undefined && (part.rows === null || hasBit(part.rows, address.row));
 }
 
 function toMatch({ part, row, score }: Hit, plan: QueryPlan): Match {
@@ -197,6 +247,6 @@ function toMatch({ part, row, score }: Hit, plan: QueryPlan): Match {
 const FLOAT32_MAX = 3.4028234663852886e38;
 
 /** Rounded to float32; what lies beyond becomes the largest float32, since JSON has no infinity. */
-function toFloat32(value: number): number {
+export function toFloat32(value: number): number {
   return Math.fround(Math.max(-FLOAT32_MAX, Math.min(FLOAT32_MAX, value)));
 }

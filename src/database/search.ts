@@ -6,20 +6,13 @@ import { createBatcher } from '../scheduler/batcher.js';
 import type { DatabaseObserver } from './observer.js';
 import type { SnapshotPart } from './snapshot.js';
 
-/** The batcher's side: a query for one of the next batches of the engine, and how long it waited. */
-export type SubmitSearch = (
-  query: SearchQuery,
-  options: { signal?: AbortSignal },
-) => Promise<{ readonly hits: SearchHits; readonly waitMs: number }>;
-
-/** Many queries that go together, with one result each, in order. */
+/** The batcher's side: queries that go together, with one result each, in order, and how long they waited. */
 export type SubmitSearches = (
   queries: readonly SearchQuery[],
   options: { signal?: AbortSignal },
 ) => Promise<{ readonly hits: readonly SearchHits[]; readonly waitMs: number }>;
 
 export interface SearchQueue {
-  readonly submit: SubmitSearch;
   readonly submitAll: SubmitSearches;
   /** Queries that wait for the engine. */
   readonly waitingCount: number;
@@ -38,20 +31,15 @@ export function createSearchQueue(
     },
     waitingMax,
   });
-  const submitAll: SubmitSearches = async (queries, options) => {
-    const submittedAt = performance.now();
-    let waitMs = 0;
-    const onBegin = () => {
-      waitMs = performance.now() - submittedAt;
-    };
-    const hits = await batcher.submit(queries, { ...options, onBegin });
-    return { hits, waitMs };
-  };
   return {
-    submitAll,
-    async submit(query, options) {
-      const { hits, waitMs } = await submitAll([query], options);
-      return { hits: hits[0]!, waitMs };
+    async submitAll(queries, options) {
+      const submittedAt = performance.now();
+      let waitMs = 0;
+      const onBegin = () => {
+        waitMs = performance.now() - submittedAt;
+      };
+      const hits = await batcher.submit(queries, { ...options, onBegin });
+      return { hits, waitMs };
     },
     get waitingCount() {
       return batcher.waitingCount;
@@ -60,6 +48,18 @@ export function createSearchQueue(
 }
 
 export type SearchRequest = Omit<SearchQuery, 'parts'>;
+
+/** Where to search: the parts that show anything, in both forms, shared by all queries of a batch. */
+export interface SearchTarget {
+  readonly shown: readonly SnapshotPart[];
+  readonly searched: SearchQuery['parts'];
+}
+
+export function searchTarget(parts: readonly SnapshotPart[]): SearchTarget {
+  const shown = parts.filter((part) => part.visibleCount > 0);
+  const searched = shown.map(({ block, rowCount, rows }) => ({ block, rowCount, rows }));
+  return { shown, searched };
+}
 
 export interface Hit {
   readonly part: SnapshotPart;
@@ -73,25 +73,20 @@ export interface SearchResult {
   readonly hits: readonly Hit[];
   readonly scannedCount: number;
   readonly rescoredCount: number;
-  /** Until the engine began. */
-  readonly waitMs: number;
 }
 
-export async function searchParts(
-  submit: SubmitSearch,
-  parts: readonly SnapshotPart[],
+/** A search for the next submission. */
+export type Ask = (query: SearchQuery) => Promise<SearchHits>;
+
+export async function searchTargetFor(
+  ask: Ask,
+  { shown, searched }: SearchTarget,
   request: SearchRequest,
-  signal: AbortSignal | undefined,
 ): Promise<SearchResult> {
-  const searched = parts.filter((part) => part.visibleCount > 0);
-  if (searched.length === 0) return { hits: [], scannedCount: 0, rescoredCount: 0, waitMs: 0 };
-  const query = {
-    ...request,
-    parts: searched.map(({ block, rowCount, rows }) => ({ block, rowCount, rows })),
-  };
-  const { hits: answer, waitMs } = await submit(query, signal === undefined ? {} : { signal });
+  if (shown.length === 0) return { hits: [], scannedCount: 0, rescoredCount: 0 };
+  const answer = await ask({ ...request, parts: searched });
   const { scannedCount, rescoredCount } = answer;
-  return { hits: hitsAmong(searched, answer), scannedCount, rescoredCount, waitMs };
+  return { hits: hitsAmong(shown, answer), scannedCount, rescoredCount };
 }
 
 /** An answer of the engine in the terms of the parts that it searched. */
@@ -101,4 +96,40 @@ export function hitsAmong(searched: readonly SnapshotPart[], answer: SearchHits)
     row: answer.rows[place]!,
     score: answer.scores[place]!,
   }));
+}
+
+/**
+ * Makes one submission of whatever is asked in the same turn: what many queries ask for side by side
+ * goes to the engine together, and each goes on when all have their answer.
+ */
+export class SearchRound {
+  readonly #submitAll: SubmitSearches;
+  readonly #signal: AbortSignal | undefined;
+  #queries: SearchQuery[] = [];
+  #found: Promise<readonly SearchHits[]> | null = null;
+  /** Of all rounds until now. */
+  waitMs = 0;
+
+  constructor(submitAll: SubmitSearches, signal: AbortSignal | undefined) {
+    this.#submitAll = submitAll;
+    this.#signal = signal;
+  }
+
+  readonly ask: Ask = async (query) => {
+    const place = this.#queries.push(query) - 1;
+    // A microtask, so that everybody who goes on in this turn has asked by then.
+    this.#found ??= Promise.resolve().then(() => this.#submit());
+    const found = await this.#found;
+    return found[place]!;
+  };
+
+  async #submit(): Promise<readonly SearchHits[]> {
+    const queries = this.#queries;
+    this.#queries = [];
+    this.#found = null;
+    const options = this.#signal === undefined ? {} : { signal: this.#signal };
+    const { hits, waitMs } = await this.#submitAll(queries, options);
+    this.waitMs += waitMs;
+    return hits;
+  }
 }

@@ -4,7 +4,9 @@
 
 import type { StoreInspection } from '../store/store-inspection.js';
 import { METRICS } from '../types.js';
+import type { StoredReply } from './api.js';
 import { decodeEntry } from './api-key-entry.js';
+import type { StreamEntry } from './idempotency-claims.js';
 import { keys, logName, segmentBlobName } from './keys.js';
 import {
   type CollectionDefinition,
@@ -167,17 +169,29 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
 
 function isIdempotentReply(value: Uint8Array): boolean {
   try {
-    const { payloadDigest, expiresAtMs, reply } = JSON.parse(Buffer.from(value).toString());
+    const { payloadDigest, expiresAtMs, reply, stream } = JSON.parse(Buffer.from(value).toString());
     return (
       typeof payloadDigest === 'string' &&
       Number.isFinite(expiresAtMs) &&
-      Number.isInteger(reply.status) &&
-      typeof reply.headers === 'object' &&
-      typeof reply.body === 'string'
+      (reply === null ? stream !== undefined : isReply(reply)) &&
+      (stream === undefined || isStream(stream))
     );
   } catch {
     return false;
   }
+}
+
+function isReply({ status, headers, body }: StoredReply): boolean {
+  return Number.isInteger(status) && typeof headers === 'object' && typeof body === 'string';
+}
+
+function isStream({ incarnation, progress, chain }: StreamEntry): boolean {
+  const { batchCount, rowCount, insertedCount, updatedCount } = progress;
+  return (
+    typeof incarnation === 'string' &&
+    typeof chain === 'string' &&
+    [batchCount, rowCount, insertedCount, updatedCount].every(Number.isSafeInteger)
+  );
 }
 
 /** What interrupted work left, and what the next start clears away. */

@@ -34,6 +34,8 @@ export interface Write<Result> {
     sequence: number,
     pending: PendingIds,
   ): PreparedWrite<Result> | Promise<PreparedWrite<Result>>;
+  /** Told that nothing comes of it, before any write behind it is prepared. */
+  failed?(error: unknown): void;
 }
 
 interface Waiting {
@@ -79,8 +81,11 @@ export class Writer {
     write: Write<Result>,
     onCommitted?: (timings: CommitTimings) => void,
   ): Promise<Result> {
-    if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith);
-    if (this.#waiting.length >= this.#waitingMax) return Promise.reject(overloaded(this.#waiting));
+    const refusal = this.#refuse();
+    if (refusal !== undefined) {
+      write.failed?.(refusal);
+      return Promise.reject(refusal);
+    }
     return new Promise<Result>((resolve, reject) => {
       this.#waiting.push({
         write,
@@ -91,6 +96,11 @@ export class Writer {
       });
       this.#running ??= this.#run();
     });
+  }
+
+  #refuse(): Error | undefined {
+    if (this.#closedWith !== undefined) return this.#closedWith;
+    return this.#waiting.length >= this.#waitingMax ? overloaded(this.#waiting) : undefined;
   }
 
   /** Finishes what was submitted; later submissions reject with `reason`. */
@@ -127,7 +137,7 @@ export class Writer {
           if (operation.kind === 'append') byteCount += operation.record.byteLength;
         }
       } catch (error) {
-        waiting.reject(error);
+        fail(waiting, error);
         continue;
       }
       if (waiting.write.endsCommit) break;
@@ -137,7 +147,7 @@ export class Writer {
       if (operations.length > 0) await this.#store.commit(operations);
     } catch (error) {
       this.#observer.commitFailed();
-      for (const { waiting } of accepted) waiting.reject(error);
+      for (const { waiting } of accepted) fail(waiting, error);
       return;
     }
     const commitMs = performance.now() - startedAtMs;
@@ -151,6 +161,11 @@ export class Writer {
       waiting.resolve(prepared.result);
     }
   }
+}
+
+function fail({ write, reject }: Waiting, error: unknown): void {
+  write.failed?.(error);
+  reject(error);
 }
 
 function overloaded({ length }: readonly Waiting[]): SagittaError {

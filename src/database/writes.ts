@@ -6,6 +6,7 @@ import type { Clock } from '../clock.js';
 import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../errors.js';
 import type { FilterNode } from '../filter/filter-node.js';
 import type { Limits } from '../limits.js';
+import type { ReusedBytes } from '../reused-bytes.js';
 import { encodeLogRecord, type LogRecord } from '../segment/log-record.js';
 import type { StoreOperation } from '../store/store.js';
 import type { Utf8Column, VectorBatch } from '../types.js';
@@ -22,7 +23,13 @@ import type { PendingIds, PreparedWrite, Write } from './writer.js';
 export function writeVectors(
   collection: Collection,
   batch: VectorBatch,
-  options: { mode: WriteMode; clock: Clock; alsoCommit: AlsoCommit<WriteResult> | undefined },
+  options: {
+    mode: WriteMode;
+    clock: Clock;
+    alsoCommit: AlsoCommit<WriteResult> | undefined;
+    /** Of the log records of one stream; each has its own when absent. */
+    recordBytes?: ReusedBytes;
+  },
 ): Write<WriteResult> {
   return {
     mayFollow: () => true,
@@ -35,11 +42,8 @@ export function writeVectors(
         updatedCount: batch.count - insertedCount,
         sequence,
       };
-      return logged(collection, result, options.alsoCommit, {
-        kind: 'write',
-        timeMs: options.clock.now(),
-        batch,
-      });
+      const record: LogRecord = { kind: 'write', timeMs: options.clock.now(), batch };
+      return logged(collection, result, options.alsoCommit, record, options.recordBytes);
     },
   };
 }
@@ -241,18 +245,24 @@ function logged<Result extends { readonly sequence: number }>(
   result: Result,
   alsoCommit: AlsoCommit<Result> | undefined,
   record: LogRecord,
+  recordBytes?: ReusedBytes,
 ): PreparedWrite<Result> {
+  const encoded = encodeLogRecord(record, recordBytes && ((count) => recordBytes.take(count)));
   const append: StoreOperation = {
     kind: 'append',
     log: logName(collection.incarnation),
     sequence: result.sequence,
-    record: encodeLogRecord(record),
+    record: encoded,
   };
   return {
     takesSequence: true,
     operations: [append, ...(alsoCommit?.(result) ?? [])],
     result,
-    apply: () => applyLogRecord(collection.rows, record, result.sequence),
+    apply() {
+      // The store has settled the commit, and looks at the record no more.
+      recordBytes?.giveBack(encoded);
+      applyLogRecord(collection.rows, record, result.sequence);
+    },
   };
 }
 

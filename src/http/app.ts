@@ -35,8 +35,12 @@ import { problemReply } from './problem.js';
 import type { Route, RouteServices } from './route.js';
 import { backupRoutes } from './routes/backups.js';
 import { collectionRoutes } from './routes/collections.js';
+import { exportRoutes } from './routes/exports.js';
+import { joinRoutes } from './routes/joins.js';
 import { keyRoutes } from './routes/keys.js';
 import { queryRoutes } from './routes/query.js';
+import { queryBatchRoutes } from './routes/query-batch.js';
+import { recallRoutes } from './routes/recall.js';
 import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
@@ -118,17 +122,22 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   };
   const schemas = createSchemas(limits);
   const guards = createGuards(limits, nowMs);
-  const services: RouteServices = { ...options, schemas, guards };
+  const isStopping = () => lifecycle.isStopping;
+  const services: RouteServices = { ...options, schemas, guards, isStopping };
   const routes: Route[] = [
     ...collectionRoutes(services),
     ...vectorWriteRoutes(services),
     ...vectorReadRoutes(services),
     ...queryRoutes(services),
+    ...queryBatchRoutes(services),
+    ...recallRoutes(services),
+    ...exportRoutes(services),
+    ...joinRoutes(services),
     ...keyRoutes(services),
     ...backupRoutes(services),
     ...serviceRoutes(services, {
       metrics,
-      isStopping: () => lifecycle.isStopping,
+      isStopping,
       openApi: () => openApi,
     }),
   ];

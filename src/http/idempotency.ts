@@ -55,8 +55,17 @@ export async function runWrite<Value>(
       }
     },
   );
-  if (!isReplay) return reply;
+  return isReplay ? replayed(reply) : reply;
+}
+
+/** A reply that was given before. */
+export function replayed(reply: StoredReply): StoredReply {
   return { ...reply, headers: { ...reply.headers, 'idempotent-replayed': 'true' } };
+}
+
+/** Of a request whose body is no place for a key. */
+export function keyInHeader(request: RouteRequest<unknown>, limits: Limits): string | undefined {
+  return findKey(request, undefined, limits);
 }
 
 /** The value of a body, or its refusal thrown. */

@@ -114,6 +114,11 @@ const HEADERS = {
     'string',
     'Where the time went, in milliseconds: filter, wait (for the engine), search, assemble, and total since the head of the request.',
   ),
+  SagittaSequence: header(
+    'integer',
+    'The write of the collection that the reply reflects; pass it as `min_sequence`.',
+  ),
+  ContentDisposition: header('string', 'A name for the file: that of the collection.'),
   IdempotentReplayed: header('string', '`true` when this reply was given before.'),
 } as const;
 
@@ -266,6 +271,12 @@ function describeReplies(route: Route, components: Components): Described {
         ...(route.sendsETag === true ? { ETag: headerRef('ETag') } : {}),
         ...(route.sendsLocation === true ? { Location: headerRef('Location') } : {}),
         ...(route.sendsServerTiming === true ? { 'Server-Timing': headerRef('ServerTiming') } : {}),
+        ...(route.sendsSequence === true
+          ? { 'Sagitta-Sequence': headerRef('SagittaSequence') }
+          : {}),
+        ...(route.sendsFile === true
+          ? { 'Content-Disposition': headerRef('ContentDisposition') }
+          : {}),
         ...(route.takesIdempotencyKey === true
           ? { 'Idempotent-Replayed': headerRef('IdempotentReplayed') }
           : {}),

@@ -116,6 +116,6 @@ export function internalError(cause: unknown): SagittaError {
   return new SagittaError(
     'internal',
     'Something went wrong on our side; the log has more under the request id.',
-    { cause },
+    { cause, committed: cause instanceof SagittaError ? cause.committed : undefined },
   );
 }

@@ -10,7 +10,7 @@ import type {
   QueryReply,
   VectorRecord,
 } from '../database/api.js';
-import { float32Text, vectorText } from './float-text.js';
+import { float32Text, vectorText } from '../float-text.js';
 import { joinInTurns, type OnGrown } from './turns.js';
 
 export function collectionText(record: CollectionRecord): string {

@@ -32,6 +32,8 @@ export interface RouteServices {
   readonly guards: Guards;
   /** Of requests that name none. */
   readonly defaultCollection: string | null;
+  /** Whether what takes long shall end soon. */
+  readonly isStopping: () => boolean;
 }
 
 /** A body that never changes may be bytes, which all its readers share. */
@@ -61,7 +63,7 @@ export interface RouteRequest<Query> {
   /** Where the handler tells what its work was about, and how long parts of it took. */
   readonly watch: RequestWatch;
   /**
-   * For routes whose path does not name the collection: throws `collection_not_found` or
+   * For collections that the path does not name: throws `collection_not_found` or
    * `insufficient_scope` unless the principal may do this to it. `isNew`: it shall be made.
    */
   authorize(collectionId: string, options?: { isNew?: boolean }): void;
@@ -106,6 +108,10 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly sendsETag?: boolean;
   readonly sendsLocation?: boolean;
   readonly sendsServerTiming?: boolean;
+  /** The snapshot that is read, for replies whose body says nothing of it. */
+  readonly sendsSequence?: boolean;
+  /** Content-Disposition. */
+  readonly sendsFile?: boolean;
   /** Where bodies may be more than JSON: types that the handler reads as they arrive. */
   readonly streamTypes?: readonly StreamType[];
   /** Where the reply is not JSON alone: all that it may be. */

@@ -288,10 +288,11 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
   authorize(collectionId: string, options: { isNew?: boolean } = {}): void {
     const { access } = this.#route;
     assert(
-      typeof access === 'object' && access.on === 'named',
-      'the route says that it authorizes',
+      typeof access === 'object' && (access.on === 'named' || access.on === 'path'),
+      'the route says what it asks for',
     );
-    this.watch.target(collectionId);
+    // One beside the collection in the path is not what the request is about.
+    if (access.on === 'named') this.watch.target(collectionId);
     const check = options.isNew === true ? authorizeCreation : authorizeCollection;
     check(access.scope, this.principal, collectionId);
   }

@@ -61,7 +61,8 @@ function appendTurn<Item>(
   return at;
 }
 
-function nextTurn(): Promise<void> {
+/** Resolves when it is the turn of whoever has waited longest. */
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
     if (waiting.length === 1) setImmediate(giveTurn);

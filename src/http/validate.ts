@@ -72,12 +72,15 @@ function repeated(name: string, count: number): ErrorItem {
 function typeOf(schema: z.core.$ZodType | undefined): string | undefined {
   let inner = schema;
   while (inner instanceof z.ZodOptional || inner instanceof z.ZodDefault) inner = inner.unwrap();
-  return inner?._zod.def.type;
+  return inner instanceof z.ZodNumberFormat ? 'integer' : inner?._zod.def.type;
 }
 
 /** Text that is not of the type stays text, which the schema then refuses. */
 function readText(text: string, type: string | undefined): unknown {
-  if (type === 'number' && /^-?\d{1,16}$/.test(text)) return Number(text);
+  if (type === 'integer' && /^-?\d{1,16}$/.test(text)) return Number(text);
+  if (type === 'number' && /^-?\d{1,16}(\.\d{1,20})?(e[+-]?\d{1,3})?$/i.test(text)) {
+    return Number(text);
+  }
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   if (type === 'custom') {
     try {

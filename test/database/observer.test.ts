@@ -77,7 +77,7 @@ describe('the observer of a database', () => {
     const filter = { $and: [{ even: true }, { even: { $ne: 3 } }] };
     const request = { vector: Float32Array.of(1, 1), topK: 3, filter };
     const reply = await database.query('c', request);
-    assert.deepEqual(seen.queryAnswered, [[reply.timings, reply.work]]);
+    assert.deepEqual(seen.queriesAnswered, [[1, reply.timings, reply.work]]);
     const { startedAtMs, ...phases } = reply.timings;
     assert.ok(startedAtMs > 0 && Object.values(phases).every((milliseconds) => milliseconds >= 0));
     assert.deepEqual(Object.keys(phases), ['filterMs', 'waitMs', 'searchMs', 'assembleMs']);

@@ -111,6 +111,41 @@ describe('pages of a query', () => {
     await database.close();
   });
 
+  for (const metric of ['cosine', 'dot', 'euclidean'] as const) {
+    it(`of a range go through everything with at least the score (${metric})`, async () => {
+      const database = await createFilled();
+      const all = (await database.query('c', { vector: QUERY, topK: COUNT, metric })).matches;
+      const scores = [...new Set(all.map(({ score }) => score))];
+      assert.ok(scores.length < all.length, 'scores tie');
+      for (const place of [0, 3, Math.floor(scores.length / 2), scores.length - 1]) {
+        const scoreThreshold = scores[place]!;
+        const expected = all.filter(({ score }) => score >= scoreThreshold);
+        for (const limit of [undefined, 7, expected.length]) {
+          const request = { vector: QUERY, metric, scoreThreshold, limit };
+          if (limit !== undefined && limit > 1_000) continue;
+          const pages = await walk(database, request);
+          assert.deepEqual(
+            pages.flatMap(({ matches }) => matches),
+            expected,
+          );
+          assert.equal(pages.length, Math.ceil(expected.length / (limit ?? 100)));
+          assert.equal(pages.at(-1)!.hasMore, false);
+        }
+      }
+      const above = Math.fround(scores[0]! * (scores[0]! > 0 ? 1.01 : 0.99));
+      const none = await database.query('c', { vector: QUERY, metric, scoreThreshold: above });
+      assert.deepEqual([none.matches, none.hasMore], [[], false]);
+      const bounded = await database.query('c', {
+        vector: QUERY,
+        metric,
+        scoreThreshold: scores.at(-1)!,
+        topK: 10,
+      });
+      assert.deepEqual([bounded.matches, bounded.hasMore], [all.slice(0, 10), false]);
+      await database.close();
+    });
+  }
+
   it('end at top_k, however large the pages', async () => {
     const database = await createFilled();
     const big = await database.query('c', { vector: QUERY, topK: 45 });

@@ -6,12 +6,14 @@ import type {
   CollectionRecord,
   DatabaseService,
   Include,
+  StreamProgress,
   VectorRecord,
 } from '../../src/database/api.js';
 import { ApiKeys } from '../../src/database/api-keys.js';
 import { SagittaError } from '../../src/errors.js';
 import { createMemoryStore } from '../../src/store/memory-store.js';
 import type { JsonObject, Metric, VectorBatch } from '../../src/types.js';
+import { fakeJoin, fakeScan } from './fake-readings.js';
 
 interface Stored {
   readonly version: string;
@@ -35,14 +37,21 @@ function checkQueryVector(vector: Float32Array, dimension: number, metric: Metri
   throw new SagittaError(code, detail, { items: [{ pointer: '/vector', code, detail }] });
 }
 
+/** Many queries are answered so many at a time. */
+const GROUP_QUERIES = 2;
+
 export interface FakeDatabase extends DatabaseService {
   state: DatabaseService['state'];
   /** What was written last, as it came from the HTTP layer. */
   lastBatch: VectorBatch | undefined;
   /** How often anything was written. */
   writeCount: number;
+  /** Snapshots of many queries that nobody has let go of. */
+  openSessionCount: number;
   /** Runs before every query; a test makes it wait or throw. */
   beforeQuery: (signal: AbortSignal | undefined) => Promise<void>;
+  /** Runs before every batch of a stream is written. */
+  beforeStreamedWrite: () => Promise<void>;
 }
 
 export function createFakeDatabase(): FakeDatabase {
@@ -101,7 +110,9 @@ export function createFakeDatabase(): FakeDatabase {
     apiKeys: new ApiKeys({ store: createMemoryStore(), clock: systemClock }),
     lastBatch: undefined,
     writeCount: 0,
+    openSessionCount: 0,
     beforeQuery: async () => {},
+    beforeStreamedWrite: async () => {},
     async createCollection(input, options = {}) {
       const id = input.id ?? `generated-${collections.size}`;
       const existing = collections.get(id)?.record;
@@ -178,6 +189,37 @@ export function createFakeDatabase(): FakeDatabase {
       const result = { insertedCount, updatedCount, sequence: touch(collection) };
       alsoCommit?.(result);
       return result;
+    },
+    openWriteStream(id, { mode }) {
+      find(id);
+      const none = { batchCount: 0, rowCount: 0, insertedCount: 0, updatedCount: 0 };
+      let progress: StreamProgress = { ...none, sequence: undefined };
+      let last: Promise<unknown> = Promise.resolve();
+      return {
+        resumed: progress,
+        get progress() {
+          return progress;
+        },
+        async write(batch) {
+          const before = last;
+          const writing = (async () => {
+            await before;
+            await database.beforeStreamedWrite();
+            const result = await database.writeVectors(id, batch, { mode });
+            progress = {
+              batchCount: progress.batchCount + 1,
+              rowCount: progress.rowCount + batch.count,
+              insertedCount: progress.insertedCount + result.insertedCount,
+              updatedCount: progress.updatedCount + result.updatedCount,
+              sequence: result.sequence,
+            };
+          })();
+          last = writing;
+          await writing;
+        },
+        end: async (encode) => ({ reply: encode(progress), isReplay: false }),
+        close() {},
+      };
     },
     async patchVector(id, vectorId, { metadata, values, ifVersion }) {
       const stored = findVector(id, vectorId);
@@ -284,6 +326,34 @@ export function createFakeDatabase(): FakeDatabase {
         },
       };
     },
+    async openQueries(id) {
+      const { sequence, dimension, metric } = find(id).record;
+      let isOpen = true;
+      database.openSessionCount++;
+      return {
+        sequence,
+        dimension,
+        metric,
+        prepare: (requests, firstIndex = 0) =>
+          Array.from({ length: Math.ceil(requests.length / GROUP_QUERIES) }, (_, group) => {
+            const start = group * GROUP_QUERIES;
+            const own = requests.slice(start, start + GROUP_QUERIES);
+            return {
+              firstIndex: firstIndex + start,
+              count: own.length,
+              answer: ({ signal } = {}) =>
+                Promise.all(own.map((request) => database.query(id, request, { signal }))),
+            };
+          }),
+        close() {
+          if (isOpen) database.openSessionCount--;
+          isOpen = false;
+        },
+      };
+    },
+    async recall(id, { ids }) {
+      return { recalls: ids.map(() => 1), sequence: find(id).record.sequence };
+    },
     async runIdempotent({ scope, key, payloadDigest }, perform) {
       const place = JSON.stringify([scope, key]);
       if (inFlight.has(place)) throw new SagittaError('idempotency_in_flight', 'Running.');
@@ -304,6 +374,19 @@ export function createFakeDatabase(): FakeDatabase {
       } finally {
         inFlight.delete(place);
       }
+    },
+    async scan(id, { filter, ...include }) {
+      const { dimension, sequence } = find(id).record;
+      const rows = passing(find(id), filter).map(([vectorId, stored]) => ({
+        ...stored,
+        id: vectorId,
+      }));
+      return fakeScan(rows, { ...include, dimension, sequence });
+    },
+    async join(id, { with: other = id, filter, withFilter, topK = 10 }) {
+      const rowsOf = (collectionId: string, by: JsonObject | undefined) =>
+        passing(find(collectionId), by).map(([vectorId, stored]) => ({ ...stored, id: vectorId }));
+      return fakeJoin(rowsOf(id, filter), rowsOf(other, withFilter), topK);
     },
     async close() {
       database.state = 'stopping';

@@ -67,7 +67,8 @@ export async function createService(options: Partial<AppOptions> = {}): Promise<
           ? {}
           : { payload: isRaw ? Buffer.from(body) : JSON.stringify(body) }),
       });
-      const isJson = /json/.test(String(reply.headers['content-type'] ?? '')) && reply.body !== '';
+      const isJson =
+        /[/+]json\b/.test(String(reply.headers['content-type'] ?? '')) && reply.body !== '';
       const found: Reply = {
         status: reply.statusCode,
         headers: reply.headers as Record<string, string | undefined>,

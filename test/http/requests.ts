@@ -77,6 +77,12 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/query',
     body: { vector: [1, 1] },
   },
+  exportVectors: { needs: 'vectors:read path', url: '/collections/catalog-1/export' },
+  joinCollections: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/join',
+    body: { top_k: 1 },
+  },
   createKey: {
     needs: 'admin service',
     url: '/keys',

@@ -77,7 +77,7 @@ export function pause(ms: number): Promise<void> {
 }
 
 /** One value of /metrics. */
-export async function metricOf(service: Service, name: string): Promise<number> {
+export async function metricOf(service: Pick<Service, 'app'>, name: string): Promise<number> {
   const { body } = await service.app.inject('/metrics');
   const found = new RegExp(`^${name} (\\S+)$`, 'm').exec(body)?.[1];
   assert.ok(found !== undefined, `no metric ${name}`);

@@ -6,7 +6,13 @@ import { SagittaError } from '../../errors.js';
 import type { Task } from '../../pool.js';
 import { hasKeyHeader } from '../idempotency.js';
 import type { RouteRequest, RouteServices } from '../route.js';
-import { type BodyInput, type JsonBody, type ParsedBody, parseJsonTask } from './parse-json.js';
+import {
+  type BodyInput,
+  type JsonBody,
+  type ParsedBody,
+  parseJsonTask,
+  type VectorsAt,
+} from './parse-json.js';
 import { type ParsedVectors, parseVectorsTask } from './parse-vectors.js';
 import type { VectorShape } from './vector-values.js';
 
@@ -16,16 +22,15 @@ import type { VectorShape } from './vector-values.js';
  */
 const INLINE_BYTES_MAX = 64 * 1024;
 
-/** `vectorMember`: the member that holds a vector, if the body has one. */
 export function parseJsonBody(
   services: RouteServices,
   request: RouteRequest<unknown>,
-  vectorMember: 'vector' | 'values' | null = null,
+  vectorsAt: VectorsAt | null = null,
 ): Promise<ParsedBody<JsonBody>> {
   return run(services, parseJsonTask, {
     body: request.body,
     isKeyed: hasKeyHeader(request),
-    vectorMember,
+    vectorsAt,
     dimensionMax: services.limits.dimensionMax,
   });
 }

@@ -38,6 +38,26 @@ export function findMetadataSpan(body: Uint8Array): MetadataSpans {
   return Int32Array.of(walker.memberStart, walker.memberEnd);
 }
 
+/** Of objects that stand one after the other in a body, each found when it is asked for. */
+export class MetadataFinder {
+  readonly #walker: Walker;
+  readonly #spans: MetadataSpans;
+
+  /** The spans are written into as they are found. */
+  constructor(body: Uint8Array, spans: MetadataSpans) {
+    this.#walker = new Walker(body);
+    this.#spans = spans;
+  }
+
+  find(row: number, objectStart: number): void {
+    const walker = this.#walker;
+    walker.moveTo(objectStart);
+    walker.walkObject('metadata');
+    this.#spans[2 * row] = walker.memberStart;
+    this.#spans[2 * row + 1] = walker.memberEnd;
+  }
+}
+
 class Walker {
   readonly #bytes: Buffer;
   #at = 0;

@@ -4,7 +4,13 @@
 
 import { isAscii, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { type ErrorMessage, SagittaError, toErrorMessage } from '../../errors.js';
+import {
+  ERROR_ITEMS_MAX,
+  type ErrorItem,
+  type ErrorMessage,
+  SagittaError,
+  toErrorMessage,
+} from '../../errors.js';
 import type { Task } from '../../pool.js';
 import { findingAt, refusal } from '../findings.js';
 import { readVector } from './vector-values.js';
@@ -79,10 +85,16 @@ export function parseBody<Value>(
 }
 
 export interface JsonInput extends BodyInput {
-  /** The member, if it is there, that is a vector and becomes a Float32Array of any length up to the maximum. */
-  readonly vectorMember: 'vector' | 'values' | null;
+  /** Where vectors stand, if they are there, which become Float32Arrays of any length up to the maximum. */
+  readonly vectorsAt: VectorsAt | null;
   readonly dimensionMax: number;
 }
+
+/**
+ * A member that is a vector (`vector`, `values`), one that is an array of them (`vectors`), or one
+ * that is an array of objects with a member `vector` (`queries`).
+ */
+export type VectorsAt = 'vector' | 'values' | 'vectors' | 'queries';
 
 /** Up to here `checkExtent` would cost more than it saves. */
 const SMALL_BYTES_MAX = 64 * 1024;
@@ -92,21 +104,41 @@ export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
   name: 'http.parseJson',
   run: (input) =>
     parseBody(input, (json) => {
-      const member = input.vectorMember;
-      if (member !== null && json[member] !== undefined) {
-        const vector = readVector(json[member], input.dimensionMax);
-        if (!(vector instanceof Float32Array)) throw refusal([findingAt(`/${member}`, vector)]);
-        json[member] = vector;
-      }
+      if (input.vectorsAt !== null) readVectors(json, input.vectorsAt, input.dimensionMax);
       // A small body cannot hold much; a large one crosses to another thread.
       if (input.body.length > SMALL_BYTES_MAX) checkExtent(json);
       return json;
     }),
 };
 
+/** What is no array or no object is the schema's to refuse. */
+function readVectors(json: JsonBody, place: VectorsAt, dimensionMax: number): void {
+  const findings: ErrorItem[] = [];
+  const read = (holder: Record<PropertyKey, unknown>, key: string | number, at: string) => {
+    if (holder[key] === undefined) return;
+    const vector = readVector(holder[key], dimensionMax);
+    if (vector instanceof Float32Array) holder[key] = vector;
+    else findings.push(findingAt(`${at}/${key}`, vector));
+  };
+  const value = json[place];
+  if (place === 'vector' || place === 'values') {
+    read(json, place, '');
+  } else if (Array.isArray(value)) {
+    for (let i = 0; i < value.length && findings.length < ERROR_ITEMS_MAX; i++) {
+      if (place === 'vectors') read(value as unknown as Record<number, unknown>, i, '/vectors');
+      else if (isObject(value[i])) read(value[i], 'vector', `/queries/${i}`);
+    }
+  }
+  if (findings.length > 0) throw refusal(findings);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Throws `invalid_json`, or `invalid_request` for JSON that is no object. */
 function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody {
-  const json = parseJson(body, bracketsUnchecked);
+  const json = parseJson(body, bracketsUnchecked, 'The body');
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw refusal([
       { pointer: '', code: 'invalid_request', detail: 'The body must be an object.' },
@@ -115,11 +147,13 @@ function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody 
   return json as JsonBody;
 }
 
-function parseJson(body: Uint8Array, bracketsUnchecked: number): unknown {
+/** Throws `invalid_json` about `what`, of which the bytes are all. */
+export function parseJson(body: Uint8Array, bracketsUnchecked: number, what: string): unknown {
+  const invalidJson = (why: string) => notJson(what, why);
   if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
   if (!isUtf8(body)) throw invalidJson('it is not UTF-8');
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  if (countBrackets(bytes) > bracketsUnchecked) checkDepth(bytes);
+  if (countBrackets(bytes) > bracketsUnchecked) checkDepth(bytes, invalidJson);
   try {
     return JSON.parse(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'));
   } catch (error) {
@@ -135,8 +169,8 @@ function describeSyntaxError(error: unknown): string {
   return message.replace(' in JSON', '').replace(/^./, (first) => first.toLowerCase());
 }
 
-function invalidJson(why: string): SagittaError {
-  const detail = `The body is not valid JSON: ${why}.`;
+function notJson(what: string, why: string): SagittaError {
+  const detail = `${what} is not valid JSON: ${why}.`;
   return new SagittaError('invalid_json', detail, {
     items: [{ pointer: '', code: 'invalid_json', detail }],
   });
@@ -175,7 +209,7 @@ function tooMuch(what: string, max: number): SagittaError {
   return refusal([{ pointer: '', code: 'limit_exceeded', detail, expected: max }]);
 }
 
-function checkDepth(bytes: Uint8Array): void {
+function checkDepth(bytes: Uint8Array, invalidJson: (why: string) => SagittaError): void {
   let depth = 0;
   let isInString = false;
   for (let i = 0; i < bytes.length; i++) {

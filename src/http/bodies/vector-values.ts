@@ -122,7 +122,11 @@ function narrowInto(
 }
 
 /** Cosine compares directions, and zero has none. */
-function checkDirection(values: Float32Array, start: number, shape: VectorShape): Fault | null {
+export function checkDirection(
+  values: Float32Array,
+  start: number,
+  shape: VectorShape,
+): Fault | null {
   if (shape.metric !== 'cosine') return null;
   const end = start + shape.dimension;
   for (let i = start; i < end; i++) {

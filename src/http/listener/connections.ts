@@ -103,6 +103,22 @@ export function cutOff(response: ServerResponse | Http2ServerResponse): void {
   else response.socket?.destroy();
 }
 
+/**
+ * Makes ready to end a reply before its end: what was said of it has left, and the stream of HTTP/2
+ * ends with an error. Destroyed as it is, it would end like one that is whole. The connection of
+ * HTTP/1 is the caller's to destroy.
+ */
+export async function breakOff(response: ServerResponse | Http2ServerResponse): Promise<void> {
+  if (response.destroyed) return;
+  await new Promise<void>((resolve) => {
+    response.once('close', resolve);
+    // The same for both, but declared apart.
+    const write = response.write as (chunk: string, onWritten: () => void) => boolean;
+    write.call(response, '', resolve);
+  });
+  if ('stream' in response) response.stream.close(http2.NGHTTP2_INTERNAL_ERROR);
+}
+
 /** Requests that were not told yet that their body is welcome. */
 const uninvited = new WeakMap<IncomingMessage, ServerResponse>();
 

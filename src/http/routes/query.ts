@@ -1,14 +1,18 @@
 // Nearest-neighbour search, in a collection that the path names or in one that the body names.
 
 import type { z } from 'zod';
-import type { QueryRequest, StoredReply } from '../../database/api.js';
+import type { StoredReply } from '../../database/api.js';
 import type { ErrorCode, ErrorItem } from '../../errors.js';
-import type { Limits } from '../../limits.js';
 import { parseJsonBody } from '../bodies/bodies.js';
 import { chooseCollection } from '../collection-choice.js';
 import { refusal, withPointers } from '../findings.js';
-import { leastFloat32ShownAtLeast } from '../float-text.js';
 import { bodyOf } from '../idempotency.js';
+import {
+  costOf,
+  findRuleBreaks,
+  type QueryBody,
+  toQueryRequest,
+} from '../queries/query-request.js';
 import { jsonReply } from '../reply.js';
 import { queryText } from '../reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
@@ -16,13 +20,12 @@ import type { Schemas } from '../schemas/all.js';
 import { phasesOf, SlowQueries, serverTiming } from '../telemetry/query-report.js';
 import { validateBody } from '../validate.js';
 
-type QueryBody = z.output<Schemas['query']['query']>;
 /** What the query string may say as well as the body. */
 const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
 
 type QueryPage = z.output<Schemas['query']['queryPage']>;
 
-const QUERY_ERRORS: readonly ErrorCode[] = [
+export const QUERY_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',
   'collection_unavailable',
   'vector_not_found',
@@ -46,7 +49,8 @@ export function queryRoutes(services: RouteServices): Route[] {
     body: QueryBody,
   ): Promise<StoredReply> {
     const query = toQueryRequest(withPage(body, request.query));
-    checkRules(query, limits);
+    const findings = findRuleBreaks(query, limits, '');
+    if (findings.length > 0) throw refusal(findings);
     request.charge(costOf(query, limits));
     const { watch, signal } = request;
     const reply = await slowQueries.watch(request, collectionId, query, () =>
@@ -130,68 +134,4 @@ function withPage(body: QueryBody, page: QueryPage): QueryBody {
     offset: body.offset ?? page.offset,
     cursor: body.cursor ?? page.cursor,
   };
-}
-
-function toQueryRequest(body: QueryBody): QueryRequest {
-  return {
-    vector: body.vector,
-    id: body.id,
-    topK: body.top_k,
-    limit: body.limit,
-    offset: body.offset,
-    cursor: body.cursor,
-    filter: body.filter,
-    includeMetadata: body.include_metadata,
-    includeValues: body.include_values,
-    metric: body.metric,
-    sort: body.sort,
-    scoreThreshold:
-      body.score_threshold === undefined
-        ? undefined
-        : leastFloat32ShownAtLeast(body.score_threshold),
-    minSequence: body.min_sequence,
-    explain: body.explain,
-  };
-}
-
-/** Metadata is short beside a vector: so many matches with it are worth one query. */
-const MATCHES_A_QUERY = 100;
-
-/** A query, and the vectors that it reads out, as many as the page may have. */
-function costOf(query: QueryRequest, limits: Limits): number {
-  const matchCount = Math.max(1, query.limit ?? query.topK ?? limits.topKDefault);
-  const hasValues = (query.includeValues ?? false) !== false;
-  if (hasValues) return matchCount;
-  return query.includeMetadata === true ? Math.ceil(matchCount / MATCHES_A_QUERY) : 1;
-}
-
-/** What can be told without the collection and without opening the cursor. */
-function checkRules(query: QueryRequest, limits: Limits): void {
-  const findings: ErrorItem[] = [];
-  const invalid = (pointer: string, detail: string) =>
-    findings.push({ pointer, code: 'invalid_request', detail });
-  if (query.vector !== undefined && query.id !== undefined) {
-    invalid('/id', 'Expected vector or id; found both.');
-  }
-  if (query.vector === undefined && query.id === undefined && query.cursor === undefined) {
-    invalid('/vector', 'Expected vector or id; found neither.');
-  }
-  if (query.offset !== undefined && query.cursor !== undefined) {
-    invalid('/offset', 'Expected offset or cursor; found both.');
-  }
-  const { topKMax } = limits;
-  const isPaged = query.limit !== undefined || query.cursor !== undefined;
-  const isSorted = query.sort !== undefined;
-  if (query.topK !== undefined && query.topK > topKMax && (isSorted || !isPaged)) {
-    findings.push({
-      pointer: '/top_k',
-      code: 'limit_exceeded',
-      detail: isSorted
-        ? `A sorted query takes at most ${topKMax}; found ${query.topK}.`
-        : `One page has at most ${topKMax} matches; found ${query.topK}. With limit, pages may make up more.`,
-      expected: topKMax,
-      actual: query.topK,
-    });
-  }
-  if (findings.length > 0) throw refusal(findings);
 }

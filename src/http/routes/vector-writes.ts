@@ -18,6 +18,8 @@ import { chooseCollection } from '../collection-choice.js';
 import { requiredVersion, tagOfVersion } from '../conditional.js';
 import { findingAt, refusal, withPointers } from '../findings.js';
 import { bodyOf, runWrite } from '../idempotency.js';
+import { ingest, refuseParameters } from '../ingest/ingest.js';
+import { STREAM_TYPES } from '../media-types.js';
 import { jsonReply } from '../reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 import { validateBody } from '../validate.js';
@@ -32,6 +34,13 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
   'storage_full',
 ];
 
+const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector: either every vector is written or none is. Or takes a stream of any length, written while it arrives:
+
+- \`application/x-ndjson\`: a line is a vector \`{id?, values, metadata?}\`. 1 000 lines or 4 MB, whichever comes first, are one write.
+- \`application/vnd.apache.arrow.stream\`: a record batch is one write, or several of 10 000 rows and 16 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
+
+Each write of a stream is atomic, durable when the next is under way, and begins anew where an id comes again. An error says in \`committed_count\` how many rows are durable: those before that row, none after it. The same stream under the same \`Idempotency-Key\` goes on where an earlier attempt broke off.`;
+
 export function vectorWriteRoutes(services: RouteServices): Route[] {
   const { database, schemas, limits } = services;
   const { basics, vectors } = schemas;
@@ -43,13 +52,17 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     tag: 'Vectors',
     summary: 'Insert, update or upsert vectors',
     access: { scope: 'vectors:write', on: 'path' },
-    description: 'Takes `{vectors: […]}` or one vector. Either every vector is written or none is.',
+    description: WRITE_DESCRIPTION,
+    query: vectors.writeQuery,
+    streamTypes: STREAM_TYPES,
     body: vectors.write,
     reply: vectors.written,
     takesIdempotencyKey: true,
     errors: [...WRITE_ERRORS, 'duplicate_id', 'vector_exists', 'vector_not_found'],
     async handle(request) {
-      const id = request.params.id;
+      if (request.bodyStream !== null) return ingest(services, request, request.bodyStream);
+      refuseParameters(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
+      const id = request.params.id!;
       const shape = shapeOf(database, id);
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
       return runWrite(services, request, parsed, async ({ batch, mode, ids, isArray }, attach) => {

@@ -10,7 +10,8 @@ const SORT_KEYS_MAX = 8;
 export function querySchemas(limits: Limits, basics: BasicSchemas) {
   const { vectorId, values, metadata, filter, metric } = basics;
   const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({
-    description: 'Page size; as many as `top_k` when absent.',
+    description:
+      'Page size; as many as `top_k` when absent, or a usual page where that is absent as well.',
   });
   const members = {
     vector: values.optional(),
@@ -23,7 +24,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       .optional()
       .meta({
         default: limits.topKDefault,
-        description: `How many of the nearest to return: at most ${limits.topKMax} without \`limit\`, which makes pages of them. With \`limit\` and no \`top_k\` the pages go through the whole filtered view.`,
+        description: `How many of the nearest to return: at most ${limits.topKMax} without \`limit\`, which makes pages of them. With \`limit\` and no \`top_k\` the pages go through the whole filtered view; with \`score_threshold\` and no \`top_k\`, through everything that has at least that score.`,
       }),
     limit,
     offset: basics.offset,
@@ -61,7 +62,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
     score_threshold: z
       .number()
       .optional()
-      .meta({ description: 'Only matches with at least this score.' }),
+      .meta({
+        description: `Only matches with at least this score, compared as it is shown. Without \`top_k\` all of them: in pages of \`limit\`, ${limits.pageLimitDefault} when absent. (With \`sort\` they are among the \`top_k\` nearest in any case.)`,
+      }),
     min_sequence: z
       .int()
       .min(0)
@@ -79,8 +82,88 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       include_metadata: true,
     },
   ];
+  const query = z.strictObject(members).meta({ id: 'Query', description, examples });
+  const reply = z
+    .object({
+      matches: z.array(
+        z
+          .object({
+            id: vectorId,
+            score: z.number().meta({ description: 'Higher is better, for every metric.' }),
+            distance: z.number().optional().meta({ description: 'L2; `euclidean` only.' }),
+            metadata: metadata.optional(),
+            values: values.optional(),
+          })
+          .meta({ id: 'Match' }),
+      ),
+      ...page,
+      total: z.int().optional().meta({
+        description: 'The exact size of the filtered view; on first and offset pages.',
+      }),
+      sequence,
+      explain: z
+        .object({
+          engine: z.string(),
+          segment_count: z.int(),
+          rows_scanned: z.int(),
+          rows_passed_filter: z.int(),
+          candidates_rescored: z.int(),
+          is_certified: z.boolean().meta({
+            description: 'No row outside the answer can score above a row inside it.',
+          }),
+          filter_ms: z.number(),
+          search_ms: z.number(),
+          assemble_ms: z.number(),
+        })
+        .optional()
+        .meta({ id: 'Explain' }),
+    })
+    .meta({
+      id: 'QueryReply',
+      examples: [
+        {
+          matches: [{ id: 'article-17', score: 0.9731, metadata: { year: 2024 } }],
+          has_more: false,
+          total: 812,
+          sequence: 33,
+        },
+      ],
+    });
+  /** Of an Arrow body, whose rows may say otherwise. */
+  const queryRows = z.strictObject({
+    top_k: z.int().min(1).max(limits.topKMax).optional(),
+    filter: filter.optional(),
+    metric: metric.optional(),
+    score_threshold: z.number().optional(),
+    include_metadata: z.boolean().optional(),
+    include_values: z.boolean().optional(),
+    min_sequence: z.int().min(0).optional(),
+    vector_column: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ description: 'The column of vectors, where it has no name of its own kind.' }),
+  });
+  const recall = z
+    .strictObject({
+      vectors: z.array(values).min(1).max(limits.batchQueriesMax),
+      ids: z
+        .array(basics.vectorIds(limits.topKMax))
+        .min(1)
+        .max(limits.batchQueriesMax)
+        .meta({ description: 'For each vector the answer that is graded; its length is its k.' }),
+      filter: filter.optional(),
+      metric: metric.optional().meta({ description: "In place of the collection's." }),
+      min_sequence: z.int().min(0).optional().meta({
+        description: 'Answer from a state that includes this write.',
+      }),
+    })
+    .meta({
+      id: 'Recall',
+      examples: [{ vectors: [[0.12, -0.5, 0.33]], ids: [['article-17', 'article-4']] }],
+    });
   return {
-    query: z.strictObject(members).meta({ id: 'Query', description, examples }),
+    query,
     queryAnywhere: z.strictObject({ collection: basics.collection, ...members }).meta({
       id: 'QueryAnywhere',
       description,
@@ -94,51 +177,24 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       offset: basics.offset,
       cursor: basics.cursor,
     }),
-    reply: z
+    reply,
+    batch: z.strictObject({ queries: z.array(query).min(1).max(limits.batchQueriesMax) }).meta({
+      id: 'QueryBatch',
+      examples: [{ queries: [{ vector: [0.12, -0.5, 0.33], top_k: 10 }, { id: 'article-17' }] }],
+    }),
+    queryRows,
+    batchReply: z
+      .object({ results: z.array(reply).meta({ description: 'In the order of the queries.' }) })
+      .meta({ id: 'QueryBatchReply' }),
+    recall,
+    recallReply: z
       .object({
-        matches: z.array(
-          z
-            .object({
-              id: vectorId,
-              score: z.number().meta({ description: 'Higher is better, for every metric.' }),
-              distance: z.number().optional().meta({ description: 'L2; `euclidean` only.' }),
-              metadata: metadata.optional(),
-              values: values.optional(),
-            })
-            .meta({ id: 'Match' }),
-        ),
-        ...page,
-        total: z.int().optional().meta({
-          description: 'The exact size of the filtered view; on first and offset pages.',
-        }),
+        recall: z.number().meta({ description: 'The mean over the queries.' }),
+        query_count: z.int(),
+        k: z.int().optional().meta({ description: 'Where all lists are equally long.' }),
+        recalls: z.array(z.number()).meta({ description: 'Of each query.' }),
         sequence,
-        explain: z
-          .object({
-            engine: z.string(),
-            segment_count: z.int(),
-            rows_scanned: z.int(),
-            rows_passed_filter: z.int(),
-            candidates_rescored: z.int(),
-            is_certified: z.boolean().meta({
-              description: 'No row outside the answer can score above a row inside it.',
-            }),
-            filter_ms: z.number(),
-            search_ms: z.number(),
-            assemble_ms: z.number(),
-          })
-          .optional()
-          .meta({ id: 'Explain' }),
       })
-      .meta({
-        id: 'QueryReply',
-        examples: [
-          {
-            matches: [{ id: 'article-17', score: 0.9731, metadata: { year: 2024 } }],
-            has_more: false,
-            total: 812,
-            sequence: 33,
-          },
-        ],
-      }),
+      .meta({ id: 'RecallReply' }),
   };
 }

@@ -40,6 +40,13 @@ const problem = z
       )
       .optional()
       .meta({ description: 'The first 100 findings.' }),
+    committed_count: z.int().optional().meta({
+      description:
+        'Of a stream of writes: its rows before this one are durable, and none from it on.',
+    }),
+    sequence: z.int().optional().meta({
+      description: 'Of the last write of the stream, where there was one.',
+    }),
   })
   .meta({
     id: 'Problem',

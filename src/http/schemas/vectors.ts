@@ -83,6 +83,16 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     });
   return {
     write,
+    writeQuery: z.strictObject({
+      mode: mode.meta({ description: 'Of a stream; a JSON body has it in itself.' }),
+      id_column: z.string().optional().meta({
+        description: 'Of an Arrow stream: the column of ids, instead of `id`.',
+      }),
+      vector_column: z.string().optional().meta({
+        description:
+          'Of an Arrow stream: the column of vectors, instead of `values`, `vector` or `embedding`.',
+      }),
+    }),
     put: z
       .strictObject({ ...putMembers, collection })
       .meta({ id: 'VectorPut', examples: [{ collection: 'articles', ...putExample }] }),
@@ -131,7 +141,15 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         inserted_count: z.int(),
         updated_count: z.int(),
         ids: z.array(vectorId).optional().meta({
-          description: 'All ids in the order of the body, when at least one was generated.',
+          description:
+            'All ids in the order of the body, when at least one was generated. Not of a stream.',
+        }),
+        batch_count: z.int().optional().meta({
+          description: 'Of a stream: the writes that it took. Each was atomic.',
+        }),
+        resumed_count: z.int().optional().meta({
+          description:
+            'Of a stream: rows that an earlier attempt with the same key had made durable.',
         }),
         sequence,
       })

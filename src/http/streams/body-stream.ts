@@ -35,11 +35,27 @@ export class BodyStream implements AsyncIterable<Buffer> {
     invite(raw);
     // Destroyed at its end, the request would take its reply with it.
     const chunks = raw.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>;
-    for (;;) {
-      const next = await this.#inTime(chunks.next());
-      if (next.done === true) return;
-      yield next.value;
+    try {
+      for (;;) {
+        const next = await this.#inTime(chunks.next());
+        if (next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      this.#letGo(chunks);
     }
+  }
+
+  /**
+   * What is still to come is thrown away, not left where it is: its sender reads the reply only when
+   * everything is sent. Not waited for, since the iterator may itself wait for a chunk.
+   */
+  #letGo(chunks: AsyncIterator<Buffer>): void {
+    const { raw } = this.#request;
+    const goOn = () => {
+      raw.resume();
+    };
+    chunks.return?.().then(goOn, goOn);
   }
 
   #inTime(reading: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {

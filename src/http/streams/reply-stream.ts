@@ -2,11 +2,10 @@
 // first byte is a problem like any other; what fails later cuts the connection, so that nobody takes
 // a part for the whole, and says why before that where the format has a place for it.
 
-import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { SagittaError } from '../../errors.js';
-import { cutOff, takingMsMax } from '../listener/connections.js';
+import { breakOff, cutOff, takingMsMax } from '../listener/connections.js';
 import { NDJSON } from '../media-types.js';
 import { type ProblemPlace, problemReply } from '../problem.js';
 
@@ -73,8 +72,8 @@ async function* flow(
     const clientError = onFailed(error);
     if (type.startsWith(NDJSON)) {
       yield Buffer.from(`{"error":${problemReply(clientError, place).body}}\n`);
-      if (raw.writableNeedDrain) await Promise.race([once(raw, 'drain'), once(raw, 'close')]);
     }
+    await breakOff(raw);
     throw clientError;
   } finally {
     replyPlace.count(request.principal.id, raw.writableLength);

@@ -12,6 +12,17 @@ export interface HttpMetrics {
     readonly seconds: number;
   }): void;
   refused(code: ErrorCode): void;
+  /** A body or a reply that goes row by row is under way. */
+  streamOpened(direction: StreamDirection): StreamCount;
+}
+
+export type StreamDirection = 'in' | 'out';
+
+/** Of one stream, from its begin to its end. */
+export interface StreamCount {
+  /** Of all its rows, what has gone through so far: they are durable, or sent. */
+  advance(rowCount: number): void;
+  close(): void;
 }
 
 /** What only the start of the process can meet. */
@@ -48,6 +59,17 @@ export function createHttpMetrics(
       ),
     },
   );
+  const countRows = metrics.addCounter(
+    'sagitta_stream_rows_total',
+    'Rows of streams: written from bodies (in) and sent in replies (out).',
+    { name: 'direction', values: ['in', 'out'] },
+  );
+  let streamCount = 0;
+  metrics.addReading(
+    'sagitta_streams_in_flight',
+    'Bodies and replies under way that go row by row.',
+    () => streamCount,
+  );
   metrics.addReading(
     'sagitta_http_requests_in_flight',
     'Requests whose reply is not sent to its last byte.',
@@ -82,5 +104,18 @@ export function createHttpMetrics(
       observeRequest(seconds, { method, route, status });
     },
     refused: (code) => countRefused(1, { code }),
+    streamOpened(direction) {
+      streamCount++;
+      let counted = 0;
+      return {
+        advance(rowCount) {
+          countRows(rowCount - counted, { direction });
+          counted = rowCount;
+        },
+        close() {
+          streamCount--;
+        },
+      };
+    },
   };
 }

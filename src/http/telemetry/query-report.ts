@@ -39,6 +39,20 @@ export function phasesOf({ timings, work }: QueryReply): Phase[] {
   ];
 }
 
+/** What queries that go together have done by now, group by group. */
+interface BatchWork {
+  queryCount: number;
+  filterMs: number;
+  waitMs: number;
+  searchMs: number;
+  assembleMs: number;
+  rowsScanned: number;
+  rowsRescored: number;
+}
+
+/** More groups than these say nothing new in a trace. */
+const TRACED_GROUPS_MAX = 16;
+
 export class SlowQueries {
   readonly #logger: Logger;
   readonly #slowQueryMs: number;
@@ -46,6 +60,63 @@ export class SlowQueries {
   constructor(options: { logger: Logger; slowQueryMs: number }) {
     this.#logger = options.logger;
     this.#slowQueryMs = options.slowQueryMs;
+  }
+
+  /** For many queries: `add` the replies of each group, and `end` tells of all when they took long. */
+  batch(request: RouteRequest<unknown>, collectionId: string) {
+    const work: BatchWork = {
+      queryCount: 0,
+      filterMs: 0,
+      waitMs: 0,
+      searchMs: 0,
+      assembleMs: 0,
+      rowsScanned: 0,
+      rowsRescored: 0,
+    };
+    let groupCount = 0;
+    return {
+      add: (replies: readonly QueryReply[]) => {
+        const [first] = replies;
+        if (first === undefined) return;
+        if (groupCount++ < TRACED_GROUPS_MAX) request.watch.addPhases(phasesOf(first));
+        const { timings } = first;
+        work.queryCount += replies.length;
+        work.filterMs += timings.filterMs;
+        work.waitMs += timings.waitMs;
+        work.searchMs += timings.searchMs;
+        work.assembleMs += timings.assembleMs;
+        for (const reply of replies) {
+          work.rowsScanned += reply.work.rowsScanned;
+          work.rowsRescored += reply.work.candidatesRescored;
+        }
+      },
+      /** @param error what ended it early, if anything did. */
+      end: (error?: unknown) => {
+        const { filterMs, waitMs, searchMs, assembleMs } = work;
+        // Without the time that the client took.
+        const milliseconds = filterMs + waitMs + searchMs + assembleMs;
+        if (milliseconds < this.#slowQueryMs) return;
+        this.#logger.warn(
+          {
+            ...request.watch.details,
+            principal: request.principal.id,
+            collection: collectionId,
+            milliseconds: shorten(milliseconds),
+            query_count: work.queryCount,
+            filter_ms: shorten(filterMs),
+            wait_ms: shorten(waitMs),
+            search_ms: shorten(searchMs),
+            assemble_ms: shorten(assembleMs),
+            rows_scanned: work.rowsScanned,
+            rows_rescored: work.rowsRescored,
+            ...(error === undefined
+              ? {}
+              : { code: error instanceof SagittaError ? error.code : 'internal' }),
+          },
+          'slow query',
+        );
+      },
+    };
   }
 
   /** Runs the query, and logs it when it took long, also when it failed or nobody waited for it. */

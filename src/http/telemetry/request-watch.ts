@@ -11,7 +11,7 @@ import type { Logger } from '../../logger.js';
 import type { Phase, RequestSpan, Tracer } from '../../trace.js';
 import { STATUS_OF_CODE } from '../problem.js';
 import type { RouteReply } from '../route.js';
-import type { HttpMetrics } from './http-metrics.js';
+import type { HttpMetrics, StreamCount, StreamDirection } from './http-metrics.js';
 import type { StrangerLines } from './stranger-lines.js';
 import { readTraceContext } from './trace-context.js';
 
@@ -94,6 +94,11 @@ export class RequestWatch {
       { name: 'wait', startMs: submittedAtMs, endMs: startMs },
       { name: 'commit', startMs, endMs: startMs + commitMs },
     ]);
+  }
+
+  /** For rows that come or go while the request is under way. Whoever opens it closes it. */
+  openStream(direction: StreamDirection): StreamCount {
+    return this.#watching.metrics.streamOpened(direction);
   }
 
   /** The audit log tells of work how it ended, also when nobody has waited for its reply. */

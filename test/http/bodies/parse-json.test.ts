@@ -12,7 +12,7 @@ const parse = (body: string | Uint8Array, isKeyed = false): ParsedBody<JsonBody>
   parseJsonTask.run({
     body: Buffer.from(body),
     isKeyed,
-    vectorMember: 'vector',
+    vectorsAt: 'vector',
     dimensionMax: 4,
   });
 
@@ -64,7 +64,7 @@ describe('a JSON body', () => {
         const { outcome } = await pool.run(parseJsonTask, {
           body,
           isKeyed: false,
-          vectorMember: null,
+          vectorsAt: null,
           dimensionMax: 4,
         });
         assert.equal(outcome.ok, depth < 1000);

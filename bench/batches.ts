@@ -1,0 +1,354 @@
+// The bulk ways of the service over loopback, a real server process with its store on disk: streams
+// in and out, batches of queries, a self-join. Rates of searches are set against the same queries on
+// the engine alone, measured in the same run.
+//
+//   node dist/bench/batches.js                smoke parameters: a few seconds, no claim
+//   node dist/bench/batches.js --full         100 000 × 768, as docs/performance.md quotes it
+//   node dist/bench/batches.js --out FILE     also writes the table as Markdown
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { tableFromIPC } from 'apache-arrow';
+import { createEngine } from '../src/engine/choose-engine.js';
+import type { SearchQuery } from '../src/engine/engine.js';
+import { silentLogger } from '../src/logger.js';
+import { createThreadPool } from '../src/pool.js';
+import { createCaller, type ServerProcess, startServerProcess } from '../test/server-process.js';
+import { ARROW, arrowStream, exchange, memoryOf, NDJSON, type Rows } from './batches/wire.js';
+import { createDataSet, type DataSet, idOf } from './engine/data.js';
+import { encodeData } from './engine/encode.js';
+import { describeMachine } from './engine/machine.js';
+import { type Parameters, readOptions } from './engine/options.js';
+import { quantile } from './engine/timing.js';
+
+const SMOKE = { joined: { rowCount: 2_000, dimension: 64 }, ndjsonRows: 1_000, streamed: 5_000 };
+const FULL = {
+  joined: { rowCount: 20_000, dimension: 256 },
+  ndjsonRows: 20_000,
+  streamed: 100_000,
+};
+/** As in the first line of src/cli/main.ts. */
+const SETTINGS = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072' };
+const NODE_ARGUMENTS = ['--max-semi-space-size=8'];
+const ROUNDS = 5;
+const BATCH_ROWS = 2_048;
+const JSON_BATCH = 256;
+const K = 10;
+const STREAM_BATCH = 1_000;
+/** The mark at the end of an Arrow stream. */
+const END_BYTES = 8;
+
+const { values: args } = parseArgs({
+  options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
+});
+const sizes = args.full ? FULL : SMOKE;
+const { parameters } = readOptions(args.full ? ['--full'] : []);
+const lines: string[] = [];
+const pool = createThreadPool({ workerUrl: new URL('../src/worker.js', import.meta.url) });
+const { engine } = await createEngine({ requested: 'auto', pool, logger: silentLogger });
+const directories: string[] = [];
+try {
+  await wide();
+  await joined();
+} finally {
+  await engine.close();
+  await pool.close();
+  for (const directory of directories) await rm(directory, { recursive: true, force: true });
+}
+const table = [
+  `Batches bench, ${args.full ? 'full' : 'smoke'} parameters, engine ${engine.name}`,
+  describeMachine(),
+  '',
+  '| what | measured | wanted |',
+  '| --- | --- | --- |',
+  ...lines,
+  '',
+].join('\n');
+console.log(table);
+if (args.out !== undefined) await writeFile(args.out, table);
+
+/** 100 000 × 768: in, queried, out. */
+async function wide(): Promise<void> {
+  const drawn = createDataSet('wide', parameters);
+  const rows = rowsOf(drawn);
+  const { data } = await encodeData(engine, drawn);
+  const server = await startServer();
+  try {
+    await ingestArrow(server, rows);
+    const url = `${server.url}/v1/collections/bench`;
+    await queries(url, data);
+    await exported(url, rows);
+    await ingestNdjson(server, rows);
+  } finally {
+    await server.stop();
+  }
+}
+
+async function ingestArrow(server: ServerProcess, rows: Rows): Promise<void> {
+  await createCollection(server, 'bench', rows.dimension);
+  const body = arrowStream(rows, BATCH_ROWS);
+  const before = await memoryOf(server);
+  const { seconds } = await exchange(`${server.url}/v1/collections/bench/vectors`, {
+    headers: { 'content-type': ARROW },
+    body,
+  });
+  const { peak, now } = await memoryOf(server);
+  const stored = rows.rowCount * (rows.dimension * 4 + 8);
+  add(
+    `Arrow in, ${rows.rowCount} × ${rows.dimension}, one stream, durable`,
+    `${(body.length / seconds / 1e6).toFixed(0)} MB/s`,
+    '150 MB/s',
+  );
+  add(
+    'resident memory at its highest (before, after)',
+    `${mega(peak)} MB (${mega(before.now)}, ${mega(now)}) for ${mega(stored)} MB of data`,
+    `${mega(1.3 * stored + 300e6)} MB`,
+  );
+}
+
+async function ingestNdjson(server: ServerProcess, rows: Rows): Promise<void> {
+  await createCollection(server, 'lines', rows.dimension);
+  const count = Math.min(sizes.ndjsonRows, rows.rowCount);
+  const texts = Array.from({ length: count }, (_, row) => {
+    const values = rows.values.subarray(row * rows.dimension, (row + 1) * rows.dimension);
+    // As whoever writes float32 as text does: its shortest form.
+    const numbers = Array.from(values, (value) => Number(value.toPrecision(8)));
+    return JSON.stringify({ id: idOf(row), values: numbers, metadata: { n: row } });
+  });
+  const body = Buffer.from(texts.join('\n'));
+  const { seconds } = await exchange(`${server.url}/v1/collections/lines/vectors`, {
+    headers: { 'content-type': NDJSON },
+    body,
+  });
+  add(
+    `NDJSON in, ${count} × ${rows.dimension}, one stream, durable`,
+    `${(body.length / seconds / 1e6).toFixed(0)} MB/s, ${Math.round(count / seconds)} rows/s`,
+    '25 MB/s',
+  );
+}
+
+async function queries(url: string, data: DataSet): Promise<void> {
+  const own = await engineRate(data, data.queries);
+  const ownOfJson = await engineRate(data, data.queries.slice(0, JSON_BATCH));
+  const body = arrowStream(rowsOfQueries(data.queries), 256);
+  const headers = { 'content-type': ARROW, accept: ARROW };
+  const target = `${url}/query/batch?top_k=${K}`;
+  const { body: reply } = await exchange(target, { headers, body, keepsBody: true });
+  await checkReply(reply, data);
+  const rates = await rounds(async () => {
+    const { seconds } = await exchange(target, { headers, body });
+    return data.queries.length / seconds;
+  });
+  addShare(`Arrow batch of ${data.queries.length} queries, k = ${K}`, rates, own, 75);
+
+  const texts = data.queries
+    .slice(0, JSON_BATCH)
+    .map((query) => `{"vector":[${Array.from(query).join()}],"top_k":${K}}`);
+  const json = Buffer.from(`{"queries":[${texts.join()}]}`);
+  const jsonRates = await rounds(async () => {
+    const { seconds } = await exchange(`${url}/query/batch`, {
+      headers: { 'content-type': 'application/json' },
+      body: json,
+    });
+    return JSON_BATCH / seconds;
+  });
+  addShare(`JSON batch of ${JSON_BATCH} queries`, jsonRates, ownOfJson, 45);
+}
+
+async function exported(url: string, rows: Rows): Promise<void> {
+  for (const format of ['arrow', 'ndjson', 'parquet']) {
+    const rates = await rounds(
+      async () => {
+        const target = `${url}/export?format=${format}`;
+        const { byteCount, seconds } = await exchange(target, { method: 'GET' });
+        return byteCount / seconds / 1e6;
+      },
+      format === 'arrow' ? ROUNDS : 1,
+    );
+    const wanted = format === 'arrow' ? '300 MB/s' : '';
+    const what = `export as ${format}, ${rows.rowCount} × ${rows.dimension}`;
+    add(what, `${quantile(rates, 0.5).toFixed(0)} MB/s`, wanted);
+  }
+}
+
+/** 20 000 × 256: joined with itself, and searched by a stream of 100 000 queries. */
+async function joined(): Promise<void> {
+  const drawn = createDataSet('long', {
+    ...parameters,
+    data: { ...parameters.data, long: sizes.joined },
+  } satisfies Parameters);
+  const rows = rowsOf(drawn);
+  const { data } = await encodeData(engine, drawn);
+  const server = await startServer();
+  try {
+    await createCollection(server, 'bench', rows.dimension);
+    const url = `${server.url}/v1/collections/bench`;
+    await exchange(`${url}/vectors`, {
+      headers: { 'content-type': ARROW },
+      body: arrowStream(rows, BATCH_ROWS),
+    });
+    await selfJoin(url, rows, data);
+    await longStream(server, url, rows);
+  } finally {
+    await server.stop();
+  }
+}
+
+async function selfJoin(url: string, rows: Rows, data: DataSet): Promise<void> {
+  const all = Array.from({ length: rows.rowCount }, (_, row) =>
+    rows.values.subarray(row * rows.dimension, (row + 1) * rows.dimension),
+  );
+  // The row itself is found and left out.
+  const own = await engineRate(data, all, K + 1, 1);
+  const rates = await rounds(async () => {
+    const { seconds } = await exchange(`${url}/join`, {
+      headers: { 'content-type': 'application/json', accept: ARROW },
+      body: Buffer.from(JSON.stringify({ top_k: K })),
+    });
+    return rows.rowCount / seconds;
+  }, 3);
+  addShare(`self-join of ${rows.rowCount} × ${rows.dimension}, k = ${K}`, rates, own, 75);
+}
+
+async function longStream(server: ServerProcess, url: string, rows: Rows): Promise<void> {
+  const { dimension, values } = rows;
+  const some = arrowStream({ dimension, values, rowCount: STREAM_BATCH }, STREAM_BATCH);
+  const head = headOf(some);
+  // One batch as often as it takes, between the schema and the mark of the end.
+  const batch = some.subarray(head.length, some.length - END_BYTES);
+  const body = function* (count: number) {
+    yield head;
+    for (let sent = 0; sent < count; sent += STREAM_BATCH) yield batch;
+    yield some.subarray(some.length - END_BYTES);
+  };
+  const send = (count: number) =>
+    exchange(`${url}/query/batch?top_k=${K}`, {
+      headers: { 'content-type': ARROW, accept: ARROW },
+      body: body(count),
+    });
+  await send(sizes.streamed / 5);
+  const before = await memoryOf(server);
+  const { seconds, byteCount } = await send(sizes.streamed);
+  const after = await memoryOf(server);
+  add(
+    `${sizes.streamed} queries in one Arrow stream`,
+    `${Math.round(sizes.streamed / seconds)} queries/s, ${mega(byteCount)} MB of answers; resident ${mega(before.now)} MB before, ${mega(after.now)} MB after`,
+    'no growth',
+  );
+}
+
+/** The schema message: a mark, its length, as many bytes. */
+function headOf(stream: Uint8Array): Uint8Array {
+  const view = new DataView(stream.buffer, stream.byteOffset);
+  return stream.subarray(0, 8 + view.getInt32(4, true));
+}
+
+/** Queries a second of the engine alone, all in batches as the service makes them. */
+async function engineRate(
+  data: DataSet,
+  vectors: readonly Float32Array[],
+  k = K,
+  roundCount = ROUNDS,
+): Promise<number> {
+  const all = vectors.map(
+    (vector): SearchQuery => ({
+      vector,
+      metric: 'cosine',
+      k,
+      parts: data.parts,
+      after: null,
+      scoreMin: null,
+    }),
+  );
+  await engine.search(all.slice(0, 64));
+  const rates = await rounds(async () => {
+    const startedAt = performance.now();
+    for (let at = 0; at < all.length; at += 1_024) await engine.search(all.slice(at, at + 1_024));
+    return (all.length * 1000) / (performance.now() - startedAt);
+  }, roundCount);
+  return quantile(rates, 0.5);
+}
+
+/** The ids of a reply against the engine's; a wrong one ends the bench. */
+async function checkReply(reply: Buffer, data: DataSet): Promise<void> {
+  const found = tableFromIPC(reply);
+  const index = found.getChild('query_index')!;
+  const ids = found.getChild('id')!;
+  const [hits] = await engine.search([
+    {
+      vector: data.queries[7]!,
+      metric: 'cosine',
+      k: K,
+      parts: data.parts,
+      after: null,
+      scoreMin: null,
+    },
+  ]);
+  const expected = Array.from(hits!.rows, (row, i) => idOf(data.starts[hits!.parts[i]!]! + row));
+  const answered: string[] = [];
+  for (let row = 0; row < found.numRows; row++) {
+    if (Number(index.get(row)) === 7) answered.push(ids.get(row));
+  }
+  if (answered.join() !== expected.join())
+    throw new Error(`expected ${expected}, found ${answered}`);
+}
+
+async function rounds(measure: () => Promise<number>, count = ROUNDS): Promise<number[]> {
+  const found: number[] = [];
+  for (let i = 0; i < (args.full ? count : 1); i++) found.push(await measure());
+  return found;
+}
+
+function rowsOf(data: DataSet): Rows {
+  const { dimension, rowCount } = data;
+  const values = new Float32Array(rowCount * dimension);
+  for (const [i, block] of data.blocks.entries()) {
+    values.set(block.values.subarray(0, block.rowCount * dimension), data.starts[i]! * dimension);
+  }
+  return { dimension, rowCount, values, idOf };
+}
+
+function rowsOfQueries(vectors: readonly Float32Array[]): Rows {
+  const dimension = vectors[0]!.length;
+  const values = new Float32Array(vectors.length * dimension);
+  for (const [i, vector] of vectors.entries()) values.set(vector, i * dimension);
+  return { dimension, rowCount: vectors.length, values };
+}
+
+async function startServer(): Promise<ServerProcess> {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
+  directories.push(dataDirectory);
+  return startServerProcess({
+    dataDirectory,
+    settings: SETTINGS,
+    nodeArguments: NODE_ARGUMENTS,
+  });
+}
+
+async function createCollection(
+  { url }: ServerProcess,
+  id: string,
+  dimension: number,
+): Promise<void> {
+  const { call, close } = createCaller(url, 1);
+  const reply = await call('POST', '/v1/collections', { id, dimension, metric: 'cosine' });
+  close();
+  if (reply.status !== 200) throw new Error(`status ${reply.status}: ${reply.text}`);
+}
+
+function addShare(what: string, rates: readonly number[], own: number, wanted: number): void {
+  const rate = quantile(rates, 0.5);
+  const share = `${Math.round((100 * rate) / own)} % of the engine's ${Math.round(own)}`;
+  add(what, `${Math.round(rate)} queries/s, ${share}`, `${wanted} %`);
+}
+
+function mega(bytes: number): string {
+  return (bytes / 1e6).toFixed(0);
+}
+
+function add(what: string, measured: string, wanted: string): void {
+  lines.push(`| ${what} | ${measured} | ${wanted} |`);
+  console.error(`${what}: ${measured}`);
+}
