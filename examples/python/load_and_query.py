@@ -1,4 +1,4 @@
-"""Writes 20 000 vectors as an Arrow stream and asks for neighbours in batches and pages.
+"""Writes 10 000 vectors as an Arrow stream and asks for neighbours in batches and pages.
 
     SAGITTA_URL=http://127.0.0.1:8484 python load_and_query.py
 """
@@ -12,7 +12,7 @@ import pyarrow.compute as compute
 from sagitta import Collection, SagittaError
 
 DIMENSION = 16
-ROWS_PER_BATCH = 5_000
+ROWS_PER_BATCH = 2_500
 BATCHES = 4
 
 

@@ -1,8 +1,10 @@
 // The searches of a join: which rows go to the engine together, and on for whom all matches are
 // wanted, however many. Bounded in what is held, and in how long others wait.
 
+import { setTimeout as wait } from 'node:timers/promises';
 import { nextSetBit } from '../bitmap.js';
 import type { Position, SearchHits, SearchQuery } from '../engine/engine.js';
+import { SagittaError } from '../errors.js';
 import type { Metric } from '../types.js';
 import type { SearchTarget, SubmitSearches } from './search.js';
 import type { SnapshotPart } from './snapshot.js';
@@ -41,6 +43,9 @@ const GROUP_ROWS_MAX = 1_024;
 const GROUP_MS_MIN = 50;
 const GROUP_MS_MAX = 200;
 
+/** After which a group is offered again to an engine whose queue is full. */
+const RETRY_MS = 50;
+
 export interface JoinRow {
   readonly part: SnapshotPart;
   readonly row: number;
@@ -69,6 +74,7 @@ export class JoinSearches {
   /** Hits of one row in its first search. */
   readonly #k: number;
   #groupRows: number;
+  #hasBegun = false;
 
   constructor(plan: JoinPlan, submitAll: SubmitSearches, signal: AbortSignal) {
     this.#plan = plan;
@@ -93,8 +99,7 @@ export class JoinSearches {
       for (let i = 0; i < rows.length; i++) if (this.#hasDirection(rows[i]!)) places.push(i);
     }
     const queries = places.map((place) => this.#queryOf(rows[place]!, null, this.#k));
-    const searching =
-      queries.length === 0 ? null : this.#submitAll(queries, { signal: this.#signal });
+    const searching = queries.length === 0 ? null : this.#submit(queries);
     // Whoever waits for it learns of a failure; until then nobody does.
     searching?.catch(() => {});
     return {
@@ -136,8 +141,24 @@ export class JoinSearches {
     const queries = places.map((place) =>
       this.#queryOf(group.rows[place]!, group.after[place]!, group.k),
     );
-    const { hits } = await this.#submitAll(queries, { signal: this.#signal });
+    const { hits } = await this.#submit(queries);
     for (const [i, place] of places.entries()) this.#note(group, place, hits[i]!);
+  }
+
+  /** A join that has begun waits where a query would be refused: its reply cannot be taken back. */
+  async #submit(queries: readonly SearchQuery[]): ReturnType<SubmitSearches> {
+    const mayBeRefused = !this.#hasBegun;
+    this.#hasBegun = true;
+    for (;;) {
+      try {
+        return await this.#submitAll(queries, { signal: this.#signal });
+      } catch (error) {
+        const isOverloaded = error instanceof SagittaError && error.code === 'overloaded';
+        if (mayBeRefused || !isOverloaded) throw error;
+        // When it is aborted meanwhile, the next attempt says so.
+        await wait(RETRY_MS, undefined, { signal: this.#signal }).catch(() => {});
+      }
+    }
   }
 
   #note(group: Group, place: number, hits: SearchHits): void {

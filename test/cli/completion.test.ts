@@ -23,7 +23,7 @@ function complete(...words: readonly string[]): string[] {
 }
 
 const ASK = `
-source /dev/stdin
+eval "$(cat)"
 COMP_WORDS=(sagitta "$@")
 COMP_CWORD=$#
 _sagitta

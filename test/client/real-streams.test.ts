@@ -160,10 +160,13 @@ it('a stream without a function breaks off once', async () => {
 });
 
 it('an error in the middle of a stream arrives, with the rows before it durable', async () => {
-  function* faulty() {
+  async function* faulty() {
     yield* rowsOf(2_345);
     yield { id: 'short', values: [1] };
-    for (let at = 0; ; at++) yield { id: `late${at}`, values: [1, 2, 3, 4] };
+    for (let at = 0; ; at++) {
+      yield { id: `late${at}`, values: [1, 2, 3, 4] };
+      if (at % 1_000 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    }
   }
   const error = await failureOf(vectors.writeAll(faulty));
   assert.equal(error.code, 'dimension_mismatch');

@@ -42,6 +42,7 @@ export const PROFILES = {
       dimensionMax: 4,
       bodyBytesMax: 4096,
       batchRowsMax: 4,
+      batchQueriesMax: 3,
       pageLimitMax: 5,
       pageLimitDefault: 2,
       topKMax: 6,

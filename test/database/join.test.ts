@@ -158,6 +158,45 @@ describe('a join', () => {
     await database.close();
   });
 
+  it('waits for a full queue once it has begun, and is refused before', async () => {
+    const pool = createInlinePool();
+    const engine = createReferenceEngine({ pool });
+    let gate: Promise<void> | null = null;
+    const database = await openDatabase({
+      limits: { queuedQueriesMax: 1 },
+      engine: {
+        ...engine,
+        async search(queries, options) {
+          await gate;
+          return engine.search(queries, options);
+        },
+      },
+    });
+    await fill(database, 'a', 900, createRandom(3));
+    const pieces = (await database.join('a', { topK: 1 })).pieces();
+    let rowCount = (await pieces.next()).value!.rowCount;
+    let open = () => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const query = () => database.query('a', { id: 'v0', topK: 1 });
+    // One of them is searched for, and one waits: there is no room for a third.
+    const others = [query()];
+    await new Promise((resolve) => setImmediate(resolve));
+    others.push(query());
+    await new Promise((resolve) => setImmediate(resolve));
+    const refused = (await database.join('a', { topK: 1 })).pieces();
+    await assert.rejects(refused.next(), { code: 'overloaded' });
+    const rest = (async () => {
+      for await (const piece of pieces) rowCount += piece.rowCount;
+    })();
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    open();
+    await Promise.all([...others, rest]);
+    assert.equal(rowCount, 720);
+    await database.close();
+  });
+
   it('refuses what it cannot answer before it searches', async () => {
     const database = await openDatabase({});
     await create(database, 'a', 'dot', 2);

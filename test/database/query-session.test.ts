@@ -100,10 +100,14 @@ describe('queries of one session', () => {
     const random = createRandom(seed);
     const clock = createTestClock();
     const database = await createFilled(random, { clock, limits: { retentionMs: 60_000 } });
-    const requests = Array.from({ length: 40 }, () => randomQuery(random));
+    // The last row is in the segment that the next writes go to.
+    const last = `v${COUNT - 1}`;
+    const requests = [...Array.from({ length: 40 }, () => randomQuery(random)), { id: last }];
     const expected: QueryReply[] = [];
     for (const request of requests) expected.push(await database.query('c', request));
     const session = await database.openQueries('c');
+    const replaced = { id: last, values: [9, 0, 0, 0, 0, 1], metadata: '{}' };
+    await database.writeVectors('c', batchOf([replaced]), { mode: 'upsert' });
     for (let round = 0; round < 12; round++) {
       // Far beyond the retention, and past every checkpoint and compaction.
       clock.nowMs += 40_000;
@@ -132,8 +136,8 @@ describe('queries of one session', () => {
       );
     }
     await database.deleteVectors('c', { kind: 'all' }, { dryRun: false });
-    const [last] = await answerAll(session, [{ id: 'v7', topK: 3 }]);
-    assert.equal(last!.matches.length, 3, 'also when nothing is left');
+    const [late] = await answerAll(session, [{ id: 'v7', topK: 3 }]);
+    assert.equal(late!.matches.length, 3, 'also when nothing is left');
     session.close();
     await database.close();
   });

@@ -50,7 +50,7 @@ async function linesOf(script: string, ...args: string[]): Promise<string[]> {
 
 it('a generator of batches is written, asked for neighbours, and exported', { skip }, async () => {
   assert.deepEqual(await linesOf('load_and_query.py'), [
-    'written: 20000 rows in 4 commits',
+    'written: 10000 rows in 4 commits',
     'answers: 6000 the first: row-0 the last: row-1999',
     'odd answers: 30 all odd: True',
     'pages: [10, 10, 5] nearest: row-0',
@@ -59,10 +59,10 @@ it('a generator of batches is written, asked for neighbours, and exported', { sk
   assert.deepEqual(await linesOf('export_parquet.py', 'even.parquet'), [
     'table: 3 rows, fixed_size_list<item: float not null>[16]',
     "metadata: {'number': 0, 'parity': 'even'}",
-    'file: 10000 rows',
+    'file: 5000 rows',
   ]);
   const vectors = createClient({ baseUrl: server.url }).collection('python-example');
-  assert.equal(await vectors.count({ parity: 'odd' }), 10_000);
+  assert.equal(await vectors.count({ parity: 'odd' }), 5_000);
 });
 
 it('a join of a collection with itself finds duplicates', { skip }, async () => {

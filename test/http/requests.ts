@@ -83,6 +83,16 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/join',
     body: { top_k: 1 },
   },
+  queryCollectionBatch: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/query/batch',
+    body: { queries: [{ vector: [1, 1] }, { id: 'a' }] },
+  },
+  measureRecall: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/recall',
+    body: { vectors: [[1, 1]], ids: [['a']] },
+  },
   createKey: {
     needs: 'admin service',
     url: '/keys',

@@ -41,9 +41,10 @@ export async function ingest(
   const idempotency = idempotencyOf(services, request);
   const stream = database.openWriteStream(id, { mode, idempotency });
   const held = { buffered: 0, underWay: 0 };
+  let isOver = false;
   const hold = (change: Partial<typeof held>) => {
     Object.assign(held, change);
-    bodyStream.hold(held.buffered + held.underWay);
+    bodyStream.hold(isOver ? 0 : held.buffered + held.underWay);
   };
   const options: UnitsOptions = {
     services,
@@ -76,6 +77,9 @@ export async function ingest(
   } catch (error) {
     throw withCommitted(error, stream);
   } finally {
+    // More of the body may come, and is thrown away.
+    isOver = true;
+    hold({});
     counting.close();
     stream.close();
   }
