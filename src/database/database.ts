@@ -43,8 +43,8 @@ import { parseFilterAt } from './filter-at.js';
 import { FilterCache } from './filter-cache.js';
 import { runIdempotent } from './idempotency.js';
 import { IdempotencyClaims } from './idempotency-claims.js';
-import { keys } from './keys.js';
 import { type Join, type JoinRequest, runJoin } from './join.js';
+import { keys } from './keys.js';
 import { runList } from './list.js';
 import {
   type DatabaseObserver,
@@ -52,15 +52,11 @@ import {
   observePage,
   SILENT_OBSERVER,
 } from './observer.js';
-import { answerPlans } from './query.js';
-import { planQuery } from './query-plan.js';
-import { openSession, type SessionContext } from './query-session.js';
+import { Queries } from './queries.js';
 import { Readings } from './reading.js';
-import { runRecall } from './recall.js';
 import { runScan, type Scan, type ScanRequest } from './scan.js';
 import { createSearchQueue, type SearchQueue } from './search.js';
 import { countVisible, filterParts, type SnapshotPart } from './snapshot.js';
-import { SnapshotView } from './snapshot-view.js';
 import { openWriteStream } from './write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './writes.js';
 
@@ -83,6 +79,7 @@ export class Database implements DatabaseService {
   readonly #claims: IdempotencyClaims;
   readonly #sealer: CursorSealer;
   readonly #searches: SearchQueue;
+  readonly #queries: Queries;
   readonly #observer: DatabaseObserver;
   readonly #filters: FilterCache;
   readonly #unloadBlock: (key: string) => void;
@@ -109,6 +106,16 @@ export class Database implements DatabaseService {
     this.#unloadBlock = unloadBlock;
     const encoder = engine.rowEncoder;
     this.#catalogue = new Catalogue({ ...options, unloadBlock, encoder, observer });
+    this.#queries = new Queries({
+      filters: this.#filters,
+      limits,
+      sealer: this.#sealer,
+      submitAll: this.#searches.submitAll,
+      engineName: engine.name,
+      observer,
+      now: () => clock.now(),
+      isServing: (collection) => this.#catalogue.isServing(collection.definition.id, collection),
+    });
     this.loaded = this.#catalogue.load();
   }
 
@@ -349,36 +356,22 @@ export class Database implements DatabaseService {
     request: QueryRequest,
     options: { signal?: AbortSignal | undefined } = {},
   ): Promise<QueryReply> {
-    const collection = this.#catalogue.require(collectionId);
-    if (request.minSequence !== undefined && request.cursor === undefined) {
-      await collection.waitForSequence(request.minSequence, options.signal);
-    }
-    return observePage(this.#observer, request.cursor, this.#answerAlone(collection, request, options));
+    return this.#queries.one(this.#catalogue.require(collectionId), request, options);
   }
 
   async openQueries(
     collectionId: string,
     options: { minSequence?: number | undefined; signal?: AbortSignal | undefined } = {},
   ): Promise<QuerySession> {
-    const collection = this.#catalogue.require(collectionId);
-    const { minSequence = 0, signal } = options;
-    await collection.waitForSequence(minSequence, signal);
-    return openSession(this.#lookAt(collection), this.#queryContext(), signal);
+    return this.#queries.open(this.#catalogue.require(collectionId), options);
   }
 
   async recall(
     collectionId: string,
     request: RecallRequest,
-    { signal }: { signal?: AbortSignal | undefined } = {},
+    options: { signal?: AbortSignal | undefined } = {},
   ): Promise<RecallReply> {
-    const collection = this.#catalogue.require(collectionId);
-    await collection.waitForSequence(request.minSequence ?? 0, signal);
-    const view = this.#lookAt(collection);
-    try {
-      return await runRecall(view, request, { ...this.#queryContext(), signal });
-    } finally {
-      view.close();
-    }
+    return this.#queries.recall(this.#catalogue.require(collectionId), request, options);
   }
 
   runIdempotent(
@@ -434,45 +427,6 @@ export class Database implements DatabaseService {
     const isServed = state?.kind === 'ready' && state.collection === collection;
     const there = new Set(isServed ? collection.rows.segments : []);
     for (const { segment } of parts) if (!there.has(segment)) this.#unloadBlock(segment.key);
-  }
-
-  async #answerAlone(
-    collection: Collection,
-    request: QueryRequest,
-    { signal }: { signal?: AbortSignal | undefined },
-  ): Promise<QueryReply> {
-    const { limits, clock } = this.#options;
-    const context = { ...this.#queryContext(), signal };
-    const parseFilter = (filter: JsonObject) => parseFilterAt('/filter', filter, limits);
-    const view = this.#lookAt(collection);
-    try {
-      const plan = planQuery(view, request, { ...context, now: clock.now(), parseFilter });
-      view.keep(plan.sequence);
-      const [reply] = await answerPlans(view, [plan], context);
-      const { timings, work } = reply!;
-      this.#observer.queriesAnswered(1, timings, work);
-      return reply!;
-    } finally {
-      view.close();
-    }
-  }
-
-  #lookAt(collection: Collection): SnapshotView {
-    const { id } = collection.definition;
-    return new SnapshotView(collection, () => this.#catalogue.isServing(id, collection));
-  }
-
-  #queryContext(): SessionContext {
-    const { limits, clock, engine } = this.#options;
-    return {
-      filters: this.#filters,
-      limits,
-      sealer: this.#sealer,
-      submitAll: this.#searches.submitAll,
-      engineName: engine.name,
-      observer: this.#observer,
-      now: () => clock.now(),
-    };
   }
 
   async #countSelected(collection: Collection, selection: DeleteSelection): Promise<number> {

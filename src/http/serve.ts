@@ -307,7 +307,9 @@ class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
     for (;;) {
       const waitMs = allowance.chargePart(cost);
       if (waitMs === 0) return;
-      await wait(waitMs, undefined, { signal: this.signal });
+      // What the timer rejects with when it is aborted is an error of its own.
+      await wait(waitMs, undefined, { signal: this.signal }).catch(() => {});
+      this.signal.throwIfAborted();
     }
   }
 

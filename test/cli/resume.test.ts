@@ -38,9 +38,13 @@ function createProxy(): Server {
       request.socket.destroy();
       return;
     }
+    const passed = ['accept', 'content-type', 'idempotency-key'] as const;
     const reply = await fetch(server.url + request.url, {
       method: request.method!,
-      headers: request.headers as Record<string, string>,
+      headers: passed.flatMap((name) => {
+        const value = request.headers[name];
+        return typeof value === 'string' ? [[name, value] as [string, string]] : [];
+      }),
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     });
     const text = await reply.text();

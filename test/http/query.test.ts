@@ -127,6 +127,25 @@ describe('queries over HTTP', () => {
     await other.close();
   });
 
+  it('pay for each query of a batch, and none is run that cannot', async () => {
+    const { DEFAULT_LIMITS } = await import('../../src/limits.js');
+    const limits = { ...DEFAULT_LIMITS, readRateMax: 1, readBurstMax: 20 };
+    const poor = await createFilledService({ limits });
+    const batch = (count: number) => {
+      const queries = new Array(count).fill({ vector });
+      return poor.call('POST', '/collections/c/query/batch', { body: { queries } });
+    };
+    const first = await batch(15);
+    assert.deepEqual([first.status, first.headers.ratelimit], [200, '"read";r=5;t=15']);
+    let queryCount = 0;
+    poor.database.beforeQuery = async () => {
+      queryCount++;
+    };
+    await expectProblem(batch(15), 429, 'rate_limited');
+    assert.equal(queryCount, 0);
+    await poor.close();
+  });
+
   it('end at the deadline, and the search is told', async () => {
     const slow = await createFilledService({
       limits: { ...(await import('../../src/limits.js')).DEFAULT_LIMITS, requestMsMax: 30 },
@@ -139,10 +158,17 @@ describe('queries over HTTP', () => {
           reject(signal.reason as Error);
         });
       });
-    const calling = slow.call('POST', '/collections/c/query', { body: { vector } });
-    const reply = await expectProblem(calling, 504, 'deadline_exceeded');
-    assert.equal(reply.json.retryable, true);
-    assert.equal((reason as { code: string }).code, 'deadline_exceeded');
+    for (const [path, body] of [
+      ['query', { vector }],
+      ['query/batch', { queries: [{ vector }, { vector }, { vector }] }],
+    ] as const) {
+      reason = undefined;
+      const calling = slow.call('POST', `/collections/c/${path}`, { body });
+      const reply = await expectProblem(calling, 504, 'deadline_exceeded');
+      assert.equal(reply.json.retryable, true);
+      assert.equal((reason as unknown as { code: string }).code, 'deadline_exceeded');
+    }
+    assert.equal(slow.database.openSessionCount, 0);
     await slow.close();
   });
 });

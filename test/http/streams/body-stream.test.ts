@@ -94,11 +94,11 @@ describe('a body that is read as it arrives', () => {
   it('is not idle while we are busy with what came of it', async () => {
     const { service, port } = await start({ stalledMsMax: 100 });
     service.database.beforeStreamedWrite = () => pause(150);
-    const units = [0, 1, 2, 3, 4, 5].map((unit) => chunk(kilobytes(1_000, `${unit}-`))).join('');
+    const units = [0, 1, 2, 3].map((unit) => chunk(kilobytes(1_000, `${unit}-`))).join('');
     const text = await exchange(port, (socket) => {
       socket.write(headOf('POST', PATH, { ...STREAM, connection: 'close' }) + units + END);
     });
-    assert.match(text, /^HTTP\/1.1 200 .*"upserted_count":6000,/s);
+    assert.match(text, /^HTTP\/1.1 200 .*"upserted_count":4000,/s);
   });
 
   it('whose sender goes away leaves what is whole of it, and holds nothing', async () => {

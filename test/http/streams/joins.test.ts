@@ -2,7 +2,7 @@
 // collections.
 
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
 import type { Database } from '../../../src/database/database.js';
@@ -10,7 +10,7 @@ import { Authenticator } from '../../../src/http/access/authenticator.js';
 import { DEFAULT_LIMITS } from '../../../src/limits.js';
 import { batchOf, createRandom, openDatabase } from '../../database/harness.js';
 import { createService, expectProblem, type Service } from '../harness.js';
-import { until } from '../secure-service.js';
+import { type LogLine, recordingLogger, until } from '../secure-service.js';
 
 const ARROW = 'application/vnd.apache.arrow.stream';
 const JOIN = '/collections/a/join';
@@ -140,14 +140,30 @@ describe('a join over HTTP', () => {
     await slow.close();
   });
 
+  it('is no failure of ours when its client goes away while it waits to be allowed more', async () => {
+    const log: LogLine[] = [];
+    const limits = { ...DEFAULT_LIMITS, readRateMax: 10, readBurstMax: 50 };
+    const logger = recordingLogger(log);
+    const slow = await createService({ database: real, limits, logger });
+    const { port } = new URL(await slow.app.listen({ port: 0, host: '127.0.0.1' }));
+    await fill(real, 'many', 600);
+    const socket = post(port, '/collections/many/join', '{"top_k":1}');
+    // The second group waits for minutes.
+    await new Promise((resolve) => socket.once('readable', resolve));
+    socket.destroy();
+    await until(() => real.readings.joinCount === 0);
+    await slow.close();
+    assert.deepEqual(
+      log.filter(({ level }) => level === 'error'),
+      [],
+    );
+  });
+
   it('ends when its client goes away', async () => {
     const url = new URL(await service.app.listen({ port: 0, host: '127.0.0.1' }));
     await fill(real, 'much', 400, 'x'.repeat(30_000));
     const body = JSON.stringify({ with: 'much', score_threshold: -1e6, include_metadata: true });
-    const socket = connect({ port: Number(url.port), host: '127.0.0.1' });
-    socket.write(
-      `POST ${JOIN} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    );
+    const socket = post(url.port, JOIN, body);
     await new Promise((resolve) => socket.once('readable', resolve));
     await until(() => real.readings.joinCount === 1);
     socket.destroy();
@@ -156,6 +172,13 @@ describe('a join over HTTP', () => {
     await until(() => real.queuedQueryCount === 0);
   });
 });
+
+function post(port: string, path: string, body: string): Socket {
+  const socket = connect({ port: Number(port), host: '127.0.0.1' });
+  const head = `Host: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+  socket.write(`POST ${path} HTTP/1.1\r\n${head}\r\n\r\n${body}`);
+  return socket;
+}
 
 async function fill(database: Database, id: string, count: number, text = ''): Promise<void> {
   const random = createRandom(count);

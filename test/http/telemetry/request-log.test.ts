@@ -204,6 +204,50 @@ describe('the log of slow queries', () => {
     await service.close();
   });
 
+  it('has one line for many queries that came together, and of those that failed', async () => {
+    const log = captureLog('info');
+    const service = await createFilledService({ logger: log.logger, slowQueryMs: 0 });
+    const queries = new Array(5).fill({ vector: [7.25, 0, 0], top_k: 2 });
+    const batch = (options: { accept?: string } = {}) =>
+      service.call('POST', '/collections/c/query/batch', { body: { queries }, headers: options });
+    await batch();
+    const lines = log.lines('slow query');
+    assert.deepEqual(
+      lines.map(({ query_count, collection, milliseconds, wait_ms, rows_scanned, code }) => ({
+        query_count,
+        collection,
+        milliseconds,
+        wait_ms,
+        rows_scanned,
+        code,
+      })),
+      // Of the fake database every group takes 1 + 2 + 3 + 4 ms.
+      [
+        {
+          query_count: 5,
+          collection: 'c',
+          milliseconds: 30,
+          wait_ms: 6,
+          rows_scanned: 15,
+          code: undefined,
+        },
+      ],
+    );
+    assert.ok(!log.text.includes('7.25'));
+    log.clear();
+    let count = 0;
+    service.database.beforeQuery = async () => {
+      if (count++ >= 2) throw new SagittaError('overloaded', 'Full.');
+    };
+    await batch().catch(() => {});
+    const failed = log.lines('slow query');
+    assert.deepEqual(
+      failed.map(({ query_count, code }) => [query_count, code]),
+      [[2, 'overloaded']],
+    );
+    await service.close();
+  });
+
   it('has none of those that are fast enough', async () => {
     const log = captureLog('info');
     const service = await createFilledService({ logger: log.logger, slowQueryMs: 60_000 });
