@@ -26,13 +26,13 @@ export interface DictionaryToWrite {
   readonly body: BodyWriter;
 }
 
-/** The whole file in a buffer of its own. */
-export function encodeArrowFile(
+/** The whole file; its large pieces are the columns as they are. */
+export function layOutArrowFile(
   schema: Schema,
   rowCount: number,
   body: BodyWriter,
   dictionaries: readonly DictionaryToWrite[],
-): Uint8Array {
+): Layout {
   const layout = new Layout();
   layout.add(MAGIC);
   layout.align(8);
@@ -50,7 +50,7 @@ export function encodeArrowFile(
   layout.add(footer);
   layout.add(Int32Array.of(footer.byteLength));
   layout.add(MAGIC);
-  return layout.copyInto(new Uint8Array(layout.length));
+  return layout;
 }
 
 export interface ArrowFile {

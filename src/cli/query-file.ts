@@ -76,7 +76,7 @@ function printRecall(
 ): void {
   process.stdout.write(
     isJson
-      ? `${JSON.stringify({ recall, k, queries: queryCount })}\n`
+      ? `${JSON.stringify({ recall: Number(recall.toFixed(6)), k, queries: queryCount })}\n`
       : `recall@${k} ${recall.toFixed(4)} of ${formatCount(queryCount)} queries\n`,
   );
 }

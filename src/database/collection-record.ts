@@ -5,6 +5,7 @@ import type { Engine } from '../engine/engine.js';
 import { SagittaError } from '../errors.js';
 import type { CollectionRecord } from './api.js';
 import { type CollectionEntry, reasonForClients } from './catalogue.js';
+import type { Page } from './query-api.js';
 
 export function toRecord(
   { definition, state }: CollectionEntry,
@@ -44,12 +45,28 @@ function reasonOf(state: Exclude<CollectionEntry['state'], { kind: 'ready' }>): 
     : `Its data is being read from disk: ${loadedSegmentCount} of ${segmentCount} segments, then the log.`;
 }
 
+/** The next entries, in the order of their ids. Throws `cursor_invalid`. */
+export function pageOf(
+  entries: readonly CollectionEntry[],
+  { limit, cursor }: { readonly limit: number; readonly cursor: string | undefined },
+): Page & { readonly entries: readonly CollectionEntry[] } {
+  const after = cursor === undefined ? null : decodeCollectionCursor(cursor);
+  const rest = after === null ? entries : entries.filter(({ definition }) => definition.id > after);
+  const page = rest.slice(0, limit);
+  const hasMore = rest.length > page.length;
+  return {
+    entries: page,
+    hasMore,
+    nextCursor: hasMore ? encodeCollectionCursor(page.at(-1)!.definition.id) : undefined,
+  };
+}
+
 /** Pages of the catalogue go by id, which needs no seal: nothing in it is the client's to protect. */
-export function encodeCollectionCursor(id: string): string {
+function encodeCollectionCursor(id: string): string {
   return Buffer.from(id).toString('base64url');
 }
 
-export function decodeCollectionCursor(token: string): string {
+function decodeCollectionCursor(token: string): string {
   const id = Buffer.from(token, 'base64url').toString();
   if (id === '' || encodeCollectionCursor(id) !== token) {
     const detail = 'The cursor is not a token of this service.';

@@ -6,7 +6,7 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { SagittaError } from '../errors.js';
 import type { JsonObject, Metric } from '../types.js';
-import type { SortKey } from './api.js';
+import type { SortKey } from './query-api.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
 // the header (uint32), header as JSON, query vector as little-endian float32.

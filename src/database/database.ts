@@ -22,12 +22,6 @@ import type {
   ListReply,
   ListRequest,
   OnCommitted,
-  Page,
-  QueryReply,
-  QueryRequest,
-  QuerySession,
-  RecallReply,
-  RecallRequest,
   StoredReply,
   VectorRecord,
   WriteMode,
@@ -37,13 +31,13 @@ import type {
 import { ApiKeys } from './api-keys.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection.js';
-import { decodeCollectionCursor, encodeCollectionCursor, toRecord } from './collection-record.js';
+import { pageOf, toRecord } from './collection-record.js';
 import { CursorSealer } from './cursor.js';
 import { parseFilterAt } from './filter-at.js';
 import { FilterCache } from './filter-cache.js';
 import { runIdempotent } from './idempotency.js';
 import { IdempotencyClaims } from './idempotency-claims.js';
-import { type Join, type JoinRequest, runJoin } from './join.js';
+import type { Join, JoinRequest } from './join.js';
 import { keys } from './keys.js';
 import { runList } from './list.js';
 import {
@@ -53,10 +47,19 @@ import {
   SILENT_OBSERVER,
 } from './observer.js';
 import { Queries } from './queries.js';
-import { Readings } from './reading.js';
-import { runScan, type Scan, type ScanRequest } from './scan.js';
+import type {
+  Page,
+  QueryReply,
+  QueryRequest,
+  QuerySession,
+  RecallReply,
+  RecallRequest,
+} from './query-api.js';
+import type { Readings } from './reading.js';
+import type { Scan, ScanRequest } from './scan.js';
 import { createSearchQueue, type SearchQueue } from './search.js';
-import { countVisible, filterParts, type SnapshotPart } from './snapshot.js';
+import { countVisible, filterParts } from './snapshot.js';
+import { WholeReads } from './whole-reads.js';
 import { openWriteStream } from './write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './writes.js';
 
@@ -82,9 +85,7 @@ export class Database implements DatabaseService {
   readonly #queries: Queries;
   readonly #observer: DatabaseObserver;
   readonly #filters: FilterCache;
-  readonly #unloadBlock: (key: string) => void;
-  /** Scans and joins under way, for metrics. */
-  readonly readings = new Readings();
+  readonly #wholeReads: WholeReads;
   readonly apiKeys: ApiKeys;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
@@ -103,19 +104,23 @@ export class Database implements DatabaseService {
       engine.unload(key);
       this.#filters.forget(key);
     };
-    this.#unloadBlock = unloadBlock;
     const encoder = engine.rowEncoder;
     this.#catalogue = new Catalogue({ ...options, unloadBlock, encoder, observer });
-    this.#queries = new Queries({
+    const reads = {
       filters: this.#filters,
       limits,
-      sealer: this.#sealer,
       submitAll: this.#searches.submitAll,
+      isServing: (collection: Collection) =>
+        this.#catalogue.isServing(collection.definition.id, collection),
+    };
+    this.#queries = new Queries({
+      ...reads,
+      sealer: this.#sealer,
       engineName: engine.name,
       observer,
       now: () => clock.now(),
-      isServing: (collection) => this.#catalogue.isServing(collection.definition.id, collection),
     });
+    this.#wholeReads = new WholeReads({ ...reads, unloadBlock });
     this.loaded = this.#catalogue.load();
   }
 
@@ -143,6 +148,11 @@ export class Database implements DatabaseService {
   /** Queries that wait for the engine. */
   get queuedQueryCount(): number {
     return this.#searches.waitingCount;
+  }
+
+  /** Scans and joins under way, for metrics. */
+  get readings(): Readings {
+    return this.#wholeReads.readings;
   }
 
   /** Sums over all collections that are served, for metrics. */
@@ -179,20 +189,14 @@ export class Database implements DatabaseService {
     collections: readonly CollectionRecord[];
     total: number;
   } {
-    const { isVisible } = request;
+    const { isVisible, cursor, limit = this.#options.limits.pageLimitDefault } = request;
     const all = this.#catalogue.entries;
     const entries =
       isVisible === undefined ? all : all.filter(({ definition }) => isVisible(definition.id));
-    const limit = request.limit ?? this.#options.limits.pageLimitDefault;
-    const after = request.cursor === undefined ? null : decodeCollectionCursor(request.cursor);
-    const rest =
-      after === null ? entries : entries.filter(({ definition }) => definition.id > after);
-    const page = rest.slice(0, limit);
-    const hasMore = rest.length > page.length;
+    const { entries: found, ...page } = pageOf(entries, { limit, cursor });
     return {
-      collections: page.map((entry) => this.#toRecord(entry)),
-      hasMore,
-      nextCursor: hasMore ? encodeCollectionCursor(page.at(-1)!.definition.id) : undefined,
+      collections: found.map((entry) => this.#toRecord(entry)),
+      ...page,
       total: entries.length,
     };
   }
@@ -388,12 +392,7 @@ export class Database implements DatabaseService {
     request: ScanRequest,
     options: { signal?: AbortSignal | undefined } = {},
   ): Promise<Scan> {
-    return runScan(this.#catalogue.require(collectionId), request, {
-      filters: this.#filters,
-      limits: this.#options.limits,
-      signal: options.signal,
-      readings: this.readings,
-    });
+    return this.#wholeReads.scan(this.#catalogue.require(collectionId), request, options);
   }
 
   async join(
@@ -404,14 +403,7 @@ export class Database implements DatabaseService {
     const collection = this.#catalogue.require(collectionId);
     const searched =
       request.with === undefined ? collection : this.#catalogue.require(request.with);
-    return runJoin(collection, searched, request, {
-      filters: this.#filters,
-      limits: this.#options.limits,
-      submitAll: this.#searches.submitAll,
-      signal: options.signal,
-      readings: this.readings,
-      onEnded: (parts) => this.#unloadGone(searched, parts),
-    });
+    return this.#wholeReads.join(collection, searched, request, options);
   }
 
   /** Finishes what is under way. The caller closes engine, pool and store after it. */
@@ -419,14 +411,6 @@ export class Database implements DatabaseService {
     this.#isStopping = true;
     await this.loaded;
     await this.#catalogue.close();
-  }
-
-  /** What a long search has loaded into the engine again after its segment was gone from the collection. */
-  #unloadGone(collection: Collection, parts: readonly SnapshotPart[]): void {
-    const state = this.#catalogue.find(collection.definition.id)?.state;
-    const isServed = state?.kind === 'ready' && state.collection === collection;
-    const there = new Set(isServed ? collection.rows.segments : []);
-    for (const { segment } of parts) if (!there.has(segment)) this.#unloadBlock(segment.key);
   }
 
   async #countSelected(collection: Collection, selection: DeleteSelection): Promise<number> {

@@ -252,12 +252,12 @@ export class Maintenance {
 
   async #writeSegment(segment: Segment): Promise<ManifestSegment> {
     const { pool, store, collection } = this.#options;
-    const { bytes, checksum } = await pool.run(encodeSegmentTask, segment.toData());
-    await store.writeBlob(segmentBlobName(collection.incarnation, segment.number), [bytes]);
+    const { parts, byteLength, checksum } = await pool.run(encodeSegmentTask, segment.toData());
+    await store.writeBlob(segmentBlobName(collection.incarnation, segment.number), parts);
     return {
       number: segment.number,
       rowCount: segment.rowCount,
-      byteLength: bytes.byteLength,
+      byteLength,
       checksum,
     };
   }

@@ -2,7 +2,7 @@
 // task of maintenance, never once a row. Nothing here names a collection, a vector or a principal.
 
 import { SagittaError } from '../errors.js';
-import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './api.js';
+import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './query-api.js';
 
 export interface DatabaseObserver {
   /** So many together, in that time and with what all of them did. */

@@ -2,11 +2,17 @@
 // somebody's answers.
 
 import type { JsonObject } from '../types.js';
-import type { QueryReply, QueryRequest, QuerySession, RecallReply, RecallRequest } from './api.js';
 import type { Collection } from './collection.js';
 import { parseFilterAt } from './filter-at.js';
 import { observePage } from './observer.js';
 import { answerPlans } from './query.js';
+import type {
+  QueryReply,
+  QueryRequest,
+  QuerySession,
+  RecallReply,
+  RecallRequest,
+} from './query-api.js';
 import { planQuery } from './query-plan.js';
 import { openSession, type SessionContext } from './query-session.js';
 import { runRecall } from './recall.js';

@@ -5,11 +5,11 @@ import { SagittaError } from '../errors.js';
 import type { FilterNode } from '../filter/filter-node.js';
 import type { Limits } from '../limits.js';
 import type { JsonObject, Metric } from '../types.js';
-import type { QueryRequest, SortKey } from './api.js';
 import { type Collection, vectorNotFound } from './collection.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import { parseFilterAt } from './filter-at.js';
 import { checkPaging, mismatch, openCursor, sameJson } from './paging.js';
+import type { QueryRequest, SortKey } from './query-api.js';
 import type { Hit } from './search.js';
 import type { SnapshotView } from './snapshot-view.js';
 

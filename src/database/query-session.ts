@@ -2,9 +2,9 @@
 // to the engine in groups: large enough to fill its batches, bounded by what their answers hold.
 
 import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../errors.js';
-import type { PreparedQueries, QueryRequest, QuerySession } from './api.js';
 import { type DatabaseObserver, observeAnswers } from './observer.js';
 import { answerPlans, type QueryContext } from './query.js';
+import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
 import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
 import type { SnapshotView } from './snapshot-view.js';
 

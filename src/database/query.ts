@@ -6,9 +6,9 @@ import { hasBit } from '../bitmap.js';
 import { distanceOf, type Position, publicScore } from '../engine/engine.js';
 import { type FilterNode, filterTests } from '../filter/filter-node.js';
 import type { Limits } from '../limits.js';
-import type { Explain, Match, QueryReply, QueryTimings, QueryWork, SortKey } from './api.js';
 import type { CursorSealer } from './cursor.js';
 import type { FilterCache } from './filter-cache.js';
+import type { Explain, Match, QueryReply, QueryTimings, QueryWork, SortKey } from './query-api.js';
 import { nextCursor, type QueryPlan } from './query-plan.js';
 import type { RowAddress } from './rows.js';
 import {

@@ -5,10 +5,10 @@
 import { createBitmap, hasBit, setBit } from '../bitmap.js';
 import type { SearchPart, SearchQuery } from '../engine/engine.js';
 import type { Limits } from '../limits.js';
-import type { RecallReply, RecallRequest } from './api.js';
 import { parseFilterAt } from './filter-at.js';
 import type { FilterCache } from './filter-cache.js';
 import type { DatabaseObserver } from './observer.js';
+import type { RecallReply, RecallRequest } from './query-api.js';
 import type { RowAddress } from './rows.js';
 import {
   type Hit,

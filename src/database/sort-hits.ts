@@ -3,7 +3,7 @@
 import { publicScore } from '../engine/engine.js';
 import { resolvePath } from '../metadata-path.js';
 import type { Json, JsonObject, Metric } from '../types.js';
-import type { SortKey } from './api.js';
+import type { SortKey } from './query-api.js';
 import type { Hit } from './search.js';
 
 /** Stable: equal keys keep the order of scores. Rows without a comparable value come last, whatever the order. */

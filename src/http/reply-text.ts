@@ -1,15 +1,8 @@
 // Records as JSON text. Metadata goes into replies as it was sent, so bodies are joined from pieces
 // rather than serialized whole.
 
-import type {
-  CollectionRecord,
-  Explain,
-  ListReply,
-  Match,
-  Page,
-  QueryReply,
-  VectorRecord,
-} from '../database/api.js';
+import type { CollectionRecord, ListReply, VectorRecord } from '../database/api.js';
+import type { Explain, Match, Page, QueryReply } from '../database/query-api.js';
 import { float32Text, vectorText } from '../float-text.js';
 import { joinInTurns, type OnGrown } from './turns.js';
 

@@ -4,8 +4,8 @@
 // the buffers in place. Deletions are not in the file, and neither are key and number.
 
 import { Field, FixedSizeList, Float32, Int64, Schema, Utf8 } from 'apache-arrow';
-import { type BodyReader, BodyWriter, corrupt, guarded } from '../arrow/body.js';
-import { decodeArrowFile, encodeArrowFile, FILE_ALIGNMENT } from '../arrow/ipc.js';
+import { type BodyReader, BodyWriter, corrupt, guarded, type Layout } from '../arrow/body.js';
+import { decodeArrowFile, FILE_ALIGNMENT, layOutArrowFile } from '../arrow/ipc.js';
 import { KIND } from '../columns.js';
 import type { Task } from '../pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
@@ -30,7 +30,20 @@ export interface EncodedSegment {
   readonly checksum: string;
 }
 
+/** A file whose large parts are the segment's own columns, which no longer change. */
+export interface SegmentParts {
+  readonly parts: readonly Uint8Array[];
+  readonly byteLength: number;
+  readonly checksum: string;
+}
+
 export function encodeSegment(data: SegmentData): EncodedSegment {
+  const layout = layOutSegment(data);
+  const bytes = layout.copyInto(new Uint8Array(layout.length));
+  return { bytes, checksum: checksumOf([bytes]) };
+}
+
+function layOutSegment(data: SegmentData): Layout {
   const { dimension, rowCount } = data;
   const metadata = new MetadataFields(data.columns, rowCount);
   const schema = new Schema(
@@ -55,8 +68,7 @@ export function encodeSegment(data: SegmentData): EncodedSegment {
   body.noNulls();
   body.buffer(int64Of(data.insertedSequences));
   metadata.write(body);
-  const bytes = encodeArrowFile(schema, rowCount, body, metadata.dictionaries);
-  return { bytes, checksum: checksumOf(bytes) };
+  return layOutArrowFile(schema, rowCount, body, metadata.dictionaries);
 }
 
 /**
@@ -71,11 +83,14 @@ export function decodeSegment(
   return Segment.fromData(guarded('a segment file', () => decodeData(inPlace(bytes), identity)));
 }
 
-/** Encodes on a worker. */
-export const encodeSegmentTask: Task<SegmentData, EncodedSegment> = {
+/** Encodes on a worker, without a copy of what is in shared memory. */
+export const encodeSegmentTask: Task<SegmentData, SegmentParts> = {
   name: 'segment.encode',
-  run: encodeSegment,
-  transfer: ({ bytes }) => [bytes.buffer as ArrayBuffer],
+  run(data) {
+    const layout = layOutSegment(data);
+    const parts = layout.toChunks();
+    return { parts, byteLength: layout.length, checksum: checksumOf(parts) };
+  },
 };
 
 /** Throws `data_corrupt` unless the bytes have the checksum. */

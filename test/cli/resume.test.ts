@@ -48,9 +48,14 @@ function createProxy(): Server {
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     });
     const text = await reply.text();
+    const isLast = isStream && --streamsLeft === 0;
+    if (isLast) {
+      onLast?.();
+      // A signal is to arrive before the reply, so that no more than the next part is sent.
+      await sleep(100);
+    }
     response.writeHead(reply.status, { 'content-type': reply.headers.get('content-type')! });
     response.end(text);
-    if (isStream && --streamsLeft === 0) onLast?.();
   });
 }
 

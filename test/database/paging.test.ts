@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import type { QueryReply, QueryRequest } from '../../src/database/api.js';
 import type { Database } from '../../src/database/database.js';
+import type { QueryReply, QueryRequest } from '../../src/database/query-api.js';
 import { createMemoryState } from '../../src/store/memory-store.js';
 import {
   batchOf,

@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { QueryReply, QueryRequest, QuerySession } from '../../src/database/api.js';
 import type { Database } from '../../src/database/database.js';
 import { SILENT_OBSERVER } from '../../src/database/observer.js';
+import type { QueryReply, QueryRequest, QuerySession } from '../../src/database/query-api.js';
 import type { SagittaError } from '../../src/errors.js';
 import type { Metric } from '../../src/types.js';
 import {

@@ -10,6 +10,7 @@ import type {
   WriteStream,
 } from '../../database/api.js';
 import { SagittaError } from '../../errors.js';
+import { collectGarbageSoon } from '../../garbage.js';
 import { refusal } from '../findings.js';
 import { keyInHeader, replayed } from '../idempotency.js';
 import { ARROW_STREAM } from '../media-types.js';
@@ -26,6 +27,9 @@ export interface IngestQuery {
   readonly vector_column?: string | undefined;
 }
 
+/** What is worth a collection when it is let go of. */
+const GARBAGE_BYTES_MIN = 8_000_000;
+
 /** Throws what reading and writing throw, with what is durable in `committed`. */
 export async function ingest(
   services: RouteServices,
@@ -41,10 +45,13 @@ export async function ingest(
   const idempotency = idempotencyOf(services, request);
   const stream = database.openWriteStream(id, { mode, idempotency });
   const held = { buffered: 0, underWay: 0 };
+  let heldMax = 0;
   let isOver = false;
   const hold = (change: Partial<typeof held>) => {
     Object.assign(held, change);
-    bodyStream.hold(isOver ? 0 : held.buffered + held.underWay);
+    const byteCount = isOver ? 0 : held.buffered + held.underWay;
+    heldMax = Math.max(heldMax, byteCount);
+    bodyStream.hold(byteCount);
   };
   const options: UnitsOptions = {
     services,
@@ -82,6 +89,8 @@ export async function ingest(
     hold({});
     counting.close();
     stream.close();
+    // It does not see how large shared buffers are.
+    if (heldMax > GARBAGE_BYTES_MIN) collectGarbageSoon();
   }
 }
 

@@ -29,8 +29,8 @@ export interface BatchInput {
   >;
 }
 
-/** What one log record holds: enough to write at full speed, and little to copy at once. */
-const PIECE_VALUE_BYTES_MAX = 16_000_000;
+/** What one log record holds: enough to write at full speed, and little to hold at once. */
+const PIECE_VALUE_BYTES_MAX = 8_000_000;
 
 export const parseBatchTask: Task<BatchInput, ParsedUnit> = {
   name: 'http.parseBatch',

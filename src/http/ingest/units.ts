@@ -2,7 +2,6 @@
 
 import { chooseVectorColumns } from '../../arrow/column-choice.js';
 import { ArrowStreamReader } from '../../arrow/stream-reader.js';
-import { collectGarbageSoon } from '../../garbage.js';
 import type { Task } from '../../pool.js';
 import { ReusedBytes } from '../../reused-bytes.js';
 import type { VectorShape } from '../bodies/vector-values.js';
@@ -24,8 +23,6 @@ export interface UnitsOptions {
 
 /** One is read, one parsed, one written. */
 const BODIES_KEPT_MAX = 3;
-/** What is worth a collection when it is let go. */
-const GARBAGE_BYTES_MIN = 8_000_000;
 /** As of other bodies; see bodies.ts. */
 const INLINE_BYTES_MAX = 64 * 1024;
 
@@ -73,24 +70,17 @@ export async function* batchUnits(
   const { fields } = await reader.readSchema();
   // What is wrong with the columns shows before the first batch is here.
   chooseVectorColumns(fields, { idColumn, vectorColumn });
-  let byteCountMax = 0;
-  try {
-    for await (const batch of reader.batches()) {
-      const { firstRow, rowCount } = batch;
-      const byteCount = batch.part.body.length;
-      byteCountMax = Math.max(byteCountMax, byteCount);
-      const input = { batch, idColumn, vectorColumn, isKeyed, shape, limits };
-      yield {
-        firstRow,
-        rowCount,
-        byteCount,
-        parse: () => parse(services, parseBatchTask, input, byteCount, []),
-        release: () => bodies.giveBack(batch.part.body),
-      };
-    }
-  } finally {
-    // The collector does not see how large shared buffers are.
-    if (byteCountMax > GARBAGE_BYTES_MIN) collectGarbageSoon();
+  for await (const batch of reader.batches()) {
+    const { firstRow, rowCount } = batch;
+    const byteCount = batch.part.body.length;
+    const input = { batch, idColumn, vectorColumn, isKeyed, shape, limits };
+    yield {
+      firstRow,
+      rowCount,
+      byteCount,
+      parse: () => parse(services, parseBatchTask, input, byteCount, []),
+      release: () => bodies.giveBack(batch.part.body),
+    };
   }
 }
 

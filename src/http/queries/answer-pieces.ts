@@ -3,7 +3,7 @@
 
 import type { FieldToWrite } from '../../arrow/stream-writer.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../arrow/stream-writer.js';
-import type { Match, QueryReply } from '../../database/api.js';
+import type { Match, QueryReply } from '../../database/query-api.js';
 import type { Utf8Column } from '../../types.js';
 import { queryText } from '../reply-text.js';
 import type { ReplyPieces } from '../streams/reply-stream.js';

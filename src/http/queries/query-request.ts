@@ -2,7 +2,7 @@
 // what it costs.
 
 import type { z } from 'zod';
-import type { QueryRequest } from '../../database/api.js';
+import type { QueryRequest } from '../../database/query-api.js';
 import type { ErrorItem } from '../../errors.js';
 import { leastFloat32ShownAtLeast } from '../../float-text.js';
 import type { Limits } from '../../limits.js';

@@ -10,7 +10,7 @@ import {
   textAt,
 } from '../../arrow/query-rows.js';
 import type { ArrowStreamReader } from '../../arrow/stream-reader.js';
-import type { QueryRequest } from '../../database/api.js';
+import type { QueryRequest } from '../../database/query-api.js';
 import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../errors.js';
 import type { Limits } from '../../limits.js';
 import type { Task, WorkerPool } from '../../pool.js';

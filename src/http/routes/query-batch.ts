@@ -4,7 +4,7 @@
 import type { z } from 'zod';
 import { chooseQueryColumns } from '../../arrow/query-rows.js';
 import { ArrowStreamReader } from '../../arrow/stream-reader.js';
-import type { PreparedQueries, QueryRequest, QuerySession } from '../../database/api.js';
+import type { PreparedQueries, QueryRequest, QuerySession } from '../../database/query-api.js';
 import type { ErrorItem } from '../../errors.js';
 import { parseJsonBody } from '../bodies/bodies.js';
 import { refusal, withPointers } from '../findings.js';

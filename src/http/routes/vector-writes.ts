@@ -37,7 +37,7 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
 const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector: either every vector is written or none is. Or takes a stream of any length, written while it arrives:
 
 - \`application/x-ndjson\`: a line is a vector \`{id?, values, metadata?}\`. 1 000 lines or 4 MB, whichever comes first, are one write.
-- \`application/vnd.apache.arrow.stream\`: a record batch is one write, or several of 10 000 rows and 16 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
+- \`application/vnd.apache.arrow.stream\`: a record batch is one write, or several of 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
 
 Each write of a stream is atomic, durable when the next is under way, and begins anew where an id comes again. An error says in \`committed_count\` how many rows are durable: those before that row, none after it. The same stream under the same \`Idempotency-Key\` goes on where an earlier attempt broke off.`;
 

@@ -1,7 +1,7 @@
 // What a query tells of itself: the header Server-Timing, the spans of its phases, and a line in the
 // log when it was slow. Numbers only: no vector, value, filter or cursor.
 
-import type { QueryReply, QueryRequest, QueryTimings } from '../../database/api.js';
+import type { QueryReply, QueryRequest, QueryTimings } from '../../database/query-api.js';
 import { SagittaError } from '../../errors.js';
 import type { Logger } from '../../logger.js';
 import type { Phase } from '../../trace.js';
