@@ -74,7 +74,8 @@ export class ImportJournal {
     const state: ImportState = { identity: this.#identity, seed: this.seed, position };
     try {
       await mkdir(dirname(this.#path), { recursive: true });
-      const draft = `${this.#path}.${process.pid}`;
+      // One name, so that a process that is killed here leaves nothing that piles up.
+      const draft = `${this.#path}.unfinished`;
       await writeFile(draft, JSON.stringify(state));
       await rename(draft, this.#path);
     } catch {}

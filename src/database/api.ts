@@ -226,6 +226,45 @@ export interface BackupService {
   list(): Promise<BackupRecord[]>;
 }
 
+export interface CollectionsRequest {
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+  /** Of which collections the caller may know; absent for all. */
+  readonly isVisible?: (id: string) => boolean;
+}
+
+export interface CollectionsPage extends Page {
+  readonly collections: readonly CollectionRecord[];
+  /** Of those that are visible. */
+  readonly total: number;
+}
+
+export interface WriteOptions {
+  readonly mode: WriteMode;
+  readonly alsoCommit?: AlsoCommit<WriteResult> | undefined;
+  readonly onCommitted?: OnCommitted | undefined;
+}
+
+export interface VectorPatch {
+  /** A JSON merge patch, as text. */
+  readonly metadata?: string | undefined;
+  readonly values?: Float32Array | undefined;
+  /** Throws `precondition_failed` unless this is the vector's version. */
+  readonly ifVersion?: string | undefined;
+  readonly onCommitted?: OnCommitted | undefined;
+}
+
+export interface DeleteOptions {
+  readonly dryRun: boolean;
+  readonly alsoCommit?: AlsoCommit<DeleteResult> | undefined;
+  readonly onCommitted?: OnCommitted | undefined;
+}
+
+/** Of what may take long: aborted when nobody waits for it any more. */
+export interface Waiting {
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface DatabaseService {
   /** `starting` until every collection is loaded or has failed; `stopping` from close on. */
   readonly state: 'starting' | 'ready' | 'stopping';
@@ -239,16 +278,7 @@ export interface DatabaseService {
   getCollection(id: string): CollectionRecord;
   /** What every write needs of the record, without summing up its memory. Throws `collection_not_found`. */
   getVectorShape(id: string): Pick<CollectionRecord, 'dimension' | 'metric'>;
-  listCollections(request: {
-    limit?: number | undefined;
-    cursor?: string | undefined;
-    /** Of which collections the caller may know; absent for all. */
-    isVisible?: (id: string) => boolean;
-  }): Page & {
-    collections: readonly CollectionRecord[];
-    /** Of those that are visible. */
-    total: number;
-  };
+  listCollections(request: CollectionsRequest): CollectionsPage;
   updateCollection(
     id: string,
     change: {
@@ -262,11 +292,7 @@ export interface DatabaseService {
   writeVectors(
     collectionId: string,
     batch: VectorBatch,
-    options: {
-      mode: WriteMode;
-      alsoCommit?: AlsoCommit<WriteResult> | undefined;
-      onCommitted?: OnCommitted | undefined;
-    },
+    options: WriteOptions,
   ): Promise<WriteResult>;
   /**
    * For many batches, of which a failure leaves those before it. It belongs to the collection that is
@@ -281,13 +307,7 @@ export interface DatabaseService {
   patchVector(
     collectionId: string,
     vectorId: string,
-    change: {
-      metadata?: string | undefined;
-      values?: Float32Array | undefined;
-      /** Throws `precondition_failed` unless this is the vector's version. */
-      ifVersion?: string | undefined;
-      onCommitted?: OnCommitted | undefined;
-    },
+    change: VectorPatch,
   ): Promise<{ sequence: number; version: string }>;
   deleteVector(
     collectionId: string,
@@ -297,11 +317,7 @@ export interface DatabaseService {
   deleteVectors(
     collectionId: string,
     selection: DeleteSelection,
-    options: {
-      dryRun: boolean;
-      alsoCommit?: AlsoCommit<DeleteResult> | undefined;
-      onCommitted?: OnCommitted | undefined;
-    },
+    options: DeleteOptions,
   ): Promise<DeleteResult>;
 
   getVector(collectionId: string, vectorId: string, include: Include): VectorRecord;
@@ -312,41 +328,25 @@ export interface DatabaseService {
   ): { vectors: readonly VectorRecord[]; notFound: readonly string[] };
   listVectors(collectionId: string, request: ListRequest): Promise<ListReply>;
   countVectors(collectionId: string, filter: JsonObject | undefined): Promise<number>;
-  query(
-    collectionId: string,
-    request: QueryRequest,
-    options?: { signal?: AbortSignal | undefined },
-  ): Promise<QueryReply>;
+  query(collectionId: string, request: QueryRequest, options?: Waiting): Promise<QueryReply>;
   /**
    * From a state that includes the write `minSequence`. The caller closes it; the signal closes it as
    * well.
    */
   openQueries(
     collectionId: string,
-    options?: { minSequence?: number | undefined; signal?: AbortSignal | undefined },
+    options?: Waiting & { minSequence?: number | undefined },
   ): Promise<QuerySession>;
   /** How many of the ids are among the exact nearest, where an equal score is as good. */
-  recall(
-    collectionId: string,
-    request: RecallRequest,
-    options?: { signal?: AbortSignal | undefined },
-  ): Promise<RecallReply>;
+  recall(collectionId: string, request: RecallRequest, options?: Waiting): Promise<RecallReply>;
 
   /** All rows as columns, from one snapshot. Throws `invalid_filter`. */
-  scan(
-    collectionId: string,
-    request: ScanRequest,
-    options?: { signal?: AbortSignal | undefined },
-  ): Promise<Scan>;
+  scan(collectionId: string, request: ScanRequest, options?: Waiting): Promise<Scan>;
   /**
    * Every row with its matches in a collection, from one snapshot of each. Throws `invalid_filter`,
    * `dimension_mismatch`, `limit_exceeded`.
    */
-  join(
-    collectionId: string,
-    request: JoinRequest,
-    options?: { signal?: AbortSignal | undefined },
-  ): Promise<Join>;
+  join(collectionId: string, request: JoinRequest, options?: Waiting): Promise<Join>;
 
   /**
    * Runs `perform` once per key. `attach(encode)` makes the AlsoCommit for the write inside, so

@@ -14,7 +14,10 @@ import type {
   AlsoCommit,
   CollectionInput,
   CollectionRecord,
+  CollectionsPage,
+  CollectionsRequest,
   DatabaseService,
+  DeleteOptions,
   DeleteResult,
   DeleteSelection,
   IdempotencyRequest,
@@ -23,17 +26,20 @@ import type {
   ListRequest,
   OnCommitted,
   StoredReply,
+  VectorPatch,
   VectorRecord,
+  Waiting,
   WriteMode,
+  WriteOptions,
   WriteResult,
   WriteStream,
 } from './api.js';
 import { ApiKeys } from './api-keys.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
-import { type Collection, vectorNotFound } from './collection.js';
+import { vectorNotFound } from './collection.js';
 import { pageOf, toRecord } from './collection-record.js';
+import { countSelected } from './count.js';
 import { CursorSealer } from './cursor.js';
-import { parseFilterAt } from './filter-at.js';
 import { FilterCache } from './filter-cache.js';
 import { runIdempotent } from './idempotency.js';
 import { IdempotencyClaims } from './idempotency-claims.js';
@@ -48,7 +54,6 @@ import {
 } from './observer.js';
 import { Queries } from './queries.js';
 import type {
-  Page,
   QueryReply,
   QueryRequest,
   QuerySession,
@@ -58,8 +63,7 @@ import type {
 import type { Readings } from './reading.js';
 import type { Scan, ScanRequest } from './scan.js';
 import { createSearchQueue, type SearchQueue } from './search.js';
-import { countVisible, filterParts } from './snapshot.js';
-import { WholeReads } from './whole-reads.js';
+import { WholeReads, type WholeReadsOptions } from './whole-reads.js';
 import { openWriteStream } from './write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './writes.js';
 
@@ -86,6 +90,7 @@ export class Database implements DatabaseService {
   readonly #observer: DatabaseObserver;
   readonly #filters: FilterCache;
   readonly #wholeReads: WholeReads;
+  readonly #reads: Omit<WholeReadsOptions, 'unloadBlock'>;
   readonly apiKeys: ApiKeys;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
@@ -106,21 +111,20 @@ export class Database implements DatabaseService {
     };
     const encoder = engine.rowEncoder;
     this.#catalogue = new Catalogue({ ...options, unloadBlock, encoder, observer });
-    const reads = {
+    this.#reads = {
       filters: this.#filters,
       limits,
       submitAll: this.#searches.submitAll,
-      isServing: (collection: Collection) =>
-        this.#catalogue.isServing(collection.definition.id, collection),
+      isServing: (collection) => this.#catalogue.isServing(collection.definition.id, collection),
     };
     this.#queries = new Queries({
-      ...reads,
+      ...this.#reads,
       sealer: this.#sealer,
       engineName: engine.name,
       observer,
       now: () => clock.now(),
     });
-    this.#wholeReads = new WholeReads({ ...reads, unloadBlock });
+    this.#wholeReads = new WholeReads({ ...this.#reads, unloadBlock });
     this.loaded = this.#catalogue.load();
   }
 
@@ -181,14 +185,7 @@ export class Database implements DatabaseService {
     return this.#toRecord(this.#catalogue.requireEntry(id));
   }
 
-  listCollections(request: {
-    limit?: number | undefined;
-    cursor?: string | undefined;
-    isVisible?: (id: string) => boolean;
-  }): Page & {
-    collections: readonly CollectionRecord[];
-    total: number;
-  } {
+  listCollections(request: CollectionsRequest): CollectionsPage {
     const { isVisible, cursor, limit = this.#options.limits.pageLimitDefault } = request;
     const all = this.#catalogue.entries;
     const entries =
@@ -218,11 +215,7 @@ export class Database implements DatabaseService {
   async writeVectors(
     collectionId: string,
     batch: VectorBatch,
-    options: {
-      mode: WriteMode;
-      alsoCommit?: AlsoCommit<WriteResult> | undefined;
-      onCommitted?: OnCommitted | undefined;
-    },
+    options: WriteOptions,
   ): Promise<WriteResult> {
     const collection = this.#catalogue.require(collectionId);
     const { mode, alsoCommit, onCommitted } = options;
@@ -255,12 +248,7 @@ export class Database implements DatabaseService {
   async patchVector(
     collectionId: string,
     vectorId: string,
-    change: {
-      metadata?: string | undefined;
-      values?: Float32Array | undefined;
-      ifVersion?: string | undefined;
-      onCommitted?: OnCommitted | undefined;
-    },
+    change: VectorPatch,
   ): Promise<{ sequence: number; version: string }> {
     const collection = this.#catalogue.require(collectionId);
     const { metadata: metadataPatch, values, ifVersion, onCommitted } = change;
@@ -291,15 +279,11 @@ export class Database implements DatabaseService {
   async deleteVectors(
     collectionId: string,
     selection: DeleteSelection,
-    options: {
-      dryRun: boolean;
-      alsoCommit?: AlsoCommit<DeleteResult> | undefined;
-      onCommitted?: OnCommitted | undefined;
-    },
+    options: DeleteOptions,
   ): Promise<DeleteResult> {
     const collection = this.#catalogue.require(collectionId);
     if (options.dryRun) {
-      const deletedCount = await this.#countSelected(collection, selection);
+      const deletedCount = await countSelected(collection, selection, this.#reads);
       return { deletedCount, sequence: collection.sequence };
     }
     const { clock, limits } = this.#options;
@@ -349,23 +333,22 @@ export class Database implements DatabaseService {
 
   async countVectors(collectionId: string, filter: JsonObject | undefined): Promise<number> {
     const collection = this.#catalogue.require(collectionId);
-    return this.#countSelected(
-      collection,
-      filter === undefined ? { kind: 'all' } : { kind: 'filter', filter },
-    );
+    const selection: DeleteSelection =
+      filter === undefined ? { kind: 'all' } : { kind: 'filter', filter };
+    return countSelected(collection, selection, this.#reads);
   }
 
   async query(
     collectionId: string,
     request: QueryRequest,
-    options: { signal?: AbortSignal | undefined } = {},
+    options: Waiting = {},
   ): Promise<QueryReply> {
     return this.#queries.one(this.#catalogue.require(collectionId), request, options);
   }
 
   async openQueries(
     collectionId: string,
-    options: { minSequence?: number | undefined; signal?: AbortSignal | undefined } = {},
+    options: Waiting & { minSequence?: number | undefined } = {},
   ): Promise<QuerySession> {
     return this.#queries.open(this.#catalogue.require(collectionId), options);
   }
@@ -373,7 +356,7 @@ export class Database implements DatabaseService {
   async recall(
     collectionId: string,
     request: RecallRequest,
-    options: { signal?: AbortSignal | undefined } = {},
+    options: Waiting = {},
   ): Promise<RecallReply> {
     return this.#queries.recall(this.#catalogue.require(collectionId), request, options);
   }
@@ -387,19 +370,11 @@ export class Database implements DatabaseService {
     return observeIdempotent(this.#observer, runIdempotent(this.#claims, request, perform));
   }
 
-  async scan(
-    collectionId: string,
-    request: ScanRequest,
-    options: { signal?: AbortSignal | undefined } = {},
-  ): Promise<Scan> {
+  async scan(collectionId: string, request: ScanRequest, options: Waiting = {}): Promise<Scan> {
     return this.#wholeReads.scan(this.#catalogue.require(collectionId), request, options);
   }
 
-  async join(
-    collectionId: string,
-    request: JoinRequest,
-    options: { signal?: AbortSignal | undefined } = {},
-  ): Promise<Join> {
+  async join(collectionId: string, request: JoinRequest, options: Waiting = {}): Promise<Join> {
     const collection = this.#catalogue.require(collectionId);
     const searched =
       request.with === undefined ? collection : this.#catalogue.require(request.with);
@@ -411,20 +386,6 @@ export class Database implements DatabaseService {
     this.#isStopping = true;
     await this.loaded;
     await this.#catalogue.close();
-  }
-
-  async #countSelected(collection: Collection, selection: DeleteSelection): Promise<number> {
-    switch (selection.kind) {
-      case 'all':
-        return collection.rows.liveCount;
-      case 'ids':
-        return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
-      case 'filter': {
-        const filter = parseFilterAt('/filter', selection.filter, this.#options.limits);
-        const { parts } = collection.snapshot();
-        return countVisible(await filterParts(this.#filters, parts, filter));
-      }
-    }
   }
 
   #toRecord(entry: CollectionEntry): CollectionRecord {

@@ -2,6 +2,7 @@
 // somebody's answers.
 
 import type { JsonObject } from '../types.js';
+import type { Waiting } from './api.js';
 import type { Collection } from './collection.js';
 import { parseFilterAt } from './filter-at.js';
 import { observePage } from './observer.js';
@@ -21,10 +22,6 @@ import { SnapshotView } from './snapshot-view.js';
 export interface QueriesOptions extends SessionContext {
   /** Whether the id of the collection still stands for it. */
   readonly isServing: (collection: Collection) => boolean;
-}
-
-interface Waiting {
-  readonly signal?: AbortSignal | undefined;
 }
 
 export class Queries {

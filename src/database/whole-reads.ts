@@ -1,6 +1,7 @@
 // Reads of whole collections: all rows as columns, or every row with its nearest neighbours.
 
 import type { Limits } from '../limits.js';
+import type { Waiting } from './api.js';
 import type { Collection } from './collection.js';
 import type { FilterCache } from './filter-cache.js';
 import { type Join, type JoinRequest, runJoin } from './join.js';
@@ -17,10 +18,6 @@ export interface WholeReadsOptions {
   readonly isServing: (collection: Collection) => boolean;
   /** Of the engine and whoever else keeps something of a segment. */
   readonly unloadBlock: (key: string) => void;
-}
-
-interface Waiting {
-  readonly signal?: AbortSignal | undefined;
 }
 
 export class WholeReads {

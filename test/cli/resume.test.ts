@@ -108,7 +108,7 @@ async function countOf(collection: string): Promise<number> {
 
 const statesLeft = (): string[] => {
   try {
-    return readdirSync(path('state/sagitta/imports'));
+    return readdirSync(path('state/sagitta/imports')).filter((name) => name.endsWith('.json'));
   } catch {
     return [];
   }
