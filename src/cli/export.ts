@@ -8,6 +8,7 @@ import { readFilter } from './filter-option.js';
 import { formatCount } from './progress.js';
 import {
   addFileOptions,
+  checkOutput,
   counted,
   type FileOptions,
   printResult,
@@ -68,6 +69,7 @@ export function addExportCommand(program: Command): void {
 async function runExport(id: string, options: ExportOptions): Promise<void> {
   const start = performance.now();
   const format = writeFormatOf(FORMATS, options.format, options.output);
+  checkOutput(options);
   const isVectorFile = isVectorFormat(format);
   if (isVectorFile && !options.values) {
     throw usageError(`--format ${format} holds values, which --no-values leaves out`);
@@ -106,6 +108,8 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
     }
   } finally {
     progress?.end();
+    // A reply that nobody has read to its end would hold the process.
+    await body.cancel();
   }
   const rows = rowCount === undefined ? '' : `${formatCount(rowCount)} rows of `;
   const facts = { collection: id, format, file: options.output ?? null, sequence };

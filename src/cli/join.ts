@@ -8,6 +8,7 @@ import { parseScore, readFilter } from './filter-option.js';
 import { wholeNumber } from './options.js';
 import {
   addFileOptions,
+  checkOutput,
   counted,
   type FileOptions,
   printResult,
@@ -65,6 +66,7 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
     throw usageError('expected --top-k or --score-threshold, or both, found neither');
   }
   const format = writeFormatOf(FORMATS, options.format, options.output);
+  checkOutput(options);
   const request = {
     ...(options.with !== undefined && { with: options.with }),
     ...(topK !== undefined && { topK }),
@@ -84,6 +86,8 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
     await writeFile(await encodeMatches(stream, format), options);
   } finally {
     progress?.end();
+    // A reply that nobody has read to its end would hold the process.
+    await body.cancel();
   }
   const other = options.with ?? 'itself';
   const facts = { collection: id, with: options.with ?? id, format, file: options.output ?? null };

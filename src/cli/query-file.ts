@@ -11,7 +11,7 @@ import { formatCount, type Progress } from './progress.js';
 import { type FormatName, formatOf, openRows } from './read/formats.js';
 import type { ReadOptions, RowBatch, RowReader } from './read/row-batch.js';
 import { type InputSource, openSource } from './read/source.js';
-import { type FileOptions, printResult, progressOf, writeFile } from './transfer.js';
+import { checkOutput, type FileOptions, printResult, progressOf, writeFile } from './transfer.js';
 import { encodeMatches, writeFormatOf } from './write/formats.js';
 import { ivecsOfMatches } from './write/ivecs.js';
 
@@ -56,6 +56,7 @@ export async function queryFile(
       return;
     }
     const format = writeFormatOf(ANSWER_FORMATS, options.format, options.output);
+    checkOutput(options);
     const { body, queryCount } = await askFile(client, collection, options, format, progress);
     const chunks =
       format === 'ivecs' ? ivecsOfMatches(body, k, queryCount) : await encodeMatches(body, format);

@@ -6,7 +6,7 @@ import { type Command, Option } from 'commander';
 import { formatBytes } from './data-directory.js';
 import { createProgress, formatSeconds, type Progress } from './progress.js';
 import type { WriteFormatName } from './write/formats.js';
-import { openOutput, STDOUT, writeAll } from './write/output.js';
+import { checkFree, openOutput, STDOUT, writeAll } from './write/output.js';
 
 export interface FileOptions<Format extends WriteFormatName> {
   readonly output?: string;
@@ -49,6 +49,11 @@ export async function* counted(
     onBytes(byteCount);
     yield chunk;
   }
+}
+
+/** Before anything is asked for. Throws CliError when the file is there and may stay. */
+export function checkOutput({ output, force }: FileOptions<WriteFormatName>): void {
+  if (!isStdout(output)) checkFree(output!, force === true);
 }
 
 /** Writes all of it under the name, or nothing. */
