@@ -16,6 +16,7 @@ import type { Tracer } from '../trace.js';
 import type { Authenticator } from './access/authenticator.js';
 import { addBodyParsers } from './bodies/content.js';
 import { serveDocs } from './docs.js';
+import { pathOf, placeOf } from './exchange.js';
 import { logFailure, replyToClientError, toClientError } from './failures.js';
 import { Lifecycle } from './lifecycle.js';
 import { createGuards } from './limits/guards.js';
@@ -45,7 +46,7 @@ import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { createSchemas } from './schemas/all.js';
-import { bindRoute, pathOf, type Sending, send } from './serve.js';
+import { bindRoute, type Sending, send } from './serve.js';
 import { BodyStream } from './streams/body-stream.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
@@ -156,8 +157,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     if (request.watch == null) begin(request, reply);
     const clientError = onFailed(error, request);
     letFinishUpload(request, reply);
-    const place = { requestId: request.id, path: pathOf(request) };
-    return send(reply, problemReply(clientError, place), sending);
+    return send(reply, problemReply(clientError, placeOf(request)), sending);
   };
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     const { raw } = reply;

@@ -1,5 +1,7 @@
 // The content types of bodies and replies, and which of them a request may have.
 
+import { SagittaError } from '../errors.js';
+
 export const JSON_TYPE = 'application/json';
 export const NDJSON = 'application/x-ndjson';
 export const ARROW_STREAM = 'application/vnd.apache.arrow.stream';
@@ -8,6 +10,14 @@ export const PARQUET = 'application/vnd.apache.parquet';
 /** Bodies that are read as they arrive, whatever their length. */
 export const STREAM_TYPES = [ARROW_STREAM, NDJSON] as const;
 export type StreamType = (typeof STREAM_TYPES)[number];
+
+export function notAcceptable(
+  offered: readonly string[],
+  accept: string | undefined,
+): SagittaError {
+  const detail = `Replies are ${offered.join(' or ')}; Accept allows ${accept}.`;
+  return new SagittaError('not_acceptable', detail);
+}
 
 interface Range {
   readonly type: string;

@@ -2,25 +2,23 @@
 // request meets it.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { NOBODY, type Principal } from '../access.js';
+import { NOBODY } from '../access.js';
 import { assert, SagittaError } from '../errors.js';
 import type { Limits } from '../limits.js';
-import { authorizeCollection, authorizeCreation, authorizeRoute } from './access/authorization.js';
+import { authorizeRoute } from './access/authorization.js';
+import { Exchange, NO_QUERY, placeOf } from './exchange.js';
 import { refusal } from './findings.js';
 import type { Lifecycle } from './lifecycle.js';
 import { holdBody, openBodyPlace } from './limits/guards.js';
 import { type RateKind, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_SPARE_BYTES, ownCharacters } from './limits/replies.js';
 import { boundTaking } from './listener/connections.js';
-import { connectionOf, isCutOff } from './listener/listener.js';
-import { chooseType, JSON_TYPE } from './media-types.js';
-import type { ProblemPlace } from './problem.js';
-import type { Route, RouteReply, RouteRequest, RouteServices } from './route.js';
+import { connectionOf } from './listener/listener.js';
+import { chooseType, JSON_TYPE, notAcceptable } from './media-types.js';
+import type { Route, RouteReply, RouteServices } from './route.js';
 import { BodyStream } from './streams/body-stream.js';
 import { begin, isStream, type ReplyPieces, toReadable } from './streams/reply-stream.js';
-import type { RequestWatch } from './telemetry/request-watch.js';
 import { validateQuery } from './validate.js';
 
 /** What all replies of one application are sent with. */
@@ -30,9 +28,6 @@ export interface Sending {
   /** Tells the log and the metrics of a failure, and gives what the client may see of it. */
   readonly onFailed: (error: unknown, request: FastifyRequest) => SagittaError;
 }
-
-const NO_BODY = new Uint8Array(0);
-const NO_QUERY = {};
 
 export function bindRoute(
   app: FastifyInstance,
@@ -120,7 +115,7 @@ function sendStream(
   return reply.send(
     toReadable(reply, found.body, {
       type,
-      place: { requestId: reply.request.id, path: pathOf(reply.request) },
+      place: placeOf(reply.request),
       stalledMsMax,
       onFailed: (error) => onFailed(error, reply.request),
     }),
@@ -137,12 +132,6 @@ function setHead(reply: FastifyReply, { status, headers }: RouteReply, lifecycle
   // HTTP/2 has no such header: its connections are told to go by a frame.
   if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
   else if (lifecycle.isStopping) reply.header('connection', 'close');
-}
-
-/** Of the URL, without the query. */
-export function pathOf(request: FastifyRequest): string {
-  const end = request.url.indexOf('?');
-  return end === -1 ? request.url : request.url.slice(0, end);
 }
 
 /** What the head of a request tells: whether to go on. */
@@ -173,11 +162,6 @@ function refuseHead(
 }
 
 const JSON_ALONE = [JSON_TYPE];
-
-function notAcceptable(offered: readonly string[], accept: string | undefined): SagittaError {
-  const detail = `Replies are ${offered.join(' or ')}; Accept allows ${accept}.`;
-  return new SagittaError('not_acceptable', detail);
-}
 
 /**
  * Finds out who asks, and throws unless they have not asked too much, the route is open to them, and
@@ -255,128 +239,6 @@ function readQuery(
       detail: 'This route takes no parameters.',
     })),
   );
-}
-
-/** One request, as the handlers see it. */
-class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
-  readonly #route: Route;
-  /** Set once it has been checked. */
-  query: Readonly<Record<string, unknown>> = NO_QUERY;
-  readonly #request: FastifyRequest;
-  readonly #reply: FastifyReply;
-  #controller: AbortController | undefined;
-  #abortReason: SagittaError | undefined;
-
-  constructor(route: Route, request: FastifyRequest, reply: FastifyReply) {
-    this.#route = route;
-    this.#request = request;
-    this.#reply = reply;
-  }
-
-  get operation(): string {
-    return `${this.#route.method} ${this.#route.path}`;
-  }
-
-  get principal(): Principal {
-    return this.#request.principal;
-  }
-
-  get watch(): RequestWatch {
-    return this.#request.watch;
-  }
-
-  authorize(collectionId: string, options: { isNew?: boolean } = {}): void {
-    const { access } = this.#route;
-    assert(
-      typeof access === 'object' && (access.on === 'named' || access.on === 'path'),
-      'the route says what it asks for',
-    );
-    // One beside the collection in the path is not what the request is about.
-    if (access.on === 'named') this.watch.target(collectionId);
-    const check = options.isNew === true ? authorizeCreation : authorizeCollection;
-    check(access.scope, this.principal, collectionId);
-  }
-
-  charge(cost: number): void {
-    this.#request.allowance?.charge(cost);
-  }
-
-  async chargePart(cost: number): Promise<void> {
-    const { allowance } = this.#request;
-    if (allowance === null) return;
-    for (;;) {
-      const waitMs = allowance.chargePart(cost);
-      if (waitMs === 0) return;
-      // What the timer rejects with when it is aborted is an error of its own.
-      await wait(waitMs, undefined, { signal: this.signal }).catch(() => {});
-      this.signal.throwIfAborted();
-    }
-  }
-
-  chooseReply(offered: readonly string[]): string {
-    const { accept } = this.headers;
-    const type = chooseType(accept, offered);
-    if (type === null) throw notAcceptable(offered, accept);
-    return type;
-  }
-
-  holdReply(byteCount: number): void {
-    this.#request.replyPlace.hold(this.principal.id, byteCount);
-  }
-
-  get params(): Readonly<Record<string, string>> {
-    return this.#request.params as Readonly<Record<string, string>>;
-  }
-
-  get rawQuery(): Readonly<Record<string, unknown>> {
-    return this.#request.query as Readonly<Record<string, unknown>>;
-  }
-
-  get headers(): IncomingHttpHeaders {
-    return this.#request.headers;
-  }
-
-  get contentType(): string | undefined {
-    const [type] = this.headers['content-type']?.split(';') ?? [];
-    return type?.trim().toLowerCase();
-  }
-
-  get body(): Uint8Array {
-    const { body } = this.#request;
-    return body instanceof Uint8Array ? body : NO_BODY;
-  }
-
-  get bodyStream(): BodyStream | null {
-    const { body } = this.#request;
-    return body instanceof BodyStream ? body : null;
-  }
-
-  get place(): ProblemPlace {
-    return { requestId: this.#request.id, path: pathOf(this.#request) };
-  }
-
-  /** Made when first asked for: most routes have no use for it. */
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#controller = controller;
-      const { raw } = this.#reply;
-      const abortUnlessAnswered = () => {
-        if (!raw.writableEnded) {
-          controller.abort(new SagittaError('deadline_exceeded', 'The client went away.'));
-        }
-      };
-      if (this.#abortReason !== undefined) controller.abort(this.#abortReason);
-      else if (isCutOff(raw)) abortUnlessAnswered();
-      else raw.once('close', abortUnlessAnswered);
-    }
-    return this.#controller.signal;
-  }
-
-  abort(reason: SagittaError): void {
-    this.#abortReason = reason;
-    this.#controller?.abort(reason);
-  }
 }
 
 /** Rejects with `deadline_exceeded` when the work takes too long, and then tells the work. */
