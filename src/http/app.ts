@@ -266,9 +266,11 @@ const STREAM_REST_MS_MAX = 5_000;
 function letFinishUpload(request: FastifyRequest, reply: FastifyReply): void {
   if (isUninvited(request.raw)) reply.header('connection', 'close');
   else reply.removeHeader('connection');
-  request.raw.resume();
+  const { body } = request;
+  if (body instanceof BodyStream) body.letGo();
+  else request.raw.resume();
   // Of a stream there may be any amount to come, which the bound on other bodies does not end.
-  if (request.body instanceof BodyStream && !request.body.isComplete) {
+  if (body instanceof BodyStream && !body.isComplete) {
     boundArrival(arrivingBody(request.raw), STREAM_REST_MS_MAX, () => cutOff(reply.raw));
   }
 }

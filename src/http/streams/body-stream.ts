@@ -9,6 +9,8 @@ import { allowToTakeLong, invite } from '../listener/connections.js';
 export class BodyStream implements AsyncIterable<Buffer> {
   readonly #request: FastifyRequest;
   readonly #idleMsMax: number;
+  /** Null until somebody reads. */
+  #chunks: AsyncIterator<Buffer> | null = null;
 
   constructor(request: FastifyRequest, limits: Pick<Limits, 'stalledMsMax'>) {
     this.#request = request;
@@ -35,6 +37,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
     invite(raw);
     // Destroyed at its end, the request would take its reply with it.
     const chunks = raw.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>;
+    this.#chunks = chunks;
     try {
       for (;;) {
         const next = await this.#inTime(chunks.next());
@@ -42,20 +45,23 @@ export class BodyStream implements AsyncIterable<Buffer> {
         yield next.value;
       }
     } finally {
-      this.#letGo(chunks);
+      this.letGo();
     }
   }
 
   /**
    * What is still to come is thrown away, not left where it is: its sender reads the reply only when
-   * everything is sent. Not waited for, since the iterator may itself wait for a chunk.
+   * everything is sent. Any number of times; also for a reader who stopped and did not say so. Not
+   * waited for, since the iterator may itself wait for a chunk.
    */
-  #letGo(chunks: AsyncIterator<Buffer>): void {
+  letGo(): void {
     const { raw } = this.#request;
     const goOn = () => {
       raw.resume();
     };
-    chunks.return?.().then(goOn, goOn);
+    // As long as its iterator is there, a body does not flow.
+    if (this.#chunks?.return === undefined) goOn();
+    else this.#chunks.return().then(goOn, goOn);
   }
 
   #inTime(reading: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {
