@@ -17,6 +17,7 @@ import { silentLogger } from '../src/logger.js';
 import { createThreadPool } from '../src/pool.js';
 import { createCaller, type ServerProcess, startServerProcess } from '../test/server-process.js';
 import { ARROW, arrowStream, exchange, memoryOf, NDJSON, type Rows } from './batches/wire.js';
+import { AS_THE_COMMAND } from './engine/command.js';
 import { createDataSet, type DataSet, idOf } from './engine/data.js';
 import { encodeData } from './engine/encode.js';
 import { describeMachine } from './engine/machine.js';
@@ -29,9 +30,6 @@ const FULL = {
   ndjsonRows: 20_000,
   streamed: 100_000,
 };
-/** As in the first line of src/cli/main.ts. */
-const SETTINGS = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072' };
-const NODE_ARGUMENTS = ['--max-semi-space-size=8'];
 const ROUNDS = 5;
 const BATCH_ROWS = 2_048;
 const JSON_BATCH = 256;
@@ -322,8 +320,7 @@ async function startServer(): Promise<ServerProcess> {
   directories.push(dataDirectory);
   return startServerProcess({
     dataDirectory,
-    settings: SETTINGS,
-    nodeArguments: NODE_ARGUMENTS,
+    ...AS_THE_COMMAND,
   });
 }
 

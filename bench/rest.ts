@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createCaller, type ServerProcess, startServerProcess } from '../test/server-process.js';
+import { AS_THE_COMMAND } from './engine/command.js';
 import { createDataSet, idOf } from './engine/data.js';
 import { describeMachine } from './engine/machine.js';
 import { readOptions } from './engine/options.js';
@@ -24,9 +25,6 @@ const FULL = {
   pages: 999,
 };
 const PAGE_ROWS = 100;
-/** As in the first line of src/cli/main.ts. */
-const SETTINGS = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072' };
-const NODE_ARGUMENTS = ['--max-semi-space-size=8'];
 
 type Call = ReturnType<typeof createCaller>['call'];
 
@@ -43,8 +41,7 @@ const data = createDataSet('wide', readOptions(args.full ? ['--full'] : []).para
 const rows: Row[] = [];
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
 try {
-  const settings = SETTINGS;
-  const start = { dataDirectory, settings, nodeArguments: NODE_ARGUMENTS };
+  const start = { dataDirectory, ...AS_THE_COMMAND };
   const server = await startServerProcess(start);
   try {
     await run(server);

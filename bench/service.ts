@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createRandom } from '../test/database/harness.js';
 import { createCaller, type ServerProcess, startServerProcess } from '../test/server-process.js';
+import { AS_THE_COMMAND } from './engine/command.js';
 
 const SMOKE = { vectorCount: 2_000, batchRows: 500, singleCount: 500, queryCount: 20, idleMs: 500 };
 const FULL = {
@@ -22,9 +23,6 @@ const FULL = {
   queryCount: 300,
   idleMs: 10_000,
 };
-/** As in the first line of src/cli/main.ts. */
-const SETTINGS = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072' };
-const NODE_ARGUMENTS = ['--max-semi-space-size=8'];
 const DIMENSION = 256;
 const BATCH_CLIENTS = 4;
 const SINGLE_CLIENTS = 32;
@@ -42,7 +40,7 @@ const { values: args } = parseArgs({
 const parameters = args.full ? FULL : SMOKE;
 const rows: Row[] = [];
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
-const START = { dataDirectory, nodeArguments: NODE_ARGUMENTS, settings: SETTINGS };
+const START = { dataDirectory, ...AS_THE_COMMAND };
 try {
   await run();
 } finally {

@@ -40,8 +40,7 @@ for (const path of ['README.md', 'docs/api-guide.md']) {
     try {
       await putCommandInto(folder);
       const environment = { PATH: `${folder}:${process.env.PATH}`, SAGITTA_URL: server.url };
-      const load =
-        'sagitta import examples/data/wordnet.arrow --collection wordnet --batch 1000';
+      const load = 'sagitta import examples/data/wordnet.arrow --collection wordnet --batch 1000';
       await runShell(`${load} > ${folder}/import.log 2>&1`, environment);
       const script = examples.map(({ command }) => `${command}\nprintf '${SEPARATOR}'\n`).join('');
       const output = await runShell(script.replaceAll(DOCUMENTED_URL, server.url), environment);

@@ -76,7 +76,7 @@ export function chooseId(fields: readonly ArrowField[], name?: string): number |
   const field = fields[index]!;
   if (!isIdField(field)) {
     throw invalid(
-      `The id column ${quoted(field.name)} has text or integers; found ${describeType(field)}.`,
+      `The id column ${quoted(field.name)} has text, integers or UUIDs; found ${describeType(field)}.`,
     );
   }
   return index;

@@ -1,4 +1,4 @@
-// Columns of ids: text, or integers as decimal text. Which texts are ids is for the caller to know,
+// Columns of ids: text, integers as decimal text, or UUIDs as theirs. Which texts are ids is for the caller to know,
 // but for their length, which bounds what is built here.
 
 import type { Utf8Column } from '../types.js';
@@ -6,9 +6,11 @@ import { type Column, isValid } from './columns.js';
 import type { RowFaults } from './faults.js';
 import { integerWriter } from './integers.js';
 import { invalidArrow } from './invalid-arrow.js';
+import { isUuid } from './json-fields.js';
 import { type ArrowField, describeType } from './schema.js';
 import { isTextField, readStrings } from './strings.js';
 import { TextBuilder } from './text-builder.js';
+import { UUID_CHARACTERS, uuidReader } from './uuids.js';
 
 /** Sign and 20 digits. */
 const INTEGER_BYTES_MAX = 21;
@@ -21,22 +23,27 @@ export interface IdsToRead {
 }
 
 export function isIdField(field: ArrowField): boolean {
-  return isTextField(field) || (field.type.kind === 'int' && field.dictionary === null);
+  if (isTextField(field)) return true;
+  return field.dictionary === null && (field.type.kind === 'int' || isUuid(field));
 }
 
 /** With faults its content is undefined. Throws `invalid_arrow`. */
 export function readIds(column: Column, { idBytesMax, bytesMax, faults }: IdsToRead): Utf8Column {
   const { field, length } = column;
   if (!isIdField(field)) {
-    throw invalidArrow(`a column of ${describeType(field)}, expected ids as text or integers`);
+    throw invalidArrow(
+      `a column of ${describeType(field)}, expected ids as text, integers or UUIDs`,
+    );
   }
-  const { text, validity } =
-    field.type.kind === 'int'
-      ? { text: integerText(column, bytesMax), validity: column.validity }
-      : readStrings(column, bytesMax);
+  const { text, validity } = isTextField(field)
+    ? readStrings(column, bytesMax)
+    : {
+        text: isUuid(field) ? uuidText(column, bytesMax) : integerText(column, bytesMax),
+        validity: column.validity,
+      };
   for (let row = 0; row < length && !faults.isFull; row++) {
     if (!isValid(validity, row)) {
-      const detail = 'The id is null, expected text or an integer.';
+      const detail = 'The id is null, expected text, an integer or a UUID.';
       faults.add({ row, member: 'id', code: 'invalid_request', detail });
       continue;
     }
@@ -52,6 +59,17 @@ export function readIds(column: Column, { idBytesMax, bytesMax, faults }: IdsToR
     });
   }
   return text;
+}
+
+function uuidText(column: Column, bytesMax: number): Utf8Column {
+  const { length, validity } = column;
+  const out = new TextBuilder(length, bytesMax, UUID_CHARACTERS);
+  const read = uuidReader(column);
+  for (let row = 0; row < length; row++) {
+    if (isValid(validity, row)) out.ascii(read(row));
+    out.endRow();
+  }
+  return out.finish();
 }
 
 function integerText(column: Column, bytesMax: number): Utf8Column {

@@ -7,12 +7,13 @@ import { decimalText, unscaledDecimals } from './decimal-text.js';
 import { floatReader } from './floats.js';
 import { integerWriter, narrowIntegers, wideIntegers } from './integers.js';
 import { invalidArrow } from './invalid-arrow.js';
-import { isUuid, JSON_EXTENSION, UUID_BYTES } from './json-fields.js';
+import { isUuid, JSON_EXTENSION } from './json-fields.js';
 import { dateText, durationText, MS_PER_DAY, timestampText, timeText } from './json-times.js';
 import { readIndexes, readSpans } from './offsets.js';
 import { describeType, type IntType } from './schema.js';
 import { readStrings } from './strings.js';
 import type { TextBuilder } from './text-builder.js';
+import { uuidReader } from './uuids.js';
 
 export interface CellContext {
   readonly out: TextBuilder;
@@ -20,6 +21,8 @@ export interface CellContext {
   readonly bytesMax: number;
   /** What is wrong with the row that is being written: what follows "found". */
   fault: string | null;
+  /** The column of the fault and the members within it, where it is in one. */
+  faultPath: string[];
 }
 
 /** Writes the value of a row. */
@@ -103,15 +106,19 @@ export function membersWriter(
 ): (row: number, isFirst: boolean) => void {
   const { out } = context;
   const members = columns.map((column) => ({
-    name: Buffer.from(`,${JSON.stringify(column.field.name)}:`),
+    name: column.field.name,
+    prefix: Buffer.from(`,${JSON.stringify(column.field.name)}:`),
     write: cellWriter(column, context),
   }));
   return (row, isFirst) => {
     let commaBytes = isFirst ? 1 : 0;
-    for (const { name, write } of members) {
-      out.raw(name, commaBytes, name.length);
+    for (const { name, prefix, write } of members) {
+      // The row is refused already.
+      if (context.fault !== null) return;
+      out.raw(prefix, commaBytes, prefix.length);
       commaBytes = 0;
       write(row);
+      if (context.fault !== null) context.faultPath.unshift(name);
     }
   };
 }
@@ -262,11 +269,6 @@ function timeWriter(column: Column, context: CellContext): WriteCell {
 }
 
 function uuidWriter(column: Column, { out }: CellContext): WriteCell {
-  const bytes = column.buffer(0, Uint8Array, column.length * UUID_BYTES);
-  return (row) => {
-    const start = bytes.byteOffset + row * UUID_BYTES;
-    const hex = Buffer.from(bytes.buffer, start, UUID_BYTES).toString('hex');
-    const groups = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];
-    out.ascii(`"${groups.join('-')}-${hex.slice(20)}"`);
-  };
+  const read = uuidReader(column);
+  return (row) => out.ascii(`"${read(row)}"`);
 }

@@ -5,6 +5,7 @@ import type { Utf8Column } from '../types.js';
 import { type Column, isValid } from './columns.js';
 import type { RowFaults } from './faults.js';
 import { type CellContext, cellWriter, membersWriter } from './json-cells.js';
+import { quoted } from './schema.js';
 import { isTextField, readStrings, type Strings } from './strings.js';
 import { RowTooLong, TextBuilder } from './text-builder.js';
 
@@ -41,7 +42,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
         : null;
   if (texts !== null && texts.validity === null && members.length === 0) return texts.text;
   const out = new TextBuilder(count, bytesMax, rowBytesMax);
-  const context: CellContext = { out, bytesMax, fault: null };
+  const context: CellContext = { out, bytesMax, fault: null, faultPath: [] };
   // The names of a struct differ from the members', which the choice of columns made sure of.
   const isStruct = objects?.field.type.kind === 'struct';
   const own = isStruct ? objects!.children : [];
@@ -71,12 +72,16 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
       const fault = { detail, expected: rowBytesMax };
       faults.add({ row, member: 'metadata', code: 'invalid_metadata', ...fault });
       context.fault = null;
+      context.faultPath = [];
       continue;
     }
     if (context.fault !== null) {
-      const detail = `Metadata is written as JSON; found ${context.fault}.`;
+      const { fault, faultPath } = context;
+      const where = faultPath.length === 0 ? '' : `in the column ${quoted(faultPath.join('.'))} `;
+      const detail = `Metadata is written as JSON; ${where}found ${fault}.`;
       faults.add({ row, member: 'metadata', code: 'invalid_metadata', detail });
       context.fault = null;
+      context.faultPath = [];
     }
     out.endRow();
   }

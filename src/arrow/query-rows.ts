@@ -98,7 +98,7 @@ export function chooseQueryColumns(
     if (name === undefined) {
       throw new SagittaError(
         'unknown_parameter',
-        `A query has no column ${quoted(field.name)}; expected ${OPTION_NAMES.join(', ')}.`,
+        `A query has no column ${quoted(field.name)}; expected a vector or an id, and ${OPTION_NAMES.join(', ')}; another name of the vector goes into ?vector_column=.`,
       );
     }
     checkKind(name, field);

@@ -151,7 +151,7 @@ export class ArrowStreamReader {
     if (first === FILE_MAGIC) throw invalidArrow('an Arrow file, expected an Arrow stream');
     if (length! > METADATA_BYTES_MAX) {
       throw invalidArrow(
-        `metadata of ${length} bytes, expected at most ${METADATA_BYTES_MAX}: no Arrow stream?`,
+        `metadata of ${length} bytes, expected at most ${METADATA_BYTES_MAX}, as of something that is no Arrow stream`,
       );
     }
     return length!;

@@ -22,11 +22,12 @@ export function addConnectionOptions(
 
 export function connect(
   options: ConnectionOptions,
-  rest: Pick<ClientOptions, 'retry'> = {},
+  rest: Pick<ClientOptions, 'retry' | 'fetch'> = {},
 ): Client {
   const apiKey = options.apiKey ?? process.env.SAGITTA_API_KEY;
   return createClient({
     baseUrl: urlOf(options),
+    ...rest,
     ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
     // Somebody waits: a server that is not there is told of within half a second.
     retry: { attemptsMax: 3, ...rest.retry },

@@ -3,9 +3,10 @@
 
 import { type Command, Option } from 'commander';
 import type { Match, QueryReply, QueryRequest } from '../client/client.js';
-import { type JsonObject, METRICS, type Metric } from '../types.js';
+import { METRICS, type Metric } from '../types.js';
 import { ANSWER_FORMATS, type AnswerFormat } from './answer-formats.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
+import { exactCell, exactText, parseExact } from './exact-json.js';
 import { EXIT_CODES_TEXT, usageError } from './failure.js';
 import { parseJson, parseScore, readFilter, readText } from './filter-option.js';
 import { splitNames, wholeNumber } from './options.js';
@@ -102,12 +103,24 @@ export function addQueryCommand(program: Command): void {
     if (misplaced !== undefined) {
       throw usageError(`--${misplaced} is for queries of a file, which --file names`);
     }
-    const vectors = connect(options).collection(collection);
+    let replyText = Promise.resolve('');
+    const vectors = connect(options, {
+      async fetch(...request) {
+        const response = await fetch(...request);
+        replyText = response.clone().text();
+        // Whoever reads the reply itself tells of it.
+        replyText.catch(() => {});
+        return response;
+      },
+    }).collection(collection);
     const request = requestOf(options);
-    if (!options.all) return printPage(await vectors.query(request), options, 0);
+    if (!options.all) {
+      const reply = await vectors.query(request);
+      return printPage(reply, await replyText, options, 0);
+    }
     let shownCount = 0;
     for await (const page of vectors.queryPages(request)) {
-      printPage(page, options, shownCount);
+      printPage(page, await replyText, options, shownCount);
       shownCount += page.matches.length;
     }
   });
@@ -157,16 +170,23 @@ function readVector(option: string): readonly number[] | string {
   return vector as number[] | string;
 }
 
-function printPage(reply: QueryReply, options: QueryOptions, rankBefore: number): void {
+/** `text` is the reply as the service spelled it. */
+function printPage(
+  reply: QueryReply,
+  text: string,
+  options: QueryOptions,
+  rankBefore: number,
+): void {
+  const exact = parseExact(text) as { readonly matches: readonly ExactMatch[] };
   if (options.json && options.all) {
-    for (const match of reply.matches) process.stdout.write(`${JSON.stringify(match)}\n`);
+    for (const match of exact.matches) process.stdout.write(`${exactText(match)}\n`);
     return;
   }
   if (options.json) {
-    process.stdout.write(`${JSON.stringify(reply, null, 2)}\n`);
+    process.stdout.write(`${exactText(exact, 2)}\n`);
     return;
   }
-  const lines = [matchTable(reply.matches, options.fields, rankBefore)];
+  const lines = [matchTable(reply.matches, exact.matches, options.fields, rankBefore)];
   if (reply.explain !== undefined) lines.push(`\n${JSON.stringify(reply.explain)}`);
   if (reply.next_cursor !== undefined && !options.all) {
     const of = reply.total === undefined ? '' : ` of ${reply.total}`;
@@ -176,8 +196,13 @@ function printPage(reply: QueryReply, options: QueryOptions, rankBefore: number)
   process.stdout.write(`${lines.join('\n')}\n`);
 }
 
+interface ExactMatch {
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
 function matchTable(
   matches: readonly Match[],
+  exact: readonly ExactMatch[],
   fieldsChosen: readonly string[] | undefined,
   rankBefore: number,
 ): string {
@@ -189,19 +214,15 @@ function matchTable(
     { title: '#', align: 'right' } as const,
     { title: 'score', align: 'right' } as const,
     ...(hasDistance ? [{ title: 'distance', align: 'right' } as const] : []),
-    ...['id', ...fields].map((title) => ({ title })),
+    { title: 'id', isWhole: true } as const,
+    ...fields.map((title) => ({ title })),
   ];
-  const rows = matches.map(({ id, score, distance, metadata = {} }, at) => [
+  const rows = matches.map(({ id, score, distance }, at) => [
     String(rankBefore + at + 1),
     score.toFixed(4),
     ...(hasDistance ? [distance?.toFixed(4) ?? ''] : []),
     id,
-    ...fields.map((field) => cellOf(metadata[field])),
+    ...fields.map((field) => exactCell(exact[at]?.metadata?.[field])),
   ]);
   return renderTable(columns, rows, process.stdout.columns ?? WIDTH_DEFAULT);
-}
-
-function cellOf(value: JsonObject[string] | undefined): string {
-  if (value === undefined) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -4,6 +4,8 @@
 export interface TableColumn {
   readonly title: string;
   readonly align?: 'right';
+  /** Never cut: it is copied from here. */
+  readonly isWhole?: boolean;
 }
 
 /** Narrower than this a text says nothing. */
@@ -20,7 +22,8 @@ export function renderTable(
   const widths = columns.map((column, at) =>
     Math.max(lengthOf(column.title), ...cells.map((row) => lengthOf(row[at]!))),
   );
-  shrink(widths, width - GAP.length * (columns.length - 1));
+  const isWhole = columns.map((column) => column.isWhole === true);
+  shrink(widths, isWhole, width - GAP.length * (columns.length - 1));
   const line = (texts: readonly string[]): string =>
     texts
       .map((text, at) => pad(cut(text, widths[at]!), widths[at]!, columns[at]!.align))
@@ -30,13 +33,16 @@ export function renderTable(
 }
 
 /** Takes from the widest column, again and again, until all fit or nothing may be taken. */
-function shrink(widths: number[], available: number): void {
+function shrink(widths: number[], isWhole: readonly boolean[], available: number): void {
   let excess = widths.reduce((sum, width) => sum + width, 0) - available;
   while (excess > 0) {
-    const widest = Math.max(...widths);
+    const widest = Math.max(...widths.filter((_, at) => !isWhole[at]));
     if (widest <= CELL_CHARACTERS_MIN) return;
-    const at = widths.lastIndexOf(widest);
-    const next = Math.max(CELL_CHARACTERS_MIN, ...widths.filter((width) => width < widest));
+    const at = widths.findLastIndex((width, index) => width === widest && !isWhole[index]);
+    const next = Math.max(
+      CELL_CHARACTERS_MIN,
+      ...widths.filter((each, index) => each < widest && !isWhole[index]),
+    );
     const taken = Math.min(excess, Math.max(1, widest - next));
     widths[at] = widest - taken;
     excess -= taken;

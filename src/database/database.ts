@@ -63,6 +63,7 @@ import type {
 import type { Readings } from './reading.js';
 import type { Scan, ScanRequest } from './scan.js';
 import { createSearchQueue, type SearchQueue } from './search.js';
+import { inTurns } from './turns.js';
 import { WholeReads, type WholeReadsOptions } from './whole-reads.js';
 import { openWriteStream } from './write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './writes.js';
@@ -114,7 +115,7 @@ export class Database implements DatabaseService {
     this.#reads = {
       filters: this.#filters,
       limits,
-      submitAll: this.#searches.submitAll,
+      submitAll: inTurns(this.#searches.submitAll),
       isServing: (collection) => this.#catalogue.isServing(collection.definition.id, collection),
     };
     this.#queries = new Queries({

@@ -17,8 +17,13 @@ const NO_BODY = new Uint8Array(0);
 /** Of routes without parameters. */
 export const NO_QUERY = {};
 
+/** For parts of a stream: what is revoked ends it within a part and this time. */
+const READMIT_MS = 1_000;
+
 export class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
   readonly #route: Route;
+  readonly #readmit: () => Promise<void>;
+  #admittedAtMs = performance.now();
   /** Set once it has been checked. */
   query: Readonly<Record<string, unknown>> = NO_QUERY;
   readonly #request: FastifyRequest;
@@ -26,7 +31,14 @@ export class Exchange implements RouteRequest<Readonly<Record<string, unknown>>>
   #controller: AbortController | undefined;
   #abortReason: SagittaError | undefined;
 
-  constructor(route: Route, request: FastifyRequest, reply: FastifyReply) {
+  /** `readmit` throws unless who sent the request may still do what it asks. */
+  constructor(
+    route: Route,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    readmit: () => Promise<void>,
+  ) {
+    this.#readmit = readmit;
     this.#route = route;
     this.#request = request;
     this.#reply = reply;
@@ -61,6 +73,11 @@ export class Exchange implements RouteRequest<Readonly<Record<string, unknown>>>
   }
 
   async chargePart(cost: number): Promise<void> {
+    // A stream may last for hours, and a key be revoked or a token expire meanwhile.
+    if (performance.now() - this.#admittedAtMs >= READMIT_MS) {
+      await this.#readmit();
+      this.#admittedAtMs = performance.now();
+    }
     const { allowance } = this.#request;
     if (allowance === null) return;
     for (;;) {

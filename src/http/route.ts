@@ -74,7 +74,8 @@ export interface RouteRequest<Query> {
   charge(cost: number): void;
   /**
    * Says what the next part of a stream costs, in the same measure. Where `charge` would refuse, this
-   * waits. Rejects with the signal's reason.
+   * waits. Throws `credentials_invalid` and the like when the credential has lost what it needs, and
+   * rejects with the signal's reason.
    */
   chargePart(cost: number): Promise<void>;
   /**

@@ -62,8 +62,9 @@ export function bindRoute(
       else admit(route, rateKind, request, services).then(() => done(), done);
     },
     async handler(request, reply) {
-      if (route.body !== null) await admitAgain(route, request, services);
-      const exchange = new Exchange(route, request, reply);
+      const readmit = () => admitAgain(route, request, services);
+      if (route.body !== null) await readmit();
+      const exchange = new Exchange(route, request, reply, readmit);
       const isSentWhole = !(request.body instanceof BodyStream);
       const handle = () => {
         if (route.body === null && exchange.body.length > 0) {
@@ -203,7 +204,7 @@ async function identify(
   }
 }
 
-/** A body may take minutes to arrive; what its sender may do is what it may do now. */
+/** A body may take minutes to arrive, a stream hours; what its sender may do is what it may do now. */
 async function admitAgain(
   route: Route,
   request: FastifyRequest,

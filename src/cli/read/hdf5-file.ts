@@ -39,6 +39,28 @@ export async function openHdf5(source: InputSource, options: ReadOptions): Promi
   return { rowCount, batches };
 }
 
+/** A name may be a path through groups: `group/vectors`. Null where there is none. */
+function findItem<Item>(
+  readable: <Value>(read: () => Value) => Value,
+  file: { keys(): string[]; get(name: string): Item },
+  path: string,
+): Item | null {
+  let at = file;
+  const parts = path.split('/').filter((part) => part !== '');
+  for (const [depth, part] of parts.entries()) {
+    if (!readable(() => at.keys()).includes(part)) return null;
+    const item = readable(() => at.get(part));
+    if (depth === parts.length - 1) return item;
+    if (!isGroup<Item>(item)) return null;
+    at = item;
+  }
+  return null;
+}
+
+function isGroup<Item>(item: unknown): item is { keys(): string[]; get(name: string): Item } {
+  return typeof item === 'object' && item !== null && 'keys' in item && 'get' in item;
+}
+
 export interface NumberTable {
   readonly rowCount: number;
   readonly dimension: number;
@@ -62,13 +84,13 @@ export async function openTable(path: string, name: string): Promise<NumberTable
     }
   };
   const file = readable(() => new hdf5.File(path, 'r'));
-  const names = readable(() => file.keys());
-  if (!names.includes(name)) {
+  const found = findItem(readable, file, name);
+  if (found === null) {
+    const names = readable(() => file.paths());
     throw usageError(
       `${path}: found no dataset ${name} among ${names.join(', ')}; --dataset names one`,
     );
   }
-  const found = readable(() => file.get(name));
   if (!(found instanceof hdf5.Dataset)) {
     throw new CliError(`${path}: found a group named ${name}, expected a dataset`);
   }

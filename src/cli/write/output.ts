@@ -2,9 +2,9 @@
 // that is there is overwritten unless that is asked for.
 
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { CliError, usageError } from '../failure.js';
+import { CliError, EXIT_CODES, usageError } from '../failure.js';
 
 export interface Output {
   readonly byteCount: number;
@@ -25,9 +25,11 @@ export async function openOutput(path: string | undefined, isForced: boolean): P
   if (path === undefined || path === STDOUT) return new StdoutOutput();
   checkFree(path, isForced);
   const draft = `${path}.unfinished-${process.pid}`;
+  keepDraft(draft, path);
   try {
     return new FileOutput(path, draft, await open(draft, 'w'));
   } catch (cause) {
+    forgetDraft(draft);
     throw new CliError(`${path}: cannot be written: ${(cause as Error).message}`, { cause });
   }
 }
@@ -36,6 +38,29 @@ export async function openOutput(path: string | undefined, isForced: boolean): P
 export function checkFree(path: string, isForced: boolean): void {
   if (isForced || !existsSync(path)) return;
   throw usageError(`${path} exists, and is left as it is; --force overwrites it`);
+}
+
+/** Files on their way to a name, by what they are called until then. */
+const drafts = new Map<string, string>();
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+function keepDraft(draft: string, path: string): void {
+  if (drafts.size === 0) for (const signal of SIGNALS) process.on(signal, leaveNothing);
+  drafts.set(draft, path);
+}
+
+function forgetDraft(draft: string): void {
+  drafts.delete(draft);
+  if (drafts.size === 0) for (const signal of SIGNALS) process.off(signal, leaveNothing);
+}
+
+/** At once, since whatever is being waited for may never come. */
+function leaveNothing(): void {
+  for (const draft of drafts.keys()) rmSync(draft, { force: true });
+  const [path] = drafts.values();
+  const newLine = process.stderr.isTTY ? '\n' : '';
+  process.stderr.write(`${newLine}sagitta: interrupted; nothing was written to ${path}\n`);
+  process.exit(EXIT_CODES.interrupted);
 }
 
 /** Writes all of it, or leaves nothing. */
@@ -78,11 +103,13 @@ class FileOutput implements Output {
     await this.#handle.sync();
     await this.#handle.close();
     await rename(this.#draft, this.#path);
+    forgetDraft(this.#draft);
   }
 
   async discard(): Promise<void> {
     await this.#handle.close().catch(() => {});
     await rm(this.#draft, { force: true });
+    forgetDraft(this.#draft);
   }
 
   async #put(bytes: Uint8Array, at: number): Promise<void> {

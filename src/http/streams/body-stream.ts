@@ -11,6 +11,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
   readonly #idleMsMax: number;
   /** Null until somebody reads. */
   #chunks: AsyncIterator<Buffer> | null = null;
+  #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(request: FastifyRequest, limits: Pick<Limits, 'stalledMsMax'>) {
     this.#request = request;
@@ -55,6 +56,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
    * waited for, since the iterator may itself wait for a chunk.
    */
   letGo(): void {
+    clearTimeout(this.#idleTimer);
     const { raw } = this.#request;
     const goOn = () => {
       raw.resume();
@@ -66,17 +68,17 @@ export class BodyStream implements AsyncIterable<Buffer> {
 
   #inTime(reading: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      this.#idleTimer = setTimeout(() => {
         const detail = `Nothing of the body arrived for ${this.#idleMsMax} ms.`;
         reject(new SagittaError('deadline_exceeded', detail));
       }, this.#idleMsMax);
       reading.then(
         (next) => {
-          clearTimeout(timer);
+          clearTimeout(this.#idleTimer);
           resolve(next);
         },
         (cause: unknown) => {
-          clearTimeout(timer);
+          clearTimeout(this.#idleTimer);
           reject(new SagittaError('invalid_request', 'The body broke off.', { cause }));
         },
       );

@@ -52,3 +52,38 @@ for (const change of ['revoked', 'narrowed'] as const) {
     await service.close();
   });
 }
+
+it('ends a stream whose key is revoked, with what was written before', async () => {
+  let principal: Principal | null = ADMIN;
+  const verify = () => {
+    if (principal === null) throw new SagittaError('credentials_invalid', 'It is revoked.');
+    return principal;
+  };
+  const service = await createService({
+    authenticator: new Authenticator({ apiKeys: { isInUse: true, verify } }),
+  });
+  const authorization = 'Bearer sk_a';
+  await service.call('POST', '/collections', { body: BODY, headers: { authorization } });
+  await service.app.listen({ port: 0, host: '127.0.0.1' });
+  const { port } = service.app.server.address() as AddressInfo;
+  // A thousand lines are a unit.
+  const unit = Array.from({ length: 1_000 }, () => '{"values":[1,2,3]}\n').join('');
+  const head = [
+    'POST /v1/collections/late/vectors HTTP/1.1',
+    'host: localhost',
+    `authorization: ${authorization}`,
+    'content-type: application/x-ndjson',
+    `content-length: ${2 * unit.length}`,
+    'connection: close',
+  ].join('\r\n');
+  const answer = await exchange(port, (socket) => {
+    socket.write(`${head}\r\n\r\n${unit}`);
+    void sleep(1_200).then(() => {
+      principal = null;
+      socket.write(unit);
+    });
+  });
+  assert.match(answer, /^HTTP\/1\.1 401 /);
+  assert.match(answer, /"committed_count":1000[,}]/);
+  await service.close();
+});
