@@ -21,9 +21,10 @@ Examples:
   $ sagitta verify /mnt/backups/monday
   $ sagitta restore /mnt/backups/monday --data-dir /var/lib/sagitta
 
-A server that runs on the directory goes on meanwhile: the backup holds every write that was
-acknowledged before the command. The folder appears when it is whole. It is itself a data
-directory, and holds what that holds: keep it from others' eyes.`;
+A server that runs on the directory goes on meanwhile: the backup holds every
+write that was acknowledged before the command. The folder appears when it is
+whole. It is itself a data directory, and holds what that holds: keep it from
+others' eyes.`;
 
 interface BackupOptions extends DataDirectoryOptions {
   readonly to: string;

@@ -23,7 +23,8 @@ Examples:
   $ sagitta bench --collection docs --clients 32 --seconds 10
   $ sagitta bench --collection sift --file sift-128-euclidean.hdf5 --url http://10.0.0.5:8484
 
-With --collection it asks a running server for the nearest of random vectors, or of a file's.
+With --collection it asks a running server for the nearest of random vectors, or
+of a file's.
 
 ${EXIT_CODES_TEXT}`;
 

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.js';
 import { EXIT_CODES_TEXT, usageError } from './failure.js';
 import { readFilter } from './filter-option.js';
-import { formatCount } from './progress.js';
+import { counted as countOf } from './progress.js';
 import {
   addFileOptions,
   checkOutput,
@@ -31,8 +31,8 @@ type ExportFormat = (typeof FORMATS)[number];
 type VectorFormat = Extract<ExportFormat, 'npy' | 'fvecs' | 'fbin'>;
 
 const EXAMPLES = `
-The rows are those of one moment, in the order in which they arrived. A file appears when it is
-whole, and none is overwritten without --force.
+The rows are those of one moment, in the order in which they arrived. A file
+appears when it is whole, and none is overwritten without --force.
 
 Examples:
   $ sagitta export articles -o articles.parquet
@@ -42,9 +42,10 @@ Examples:
   $ sagitta export articles -o vectors.npy        vectors.ids.txt and vectors.metadata.ndjson, too
   $ sagitta export articles | gzip > articles.ndjson.gz
 
-Formats, told by the name: .ndjson (also on stdout), .csv, .arrow (a file), .arrows (a stream),
-.parquet; .npy, .fvecs and .fbin hold the vectors alone, with ids and metadata in files beside them,
-as sagitta import takes them with --ids and --metadata.
+Formats, told by the name: .ndjson (also on stdout), .csv, .arrow (a file),
+.arrows (a stream), .parquet; .npy, .fvecs and .fbin hold the vectors alone,
+with ids and metadata in files beside them, as sagitta import takes them with
+--ids and --metadata.
 
 ${EXIT_CODES_TEXT}`;
 
@@ -86,7 +87,9 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
     ...(filter !== undefined && { filter }),
   });
   let rowCount: number | undefined;
-  const stream = counted(body, (byteCount) => {
+  let byteCount = 0;
+  const stream = counted(body, (count) => {
+    byteCount = count;
     const share =
       rowCount === undefined || filter !== undefined ? undefined : rowCount / vector_count;
     progress?.update(rowCount, share, byteCount);
@@ -104,14 +107,17 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
         },
       });
     } else {
-      await writeFile(await encode(stream, format), options);
+      const names = columnNames(options);
+      await writeFile(await encode(stream, format, names), options);
     }
+    // Rows are counted behind the bytes in which they came.
+    if (rowCount !== undefined) progress?.update(rowCount, 1, byteCount);
   } finally {
     progress?.end();
     // A reply that nobody has read to its end would hold the process.
     await body.cancel();
   }
-  const rows = rowCount === undefined ? '' : `${formatCount(rowCount)} rows of `;
+  const rows = rowCount === undefined ? '' : `${countOf(rowCount, 'row')} of `;
   const facts = { collection: id, format, file: options.output ?? null, sequence };
   printResult(`${rows}${id}`, facts, options, start);
 }
@@ -119,9 +125,14 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
 async function encode(
   stream: AsyncIterable<Uint8Array>,
   format: Exclude<ExportFormat, VectorFormat>,
+  names: readonly string[],
 ): Promise<AsyncIterable<Uint8Array>> {
-  if (format === 'csv') return (await import('./write/csv.js')).csvOfVectors(stream);
+  if (format === 'csv') return (await import('./write/csv.js')).csvOfVectors(stream, names);
   return format === 'parquet' ? stream : await encodeMatches(stream, format);
+}
+
+function columnNames({ values, metadata }: ExportOptions): string[] {
+  return ['id', ...(values ? ['values'] : []), ...(metadata ? ['metadata'] : [])];
 }
 
 function isVectorFormat(format: ExportFormat): format is VectorFormat {

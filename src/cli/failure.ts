@@ -22,7 +22,7 @@ export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
 /** For help texts. */
 export const EXIT_CODES_TEXT =
   `Exit codes: ${EXIT_CODES.success} done, ${EXIT_CODES.failure} failed, ` +
-  `${EXIT_CODES.usage} not understood, ` +
+  `${EXIT_CODES.usage} not understood,\n` +
   `${EXIT_CODES.unreachable} service not reached, ${EXIT_CODES.interrupted} interrupted.`;
 
 /** A failure that the user can do something about. */
@@ -34,6 +34,15 @@ export class CliError extends Error {
     this.name = 'CliError';
     this.exitCode = options.exitCode ?? exitCodeOf(options.cause);
   }
+}
+
+/** Why the operating system refused a file, in words where it is the usual reason. */
+export function reasonOf(error: unknown, path: string): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return `there is no file ${path}`;
+  if (code === 'EISDIR') return `${path} is a folder`;
+  if (code === 'EACCES') return `this user may not open ${path}`;
+  return `${path}: ${message}`;
 }
 
 export function usageError(message: string): CliError {

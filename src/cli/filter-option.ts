@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '../types.js';
-import { usageError } from './failure.js';
+import { reasonOf, usageError } from './failure.js';
 
 /** `name` is the option's, for errors. */
 export function readFilter(name: string, option: string): JsonObject {
@@ -20,7 +20,7 @@ export function readText(name: string, option: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    throw usageError(`${name}: cannot read ${path || 'stdin'}: ${(cause as Error).message}`);
+    throw usageError(`${name}: ${reasonOf(cause, String(path || 'stdin'))}`);
   }
 }
 

@@ -5,8 +5,8 @@ import { type Client, SagittaClientError } from '../client/client.js';
 import type { Metric } from '../types.js';
 import { CliError, isUnreachable, usageError } from './failure.js';
 import { type ImportJournal, idOfRow } from './import-state.js';
-import { formatCount, type Progress } from './progress.js';
-import { FORMATS, type FormatName, formatOf, openRows } from './read/formats.js';
+import { counted, formatCount, type Progress } from './progress.js';
+import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from './read/formats.js';
 import type { RowBatch, RowReader } from './read/row-batch.js';
 import { withSideFiles } from './read/side-files.js';
 import { type InputSource, openSource } from './read/source.js';
@@ -26,6 +26,8 @@ export interface ImportFilesOptions {
   readonly metadata?: string;
   readonly rowIds?: boolean;
   readonly batch: number;
+  /** Gives up sooner than the client of the rest does; the client itself where there is none. */
+  readonly firstContact?: Client;
   /** `incarnation` tells the collection from an earlier one of its name. */
   readonly openJournal: (incarnation: string) => Promise<ImportJournal>;
   readonly createProgress: (before: { readonly rowCount: number }) => Progress | undefined;
@@ -59,13 +61,14 @@ export async function importFiles(
   options: ImportFilesOptions,
 ): Promise<ImportResult> {
   const sources = await Promise.all(paths.map(openSource));
-  const existing = await findTarget(client, options);
+  const existing = await findTarget(options.firstContact ?? client, options);
   // Without a collection there is nothing to go on with.
   let target = existing;
   const start = existing?.journal.position ?? { file: 0, row: 0, total: 0 };
   const progress = options.createProgress({ rowCount: start.total });
   let uploader: Uploader | undefined;
   let isInterrupted = false;
+  let isDone = false;
   try {
     for (const source of sources.slice(0, start.file)) source.markRead(1);
     if (start.total > 0) progress?.note(`resuming at row ${formatCount(start.total + 1)}`);
@@ -87,11 +90,12 @@ export async function importFiles(
     if (isInterrupted) await uploader?.settle();
     else await uploader?.finish();
     if (!isInterrupted) await target?.journal.remove();
+    isDone = !isInterrupted;
   } catch (error) {
     await uploader?.settle();
     throw withCommitted(error, uploader?.result, target);
   } finally {
-    progress?.end();
+    progress?.end(isDone);
   }
   const done = uploader?.result;
   return {
@@ -115,6 +119,7 @@ async function openReader(source: InputSource, options: ImportFilesOptions): Pro
       `--ids and --metadata are for files of bare vectors, found ${FORMATS[format].title}`,
     );
   }
+  checkOptions(source.name, format, options);
   const reader = await openRows(source, format, {
     idField: options.idField,
     valuesField: options.valuesField,
@@ -219,7 +224,7 @@ function withCommitted(
   const isOurs = error instanceof CliError || error instanceof SagittaClientError;
   const rowCount = result?.rowCount ?? 0;
   if (!isOurs || rowCount === 0) return error;
-  const rows = `${formatCount(rowCount)} rows were written before`;
+  const rows = `${counted(rowCount, 'row')} ${rowCount === 1 ? 'was' : 'were'} written before`;
   const isResumable = isUnreachable(error) && target?.journal.isKept === true;
   const advice = isResumable
     ? 'the same command goes on after them'

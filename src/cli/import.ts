@@ -7,7 +7,7 @@ import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from './failure.js'
 import type { ImportResult } from './import-files.js';
 import { ImportJournal, stateFolder } from './import-state.js';
 import { splitNames, wholeNumber } from './options.js';
-import { createProgress, formatCount, formatSeconds } from './progress.js';
+import { counted, createProgress, formatCount, formatSeconds } from './progress.js';
 import { expandColumns } from './read/column-names.js';
 import { FORMAT_NAMES, FORMATS, type FormatName } from './read/formats.js';
 import { STDIN } from './read/source.js';
@@ -30,12 +30,13 @@ Examples:
 
 Formats, found by the first bytes or the name:
 ${FORMATS_TEXT}
-All of them but Arrow files, Parquet and HDF5 may be packed with gzip or come through a pipe.
-Without --fields, metadata is the member or column "metadata" and every further column, where dates
-and timestamps become ISO 8601 text.
+All of them but Arrow files, Parquet and HDF5 may be packed with gzip or come
+through a pipe. Without --fields, metadata is the member or column "metadata"
+and every further column, where dates and timestamps become ISO 8601 text.
 
-Ctrl-C or a lost server ends an import at a known row; the same command goes on from there.
-Writing the same file twice leaves one vector an id. Rows without id get one each time.
+Ctrl-C or a lost server ends an import at a known row; the same command goes on
+from there. Writing the same file twice leaves one vector an id. Rows without id
+get one each time.
 
 ${EXIT_CODES_TEXT}`;
 
@@ -99,6 +100,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
   const { importFiles } = await import('./import-files.js');
   // A server that restarts meanwhile costs a pause, not the import.
   const client = connect(options, { retry: { attemptsMax: 9 } });
+  const firstContact = connect(options);
   const start = performance.now();
   const interruption = new AbortController();
   const stop = (): void => {
@@ -110,6 +112,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
   try {
     const result = await importFiles(client, paths, {
       ...options,
+      firstContact,
       openJournal: (incarnation) =>
         options.resume && !paths.includes(STDIN)
           ? ImportJournal.open({
@@ -131,7 +134,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
     print(result, (performance.now() - start) / 1000, options.json === true);
     if (result.isInterrupted) {
       throw new CliError(
-        `interrupted after ${formatCount(result.resumedRows + result.rows)} rows; ` +
+        `interrupted after ${counted(result.resumedRows + result.rows, 'row')}; ` +
           (options.resume && !paths.includes(STDIN)
             ? 'the same command goes on from there'
             : 'importing again replaces them'),
@@ -176,7 +179,7 @@ function print(result: ImportResult, seconds: number, isJson: boolean): void {
   }
   const before = resumedRows === 0 ? '' : `, after ${formatCount(resumedRows)} of an earlier run`;
   process.stdout.write(
-    `${formatCount(rows)} rows in ${formatSeconds(seconds)} into ${collection} ` +
+    `${counted(rows, 'row')} in ${formatSeconds(seconds)} into ${collection} ` +
       `(${formatCount(inserted)} new, ${formatCount(updated)} replaced)${before}\n`,
   );
 }

@@ -20,9 +20,9 @@ import { encodeMatches, writeFormatOf } from './write/formats.js';
 const FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream'] as const;
 
 const EXAMPLES = `
-Every row of the collection searches for its nearest in the other one, or in its own collection,
-where it does not find itself. A line of NDJSON is a row with its matches; a line of CSV, as a row
-of Arrow, is one match.
+Every row of the collection searches for its nearest in the other one, or in its
+own collection, where it does not find itself. A line of NDJSON is a row with
+its matches; a line of CSV, as a row of Arrow, is one match.
 
 Examples:
   $ sagitta join articles --score-threshold 0.95 -o duplicates.csv

@@ -23,8 +23,8 @@ Examples:
   $ sagitta keys rotate 3kTMd9xQ7bZr2LfW --grace 1h
   $ sagitta keys revoke 3kTMd9xQ7bZr2LfW --url https://vectors.example.org --api-key $ADMIN
 
-Without --url the data directory is worked on: through the server that runs on it, which asks for
-no key of who may write there, or without one.`;
+Without --url the data directory is worked on: through the server that runs on
+it, which asks for no key of who may write there, or without one.`;
 
 const ID_HELP = 'the part of the key between the two _';
 

@@ -8,13 +8,15 @@ export interface Progress {
   update(rowCount: number | undefined, share: number | undefined, byteCount?: number): void;
   /** A line of its own. */
   note(text: string): void;
-  /** Leaves the terminal as a new line. */
-  end(): void;
+  /** Leaves the terminal as a new line. `isDone`: whether the work came to its end. */
+  end(isDone?: boolean): void;
 }
 
 export interface ProgressTarget {
   write(text: string): unknown;
   readonly isTTY?: boolean;
+  /** Of a terminal. */
+  readonly columns?: number;
 }
 
 const BAR_CHARACTERS = 24;
@@ -45,8 +47,14 @@ export function createProgress(
   const show = (): void => {
     if (last === undefined) return;
     const text = `${what} ${describe(last, before, now() - start, isTerminal)}`;
+    if (!isTerminal) {
+      target.write(`${text}\n`);
+      return;
+    }
+    // A line that wraps could not be written over.
+    const shown = [...text].slice(0, Math.max(1, (target.columns || Number.POSITIVE_INFINITY) - 1));
     // Clears to the end of the line, since a shorter text may follow a longer one.
-    target.write(isTerminal ? `\r${text}\x1b[K` : `${text}\n`);
+    target.write(`\r${shown.join('')}\x1b[K`);
   };
   return {
     update(rowCount, share, byteCount) {
@@ -58,7 +66,9 @@ export function createProgress(
     note(text) {
       target.write(`${what} ${text}\n`);
     },
-    end() {
+    end(isDone = false) {
+      // The last batches may have been counted before they were read to their end.
+      if (isDone && last?.share !== undefined) last = { ...last, share: 1 };
       show();
       if (isTerminal && last !== undefined) target.write('\n');
     },
@@ -79,7 +89,7 @@ function describe(
     parts.push(`${Math.floor(share * 100)} %`);
   }
   if (rowCount !== undefined) {
-    parts.push(`${formatCount(before.rowCount + rowCount)} rows`);
+    parts.push(counted(before.rowCount + rowCount, 'row'));
     parts.push(`${formatCount(Math.round(rowCount / seconds))} rows/s`);
   }
   if (byteCount !== undefined) {
@@ -100,8 +110,8 @@ export function formatCount(count: number): string {
 }
 
 /** `1 collection`, `2 collections`. */
-export function counted(count: number, what: string): string {
-  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
+export function counted(count: number, what: string, many = `${what}s`): string {
+  return `${formatCount(count)} ${count === 1 ? what : many}`;
 }
 
 export function formatSeconds(seconds: number): string {

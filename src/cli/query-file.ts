@@ -7,8 +7,8 @@ import type { JsonObject, Metric } from '../types.js';
 import { ANSWER_FORMATS, type AnswerFormat } from './answer-formats.js';
 import { CliError, usageError } from './failure.js';
 import { readFilter } from './filter-option.js';
-import { formatCount, type Progress } from './progress.js';
-import { type FormatName, formatOf, openRows } from './read/formats.js';
+import { counted, type Progress } from './progress.js';
+import { checkOptions, type FormatName, formatOf, openRows } from './read/formats.js';
 import type { ReadOptions, RowBatch, RowReader } from './read/row-batch.js';
 import { type InputSource, openSource } from './read/source.js';
 import { checkOutput, type FileOptions, printResult, progressOf, writeFile } from './transfer.js';
@@ -51,7 +51,7 @@ export async function queryFile(
     if (options.recall !== undefined) {
       const answers = readAnswers(options.recall, k);
       const found = await recallOfFile(client, collection, options, answers, progress);
-      progress?.end();
+      progress?.end(true);
       printRecall(found, k, options.json === true);
       return;
     }
@@ -61,9 +61,9 @@ export async function queryFile(
     const chunks =
       format === 'ivecs' ? ivecsOfMatches(body, k, queryCount) : await encodeMatches(body, format);
     await writeFile(chunks, options);
-    progress?.end();
+    progress?.end(true);
     const facts = { collection, queries: queryCount(), format, file: options.output ?? null };
-    printResult(`answers to ${formatCount(queryCount())} queries`, facts, options, start);
+    printResult(`answers to ${queriesOf(queryCount())}`, facts, options, start);
   } catch (error) {
     progress?.end();
     throw error;
@@ -78,8 +78,12 @@ function printRecall(
   process.stdout.write(
     isJson
       ? `${JSON.stringify({ recall: Number(recall.toFixed(6)), k, queries: queryCount })}\n`
-      : `recall@${k} ${recall.toFixed(4)} of ${formatCount(queryCount)} queries\n`,
+      : `recall@${k} ${recall.toFixed(4)} of ${queriesOf(queryCount)}\n`,
   );
+}
+
+function queriesOf(count: number): string {
+  return counted(count, 'query', 'queries');
 }
 
 async function openQueries(
@@ -97,7 +101,10 @@ async function openQueries(
     dataset: options.dataset ?? DATASET_DEFAULT,
     rowsPerBatch: rows,
   };
-  const reader = await openRows(source, options.fileFormat ?? formatOf(source), reading);
+  const format = options.fileFormat ?? formatOf(source);
+  const { valuesField, vectorColumns, dataset } = options;
+  checkOptions(source.name, format, { valuesField, vectorColumns, dataset });
+  const reader = await openRows(source, format, reading);
   return { source, reader };
 }
 

@@ -16,8 +16,8 @@ import { renderTable } from './table.js';
 import { addFileOptions, type FileOptions } from './transfer.js';
 
 const EXAMPLES = `
-A vector is a JSON array or base64 of little-endian float32: in the option, in a file (@file) or
-on stdin (-). A filter is JSON, in the option or in a file.
+A vector is a JSON array or base64 of little-endian float32: in the option, in a
+file (@file) or on stdin (-). A filter is JSON, in the option or in a file.
 
 Examples:
   $ sagitta query wordnet --id n02069974 --fields lemma,gloss
@@ -27,13 +27,14 @@ Examples:
 
 With --all every page follows; --json then prints one match a line.
 
-Every vector of a file is a query with --file, in any format that sagitta import takes; answers are
-written as .ndjson (a line a query), .csv, .arrow (a row a match) or .ivecs (whole numbers as ids):
+Every vector of a file is a query with --file, in any format that sagitta import
+takes; answers are written as .ndjson (a line a query), .csv, .arrow (a row a
+match) or .ivecs (whole numbers as ids):
   $ sagitta query docs --file queries.npy --top-k 10 -o answers.arrow
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o answers.ivecs
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 --recall sift-128-euclidean.hdf5
---recall tells how many of the exact nearest the answers in a file hold (ivecs, or the dataset
-"neighbors" of HDF5).
+--recall tells how many of the exact nearest the answers in a file hold (ivecs,
+or the dataset "neighbors" of HDF5).
 
 ${EXIT_CODES_TEXT}`;
 

@@ -15,8 +15,8 @@ Examples:
   $ sagitta restore /mnt/backups/monday --data-dir /var/lib/sagitta
   $ sagitta serve --data-dir /var/lib/sagitta
 
-The directory must not be there, or be empty: what it held is yours to move away. It appears when
-it is whole, and the backup stays as it is.`;
+The directory must not be there, or be empty: what it held is yours to move
+away. It appears when it is whole, and the backup stays as it is.`;
 
 interface RestoreOptions extends DataDirectoryOptions {
   readonly verify: boolean;

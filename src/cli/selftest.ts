@@ -10,9 +10,10 @@ import { formatSeconds } from './progress.js';
 import { describeMachine, renderReport, toJson } from './selftest-report.js';
 
 const EXAMPLES = `
-Every case draws rows and queries, computes the answer by brute force, and compares ids and score
-bits. Without --engine every engine that starts here is checked and the others are skipped, with the
-reason; an engine that is named has to start.
+Every case draws rows and queries, computes the answer by brute force, and
+compares ids and score bits. Without --engine every engine that starts here is
+checked and the others are skipped, with the reason; an engine that is named has
+to start.
 
 Examples:
   $ sagitta selftest
@@ -21,7 +22,8 @@ Examples:
   $ sagitta selftest --seed 12345                  the rows and queries of an earlier run
   $ sagitta selftest --json > selftest.json
 
-Exit codes: ${EXIT_CODES.success} everything that ran passed, ${EXIT_CODES.failure} something failed, ${EXIT_CODES.usage} not understood.`;
+Exit codes: ${EXIT_CODES.success} everything that ran passed,
+${EXIT_CODES.failure} something failed, ${EXIT_CODES.usage} not understood.`;
 
 const ENGINES = ENGINE_CHOICES.filter((name) => name !== 'auto');
 type EngineName = (typeof ENGINES)[number];

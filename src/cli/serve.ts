@@ -10,14 +10,16 @@ import { serverEnvironment } from './connection.js';
 import { EXIT_CODES, usageError } from './failure.js';
 
 const EXAMPLES = `
-An option comes before the variable of the environment, which comes before the default.
+An option comes before the variable of the environment, which comes before the
+default.
 
 Examples:
   $ sagitta serve
   $ sagitta serve --port 9000 --data-dir /var/lib/sagitta
   $ SAGITTA_LOG_LEVEL=debug sagitta serve
 
-SIGTERM and SIGINT let requests finish (--shutdown-ms at most); a second one ends the process.`;
+SIGTERM and SIGINT let requests finish (--shutdown-ms at most); a second one
+ends the process.`;
 
 export function addServeCommand(program: Command): void {
   const command = program

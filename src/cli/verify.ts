@@ -14,10 +14,11 @@ Examples:
   $ sagitta verify /mnt/backups/monday
   $ sagitta verify ./data --json
 
-Reads everything and changes nothing. A directory whose server runs is not looked at: make a
-backup and verify that, which is as good.
+Reads everything and changes nothing. A directory whose server runs is not
+looked at: make a backup and verify that, which is as good.
 
-Exit codes: ${EXIT_CODES.success} nothing is broken, ${EXIT_CODES.failure} something is, ${EXIT_CODES.usage} it could not be looked at.`;
+Exit codes: ${EXIT_CODES.success} nothing is broken, ${EXIT_CODES.failure}
+something is, ${EXIT_CODES.usage} it could not be looked at.`;
 
 interface VerifyOptions {
   readonly json?: boolean;

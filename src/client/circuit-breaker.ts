@@ -36,7 +36,7 @@ export class CircuitBreaker {
   admit(): Admission {
     if (this.#openUntil === undefined) return this.#admitted(undefined);
     const waitMs = this.#openUntil - this.#now();
-    if (waitMs > 0) return { kind: 'refused', retryAfterMs: waitMs };
+    if (waitMs > 0) return { kind: 'refused', retryAfterMs: Math.ceil(waitMs) };
     // The trial has begun some time ago and will end soon; this is a guess, not a promise.
     if (this.#trial !== undefined) {
       return { kind: 'refused', retryAfterMs: this.#options.coolDownMs };

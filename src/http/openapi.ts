@@ -66,7 +66,7 @@ export function describeApi(routes: readonly Route[], schemas: Schemas): Describ
       title: 'Sagitta',
       version: API_VERSION,
       description:
-        'A vector database that answers nearest-neighbour queries exactly. Success is always 200 with a JSON body; every error is a problem (RFC 9457) with a `code`. Unknown members and parameters are refused. A path that does not exist is 404 `route_not_found`; another method than the described ones is 405 `method_not_allowed` with `Allow`.',
+        'A vector database that answers nearest-neighbour queries exactly. Success is always 200, with a JSON body or, where the route says so, a stream; every error is a problem (RFC 9457) with a `code`. Unknown members and parameters are refused. A path that does not exist is 404 `route_not_found`; another method than the described ones is 405 `method_not_allowed` with `Allow`.',
       license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
     },
     servers: [

@@ -11,6 +11,8 @@ export const ELEMENT_TYPES = {
   uint16: 2,
   int32: 4,
   uint32: 4,
+  int64: 8,
+  uint64: 8,
 } as const;
 
 export type ElementType = keyof typeof ELEMENT_TYPES;
@@ -42,6 +44,10 @@ export function toFloats(type: ElementType, bytes: Uint8Array, isBigEndian = fal
       return new Float32Array(new Int32Array(buffer, byteOffset, count));
     case 'uint32':
       return new Float32Array(new Uint32Array(buffer, byteOffset, count));
+    case 'int64':
+      return Float32Array.from(new BigInt64Array(buffer, byteOffset, count), Number);
+    case 'uint64':
+      return Float32Array.from(new BigUint64Array(buffer, byteOffset, count), Number);
   }
 }
 

@@ -114,6 +114,29 @@ export const FORMATS = {
 export type FormatName = keyof typeof FORMATS;
 export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
 
+/** Options that say something of some formats only, as the command line spells them. */
+const SPECIAL_OPTIONS = {
+  idField: ['--id-field', ({ hasMetadata }: Format) => hasMetadata],
+  valuesField: ['--values-field', ({ hasMetadata }: Format) => hasMetadata],
+  fields: ['--fields', ({ hasMetadata }: Format) => hasMetadata],
+  vectorColumns: ['--vector-columns', (format: Format) => format === FORMATS.csv],
+  delimiter: ['--delimiter', (format: Format) => format === FORMATS.csv],
+  dataset: ['--dataset', (format: Format) => format === FORMATS.hdf5],
+} as const;
+
+/** Throws CliError for an option that was given and would do nothing. */
+export function checkOptions(
+  source: string,
+  name: FormatName,
+  given: { readonly [Name in keyof typeof SPECIAL_OPTIONS]?: unknown },
+): void {
+  for (const option of Object.keys(SPECIAL_OPTIONS) as (keyof typeof SPECIAL_OPTIONS)[]) {
+    const [spelling, isMeant] = SPECIAL_OPTIONS[option];
+    if (given[option] === undefined || isMeant(FORMATS[name])) continue;
+    throw usageError(`${source}: found ${FORMATS[name].title}, of which ${spelling} says nothing`);
+  }
+}
+
 const OPEN_BRACE = 0x7b;
 
 /** By the first bytes, then by the name. Throws CliError when neither tells. */

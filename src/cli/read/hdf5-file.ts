@@ -71,7 +71,7 @@ export interface NumberTable {
 /** A dataset of two dimensions. Throws CliError when there is none of that name. */
 export async function openTable(path: string, name: string): Promise<NumberTable> {
   // The library opens an empty file where there is none.
-  if (!existsSync(path)) throw new CliError(`${path}: cannot be read: there is no such file`);
+  if (!existsSync(path)) throw new CliError(`there is no file ${path}`);
   const { default: hdf5 } = await import('h5wasm/node');
   // Without it, the library prints its errors on stderr and goes on.
   (await hdf5.ready).activate_throwing_error_handler();

@@ -21,6 +21,8 @@ const TYPES: Readonly<Record<string, ElementType>> = {
   u2: 'uint16',
   i4: 'int32',
   u4: 'uint32',
+  i8: 'int64',
+  u8: 'uint64',
 };
 
 export async function openNpy(source: InputSource, options: ReadOptions): Promise<RowReader> {

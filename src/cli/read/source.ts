@@ -5,7 +5,7 @@ import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { CliError } from '../failure.js';
+import { CliError, reasonOf } from '../failure.js';
 
 export interface InputSource {
   /** For messages. */
@@ -42,7 +42,7 @@ export async function openSource(path: string): Promise<InputSource> {
     return await openFile(path, found.size);
   } catch (cause) {
     if (cause instanceof CliError) throw cause;
-    throw new CliError(`${path}: cannot be read: ${(cause as Error).message}`, { cause });
+    throw new CliError(reasonOf(cause, path), { cause });
   }
 }
 

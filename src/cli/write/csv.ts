@@ -27,22 +27,22 @@ function* linesOfBatch(batch: RecordBatch): Generator<string> {
   }
 }
 
-/** `id,values,metadata` of lines as an export sends them. */
-export async function* csvOfVectors(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** Lines as an export sends them, whose members have these names, in this order. */
+export async function* csvOfVectors(
+  stream: AsyncIterable<Uint8Array>,
+  names: readonly string[],
+): AsyncGenerator<Uint8Array> {
   const decoder = new TextDecoder();
   yield* gathered(
     (async function* () {
-      let names: readonly string[] | undefined;
+      yield `${names.join(',')}\n`;
       for await (const bytes of linesOf('the export', stream)) {
         if (bytes.length === 0) continue;
         const members = membersOf(decoder.decode(bytes));
-        if (names === undefined) {
-          names = members.map(({ name }) => name);
-          yield `${names.join(',')}\n`;
-        }
-        const cells = members.map(({ text }) =>
-          quote(text.startsWith('"') ? (JSON.parse(text) as string) : text),
-        );
+        const cells = names.map((name) => {
+          const text = members.find((member) => member.name === name)?.text ?? '';
+          return quote(text.startsWith('"') ? (JSON.parse(text) as string) : text);
+        });
         yield `${cells.join(',')}\n`;
       }
     })(),

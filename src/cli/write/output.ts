@@ -30,7 +30,9 @@ export async function openOutput(path: string | undefined, isForced: boolean): P
     return new FileOutput(path, draft, await open(draft, 'w'));
   } catch (cause) {
     forgetDraft(draft);
-    throw new CliError(`${path}: cannot be written: ${(cause as Error).message}`, { cause });
+    const isMissing = (cause as NodeJS.ErrnoException).code === 'ENOENT';
+    const reason = isMissing ? 'there is no such folder' : (cause as Error).message;
+    throw new CliError(`${path}: cannot be written: ${reason}`, { cause });
   }
 }
 
