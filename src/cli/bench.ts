@@ -19,9 +19,10 @@ Examples:
   $ sagitta bench engine --full
   $ sagitta bench engine rest --full --out results
   $ sagitta bench engine --full --engine reference
-  $ sagitta bench --engine cuda --full           the engine on a GPU, and its kernels alone
+  $ sagitta bench --engine cuda --full   the engine on a GPU, its kernels alone
   $ sagitta bench --collection docs --clients 32 --seconds 10
-  $ sagitta bench --collection sift --file sift-128-euclidean.hdf5 --url http://10.0.0.5:8484
+  $ sagitta bench --collection sift --file sift-128-euclidean.hdf5 \\
+      --url http://10.0.0.5:8484
 
 With --collection it asks a running server for the nearest of random vectors, or
 of a file's.

@@ -13,7 +13,8 @@ import { printable, renderTable } from './table.js';
 const EXAMPLES = `
 Examples:
   $ sagitta collections list
-  $ sagitta collections create articles --dimension 768 --metric dot --label team=search
+  $ sagitta collections create articles --dimension 768 --metric dot \\
+      --label team=search
   $ sagitta collections show articles
   $ sagitta collections delete articles`;
 

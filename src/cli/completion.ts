@@ -9,9 +9,9 @@ type Shell = (typeof SHELLS)[number];
 
 const EXAMPLES = `
 Examples:
-  $ source <(sagitta completion bash)                       in this shell
+  $ source <(sagitta completion bash)               in this shell
   $ sagitta completion bash > ~/.local/share/bash-completion/completions/sagitta
-  $ source <(sagitta completion zsh)                        in ~/.zshrc, after compinit
+  $ source <(sagitta completion zsh)                in ~/.zshrc, after compinit
   $ sagitta completion fish > ~/.config/fish/completions/sagitta.fish
 
 ${EXIT_CODES_TEXT}`;

@@ -39,7 +39,7 @@ Examples:
   $ sagitta export articles --filter '{"year": {"$gte": 2020}}' -o recent.arrow
   $ sagitta export articles --no-values | head -3
   $ sagitta export articles -o articles.csv
-  $ sagitta export articles -o vectors.npy        vectors.ids.txt and vectors.metadata.ndjson, too
+  $ sagitta export articles -o a.npy        a.ids.txt and a.metadata.ndjson, too
   $ sagitta export articles | gzip > articles.ndjson.gz
 
 Formats, told by the name: .ndjson (also on stdout), .csv, .arrow (a file),

@@ -17,16 +17,18 @@ const FORMATS_TEXT = FORMAT_NAMES.map(
 ).join('\n');
 
 const EXAMPLES = `
-A line of NDJSON is a vector as the API takes it, a column of a table one of its parts:
+A line of NDJSON is a vector as the API takes it, a column of a table one of its
+parts:
   {"id": "a1", "values": [0.12, -0.5, 0.33], "metadata": {"year": 2024}}
 
 Examples:
   $ sagitta import articles.ndjson.gz --collection articles
-  $ sagitta import embeddings.parquet -c docs --values-field embedding --metric dot
-  $ sagitta import rows.csv -c docs --vector-columns d0..d767 --fields title,year
+  $ sagitta import embeddings.parquet -c docs --values-field embedding
+  $ sagitta import rows.csv -c docs --vector-columns d0..d767 --fields year
   $ sagitta import vectors.npy -c docs --ids ids.txt --metadata metadata.ndjson
   $ sagitta import sift-128-euclidean.hdf5 -c sift --metric euclidean --row-ids
-  $ duckdb -c "COPY … TO STDOUT (FORMAT csv)" | sagitta import - --format csv -c docs
+  $ duckdb -c "COPY … TO STDOUT (FORMAT csv)" |
+      sagitta import - --format csv -c docs
 
 Formats, found by the first bytes or the name:
 ${FORMATS_TEXT}

@@ -27,7 +27,8 @@ its matches; a line of CSV, as a row of Arrow, is one match.
 Examples:
   $ sagitta join articles --score-threshold 0.95 -o duplicates.csv
   $ sagitta join questions --with articles --top-k 5 -o answers.arrow
-  $ sagitta join new --with articles --top-k 1 --filter '{"day": "2026-11-21"}' --metadata
+  $ sagitta join new --with articles --top-k 1 --metadata \\
+      --filter '{"day": "2026-11-21"}'
 
 ${EXIT_CODES_TEXT}`;
 

@@ -18,10 +18,12 @@ import { printable, renderTable } from './table.js';
 const EXAMPLES = `
 Examples:
   $ sagitta keys create --owner ops --scope admin
-  $ KEY=$(sagitta keys create --owner site --scope 'vectors:read:catalog-*' --expires 90d)
+  $ KEY=$(sagitta keys create --owner site --expires 90d \\
+      --scope 'vectors:read:catalog-*')
   $ sagitta keys list
   $ sagitta keys rotate 3kTMd9xQ7bZr2LfW --grace 1h
-  $ sagitta keys revoke 3kTMd9xQ7bZr2LfW --url https://vectors.example.org --api-key $ADMIN
+  $ sagitta keys revoke 3kTMd9xQ7bZr2LfW --api-key $ADMIN \\
+      --url https://vectors.example.org
 
 Without --url the data directory is worked on: through the server that runs on
 it, which asks for no key of who may write there, or without one.`;

@@ -22,7 +22,7 @@ import { addVerifyCommand } from './verify.js';
 
 const EXAMPLES = `
 Examples:
-  $ sagitta demo                                   a server with sample data
+  $ sagitta demo                           a server with sample data
   $ sagitta serve --data-dir ./data
   $ sagitta import rows.ndjson --collection docs
   $ sagitta query docs --id a1 --top-k 5
@@ -30,7 +30,7 @@ Examples:
   $ sagitta join docs --score-threshold 0.95 -o duplicates.csv
   $ sagitta keys create --owner search --scope vectors:read
   $ sagitta backup --to /mnt/backups/monday
-  $ sagitta selftest                               every engine of this machine, checked
+  $ sagitta selftest                       every engine of this machine, checked
 
 ${EXIT_CODES_TEXT}`;
 

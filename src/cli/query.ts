@@ -21,9 +21,10 @@ file (@file) or on stdin (-). A filter is JSON, in the option or in a file.
 
 Examples:
   $ sagitta query wordnet --id n02069974 --fields lemma,gloss
-  $ sagitta query wordnet --id n02069974 --filter '{"category": "noun.animal"}' --top-k 5
+  $ sagitta query wordnet --id n02069974 --top-k 5 \\
+      --filter '{"category": "noun.animal"}'
   $ sagitta query docs --vector @question.json --json
-  $ embed "how do whales sleep" | sagitta query docs --vector - --limit 100 --all
+  $ embed "how do whales sleep" | sagitta query docs --vector - --all
 
 With --all every page follows; --json then prints one match a line.
 
@@ -32,7 +33,8 @@ takes; answers are written as .ndjson (a line a query), .csv, .arrow (a row a
 match) or .ivecs (whole numbers as ids):
   $ sagitta query docs --file queries.npy --top-k 10 -o answers.arrow
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o answers.ivecs
-  $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 --recall sift-128-euclidean.hdf5
+  $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 \\
+      --recall sift-128-euclidean.hdf5
 --recall tells how many of the exact nearest the answers in a file hold (ivecs,
 or the dataset "neighbors" of HDF5).
 

@@ -19,7 +19,7 @@ Examples:
   $ sagitta selftest
   $ sagitta selftest --engine simd --targets
   $ sagitta selftest --engine reference --engine simd --case 'page by page'
-  $ sagitta selftest --seed 12345                  the rows and queries of an earlier run
+  $ sagitta selftest --seed 12345         the rows and queries of an earlier run
   $ sagitta selftest --json > selftest.json
 
 Exit codes: ${EXIT_CODES.success} everything that ran passed,

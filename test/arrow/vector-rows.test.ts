@@ -105,7 +105,10 @@ describe('rows of a batch', () => {
       [{}, /no column "values", "vector" or "embedding"; found "a", "b"/],
       [{ vectorColumn: 'c' }, /no vector column "c"; found "a", "b"/],
       [{ vectorColumn: 'b' }, /vector column "b" has lists of numbers; found float32/],
-      [{ vectorColumn: 'a', idColumn: 'b' }, /id column "b" has text or integers; found float32/],
+      [
+        { vectorColumn: 'a', idColumn: 'b' },
+        /id column "b" has text, integers or UUIDs; found float32/,
+      ],
     ];
     const [batch] = await batchesOf(bytes);
     for (const [options, message] of cases) {
@@ -140,7 +143,7 @@ describe('rows of a batch', () => {
     ]);
     const details = (await faultsOf(bytes)).map(({ detail }) => detail);
     assert.match(details[0]!, /found a member of "metadata" with the name of the column "n"/);
-    assert.match(details[1]!, /found NaN, which JSON does not have/);
+    assert.match(details[1]!, /in the column "n" found NaN, which JSON does not have/);
     assert.match(details[2]!, /found text that is no JSON object/);
   });
 

@@ -276,7 +276,7 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
   [
     'a number that JSON cannot say',
     arrow({ values: pair(), x: vectorFromArray([Number.NaN], new Float64()) }),
-    /row 1: metadata: .* found NaN, which JSON does not have/,
+    /row 1: metadata: .* in the column "x" found NaN, which JSON does not have/,
   ],
   [
     'a date beyond the calendar',
@@ -347,13 +347,36 @@ it('another metric than that of the collection is refused', async () => {
 
 it('what is no file is refused', async () => {
   for (const [path, message] of [
-    ['missing.ndjson', /missing\.ndjson: cannot be read: ENOENT/],
+    ['missing.ndjson', /there is no file .*missing\.ndjson/],
     [folder.path, /expected a file, found a folder/],
   ] as const) {
     const { code, stderr } = await importFiles(path, '-c', 'none');
     assert.equal(code, 1);
     assert.match(stderr, message);
   }
+});
+
+it('an option that says nothing of the format is refused', async () => {
+  const path = await file('bare.fvecs', '');
+  for (const [given, message] of [
+    [['--id-field', 'key'], /of which --id-field says nothing/],
+    [['--fields', 'year'], /float32 vectors.*of which --fields says nothing/],
+    [['--dataset', 'train'], /--dataset says nothing/],
+  ] as const) {
+    const { code, stderr } = await importFiles(path, '-c', 'none', ...given);
+    assert.equal(code, 2);
+    assert.match(stderr, message);
+  }
+});
+
+it('a server that is not there is told of at once', async () => {
+  const path = await file('early.ndjson', ROWS.join('\n'));
+  const start = performance.now();
+  const { code, stderr } = await importFiles(path, '-c', 'none', '--url', 'http://127.0.0.1:1');
+  assert.equal(code, 3);
+  assert.match(stderr, /cannot reach .*Is the server running/);
+  // Nine tries, as for a server that goes away later, take longer than ten.
+  assert.ok(performance.now() - start < 8_000);
 });
 
 it('plain lines of progress go to stderr, the result to stdout', async () => {

@@ -21,6 +21,13 @@ it('the widest column gives way until the table fits', () => {
   for (const line of lines) assert.ok(line.length <= 40);
 });
 
+it('ids are never cut, since they are copied from here', () => {
+  const columns = [{ title: 'id', isWhole: true }, { title: 'gloss' }];
+  const id = 'i'.repeat(50);
+  const [, line] = renderTable(columns, [[id, 'x'.repeat(40)]], 60).split('\n');
+  assert.equal(line, `${id}  ${'x'.repeat(7)}…`);
+});
+
 it('a column stays readable where the terminal is too narrow for all', () => {
   const columns = ['a', 'b', 'c'].map((title) => ({ title }));
   const [, line] = renderTable(
@@ -37,13 +44,13 @@ it('metadata cannot steer the terminal', () => {
   assert.equal(renderTable([{ title: 'a\n' }], [['b\x1b[2J']], 80), 'a·\nb·[2J');
 });
 
-function record(isTTY: boolean) {
+function record(isTTY: boolean, columns?: number) {
   const texts: string[] = [];
   let now = 0;
   const progress = createProgress(
     'docs:',
     { rowCount: 0 },
-    { isTTY, write: (text: string) => texts.push(text) },
+    { isTTY, ...(columns && { columns }), write: (text: string) => texts.push(text) },
     () => now,
   );
   return { progress, texts, wait: (ms: number) => (now += ms) };
@@ -76,6 +83,24 @@ it('a log sees a plain line every few seconds and one at the end', () => {
     'docs: 100 rows  10 rows/s\n',
     'docs: 120 rows  10 rows/s\n',
   ]);
+});
+
+it('a terminal sees no line that would wrap, and a finished job is whole', () => {
+  const { progress, texts, wait } = record(true, 40);
+  wait(1_000);
+  progress.update(1, 0.56);
+  assert.equal(texts.at(-1), `\rdocs: ${'█'.repeat(13)}${'░'.repeat(11)}  56 %  1\x1b[K`);
+  progress.end(true);
+  assert.match(texts.at(-2)!, /█{24} {2}100 %/);
+  assert.deepEqual(texts.at(-1), '\n');
+});
+
+it('one row is one row', () => {
+  const { progress, texts, wait } = record(false);
+  wait(1_000);
+  progress.update(1, undefined);
+  progress.end();
+  assert.deepEqual(texts, ['docs: 1 row  1 rows/s\n']);
 });
 
 it('nothing is printed where nothing was done', () => {

@@ -25,7 +25,7 @@ small = values.astype(np.int8)
 
 for name, dtype in {"f2": "<f2", "f4": "<f4", "f8": "<f8", "big": ">f4", "be8": ">f8"}.items():
     np.save(f"{name}.npy", values.astype(dtype))
-for name in ["i1", "u1", "i2", "u2", "i4", "u4"]:
+for name in ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]:
     np.save(f"{name}.npy", np.abs(values).astype(name))
 with open("v2.npy", "wb") as f: np.lib.format.write_array(f, values, version=(2, 0))
 with open("v3.npy", "wb") as f: np.lib.format.write_array(f, values, version=(3, 0))
@@ -53,7 +53,7 @@ with h5py.File("a.hdf5", "w") as f:
     f["test"] = values[:2].astype(np.float64)
     f["neighbors"] = np.array([[1, 2], [0, 2]], dtype=np.int64)
     f["flat"] = values[0]
-    f.create_group("group")
+    f.create_group("group").create_group("deep")["vecs"] = values
     f.attrs["distance"] = "euclidean"
 
 table = pa.table({
@@ -90,6 +90,10 @@ db.execute("copy (select id, values::float[] as values, year from t) to 'duckdb.
 db.execute("copy (select id, values[1] as d0, values[2] as d1, values[3] as d2, year from t) to 'columns.tsv' (format csv, delimiter '\t')")
 flat = pa.table({"id": ids, "values": [json.dumps(row) for row in values.tolist()], "metadata": [json.dumps({"n": n, "t": "a,b\\n"}) for n in range(5)]})
 pc.write_csv(flat, "json.csv")
+
+uuids = [f"00112233-4455-6677-8899-aabbccddee{n:02x}" for n in range(5)]
+raw = pa.array([bytes.fromhex(text.replace("-", "")) for text in uuids], pa.binary(16))
+pf.write_feather(pa.table({"id": pa.ExtensionArray.from_storage(pa.uuid(), raw), "values": values.tolist()}), "uuids.arrow")
 `;
 
 const VALUES = [
@@ -163,7 +167,7 @@ describe('files of other programs', { skip }, () => {
   ];
   const bare: readonly Bare[] = [
     ...['f2', 'f4', 'f8', 'big', 'be8', 'v2', 'v3'].map((name): Bare => [`${name}.npy`, VALUES]),
-    ...['i1', 'u1', 'i2', 'u2', 'i4', 'u4'].map((name): Bare => [`${name}.npy`, WHOLE]),
+    ...['i1', 'u1', 'i2', 'u2', 'i4', 'u4', 'i8', 'u8'].map((name): Bare => [`${name}.npy`, WHOLE]),
     ['a.fvecs', VALUES],
     ['a.bvecs', WHOLE],
     ['a.ivecs', WHOLE],
@@ -172,6 +176,8 @@ describe('files of other programs', { skip }, () => {
     ['a.i8bin', WHOLE],
     ['a.hdf5', VALUES],
     ['a.hdf5', VALUES.slice(0, 2), { dataset: 'test' }],
+    ['a.hdf5', VALUES, { dataset: 'group/deep/vecs' }],
+    ['a.hdf5', VALUES, { dataset: '/group/deep/vecs' }],
     [
       'a.hdf5',
       [
@@ -232,6 +238,17 @@ describe('files of other programs', { skip }, () => {
       }
     });
   }
+
+  it('UUIDs are ids, as their text', async () => {
+    for (const name of ['uuids.arrow']) {
+      const ids = (await batchesOf(name)).flatMap((batch) => batch.ids);
+      assert.deepEqual(
+        ids,
+        [0, 1, 2, 3, 4].map((n) => `00112233-4455-6677-8899-aabbccddee0${n}`),
+        name,
+      );
+    }
+  });
 
   it('formats without a place to go to are read from gzip, too', async () => {
     for (const name of ['f4.npy', 'a.fvecs', 'a.fbin', 'duckdb.csv', 'plain.arrows']) {
@@ -314,6 +331,12 @@ describe('files of other programs', { skip }, () => {
     ],
     ['no such dataset', () => 'a.hdf5', /found no dataset base among .*train/, { dataset: 'base' }],
     [
+      'no such dataset in a group',
+      () => 'a.hdf5',
+      /found no dataset group\/vecs among .*group\/deep\/vecs/,
+      { dataset: 'group/vecs' },
+    ],
+    [
       'a dataset of one dimension',
       () => 'a.hdf5',
       /found the shape \(3\) of flat/,
@@ -364,4 +387,24 @@ describe('files of other programs', { skip }, () => {
       });
     });
   }
+});
+
+describe('CSV', () => {
+  it('tells texts in quotes from numbers, wherever the quotes stand', async () => {
+    const name = write(
+      'quotes.csv',
+      'id,values,a,b,c\r\n' +
+        '1,"[1, 2]",7,"7",\r\n' +
+        '\r\n' +
+        '"2","[1, 2]","a ""b"", c","8\n9",""\r\n' +
+        '3,1 2,"""7""",true,"true"\r\n',
+    );
+    const batches = await batchesOf(name, { rowsPerBatch: 10 });
+    assert.deepEqual(batches[0]!.ids, ['1', '2', '3']);
+    assert.deepEqual(batches[0]!.metadata, [
+      '{"a":7,"b":"7","c":null}',
+      '{"a":"a \\"b\\", c","b":"8\\n9","c":""}',
+      '{"a":"\\"7\\"","b":true,"c":"true"}',
+    ]);
+  });
 });
