@@ -332,7 +332,12 @@ const BOUNDS = {
     'Open connections of one address, or of one IPv6 network of 64 bits; those of this machine and of trusted proxies are not counted.',
   ),
   headerMsMax: bound('milliseconds', 100, 600_000, 'For the arrival of the head of a request.'),
-  arrivalMsMax: bound('milliseconds', 1_000, 3_600_000, 'For the arrival of a whole request; streams may take longer.'),
+  arrivalMsMax: bound(
+    'milliseconds',
+    1_000,
+    3_600_000,
+    'For the arrival of a whole request; streams may take longer.',
+  ),
   stalledMsMax: bound(
     'milliseconds',
     1_000,

@@ -5,8 +5,7 @@ import type { Client } from '../client/client.js';
 import type { Metric } from '../types.js';
 import { usageError } from './failure.js';
 import { formatCount } from './progress.js';
-import { formatOf, openRows } from './read/formats.js';
-import { openSource } from './read/source.js';
+import { openVectors } from './read/formats.js';
 
 export interface ServerBenchOptions {
   readonly collection: string;
@@ -97,13 +96,7 @@ function randomQueries(dimension: number): Float32Array[] {
 }
 
 async function readQueries(path: string, dimension: number): Promise<Float32Array[]> {
-  const source = await openSource(path);
-  const reader = await openRows(source, formatOf(source), {
-    idField: undefined,
-    valuesField: undefined,
-    fields: [],
-    vectorColumns: undefined,
-    delimiter: undefined,
+  const { reader } = await openVectors(path, {
     dataset: 'test',
     rowsPerBatch: QUERIES_MAX,
   });

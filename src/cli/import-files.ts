@@ -12,7 +12,8 @@ import { withSideFiles } from './read/side-files.js';
 import { type InputSource, openSource } from './read/source.js';
 import { Uploader, type UploadResult } from './upload.js';
 
-export interface ImportFilesOptions {
+/** What the files are and where their rows go. */
+export interface ImportChoices {
   readonly collection: string;
   readonly format?: FormatName;
   readonly metric?: Metric;
@@ -26,6 +27,9 @@ export interface ImportFilesOptions {
   readonly metadata?: string;
   readonly rowIds?: boolean;
   readonly batch: number;
+}
+
+export interface ImportFilesOptions extends ImportChoices {
   /** Gives up sooner than the client of the rest does; the client itself where there is none. */
   readonly firstContact?: Client;
   /** `incarnation` tells the collection from an earlier one of its name. */

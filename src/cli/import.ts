@@ -1,15 +1,15 @@
 // `sagitta import`: the command and its options; import-files.ts does the work.
 
 import { type Command, Option } from 'commander';
-import { METRICS, type Metric } from '../types.js';
+import { METRICS } from '../types.js';
 import { addConnectionOptions, type ConnectionOptions, connect, urlOf } from './connection.js';
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from './failure.js';
-import type { ImportResult } from './import-files.js';
+import type { ImportChoices, ImportResult } from './import-files.js';
 import { ImportJournal, stateFolder } from './import-state.js';
 import { splitNames, wholeNumber } from './options.js';
 import { counted, createProgress, formatCount, formatSeconds } from './progress.js';
 import { expandColumns } from './read/column-names.js';
-import { FORMAT_NAMES, FORMATS, type FormatName } from './read/formats.js';
+import { FORMAT_NAMES, FORMATS } from './read/formats.js';
 import { STDIN } from './read/source.js';
 
 const FORMATS_TEXT = FORMAT_NAMES.map(
@@ -42,20 +42,7 @@ get one each time.
 
 ${EXIT_CODES_TEXT}`;
 
-interface ImportOptions extends ConnectionOptions {
-  readonly collection: string;
-  readonly format?: FormatName;
-  readonly metric?: Metric;
-  readonly idField?: string;
-  readonly valuesField?: string;
-  readonly vectorColumns?: readonly string[];
-  readonly delimiter?: string;
-  readonly fields?: readonly string[];
-  readonly dataset?: string;
-  readonly ids?: string;
-  readonly metadata?: string;
-  readonly rowIds?: boolean;
-  readonly batch: number;
+interface ImportOptions extends ConnectionOptions, ImportChoices {
   readonly resume: boolean;
   readonly restart?: boolean;
   readonly json?: boolean;

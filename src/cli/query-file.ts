@@ -8,7 +8,7 @@ import { ANSWER_FORMATS, type AnswerFormat } from './answer-formats.js';
 import { CliError, usageError } from './failure.js';
 import { readFilter } from './filter-option.js';
 import { counted, type Progress } from './progress.js';
-import { checkOptions, type FormatName, formatOf, openRows } from './read/formats.js';
+import { checkOptions, type FormatName, formatOf, openRows, openVectors } from './read/formats.js';
 import type { ReadOptions, RowBatch, RowReader } from './read/row-batch.js';
 import { type InputSource, openSource } from './read/source.js';
 import { checkOutput, type FileOptions, printResult, progressOf, writeFile } from './transfer.js';
@@ -201,13 +201,7 @@ async function recallOfFile(
 
 /** The first `k` of each list, as ids: the numbers of ivecs or of a dataset of neighbors. */
 async function* readAnswers(path: string, k: number): AsyncGenerator<string[][]> {
-  const source = await openSource(path);
-  const reader = await openRows(source, formatOf(source), {
-    idField: undefined,
-    valuesField: undefined,
-    fields: [],
-    vectorColumns: undefined,
-    delimiter: undefined,
+  const { reader } = await openVectors(path, {
     dataset: 'neighbors',
     rowsPerBatch: RECALL_QUERIES,
   });

@@ -2,21 +2,21 @@
 // iterators, streams in and out, no dependency but fetch. Shapes are the wire's own (see types.ts).
 
 import { createCalls } from './calls.js';
-import { createDefaultCollection, type DefaultCollection } from './default-collection.js';
 import { pathPart } from './options.js';
 import { createServiceMethods, type ServiceMethods } from './service.js';
+import { createSharedRoutes, type SharedRoutes } from './shared-routes.js';
 import { createTransport, type TransportOptions } from './transport.js';
 import { createVectors, type Vectors } from './vectors.js';
 
 export type { ErrorCode } from '../errors.js';
 export type { JsonObject, Metric } from '../types.js';
 export type { CircuitBreakerOptions } from './circuit-breaker.js';
-export type { DefaultCollection } from './default-collection.js';
 export { SagittaClientError, type TransportCode } from './error.js';
 export type { CallOptions, WriteOptions } from './options.js';
 export type { ReplyBody } from './reply-body.js';
 export type { RetryOptions } from './retry.js';
 export type { Backups, Collections, Keys, Service } from './service.js';
+export type { SharedRoutes as DefaultCollection } from './shared-routes.js';
 export type {
   ExportOptions,
   JoinReply,
@@ -37,7 +37,7 @@ export interface Client extends ServiceMethods {
   /** The vectors of one collection. Sends nothing by itself. */
   collection(id: string): Vectors;
   /** The collection that the service is configured with. */
-  readonly defaultCollection: DefaultCollection;
+  readonly defaultCollection: SharedRoutes;
 }
 
 /**
@@ -49,6 +49,6 @@ export function createClient(options: TransportOptions): Client {
   return {
     ...createServiceMethods(calls),
     collection: (id) => createVectors(calls, `/collections/${pathPart(id)}`),
-    defaultCollection: createDefaultCollection(calls),
+    defaultCollection: createSharedRoutes(calls),
   };
 }

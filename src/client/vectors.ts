@@ -6,6 +6,14 @@ import type { Calls } from './calls.js';
 import { SagittaClientError } from './error.js';
 import { type CallOptions, callOf, pathPart, type WriteOptions } from './options.js';
 import { itemsOf, pagesOf } from './pages.js';
+import {
+  createSharedRoutes,
+  listQuery,
+  readList,
+  readMatches,
+  type SharedRoutes,
+  wireQuery,
+} from './shared-routes.js';
 import { createStreams, type Streams } from './streams.js';
 import type {
   DeleteManyReply,
@@ -17,7 +25,6 @@ import type {
   Match,
   PatchReply,
   PlainValues,
-  PutReply,
   QueryReply,
   QueryRequest,
   RecallReply,
@@ -47,7 +54,7 @@ export interface RecallOptions extends CallOptions {
 }
 
 /** All throw `collection_not_found` where there is no such collection, or none for this key. */
-export interface Vectors extends Streams {
+export interface Vectors extends Streams, SharedRoutes {
   /** All of them or none: `dimension_mismatch`, `invalid_vector`, `vector_exists`, … */
   upsert(
     vectors: readonly VectorInput[],
@@ -61,8 +68,6 @@ export interface Vectors extends Streams {
     vectors: readonly string[],
     options?: WriteOptions & { mode?: WriteMode },
   ): Promise<WriteReply>;
-  /** Replaces the whole vector, or makes it. */
-  put(vector: VectorInput & { id: string }, options?: CallOptions): Promise<PutReply>;
   /** Merges `metadata` (RFC 7396) and replaces `values`, where given. */
   patch(
     vectorId: string,
@@ -88,11 +93,6 @@ export interface Vectors extends Streams {
     selection: DeleteSelection,
     options?: WriteOptions & { dryRun?: boolean },
   ): Promise<DeleteManyReply>;
-  /** One page, in the order of arrival. */
-  list<Asked extends PlainValues = false>(
-    request?: ListRequest<Asked>,
-    options?: CallOptions,
-  ): Promise<VectorPage<ValuesOf<Asked>>>;
   /** The pages after one another, all of the snapshot that the first one opened. */
   listPages<Asked extends PlainValues = false>(
     request?: ListRequest<Asked>,
@@ -105,16 +105,6 @@ export interface Vectors extends Streams {
   ): AsyncIterable<StoredVector<ValuesOf<Asked>>>;
   /** Exact. */
   count(filter?: JsonObject, options?: CallOptions): Promise<number>;
-  /** The nearest, best first: `top_k` of them (10), or a page of all with `limit` alone. */
-  query<Asked extends IncludeValues = false>(
-    request: QueryRequest<Asked>,
-    options?: CallOptions,
-  ): Promise<QueryReply<ValuesOf<Asked>>>;
-  /** The pages after one another, all of the snapshot that the first one opened. */
-  queryPages<Asked extends IncludeValues = false>(
-    request: QueryRequest<Asked>,
-    options?: CallOptions,
-  ): AsyncIterable<QueryReply<ValuesOf<Asked>>>;
   /**
    * As queryPages, one match at a time. With `score_threshold` and no `top_k` it goes through
    * everything that scores as high; with `limit` and neither, through the whole collection.
@@ -147,6 +137,7 @@ export function createVectors(calls: Calls, root: string): Vectors {
 
   const vectors: Vectors = {
     ...createStreams(calls, root),
+    ...createSharedRoutes(calls, root),
     upsert: (rows, call = {}) => {
       const { mode } = call;
       const body = { vectors: rows.map(wireVector), ...(mode !== undefined && { mode }) };
@@ -155,10 +146,6 @@ export function createVectors(calls: Calls, root: string): Vectors {
     upsertText: (rows, call = {}) => {
       const mode = call.mode === undefined ? '' : `,"mode":${JSON.stringify(call.mode)}`;
       return write('/vectors', `{"vectors":[${rows.join(',')}]${mode}}`, call);
-    },
-    put: (vector, call) => {
-      const path = `${root}/vectors/${pathPart(vector.id)}`;
-      return change('PUT', path, { body: wireVector(vector), mayRepeat: true }, call);
     },
     patch: (vectorId, { values, ...fields }, call) => {
       const body = { ...fields, ...(values !== undefined && { values: wireValues(values) }) };
@@ -213,8 +200,6 @@ export function createVectors(calls: Calls, root: string): Vectors {
       const body = { ...selection, ...(dryRun !== undefined && { dry_run: dryRun }) };
       return write('/vectors/delete', body, call);
     },
-    list: async (request = {}, call) =>
-      readList(await get(`${root}/vectors`, listQuery(request), call), request),
     // Further pages are asked for by cursor alone, so that the first request says how to read them.
     listPages: (request = {}, call) =>
       pagesOf(request, async (page: ListRequest) =>
@@ -225,12 +210,6 @@ export function createVectors(calls: Calls, root: string): Vectors {
       const body = filter === undefined ? {} : { filter };
       return (await ask<{ count: number }>(`${root}/count`, body, call)).count;
     },
-    query: async (request, call) =>
-      readMatches(await ask(`${root}/query`, wireQuery(request), call), request),
-    queryPages: (request, call) =>
-      pagesOf(request, async (page: QueryRequest) =>
-        readMatches(await ask(`${root}/query`, wireQuery(page), call), request),
-      ),
     queryAll: (request, call) => itemsOf(vectors.queryPages(request, call), (page) => page.matches),
     async queryBatch(queries, call) {
       const body = { queries: queries.map(wireQuery) };
@@ -252,29 +231,4 @@ export function createVectors(calls: Calls, root: string): Vectors {
       ),
   };
   return vectors;
-}
-
-/** Of GET routes, whose filter is JSON in the query string. */
-export function listQuery(request: ListRequest): object {
-  const { filter, ...rest } = wireInclude(request, true);
-  return { ...rest, ...(filter !== undefined && { filter: JSON.stringify(filter) }) };
-}
-
-export function wireQuery(request: QueryRequest): object {
-  const { vector, ...rest } = wireInclude(request, 'base64');
-  return { ...(vector !== undefined && { vector: wireValues(vector) }), ...rest };
-}
-
-export function readList<Asked extends PlainValues>(
-  page: VectorPage,
-  { include_values: asked }: ListRequest<Asked>,
-): VectorPage<ValuesOf<Asked>> {
-  return { ...page, vectors: withFloat32<StoredVector, ValuesOf<Asked>>(page.vectors, asked) };
-}
-
-export function readMatches<Asked extends IncludeValues>(
-  reply: QueryReply,
-  { include_values: asked }: QueryRequest<Asked>,
-): QueryReply<ValuesOf<Asked>> {
-  return { ...reply, matches: withFloat32<Match, ValuesOf<Asked>>(reply.matches, asked) };
 }

@@ -3,7 +3,7 @@
 
 import { CliError, usageError } from '../failure.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
-import { type InputSource, startsWith } from './source.js';
+import { type InputSource, openSource, startsWith } from './source.js';
 
 interface Format {
   /** For --help and errors. */
@@ -185,4 +185,22 @@ export async function openRows(
     );
   }
   return await format.open(source, options);
+}
+
+/** The vectors of a file and nothing else, with what each format means by default. */
+export async function openVectors(
+  path: string,
+  { dataset, rowsPerBatch }: Pick<ReadOptions, 'dataset' | 'rowsPerBatch'>,
+): Promise<{ source: InputSource; reader: RowReader }> {
+  const source = await openSource(path);
+  const reader = await openRows(source, formatOf(source), {
+    idField: undefined,
+    valuesField: undefined,
+    fields: [],
+    vectorColumns: undefined,
+    delimiter: undefined,
+    dataset,
+    rowsPerBatch,
+  });
+  return { source, reader };
 }
