@@ -11,11 +11,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { tableFromIPC } from 'apache-arrow';
+import { silentLogger } from '../src/common/logger.js';
 import { createEngine } from '../src/engine/choose-engine.js';
-import type { SearchQuery } from '../src/engine/engine.js';
-import { silentLogger } from '../src/logger.js';
-import { createThreadPool } from '../src/pool.js';
-import { createCaller, type ServerProcess, startServerProcess } from '../test/server-process.js';
+import type { SearchQuery } from '../src/engine/core/engine.js';
+import { createThreadPool } from '../src/platform/pool.js';
+import {
+  createCaller,
+  type ServerProcess,
+  startServerProcess,
+} from '../test/support/server-process.js';
 import { ARROW, arrowStream, exchange, memoryOf, NDJSON, type Rows } from './batches/wire.js';
 import { AS_THE_COMMAND } from './engine/command.js';
 import { createDataSet, type DataSet, idOf } from './engine/data.js';

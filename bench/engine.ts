@@ -9,10 +9,10 @@
 //   --out FILE          also writes the tables as Markdown
 
 import { writeFile } from 'node:fs/promises';
+import { silentLogger } from '../src/common/logger.js';
 import { createEngine } from '../src/engine/choose-engine.js';
-import type { Engine } from '../src/engine/engine.js';
-import { silentLogger } from '../src/logger.js';
-import { createThreadPool } from '../src/pool.js';
+import type { Engine } from '../src/engine/core/engine.js';
+import { createThreadPool } from '../src/platform/pool.js';
 import { type Case, listCases } from './engine/cases.js';
 import { Truth } from './engine/check.js';
 import { createDataSet } from './engine/data.js';

@@ -9,17 +9,17 @@
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { countBits } from '../src/bitmap.js';
-import { FilterCache } from '../src/database/filter-cache.js';
-import { countVisible, filterParts, takeSnapshot } from '../src/database/snapshot.js';
+import { countBits } from '../src/common/bitmap.js';
+import { DEFAULT_LIMITS } from '../src/common/limits.js';
+import type { JsonObject } from '../src/common/types.js';
+import { countVisible, filterParts, takeSnapshot } from '../src/database/collection/snapshot.js';
+import { FilterCache } from '../src/database/query/filter-cache.js';
 import { evaluateFilter } from '../src/filter/evaluate.js';
 import { selectRows } from '../src/filter/evaluate-task.js';
 import type { FilterNode } from '../src/filter/filter-node.js';
 import { parseFilter } from '../src/filter/parse.js';
-import { DEFAULT_LIMITS } from '../src/limits.js';
-import { createThreadPool } from '../src/pool.js';
+import { createThreadPool } from '../src/platform/pool.js';
 import { Segment } from '../src/segment/segment.js';
-import type { JsonObject } from '../src/types.js';
 import { batchOf, createRandom } from '../test/database/harness.js';
 
 const SMOKE = { rowCount: 100_000, runCount: 20 };

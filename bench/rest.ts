@@ -9,7 +9,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createCaller, type ServerProcess, startServerProcess } from '../test/server-process.js';
+import {
+  createCaller,
+  type ServerProcess,
+  startServerProcess,
+} from '../test/support/server-process.js';
 import { AS_THE_COMMAND } from './engine/command.js';
 import { createDataSet, idOf } from './engine/data.js';
 import { describeMachine } from './engine/machine.js';

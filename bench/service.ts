@@ -12,7 +12,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createRandom } from '../test/database/harness.js';
-import { createCaller, type ServerProcess, startServerProcess } from '../test/server-process.js';
+import {
+  createCaller,
+  type ServerProcess,
+  startServerProcess,
+} from '../test/support/server-process.js';
 import { AS_THE_COMMAND } from './engine/command.js';
 
 const SMOKE = { vectorCount: 2_000, batchRows: 500, singleCount: 500, queryCount: 20, idleMs: 500 };

@@ -5,8 +5,8 @@
 //   node scripts/access-docs.mjs --check    fails when the file is not what would be written
 
 import { readFileSync } from 'node:fs';
-import { SCOPE_MEANINGS } from '../dist/src/access.js';
-import { routesOf } from '../dist/src/http/app.js';
+import { SCOPE_MEANINGS } from '../dist/src/common/access.js';
+import { routesOf } from '../dist/src/server/app.js';
 import { describeApp } from './described-app.mjs';
 import { writeGenerated } from './generated.mjs';
 

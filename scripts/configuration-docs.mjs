@@ -1,11 +1,11 @@
-// Writes docs/configuration.md from the table of settings in src/config.ts. Run it after `npm run
+// Writes docs/configuration.md from the table of settings in src/platform/config.ts. Run it after `npm run
 // build`.
 //
 //   node scripts/configuration-docs.mjs            writes
 //   node scripts/configuration-docs.mjs --check    fails when the file is not what would be written
 
-import { describeSettings } from '../dist/src/config.js';
-import { DEFAULT_LIMITS } from '../dist/src/limits.js';
+import { DEFAULT_LIMITS } from '../dist/src/common/limits.js';
+import { describeSettings } from '../dist/src/platform/config.js';
 import { writeGenerated } from './generated.mjs';
 
 const isBound = ({ name }) => name in DEFAULT_LIMITS;
@@ -13,7 +13,7 @@ const settings = describeSettings();
 
 const text = `# Configuration
 
-Generated from \`src/config.ts\` by \`npm run openapi\`; do not edit.
+Generated from \`src/platform/config.ts\` by \`npm run openapi\`; do not edit.
 
 Each setting comes from the command line (\`sagitta serve --port 9000\`), else from the environment
 (\`SAGITTA_PORT=9000\`), else it has its default. All are checked at the start: a value that is not

@@ -1,10 +1,10 @@
 // The application of the built service, for scripts that write down what it says of itself.
 
-import { createApp } from '../dist/src/http/app.js';
-import { DEFAULT_LIMITS } from '../dist/src/limits.js';
-import { silentLogger } from '../dist/src/logger.js';
-import { createMetrics } from '../dist/src/metrics.js';
-import { createInlinePool } from '../dist/src/pool.js';
+import { DEFAULT_LIMITS } from '../dist/src/common/limits.js';
+import { silentLogger } from '../dist/src/common/logger.js';
+import { createMetrics } from '../dist/src/platform/metrics.js';
+import { createInlinePool } from '../dist/src/platform/pool.js';
+import { createApp } from '../dist/src/server/app.js';
 
 /** Hands the application to `read`, and closes it. */
 export async function describeApp(read) {

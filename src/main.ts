@@ -4,23 +4,23 @@
 
 import type { AddressInfo } from 'node:net';
 import pino, { type Logger as PinoLogger } from 'pino';
-import { systemClock } from './clock.js';
-import { type Config, isLoopback } from './config.js';
+import { systemClock } from './common/clock.js';
+import { SagittaError } from './common/errors.js';
+import { packageVersion } from './common/package-version.js';
+import type { Tracer } from './common/trace.js';
 import { Backups } from './database/backup.js';
 import { Database } from './database/database.js';
 import { addStorageReadings, createMeasures } from './database/measures.js';
 import { createEngine } from './engine/choose-engine.js';
-import { SagittaError } from './errors.js';
-import { Authenticator } from './http/access/authenticator.js';
-import { openSecurity } from './http/access/security.js';
-import { createApp, stopApp } from './http/app.js';
-import { ControlSocket } from './http/listener/control.js';
-import { LogDestination } from './log-destination.js';
-import { createMetrics } from './metrics.js';
-import { packageVersion } from './package-version.js';
-import { createThreadPool } from './pool.js';
-import { openLmdbStore } from './store/lmdb-store.js';
-import type { Tracer } from './trace.js';
+import { type Config, isLoopback } from './platform/config.js';
+import { LogDestination } from './platform/log-destination.js';
+import { createMetrics } from './platform/metrics.js';
+import { createThreadPool } from './platform/pool.js';
+import { createApp, stopApp } from './server/app.js';
+import { Authenticator } from './server/auth/authenticator.js';
+import { openSecurity } from './server/auth/security.js';
+import { ControlSocket } from './server/transport/control.js';
+import { openLmdbStore } from './storage/lmdb-store.js';
 
 export interface RunningServer {
   /** Where it listens, `http://127.0.0.1:8484`, or https with TLS. */
@@ -161,7 +161,7 @@ function quoteForShell(text: string): string {
 /** OpenTelemetry is loaded when it is wanted: 5 MB that nobody else needs. */
 async function openTracer({ tracesUrl }: Config, logger: PinoLogger): Promise<Tracer | null> {
   if (tracesUrl === null) return null;
-  const { createTracer } = await import('./tracing.js');
+  const { createTracer } = await import('./platform/tracing.js');
   logger.info({ url: withoutPassword(tracesUrl) }, 'sending traces');
   return createTracer({ url: tracesUrl, version: packageVersion(), logger });
 }

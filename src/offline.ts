@@ -1,18 +1,18 @@
 // A composition root for commands that work on a data directory while no server runs on it: what
 // they need of a store, and nothing that scores vectors. The lock keeps them and a server apart.
 
-import { systemClock } from './clock.js';
+import { systemClock } from './common/clock.js';
+import { silentLogger } from './common/logger.js';
 import type { ApiKeyService, BackupRecord } from './database/api.js';
 import { ApiKeys } from './database/api-keys.js';
 import { Backups } from './database/backup.js';
-import { verifyStore } from './database/verify.js';
-import { Findings, type VerifyReport } from './database/verify-report.js';
-import { apiKeyMembers } from './http/key-members.js';
-import { silentLogger } from './logger.js';
-import { openLmdbStore } from './store/lmdb-store.js';
-import { requireRestorable, restoreBackup } from './store/restore-backup.js';
-import type { DiskStore } from './store/store.js';
-import { StoreInspection } from './store/store-inspection.js';
+import { apiKeyMembers } from './server/key-members.js';
+import { openLmdbStore } from './storage/lmdb-store.js';
+import { requireRestorable, restoreBackup } from './storage/restore-backup.js';
+import type { DiskStore } from './storage/store.js';
+import { StoreInspection } from './storage/store-inspection.js';
+import { verifyStore } from './tools/verify/verify.js';
+import { Findings, type VerifyReport } from './tools/verify/verify-report.js';
 
 /**
  * Opens the directory, made when it is not there, and closes it after `work`. Throws what

@@ -15,7 +15,7 @@ import {
   Struct,
   Utf8,
 } from 'apache-arrow';
-import type { ServerProcess } from '../../test/server-process.js';
+import type { ServerProcess } from '../../test/support/server-process.js';
 
 export const ARROW = 'application/vnd.apache.arrow.stream';
 export const NDJSON = 'application/x-ndjson';

@@ -1,12 +1,12 @@
 // Cases through the engine named cuda, the way of a query of the service: blocks as the database cuts
 // them, the worker thread, packing and merging. Answers are compared with brute force before timing.
 
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { silentLogger } from '../../src/common/logger.js';
 import { createEngine } from '../../src/engine/choose-engine.js';
-import type { CudaEngine } from '../../src/engine/cuda-engine.js';
-import { type Engine, EngineAbsent } from '../../src/engine/engine.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
-import { silentLogger } from '../../src/logger.js';
-import { createThreadPool } from '../../src/pool.js';
+import { type Engine, EngineAbsent } from '../../src/engine/core/engine.js';
+import type { CudaEngine } from '../../src/engine/cuda/cuda-engine.js';
+import { createThreadPool } from '../../src/platform/pool.js';
 import type { Case } from '../engine/cases.js';
 import { Truth } from '../engine/check.js';
 import { createDataSet, type DataSet } from '../engine/data.js';

@@ -1,8 +1,8 @@
 // What the engine bench measures: one list, run in order on whatever engine was chosen.
 
-import { type Bitmap, createBitmap, setBit } from '../../src/bitmap.js';
-import type { SearchQuery } from '../../src/engine/engine.js';
-import type { Metric } from '../../src/types.js';
+import { type Bitmap, createBitmap, setBit } from '../../src/common/bitmap.js';
+import type { Metric } from '../../src/common/types.js';
+import type { SearchQuery } from '../../src/engine/core/engine.js';
 import type { Truth } from './check.js';
 import { type DataSet, idOf } from './data.js';
 import type { DataName, Parameters } from './options.js';

@@ -1,9 +1,9 @@
 // What the answers must be: brute force in float64 over all rows, sharing no code with the engines.
 // The sum is the documented one (eight lanes, then halves onto halves), so scores agree to the bit.
 
-import { hasBit } from '../../src/bitmap.js';
-import type { Position, SearchHits, SearchQuery } from '../../src/engine/engine.js';
-import type { Metric } from '../../src/types.js';
+import { hasBit } from '../../src/common/bitmap.js';
+import type { Metric } from '../../src/common/types.js';
+import type { Position, SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
 import { type DataSet, idOf } from './data.js';
 
 export interface Match {

@@ -1,9 +1,9 @@
 // The data of the engine bench: unit vectors from a mixture of Gaussians, in blocks as the database
 // cuts them, and queries from the same mixture. A seed gives the same bits on every machine.
 
-import type { SearchPart } from '../../src/engine/engine.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
-import type { VectorBlock } from '../../src/types.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import type { VectorBlock } from '../../src/common/types.js';
+import type { SearchPart } from '../../src/engine/core/engine.js';
 import type { DataName, Parameters, Shape } from './options.js';
 
 export const SEED = 20_251;

@@ -1,8 +1,8 @@
 // Gives blocks the codes that the chosen engine wants, as segments do when they are loaded. An
 // engine without codes searches the blocks as they are.
 
-import type { Engine } from '../../src/engine/engine.js';
-import type { RowEncoder, VectorBlock } from '../../src/types.js';
+import type { RowEncoder, VectorBlock } from '../../src/common/types.js';
+import type { Engine } from '../../src/engine/core/engine.js';
 import { type DataSet, withBlocks } from './data.js';
 
 export interface EncodedData {

@@ -2,8 +2,8 @@
 // that every case works and claims nothing; full is what docs/performance.md quotes.
 
 import { parseArgs } from 'node:util';
-import { ENGINE_NAMES, type EngineName } from '../../src/engine/engine.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { ENGINE_NAMES, type EngineName } from '../../src/engine/core/engine.js';
 
 /** `wide` is bound by reading rows, `long` has the most rows. */
 export const DATA_NAMES = ['wide', 'long'] as const;

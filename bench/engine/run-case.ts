@@ -1,7 +1,7 @@
 // One case on one engine: first the answers are checked and summed, then calls are timed.
 
 import { crc32 } from 'node:zlib';
-import type { Engine, SearchHits, SearchQuery } from '../../src/engine/engine.js';
+import type { Engine, SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
 import { type Case, createQueries } from './cases.js';
 import { checkAnswer, type Truth, WrongAnswer } from './check.js';
 import type { DataSet } from './data.js';

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { Metric } from '../../src/types.js';
+import type { Metric } from '../../src/common/types.js';
 import { ROOT } from '../engine/machine.js';
 import { type Timing, timeCalls } from '../engine/timing.js';
 

@@ -1,5 +1,5 @@
 // The canonical score: the one float64 value per query and row that decides every answer, equal to
-// the bit in C++, CUDA and JavaScript (src/engine/canonical.ts says the same in TypeScript).
+// the bit in C++, CUDA and JavaScript (src/engine/core/canonical.ts says the same in TypeScript).
 //
 // Sum of products of a and b, both float32 [dimension]:
 //   1. Eight float64 lanes start at +0. lane[i mod 8] += a[i]·b[i], in order of i. A product of two

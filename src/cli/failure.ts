@@ -3,7 +3,7 @@
 
 import { CommanderError } from 'commander';
 import { SagittaClientError } from '../client/client.js';
-import { SagittaError } from '../errors.js';
+import { SagittaError } from '../common/errors.js';
 
 export const EXIT_CODES = {
   success: 0,

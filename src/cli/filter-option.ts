@@ -1,7 +1,7 @@
 // Values of options that are JSON, given in the option or in a file, and numbers that need not be whole.
 
 import { readFileSync } from 'node:fs';
-import type { JsonObject } from '../types.js';
+import type { JsonObject } from '../common/types.js';
 import { reasonOf, usageError } from './failure.js';
 
 /** `name` is the option's, for errors. */

@@ -2,14 +2,14 @@
 // earlier run stopped, and ends at the first bad row with its place and what is written.
 
 import { type Client, SagittaClientError } from '../client/client.js';
-import type { Metric } from '../types.js';
+import type { Metric } from '../common/types.js';
 import { CliError, isUnreachable, usageError } from './failure.js';
 import { type ImportJournal, idOfRow } from './import-state.js';
 import { counted, formatCount, type Progress } from './progress.js';
-import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from './read/formats.js';
-import type { RowBatch, RowReader } from './read/row-batch.js';
-import { withSideFiles } from './read/side-files.js';
-import { type InputSource, openSource } from './read/source.js';
+import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from './readers/formats.js';
+import type { RowBatch, RowReader } from './readers/row-batch.js';
+import { withSideFiles } from './readers/side-files.js';
+import { type InputSource, openSource } from './readers/source.js';
 import { Uploader, type UploadResult } from './upload.js';
 
 /** What the files are and where their rows go. */

@@ -3,22 +3,22 @@
 // on stderr and an exit code.
 
 import { Command } from 'commander';
-import { packageVersion } from '../package-version.js';
-import { addBackupCommand } from './backup.js';
-import { addBenchCommand } from './bench.js';
-import { addCollectionsCommand } from './collections.js';
-import { addCompletionCommand } from './completion.js';
-import { addDemoCommand } from './demo.js';
-import { addExportCommand } from './export.js';
+import { packageVersion } from '../common/package-version.js';
+import { addBackupCommand } from './commands/backup.js';
+import { addBenchCommand } from './commands/bench.js';
+import { addCollectionsCommand } from './commands/collections.js';
+import { addCompletionCommand } from './commands/completion.js';
+import { addDemoCommand } from './commands/demo.js';
+import { addExportCommand } from './commands/export.js';
+import { addImportCommand } from './commands/import.js';
+import { addJoinCommand } from './commands/join.js';
+import { addKeysCommand } from './commands/keys.js';
+import { addQueryCommand } from './commands/query.js';
+import { addRestoreCommand } from './commands/restore.js';
+import { addSelftestCommand } from './commands/selftest.js';
+import { addServeCommand } from './commands/serve.js';
+import { addVerifyCommand } from './commands/verify.js';
 import { EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './failure.js';
-import { addImportCommand } from './import.js';
-import { addJoinCommand } from './join.js';
-import { addKeysCommand } from './keys.js';
-import { addQueryCommand } from './query.js';
-import { addRestoreCommand } from './restore.js';
-import { addSelftestCommand } from './selftest.js';
-import { addServeCommand } from './serve.js';
-import { addVerifyCommand } from './verify.js';
 
 const EXAMPLES = `
 Examples:

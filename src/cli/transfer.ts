@@ -5,8 +5,8 @@ import { statSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { formatBytes } from './data-directory.js';
 import { createProgress, formatSeconds, type Progress } from './progress.js';
-import type { WriteFormatName } from './write/formats.js';
-import { checkFree, openOutput, STDOUT, writeAll } from './write/output.js';
+import type { WriteFormatName } from './writers/formats.js';
+import { checkFree, openOutput, STDOUT, writeAll } from './writers/output.js';
 
 export interface FileOptions<Format extends WriteFormatName> {
   readonly output?: string;

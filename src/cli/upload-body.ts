@@ -1,9 +1,9 @@
 // Batches of rows as the record batches of an Arrow stream: id, values, metadata, as the service
 // takes them. The values are not copied.
 
-import { encodeBatch, encodeEnd, encodeSchema } from '../arrow/stream-writer.js';
-import type { Utf8Column } from '../types.js';
-import type { RowBatch } from './read/row-batch.js';
+import type { Utf8Column } from '../common/types.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../formats/arrow/stream-writer.js';
+import type { RowBatch } from './readers/row-batch.js';
 
 export const END_OF_STREAM = encodeEnd();
 

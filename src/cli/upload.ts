@@ -5,7 +5,7 @@
 import { SagittaClientError } from '../client/client.js';
 import { CliError } from './failure.js';
 import type { ImportPosition } from './import-state.js';
-import type { RowBatch } from './read/row-batch.js';
+import type { RowBatch } from './readers/row-batch.js';
 import { END_OF_STREAM, encodeRows, encodeRowsSchema } from './upload-body.js';
 
 /** What an import needs of a collection. */

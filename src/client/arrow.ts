@@ -17,7 +17,7 @@ import {
   Utf8,
   util,
 } from 'apache-arrow';
-import type { JsonObject } from '../types.js';
+import type { JsonObject } from '../common/types.js';
 import { SagittaClientError } from './error.js';
 import type { CallOptions } from './options.js';
 import type {

@@ -8,8 +8,8 @@ import { createSharedRoutes, type SharedRoutes } from './shared-routes.js';
 import { createTransport, type TransportOptions } from './transport.js';
 import { createVectors, type Vectors } from './vectors.js';
 
-export type { ErrorCode } from '../errors.js';
-export type { JsonObject, Metric } from '../types.js';
+export type { ErrorCode } from '../common/errors.js';
+export type { JsonObject, Metric } from '../common/types.js';
 export type { CircuitBreakerOptions } from './circuit-breaker.js';
 export { SagittaClientError, type TransportCode } from './error.js';
 export type { CallOptions, WriteOptions } from './options.js';

@@ -1,7 +1,7 @@
 // The one error that the client throws, whether the service refused or could not be reached. A
 // caller branches on `code`; `message` is for people.
 
-import type { ErrorCode } from '../errors.js';
+import type { ErrorCode } from '../common/errors.js';
 import type { Problem, ProblemItem } from './types.js';
 
 /** What can go wrong before or after the service has its say. */

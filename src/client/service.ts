@@ -1,6 +1,6 @@
 // What concerns the service as a whole: collections, API keys, backups, bounds and probes.
 
-import type { JsonObject } from '../types.js';
+import type { JsonObject } from '../common/types.js';
 import type { Calls } from './calls.js';
 import { type CallOptions, callOf, pathPart, type WriteOptions } from './options.js';
 import { itemsOf, pagesOf } from './pages.js';

@@ -2,7 +2,7 @@
 // NDJSON); what understands Arrow is client/arrow.ts. Replies are repeated until they begin; a
 // stream that was cut short always ends in an error.
 
-import type { JsonObject, Metric } from '../types.js';
+import type { JsonObject, Metric } from '../common/types.js';
 import type { Calls } from './calls.js';
 import { SagittaClientError } from './error.js';
 import { decodeLines, encodeVectorLines } from './ndjson.js';

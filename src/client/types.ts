@@ -1,8 +1,8 @@
 // What crosses the wire, in the names of the wire. These are the shapes of the OpenAPI document;
 // they say nothing about how a request is sent.
 
-import type { ErrorCode } from '../errors.js';
-import type { JsonObject, Metric } from '../types.js';
+import type { ErrorCode } from '../common/errors.js';
+import type { JsonObject, Metric } from '../common/types.js';
 
 /** Numbers, a Float32Array (sent as base64), or base64 of little-endian float32. */
 export type VectorValues = readonly number[] | Float32Array | string;

@@ -1,7 +1,7 @@
 // The methods of one collection that send and receive JSON. Every write by POST carries an
 // idempotency key, so that a lost reply is asked for again without writing twice.
 
-import type { JsonObject } from '../types.js';
+import type { JsonObject } from '../common/types.js';
 import type { Calls } from './calls.js';
 import { SagittaClientError } from './error.js';
 import { type CallOptions, callOf, pathPart, type WriteOptions } from './options.js';

@@ -2,8 +2,8 @@
 // store, with a format version, and checked when it is read: a key of which half is lost must not
 // open anything.
 
-import { parseGrant } from '../access.js';
-import { SagittaError } from '../errors.js';
+import { parseGrant } from '../common/access.js';
+import { SagittaError } from '../common/errors.js';
 
 export const KEY_FORMAT_VERSION = 1;
 

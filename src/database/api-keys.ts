@@ -3,10 +3,10 @@
 // them is as good to keep as a slow hash: there is nothing to guess.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { type Grant, type Principal, parseGrant, SCOPES } from '../access.js';
-import type { Clock } from '../clock.js';
-import { type ErrorCode, type ErrorItem, SagittaError } from '../errors.js';
-import type { Store, StoreOperation } from '../store/store.js';
+import { type Grant, type Principal, parseGrant, SCOPES } from '../common/access.js';
+import type { Clock } from '../common/clock.js';
+import { type ErrorCode, type ErrorItem, SagittaError } from '../common/errors.js';
+import type { Store, StoreOperation } from '../storage/store.js';
 import type { ApiKeyInput, ApiKeyRecord, ApiKeyService } from './api.js';
 import { type ApiKeyEntry, decodeEntry, encodeEntry, KEY_FORMAT_VERSION } from './api-key-entry.js';
 import { keys } from './keys.js';

@@ -2,10 +2,11 @@
 // `Database` implements. Vectors are Float32Arrays here, metadata is the JSON text as sent, and
 // every failure that a caller can cause is a SagittaError.
 
-import type { Principal } from '../access.js';
-import type { StoreOperation } from '../store/store.js';
-import type { JsonObject, Metric, VectorBatch } from '../types.js';
-import type { Join, JoinRequest } from './join.js';
+import type { Principal } from '../common/access.js';
+import type { JsonObject, Metric, VectorBatch } from '../common/types.js';
+import type { StoreOperation } from '../storage/store.js';
+import type { Join, JoinRequest } from './bulk/join.js';
+import type { Scan, ScanRequest } from './bulk/scan.js';
 import type {
   Page,
   QueryReply,
@@ -13,8 +14,7 @@ import type {
   QuerySession,
   RecallReply,
   RecallRequest,
-} from './query-api.js';
-import type { Scan, ScanRequest } from './scan.js';
+} from './query/query-api.js';
 
 export interface CollectionInput {
   /** Generated when absent. */

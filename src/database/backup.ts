@@ -3,14 +3,14 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SagittaError } from '../errors.js';
-import type { Logger } from '../logger.js';
-import { readMarker } from '../store/backup-marker.js';
-import { removeUnfinished } from '../store/staged-folder.js';
-import type { DiskStore, ListKept } from '../store/store.js';
+import { SagittaError } from '../common/errors.js';
+import type { Logger } from '../common/logger.js';
+import { readMarker } from '../storage/backup-marker.js';
+import { removeUnfinished } from '../storage/staged-folder.js';
+import type { DiskStore, ListKept } from '../storage/store.js';
 import type { BackupRecord, BackupService } from './api.js';
+import { type CollectionDefinition, decodeJson, type Manifest } from './collection/manifest.js';
 import { keys, segmentBlobName } from './keys.js';
-import { type CollectionDefinition, decodeJson, type Manifest } from './manifest.js';
 
 export const BACKUP_NAME_PATTERN = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 

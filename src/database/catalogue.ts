@@ -2,22 +2,27 @@
 // go one after another; everything else belongs to the collection.
 
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../clock.js';
-import { collectionNotFound, SagittaError } from '../errors.js';
-import { collectGarbageSoon } from '../garbage.js';
-import type { Limits } from '../limits.js';
-import type { Logger } from '../logger.js';
-import type { WorkerPool } from '../pool.js';
-import type { Store } from '../store/store.js';
-import type { RowEncoder } from '../types.js';
+import type { Clock } from '../common/clock.js';
+import { collectionNotFound, SagittaError } from '../common/errors.js';
+import { collectGarbageSoon } from '../common/garbage.js';
+import type { Limits } from '../common/limits.js';
+import type { Logger } from '../common/logger.js';
+import type { RowEncoder } from '../common/types.js';
+import type { WorkerPool } from '../platform/pool.js';
+import type { Store } from '../storage/store.js';
 import type { AlsoCommit, CollectionInput } from './api.js';
-import type { Collection } from './collection.js';
+import type { Collection } from './collection/collection.js';
+import type { Maintenance } from './collection/maintenance.js';
+import {
+  type CollectionDefinition,
+  decodeJson,
+  encodeJson,
+  FORMAT_VERSION,
+} from './collection/manifest.js';
+import { loadCollection } from './collection/recovery.js';
 import { blobsOf, keys, logName } from './keys.js';
 import { Lock } from './lock.js';
-import type { Maintenance } from './maintenance.js';
-import { type CollectionDefinition, decodeJson, encodeJson, FORMAT_VERSION } from './manifest.js';
 import type { DatabaseObserver } from './observer.js';
-import { loadCollection } from './recovery.js';
 
 export interface CollectionEntry {
   readonly definition: CollectionDefinition;

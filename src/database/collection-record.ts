@@ -1,11 +1,11 @@
 // The record of a collection as clients see it, made from the catalogue's entry; and the cursor by
 // which their list goes on.
 
-import type { Engine } from '../engine/engine.js';
-import { SagittaError } from '../errors.js';
+import { SagittaError } from '../common/errors.js';
+import type { Engine } from '../engine/core/engine.js';
 import type { CollectionRecord } from './api.js';
 import { type CollectionEntry, reasonForClients } from './catalogue.js';
-import type { Page } from './query-api.js';
+import type { Page } from './query/query-api.js';
 
 export function toRecord(
   { definition, state }: CollectionEntry,

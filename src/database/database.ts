@@ -3,13 +3,13 @@
 // with an error of its own and the others serve.
 
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../clock.js';
-import type { Engine } from '../engine/engine.js';
-import type { Limits } from '../limits.js';
-import type { Logger } from '../logger.js';
-import type { WorkerPool } from '../pool.js';
-import type { Store } from '../store/store.js';
-import type { JsonObject, VectorBatch } from '../types.js';
+import type { Clock } from '../common/clock.js';
+import type { Limits } from '../common/limits.js';
+import type { Logger } from '../common/logger.js';
+import type { JsonObject, VectorBatch } from '../common/types.js';
+import type { Engine } from '../engine/core/engine.js';
+import type { WorkerPool } from '../platform/pool.js';
+import type { Store } from '../storage/store.js';
 import type {
   AlsoCommit,
   CollectionInput,
@@ -35,38 +35,38 @@ import type {
   WriteStream,
 } from './api.js';
 import { ApiKeys } from './api-keys.js';
+import type { Join, JoinRequest } from './bulk/join.js';
+import type { Readings } from './bulk/reading.js';
+import type { Scan, ScanRequest } from './bulk/scan.js';
+import { WholeReads, type WholeReadsOptions } from './bulk/whole-reads.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
-import { vectorNotFound } from './collection.js';
+import { vectorNotFound } from './collection/collection.js';
+import { countSelected } from './collection/count.js';
+import { runList } from './collection/list.js';
+import { openWriteStream } from './collection/write-stream.js';
+import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
 import { pageOf, toRecord } from './collection-record.js';
-import { countSelected } from './count.js';
-import { CursorSealer } from './cursor.js';
-import { FilterCache } from './filter-cache.js';
 import { runIdempotent } from './idempotency.js';
 import { IdempotencyClaims } from './idempotency-claims.js';
-import type { Join, JoinRequest } from './join.js';
 import { keys } from './keys.js';
-import { runList } from './list.js';
 import {
   type DatabaseObserver,
   observeIdempotent,
   observePage,
   SILENT_OBSERVER,
 } from './observer.js';
-import { Queries } from './queries.js';
+import { CursorSealer } from './query/cursor.js';
+import { FilterCache } from './query/filter-cache.js';
+import { Queries } from './query/queries.js';
 import type {
   QueryReply,
   QueryRequest,
   QuerySession,
   RecallReply,
   RecallRequest,
-} from './query-api.js';
-import type { Readings } from './reading.js';
-import type { Scan, ScanRequest } from './scan.js';
-import { createSearchQueue, type SearchQueue } from './search.js';
-import { inTurns } from './turns.js';
-import { WholeReads, type WholeReadsOptions } from './whole-reads.js';
-import { openWriteStream } from './write-stream.js';
-import { deleteIds, deleteSelected, patchVector, writeVectors } from './writes.js';
+} from './query/query-api.js';
+import { createSearchQueue, type SearchQueue } from './query/search.js';
+import { inTurns } from './query/turns.js';
 
 export interface DatabaseOptions {
   readonly store: Store;

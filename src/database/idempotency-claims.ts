@@ -3,9 +3,9 @@
 // for those who claim it: whole replies (idempotency.ts) and streams (write-stream.ts).
 
 import { createHash } from 'node:crypto';
-import type { Clock } from '../clock.js';
-import { SagittaError } from '../errors.js';
-import type { Store, StoreOperation } from '../store/store.js';
+import type { Clock } from '../common/clock.js';
+import { SagittaError } from '../common/errors.js';
+import type { Store, StoreOperation } from '../storage/store.js';
 import type { IdempotencyRequest, StoredReply, StreamProgress } from './api.js';
 import { keys } from './keys.js';
 

@@ -1,7 +1,7 @@
 // The layout of the store: which key holds what. A collection's data hangs on its incarnation, not
 // on its id, so that a new collection under an old id shares nothing with its predecessor.
 
-import type { StoreKey } from '../store/store.js';
+import type { StoreKey } from '../storage/store.js';
 
 /** Decimal digits of the largest sequence, so that text order is number order. */
 const SEQUENCE_DIGITS = 16;

@@ -1,7 +1,7 @@
 // The metrics of a database: what its observer counts as it happens, and what is read from it when
 // somebody scrapes.
 
-import { type Metrics, PHASE_SECONDS_BUCKETS, SECONDS_BUCKETS } from '../metrics.js';
+import { type Metrics, PHASE_SECONDS_BUCKETS, SECONDS_BUCKETS } from '../platform/metrics.js';
 import type { Database } from './database.js';
 import type { DatabaseObserver } from './observer.js';
 
@@ -149,7 +149,7 @@ function keptMeasures(metrics: Metrics) {
   } satisfies Partial<DatabaseObserver>;
 }
 
-/** What only a whole database knows; what any service tells is in `http/telemetry/database-gauges.ts`. */
+/** What only a whole database knows; what any service tells is in `server/telemetry/database-gauges.ts`. */
 export function addStorageReadings(metrics: Metrics, database: Database): void {
   metrics.addReading(
     'sagitta_engine_queue_queries',

@@ -1,8 +1,8 @@
 // What a database tells of its work to whoever measures it: once a query, a batch, a write or a
 // task of maintenance, never once a row. Nothing here names a collection, a vector or a principal.
 
-import { SagittaError } from '../errors.js';
-import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './query-api.js';
+import { SagittaError } from '../common/errors.js';
+import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './query/query-api.js';
 
 export interface DatabaseObserver {
   /** So many together, in that time and with what all of them did. */

@@ -1,32 +1,32 @@
 // Which engine answers: the one that was asked for, or the fastest that proves on a tiny search that
 // it gives the reference's answer.
 
-import { type Logger, silentLogger } from '../logger.js';
-import type { WorkerPool } from '../pool.js';
-import { METRICS, type RowEncoder, type VectorBlock } from '../types.js';
-import type { CudaEvent } from './cuda-device.js';
-import {
-  type CudaEngine,
-  type CudaStats,
-  createCudaEngine,
-  findCudaDevices,
-} from './cuda-engine.js';
+import { type Logger, silentLogger } from '../common/logger.js';
+import { METRICS, type RowEncoder, type VectorBlock } from '../common/types.js';
+import type { WorkerPool } from '../platform/pool.js';
 import {
   type Engine,
   EngineAbsent,
   type EngineName,
   type SearchHits,
   type SearchQuery,
-} from './engine.js';
-import { createReferenceEngine, createReferenceSearch } from './reference-engine.js';
-import { createSimdEngine, describeSimd } from './simd-engine.js';
+} from './core/engine.js';
+import { createReferenceEngine, createReferenceSearch } from './core/reference-engine.js';
+import type { CudaEvent } from './cuda/cuda-device.js';
+import {
+  type CudaEngine,
+  type CudaStats,
+  createCudaEngine,
+  findCudaDevices,
+} from './cuda/cuda-engine.js';
+import { createSimdEngine, describeSimd } from './simd/simd-engine.js';
 import {
   createTensorEngine,
   type TensorEngine,
   type TensorEngineOptions,
-} from './tensor-engine.js';
-import type { TensorDeviceName } from './tensor-worker.js';
-import { whyNoGpu } from './tensorflow-device.js';
+} from './tensor/tensor-engine.js';
+import type { TensorDeviceName } from './tensor/tensor-worker.js';
+import { whyNoGpu } from './tensor/tensorflow-device.js';
 
 export interface ChosenEngine {
   readonly engine: Engine;

@@ -1,8 +1,8 @@
 // Arrays with an element that passes, found from the side of the elements: these are a column like
 // any other, with its fast loops, and then the rows are walked once.
 
-import { type Bitmap, nextSetBit, setBit } from '../bitmap.js';
-import type { MetadataColumn } from '../columns.js';
+import { type Bitmap, nextSetBit, setBit } from '../common/bitmap.js';
+import type { MetadataColumn } from '../common/columns.js';
 
 export type Items = NonNullable<MetadataColumn['items']>;
 

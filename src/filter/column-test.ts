@@ -1,8 +1,8 @@
 // One condition over one column: what the operator says of each kind, and the cheapest loop that
 // can tell. Written apart from the plain meaning in `operators.ts`; tests hold the two together.
 
-import { type Bitmap, countBits } from '../bitmap.js';
-import { KIND, type MetadataColumn } from '../columns.js';
+import { type Bitmap, countBits } from '../common/bitmap.js';
+import { KIND, type MetadataColumn } from '../common/columns.js';
 import { elementsOfRows, type Items, rowsOfElements } from './array-rows.js';
 import { findString } from './dictionary.js';
 import type { FilterTest } from './filter-node.js';

@@ -2,7 +2,7 @@
 // table by code, so that rows compare integers. Works on UTF-8 bytes, whose order is the order of
 // code points, and makes no JavaScript string.
 
-import type { Utf8Column } from '../types.js';
+import type { Utf8Column } from '../common/types.js';
 
 /** The code of the string, or -1: the entries of a dictionary are distinct. */
 export function findString({ offsets, bytes }: Utf8Column, count: number, string: Uint8Array) {

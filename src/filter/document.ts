@@ -1,8 +1,8 @@
 // Filters over one document as JSON: the plain meaning that columns must agree with, and the way
 // to answer for paths that have no column.
 
-import { resolvePath } from '../metadata-path.js';
-import type { Json, JsonObject } from '../types.js';
+import { resolvePath } from '../common/metadata-path.js';
+import type { Json, JsonObject } from '../common/types.js';
 import type { FilterNode, FilterTest } from './filter-node.js';
 import { OPERATORS, type TestOperator } from './operators.js';
 

@@ -1,10 +1,10 @@
 // Filters off the event loop: the task that a worker runs, and the choice between workers and the
 // calling thread. Views that are asked for together share messages, which cost more than many views.
 
-import type { Bitmap } from '../bitmap.js';
-import type { MetadataColumn, MetadataView } from '../columns.js';
-import type { Task, WorkerPool } from '../pool.js';
-import type { Utf8Column } from '../types.js';
+import type { Bitmap } from '../common/bitmap.js';
+import type { MetadataColumn, MetadataView } from '../common/columns.js';
+import type { Utf8Column } from '../common/types.js';
+import type { Task, WorkerPool } from '../platform/pool.js';
 import { evaluateFilter, evaluateUntil, readsJson } from './evaluate.js';
 import { type FilterNode, filterPaths, filterTests } from './filter-node.js';
 import { isRangeOperator } from './lookup.js';

@@ -1,9 +1,9 @@
 // A filter over the metadata of a segment: columns where a path has one, the JSON of the row where
 // it may have none. Rows are narrowed in place, so that what has failed is not looked at again.
 
-import { type Bitmap, clearBit, createFullBitmap, nextSetBit } from '../bitmap.js';
-import type { MetadataView } from '../columns.js';
-import type { JsonObject } from '../types.js';
+import { type Bitmap, clearBit, createFullBitmap, nextSetBit } from '../common/bitmap.js';
+import type { MetadataView } from '../common/columns.js';
+import type { JsonObject } from '../common/types.js';
 import { EMPTY_COLUMN, narrowByColumn, narrowByRanges } from './column-test.js';
 import { matchesDocument } from './document.js';
 import { type FilterNode, type FilterTest, filterPaths } from './filter-node.js';

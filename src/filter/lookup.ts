@@ -1,7 +1,7 @@
 // What an operator says of the scalars of one column, prepared once: small tables by kind and by
 // dictionary code, an interval of numbers, a sorted list. Nothing here knows arrays or rows.
 
-import { KIND, type MetadataColumn } from '../columns.js';
+import { KIND, type MetadataColumn } from '../common/columns.js';
 import { compareStrings, findStrings, type Passing } from './dictionary.js';
 import type { Operands, TestOperator, Value } from './operators.js';
 

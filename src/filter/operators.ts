@@ -1,7 +1,7 @@
 // The one table of filter operators: what each takes and what it means, as plain code over JSON.
 // Columns evaluate the same operators on their own (`column-test.ts`); tests hold the two together.
 
-import type { Json } from '../types.js';
+import type { Json } from '../common/types.js';
 
 // Meaning, by what a document holds at the path. Every operator answers yes or no, never "unknown".
 //

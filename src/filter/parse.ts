@@ -1,10 +1,10 @@
 // From a filter as JSON to a FilterNode. Reports every finding with a pointer into the filter, up
 // to the bound on findings, and stops counting where a bound on the filter is passed.
 
-import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../errors.js';
-import type { Limits } from '../limits.js';
-import { isJsonObject } from '../metadata-path.js';
-import type { Json, JsonObject } from '../types.js';
+import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../common/errors.js';
+import type { Limits } from '../common/limits.js';
+import { isJsonObject } from '../common/metadata-path.js';
+import type { Json, JsonObject } from '../common/types.js';
 import type { FilterNode, FilterTest } from './filter-node.js';
 import { COMPLEMENTS, OPERATORS, type TestOperator, wellFormed } from './operators.js';
 

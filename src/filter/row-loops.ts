@@ -2,8 +2,8 @@
 // them narrow: a row that is unset stays unset, and 32 unset rows are not looked at. Each goes
 // over the rows before `end`, where its arrays may end, and leaves the bits after that alone.
 
-import type { Bitmap } from '../bitmap.js';
-import { KIND, type MetadataColumn } from '../columns.js';
+import type { Bitmap } from '../common/bitmap.js';
+import { KIND, type MetadataColumn } from '../common/columns.js';
 import { kindMask, kindWordsOf } from './kind-words.js';
 import { findNumber, LOOK, type Lookup, lookUp, type NumberList } from './lookup.js';
 

@@ -1,6 +1,6 @@
 // The later rows of a view, for a filter that knows the earlier ones already: no array is copied.
 
-import type { MetadataColumn, MetadataView } from '../columns.js';
+import type { MetadataColumn, MetadataView } from '../common/columns.js';
 
 /** The rows from `from` on, a multiple of 32, with only the columns of `paths`. */
 export function sliceView(

@@ -2,8 +2,8 @@
 // Cells are written in ascending rows; only the row written last may be written again. A view taken
 // before covers less and never changes.
 
-import { KIND, type MetadataColumn } from '../columns.js';
-import type { Json } from '../types.js';
+import { KIND, type MetadataColumn } from '../common/columns.js';
+import type { Json } from '../common/types.js';
 import {
   decodeUtf8,
   sharedBytes,

@@ -2,10 +2,10 @@
 // sequences and values stay; metadata columns are copied, not parsed again. Deletions that happen
 // meanwhile are the caller's to carry over, with the mapping of rows.
 
-import { assert } from '../errors.js';
-import { DEFAULT_LIMITS } from '../limits.js';
-import type { Task } from '../pool.js';
-import type { Utf8Column } from '../types.js';
+import { assert } from '../common/errors.js';
+import { DEFAULT_LIMITS } from '../common/limits.js';
+import type { Utf8Column } from '../common/types.js';
+import type { Task } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { SEGMENT_BYTES_MAX } from './segment.js';
 import type { SegmentData } from './segment-data.js';

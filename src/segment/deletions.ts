@@ -2,8 +2,8 @@
 // them, a small Arrow stream with a checksum.
 
 import { Field, Float64, Schema, Uint32 } from 'apache-arrow';
-import { BodyWriter, corrupt, guarded } from '../arrow/body.js';
-import { STREAM_ALIGNMENT } from '../arrow/ipc.js';
+import { BodyWriter, corrupt, guarded } from '../formats/arrow/body.js';
+import { STREAM_ALIGNMENT } from '../formats/arrow/ipc.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
 import type { Deletions } from './visibility.js';
 

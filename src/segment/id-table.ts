@@ -2,7 +2,7 @@
 // quarters full, deletion by backward shift so that searches never get longer. What a hash stands
 // for is the caller's to compare.
 
-import { assert } from '../errors.js';
+import { assert } from '../common/errors.js';
 
 /** Says whether the row there is the one that is looked for. */
 export type RowTest = (segmentNumber: number, row: number) => boolean;

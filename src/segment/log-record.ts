@@ -2,10 +2,10 @@
 // everything. Guarantees that what is decoded is what was encoded, or throws `data_corrupt`.
 
 import { Field, FixedSizeList, Float32, Schema, Utf8 } from 'apache-arrow';
-import { type BodyReader, BodyWriter, corrupt, guarded } from '../arrow/body.js';
-import { STREAM_ALIGNMENT } from '../arrow/ipc.js';
-import { assert } from '../errors.js';
-import type { Utf8Column, VectorBatch } from '../types.js';
+import { assert } from '../common/errors.js';
+import type { Utf8Column, VectorBatch } from '../common/types.js';
+import { type BodyReader, BodyWriter, corrupt, guarded } from '../formats/arrow/body.js';
+import { STREAM_ALIGNMENT } from '../formats/arrow/ipc.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
 
 export type LogRecord =

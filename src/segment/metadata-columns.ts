@@ -2,10 +2,10 @@
 // a path that has a column has all its values there: a path that was left out once never gets one.
 // Which paths a document has is said by `metadata-path.ts`.
 
-import { KIND, type MetadataColumn } from '../columns.js';
-import { assert } from '../errors.js';
-import { flattenMetadata, isJsonObject } from '../metadata-path.js';
-import type { Json, Utf8Column } from '../types.js';
+import { KIND, type MetadataColumn } from '../common/columns.js';
+import { assert } from '../common/errors.js';
+import { flattenMetadata, isJsonObject } from '../common/metadata-path.js';
+import type { Json, Utf8Column } from '../common/types.js';
 import { ColumnBuilder } from './column-builder.js';
 import { decodeUtf8 } from './shared-arrays.js';
 

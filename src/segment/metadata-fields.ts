@@ -15,9 +15,9 @@ import {
   Uint8,
   Utf8,
 } from 'apache-arrow';
-import { BodyWriter } from '../arrow/body.js';
-import { type DictionaryToWrite, FILE_ALIGNMENT } from '../arrow/ipc.js';
-import { KIND, type MetadataColumn } from '../columns.js';
+import { KIND, type MetadataColumn } from '../common/columns.js';
+import { BodyWriter } from '../formats/arrow/body.js';
+import { type DictionaryToWrite, FILE_ALIGNMENT } from '../formats/arrow/ipc.js';
 import { sharedInt32 } from './shared-arrays.js';
 
 /** What a field holds of its path; `booleans` repeat the kinds, for other readers. */

@@ -2,9 +2,9 @@
 // JSON. Guarantees that every index in a column stays inside of it, so that its readers need not look.
 
 import type { DataType, Dictionary, Field, List } from 'apache-arrow';
-import { type BodyReader, checkOffsets, corrupt } from '../arrow/body.js';
-import { KIND, type MetadataColumn } from '../columns.js';
-import type { Utf8Column } from '../types.js';
+import { KIND, type MetadataColumn } from '../common/columns.js';
+import type { Utf8Column } from '../common/types.js';
+import { type BodyReader, checkOffsets, corrupt } from '../formats/arrow/body.js';
 import { kindsSeen, PATH_KEY, ROLE_KEY, ROLE_TYPES, type Role } from './metadata-fields.js';
 
 /** A column as its fields arrive. */

@@ -1,7 +1,7 @@
 // The codes of a segment's rows, made when rows arrive: what the engine scans in place of their
 // values. Grows like the values do, into new buffers, so that a reader's view never changes.
 
-import type { RowEncoder } from '../types.js';
+import type { RowEncoder } from '../common/types.js';
 
 /** Bytes of codes from which on growing is not worth a copy; see `withValueRoom`. */
 const DOUBLED_BYTES_MAX = 1024 * 1024;

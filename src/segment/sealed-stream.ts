@@ -3,8 +3,8 @@
 // all before them. The store does not check its pages; this does.
 
 import type { Schema } from 'apache-arrow';
-import { type BodyWriter, corrupt } from '../arrow/body.js';
-import { type ArrowStream, decodeArrowStream, encodeArrowStream } from '../arrow/ipc.js';
+import { type BodyWriter, corrupt } from '../formats/arrow/body.js';
+import { type ArrowStream, decodeArrowStream, encodeArrowStream } from '../formats/arrow/ipc.js';
 import { crcOf } from './checksum.js';
 
 const FORMAT = Buffer.from('SGT1');

@@ -1,8 +1,8 @@
 // A segment as plain data over shared memory: what crosses threads, becomes a file, comes from one,
 // and goes into a compaction. Nobody changes it, except that `deletedSequences` may gain entries.
 
-import type { MetadataColumn } from '../columns.js';
-import type { Utf8Column } from '../types.js';
+import type { MetadataColumn } from '../common/columns.js';
+import type { Utf8Column } from '../common/types.js';
 
 export interface SegmentIdentity {
   /** Unique in the process and never reused. */

@@ -4,10 +4,16 @@
 // the buffers in place. Deletions are not in the file, and neither are key and number.
 
 import { Field, FixedSizeList, Float32, Int64, Schema, Utf8 } from 'apache-arrow';
-import { type BodyReader, BodyWriter, corrupt, guarded, type Layout } from '../arrow/body.js';
-import { decodeArrowFile, FILE_ALIGNMENT, layOutArrowFile } from '../arrow/ipc.js';
-import { KIND } from '../columns.js';
-import type { Task } from '../pool.js';
+import { KIND } from '../common/columns.js';
+import {
+  type BodyReader,
+  BodyWriter,
+  corrupt,
+  guarded,
+  type Layout,
+} from '../formats/arrow/body.js';
+import { decodeArrowFile, FILE_ALIGNMENT, layOutArrowFile } from '../formats/arrow/ipc.js';
+import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
 import { MetadataFields } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';

@@ -3,9 +3,9 @@
 // hands out (blocks, views, bitmaps) is immutable and stays valid while it grows. Keeping ids unique
 // and choosing sequences is left to the collection.
 
-import type { MetadataColumn, MetadataView } from '../columns.js';
-import { assert } from '../errors.js';
-import type { RowEncoder, Utf8Column, VectorBatch, VectorBlock } from '../types.js';
+import type { MetadataColumn, MetadataView } from '../common/columns.js';
+import { assert } from '../common/errors.js';
+import type { RowEncoder, Utf8Column, VectorBatch, VectorBlock } from '../common/types.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { RowCodes } from './row-codes.js';
 import { type SegmentData, sharedBuffers } from './segment-data.js';

@@ -2,7 +2,7 @@
 // handed out earlier keeps its memory and its content; nothing here ever shrinks or moves under a
 // reader.
 
-import type { Utf8Column } from '../types.js';
+import type { Utf8Column } from '../common/types.js';
 
 export type SharedArray = Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array;
 

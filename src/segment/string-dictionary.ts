@@ -1,7 +1,7 @@
 // The distinct strings of one metadata column, numbered in order of first appearance. Holds a
 // lookup from string to code only while the column is being built.
 
-import type { Utf8Column } from '../types.js';
+import type { Utf8Column } from '../common/types.js';
 import { GrowingUtf8 } from './shared-arrays.js';
 
 /** A Map throws at 2^24 entries; one collection of distinct tags can reach that. */

@@ -1,8 +1,8 @@
 // Which rows of a segment exist at which sequence. A row is visible when inserted ≤ sequence <
 // deleted. Answers are immutable: a writer that goes on never changes one that was given out.
 
-import { type Bitmap, countBits, createBitmap } from '../bitmap.js';
-import { assert } from '../errors.js';
+import { type Bitmap, countBits, createBitmap } from '../common/bitmap.js';
+import { assert } from '../common/errors.js';
 import { sharedFloat64, trimmed, withRoom } from './shared-arrays.js';
 
 /** The rows that exist at one sequence. */

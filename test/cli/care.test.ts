@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { cp, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createCaller } from '../server-process.js';
-import { openIn } from '../store/directories.js';
+import { openIn } from '../storage/directories.js';
+import { createCaller } from '../support/server-process.js';
 import { makeFolder, type RunningCommand, run, start } from './command.js';
 
 const LISTENING = /listens on (http:\S+?),? /;

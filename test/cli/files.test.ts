@@ -6,9 +6,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createClient } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../server-in-process.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
-import { runPython, skipWithout } from './read/python-files.js';
+import { runPython, skipWithout } from './readers/python-files.js';
 
 const skip = skipWithout('pyarrow', 'polars', 'duckdb', 'numpy', 'h5py');
 

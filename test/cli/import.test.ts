@@ -28,7 +28,7 @@ import {
 import { importFiles as importFilesHere } from '../../src/cli/import-files.js';
 import { ImportJournal } from '../../src/cli/import-state.js';
 import { type Client, createClient, type StoredVector } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../server-in-process.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandResult, makeFolder, run } from './command.js';
 
 let server: TestServer;

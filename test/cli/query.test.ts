@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { createClient, encodeValues } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../server-in-process.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
 
 let server: TestServer;

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { after, before, beforeEach, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../server-in-process.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandResult, type RunningCommand, start } from './command.js';
 
 const ROWS = 12_000;

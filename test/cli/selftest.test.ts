@@ -7,19 +7,19 @@ import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { describeMachine, renderReport } from '../../src/cli/selftest-report.js';
+import { describeMachine, renderReport } from '../../src/cli/commands/selftest-report.js';
 import { type EngineOptions, ProbeError } from '../../src/engine/choose-engine.js';
 import {
   ENGINE_NAMES,
   type Engine,
   type EngineName,
   type SearchHits,
-} from '../../src/engine/engine.js';
-import { createReferenceEngine } from '../../src/engine/reference-engine.js';
-import { createInlinePool } from '../../src/pool.js';
-import { CONTRACT } from '../../src/selftest/contract.js';
-import { runContract } from '../../src/selftest/run-contract.js';
-import { runSelftest, type SelftestReport } from '../../src/selftest/selftest.js';
+} from '../../src/engine/core/engine.js';
+import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
+import { createInlinePool } from '../../src/platform/pool.js';
+import { CONTRACT } from '../../src/tools/selftest/contract.js';
+import { runContract } from '../../src/tools/selftest/run-contract.js';
+import { runSelftest, type SelftestReport } from '../../src/tools/selftest/selftest.js';
 import { SEED } from '../engine/blocks.js';
 import { makeFolder, run } from './command.js';
 

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, before, it } from 'node:test';
 import { promisify } from 'node:util';
-import { describeSettings } from '../../src/config.js';
+import { describeSettings } from '../../src/platform/config.js';
 import { makeFolder, run, start } from './command.js';
 
 let folder: Awaited<ReturnType<typeof makeFolder>>;

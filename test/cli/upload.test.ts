@@ -6,7 +6,7 @@ import { it } from 'node:test';
 import { RecordBatchReader, type Vector } from 'apache-arrow';
 import { CliError } from '../../src/cli/failure.js';
 import { type ImportPosition, START } from '../../src/cli/import-state.js';
-import type { RowBatch } from '../../src/cli/read/row-batch.js';
+import type { RowBatch } from '../../src/cli/readers/row-batch.js';
 import { Uploader, type UploadOptions, type UploadResult } from '../../src/cli/upload.js';
 import { SagittaClientError } from '../../src/client/client.js';
 

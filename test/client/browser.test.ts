@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startTestServer } from '../server-in-process.js';
+import { startTestServer } from '../support/server-in-process.js';
 
 const MODULES = new URL('../../src/client/', import.meta.url);
 const BROWSER = 'chromium';

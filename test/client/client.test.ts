@@ -11,7 +11,7 @@ import {
   type Match,
   type Vectors,
 } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../server-in-process.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
 
 let server: TestServer;
 let client: Client;

@@ -7,7 +7,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { startTestServer } from '../server-in-process.js';
+import { startTestServer } from '../support/server-in-process.js';
 
 const DOCUMENT = new URL('../../../docs/client.md', import.meta.url);
 const DOCUMENTED_URL = 'http://127.0.0.1:8484';
@@ -15,7 +15,7 @@ const DOCUMENTED_URL = 'http://127.0.0.1:8484';
 const ENTRY_POINTS = {
   'sagitta/client': '../../src/client/client.js',
   'sagitta/client/arrow': '../../src/client/arrow.js',
-  'sagitta/langchain': '../../src/langchain/vector-store.js',
+  'sagitta/langchain': '../../src/integrations/langchain/vector-store.js',
 };
 const RUN_MS_MAX = 60_000;
 

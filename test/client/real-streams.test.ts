@@ -26,7 +26,7 @@ import {
   type StoredVector,
   type Vectors,
 } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../server-in-process.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
 
 let server: TestServer;
 let proxy: Server;

@@ -26,7 +26,7 @@ import type {
   WriteStreamReply,
 } from '../../src/client/client.js';
 import type { wireJoin } from '../../src/client/streams.js';
-import type { Schemas } from '../../src/http/schemas/all.js';
+import type { Schemas } from '../../src/server/schemas/all.js';
 
 /** The first has to be assignable to the second. */
 type Agrees<Given extends Wanted, Wanted> = [Given, Wanted];

@@ -2,7 +2,7 @@
 // folder says how to write one.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import type { Json, JsonObject } from '../../src/types.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 import { inRepository } from './repository.js';
 import type { ProfileName } from './servers.js';
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createRandom, testSeed } from '../database/harness.js';
-import { createCaller, type ServerProcess, startServerProcess } from '../server-process.js';
+import { createCaller, type ServerProcess, startServerProcess } from '../support/server-process.js';
 import {
   type Call,
   listWalk,

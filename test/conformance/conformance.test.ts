@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { JsonObject } from '../../src/types.js';
+import type { JsonObject } from '../../src/common/types.js';
 import { type Case, readCaseFiles } from './case.js';
 import { valueAt } from './match.js';
 import { ReplyRules } from './reply-rules.js';

@@ -2,7 +2,7 @@
 // case may test, only Content-Type and Content-Length of a body are added.
 
 import { type Agent, request } from 'node:http';
-import type { Json } from '../../src/types.js';
+import type { Json } from '../../src/common/types.js';
 
 export interface Outgoing {
   readonly method: string;

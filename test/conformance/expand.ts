@@ -7,7 +7,7 @@
 //   {"$nested": 3, "in": {"$not": "{{inner}}"}, "of": {"a": 1}}  levels around a core
 //   {"$float32": [1, 2.5, "NaN"]}                 base64 of little-endian float32
 
-import type { Json, JsonObject } from '../../src/types.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 
 export type Variables = Readonly<Record<string, Json>>;
 

@@ -1,7 +1,7 @@
 // Compares a reply with what a case expects. Objects match in part (other members are allowed),
 // arrays as a whole; an object whose members begin with `$` is a condition.
 
-import type { Json, JsonObject } from '../../src/types.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 
 type Condition = (found: Json | undefined, operand: Json) => boolean;
 

@@ -2,8 +2,8 @@
 // allows, for tests that compare the two.
 
 import assert from 'node:assert/strict';
-import type { JsonObject } from '../../src/types.js';
-import type { createCaller } from '../server-process.js';
+import type { JsonObject } from '../../src/common/types.js';
+import type { createCaller } from '../support/server-process.js';
 
 export type Call = ReturnType<typeof createCaller>['call'];
 

@@ -3,7 +3,7 @@
 // a request id, and cached by nobody where the contract says so. Notes what it has seen.
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { Json, JsonObject } from '../../src/types.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 import type { Incoming, Outgoing } from './exchange.js';
 import { valueAt } from './match.js';
 

@@ -2,7 +2,7 @@
 // be there when it pauses. It keeps to ids of its own, so that what it knows is exact.
 
 import assert from 'node:assert/strict';
-import type { createCaller } from '../server-process.js';
+import type { createCaller } from '../support/server-process.js';
 
 type Call = ReturnType<typeof createCaller>['call'];
 

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Json, JsonObject } from '../../src/types.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 import type { Case, Expectation, FilterStep, RequestStep, Step, TogetherStep } from './case.js';
 import type { Incoming, Outgoing } from './exchange.js';
 import { expand, expandString } from './expand.js';

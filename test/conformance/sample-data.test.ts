@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Json } from '../../src/types.js';
+import type { Json } from '../../src/common/types.js';
 import { inRepository } from './repository.js';
 import { startTestServer, type TestServer } from './servers.js';
 import { type Neighbours, QUESTIONS, readWordnet, type Sense } from './wordnet.js';

@@ -5,9 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Config, loadConfig } from '../../src/config.js';
-import type { Limits } from '../../src/limits.js';
+import type { Limits } from '../../src/common/limits.js';
 import { type RunningServer, startServer } from '../../src/main.js';
+import { type Config, loadConfig } from '../../src/platform/config.js';
 import { exchange, type Incoming, type Outgoing } from './exchange.js';
 
 interface Profile {

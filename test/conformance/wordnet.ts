@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { type Table, tableFromIPC } from 'apache-arrow';
-import type { JsonObject } from '../../src/types.js';
+import type { JsonObject } from '../../src/common/types.js';
 
 export interface Sense {
   readonly id: string;

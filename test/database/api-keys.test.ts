@@ -6,13 +6,13 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { holdsScopeOn } from '../../src/access.js';
+import { holdsScopeOn } from '../../src/common/access.js';
+import { type ErrorCode, SagittaError } from '../../src/common/errors.js';
 import type { ApiKeyInput } from '../../src/database/api.js';
 import { API_KEYS_MAX, ApiKeys } from '../../src/database/api-keys.js';
 import { keys as layout } from '../../src/database/keys.js';
-import { type ErrorCode, SagittaError } from '../../src/errors.js';
-import { openLmdbStore } from '../../src/store/lmdb-store.js';
-import { createMemoryState, createMemoryStore } from '../../src/store/memory-store.js';
+import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
 import { createTestClock } from './harness.js';
 
 const INPUT: ApiKeyInput = { owner: 'tests', scopes: ['vectors:read:catalog-*'], expiresAt: null };

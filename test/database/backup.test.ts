@@ -6,12 +6,12 @@ import assert from 'node:assert/strict';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { silentLogger } from '../../src/common/logger.js';
 import { Backups } from '../../src/database/backup.js';
 import type { Database } from '../../src/database/database.js';
-import { silentLogger } from '../../src/logger.js';
 import { verifyDirectory } from '../../src/offline.js';
-import type { DiskStore } from '../../src/store/store.js';
-import { makeDirectory, openIn } from '../store/directories.js';
+import type { DiskStore } from '../../src/storage/store.js';
+import { makeDirectory, openIn } from '../storage/directories.js';
 import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from './harness.js';
 
 const BACKUP_COUNT = 6;

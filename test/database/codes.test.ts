@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Engine, SearchQuery } from '../../src/engine/engine.js';
-import { createReferenceEngine } from '../../src/engine/reference-engine.js';
-import { createInlinePool } from '../../src/pool.js';
-import { createMemoryState } from '../../src/store/memory-store.js';
-import type { RowEncoder, UnencodedRows, VectorBlock } from '../../src/types.js';
+import type { RowEncoder, UnencodedRows, VectorBlock } from '../../src/common/types.js';
+import type { Engine, SearchQuery } from '../../src/engine/core/engine.js';
+import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
+import { createInlinePool } from '../../src/platform/pool.js';
+import { createMemoryState } from '../../src/storage/memory-store.js';
 import { batchOf, createTestClock, openDatabase, type TestVector } from './harness.js';
 
 const DIMENSION = 3;

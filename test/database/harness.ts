@@ -1,21 +1,21 @@
 // A database over an in-memory store on the calling thread, for tests: small segments, so that
 // sealing, checkpoints and compactions happen within a few rows, and a clock that tests move.
 
+import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
+import { silentLogger } from '../../src/common/logger.js';
+import type { VectorBatch } from '../../src/common/types.js';
 import { Database } from '../../src/database/database.js';
 import type { DatabaseObserver } from '../../src/database/observer.js';
-import type { Engine } from '../../src/engine/engine.js';
-import { createReferenceEngine } from '../../src/engine/reference-engine.js';
-import { createSimdEngine } from '../../src/engine/simd-engine.js';
-import { DEFAULT_LIMITS, type Limits } from '../../src/limits.js';
-import { silentLogger } from '../../src/logger.js';
-import { createInlinePool, type WorkerPool } from '../../src/pool.js';
+import type { Engine } from '../../src/engine/core/engine.js';
+import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
+import { createSimdEngine } from '../../src/engine/simd/simd-engine.js';
+import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
 import {
   createMemoryState,
   createMemoryStore,
   type MemoryState,
-} from '../../src/store/memory-store.js';
-import type { Store } from '../../src/store/store.js';
-import type { VectorBatch } from '../../src/types.js';
+} from '../../src/storage/memory-store.js';
+import type { Store } from '../../src/storage/store.js';
 
 export interface TestClock {
   nowMs: number;

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { SagittaError } from '../../src/common/errors.js';
 import type { StoredReply, WriteResult } from '../../src/database/api.js';
 import type { Database } from '../../src/database/database.js';
-import { SagittaError } from '../../src/errors.js';
-import { createMemoryState, createMemoryStore } from '../../src/store/memory-store.js';
+import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
 import { batchOf, createTestClock, openDatabase } from './harness.js';
 
 const REQUEST = { scope: 'anonymous POST /vectors', key: 'k1', payloadDigest: 'd1' };

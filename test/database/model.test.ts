@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { SagittaError } from '../../src/errors.js';
-import { createMemoryState } from '../../src/store/memory-store.js';
-import type { JsonObject } from '../../src/types.js';
+import { SagittaError } from '../../src/common/errors.js';
+import type { JsonObject } from '../../src/common/types.js';
+import { createMemoryState } from '../../src/storage/memory-store.js';
 import {
   batchOf,
   createMortalStore,

@@ -3,9 +3,9 @@ import { after, before, describe, it } from 'node:test';
 import type { CommitTimings } from '../../src/database/api.js';
 import type { Database } from '../../src/database/database.js';
 import { type DatabaseObserver, SILENT_OBSERVER } from '../../src/database/observer.js';
-import type { Engine } from '../../src/engine/engine.js';
-import { createReferenceEngine } from '../../src/engine/reference-engine.js';
-import { createInlinePool } from '../../src/pool.js';
+import type { Engine } from '../../src/engine/core/engine.js';
+import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
+import { createInlinePool } from '../../src/platform/pool.js';
 import { batchOf, openDatabase } from './harness.js';
 
 type Seen = { readonly [name in keyof DatabaseObserver]: unknown[][] };

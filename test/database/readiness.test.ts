@@ -2,18 +2,18 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { SagittaError } from '../../src/common/errors.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { silentLogger } from '../../src/common/logger.js';
 import { Database } from '../../src/database/database.js';
-import { createReferenceEngine } from '../../src/engine/reference-engine.js';
-import { SagittaError } from '../../src/errors.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
-import { silentLogger } from '../../src/logger.js';
-import { createInlinePool } from '../../src/pool.js';
+import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
+import { createInlinePool } from '../../src/platform/pool.js';
 import {
   createMemoryState,
   createMemoryStore,
   type MemoryState,
-} from '../../src/store/memory-store.js';
-import type { Store } from '../../src/store/store.js';
+} from '../../src/storage/memory-store.js';
+import type { Store } from '../../src/storage/store.js';
 import { batchOf, createTestClock, openDatabase } from './harness.js';
 
 /** Two collections, of which `c` has three files of 64 rows, and some rows in the log. */

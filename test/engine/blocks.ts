@@ -1,12 +1,12 @@
 // For the tests of engines: what the contract draws, with a seed that is printed by whoever takes it.
 
 import assert from 'node:assert/strict';
-import type { Engine, SearchHits, SearchQuery } from '../../src/engine/engine.js';
-import type { BlockHits, BlockQuery } from '../../src/engine/per-block.js';
-import { checkAnswers as checkWith } from '../../src/selftest/contract.js';
+import type { Engine, SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
+import type { BlockHits, BlockQuery } from '../../src/engine/core/per-block.js';
+import { checkAnswers as checkWith } from '../../src/tools/selftest/contract.js';
 
-export * from '../../src/selftest/blocks.js';
-export * from '../../src/selftest/truth.js';
+export * from '../../src/tools/selftest/blocks.js';
+export * from '../../src/tools/selftest/truth.js';
 
 /** From SAGITTA_TEST_SEED, or the clock. */
 export const SEED = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000_007);

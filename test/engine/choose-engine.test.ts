@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { Logger } from '../../src/common/logger.js';
+import { silentLogger } from '../../src/common/logger.js';
 import { createEngine } from '../../src/engine/choose-engine.js';
-import { loadKernels } from '../../src/engine/simd-kernels.js';
-import type { Logger } from '../../src/logger.js';
-import { silentLogger } from '../../src/logger.js';
-import { createInlinePool } from '../../src/pool.js';
+import { loadKernels } from '../../src/engine/simd/simd-kernels.js';
+import { createInlinePool } from '../../src/platform/pool.js';
 
 const pool = createInlinePool();
 
@@ -90,8 +90,8 @@ describe('the choice of an engine', () => {
 
   for (const [fault, worker, cause] of [
     ['does not start', './there-is-no-such-worker.js', /no-such-worker/],
-    ['answers wrongly', './lying-worker.js', /not that of the reference/],
-    ['dies at its first search', './dying-worker.js', /thrown for a test/],
+    ['answers wrongly', './cuda/lying-worker.js', /not that of the reference/],
+    ['dies at its first search', './cuda/dying-worker.js', /thrown for a test/],
   ] as const) {
     const workerUrl = new URL(worker, import.meta.url);
 

@@ -1,8 +1,8 @@
-// Runs the contract of engines (src/selftest/contract.ts) as tests: each case is one, for each engine.
+// Runs the contract of engines (src/tools/selftest/contract.ts) as tests: each case is one, for each engine.
 
 import { after, before, describe, it } from 'node:test';
-import type { Engine } from '../../src/engine/engine.js';
-import { CONTRACT, createContext } from '../../src/selftest/contract.js';
+import type { Engine } from '../../src/engine/core/engine.js';
+import { CONTRACT, createContext } from '../../src/tools/selftest/contract.js';
 import { SEED } from './blocks.js';
 
 export function engineContract(name: string, create: () => Promise<Engine>): void {

@@ -1,3 +1,3 @@
 // The tests' way to the engine that encodes.
 
-export { withCodes } from '../../src/selftest/encoding-engine.js';
+export { withCodes } from '../../src/tools/selftest/encoding-engine.js';

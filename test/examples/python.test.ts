@@ -10,7 +10,7 @@ import { after, before, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createClient } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../server-in-process.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
 
 const EXAMPLES = fileURLToPath(new URL('../../../examples/python', import.meta.url));
 const RUN_MS_MAX = 60_000;

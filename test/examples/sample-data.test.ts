@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { type Table, tableFromIPC, type Vector } from 'apache-arrow';
-import type { Metric } from '../../src/types.js';
+import type { Metric } from '../../src/common/types.js';
 
 const DATA = fileURLToPath(new URL('../../../examples/data', import.meta.url));
 const BYTES_MAX = 6_000_000;

@@ -4,13 +4,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { hasBit } from '../../src/bitmap.js';
+import { hasBit } from '../../src/common/bitmap.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 import { matchesDocument } from '../../src/filter/document.js';
 import { evaluateFilter } from '../../src/filter/evaluate.js';
 import { filterPaths } from '../../src/filter/filter-node.js';
 import { parseFilter } from '../../src/filter/parse.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
-import type { Json, JsonObject } from '../../src/types.js';
 import { saysYes } from './oracle.js';
 import { textOf, viewOf } from './view-of.js';
 

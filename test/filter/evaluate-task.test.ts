@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countBits } from '../../src/bitmap.js';
-import { KIND, type MetadataColumn, type MetadataView } from '../../src/columns.js';
+import { countBits } from '../../src/common/bitmap.js';
+import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import type { JsonObject } from '../../src/common/types.js';
 import { evaluateFilter } from '../../src/filter/evaluate.js';
 import {
   evaluateFilterTask,
@@ -12,9 +14,7 @@ import {
 } from '../../src/filter/evaluate-task.js';
 import type { FilterNode } from '../../src/filter/filter-node.js';
 import { parseFilter } from '../../src/filter/parse.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
-import type { Task, WorkerPool } from '../../src/pool.js';
-import type { JsonObject } from '../../src/types.js';
+import type { Task, WorkerPool } from '../../src/platform/pool.js';
 import { utf8Of, viewOf } from './view-of.js';
 
 /** Does to a task what a thread does: it runs later, and its input and output are cloned. */

@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { type Bitmap, countBits, hasBit } from '../../src/bitmap.js';
-import type { MetadataView } from '../../src/columns.js';
+import { type Bitmap, countBits, hasBit } from '../../src/common/bitmap.js';
+import type { MetadataView } from '../../src/common/columns.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import type { JsonObject } from '../../src/common/types.js';
 import { matchesDocument } from '../../src/filter/document.js';
 import { evaluateFilter } from '../../src/filter/evaluate.js';
 import { parseFilter } from '../../src/filter/parse.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
-import type { JsonObject } from '../../src/types.js';
 import { saysYes } from './oracle.js';
 import { columnOf, textOf, utf8Of, viewOf } from './view-of.js';
 

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import type { JsonObject } from '../../src/common/types.js';
 import { filterText } from '../../src/filter/filter-text.js';
 import { parseFilter } from '../../src/filter/parse.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
-import type { JsonObject } from '../../src/types.js';
 
 const textFor = (filter: JsonObject) => filterText(parseFilter(filter, DEFAULT_LIMITS));
 

@@ -1,7 +1,7 @@
 // What a filter means, told once more from the words of the contract and without a line of
 // src/filter/: it reads the filter as the client sent it.
 
-import type { Json, JsonObject } from '../../src/types.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 
 export function saysYes(filter: JsonObject, document: JsonObject): boolean {
   return Object.entries(filter).every(([name, value]) => {

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../src/errors.js';
+import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../src/common/errors.js';
+import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 import { filterPaths } from '../../src/filter/filter-node.js';
 import { parseFilter } from '../../src/filter/parse.js';
-import { DEFAULT_LIMITS, type Limits } from '../../src/limits.js';
-import type { Json, JsonObject } from '../../src/types.js';
 
 const parse = (filter: Json, limits: Partial<Limits> = {}) =>
   parseFilter(filter as JsonObject, { ...DEFAULT_LIMITS, ...limits });

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hasBit } from '../../src/bitmap.js';
+import { hasBit } from '../../src/common/bitmap.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import type { Json, JsonObject } from '../../src/common/types.js';
 import { evaluateFilter } from '../../src/filter/evaluate.js';
 import { filterPaths } from '../../src/filter/filter-node.js';
 import { parseFilter } from '../../src/filter/parse.js';
 import { sliceView } from '../../src/filter/slice-view.js';
-import { DEFAULT_LIMITS } from '../../src/limits.js';
-import type { Json, JsonObject } from '../../src/types.js';
 import { textOf, viewOf } from './view-of.js';
 
 const CELLS: readonly (Json | undefined)[] = [

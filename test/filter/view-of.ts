@@ -2,9 +2,9 @@
 // freedom that the column contract gives: arrays that end early, and arrays with garbage after the
 // rows that count.
 
-import { KIND, type MetadataColumn, type MetadataView } from '../../src/columns.js';
-import { flattenMetadata } from '../../src/metadata-path.js';
-import type { Json, JsonObject, Utf8Column } from '../../src/types.js';
+import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
+import { flattenMetadata } from '../../src/common/metadata-path.js';
+import type { Json, JsonObject, Utf8Column } from '../../src/common/types.js';
 
 export interface ViewOptions {
   /** Arrays run on past the last row, with garbage; else they end where their last value is. */

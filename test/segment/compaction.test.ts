@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { JsonObject } from '../../src/common/types.js';
 import { type Compaction, compactSegmentsTask } from '../../src/segment/compaction.js';
 import { Segment } from '../../src/segment/segment.js';
-import type { JsonObject } from '../../src/types.js';
 import {
   activeOptions,
   assertColumnsEqual,

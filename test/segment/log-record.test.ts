@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Field, Int32, Schema, tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
-import { BodyWriter } from '../../src/arrow/body.js';
-import { SagittaError } from '../../src/errors.js';
+import { SagittaError } from '../../src/common/errors.js';
+import type { VectorBatch } from '../../src/common/types.js';
+import { BodyWriter } from '../../src/formats/arrow/body.js';
 import { decodeDeletions, encodeDeletions } from '../../src/segment/deletions.js';
 import { decodeLogRecord, encodeLogRecord, type LogRecord } from '../../src/segment/log-record.js';
 import { encodeSealedStream } from '../../src/segment/sealed-stream.js';
-import type { VectorBatch } from '../../src/types.js';
 import { batchOf, Random, randomDocument, rowsOf, seedOf, stringAt, utf8Of } from './sample.js';
 
 const TIME_MS = Date.UTC(2026, 10, 21);

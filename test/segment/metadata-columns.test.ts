@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { KIND } from '../../src/columns.js';
+import { KIND } from '../../src/common/columns.js';
+import type { JsonObject } from '../../src/common/types.js';
 import { MetadataColumns } from '../../src/segment/metadata-columns.js';
 import { StringDictionary } from '../../src/segment/string-dictionary.js';
-import type { JsonObject } from '../../src/types.js';
 import {
   assertColumnsEqual,
   cellOf,

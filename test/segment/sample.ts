@@ -2,10 +2,10 @@
 // awkward, and the comparison of a metadata view with the documents it was made of.
 
 import assert from 'node:assert/strict';
-import { KIND, type MetadataColumn, type MetadataView } from '../../src/columns.js';
-import { flattenMetadata, isJsonObject, resolvePath } from '../../src/metadata-path.js';
+import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
+import { flattenMetadata, isJsonObject, resolvePath } from '../../src/common/metadata-path.js';
+import type { Json, JsonObject, Utf8Column, VectorBatch } from '../../src/common/types.js';
 import type { Segment } from '../../src/segment/segment.js';
-import type { Json, JsonObject, Utf8Column, VectorBatch } from '../../src/types.js';
 
 /** A small generator that repeats itself for a seed (mulberry32). */
 export class Random {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
-import { KIND } from '../../src/columns.js';
-import { SagittaError } from '../../src/errors.js';
+import { KIND } from '../../src/common/columns.js';
+import { SagittaError } from '../../src/common/errors.js';
+import type { JsonObject } from '../../src/common/types.js';
 import { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
 import {
@@ -11,7 +12,6 @@ import {
   encodeSegmentTask,
   verifySegmentTask,
 } from '../../src/segment/segment-file.js';
-import type { JsonObject } from '../../src/types.js';
 import {
   activeOptions,
   assertColumnsEqual,

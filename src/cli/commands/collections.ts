@@ -1,0 +1,149 @@
+// `sagitta collections`: list, create, show, delete.
+
+import { createInterface } from 'node:readline/promises';
+import { type Command, Option } from 'commander';
+import type { CollectionRecord } from '../../client/client.js';
+import { METRICS, type Metric } from '../../common/types.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
+import { usageError } from '../failure.js';
+import { wholeNumber } from '../options.js';
+import { formatCount } from '../progress.js';
+import { printable, renderTable } from '../table.js';
+
+const EXAMPLES = `
+Examples:
+  $ sagitta collections list
+  $ sagitta collections create articles --dimension 768 --metric dot \\
+      --label team=search
+  $ sagitta collections show articles
+  $ sagitta collections delete articles`;
+
+interface CommonOptions extends ConnectionOptions {
+  readonly json?: boolean;
+}
+
+interface CreateOptions extends CommonOptions {
+  readonly dimension: number;
+  readonly metric?: Metric;
+  readonly description?: string;
+  readonly label?: Record<string, string>;
+}
+
+export function addCollectionsCommand(program: Command): void {
+  const command = program
+    .command('collections')
+    .description('list, create, show and delete collections')
+    .addHelpText('after', EXAMPLES);
+
+  const list = command.command('list').description('all collections, in id order');
+  addCommonOptions(list).action(listCollections);
+
+  const create = command
+    .command('create')
+    .description('make an empty collection')
+    .argument('<id>', 'letters, digits, _ . -')
+    .requiredOption('--dimension <n>', 'the length of every vector', wholeNumber(1, 1e6))
+    .addOption(new Option('--metric <name>', 'how vectors are compared (cosine)').choices(METRICS))
+    .option('--description <text>', 'for people')
+    .option('--label <name=value>', 'for people and tools; may be repeated', addLabel);
+  addCommonOptions(create).action(createCollection);
+
+  const show = command
+    .command('show')
+    .description('the record of one collection')
+    .argument('<id>', 'the collection');
+  addCommonOptions(show).action(async (id: string, options: CommonOptions) => {
+    print(await connect(options).collections.get(id), options);
+  });
+
+  const remove = command
+    .command('delete')
+    .description('delete a collection with all its vectors')
+    .argument('<id>', 'the collection')
+    .option('--yes', 'do not ask');
+  addCommonOptions(remove).action(deleteCollection);
+}
+
+function addCommonOptions(command: Command): Command {
+  return addConnectionOptions(command.option('--json', 'print JSON'));
+}
+
+async function listCollections(options: CommonOptions): Promise<void> {
+  const records: CollectionRecord[] = [];
+  for await (const page of connect(options).collections.pages()) records.push(...page.collections);
+  if (options.json) return write(JSON.stringify(records, null, 2));
+  if (records.length === 0) return write('No collection.');
+  const columns = [
+    { title: 'id' },
+    { title: 'vectors', align: 'right' } as const,
+    { title: 'dimension', align: 'right' } as const,
+    ...['metric', 'status', 'engine', 'description'].map((title) => ({ title })),
+  ];
+  const rows = records.map((record) => [
+    record.id,
+    formatCount(record.vector_count),
+    String(record.dimension),
+    record.metric,
+    record.status,
+    record.engine.name,
+    record.description ?? '',
+  ]);
+  write(renderTable(columns, rows, process.stdout.columns ?? 100));
+}
+
+async function createCollection(id: string, options: CreateOptions): Promise<void> {
+  const { dimension, metric, description, label } = options;
+  const record = await connect(options).collections.create({
+    id,
+    dimension,
+    ...(metric !== undefined && { metric }),
+    ...(description !== undefined && { description }),
+    ...(label !== undefined && { labels: label }),
+  });
+  print(record, options);
+}
+
+async function deleteCollection(
+  id: string,
+  options: CommonOptions & { yes?: boolean },
+): Promise<void> {
+  const { collections } = connect(options);
+  const record = await collections.get(id);
+  if (!options.yes) await confirmDelete(record);
+  const reply = await collections.delete(id);
+  if (options.json) return write(JSON.stringify(reply));
+  write(`Deleted ${id} with ${formatCount(reply.vector_count)} vectors.`);
+}
+
+async function confirmDelete({ id, vector_count }: CollectionRecord): Promise<void> {
+  if (!process.stdin.isTTY) throw usageError(`expected --yes, since nobody can be asked`);
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await prompt.question(
+    `Delete ${id} with ${formatCount(vector_count)} vectors? Type its id to confirm: `,
+  );
+  prompt.close();
+  if (answer.trim() !== id)
+    throw usageError(`expected "${id}", found "${answer}": nothing deleted`);
+}
+
+function print(record: CollectionRecord, options: CommonOptions): void {
+  if (options.json) {
+    write(JSON.stringify(record, null, 2));
+    return;
+  }
+  const lines = Object.entries(record).map(([name, value]) => {
+    const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+    return `${name.padEnd(14)}${printable(text)}`;
+  });
+  write(lines.join('\n'));
+}
+
+function addLabel(text: string, labels: Record<string, string> = {}): Record<string, string> {
+  const at = text.indexOf('=');
+  if (at < 1) throw usageError(`--label: expected name=value, found "${text}"`);
+  return { ...labels, [text.slice(0, at)]: text.slice(at + 1) };
+}
+
+function write(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,271 @@
+// Rows from Arrow IPC, as a stream or as a file: a column of ids, a column of lists of numbers, and
+// further columns, which become metadata. Batches are read one after another, never the whole file.
+
+import { open } from 'node:fs/promises';
+import { SagittaError } from '../../common/errors.js';
+import type { Utf8Column } from '../../common/types.js';
+import { chooseId, chooseVectors } from '../../formats/arrow/column-choice.js';
+import { type Column, openColumns } from '../../formats/arrow/columns.js';
+import type { EncodedBatch } from '../../formats/arrow/encoded-batch.js';
+import { type RowFault, RowFaults } from '../../formats/arrow/faults.js';
+import { ArrowFileReader } from '../../formats/arrow/file-source.js';
+import { readIds } from '../../formats/arrow/ids.js';
+import { readMetadata } from '../../formats/arrow/json-columns.js';
+import { jsonRefusal } from '../../formats/arrow/json-fields.js';
+import type { ArrowField } from '../../formats/arrow/schema.js';
+import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
+import { isTextField } from '../../formats/arrow/strings.js';
+import { readVectors } from '../../formats/arrow/vectors.js';
+import { CliError } from '../failure.js';
+import {
+  type ReadOptions,
+  type RowBatch,
+  type RowReader,
+  rowError,
+  rowsPerBatch,
+} from './row-batch.js';
+import type { InputSource } from './source.js';
+
+/** Of one record batch: what a typed array of Node can surely hold. */
+const BATCH_BYTES_MAX = 2_000_000_000;
+/** Far beyond the service's bounds, which it tells itself. */
+const ID_BYTES_MAX = 100_000;
+const METADATA_BYTES_MAX = 64_000_000;
+
+/** A stream or a file. */
+interface BatchSource {
+  readonly fields: readonly ArrowField[];
+  batches(): AsyncGenerator<EncodedBatch>;
+}
+
+export async function openArrowStream(
+  source: InputSource,
+  options: ReadOptions,
+): Promise<RowReader> {
+  return {
+    rowCount: undefined,
+    batches: (startRow) => rowsOfArrow(source.name, source.chunks(), options, startRow),
+  };
+}
+
+export async function openArrowFile(source: InputSource, options: ReadOptions): Promise<RowReader> {
+  return { rowCount: undefined, batches: (startRow) => rowsOfFile(source, options, startRow) };
+}
+
+/** `firstRow` is the first row's number in the file, from 0. Throws CliError. */
+export async function* rowsOfArrow(
+  name: string,
+  chunks: AsyncIterable<Uint8Array>,
+  options: ReadOptions,
+  startRow: number,
+  firstRow = 0,
+): AsyncGenerator<RowBatch> {
+  const reader = new ArrowStreamReader(chunks, { batchBytesMax: BATCH_BYTES_MAX });
+  const { fields } = await readable(name, () => reader.readSchema());
+  const source = { fields, batches: () => reader.batches() };
+  yield* rowsOfBatches(name, source, options, startRow, firstRow);
+}
+
+async function* rowsOfFile(
+  source: InputSource,
+  options: ReadOptions,
+  startRow: number,
+): AsyncGenerator<RowBatch> {
+  const { name } = source;
+  const handle = await open(source.path!);
+  try {
+    const bytes = {
+      byteLength: source.byteCount!,
+      async readInto(target: Uint8Array, offset: number): Promise<void> {
+        for (let done = 0; done < target.length; ) {
+          const left = target.length - done;
+          const { bytesRead } = await handle.read(target, done, left, offset + done);
+          if (bytesRead === 0) throw new CliError(`${name}: ends before byte ${offset + done}`);
+          done += bytesRead;
+        }
+        source.markRead((offset + target.length) / source.byteCount!);
+      },
+    };
+    const reader = await readable(name, () => ArrowFileReader.open(bytes, BATCH_BYTES_MAX));
+    const batches = { fields: reader.schema.fields, batches: () => reader.batches() };
+    yield* rowsOfBatches(name, batches, options, startRow, 0);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function* rowsOfBatches(
+  name: string,
+  source: BatchSource,
+  options: ReadOptions,
+  startRow: number,
+  firstRow: number,
+): AsyncGenerator<RowBatch> {
+  const plan = await readable(name, async () => planColumns(name, source.fields, options));
+  const batches = source.batches();
+  let dimension: number | undefined;
+  try {
+    while (true) {
+      const next = await readable(name, () => batches.next());
+      if (next.done) return;
+      const batch = next.value;
+      const before = firstRow + batch.firstRow;
+      if (before + batch.rowCount <= startRow) continue;
+      const place = (row: number) => `${name}, row ${before + row + 1}`;
+      const rows = await readable(name, async () => {
+        const columns = openColumns(batch, BATCH_BYTES_MAX);
+        dimension ??= dimensionOf(columns[plan.values]!, plan, place);
+        return readRows(batch, columns, plan, dimension, place);
+      });
+      yield* slicesOf(rows, Math.max(0, startRow - before), options.rowsPerBatch);
+    }
+  } finally {
+    await batches.return(undefined);
+  }
+}
+
+/** Indexes of the columns in the schema. */
+interface ColumnPlan {
+  readonly id: number | null;
+  readonly values: number;
+  /** The names by which errors call them. */
+  readonly names: Readonly<Record<RowFault['member'], string>>;
+  readonly objects: number | null;
+  readonly members: readonly number[];
+}
+
+function planColumns(
+  name: string,
+  fields: readonly ArrowField[],
+  options: ReadOptions,
+): ColumnPlan {
+  const id = chooseId(fields, options.idField);
+  const values = chooseVectors(fields, options.valuesField);
+  const listed = fields.map((field) => field.name).join(', ');
+  if (values === null) {
+    throw new CliError(
+      `${name}: found no column values, vector or embedding among ${listed}; ` +
+        '--values-field names the column of vectors',
+    );
+  }
+  const indexes = options.fields?.map((field) => {
+    const index = fields.findIndex((each) => each.name === field);
+    if (index !== -1) return index;
+    throw new CliError(`${name}: found no column ${JSON.stringify(field)} among ${listed}`);
+  });
+  const chosen = (indexes ?? fields.map((_, at) => at)).filter((at) => at !== id && at !== values);
+  const isObject = (index: number): boolean => {
+    const { name: field, type, dictionary } = fields[index]!;
+    if (field !== 'metadata') return false;
+    const isNested = (type.kind === 'struct' || type.kind === 'map') && dictionary === null;
+    return isNested || isTextField(fields[index]!);
+  };
+  for (const index of chosen) {
+    const refusal = jsonRefusal(fields[index]!);
+    if (refusal === null) continue;
+    throw new CliError(
+      `${name}: the column ${JSON.stringify(fields[index]!.name)} cannot be metadata: ${refusal} ` +
+        '--fields names the columns to take',
+    );
+  }
+  return {
+    id,
+    values,
+    names: {
+      id: id === null ? 'id' : fields[id]!.name,
+      values: fields[values]!.name,
+      metadata: 'metadata',
+    },
+    objects: chosen.find(isObject) ?? null,
+    members: chosen.filter((index) => !isObject(index)),
+  };
+}
+
+/** Of lists, the length of the first one. */
+function dimensionOf(column: Column, plan: ColumnPlan, place: (row: number) => string): number {
+  const { type } = column.field;
+  if (type.kind === 'fixed_size_list') return type.listSize;
+  const faults = new RowFaults();
+  // No vector has this length, so the first one is told of with its own.
+  readVectors(column, { dimension: -1, bytesMax: BATCH_BYTES_MAX, faults });
+  const [first] = faults.items;
+  if (typeof first?.actual === 'number') return first.actual;
+  throw rowError(place(first?.row ?? 0), `${plan.names.values}: ${first?.detail}`);
+}
+
+function readRows(
+  batch: EncodedBatch,
+  columns: readonly Column[],
+  plan: ColumnPlan,
+  dimension: number,
+  place: (row: number) => string,
+): RowBatch {
+  const faults = new RowFaults();
+  const bytesMax = BATCH_BYTES_MAX;
+  const values = readVectors(columns[plan.values]!, { dimension, bytesMax, faults });
+  const ids =
+    plan.id === null
+      ? null
+      : readIds(columns[plan.id]!, { idBytesMax: ID_BYTES_MAX, bytesMax, faults });
+  const metadata = readMetadata({
+    count: batch.rowCount,
+    objects: plan.objects === null ? null : columns[plan.objects]!,
+    members: plan.members.map((index) => columns[index]!),
+    rowBytesMax: METADATA_BYTES_MAX,
+    bytesMax,
+    faults,
+  });
+  const first = faults.items.toSorted((a, b) => a.row - b.row)[0];
+  if (first !== undefined) {
+    const { expected, actual } = first;
+    const detail =
+      first.code === 'dimension_mismatch'
+        ? `found ${actual} values, expected ${expected} as in the rows before`
+        : first.detail;
+    throw rowError(place(first.row), `${plan.names[first.member]}: ${detail}`);
+  }
+  return {
+    rowCount: batch.rowCount,
+    ids: ids === null ? undefined : textsOf(ids, batch.rowCount),
+    values,
+    dimension,
+    metadata: metadata === null ? undefined : textsOf(metadata, batch.rowCount),
+    place,
+  };
+}
+
+/** A record batch may have any number of rows, a write has not. */
+function* slicesOf(rows: RowBatch, from: number, rowsMax: number): Generator<RowBatch> {
+  const { rowCount, dimension } = rows;
+  const step = rowsPerBatch(dimension, rowsMax);
+  for (let first = from; first < rowCount; first += step) {
+    const end = Math.min(rowCount, first + step);
+    yield {
+      rowCount: end - first,
+      ids: rows.ids?.slice(first, end),
+      values: rows.values.subarray(first * dimension, end * dimension),
+      dimension,
+      metadata: rows.metadata?.slice(first, end),
+      place: (row) => rows.place(first + row),
+    };
+  }
+}
+
+function textsOf({ offsets, bytes }: Utf8Column, count: number): string[] {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length: count }, (_, row) =>
+    buffer.toString('utf8', offsets[row], offsets[row + 1]),
+  );
+}
+
+/** The reader does not know of which file it reads. */
+async function readable<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
+  try {
+    return await read();
+  } catch (cause) {
+    if (!(cause instanceof SagittaError)) throw cause;
+    if (cause.code !== 'invalid_arrow') throw new CliError(`${name}: ${cause.message}`, { cause });
+    const reason = cause.message.replace(/\.$/, '').replace(/^Found /, 'found ');
+    throw new CliError(`${name}: cannot be read as Arrow IPC: ${reason}`, { cause });
+  }
+}

@@ -1,0 +1,85 @@
+// CSV from what the service sends: tables of Arrow column by column, vectors from their lines, where
+// numbers stay as they are spelled. Texts are in quotes, so that numbers can be told from them.
+
+import { type RecordBatch, RecordBatchReader } from 'apache-arrow';
+import { membersOf } from '../readers/json-members.js';
+import { linesOf } from '../readers/lines.js';
+
+/** Small pieces make for many writes. */
+const CHUNK_CHARACTERS = 1 << 18;
+
+/** A line for every row, the columns by their names. */
+export async function* csvOfArrow(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* gathered(
+    (async function* () {
+      const reader = await RecordBatchReader.from(stream);
+      await reader.open();
+      yield `${reader.schema.fields.map(({ name }) => quote(name)).join(',')}\n`;
+      for await (const batch of reader) yield* linesOfBatch(batch);
+    })(),
+  );
+}
+
+function* linesOfBatch(batch: RecordBatch): Generator<string> {
+  const columns = batch.schema.fields.map((_, index) => batch.getChildAt(index)!);
+  for (let row = 0; row < batch.numRows; row++) {
+    yield `${columns.map((column) => cellOf(column.get(row))).join(',')}\n`;
+  }
+}
+
+/** Lines as an export sends them, whose members have these names, in this order. */
+export async function* csvOfVectors(
+  stream: AsyncIterable<Uint8Array>,
+  names: readonly string[],
+): AsyncGenerator<Uint8Array> {
+  const decoder = new TextDecoder();
+  yield* gathered(
+    (async function* () {
+      yield `${names.join(',')}\n`;
+      for await (const bytes of linesOf('the export', stream)) {
+        if (bytes.length === 0) continue;
+        const members = membersOf(decoder.decode(bytes));
+        const cells = names.map((name) => {
+          const text = members.find((member) => member.name === name)?.text ?? '';
+          return quote(text.startsWith('"') ? (JSON.parse(text) as string) : text);
+        });
+        yield `${cells.join(',')}\n`;
+      }
+    })(),
+  );
+}
+
+async function* gathered(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  let held = '';
+  for await (const text of texts) {
+    held += text;
+    if (held.length < CHUNK_CHARACTERS) continue;
+    yield Buffer.from(held);
+    held = '';
+  }
+  if (held !== '') yield Buffer.from(held);
+}
+
+function cellOf(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'string') return quote(value);
+  if (typeof value === 'number') return shortText(value);
+  if (typeof value === 'bigint' || typeof value === 'boolean') return String(value);
+  return quote(
+    JSON.stringify([...(value as Iterable<number>)].map((each) => Number(shortText(each)))),
+  );
+}
+
+function quote(text: string): string {
+  return `"${text.replaceAll('"', '""')}"`;
+}
+
+/** The shortest decimal of a float32; other numbers as they are. */
+export function shortText(value: number): string {
+  if (Math.fround(value) !== value || Number.isInteger(value)) return String(value);
+  for (let digits = 6; digits < 9; digits++) {
+    const text = Number(value.toPrecision(digits));
+    if (Math.fround(text) === value) return String(text);
+  }
+  return String(Number(value.toPrecision(9)));
+}

@@ -1,0 +1,67 @@
+// All rows of a collection, or those that pass a filter, as columns: one snapshot in order of
+// arrival, read piece by piece for as long as its reader likes.
+
+import type { Limits } from '../../common/limits.js';
+import type { JsonObject } from '../../common/types.js';
+import type { Collection } from '../collection/collection.js';
+import { countVisible, filterParts } from '../collection/snapshot.js';
+import { parseFilterAt } from '../query/filter-at.js';
+import type { FilterCache } from '../query/filter-cache.js';
+import type { Readings } from './reading.js';
+import { cutIntoPieces, type RowPiece } from './row-pieces.js';
+
+/**
+ * Long enough that what is done once a piece does not count, short enough that a reader who stops
+ * holds little.
+ */
+const PIECE_BYTES = 4 * 1024 * 1024;
+
+/** Of rows that are all but empty. */
+const PIECE_ROWS_MAX = 16_384;
+
+export interface ScanRequest {
+  readonly filter?: JsonObject | undefined;
+  readonly includeValues: boolean;
+  readonly includeMetadata: boolean;
+  /** Of all columns of a piece together; absent: 4 MiB. */
+  readonly pieceBytesMax?: number | undefined;
+}
+
+export interface Scan {
+  readonly sequence: number;
+  readonly dimension: number;
+  readonly rowCount: number;
+  /** In order of arrival, none of them empty. */
+  pieces(): Iterable<RowPiece>;
+}
+
+/** Throws `invalid_filter`. */
+export async function runScan(
+  collection: Collection,
+  request: ScanRequest,
+  context: {
+    readonly filters: FilterCache;
+    readonly limits: Limits;
+    readonly signal: AbortSignal | undefined;
+    readonly readings: Readings;
+  },
+): Promise<Scan> {
+  const { filters, limits, signal, readings } = context;
+  const filter =
+    request.filter === undefined ? null : parseFilterAt('?filter', request.filter, limits);
+  const snapshot = collection.snapshot();
+  const parts = await filterParts(filters, snapshot.parts, filter, signal);
+  const rowCount = countVisible(parts);
+  const options = {
+    values: request.includeValues,
+    metadata: request.includeMetadata,
+    bytesMax: request.pieceBytesMax ?? PIECE_BYTES,
+    rowsMax: PIECE_ROWS_MAX,
+  };
+  return {
+    sequence: snapshot.sequence,
+    dimension: collection.definition.dimension,
+    rowCount,
+    pieces: () => readings.scan(cutIntoPieces(parts, options), rowCount),
+  };
+}

@@ -1,0 +1,222 @@
+// One collection: its rows, its single writer and its place in time. Reads take a snapshot at the
+// current sequence and never wait for writes; writes go through the writer and are visible when
+// their promise resolves.
+
+import type { Clock } from '../../common/clock.js';
+import { SagittaError } from '../../common/errors.js';
+import type { Metric } from '../../common/types.js';
+import type { Segment } from '../../segment/segment.js';
+import type { Store } from '../../storage/store.js';
+import type { CommitTimings, Include, VectorRecord } from '../api.js';
+import type { DatabaseObserver } from '../observer.js';
+import { SequenceHistory } from './history.js';
+import type { CollectionDefinition } from './manifest.js';
+import type { RowAddress, Rows } from './rows.js';
+import { type Snapshot, takeSnapshot } from './snapshot.js';
+import { type Write, Writer } from './writer.js';
+
+export class Collection {
+  readonly rows: Rows;
+  readonly #clock: Clock;
+  readonly #writer: Writer;
+  readonly #history: SequenceHistory;
+  readonly #onCommitted: () => void;
+  readonly #sequenceWaiters = new Set<{ sequence: number; resolve: () => void }>();
+  readonly #pins = new Set<{ readonly sequence: number }>();
+  #definition: CollectionDefinition;
+  #sequence: number;
+  #horizonSequence: number;
+  #writtenAtMs: number;
+
+  constructor(options: {
+    definition: CollectionDefinition;
+    rows: Rows;
+    store: Store;
+    clock: Clock;
+    retentionMs: number;
+    /** Writes that may wait for a commit. */
+    queuedWritesMax: number;
+    /** The last sequence applied. */
+    sequence: number;
+    horizonSequence: number;
+    writtenAtMs: number;
+    /** Called after each commit: the moment to see whether maintenance is due. */
+    onCommitted: () => void;
+    observer: DatabaseObserver;
+  }) {
+    this.#definition = options.definition;
+    this.rows = options.rows;
+    this.#clock = options.clock;
+    this.#sequence = options.sequence;
+    this.#horizonSequence = options.horizonSequence;
+    this.#writtenAtMs = options.writtenAtMs;
+    this.#onCommitted = options.onCommitted;
+    this.#history = new SequenceHistory(options.retentionMs);
+    this.#history.note(this.#clock.now(), this.#sequence);
+    this.#writer = new Writer({
+      store: options.store,
+      sequence: options.sequence,
+      onApplied: (sequence) => this.#advance(sequence),
+      waitingMax: options.queuedWritesMax,
+      observer: options.observer,
+    });
+  }
+
+  get definition(): CollectionDefinition {
+    return this.#definition;
+  }
+
+  get incarnation(): string {
+    return this.#definition.incarnation;
+  }
+
+  /** The last write that is visible. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  /** Snapshots before this sequence can no longer be read. */
+  get horizonSequence(): number {
+    return this.#horizonSequence;
+  }
+
+  get writtenAtMs(): number {
+    return this.#writtenAtMs;
+  }
+
+  /** Called by the catalogue when the new definition is on disk. */
+  redefine(definition: CollectionDefinition): void {
+    this.#definition = definition;
+  }
+
+  /** Called by maintenance when a manifest with this horizon is on disk. */
+  raiseHorizon(sequence: number): void {
+    this.#horizonSequence = Math.max(this.#horizonSequence, sequence);
+  }
+
+  /** No snapshot before this sequence is pinned, or named by a cursor that may still be used. */
+  retainedSince(): number {
+    let sequence = this.#history.horizon(this.#clock.now());
+    for (const pin of this.#pins) sequence = Math.min(sequence, pin.sequence);
+    return sequence;
+  }
+
+  /** Keeps the snapshot at this sequence, which can be read now, until the function is called. */
+  pin(sequence: number): () => void {
+    const pin = { sequence };
+    this.#pins.add(pin);
+    return () => this.#pins.delete(pin);
+  }
+
+  write<Result>(
+    write: Write<Result>,
+    onCommitted?: (timings: CommitTimings) => void,
+  ): Promise<Result> {
+    return this.#writer.submit(write, onCommitted);
+  }
+
+  /** Finishes the writes under way; later ones reject with `reason`. */
+  closeWriter(reason: Error): Promise<void> {
+    return this.#writer.close(reason);
+  }
+
+  snapshot(sequence: number = this.#sequence): Snapshot {
+    return takeSnapshot(this.rows.segments, sequence);
+  }
+
+  /** Resolves when a write with this sequence is visible; rejects with the signal's reason. */
+  async waitForSequence(sequence: number, signal: AbortSignal | undefined): Promise<void> {
+    if (sequence <= this.#sequence) return;
+    await new Promise<void>((resolve, reject) => {
+      const waiter = {
+        sequence,
+        resolve: () => {
+          signal?.removeEventListener('abort', abort);
+          resolve();
+        },
+      };
+      const abort = () => {
+        this.#sequenceWaiters.delete(waiter);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener('abort', abort, { once: true });
+      this.#sequenceWaiters.add(waiter);
+    });
+  }
+
+  find(id: string): RowAddress | undefined {
+    return this.rows.find(Buffer.from(id));
+  }
+
+  /** Throws `vector_not_found`. */
+  require(id: string): RowAddress {
+    const address = this.find(id);
+    if (address === undefined) throw vectorNotFound(this.#definition.id, id);
+    return address;
+  }
+
+  record(segment: Segment, row: number, include: Include): VectorRecord {
+    return {
+      id: segment.id(row),
+      version: this.version({ segment, row }),
+      ...(include.values ? { values: segment.values(row) } : {}),
+      ...(include.metadata ? { metadata: segment.metadata(row) } : {}),
+    };
+  }
+
+  /** Every write of a vector has a sequence of its own, so the sequence tells its versions apart. */
+  version({ segment, row }: RowAddress): string {
+    return this.versionOf(segment.insertedSequence(row));
+  }
+
+  /** The version of a vector that the write with this sequence made. */
+  versionOf(sequence: number): string {
+    return `${this.incarnation.slice(-8)}-${sequence}`;
+  }
+
+  /** Throws `dimension_mismatch`, and `invalid_vector` for a zero vector under cosine. */
+  checkQueryVector(vector: Float32Array, metric: Metric, pointer: string): void {
+    const { dimension } = this.#definition;
+    if (vector.length !== dimension) {
+      const detail = `The query vector has ${vector.length} elements; the collection's dimension is ${dimension}.`;
+      throw new SagittaError('dimension_mismatch', detail, {
+        items: [
+          {
+            pointer,
+            code: 'dimension_mismatch',
+            detail,
+            expected: dimension,
+            actual: vector.length,
+          },
+        ],
+      });
+    }
+    if (metric === 'cosine' && vector.every((value) => value === 0)) {
+      const detail = 'A zero vector has no direction; cosine is not defined for it.';
+      throw new SagittaError('invalid_vector', detail, {
+        items: [{ pointer, code: 'invalid_vector', detail }],
+      });
+    }
+  }
+
+  #advance(sequence: number): void {
+    // A commit may hold replies only: nothing was written then.
+    if (sequence === this.#sequence) return;
+    this.#sequence = sequence;
+    this.#writtenAtMs = this.#clock.now();
+    this.#history.note(this.#writtenAtMs, sequence);
+    for (const waiter of this.#sequenceWaiters) {
+      if (waiter.sequence > sequence) continue;
+      this.#sequenceWaiters.delete(waiter);
+      waiter.resolve();
+    }
+    this.#onCommitted();
+  }
+}
+
+export function vectorNotFound(collectionId: string, vectorId: string): SagittaError {
+  return new SagittaError(
+    'vector_not_found',
+    `Collection "${collectionId}" has no vector with the id "${vectorId}".`,
+  );
+}

@@ -1,0 +1,27 @@
+// How many vectors a selection names: what a delete would delete.
+
+import type { Limits } from '../../common/limits.js';
+import type { DeleteSelection } from '../api.js';
+import { parseFilterAt } from '../query/filter-at.js';
+import type { FilterCache } from '../query/filter-cache.js';
+import type { Collection } from './collection.js';
+import { countVisible, filterParts } from './snapshot.js';
+
+/** Throws `invalid_filter` and the bounds of filters. */
+export async function countSelected(
+  collection: Collection,
+  selection: DeleteSelection,
+  { filters, limits }: { readonly filters: FilterCache; readonly limits: Limits },
+): Promise<number> {
+  switch (selection.kind) {
+    case 'all':
+      return collection.rows.liveCount;
+    case 'ids':
+      return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
+    case 'filter': {
+      const filter = parseFilterAt('/filter', selection.filter, limits);
+      const { parts } = collection.snapshot();
+      return countVisible(await filterParts(filters, parts, filter));
+    }
+  }
+}

@@ -1,0 +1,372 @@
+// What happens to a collection's data behind its writes. A checkpoint writes sealed segments as
+// files, then records them in the manifest and trims the log in one transaction: before it the log
+// has everything, after it the files have what the log lost, and a crash in between leaves a file
+// that nobody names. A compaction rewrites segments without the rows that no snapshot can see any
+// more, in the same order of steps. One at a time; readers keep the views they have.
+
+import type { Clock } from '../../common/clock.js';
+import { collectGarbageSoon } from '../../common/garbage.js';
+import type { Logger } from '../../common/logger.js';
+import type { RowEncoder } from '../../common/types.js';
+import type { WorkerPool } from '../../platform/pool.js';
+import { compactSegmentsTask } from '../../segment/compaction.js';
+import { encodeDeletions } from '../../segment/deletions.js';
+import { SEGMENT_BYTES_MAX, Segment } from '../../segment/segment.js';
+import { encodeSegmentTask } from '../../segment/segment-file.js';
+import type { Store, StoreOperation } from '../../storage/store.js';
+import { blobsOf, keys, logName, segmentBlobName } from '../keys.js';
+import { Lock } from '../lock.js';
+import type { DatabaseObserver } from '../observer.js';
+import type { Collection } from './collection.js';
+import {
+  decodeJson,
+  encodeJson,
+  FORMAT_VERSION,
+  type Manifest,
+  type ManifestSegment,
+} from './manifest.js';
+
+/** A log of this size is checkpointed even when no segment is full: it bounds the replay at start. */
+const LOG_BYTES_MAX = 128 * 1024 * 1024;
+/** At a graceful stop a longer log is worth a checkpoint; a shorter one replays in no time. */
+const LOG_BYTES_AT_STOP_MAX = 8 * 1024 * 1024;
+/** A segment is rewritten when this share of its rows is gone for good. */
+const GONE_SHARE_MIN = 0.25;
+/** So many small neighbours are merged: fewer would be copied too often on their way to a full one. */
+const SMALL_RUN_MIN = 4;
+/** After a failure (a full disk, say) the next try waits. */
+const RETRY_MS = 10_000;
+
+export interface MaintenanceOptions {
+  readonly collection: Collection;
+  readonly manifest: Manifest;
+  readonly segmentRowsMax: number;
+  readonly metadataColumnsMax: number;
+  readonly retentionMs: number;
+  readonly store: Store;
+  readonly pool: WorkerPool;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly unloadBlock: (key: string) => void;
+  readonly encoder: RowEncoder | null;
+  readonly observer: DatabaseObserver;
+}
+
+export class Maintenance {
+  readonly #options: MaintenanceOptions;
+  readonly #lock = new Lock();
+  #manifest: Manifest;
+  #isScheduled = false;
+  #isClosed = false;
+  #notBeforeMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: MaintenanceOptions) {
+    this.#options = options;
+    this.#manifest = options.manifest;
+  }
+
+  /** Starts what is due, in the background. Cheap: called after every commit. */
+  notice(): void {
+    if (this.#isScheduled || this.#isClosed || !this.#isCheckpointDue()) return;
+    if (this.#options.clock.now() < this.#notBeforeMs) return;
+    this.#start();
+  }
+
+  /** Checkpoints and compacts what is due; for tests and tools that cannot wait for the background. */
+  runNow(): Promise<void> {
+    return this.#lock.run(async () => {
+      try {
+        if (this.#isCheckpointDue()) await this.#checkpoint();
+        await this.#compact();
+      } catch (error) {
+        await this.#removeUnnamedFiles();
+        throw error;
+      }
+    });
+  }
+
+  /** Waits for what runs; nothing starts after. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#lock.run(async () => {});
+  }
+
+  /** Like close; a log that is long is turned into files first. The writer must be closed. */
+  async closeWithCheckpoint(): Promise<void> {
+    await this.close();
+    const { collection, store, logger } = this.#options;
+    if (store.logBytes(logName(collection.incarnation)) <= LOG_BYTES_AT_STOP_MAX) return;
+    try {
+      collection.rows.sealActive();
+      await this.#checkpoint();
+    } catch (error) {
+      logger.warn({ err: error }, 'no checkpoint at stop: the log is replayed at the next start');
+    }
+  }
+
+  #start(): void {
+    this.#isScheduled = true;
+    this.runNow()
+      .catch((error: unknown) => {
+        const { collection, clock, logger } = this.#options;
+        this.#notBeforeMs = clock.now() + RETRY_MS;
+        this.#options.observer.maintenanceFailed();
+        logger.error(
+          { collection: collection.definition.id, err: error },
+          'maintenance failed; the log keeps what the files lack',
+        );
+        return true;
+      })
+      .then((hasFailed) => {
+        this.#isScheduled = false;
+        // What was sealed, written or replaced left buffers of tens of megabytes behind.
+        collectGarbageSoon();
+        // Nothing else would wake us when there is room again and nobody writes.
+        if (hasFailed === true) this.#startAfter(RETRY_MS);
+        else this.#scheduleCompaction();
+      });
+  }
+
+  #startAfter(delayMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      if (!this.#isScheduled) this.#start();
+    }, delayMs).unref();
+  }
+
+  /** Rows that ended lately can go when the retention has passed; nothing else would wake us then. */
+  #scheduleCompaction(): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed) return;
+    const hasEnded = this.#writtenSegments().some(
+      (segment) => segment.rowCount > segment.liveCount,
+    );
+    if (hasEnded) this.#startAfter(this.#options.retentionMs * 1.1);
+  }
+
+  #isCheckpointDue(): boolean {
+    const { collection, store } = this.#options;
+    const sealedCount = collection.rows.segments.filter(({ isSealed }) => isSealed).length;
+    if (sealedCount > this.#manifest.segments.length) return true;
+    return store.logBytes(logName(collection.incarnation)) > LOG_BYTES_MAX;
+  }
+
+  async #checkpoint(): Promise<void> {
+    const startedAt = performance.now();
+    const { collection, store } = this.#options;
+    const { incarnation, rows } = collection;
+    if (store.logBytes(logName(incarnation)) > LOG_BYTES_MAX) rows.sealActive();
+    const segments = rows.segments.filter(({ isSealed }) => isSealed);
+    const { checkpointSequence, partialRowCount } = checkpointOf(collection);
+    const writtenAtMs = collection.writtenAtMs;
+    const written = new Map(this.#manifest.segments.map((entry) => [entry.number, entry]));
+    const entries: ManifestSegment[] = [];
+    const operations: StoreOperation[] = [];
+    for (const segment of segments) {
+      const entry = written.get(segment.number);
+      const after = entry === undefined ? 0 : this.#manifest.checkpointSequence;
+      entries.push(entry ?? (await this.#writeSegment(segment)));
+      operations.push(...this.#deletionOperations(segment, after, checkpointSequence));
+    }
+    await this.#commitManifest(
+      {
+        ...this.#manifest,
+        checkpointSequence,
+        partialRowCount,
+        nextSegmentNumber: rows.nextSegmentNumber,
+        writtenAtMs,
+        segments: entries,
+      },
+      [
+        ...operations,
+        { kind: 'trim', log: logName(incarnation), throughSequence: checkpointSequence },
+      ],
+    );
+    this.#options.observer.checkpointEnded(performance.now() - startedAt);
+  }
+
+  async #compact(): Promise<void> {
+    const { collection, segmentRowsMax, metadataColumnsMax, pool, store, encoder, unloadBlock } =
+      this.#options;
+    const { rows, incarnation } = collection;
+    const { checkpointSequence } = this.#manifest;
+    const horizonSequence = Math.min(collection.retainedSince(), checkpointSequence);
+    const old = chooseRun(this.#writtenSegments(), horizonSequence, segmentRowsMax);
+    if (old.length === 0) return;
+
+    const startedAt = performance.now();
+    const number = rows.takeSegmentNumber();
+    const compacted = await pool.run(compactSegmentsTask, {
+      inputs: old.map((segment) => segment.toData()),
+      horizonSequence,
+      key: rows.segmentKey(number),
+      number,
+      rowsMax: segmentRowsMax,
+      columnsMax: metadataColumnsMax,
+    });
+    const segment = compacted.data === null ? null : Segment.fromData(compacted.data);
+    await segment?.encode(encoder);
+    const moveDeletions = () => {
+      if (segment === null) return;
+      for (const [index, mapping] of compacted.mappings.entries()) {
+        copyDeletions(old[index]!, segment, mapping);
+      }
+    };
+    moveDeletions();
+    const entries = this.#manifest.segments.filter(
+      (entry) => !old.some((gone) => gone.number === entry.number),
+    );
+    const at = this.#manifest.segments.findIndex((entry) => entry.number === old[0]!.number);
+    if (segment !== null) entries.splice(at, 0, await this.#writeSegment(segment));
+    await this.#commitManifest(
+      {
+        ...this.#manifest,
+        horizonSequence: Math.max(this.#manifest.horizonSequence, horizonSequence),
+        nextSegmentNumber: rows.nextSegmentNumber,
+        segments: entries,
+      },
+      [
+        ...old.map(
+          (gone): StoreOperation => ({
+            kind: 'removeUnder',
+            prefix: keys.deletionsOfSegment(incarnation, gone.number),
+          }),
+        ),
+        ...(segment === null ? [] : this.#deletionOperations(segment, 0, checkpointSequence)),
+      ],
+    );
+    // Deletions went on while the files were written; from here to the swap nothing intervenes.
+    moveDeletions();
+    rows.replace(old, segment === null ? [] : [segment]);
+    collection.raiseHorizon(horizonSequence);
+    for (const gone of old) {
+      unloadBlock(gone.key);
+      await store.removeBlob(segmentBlobName(incarnation, gone.number));
+    }
+    const goneCount = rowsIn(old) - (segment?.rowCount ?? 0);
+    this.#options.observer.compactionEnded(performance.now() - startedAt, goneCount);
+  }
+
+  async #writeSegment(segment: Segment): Promise<ManifestSegment> {
+    const { pool, store, collection } = this.#options;
+    const { parts, byteLength, checksum } = await pool.run(encodeSegmentTask, segment.toData());
+    await store.writeBlob(segmentBlobName(collection.incarnation, segment.number), parts);
+    return {
+      number: segment.number,
+      rowCount: segment.rowCount,
+      byteLength,
+      checksum,
+    };
+  }
+
+  /** Files whose commit failed hold room that is short, and no later try takes them over. */
+  async #removeUnnamedFiles(): Promise<void> {
+    const { store, collection } = this.#options;
+    const { incarnation } = collection;
+    const stored = store.get(keys.manifest(incarnation));
+    const named = new Set<string>();
+    // Both: of a commit that failed half, either may be what the next start reads.
+    for (const { segments } of [
+      this.#manifest,
+      stored === undefined ? this.#manifest : decodeJson<Manifest>(stored, 'The manifest'),
+    ]) {
+      for (const { number } of segments) named.add(segmentBlobName(incarnation, number));
+    }
+    for (const name of await store.listBlobs(blobsOf(incarnation))) {
+      if (!named.has(name)) await store.removeBlob(name);
+    }
+  }
+
+  #deletionOperations(segment: Segment, after: number, through: number): StoreOperation[] {
+    const entries = segment.deletionsBetween(after, through);
+    if (entries.rows.length === 0) return [];
+    const key = keys.deletions(this.#options.collection.incarnation, segment.number, through);
+    return [{ kind: 'put', key, value: encodeDeletions(entries) }];
+  }
+
+  async #commitManifest(manifest: Manifest, operations: readonly StoreOperation[]): Promise<void> {
+    const { store, collection } = this.#options;
+    const next: Manifest = { ...manifest, formatVersion: FORMAT_VERSION };
+    await store.commit([
+      { kind: 'put', key: keys.manifest(collection.incarnation), value: encodeJson(next) },
+      ...operations,
+    ]);
+    this.#manifest = next;
+  }
+
+  #writtenSegments(): Segment[] {
+    const numbers = new Set(this.#manifest.segments.map(({ number }) => number));
+    return this.#options.collection.rows.segments.filter(({ number }) => numbers.has(number));
+  }
+}
+
+function rowsIn(segments: readonly Segment[]): number {
+  return segments.reduce((count, { rowCount }) => count + rowCount, 0);
+}
+
+/** How far the sealed segments reach: through which sequence, and how far into the one after it. */
+function checkpointOf(collection: Collection): {
+  checkpointSequence: number;
+  partialRowCount: number;
+} {
+  const { segments } = collection.rows;
+  const active = segments.at(-1);
+  if (active === undefined || active.isSealed || active.rowCount === 0) {
+    return { checkpointSequence: collection.sequence, partialRowCount: 0 };
+  }
+  const firstActiveSequence = active.insertedSequence(0);
+  let partialRowCount = 0;
+  for (let i = segments.length - 2; i >= 0; i--) {
+    const segment = segments[i]!;
+    const rowCount = segment.rowCount - segment.rowCountAt(firstActiveSequence - 1);
+    partialRowCount += rowCount;
+    if (rowCount < segment.rowCount) break;
+  }
+  return { checkpointSequence: firstActiveSequence - 1, partialRowCount };
+}
+
+/** Neighbours worth rewriting as one segment: worn ones, and small ones where there are many. */
+function chooseRun(
+  segments: readonly Segment[],
+  horizonSequence: number,
+  rowsMax: number,
+): Segment[] {
+  let run: Segment[] = [];
+  let remaining = 0;
+  let byteLength = 0;
+  let isWorn = false;
+  for (const segment of segments) {
+    const goneCount = segment.endedBefore(horizonSequence);
+    const keptCount = segment.rowCount - goneCount;
+    const worn = goneCount >= segment.rowCount * GONE_SHARE_MIN;
+    const isCandidate = worn || keptCount <= rowsMax / 2;
+    const fits =
+      remaining + keptCount <= rowsMax && byteLength + segment.dataBytes <= SEGMENT_BYTES_MAX;
+    if (!fits || !isCandidate) {
+      if (isWorn || run.length >= SMALL_RUN_MIN) return run;
+      run = [];
+      remaining = 0;
+      byteLength = 0;
+      isWorn = false;
+      if (!isCandidate) continue;
+    }
+    run.push(segment);
+    remaining += keptCount;
+    byteLength += segment.dataBytes;
+    isWorn ||= worn;
+  }
+  return isWorn || run.length >= SMALL_RUN_MIN ? run : [];
+}
+
+/** `mapping[row]` is the row's place in `target`, or -1. */
+function copyDeletions(source: Segment, target: Segment, mapping: Int32Array): void {
+  for (let row = 0; row < source.rowCount; row++) {
+    const sequence = source.deletedSequence(row);
+    const to = mapping[row]!;
+    if (sequence === Number.POSITIVE_INFINITY || to < 0) continue;
+    if (target.deletedSequence(to) === Number.POSITIVE_INFINITY) target.markDeleted(to, sequence);
+  }
+}

@@ -1,0 +1,192 @@
+// The rows of one collection in memory: its segments in order of arrival and the index from id to
+// live row. Applies what the log says, in the order of the log; the same code serves writes and
+// recovery. Knows neither store nor time.
+
+import type { RowEncoder, Utf8Column, VectorBatch } from '../../common/types.js';
+import { IdIndex } from '../../segment/id-index.js';
+import { Segment } from '../../segment/segment.js';
+
+export interface RowAddress {
+  readonly segment: Segment;
+  readonly row: number;
+}
+
+export interface RowsOptions {
+  readonly incarnation: string;
+  readonly dimension: number;
+  readonly segmentRowsMax: number;
+  readonly metadataColumnsMax: number;
+  /** Of the engine; null for none. */
+  readonly encoder: RowEncoder | null;
+}
+
+export class Rows {
+  readonly #options: RowsOptions;
+  #segments: readonly Segment[] = [];
+  readonly #byNumber = new Map<number, Segment>();
+  readonly #index = new IdIndex();
+  #nextSegmentNumber = 1;
+
+  constructor(options: RowsOptions) {
+    this.#options = options;
+  }
+
+  /** In order of arrival; the last one may be active. A change makes a new array. */
+  get segments(): readonly Segment[] {
+    return this.#segments;
+  }
+
+  get liveCount(): number {
+    return this.#index.count;
+  }
+
+  get hostBytes(): number {
+    return this.#segments.reduce((sum, segment) => sum + segment.hostBytes, this.#index.hostBytes);
+  }
+
+  /** The live row with this id. */
+  find(id: Uint8Array): RowAddress | undefined {
+    const slot = this.#findSlot(id);
+    return slot < 0 ? undefined : this.#addressAt(slot);
+  }
+
+  has(id: Uint8Array): boolean {
+    return this.#findSlot(id) >= 0;
+  }
+
+  /** A number that no segment of this incarnation had. */
+  takeSegmentNumber(): number {
+    return this.#nextSegmentNumber++;
+  }
+
+  /** Rows `from..batch.count` become live; rows with the same ids end. All under one sequence. */
+  applyWrite(batch: VectorBatch, sequence: number, from = 0): void {
+    let next = from;
+    while (next < batch.count) {
+      const segment = this.#activeSegment();
+      const count = Math.min(batch.count - next, segment.fits(batch, next));
+      if (count === 0) {
+        segment.seal();
+        continue;
+      }
+      const firstRow = segment.append(batch, next, count, sequence);
+      for (let i = 0; i < count; i++) this.#makeLive(segment, firstRow + i, sequence);
+      next += count;
+      if (segment.spareRowCount === 0) segment.seal();
+    }
+  }
+
+  /** Ids without a live row are passed over. */
+  applyDelete(ids: Utf8Column, count: number, sequence: number): void {
+    for (let i = 0; i < count; i++) {
+      const slot = this.#findSlot(ids.bytes.subarray(ids.offsets[i]!, ids.offsets[i + 1]!));
+      if (slot < 0) continue;
+      const { segment, row } = this.#addressAt(slot);
+      segment.markDeleted(row, sequence);
+      this.#index.removeAt(slot);
+    }
+  }
+
+  applyDeleteAll(sequence: number): void {
+    for (const segment of this.#segments) {
+      for (let row = 0; row < segment.rowCount; row++) {
+        if (segment.deletedSequence(row) === Number.POSITIVE_INFINITY) {
+          segment.markDeleted(row, sequence);
+        }
+      }
+    }
+    this.#index.clear();
+  }
+
+  /** Adds a loaded segment after the ones there, its deletions applied. A later row with the id of an earlier one ends it. */
+  adopt(segment: Segment): void {
+    this.#insertSegment(segment);
+    for (let row = 0; row < segment.rowCount; row++) {
+      if (segment.deletedSequence(row) === Number.POSITIVE_INFINITY) {
+        this.#makeLive(segment, row, segment.insertedSequence(row));
+      }
+    }
+  }
+
+  /** Puts compacted segments in the place of `old`, whose live rows they hold. */
+  replace(old: readonly Segment[], compacted: readonly Segment[]): void {
+    const gone = new Set(old);
+    const at = this.#segments.findIndex((segment) => gone.has(segment));
+    const kept = this.#segments.filter((segment) => !gone.has(segment));
+    this.#segments = kept.toSpliced(at, 0, ...compacted);
+    for (const segment of compacted) {
+      this.#byNumber.set(segment.number, segment);
+      for (let row = 0; row < segment.rowCount; row++) {
+        if (segment.deletedSequence(row) !== Number.POSITIVE_INFINITY) continue;
+        const slot = this.#findSlot(segment.idBytes(row));
+        this.#index.moveTo(slot, segment.number, row);
+      }
+    }
+    for (const segment of old) this.#byNumber.delete(segment.number);
+  }
+
+  /** The active segment becomes sealed, so that a checkpoint can write it. */
+  sealActive(): void {
+    const last = this.#segments.at(-1);
+    if (last !== undefined && !last.isSealed && last.rowCount > 0) last.seal();
+  }
+
+  reserveSegmentNumbers(next: number): void {
+    this.#nextSegmentNumber = Math.max(this.#nextSegmentNumber, next);
+  }
+
+  get nextSegmentNumber(): number {
+    return this.#nextSegmentNumber;
+  }
+
+  segmentKey(number: number): string {
+    return `${this.#options.incarnation}/${number}`;
+  }
+
+  #activeSegment(): Segment {
+    const last = this.#segments.at(-1);
+    if (last !== undefined && !last.isSealed) return last;
+    const number = this.takeSegmentNumber();
+    const segment = Segment.createActive({
+      key: this.segmentKey(number),
+      number,
+      dimension: this.#options.dimension,
+      rowsMax: this.#options.segmentRowsMax,
+      columnsMax: this.#options.metadataColumnsMax,
+      encoder: this.#options.encoder,
+    });
+    this.#insertSegment(segment);
+    return segment;
+  }
+
+  #insertSegment(segment: Segment): void {
+    this.#segments = [...this.#segments, segment];
+    this.#byNumber.set(segment.number, segment);
+    this.reserveSegmentNumbers(segment.number + 1);
+  }
+
+  #makeLive(segment: Segment, row: number, sequence: number): void {
+    const id = segment.idBytes(row);
+    const slot = this.#findSlot(id);
+    if (slot < 0) {
+      this.#index.insert(id, segment.number, row);
+      return;
+    }
+    const old = this.#addressAt(slot);
+    old.segment.markDeleted(old.row, sequence);
+    this.#index.moveTo(slot, segment.number, row);
+  }
+
+  #findSlot(id: Uint8Array): number {
+    return this.#index.find(id, (segmentNumber, row) =>
+      this.#byNumber.get(segmentNumber)!.idEquals(row, id),
+    );
+  }
+
+  #addressAt(slot: number): RowAddress {
+    return {
+      segment: this.#byNumber.get(this.#index.segmentNumberAt(slot))!,
+      row: this.#index.rowAt(slot),
+    };
+  }
+}

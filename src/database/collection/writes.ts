@@ -1,0 +1,287 @@
+// The writes of a collection, each as the writer wants it: prepared against memory and what is
+// pending, encoded as a log record, applied to rows.
+
+import { nextSetBit } from '../../common/bitmap.js';
+import type { Clock } from '../../common/clock.js';
+import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import type { ReusedBytes } from '../../common/reused-bytes.js';
+import type { Utf8Column, VectorBatch } from '../../common/types.js';
+import type { FilterNode } from '../../filter/filter-node.js';
+import { encodeLogRecord, type LogRecord } from '../../segment/log-record.js';
+import type { StoreOperation } from '../../storage/store.js';
+import type { AlsoCommit, DeleteResult, DeleteSelection, WriteMode, WriteResult } from '../api.js';
+import { logName } from '../keys.js';
+import { parseFilterAt } from '../query/filter-at.js';
+import type { FilterCache } from '../query/filter-cache.js';
+import type { Collection } from './collection.js';
+import { applyMergePatch } from './merge-patch.js';
+import { filterParts } from './snapshot.js';
+import { singleRowBatch, stringAt, utf8ColumnOf } from './utf8.js';
+import type { PendingIds, PreparedWrite, Write } from './writer.js';
+
+export function writeVectors(
+  collection: Collection,
+  batch: VectorBatch,
+  options: {
+    mode: WriteMode;
+    clock: Clock;
+    alsoCommit: AlsoCommit<WriteResult> | undefined;
+    /** Of the log records of one stream; each has its own when absent. */
+    recordBytes?: ReusedBytes;
+  },
+): Write<WriteResult> {
+  return {
+    mayFollow: () => true,
+    endsCommit: false,
+    prepare(sequence, pending) {
+      const { insertedCount, ids } = judgeRows(collection, batch, options.mode, pending);
+      for (const id of ids) pending.set(id, true);
+      const result: WriteResult = {
+        insertedCount,
+        updatedCount: batch.count - insertedCount,
+        sequence,
+      };
+      const record: LogRecord = { kind: 'write', timeMs: options.clock.now(), batch };
+      return logged(collection, result, options.alsoCommit, record, options.recordBytes);
+    },
+  };
+}
+
+/** Counts the new ids, or throws for the first ERROR_ITEMS_MAX rows that the mode refuses. */
+function judgeRows(
+  collection: Collection,
+  batch: VectorBatch,
+  mode: WriteMode,
+  pending: PendingIds,
+): { insertedCount: number; ids: string[] } {
+  let insertedCount = 0;
+  let refusedCount = 0;
+  const refused: ErrorItem[] = [];
+  const ids: string[] = [];
+  for (let i = 0; i < batch.count; i++) {
+    const bytes = batch.ids.bytes.subarray(batch.ids.offsets[i]!, batch.ids.offsets[i + 1]!);
+    const id = stringAt(batch.ids, i);
+    ids.push(id);
+    const isPresent = pending.get(id) ?? collection.rows.has(bytes);
+    if (!isPresent) insertedCount++;
+    if (mode === 'upsert' || isPresent === (mode === 'update')) continue;
+    refusedCount++;
+    if (refused.length === ERROR_ITEMS_MAX) continue;
+    refused.push({
+      pointer: `/vectors/${i}/id`,
+      code: isPresent ? 'vector_exists' : 'vector_not_found',
+      detail: `The id "${id}" ${isPresent ? 'exists' : 'does not exist'} in the collection.`,
+    });
+  }
+  if (refusedCount > 0) {
+    throw new SagittaError(
+      mode === 'insert' ? 'vector_exists' : 'vector_not_found',
+      `${refusedCount} of ${batch.count} ids ${mode === 'insert' ? 'exist already' : 'do not exist'}; nothing was written.`,
+      { items: refused },
+    );
+  }
+  return { insertedCount, ids };
+}
+
+export interface VectorChange {
+  /** JSON text of an object. */
+  readonly metadataPatch: string | undefined;
+  readonly values: Float32Array | undefined;
+  readonly ifVersion: string | undefined;
+}
+
+export function patchVector(
+  collection: Collection,
+  id: string,
+  change: VectorChange,
+  { clock, limits }: { clock: Clock; limits: Limits },
+): Write<{ sequence: number }> {
+  return {
+    // It reads the vector that it changes.
+    mayFollow: (pending) => !pending.has(id),
+    endsCommit: false,
+    prepare(sequence, pending) {
+      const address = collection.require(id);
+      const { segment, row } = address;
+      const version = collection.version(address);
+      if (change.ifVersion !== undefined && change.ifVersion !== version) {
+        throw new SagittaError(
+          'precondition_failed',
+          `The vector "${id}" has another version than If-Match asks for; read it again.`,
+        );
+      }
+      const metadata =
+        change.metadataPatch === undefined
+          ? segment.metadata(row)
+          : applyMergePatch(segment.metadata(row), change.metadataPatch, limits);
+      const batch = singleRowBatch(id, change.values ?? segment.values(row), metadata);
+      pending.set(id, true);
+      return logged(collection, { sequence }, undefined, {
+        kind: 'write',
+        timeMs: clock.now(),
+        batch,
+      });
+    },
+  };
+}
+
+/** Throws `invalid_filter` and the bounds of filters. */
+export function deleteSelected(
+  collection: Collection,
+  selection: DeleteSelection,
+  options: {
+    clock: Clock;
+    limits: Limits;
+    filters: FilterCache;
+    alsoCommit: AlsoCommit<DeleteResult> | undefined;
+  },
+): Write<DeleteResult> {
+  switch (selection.kind) {
+    case 'ids':
+      return deleteIds(collection, selection.ids, options);
+    case 'filter': {
+      const filter = parseFilterAt('/filter', selection.filter, options.limits);
+      return deleteMatching(collection, filter, options);
+    }
+    case 'all':
+      return deleteAll(collection, options);
+  }
+}
+
+export function deleteIds(
+  collection: Collection,
+  ids: readonly string[],
+  options: { clock: Clock; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+): Write<DeleteResult> {
+  return {
+    mayFollow: () => true,
+    endsCommit: false,
+    prepare(sequence, pending) {
+      const found = [...new Set(ids)].filter(
+        (id) => pending.get(id) ?? collection.rows.has(Buffer.from(id)),
+      );
+      for (const id of found) pending.set(id, false);
+      return loggedDelete(collection, utf8ColumnOf(found), found.length, sequence, options);
+    },
+  };
+}
+
+function deleteMatching(
+  collection: Collection,
+  filter: FilterNode,
+  options: { clock: Clock; filters: FilterCache; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+): Write<DeleteResult> {
+  return {
+    // It reads every row, so nothing may be pending, and what it deletes is not noted for others.
+    mayFollow: () => false,
+    endsCommit: true,
+    async prepare(sequence) {
+      const parts = await filterParts(options.filters, collection.snapshot().parts, filter);
+      const ids: string[] = [];
+      for (const { rows, rowCount, segment } of parts) {
+        if (rows === null) {
+          for (let row = 0; row < rowCount; row++) ids.push(segment.id(row));
+        } else {
+          for (let row = nextSetBit(rows, 0); row >= 0; row = nextSetBit(rows, row + 1)) {
+            ids.push(segment.id(row));
+          }
+        }
+      }
+      return loggedDelete(collection, utf8ColumnOf(ids), ids.length, sequence, options);
+    },
+  };
+}
+
+function deleteAll(
+  collection: Collection,
+  options: { clock: Clock; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+): Write<DeleteResult> {
+  return {
+    mayFollow: () => false,
+    endsCommit: true,
+    prepare(sequence) {
+      const deletedCount = collection.rows.liveCount;
+      if (deletedCount === 0) return withoutEffect(collection, options.alsoCommit);
+      return logged(collection, { deletedCount, sequence }, options.alsoCommit, {
+        kind: 'deleteAll',
+        timeMs: options.clock.now(),
+      });
+    },
+  };
+}
+
+function loggedDelete(
+  collection: Collection,
+  ids: Utf8Column,
+  count: number,
+  sequence: number,
+  options: { clock: Clock; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+): PreparedWrite<DeleteResult> {
+  if (count === 0) return withoutEffect(collection, options.alsoCommit);
+  return logged(collection, { deletedCount: count, sequence }, options.alsoCommit, {
+    kind: 'delete',
+    timeMs: options.clock.now(),
+    ids,
+    count,
+  });
+}
+
+function withoutEffect(
+  collection: Collection,
+  alsoCommit: AlsoCommit<DeleteResult> | undefined,
+): PreparedWrite<DeleteResult> {
+  const result = { deletedCount: 0, sequence: collection.sequence };
+  return {
+    takesSequence: false,
+    operations: alsoCommit?.(result) ?? [],
+    result,
+    apply() {},
+  };
+}
+
+function logged<Result extends { readonly sequence: number }>(
+  collection: Collection,
+  result: Result,
+  alsoCommit: AlsoCommit<Result> | undefined,
+  record: LogRecord,
+  recordBytes?: ReusedBytes,
+): PreparedWrite<Result> {
+  const encoded = encodeLogRecord(record, recordBytes && ((count) => recordBytes.take(count)));
+  const append: StoreOperation = {
+    kind: 'append',
+    log: logName(collection.incarnation),
+    sequence: result.sequence,
+    record: encoded,
+  };
+  return {
+    takesSequence: true,
+    operations: [append, ...(alsoCommit?.(result) ?? [])],
+    result,
+    apply() {
+      // The store has settled the commit, and looks at the record no more.
+      recordBytes?.giveBack(encoded);
+      applyLogRecord(collection.rows, record, result.sequence);
+    },
+  };
+}
+
+/** What a record does to the rows: the same for a write that was just committed and for recovery. */
+export function applyLogRecord(
+  rows: Collection['rows'],
+  record: LogRecord,
+  sequence: number,
+  skippedRowCount = 0,
+): void {
+  switch (record.kind) {
+    case 'write':
+      rows.applyWrite(record.batch, sequence, skippedRowCount);
+      break;
+    case 'delete':
+      rows.applyDelete(record.ids, record.count, sequence);
+      break;
+    case 'deleteAll':
+      rows.applyDeleteAll(sequence);
+      break;
+  }
+}

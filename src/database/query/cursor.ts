@@ -1,0 +1,130 @@
+// Cursors: sealed, self-contained tokens. A token holds everything that the next page depends on,
+// so the server keeps no state for a client and any process with the same secret can go on. Sealed
+// with AES-256-GCM: clients can neither read nor change one. The nonce is a keyed digest of the
+// content, so that the same page has the same cursor, and different content never shares a nonce.
+
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { SagittaError } from '../../common/errors.js';
+import type { JsonObject, Metric } from '../../common/types.js';
+import type { SortKey } from './query-api.js';
+
+// A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
+// the header (uint32), header as JSON, query vector as little-endian float32.
+const VERSION = 1;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** What every cursor says about the walk it belongs to. */
+interface CursorBase {
+  readonly incarnation: string;
+  /** The snapshot. */
+  readonly sequence: number;
+  /** When the snapshot was opened, in milliseconds: later pages inherit it, since the rows that only this snapshot sees are kept for the retention from then on. */
+  readonly openedAtMs: number;
+  readonly filter: JsonObject | null;
+  readonly limit: number;
+  readonly includeMetadata: boolean;
+}
+
+export interface ListCursor extends CursorBase {
+  readonly kind: 'list';
+  readonly includeValues: boolean;
+  /** The last row given: its inserted sequence and id. */
+  readonly afterSequence: number;
+  readonly afterId: string;
+}
+
+export interface QueryCursor extends CursorBase {
+  readonly kind: 'query';
+  readonly metric: Metric;
+  readonly vector: Float32Array;
+  /** The stored vector that was asked for, left out of its own result. */
+  readonly id: string | null;
+  readonly topK: number | null;
+  readonly sort: readonly SortKey[] | null;
+  readonly scoreThreshold: number | null;
+  readonly includeValues: boolean | 'base64';
+  /** Matches given so far. */
+  readonly givenCount: number;
+  /** The last match given, in the order of scores; null in a sorted walk, which goes by `givenCount`. */
+  readonly after: { readonly score: number; readonly id: string } | null;
+}
+
+export type Cursor = ListCursor | QueryCursor;
+
+export class CursorSealer {
+  readonly #secret: Uint8Array;
+  readonly #nonceKey: Uint8Array;
+
+  /** @param secret 32 bytes, the same for every process that shall take these cursors. */
+  constructor(secret: Uint8Array) {
+    this.#secret = secret;
+    this.#nonceKey = createHmac('sha256', secret).update('cursor nonce').digest();
+  }
+
+  seal(cursor: Cursor): string {
+    const vector = cursor.kind === 'query' ? cursor.vector : new Float32Array(0);
+    const header = Buffer.from(
+      JSON.stringify(cursor, (key, value) => (key === 'vector' ? undefined : value)),
+    );
+    const headerLength = Buffer.alloc(4);
+    headerLength.writeUInt32LE(header.length);
+    // A copy: the vector may lie in shared memory.
+    const plain = Buffer.concat([headerLength, header, new Uint8Array(float32Bytes(vector))]);
+    const nonce = createHmac('sha256', this.#nonceKey)
+      .update(plain)
+      .digest()
+      .subarray(0, NONCE_BYTES);
+    const version = Buffer.of(VERSION);
+    const cipher = createCipheriv('aes-256-gcm', this.#secret, nonce).setAAD(version);
+    return Buffer.concat([
+      version,
+      nonce,
+      cipher.update(plain),
+      cipher.final(),
+      cipher.getAuthTag(),
+    ]).toString('base64url');
+  }
+
+  /** Throws `cursor_invalid` for whatever this secret did not seal. */
+  open(token: string): Cursor {
+    const bytes = Buffer.from(token, 'base64url');
+    if (bytes.length < 1 + NONCE_BYTES + 4 + TAG_BYTES || bytes.toString('base64url') !== token) {
+      throw invalid('it is not a token of this service');
+    }
+    const version = bytes[0]!;
+    if (version !== VERSION) {
+      throw invalid(`it has format version ${version}, this service makes ${VERSION}`);
+    }
+    const nonce = bytes.subarray(1, 1 + NONCE_BYTES);
+    const tag = bytes.subarray(bytes.length - TAG_BYTES);
+    const decipher = createDecipheriv('aes-256-gcm', this.#secret, nonce, {
+      authTagLength: TAG_BYTES,
+    })
+      .setAAD(bytes.subarray(0, 1))
+      .setAuthTag(tag);
+    let plain: Buffer;
+    try {
+      plain = Buffer.concat([
+        decipher.update(bytes.subarray(1 + NONCE_BYTES, bytes.length - TAG_BYTES)),
+        decipher.final(),
+      ]);
+    } catch {
+      throw invalid('it was changed, or another service made it');
+    }
+    const headerEnd = 4 + plain.readUInt32LE(0);
+    const header = JSON.parse(plain.toString('utf8', 4, headerEnd)) as Cursor;
+    if (header.kind === 'list') return header;
+    // Copied to an aligned buffer of its own.
+    const vector = new Float32Array(new Uint8Array(plain.subarray(headerEnd)).buffer);
+    return { ...header, vector };
+  }
+}
+
+function invalid(why: string): SagittaError {
+  return new SagittaError('cursor_invalid', `The cursor cannot be used: ${why}.`);
+}
+
+function float32Bytes(vector: Float32Array): Uint8Array {
+  return new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
+}

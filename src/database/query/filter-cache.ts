@@ -1,0 +1,318 @@
+// What filters have found in segments. A row never changes, so whether it matches is kept a filter
+// and segment, for every sequence; a segment that grew has only its new rows evaluated. Bitmaps are
+// shared by whoever asks and by engines that recognise them: nobody writes to one.
+
+import { createHash } from 'node:crypto';
+import {
+  type Bitmap,
+  clearTail,
+  countBits,
+  createBitmap,
+  intersectInto,
+} from '../../common/bitmap.js';
+import type { MetadataView } from '../../common/columns.js';
+import { type RowSelection, selectRows } from '../../filter/evaluate-task.js';
+import { type FilterNode, filterPaths } from '../../filter/filter-node.js';
+import { filterText } from '../../filter/filter-text.js';
+import { sliceView } from '../../filter/slice-view.js';
+import type { WorkerPool } from '../../platform/pool.js';
+
+/** The rows of one segment at one sequence. */
+export interface FilterTarget {
+  readonly segment: { readonly key: string };
+  /** Of `rowCount` rows at least. */
+  readonly metadata: MetadataView;
+  readonly rowCount: number;
+  /** The visible ones; null for all. */
+  readonly rows: Bitmap | null;
+  readonly visibleCount: number;
+}
+
+/** The visible rows that match. */
+interface MatchingRows {
+  /** Of the target's length; null for all rows. The same object for the same question. */
+  readonly rows: Bitmap | null;
+  readonly visibleCount: number;
+}
+
+/**
+ * What is kept for the rows that a segment showed. Rows come and end in order, so two sequences with
+ * as many rows, and as many of them visible, show the same ones.
+ */
+interface View {
+  readonly rowCount: number;
+  readonly visibleCount: number;
+  readonly matching: MatchingRows;
+}
+
+/** What is kept for one filter on one segment. */
+interface Result {
+  readonly segmentKey: string;
+  readonly filterKey: string;
+  /** The rows that match, visible or not; null until the first evaluation has ended. */
+  matches: Bitmap | null;
+  matchCount: number;
+  /** The one asked for last at the end. */
+  views: readonly View[];
+  evaluation: Evaluation | null;
+  bytesUsed: number;
+  /** False once it has left the cache; whoever holds it may still use it. */
+  isKept: boolean;
+}
+
+/** An evaluation in flight, shared by everybody who waits for it. */
+interface Evaluation {
+  readonly result: Result;
+  readonly done: Promise<void>;
+  readonly stop: () => void;
+  waitingCount: number;
+}
+
+/** A result without its bitmaps: objects, keys and their places in maps, roughly. */
+const RESULT_BYTES = 1_024;
+
+/** The newest sequence, and a few older ones at which cursors walk. */
+const VIEWS_MAX = 4;
+
+export class FilterCache {
+  readonly #pool: WorkerPool;
+  readonly #bytesMax: number;
+  /** By segment, then by filter. */
+  readonly #results = new Map<string, Map<string, Result>>();
+  /** The least recently used first. */
+  readonly #order = new Set<Result>();
+  /** A query asks with one node for many segments, a walk page by page. */
+  readonly #filterKeys = new WeakMap<FilterNode, string>();
+  #bytesUsed = 0;
+  #hitCount = 0;
+  #missCount = 0;
+
+  constructor(options: { pool: WorkerPool; bytesMax: number }) {
+    this.#pool = options.pool;
+    this.#bytesMax = options.bytesMax;
+  }
+
+  /** At most `bytesMax`. */
+  get bytesUsed(): number {
+    return this.#bytesUsed;
+  }
+
+  /** Segments answered from what was kept or by an evaluation that was under way. */
+  get hitCount(): number {
+    return this.#hitCount;
+  }
+
+  /** Evaluations begun, of whole segments or of the rows that are new. */
+  get missCount(): number {
+    return this.#missCount;
+  }
+
+  /**
+   * The targets with only the rows that match. Rejects with the signal's reason at once when it
+   * aborts; an evaluation goes on as long as somebody waits for it.
+   */
+  async filter<Target extends FilterTarget>(
+    targets: readonly Target[],
+    node: FilterNode,
+    signal?: AbortSignal,
+  ): Promise<(Target & MatchingRows)[]> {
+    const filterKey = this.#keyOf(node);
+    const results = targets.map(({ segment }) => this.#use(segment.key, filterKey));
+    const missCountBefore = this.#missCount;
+    for (;;) {
+      signal?.throwIfAborted();
+      const lacking = targets.flatMap(({ rowCount, metadata }, i) =>
+        covers(results[i]!, rowCount) ? [] : [{ result: results[i]!, view: metadata }],
+      );
+      if (lacking.length === 0) break;
+      const idle = lacking.filter(({ result }) => result.evaluation === null);
+      if (idle.length > 0) this.#start(node, idle);
+      // One that began before rows were added may leave some lacking: the next turn finds them.
+      await waitFor(
+        lacking.map(({ result }) => result.evaluation!),
+        signal,
+      );
+    }
+    this.#hitCount += Math.max(0, targets.length - (this.#missCount - missCountBefore));
+    return targets.map((target, i) => ({ ...target, ...this.#show(results[i]!, target) }));
+  }
+
+  /** Forgets a segment that is gone. Who still reads it may bring a result back, which leaves by disuse. */
+  forget(segmentKey: string): void {
+    for (const result of this.#results.get(segmentKey)?.values() ?? []) this.#remove(result);
+  }
+
+  #keyOf(node: FilterNode): string {
+    let key = this.#filterKeys.get(node);
+    if (key === undefined) {
+      // A digest, since a filter may list thousands of values.
+      key = createHash('sha256').update(filterText(node)).digest('base64');
+      this.#filterKeys.set(node, key);
+    }
+    return key;
+  }
+
+  #use(segmentKey: string, filterKey: string): Result {
+    let ofSegment = this.#results.get(segmentKey);
+    if (ofSegment === undefined) {
+      ofSegment = new Map();
+      this.#results.set(segmentKey, ofSegment);
+    }
+    let result = ofSegment.get(filterKey);
+    if (result === undefined) {
+      result = {
+        segmentKey,
+        filterKey,
+        matches: null,
+        matchCount: 0,
+        views: [],
+        evaluation: null,
+        bytesUsed: 0,
+        isKept: true,
+      };
+      ofSegment.set(filterKey, result);
+      this.#order.add(result);
+      this.#account(result);
+    } else {
+      this.#order.delete(result);
+      this.#order.add(result);
+    }
+    return result;
+  }
+
+  #start(node: FilterNode, work: readonly { result: Result; view: MetadataView }[]): void {
+    const paths = filterPaths(node);
+    const fromRows = work.map(({ result }) => wholeWordRows(result.matches));
+    const views = work.map(({ view }, i) =>
+      fromRows[i] === 0 ? view : sliceView(view, fromRows[i]!, paths),
+    );
+    const selections = selectRows(this.#pool, node, views);
+    work.forEach(({ result }, i) => {
+      this.#missCount++;
+      result.evaluation = this.#track(result, selections[i]!, fromRows[i]!);
+    });
+  }
+
+  #track(result: Result, selection: RowSelection, fromRow: number): Evaluation {
+    const end = () => {
+      if (result.evaluation === evaluation) result.evaluation = null;
+    };
+    const evaluation: Evaluation = {
+      result,
+      done: selection.rows
+        .then((rows) => {
+          if (rows !== null) this.#keep(result, rows, fromRow);
+        })
+        .finally(end),
+      stop: () => {
+        selection.stop();
+        end();
+      },
+      waitingCount: 0,
+    };
+    // Who waits is told; when nobody does, a failure is nobody's.
+    evaluation.done.catch(() => {});
+    return evaluation;
+  }
+
+  /** Adds what was found in the rows from `fromRow` on. */
+  #keep(result: Result, found: Bitmap, fromRow: number): void {
+    const rowCount = fromRow + found.length;
+    // One that was given up may come in after one that began later.
+    if (covers(result, rowCount)) return;
+    let matches = found;
+    if (fromRow > 0) {
+      matches = createBitmap(rowCount);
+      matches.words.set(result.matches!.words.subarray(0, fromRow >>> 5));
+      matches.words.set(found.words, fromRow >>> 5);
+    }
+    result.matches = matches;
+    result.matchCount = countBits(matches);
+    this.#account(result);
+  }
+
+  /** The result must cover the target. */
+  #show(result: Result, target: FilterTarget): MatchingRows {
+    const { rowCount, visibleCount } = target;
+    const isAsked = (view: View) =>
+      view.rowCount === rowCount && view.visibleCount === visibleCount;
+    const known = result.views.find(isAsked);
+    const view = known ?? { rowCount, visibleCount, matching: matchingRows(result, target) };
+    if (result.views.at(-1) === view) return view.matching;
+    result.views = [...result.views.filter((other) => other !== view), view].slice(-VIEWS_MAX);
+    if (known === undefined) this.#account(result);
+    return view.matching;
+  }
+
+  /** Counts the bytes of the result anew and makes room for it. */
+  #account(result: Result): void {
+    if (!result.isKept) return;
+    const bitmaps = new Set([result.matches, ...result.views.map(({ matching }) => matching.rows)]);
+    let bytesUsed = RESULT_BYTES;
+    for (const bitmap of bitmaps) bytesUsed += bitmap?.words.byteLength ?? 0;
+    this.#bytesUsed += bytesUsed - result.bytesUsed;
+    result.bytesUsed = bytesUsed;
+    for (const oldest of this.#order) {
+      if (this.#bytesUsed <= this.#bytesMax) return;
+      this.#remove(oldest);
+    }
+  }
+
+  #remove(result: Result): void {
+    const { segmentKey, filterKey } = result;
+    const ofSegment = this.#results.get(segmentKey);
+    ofSegment?.delete(filterKey);
+    if (ofSegment?.size === 0) this.#results.delete(segmentKey);
+    this.#order.delete(result);
+    this.#bytesUsed -= result.bytesUsed;
+    result.isKept = false;
+  }
+}
+
+function covers({ matches }: Result, rowCount: number): boolean {
+  return matches !== null && matches.length >= rowCount;
+}
+
+/** The rows that a later evaluation need not look at: it begins with a word. */
+function wholeWordRows(matches: Bitmap | null): number {
+  return matches === null ? 0 : matches.length & ~31;
+}
+
+function matchingRows(
+  { matches, matchCount }: Result,
+  { rowCount, rows, visibleCount }: FilterTarget,
+): MatchingRows {
+  if (matches!.length === rowCount) {
+    if (matchCount === rowCount) return { rows, visibleCount };
+    if (rows === null || matchCount === 0) return { rows: matches, visibleCount: matchCount };
+  }
+  const matching = createBitmap(rowCount);
+  matching.words.set(matches!.words.subarray(0, matching.words.length));
+  if (rows !== null) intersectInto(matching, rows);
+  else clearTail(matching);
+  return { rows: matching, visibleCount: countBits(matching) };
+}
+
+/** Resolves when all have ended; gives up those that nobody waits for any more. */
+async function waitFor(evaluations: readonly Evaluation[], signal?: AbortSignal): Promise<void> {
+  for (const evaluation of evaluations) evaluation.waitingCount++;
+  try {
+    await unlessAborted(Promise.all(evaluations.map(({ done }) => done)), signal);
+  } finally {
+    for (const evaluation of evaluations) {
+      evaluation.waitingCount--;
+      const isUnderWay = evaluation.result.evaluation === evaluation;
+      if (evaluation.waitingCount === 0 && isUnderWay) evaluation.stop();
+    }
+  }
+}
+
+/** One listener however many are waited for. */
+function unlessAborted<Value>(promise: Promise<Value>, signal?: AbortSignal): Promise<Value> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

@@ -1,0 +1,120 @@
+// Many queries from one snapshot. All of a request is planned before any of it is searched, and goes
+// to the engine in groups: large enough to fill its batches, bounded by what their answers hold.
+
+import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../common/errors.js';
+import type { SnapshotView } from '../collection/snapshot-view.js';
+import { type DatabaseObserver, observeAnswers } from '../observer.js';
+import { answerPlans, type QueryContext } from './query.js';
+import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
+import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
+
+/** More fill the engine no better, and others wait longer for their turn. */
+const GROUP_QUERIES_MAX = 256;
+/** Of all queries of a group together: some tens of megabytes until they are written. */
+const GROUP_MATCHES_MAX = 131_072;
+
+export interface SessionContext
+  extends Omit<QueryContext, 'signal'>,
+    Omit<PlanContext, 'parseFilter' | 'now'> {
+  readonly observer: DatabaseObserver;
+  readonly now: () => number;
+}
+
+export function openSession(
+  view: SnapshotView,
+  context: SessionContext,
+  signal: AbortSignal | undefined,
+): QuerySession {
+  const { observer, limits, sealer, now } = context;
+  const close = () => {
+    signal?.removeEventListener('abort', close);
+    view.close();
+  };
+  signal?.addEventListener('abort', close);
+  const { dimension, metric } = view.collection.definition;
+  return {
+    sequence: view.sequence,
+    dimension,
+    metric,
+    prepare(requests, firstIndex = 0): readonly PreparedQueries[] {
+      const parseFilter = createFilterParser(limits);
+      const plans = planAll(view, requests, firstIndex, {
+        observer,
+        plan: { limits, sealer, now: now(), parseFilter },
+      });
+      return splitPlans(plans).map(({ start, end }) => ({
+        firstIndex: firstIndex + start,
+        count: end - start,
+        answer: (options = {}) =>
+          observeAnswers(
+            observer,
+            answerPlans(view, plans.slice(start, end), { ...context, signal: options.signal }),
+            requests.slice(start, end),
+          ),
+      }));
+    },
+    close,
+  };
+}
+
+/** Throws all that is wrong with any of them, at `/queries/{index}`. */
+function planAll(
+  view: SnapshotView,
+  requests: readonly QueryRequest[],
+  firstIndex: number,
+  { observer, plan: context }: { observer: DatabaseObserver; plan: PlanContext },
+): readonly QueryPlan[] {
+  const plans: QueryPlan[] = [];
+  const errors: SagittaError[] = [];
+  const items: ErrorItem[] = [];
+  for (const [i, request] of requests.entries()) {
+    try {
+      const plan = planQuery(view, request, context);
+      // Until the group of this query has its turn.
+      view.keep(plan.sequence);
+      plans.push(plan);
+    } catch (error) {
+      if (!(error instanceof SagittaError)) throw error;
+      if (error.code.startsWith('cursor_')) observer.cursorRefused(error.code);
+      errors.push(error);
+      items.push(...itemsAt(`/queries/${firstIndex + i}`, error));
+      if (items.length >= ERROR_ITEMS_MAX) break;
+    }
+  }
+  const [first] = errors;
+  if (first === undefined) return plans;
+  const code = errors.every((error) => error.code === first.code) ? first.code : 'invalid_request';
+  const others = errors.length === 1 ? '' : ` This is the first of ${errors.length} such queries.`;
+  throw new SagittaError(code, `${items[0]!.pointer}: ${first.message}${others}`, { items });
+}
+
+function itemsAt(place: string, error: SagittaError): readonly ErrorItem[] {
+  if (error.items.length === 0) {
+    // The only thing that a query names.
+    return [{ pointer: `${place}/id`, code: error.code, detail: error.message }];
+  }
+  return error.items.map((item) => ({ ...item, pointer: place + item.pointer }));
+}
+
+function splitPlans(plans: readonly QueryPlan[]): { start: number; end: number }[] {
+  const groups: { start: number; end: number }[] = [];
+  let start = 0;
+  let matchCount = 0;
+  for (const [i, plan] of plans.entries()) {
+    const count = matchesOf(plan);
+    const isFull = i - start === GROUP_QUERIES_MAX || matchCount + count > GROUP_MATCHES_MAX;
+    if (i > start && isFull) {
+      groups.push({ start, end: i });
+      start = i;
+      matchCount = 0;
+    }
+    matchCount += count;
+  }
+  if (plans.length > start) groups.push({ start, end: plans.length });
+  return groups;
+}
+
+/** At most so many are found at once. */
+function matchesOf({ sort, topK, limit }: QueryPlan): number {
+  return sort === null ? Math.min(limit, topK ?? limit) : (topK ?? limit);
+}

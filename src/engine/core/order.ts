@@ -1,0 +1,179 @@
+// The order of answers: score descending, then id bytes ascending. Holds the bounded selection
+// that keeps the best rows in that order, and the rules of positions and score bounds. What a score
+// is, is left to canonical.ts.
+
+import type { Metric, Utf8Column } from '../../common/types.js';
+import { type Position, publicScore } from './engine.js';
+
+/** Which rows of one query may be in its answer, beside its bitmap. */
+export interface Eligibility {
+  /** Only scores of at least this; see `scoreFloor`. */
+  readonly floor: number;
+  /** Only rows strictly after this place in the order. */
+  readonly after: Position | null;
+}
+
+/** Negative when the id of `left` comes first, 0 when both are the same bytes. */
+export function compareIds(ids: Utf8Column, left: number, right: number): number {
+  const { offsets, bytes } = ids;
+  const leftStart = offsets[left]!;
+  const rightStart = offsets[right]!;
+  const leftLength = offsets[left + 1]! - leftStart;
+  const rightLength = offsets[right + 1]! - rightStart;
+  const shared = leftLength < rightLength ? leftLength : rightLength;
+  for (let i = 0; i < shared; i++) {
+    const difference = bytes[leftStart + i]! - bytes[rightStart + i]!;
+    if (difference !== 0) return difference;
+  }
+  return leftLength - rightLength;
+}
+
+/** Negative when the id of `row` comes before `id`, 0 when both are the same bytes. */
+export function compareIdWith(ids: Utf8Column, row: number, id: Uint8Array): number {
+  const { offsets, bytes } = ids;
+  const start = offsets[row]!;
+  const length = offsets[row + 1]! - start;
+  const shared = length < id.length ? length : id.length;
+  for (let i = 0; i < shared; i++) {
+    const difference = bytes[start + i]! - id[i]!;
+    if (difference !== 0) return difference;
+  }
+  return length - id.length;
+}
+
+/**
+ * The least score s with fround(publicScore(metric, s)) >= scoreMin: a row passes exactly when its
+ * score is at least this. −Infinity when every score passes, +Infinity when none does. The public
+ * score is made of correctly rounded monotone steps, so bisecting over the float64 values finds it.
+ */
+export function scoreFloor(metric: Metric, scoreMin: number | null): number {
+  if (scoreMin === null) return Number.NEGATIVE_INFINITY;
+  const passes = (score: number) => Math.fround(publicScore(metric, score)) >= scoreMin;
+  const highest = metric === 'euclidean' ? 0 : Number.MAX_VALUE;
+  if (!passes(highest)) return Number.POSITIVE_INFINITY;
+  if (passes(-Number.MAX_VALUE)) return Number.NEGATIVE_INFINITY;
+  let failing = orderKey(-Number.MAX_VALUE);
+  let passing = orderKey(highest);
+  while (passing - failing > 1n) {
+    const middle = (passing + failing) >> 1n;
+    if (passes(fromOrderKey(middle))) passing = middle;
+    else failing = middle;
+  }
+  return fromOrderKey(passing);
+}
+
+/** Integers in the order of the float64 values; both zeros are 0. */
+function orderKey(value: number): bigint {
+  const magnitude = new BigInt64Array(new Float64Array([Math.abs(value)]).buffer)[0]!;
+  return value < 0 ? -magnitude : magnitude;
+}
+
+function fromOrderKey(key: bigint): number {
+  const magnitude = new Float64Array(new BigInt64Array([key < 0n ? -key : key]).buffer)[0]!;
+  return key < 0n ? -magnitude : magnitude;
+}
+
+/** The best k of the rows offered, of those that are eligible. A heap with the worst row on top. */
+export class TopRows {
+  readonly floor: number;
+  private readonly ids: Utf8Column;
+  private readonly after: Position | null;
+  private readonly capacity: number;
+  private readonly scores: Float64Array;
+  private readonly rows: Uint32Array;
+  private count = 0;
+
+  /** `rowCount` is how many rows can be offered at most: it bounds the memory when k is larger. */
+  constructor(k: number, rowCount: number, ids: Utf8Column, eligibility: Eligibility) {
+    this.ids = ids;
+    this.floor = eligibility.floor;
+    this.after = eligibility.after;
+    this.capacity = Math.min(k, rowCount);
+    this.scores = new Float64Array(this.capacity);
+    this.rows = new Uint32Array(this.capacity);
+  }
+
+  /** No row with a lower score can enter any more. */
+  get cutoff(): number {
+    if (this.count < this.capacity || this.capacity === 0) return this.floor;
+    return this.scores[0]!;
+  }
+
+  /** Offers a row once; a row that was offered before must not come again. */
+  offer(score: number, row: number): void {
+    if (score < this.floor || (this.after !== null && !this.isAfter(this.after, score, row)))
+      return;
+    if (this.count < this.capacity) {
+      this.count++;
+      this.siftUp(this.count - 1, score, row);
+    } else if (this.capacity > 0 && this.isWorse(this.scores[0]!, this.rows[0]!, score, row)) {
+      this.siftDown(this.count, score, row);
+    }
+  }
+
+  /** The rows, best first, and leaves the selection empty. The caller owns the arrays. */
+  take(): { rows: Uint32Array; scores: Float64Array } {
+    const count = this.count;
+    const rows = new Uint32Array(count);
+    const scores = new Float64Array(count);
+    for (let place = count - 1; place >= 0; place--) {
+      rows[place] = this.rows[0]!;
+      scores[place] = this.scores[0]!;
+      this.siftDown(place, this.scores[place]!, this.rows[place]!);
+    }
+    this.count = 0;
+    return { rows, scores };
+  }
+
+  private isAfter(position: Position, score: number, row: number): boolean {
+    if (score !== position.score) return score < position.score;
+    return compareIdWith(this.ids, row, position.id) > 0;
+  }
+
+  /** Equal ids, which only the versions of one vector have, are ordered by row, to be total. */
+  private isWorse(score: number, row: number, otherScore: number, otherRow: number): boolean {
+    if (score !== otherScore) return score < otherScore;
+    const order = compareIds(this.ids, row, otherRow);
+    return order > 0 || (order === 0 && row > otherRow);
+  }
+
+  private siftUp(from: number, score: number, row: number): void {
+    let place = from;
+    while (place > 0) {
+      const parent = (place - 1) >> 1;
+      if (!this.isWorse(score, row, this.scores[parent]!, this.rows[parent]!)) break;
+      this.scores[place] = this.scores[parent]!;
+      this.rows[place] = this.rows[parent]!;
+      place = parent;
+    }
+    this.scores[place] = score;
+    this.rows[place] = row;
+  }
+
+  /** Puts the row in place of the top, in a heap of `count` rows. */
+  private siftDown(count: number, score: number, row: number): void {
+    let place = 0;
+    for (;;) {
+      let child = 2 * place + 1;
+      if (child >= count) break;
+      const sibling = child + 1;
+      if (
+        sibling < count &&
+        this.isWorse(
+          this.scores[sibling]!,
+          this.rows[sibling]!,
+          this.scores[child]!,
+          this.rows[child]!,
+        )
+      ) {
+        child = sibling;
+      }
+      if (!this.isWorse(this.scores[child]!, this.rows[child]!, score, row)) break;
+      this.scores[place] = this.scores[child]!;
+      this.rows[place] = this.rows[child]!;
+      place = child;
+    }
+    this.scores[place] = score;
+    this.rows[place] = row;
+  }
+}

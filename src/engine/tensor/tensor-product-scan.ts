@@ -1,0 +1,104 @@
+// One batch over one block on a device whose products are read whole: with resident chunks of rows,
+// or with rows that are lent to the device for one product.
+
+import type { VectorBlock } from '../../common/types.js';
+import { type BlockCache, type CachedBlock, scaledRows } from '../core/block-cache.js';
+import type { CertifiedSelection } from '../core/certified-selection.js';
+import type { ProductDevice } from './matrix-device.js';
+import { QueryOperands } from './tensor-operands.js';
+import type { RowRange, TensorScan } from './tensor-scan.js';
+
+/**
+ * Rows that are not resident are lent to the device for at least this many queries, and this many
+ * products of values in all: below, copying them and the calls cost as much as scoring.
+ */
+const LENT_QUERIES_MIN = 2;
+const LENT_PRODUCTS_MIN = 2 ** 17;
+
+export class ProductScan implements TensorScan {
+  private readonly device: ProductDevice;
+  private readonly cache: BlockCache;
+  private readonly block: VectorBlock;
+  private readonly cached: CachedBlock;
+  private readonly operands: QueryOperands;
+
+  constructor(device: ProductDevice, cache: BlockCache, block: VectorBlock, cached: CachedBlock) {
+    this.device = device;
+    this.cache = cache;
+    this.block = block;
+    this.cached = cached;
+    this.operands = new QueryOperands(device, block.dimension);
+  }
+
+  scan(range: RowRange, scanned: readonly CertifiedSelection[]): 'scanned' | 'unsuited' {
+    const { from, to } = range;
+    const { block, cached, operands } = this;
+    const resident = this.cache.residentOf(cached, block, from / cached.chunkRowCount);
+    if (typeof resident === 'object') {
+      const { matrix } = resident;
+      const left = operands.asRows(scanned);
+      const isScanned =
+        left !== null &&
+        this.device.multiply(left, matrix, (product) =>
+          collectRows(scanned, from, matrix.columnCount, product),
+        );
+      return isScanned ? 'scanned' : 'unsuited';
+    }
+    const productCount = scanned.length * (to - from) * block.dimension;
+    if (scanned.length < LENT_QUERIES_MIN || productCount < LENT_PRODUCTS_MIN) return 'unsuited';
+    const right = operands.asColumns(scanned);
+    if (right === null) return 'unsuited';
+    const rows = scaledRows(block, cached.facts, from, to);
+    const left = this.device.load(rows, to - from, block.dimension);
+    if (left === null) return 'unsuited';
+    try {
+      const isScanned = this.device.multiply(left, right, (product) =>
+        collectColumns(scanned, range, product),
+      );
+      return isScanned ? 'scanned' : 'unsuited';
+    } finally {
+      left.dispose();
+    }
+  }
+
+  /** Nothing is left to do. */
+  finish(): boolean {
+    return true;
+  }
+
+  dispose(): void {
+    this.operands.dispose();
+  }
+}
+
+/** `product` is row-major [scanned.length, rowCount]. */
+function collectRows(
+  scanned: readonly CertifiedSelection[],
+  firstRow: number,
+  rowCount: number,
+  product: Float32Array,
+): void {
+  for (const [index, selection] of scanned.entries()) {
+    const offset = index * rowCount;
+    selection.collect({ values: product, offset, stride: 1, firstRow, rowCount });
+  }
+}
+
+/** Rows collected at once for each query: 16 KiB to 64 KiB of products stay in the L1 and L2 caches. */
+const COLLECTED_ROWS = 64;
+
+/** `product` is row-major [rows, scanned.length]. */
+function collectColumns(
+  scanned: readonly CertifiedSelection[],
+  { from, to }: RowRange,
+  product: Float32Array,
+): void {
+  const stride = scanned.length;
+  for (let firstRow = from; firstRow < to; firstRow += COLLECTED_ROWS) {
+    const rowCount = Math.min(COLLECTED_ROWS, to - firstRow);
+    for (const [index, selection] of scanned.entries()) {
+      const offset = (firstRow - from) * stride + index;
+      selection.collect({ values: product, offset, stride, firstRow, rowCount });
+    }
+  }
+}

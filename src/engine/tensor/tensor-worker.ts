@@ -1,0 +1,102 @@
+// The thread of a tensor engine: one device, one search at a time, in the order of the messages.
+// Whatever it throws ends the thread; the other side answers in its place.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { assert } from '../../common/errors.js';
+import type { VectorBlock } from '../../common/types.js';
+import type { BlockUsage } from '../core/block-cache.js';
+import { buffersOf, type PackedQueries } from '../core/packed-queries.js';
+import type { BlockHits } from '../core/per-block.js';
+import type { MatrixDevice } from './matrix-device.js';
+import { TensorProgram } from './tensor-program.js';
+
+export type TensorDeviceName = 'wasm' | 'tensorflow';
+
+export interface TensorWorkerData {
+  readonly device: TensorDeviceName;
+  /** Null for what suits the device. */
+  readonly residentBytesMax: number | null;
+}
+
+/** What an operator wants to know of the device. */
+export interface DeviceFacts {
+  readonly name: string;
+  readonly hasOwnMemory: boolean;
+}
+
+export type TensorRequest =
+  | {
+      readonly kind: 'search';
+      readonly searchId: number;
+      readonly block: VectorBlock;
+      readonly packed: PackedQueries;
+      /** One number, shared: not 0 once nobody waits for the answer. */
+      readonly abandoned: Int32Array;
+    }
+  | { readonly kind: 'unload'; readonly key: string };
+
+export type TensorReply =
+  | { readonly kind: 'ready'; readonly device: DeviceFacts }
+  | {
+      readonly kind: 'hits';
+      readonly searchId: number;
+      /** Null when nobody waits, or the device cannot answer. */
+      readonly hits: BlockHits[] | null;
+      readonly usage: readonly BlockUsage[];
+    }
+  | { readonly kind: 'unloaded'; readonly usage: readonly BlockUsage[] };
+
+const port = parentPort;
+assert(port !== null, 'the tensor worker runs in a worker thread');
+
+const asked = workerData as TensorWorkerData;
+const device = await createDevice(asked.device);
+const program = new TensorProgram(device, {
+  residentBytesMax: Math.min(
+    asked.residentBytesMax ?? device.residentBytesUsual,
+    device.residentBytesMax,
+  ),
+});
+
+let hasFailed = false;
+
+port.on('message', (request: TensorRequest) => {
+  // Messages still arrive while a thread ends, and after a failure nothing here is to be trusted.
+  if (hasFailed) return;
+  try {
+    handle(request);
+  } catch (error) {
+    hasFailed = true;
+    throw error;
+  }
+});
+reply({ kind: 'ready', device: { name: device.name, hasOwnMemory: device.hasOwnMemory } });
+
+/** Each device's packages are loaded only where it is wanted. */
+async function createDevice(name: TensorDeviceName): Promise<MatrixDevice> {
+  switch (name) {
+    case 'wasm':
+      return (await import('../wasm/wasm-device.js')).createWasmDevice();
+    case 'tensorflow':
+      return (await import('./tensorflow-device.js')).createTensorflowDevice();
+  }
+}
+
+function handle(request: TensorRequest): void {
+  switch (request.kind) {
+    case 'search': {
+      const { searchId, block, packed, abandoned } = request;
+      const hits = Atomics.load(abandoned, 0) === 0 ? program.search(block, packed) : null;
+      reply({ kind: 'hits', searchId, hits, usage: program.takeChanges() }, buffersOf(hits ?? []));
+      break;
+    }
+    case 'unload':
+      program.unload(request.key);
+      reply({ kind: 'unloaded', usage: program.takeChanges() });
+      break;
+  }
+}
+
+function reply(message: TensorReply, transfer: ArrayBuffer[] = []): void {
+  port!.postMessage(message, transfer);
+}

@@ -1,0 +1,143 @@
+// Which columns of a schema are what: by the names that were asked for, else by those that people use.
+
+import { SagittaError } from '../../common/errors.js';
+import { isIdField } from './ids.js';
+import { jsonRefusal } from './json-fields.js';
+import { type ArrowField, describeType, quoted } from './schema.js';
+import { isTextField } from './strings.js';
+import { isVectorField } from './vectors.js';
+
+export interface ColumnNames {
+  readonly idColumn?: string | undefined;
+  readonly vectorColumn?: string | undefined;
+}
+
+/** Indexes of columns. */
+export interface VectorColumns {
+  readonly id: number | null;
+  readonly values: number;
+  readonly metadata: number | null;
+  /** Further columns: members of the metadata. */
+  readonly members: readonly number[];
+}
+
+export const VECTOR_NAMES = ['values', 'vector', 'embedding'];
+const ID_NAME = 'id';
+const METADATA_NAME = 'metadata';
+
+/** For rows to write. Throws `invalid_request` or, of a column that has no JSON, `invalid_metadata`. */
+export function chooseVectorColumns(
+  fields: readonly ArrowField[],
+  names: ColumnNames,
+): VectorColumns {
+  refuseRepeated(fields);
+  const id = chooseId(fields, names.idColumn);
+  const values = chooseVectors(fields, names.vectorColumn);
+  if (values === null) throw noVectors(fields);
+  if (id === values) throw invalid(`Column ${quoted(fields[id]!.name)} is id and vector at once.`);
+  const isTaken = (index: number) => index === id || index === values;
+  const metadata = indexOf(fields, METADATA_NAME);
+  const members = fields.flatMap((field, index) =>
+    isTaken(index) || field.name === METADATA_NAME ? [] : [index],
+  );
+  const hasMetadata = metadata !== null && !isTaken(metadata);
+  if (hasMetadata) checkMetadata(fields[metadata]!, members, fields);
+  for (const index of members) refuseWithoutJson(fields[index]!);
+  return { id, values, metadata: hasMetadata ? metadata : null, members };
+}
+
+/** Null when there is none and none was asked for. Throws `invalid_request`. */
+export function chooseVectors(fields: readonly ArrowField[], name?: string): number | null {
+  const index =
+    name === undefined
+      ? (VECTOR_NAMES.map((known) => indexOf(fields, known)).find((found) => found !== null) ??
+        null)
+      : indexOf(fields, name);
+  if (index === null) {
+    if (name === undefined) return null;
+    throw invalid(`There is no vector column ${quoted(name)}; found ${listed(fields)}.`);
+  }
+  const field = fields[index]!;
+  if (!isVectorField(field)) {
+    throw invalid(
+      `The vector column ${quoted(field.name)} has lists of numbers; found ${describeType(field)}.`,
+    );
+  }
+  return index;
+}
+
+/** Null when there is none and none was asked for. Throws `invalid_request`. */
+export function chooseId(fields: readonly ArrowField[], name?: string): number | null {
+  const index = indexOf(fields, name ?? ID_NAME);
+  if (index === null) {
+    if (name === undefined) return null;
+    throw invalid(`There is no id column ${quoted(name)}; found ${listed(fields)}.`);
+  }
+  const field = fields[index]!;
+  if (!isIdField(field)) {
+    throw invalid(
+      `The id column ${quoted(field.name)} has text, integers or UUIDs; found ${describeType(field)}.`,
+    );
+  }
+  return index;
+}
+
+/** Two columns of one name: which one is meant, nobody knows. Throws `invalid_request`. */
+export function refuseRepeated(fields: readonly ArrowField[]): void {
+  const names = new Set<string>();
+  for (const { name } of fields) {
+    if (names.has(name)) throw invalid(`Two columns have the name ${quoted(name)}.`);
+    names.add(name);
+  }
+}
+
+function checkMetadata(
+  field: ArrowField,
+  members: readonly number[],
+  fields: readonly ArrowField[],
+): void {
+  const { kind } = field.type;
+  const isObject = (kind === 'struct' || kind === 'map') && field.dictionary === null;
+  if (!isObject && !isTextField(field)) {
+    throw invalid(
+      `The column "metadata" has JSON text, structs or maps; found ${describeType(field)}.`,
+    );
+  }
+  if (isObject) refuseWithoutJson(field);
+  if (kind !== 'struct') return;
+  const names = new Set(field.children.map(({ name }) => name));
+  const twice = members.find((index) => names.has(fields[index]!.name));
+  if (twice === undefined) return;
+  throw invalid(
+    `The column ${quoted(fields[twice]!.name)} and a member of "metadata" have the same name.`,
+  );
+}
+
+function refuseWithoutJson(field: ArrowField): void {
+  const refusal = jsonRefusal(field);
+  if (refusal === null) return;
+  throw new SagittaError('invalid_metadata', `Column ${quoted(field.name)}: ${refusal}`);
+}
+
+function indexOf(fields: readonly ArrowField[], name: string): number | null {
+  const index = fields.findIndex((field) => field.name === name);
+  return index < 0 ? null : index;
+}
+
+export function noVectors(fields: readonly ArrowField[]): SagittaError {
+  return invalid(
+    `There is no column "values", "vector" or "embedding"; found ${listed(fields)}. ` +
+      'The parameter vector_column names another.',
+  );
+}
+
+/** Schemas can be long. */
+function listed(fields: readonly ArrowField[]): string {
+  if (fields.length === 0) return 'no columns';
+  const shown = fields.slice(0, 8).map(({ name }) => quoted(name));
+  return `${shown.join(', ')}${fields.length > shown.length ? ` and ${fields.length - shown.length} more` : ''}`;
+}
+
+function invalid(detail: string): SagittaError {
+  return new SagittaError('invalid_request', detail);
+}

@@ -1,0 +1,85 @@
+// Columns of ids: text, integers as decimal text, or UUIDs as theirs. Which texts are ids is for the caller to know,
+// but for their length, which bounds what is built here.
+
+import type { Utf8Column } from '../../common/types.js';
+import { type Column, isValid } from './columns.js';
+import type { RowFaults } from './faults.js';
+import { integerWriter } from './integers.js';
+import { invalidArrow } from './invalid-arrow.js';
+import { isUuid } from './json-fields.js';
+import { type ArrowField, describeType } from './schema.js';
+import { isTextField, readStrings } from './strings.js';
+import { TextBuilder } from './text-builder.js';
+import { UUID_CHARACTERS, uuidReader } from './uuids.js';
+
+/** Sign and 20 digits. */
+const INTEGER_BYTES_MAX = 21;
+
+export interface IdsToRead {
+  readonly idBytesMax: number;
+  /** Of all of them. */
+  readonly bytesMax: number;
+  readonly faults: RowFaults;
+}
+
+export function isIdField(field: ArrowField): boolean {
+  if (isTextField(field)) return true;
+  return field.dictionary === null && (field.type.kind === 'int' || isUuid(field));
+}
+
+/** With faults its content is undefined. Throws `invalid_arrow`. */
+export function readIds(column: Column, { idBytesMax, bytesMax, faults }: IdsToRead): Utf8Column {
+  const { field, length } = column;
+  if (!isIdField(field)) {
+    throw invalidArrow(
+      `a column of ${describeType(field)}, expected ids as text, integers or UUIDs`,
+    );
+  }
+  const { text, validity } = isTextField(field)
+    ? readStrings(column, bytesMax)
+    : {
+        text: isUuid(field) ? uuidText(column, bytesMax) : integerText(column, bytesMax),
+        validity: column.validity,
+      };
+  for (let row = 0; row < length && !faults.isFull; row++) {
+    if (!isValid(validity, row)) {
+      const detail = 'The id is null, expected text, an integer or a UUID.';
+      faults.add({ row, member: 'id', code: 'invalid_request', detail });
+      continue;
+    }
+    const byteCount = text.offsets[row + 1]! - text.offsets[row]!;
+    if (byteCount <= idBytesMax) continue;
+    faults.add({
+      row,
+      member: 'id',
+      code: 'limit_exceeded',
+      detail: `An id has at most ${idBytesMax} bytes of UTF-8; found ${byteCount}.`,
+      expected: idBytesMax,
+      actual: byteCount,
+    });
+  }
+  return text;
+}
+
+function uuidText(column: Column, bytesMax: number): Utf8Column {
+  const { length, validity } = column;
+  const out = new TextBuilder(length, bytesMax, UUID_CHARACTERS);
+  const read = uuidReader(column);
+  for (let row = 0; row < length; row++) {
+    if (isValid(validity, row)) out.ascii(read(row));
+    out.endRow();
+  }
+  return out.finish();
+}
+
+function integerText(column: Column, bytesMax: number): Utf8Column {
+  const { length, validity, field } = column;
+  if (field.type.kind !== 'int') throw invalidArrow(describeType(field));
+  const out = new TextBuilder(length, bytesMax, INTEGER_BYTES_MAX);
+  const write = integerWriter(column, field.type, out);
+  for (let row = 0; row < length; row++) {
+    if (isValid(validity, row)) write(row);
+    out.endRow();
+  }
+  return out.finish();
+}

@@ -1,0 +1,274 @@
+// Writes the values of a column as JSON, whatever their type. A writer is made once a column; what it
+// meets in a row that has no JSON is left in the context for the row to be refused.
+
+import { float32Text } from '../../common/float-text.js';
+import { type Column, isValid } from './columns.js';
+import { decimalText, unscaledDecimals } from './decimal-text.js';
+import { floatReader } from './floats.js';
+import { integerWriter, narrowIntegers, wideIntegers } from './integers.js';
+import { invalidArrow } from './invalid-arrow.js';
+import { isUuid, JSON_EXTENSION } from './json-fields.js';
+import { dateText, durationText, MS_PER_DAY, timestampText, timeText } from './json-times.js';
+import { readIndexes, readSpans } from './offsets.js';
+import { describeType, type IntType } from './schema.js';
+import { readStrings } from './strings.js';
+import type { TextBuilder } from './text-builder.js';
+import { uuidReader } from './uuids.js';
+
+export interface CellContext {
+  readonly out: TextBuilder;
+  /** Of what views and dictionaries repeat. */
+  readonly bytesMax: number;
+  /** What is wrong with the row that is being written: what follows "found". */
+  fault: string | null;
+  /** The column of the fault and the members within it, where it is in one. */
+  faultPath: string[];
+}
+
+/** Writes the value of a row. */
+export type WriteCell = (row: number) => void;
+
+const [COMMA, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [...',[]{}'].map(
+  (character) => character.charCodeAt(0),
+) as [number, number, number, number, number];
+
+const INT32: IntType = { kind: 'int', bitWidth: 32, isSigned: true };
+
+/** The type of the column has a JSON. Throws `invalid_arrow`. */
+export function cellWriter(column: Column, context: CellContext): WriteCell {
+  const { out } = context;
+  const { validity } = column;
+  const write =
+    column.dictionary === null
+      ? valueWriter(column, context)
+      : dictionaryWriter(column, column.dictionary, context);
+  if (validity === null) return write;
+  return (row) => {
+    if (isValid(validity, row)) write(row);
+    else out.ascii('null');
+  };
+}
+
+function valueWriter(column: Column, context: CellContext): WriteCell {
+  const { field, length } = column;
+  const { type } = field;
+  const { out } = context;
+  switch (type.kind) {
+    case 'null':
+      return () => out.ascii('null');
+    case 'bool': {
+      const bits = column.buffer(0, Uint8Array, Math.ceil(length / 8));
+      return (row) => out.ascii(isValid(bits, row) ? 'true' : 'false');
+    }
+    case 'int':
+      return integerWriter(column, type, out);
+    case 'float':
+      return floatWriter(column, type.bitWidth, context);
+    case 'decimal': {
+      const read = unscaledDecimals(column, type.bitWidth);
+      return (row) => out.ascii(decimalText(read(row), type.scale));
+    }
+    case 'utf8':
+    case 'large_utf8':
+    case 'utf8_view':
+      return textWriter(column, context);
+    case 'list':
+    case 'large_list':
+    case 'list_view':
+    case 'large_list_view':
+    case 'fixed_size_list':
+      return listWriter(column, context);
+    case 'struct': {
+      const writeMembers = membersWriter(column.children, context);
+      return (row) => {
+        out.byte(OPEN_BRACE);
+        writeMembers(row, true);
+        out.byte(CLOSE_BRACE);
+      };
+    }
+    case 'map':
+      return mapWriter(column, context);
+    case 'date':
+    case 'time':
+    case 'timestamp':
+    case 'duration':
+      return timeWriter(column, context);
+    default:
+      if (isUuid(field)) return uuidWriter(column, context);
+      throw invalidArrow(`a column of ${describeType(field)}, which has no JSON`);
+  }
+}
+
+/** `"name":value` of each column, with commas between; `isFirst` says whether none is before. */
+export function membersWriter(
+  columns: readonly Column[],
+  context: CellContext,
+): (row: number, isFirst: boolean) => void {
+  const { out } = context;
+  const members = columns.map((column) => ({
+    name: column.field.name,
+    prefix: Buffer.from(`,${JSON.stringify(column.field.name)}:`),
+    write: cellWriter(column, context),
+  }));
+  return (row, isFirst) => {
+    let commaBytes = isFirst ? 1 : 0;
+    for (const { name, prefix, write } of members) {
+      // The row is refused already.
+      if (context.fault !== null) return;
+      out.raw(prefix, commaBytes, prefix.length);
+      commaBytes = 0;
+      write(row);
+      if (context.fault !== null) context.faultPath.unshift(name);
+    }
+  };
+}
+
+function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContext): WriteCell {
+  const { out } = context;
+  const read = floatReader(column, bitWidth);
+  return (row) => {
+    const value = read(row);
+    if (!Number.isFinite(value)) {
+      context.fault = `${value}, which JSON does not have`;
+    } else if (value === (value | 0) && !Object.is(value, -0)) {
+      out.integer(value);
+    } else {
+      out.ascii(bitWidth === 64 && value !== 0 ? String(value) : shortFloat32(value));
+    }
+  };
+}
+
+/** `float32Text` is fast where most numbers are, and has 17 digits of what is far off. */
+function shortFloat32(value: number): string {
+  const magnitude = Math.abs(value);
+  if (magnitude === 0 || (magnitude >= 1e-7 && magnitude < 1e7)) return float32Text(value);
+  for (let digits = 6; digits < 9; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return String(short);
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+function textWriter(column: Column, context: CellContext): WriteCell {
+  const { out } = context;
+  const { offsets, bytes } = readStrings(column, context.bytesMax).text;
+  if (column.field.extension !== JSON_EXTENSION) {
+    return (row) => out.quoted(bytes, offsets[row]!, offsets[row + 1]!);
+  }
+  return (row) => {
+    const [from, to] = [offsets[row]!, offsets[row + 1]!];
+    try {
+      JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString());
+    } catch {
+      context.fault = 'text that is not JSON';
+      return;
+    }
+    out.raw(bytes, from, to);
+  };
+}
+
+function listWriter(column: Column, context: CellContext): WriteCell {
+  const { out } = context;
+  const { type } = column.field;
+  const write = cellWriter(column.children[0]!, context);
+  const size = type.kind === 'fixed_size_list' ? type.listSize : null;
+  const spans = size === null ? readSpans(column) : null;
+  return (row) => {
+    const start = spans === null ? row * size! : spans.starts[row]!;
+    const end = spans === null ? start + size! : spans.ends[row]!;
+    out.byte(OPEN_BRACKET);
+    for (let i = start; i < end; i++) {
+      if (i > start) out.byte(COMMA);
+      write(i);
+    }
+    out.byte(CLOSE_BRACKET);
+  };
+}
+
+/** The keys are text; a key twice in a row is refused, since readers of JSON take one or the other. */
+function mapWriter(column: Column, context: CellContext): WriteCell {
+  const { out } = context;
+  const { starts, ends } = readSpans(column);
+  const entries = column.children[0]!;
+  const [keys, values] = entries.children as [Column, Column];
+  const { text, validity } = readStrings(keys, context.bytesMax);
+  const write = cellWriter(values, context);
+  return (row) => {
+    const [start, end] = [starts[row]!, ends[row]!];
+    const names = new Set<string>();
+    out.byte(OPEN_BRACE);
+    for (let i = start; i < end; i++) {
+      if (!isValid(entries.validity, i) || !isValid(validity, i)) {
+        context.fault = 'a map with a null key';
+        return;
+      }
+      if (i > start) out.byte(COMMA);
+      const [from, to] = [text.offsets[i]!, text.offsets[i + 1]!];
+      out.quoted(text.bytes, from, to);
+      out.ascii(':');
+      write(i);
+      if (end - start === 1) continue;
+      const { buffer, byteOffset } = text.bytes;
+      names.add(Buffer.from(buffer, byteOffset + from, to - from).toString('latin1'));
+    }
+    if (end - start > 1 && names.size < end - start) context.fault = 'a map with a key twice';
+    out.byte(CLOSE_BRACE);
+  };
+}
+
+function dictionaryWriter(
+  column: Column,
+  parts: readonly Column[],
+  context: CellContext,
+): WriteCell {
+  const { out } = context;
+  const starts = [0];
+  for (const { length } of parts) starts.push(starts.at(-1)! + length);
+  const indexes = readIndexes(column, starts.at(-1)!);
+  const writers = parts.map((part) => cellWriter(part, context));
+  return (row) => {
+    const index = indexes[row]!;
+    if (index < 0) {
+      out.ascii('null');
+      return;
+    }
+    let part = 0;
+    if (parts.length > 1) {
+      // The last part that starts at the index or before.
+      let end = parts.length;
+      while (end - part > 1) {
+        const middle = (part + end) >> 1;
+        if (starts[middle]! <= index) part = middle;
+        else end = middle;
+      }
+    }
+    writers[part]!(index - starts[part]!);
+  };
+}
+
+function timeWriter(column: Column, context: CellContext): WriteCell {
+  const { out } = context;
+  const { type } = column.field;
+  const isNarrow =
+    (type.kind === 'date' && type.unit === 'day') || (type.kind === 'time' && type.bitWidth === 32);
+  const narrow = isNarrow ? narrowIntegers(column, INT32) : null;
+  const read = narrow === null ? wideIntegers(column, true) : (row: number) => narrow[row]!;
+  const toText = (value: number | bigint): string | null => {
+    if (type.kind === 'timestamp') return timestampText(value, type.unit, type.hasZone);
+    if (type.kind === 'time') return timeText(value, type.unit);
+    if (type.kind === 'duration') return durationText(value, type.unit);
+    const isDay = type.kind === 'date' && type.unit === 'day';
+    const days = isDay ? Number(value) : Number(value) / MS_PER_DAY;
+    return Number.isInteger(days) ? dateText(days) : timestampText(value, 'millisecond', false);
+  };
+  return (row) => {
+    const text = toText(read(row));
+    if (text === null) context.fault = `a ${type.kind} out of its range`;
+    else out.ascii(`"${text}"`);
+  };
+}
+
+function uuidWriter(column: Column, { out }: CellContext): WriteCell {
+  const read = uuidReader(column);
+  return (row) => out.ascii(`"${read(row)}"`);
+}

@@ -1,0 +1,131 @@
+// The metadata of rows, one JSON object a row: a column of JSON text, structs or maps, further columns
+// as members of their names, or both.
+
+import type { Utf8Column } from '../../common/types.js';
+import { type Column, isValid } from './columns.js';
+import type { RowFaults } from './faults.js';
+import { type CellContext, cellWriter, membersWriter } from './json-cells.js';
+import { quoted } from './schema.js';
+import { isTextField, readStrings, type Strings } from './strings.js';
+import { RowTooLong, TextBuilder } from './text-builder.js';
+
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+export interface MetadataToRead {
+  readonly count: number;
+  /** JSON text, structs or maps; null where there is no such column. */
+  readonly objects: Column | null;
+  readonly members: readonly Column[];
+  /** Of one row. */
+  readonly rowBytesMax: number;
+  /** Of all rows. */
+  readonly bytesMax: number;
+  readonly faults: RowFaults;
+}
+
+/**
+ * JSON text of strangers is passed on as it stands, in place where it is stored so: that it is JSON,
+ * and an object, is for the caller to check, but for what gets further members here. Null when no
+ * column has metadata. With faults the content is undefined. Throws `invalid_arrow`.
+ */
+export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
+  const { count, objects, members, rowBytesMax, bytesMax, faults } = toRead;
+  if (objects === null && members.length === 0) return null;
+  const isMap = objects?.field.type.kind === 'map';
+  // Maps say only row by row what names they have, as text does.
+  const texts: Strings | null =
+    objects !== null && isTextField(objects.field)
+      ? readStrings(objects, bytesMax)
+      : isMap && members.length > 0
+        ? { text: readMetadata({ ...toRead, members: [] })!, validity: null }
+        : null;
+  if (texts !== null && texts.validity === null && members.length === 0) return texts.text;
+  const out = new TextBuilder(count, bytesMax, rowBytesMax);
+  const context: CellContext = { out, bytesMax, fault: null, faultPath: [] };
+  // The names of a struct differ from the members', which the choice of columns made sure of.
+  const isStruct = objects?.field.type.kind === 'struct';
+  const own = isStruct ? objects!.children : [];
+  const writeMembers = membersWriter(members, context);
+  const writeAll = membersWriter([...own, ...members], context);
+  const writeBare = (write: typeof writeMembers) => (row: number) => {
+    out.byte(OPEN_BRACE);
+    write(row, true);
+    out.byte(CLOSE_BRACE);
+  };
+  const writeEmpty = writeBare(writeMembers);
+  const writeObject =
+    texts !== null
+      ? mergedWriter(texts.text, members, context)
+      : isMap
+        ? cellWriter(objects!, context)
+        : writeBare(writeAll);
+  const validity = texts === null ? (objects?.validity ?? null) : texts.validity;
+  for (let row = 0; row < count && !faults.isFull; row++) {
+    try {
+      if (isValid(validity, row)) writeObject(row);
+      else writeEmpty(row);
+    } catch (error) {
+      if (!(error instanceof RowTooLong)) throw error;
+      out.dropRow();
+      const detail = `Metadata has at most ${rowBytesMax} bytes; found more.`;
+      const fault = { detail, expected: rowBytesMax };
+      faults.add({ row, member: 'metadata', code: 'invalid_metadata', ...fault });
+      context.fault = null;
+      context.faultPath = [];
+      continue;
+    }
+    if (context.fault !== null) {
+      const { fault, faultPath } = context;
+      const where = faultPath.length === 0 ? '' : `in the column ${quoted(faultPath.join('.'))} `;
+      const detail = `Metadata is written as JSON; ${where}found ${fault}.`;
+      faults.add({ row, member: 'metadata', code: 'invalid_metadata', detail });
+      context.fault = null;
+      context.faultPath = [];
+    }
+    out.endRow();
+  }
+  return out.finish();
+}
+
+/** Text with the members before its closing brace. */
+function mergedWriter(
+  { offsets, bytes }: Utf8Column,
+  members: readonly Column[],
+  context: CellContext,
+): (row: number) => void {
+  const { out } = context;
+  const writeMembers = membersWriter(members, context);
+  const names = members.map(({ field }) => field.name);
+  return (row) => {
+    const [from, to] = [offsets[row]!, offsets[row + 1]!];
+    if (names.length === 0) {
+      out.raw(bytes, from, to);
+      return;
+    }
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString();
+    const object = parseObject(text);
+    if (object === null) {
+      context.fault = 'text that is no JSON object';
+      return;
+    }
+    const twice = names.find((name) => Object.hasOwn(object, name));
+    if (twice !== undefined) {
+      context.fault = `a member of "metadata" with the name of the column ${JSON.stringify(twice)}`;
+      return;
+    }
+    // Nothing but white space follows the brace of an object that was parsed.
+    out.raw(bytes, from, from + Buffer.byteLength(text.slice(0, text.lastIndexOf('}'))));
+    writeMembers(row, Object.keys(object).length === 0);
+    out.byte(CLOSE_BRACE);
+  };
+}
+
+function parseObject(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

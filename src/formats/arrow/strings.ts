@@ -1,0 +1,191 @@
+// Columns of text, however they are stored, as offsets and bytes; in place where they are stored so.
+// Every string is checked to be UTF-8 of its own.
+
+import { isUtf8 } from 'node:buffer';
+import type { Utf8Column } from '../../common/types.js';
+import { type Column, isValid } from './columns.js';
+import { invalidArrow } from './invalid-arrow.js';
+import { readIndexes, readOffsets } from './offsets.js';
+import { type ArrowField, describeType, quoted } from './schema.js';
+
+export interface Strings {
+  readonly text: Utf8Column;
+  /** Bits, 1 for a string; null when there are no nulls. What a null spans is of no meaning. */
+  readonly validity: Uint8Array | null;
+}
+
+const VIEW_BYTES = 16;
+/** Shorter strings stand in the view itself. */
+const INLINE_BYTES_MAX = 12;
+
+export function isTextField({ type }: ArrowField): boolean {
+  return type.kind === 'utf8' || type.kind === 'large_utf8' || type.kind === 'utf8_view';
+}
+
+/** Throws `invalid_arrow`. @param bytesMax of what views and dictionaries repeat. */
+export function readStrings(column: Column, bytesMax: number): Strings {
+  if (column.dictionary !== null) return gatherDictionary(column, column.dictionary, bytesMax);
+  const strings = readPlain(column, bytesMax);
+  checkUtf8(column, strings);
+  return strings;
+}
+
+function readPlain(column: Column, bytesMax: number): Strings {
+  const { kind } = column.field.type;
+  if (kind === 'utf8_view') return gatherViews(column, bytesMax);
+  if (kind !== 'utf8' && kind !== 'large_utf8') {
+    throw invalidArrow(`a column of ${describeType(column.field)}, expected text`);
+  }
+  const byteCount = column.byteLength(1);
+  const offsets = readOffsets(column, kind === 'large_utf8', byteCount);
+  return {
+    text: { offsets, bytes: column.buffer(1, Uint8Array, byteCount) },
+    validity: column.validity,
+  };
+}
+
+function gatherViews(column: Column, bytesMax: number): Strings {
+  const { length, validity, bufferCount } = column;
+  const words = column.buffer(0, Int32Array, length * (VIEW_BYTES / 4));
+  const views = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+  const data = Array.from({ length: bufferCount - 1 }, (_, i) =>
+    column.buffer(i + 1, Uint8Array, column.byteLength(i + 1)),
+  );
+  const offsets = new Int32Array(length + 1);
+  let end = 0;
+  for (let row = 0; row < length; row++) {
+    if (isValid(validity, row)) {
+      const byteCount = words[row * 4]!;
+      if (byteCount < 0) throw wrongView(column, row);
+      if (byteCount > INLINE_BYTES_MAX) {
+        const source = data[words[row * 4 + 2]!];
+        const start = words[row * 4 + 3]!;
+        if (source === undefined || start < 0 || start + byteCount > source.length) {
+          throw wrongView(column, row);
+        }
+      }
+      end += byteCount;
+      if (end > bytesMax) throw tooMuchText(column, bytesMax);
+    }
+    offsets[row + 1] = end;
+  }
+  const bytes = new Uint8Array(end);
+  for (let row = 0; row < length; row++) {
+    const start = offsets[row]!;
+    const byteCount = offsets[row + 1]! - start;
+    if (byteCount > INLINE_BYTES_MAX) {
+      const from = words[row * 4 + 3]!;
+      bytes.set(data[words[row * 4 + 2]!]!.subarray(from, from + byteCount), start);
+    } else {
+      const from = row * VIEW_BYTES + 4;
+      for (let i = 0; i < byteCount; i++) bytes[start + i] = views[from + i]!;
+    }
+  }
+  return { text: { offsets, bytes }, validity };
+}
+
+function gatherDictionary(column: Column, parts: readonly Column[], bytesMax: number): Strings {
+  const { text, validity, count } = concatenate(parts, bytesMax);
+  const indexes = readIndexes(column, count);
+  return gather({ text, validity }, indexes, bytesMax, column);
+}
+
+/** The strings at these indexes; -1 is null. */
+function gather(
+  { text, validity }: Strings,
+  indexes: Int32Array,
+  bytesMax: number,
+  column: Column,
+): Strings {
+  const { length } = indexes;
+  const offsets = new Int32Array(length + 1);
+  const isPresent = new Uint8Array(Math.ceil(length / 8));
+  let presentCount = 0;
+  let end = 0;
+  for (let row = 0; row < length; row++) {
+    const index = indexes[row]!;
+    if (index >= 0 && isValid(validity, index)) {
+      end += text.offsets[index + 1]! - text.offsets[index]!;
+      if (end > bytesMax) throw tooMuchText(column, bytesMax);
+      isPresent[row >> 3]! |= 1 << (row & 7);
+      presentCount++;
+    }
+    offsets[row + 1] = end;
+  }
+  const bytes = new Uint8Array(end);
+  for (let row = 0; row < length; row++) {
+    const start = offsets[row]!;
+    const byteCount = offsets[row + 1]! - start;
+    if (byteCount === 0) continue;
+    const from = text.offsets[indexes[row]!]!;
+    if (byteCount > 32) {
+      bytes.set(text.bytes.subarray(from, from + byteCount), start);
+    } else {
+      for (let i = 0; i < byteCount; i++) bytes[start + i] = text.bytes[from + i]!;
+    }
+  }
+  return { text: { offsets, bytes }, validity: presentCount === length ? null : isPresent };
+}
+
+function concatenate(parts: readonly Column[], bytesMax: number): Strings & { count: number } {
+  const read = parts.map((part) => readStrings(part, bytesMax));
+  const count = parts.reduce((sum, { length }) => sum + length, 0);
+  if (read.length === 1) return { ...read[0]!, count };
+  const byteCount = read.reduce((sum, { text }, i) => sum + span(text, parts[i]!.length), 0);
+  const offsets = new Int32Array(count + 1);
+  const bytes = new Uint8Array(byteCount);
+  const validity = read.some((strings) => strings.validity !== null)
+    ? new Uint8Array(Math.ceil(count / 8))
+    : null;
+  let row = 0;
+  let end = 0;
+  read.forEach((strings, i) => {
+    const { text } = strings;
+    const start = text.offsets[0]!;
+    const { length } = parts[i]!;
+    for (let j = 0; j < length; j++) {
+      if (validity !== null && isValid(strings.validity, j)) {
+        validity[row >> 3]! |= 1 << (row & 7);
+      }
+      offsets[++row] = end + text.offsets[j + 1]! - start;
+    }
+    bytes.set(text.bytes.subarray(start, text.offsets[length]!), end);
+    end = offsets[row]!;
+  });
+  return { text: { offsets, bytes }, validity, count };
+}
+
+function span({ offsets }: Utf8Column, count: number): number {
+  return offsets[count]! - offsets[0]!;
+}
+
+function checkUtf8(column: Column, { text, validity }: Strings): void {
+  const { offsets, bytes } = text;
+  const { length } = column;
+  if (isUtf8(bytes.subarray(offsets[0]!, offsets[length]!))) {
+    let isWhole = true;
+    // A string that starts inside of a character ends another inside of it.
+    for (let row = 1; row < length; row++) {
+      const offset = offsets[row]!;
+      if (offset < offsets[length]! && (bytes[offset]! & 0xc0) === 0x80) isWhole = false;
+    }
+    if (isWhole) return;
+  }
+  for (let row = 0; row < length; row++) {
+    if (!isValid(validity, row) || isUtf8(bytes.subarray(offsets[row]!, offsets[row + 1]!)))
+      continue;
+    throw invalidArrow(
+      `text that is not UTF-8 in row ${row} of column ${quoted(column.field.name)}`,
+    );
+  }
+}
+
+function wrongView(column: Column, row: number): Error {
+  return invalidArrow(`a view out of its buffer in row ${row} of ${quoted(column.field.name)}`);
+}
+
+function tooMuchText({ field }: Column, bytesMax: number): Error {
+  return invalidArrow(
+    `more than ${bytesMax} bytes of text in column ${quoted(field.name)}; send smaller batches`,
+  );
+}

@@ -1,0 +1,254 @@
+// Parquet files out, piece by piece, without holding more than one row group: columns of text and of
+// vectors, none with nulls, PLAIN and not compressed. Vectors are lists of floats in the file, as the
+// format has nothing else; with the Arrow schema beside them its readers know their length.
+// https://github.com/apache/parquet-format
+
+import type { Utf8Column } from '../../common/types.js';
+import { pushVarint, ThriftStruct } from './thrift.js';
+
+export type ParquetField =
+  | { readonly kind: 'text'; readonly name: string }
+  | { readonly kind: 'vector'; readonly name: string; readonly dimension: number };
+
+/** Row-major [count, dimension] float32, or as many strings. */
+export type ParquetColumn = Float32Array | Utf8Column;
+
+export interface ParquetOptions {
+  readonly fields: readonly ParquetField[];
+  /** The encapsulated schema message of Arrow IPC; absent for readers that know Parquet only. */
+  readonly arrowSchema?: Uint8Array;
+  /** For people. */
+  readonly metadata: ReadonlyMap<string, string>;
+  readonly createdBy: string;
+}
+
+interface Chunk {
+  readonly field: ParquetField;
+  readonly offset: number;
+  readonly byteCount: number;
+  readonly valueCount: number;
+}
+
+interface RowGroup {
+  readonly rowCount: number;
+  readonly chunks: readonly Chunk[];
+}
+
+const MAGIC = Buffer.from('PAR1');
+const VERSION = 2;
+
+/** Numbers of the format's enums. */
+const FLOAT = 4;
+const BYTE_ARRAY = 6;
+const REQUIRED = 0;
+const REPEATED = 2;
+const CONVERTED_UTF8 = 0;
+const CONVERTED_LIST = 3;
+const LOGICAL_STRING = 1;
+const LOGICAL_LIST = 3;
+const PLAIN = 0;
+const RLE = 3;
+const UNCOMPRESSED = 0;
+const DATA_PAGE = 0;
+
+export class ParquetWriter {
+  readonly #options: ParquetOptions;
+  readonly #groups: RowGroup[] = [];
+  #rowCount = 0;
+  /** Bytes given so far. */
+  #offset = 0;
+
+  constructor(options: ParquetOptions) {
+    this.#options = options;
+  }
+
+  /** The first bytes of the file. */
+  begin(): Uint8Array {
+    return this.#given(MAGIC);
+  }
+
+  /**
+   * A row group of these pieces, each with one column a field, in their order: one page a piece and
+   * column. Large columns go out as they are.
+   */
+  *rowGroup(
+    pieces: readonly { readonly count: number; readonly columns: readonly ParquetColumn[] }[],
+  ): Generator<Uint8Array> {
+    const chunks: Chunk[] = [];
+    for (const [i, field] of this.#options.fields.entries()) {
+      const offset = this.#offset;
+      let valueCount = 0;
+      for (const { count, columns } of pieces) {
+        const pageValues = field.kind === 'vector' ? count * field.dimension : count;
+        valueCount += pageValues;
+        for (const bytes of pageOf(field, columns[i]!, count, pageValues)) yield this.#given(bytes);
+      }
+      chunks.push({ field, offset, byteCount: this.#offset - offset, valueCount });
+    }
+    const rowCount = pieces.reduce((sum, { count }) => sum + count, 0);
+    this.#groups.push({ rowCount, chunks });
+    this.#rowCount += rowCount;
+  }
+
+  /** The last bytes. */
+  end(): Uint8Array {
+    const footer = this.#footer();
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(footer.length);
+    return this.#given(Buffer.concat([footer, length, MAGIC]));
+  }
+
+  #given<Bytes extends Uint8Array>(bytes: Bytes): Bytes {
+    this.#offset += bytes.byteLength;
+    return bytes;
+  }
+
+  #footer(): Uint8Array {
+    const { fields, metadata, arrowSchema, createdBy } = this.#options;
+    const entries = [...metadata];
+    if (arrowSchema !== undefined) {
+      entries.push(['ARROW:schema', Buffer.from(arrowSchema).toString('base64')]);
+    }
+    return new ThriftStruct()
+      .i32(1, VERSION)
+      .structList(2, schemaElements(fields), (struct, write) => write(struct))
+      .i64(3, this.#rowCount)
+      .structList(4, this.#groups, writeRowGroup)
+      .structList(5, entries, (struct, [key, value]) => struct.text(1, key).text(2, value))
+      .text(6, createdBy)
+      .end();
+  }
+}
+
+/** The tree of the columns, depth first. */
+function schemaElements(fields: readonly ParquetField[]): ((struct: ThriftStruct) => void)[] {
+  return [
+    (struct) => struct.text(4, 'schema').i32(5, fields.length),
+    ...fields.flatMap((field): ((struct: ThriftStruct) => void)[] => {
+      if (field.kind === 'text') {
+        return [
+          (struct) =>
+            struct
+              .i32(1, BYTE_ARRAY)
+              .i32(3, REQUIRED)
+              .text(4, field.name)
+              .i32(6, CONVERTED_UTF8)
+              .struct(10, (type) => type.struct(LOGICAL_STRING, () => {})),
+        ];
+      }
+      return [
+        (struct) =>
+          struct
+            .i32(3, REQUIRED)
+            .text(4, field.name)
+            .i32(5, 1)
+            .i32(6, CONVERTED_LIST)
+            .struct(10, (type) => type.struct(LOGICAL_LIST, () => {})),
+        (struct) => struct.i32(3, REPEATED).text(4, 'list').i32(5, 1),
+        (struct) => struct.i32(1, FLOAT).i32(3, REQUIRED).text(4, 'element'),
+      ];
+    }),
+  ];
+}
+
+function writeRowGroup(struct: ThriftStruct, { chunks, rowCount }: RowGroup): void {
+  const byteCount = chunks.reduce((sum, chunk) => sum + chunk.byteCount, 0);
+  struct
+    .structList(1, chunks, (column, chunk) => {
+      column.i64(2, 0).struct(3, (meta) => writeChunk(meta, chunk));
+    })
+    .i64(2, byteCount)
+    .i64(3, rowCount)
+    .i64(5, chunks[0]!.offset)
+    .i64(6, byteCount);
+}
+
+function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }: Chunk): void {
+  const isText = field.kind === 'text';
+  meta
+    .i32(1, isText ? BYTE_ARRAY : FLOAT)
+    .i32List(2, isText ? [PLAIN] : [PLAIN, RLE])
+    .textList(3, isText ? [field.name] : [field.name, 'list', 'element'])
+    .i32(4, UNCOMPRESSED)
+    .i64(5, valueCount)
+    .i64(6, byteCount)
+    .i64(7, byteCount)
+    .i64(9, offset);
+}
+
+/** A data page: its header, levels, and values. */
+function pageOf(
+  field: ParquetField,
+  column: ParquetColumn,
+  count: number,
+  valueCount: number,
+): Uint8Array[] {
+  const body =
+    column instanceof Float32Array
+      ? [
+          levelsOf(count, field.kind === 'vector' ? field.dimension : 1),
+          new Uint8Array(column.buffer, column.byteOffset, column.byteLength),
+        ]
+      : [plainText(column, count)];
+  const byteCount = body.reduce((sum, bytes) => sum + bytes.byteLength, 0);
+  const header = new ThriftStruct()
+    .i32(1, DATA_PAGE)
+    .i32(2, byteCount)
+    .i32(3, byteCount)
+    .struct(5, (page) => page.i32(1, valueCount).i32(2, PLAIN).i32(3, RLE).i32(4, RLE))
+    .end();
+  // Small pieces together: each goes out on its own.
+  return [Buffer.concat([header, body[0]!]), ...body.slice(1)];
+}
+
+/**
+ * Where each vector begins, and that every element is there: runs of levels, each its length doubled
+ * and its level. All vectors look alike, so one is written and repeated.
+ */
+function levelsOf(count: number, dimension: number): Uint8Array {
+  const vector: number[] = [];
+  pushVarint(vector, 1 << 1);
+  vector.push(0);
+  if (dimension > 1) {
+    pushVarint(vector, (dimension - 1) << 1);
+    vector.push(1);
+  }
+  const repetition = Buffer.alloc(vector.length * count, Uint8Array.from(vector));
+  const definition: number[] = [];
+  pushVarint(definition, count * dimension * 2);
+  definition.push(1);
+  return Buffer.concat([
+    lengthOf(repetition),
+    repetition,
+    lengthOf(definition),
+    Buffer.from(definition),
+  ]);
+}
+
+function lengthOf({ length }: { readonly length: number }): Uint8Array {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(length);
+  return bytes;
+}
+
+/** Below this a loop is faster than to make a view and copy it. */
+const LOOPED_BYTES_MAX = 48;
+
+/** Each string behind its length. */
+function plainText({ offsets, bytes }: Utf8Column, count: number): Uint8Array {
+  const first = offsets[0]!;
+  const target = Buffer.allocUnsafeSlow(offsets[count]! - first + count * 4);
+  let at = 0;
+  for (let i = 0; i < count; i++) {
+    const start = offsets[i]!;
+    const end = offsets[i + 1]!;
+    at = target.writeUInt32LE(end - start, at);
+    if (end - start <= LOOPED_BYTES_MAX) {
+      for (let from = start; from < end; from++) target[at++] = bytes[from]!;
+    } else {
+      target.set(bytes.subarray(start, end), at);
+      at += end - start;
+    }
+  }
+  return target;
+}

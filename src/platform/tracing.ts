@@ -1,0 +1,188 @@
+// Spans for an OpenTelemetry collector, sent as OTLP over HTTP in JSON. The only place that knows
+// @opentelemetry; loaded when an endpoint is configured and not before. A collector that is slow or
+// gone costs spans, never requests: they go in batches, and what does not fit the queue is dropped.
+
+import {
+  createTraceState,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+  serviceInstanceIdDetector,
+} from '@opentelemetry/resources';
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  type ReadableSpan,
+  type SpanExporter,
+} from '@opentelemetry/sdk-trace-base';
+import type { Logger } from '../common/logger.js';
+import type { Phase, RequestSpan, TraceContext, Tracer } from '../common/trace.js';
+
+/** For one batch to reach the collector, and for the last ones when we stop. */
+const EXPORT_MS_MAX = 3_000;
+/** A collector that is gone for a day is worth a line a minute. */
+const COMPLAINT_MS = 60_000;
+/** An answer of the collector may be a page of HTML. */
+const CAUSE_CHARACTERS_MAX = 300;
+
+export interface TracingOptions {
+  /** Of the collector, with the path. */
+  readonly url: string;
+  readonly version: string;
+  readonly logger: Logger;
+}
+
+export function createTracer({ url, version, logger }: TracingOptions): Tracer {
+  const exporter = new PatientExporter(
+    new OTLPTraceExporter({ url, timeoutMillis: EXPORT_MS_MAX }),
+    logger,
+  );
+  const provider = new BasicTracerProvider({
+    // The environment has the last word: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES.
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'sagitta', 'service.version': version }))
+      .merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] })),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  });
+  const tracer = provider.getTracer('sagitta', version);
+  return {
+    startRequest({ method, route, scheme, startMs, parent }) {
+      const context =
+        parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, toSpanContext(parent));
+      const attributes = {
+        'http.request.method': method,
+        'http.route': route,
+        'url.scheme': scheme,
+      };
+      const toTime = createTimeScale();
+      const span = tracer.startSpan(
+        `${method} ${route}`,
+        { kind: SpanKind.SERVER, startTime: toTime(startMs), attributes },
+        context,
+      );
+      const addPhase = (phase: Phase) => {
+        const child = tracer.startSpan(
+          phase.name,
+          { startTime: toTime(phase.startMs), attributes: { ...phase.attributes } },
+          trace.setSpan(ROOT_CONTEXT, span),
+        );
+        child.end(toTime(phase.endMs));
+      };
+      return new ServerSpan(span, toTime, addPhase);
+    },
+    async close() {
+      let timer: NodeJS.Timeout | undefined;
+      const timeout = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, EXPORT_MS_MAX);
+      });
+      await Promise.race([provider.shutdown().catch(() => {}), timeout]);
+      clearTimeout(timer);
+    },
+  };
+}
+
+class ServerSpan implements RequestSpan {
+  readonly traceId: string;
+  readonly #span: Span;
+  readonly #toTime: TimeScale;
+  readonly #addPhase: (phase: Phase) => void;
+
+  constructor(span: Span, toTime: TimeScale, addPhase: (phase: Phase) => void) {
+    this.#span = span;
+    this.#toTime = toTime;
+    this.#addPhase = addPhase;
+    this.traceId = span.spanContext().traceId;
+  }
+
+  addPhases(phases: readonly Phase[]): void {
+    if (!this.#span.isRecording()) return;
+    for (const phase of phases) this.#addPhase(phase);
+  }
+
+  end({ status, errorCode, endMs }: Parameters<RequestSpan['end']>[0]): void {
+    if (typeof status === 'number') this.#span.setAttribute('http.response.status_code', status);
+    const isOurFault = typeof status === 'number' && status >= 500;
+    const errorType = errorCode ?? (status === 'closed' ? 'client_closed' : undefined);
+    if (errorType !== undefined) this.#span.setAttribute('error.type', errorType);
+    // By the conventions, what a client did wrong is no error of the server's span.
+    if (isOurFault) this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    this.#span.end(this.#toTime(endMs));
+  }
+}
+
+/** From `performance.now()` to seconds and nanoseconds since 1970. */
+type TimeScale = (milliseconds: number) => [seconds: number, nanoseconds: number];
+
+/**
+ * One for all spans of a request, so that they fit together; a new one for each request, since the
+ * wall clock is adjusted while the process runs and the other is not.
+ */
+function createTimeScale(): TimeScale {
+  const originMs = Date.now() - performance.now();
+  return (milliseconds) => {
+    const nanoseconds = Math.round((originMs + milliseconds) * 1e6);
+    return [Math.floor(nanoseconds / 1e9), nanoseconds % 1e9];
+  };
+}
+
+function toSpanContext({ traceId, spanId, isSampled, state }: TraceContext): SpanContext {
+  return {
+    traceId,
+    spanId,
+    traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+    isRemote: true,
+    ...(state === undefined ? {} : { traceState: createTraceState(state) }),
+  };
+}
+
+/** Takes failures upon itself: nobody above could do anything about one but log it. */
+class PatientExporter implements SpanExporter {
+  readonly #exporter: SpanExporter;
+  readonly #logger: Logger;
+  #complainedAtMs = Number.NEGATIVE_INFINITY;
+  #lostCount = 0;
+
+  constructor(exporter: SpanExporter, logger: Logger) {
+    this.#exporter = exporter;
+    this.#logger = logger;
+  }
+
+  export(spans: ReadableSpan[], done: Parameters<SpanExporter['export']>[1]): void {
+    this.#exporter.export(spans, ({ error, code }) => {
+      if (code !== SUCCESS) this.#complain(spans.length, error);
+      done({ code: SUCCESS });
+    });
+  }
+
+  forceFlush(): Promise<void> {
+    return this.#exporter.forceFlush?.() ?? Promise.resolve();
+  }
+
+  shutdown(): Promise<void> {
+    return this.#exporter.shutdown();
+  }
+
+  #complain(spanCount: number, error: Error | undefined): void {
+    this.#lostCount += spanCount;
+    const now = performance.now();
+    if (now - this.#complainedAtMs < COMPLAINT_MS) return;
+    this.#complainedAtMs = now;
+    const cause = (error?.message ?? 'unknown').slice(0, CAUSE_CHARACTERS_MAX);
+    this.#logger.warn({ cause, lost_spans: this.#lostCount }, 'traces could not be sent');
+    this.#lostCount = 0;
+  }
+}
+
+/** `ExportResultCode.SUCCESS`, whose package is not ours to import. */
+const SUCCESS = 0;

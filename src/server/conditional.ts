@@ -1,0 +1,61 @@
+// ETags and the preconditions made of them (RFC 9110, section 13).
+
+import { createHash } from 'node:crypto';
+import { SagittaError } from '../common/errors.js';
+import type { StoredReply } from '../database/api.js';
+import type { RouteReply } from './route.js';
+
+/** The entity tag of a body. */
+export function tagOf(body: string | Buffer): string {
+  return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+}
+
+/** The entity tag of a version that the database gave; versions are made of characters that a tag may have. */
+export const tagOfVersion = (version: string): string => `"${version}"`;
+
+/** 304 without a body when the client has this very representation, else the reply. */
+export function unlessUnchanged<Reply extends RouteReply>(
+  reply: Reply,
+  ifNoneMatch: string | undefined,
+): Reply | StoredReply {
+  if (ifNoneMatch === undefined) return reply;
+  const tag = reply.headers.etag!;
+  const tags = parseTags(ifNoneMatch, 'If-None-Match');
+  // Weak comparison: W/"x" matches "x".
+  if (tags !== '*' && !tags.some((known) => known.replace(/^W\//, '') === tag)) return reply;
+  const { etag, 'cache-control': cacheControl } = reply.headers;
+  return { status: 304, headers: { etag: etag!, 'cache-control': cacheControl! }, body: '' };
+}
+
+/**
+ * The version that a write must find, from If-Match; undefined when any will do. Throws
+ * `precondition_failed` when the current one is not among those listed.
+ */
+export function requiredVersion(
+  ifMatch: string | undefined,
+  currentVersion: () => string,
+): string | undefined {
+  if (ifMatch === undefined) return undefined;
+  const tags = parseTags(ifMatch, 'If-Match');
+  if (tags === '*') return undefined;
+  const version = currentVersion();
+  // Strong comparison: a weak tag never matches.
+  if (tags.includes(tagOfVersion(version))) return version;
+  throw new SagittaError(
+    'precondition_failed',
+    `If-Match names ${ifMatch}; the vector's ETag is ${tagOfVersion(version)}.`,
+  );
+}
+
+const TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
+
+function parseTags(header: string, name: string): '*' | string[] {
+  const text = header.trim();
+  if (text === '*') return text;
+  const tags = text.split(',').map((tag) => tag.trim());
+  if (tags.every((tag) => TAG.test(tag))) return tags;
+  throw new SagittaError(
+    'invalid_request',
+    `${name} holds "*" or entity tags in quotes, parted by commas; found ${JSON.stringify(header)}.`,
+  );
+}

@@ -1,0 +1,129 @@
+// Idempotent writes: which key a request carries, what its payload is, and which replies are kept
+// under it. The keeping itself, in one transaction with the effect, is the database's.
+
+import { createHash } from 'node:crypto';
+import { type ErrorCode, fromErrorMessage, SagittaError } from '../common/errors.js';
+import type { Limits } from '../common/limits.js';
+import type { AlsoCommit, StoredReply } from '../database/api.js';
+import { refusal } from './ingest/findings.js';
+import type { ParsedBody } from './ingest/parse-json.js';
+import { problemReply, STATUS_OF_CODE } from './problem.js';
+import type { RouteRequest, RouteServices } from './route.js';
+
+/** Makes the operations that keep the reply in one transaction with the write. */
+export type Attach = <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>;
+
+/** Refusals that another attempt with the same payload need not meet again. */
+const STATUSES_NOT_KEPT: readonly number[] = [401, 403, 408, 413, 429];
+const CODES_NOT_KEPT: readonly ErrorCode[] = [
+  'idempotency_in_flight',
+  'idempotency_key_reused',
+  'idempotency_key_mismatch',
+];
+
+/** Whether the header alone tells that the request has a key, before its body is parsed. */
+export function hasKeyHeader(request: RouteRequest<unknown>): boolean {
+  return request.headers['idempotency-key'] !== undefined;
+}
+
+/**
+ * Runs a write, at most once where the request carries a key. `attach` is undefined where it does
+ * not. `write` must throw nothing after an effect. A refused body counts as a reply, too.
+ */
+export async function runWrite<Value>(
+  services: RouteServices,
+  request: RouteRequest<unknown>,
+  parsed: ParsedBody<Value>,
+  write: (value: Value, attach: Attach | undefined) => Promise<StoredReply>,
+): Promise<StoredReply> {
+  const key = findKey(request, parsed.idempotencyKey, services.limits);
+  if (key === undefined) return write(bodyOf(parsed), undefined);
+  const { reply, isReplay } = await services.database.runIdempotent(
+    {
+      scope: `${request.principal.id} ${request.operation}`,
+      key,
+      payloadDigest: digestOf(request, parsed.digest ?? ''),
+    },
+    async (attach) => {
+      try {
+        return await write(bodyOf(parsed), attach);
+      } catch (error) {
+        if (error instanceof SagittaError && isKept(error)) {
+          return problemReply(error, request.place);
+        }
+        throw error;
+      }
+    },
+  );
+  return isReplay ? replayed(reply) : reply;
+}
+
+/** A reply that was given before. */
+export function replayed(reply: StoredReply): StoredReply {
+  return { ...reply, headers: { ...reply.headers, 'idempotent-replayed': 'true' } };
+}
+
+/** Of a request whose body is no place for a key. */
+export function keyInHeader(request: RouteRequest<unknown>, limits: Limits): string | undefined {
+  return findKey(request, undefined, limits);
+}
+
+/** The value of a body, or its refusal thrown. */
+export function bodyOf<Value>(parsed: ParsedBody<Value>): Value {
+  if (!parsed.outcome.ok) throw fromErrorMessage(parsed.outcome.error);
+  return parsed.outcome.value;
+}
+
+function isKept(error: SagittaError): boolean {
+  const status: number = STATUS_OF_CODE[error.code];
+  const isRefusal = status >= 400 && status < 500;
+  return isRefusal && !STATUSES_NOT_KEPT.includes(status) && !CODES_NOT_KEPT.includes(error.code);
+}
+
+function findKey(
+  request: RouteRequest<unknown>,
+  inBody: unknown,
+  limits: Limits,
+): string | undefined {
+  const header = request.headers['idempotency-key'];
+  // Node reads headers as latin1; a key beyond ASCII is UTF-8 there as in the body.
+  const inHeader =
+    typeof header === 'string' ? Buffer.from(header, 'latin1').toString() : undefined;
+  for (const key of [inHeader, inBody]) {
+    if (key !== undefined) checkKey(key, key === inHeader ? 'header' : 'body', limits);
+  }
+  if (inHeader !== undefined && inBody !== undefined && inHeader !== inBody) {
+    throw refusal([
+      {
+        pointer: '/idempotency_key',
+        code: 'idempotency_key_mismatch',
+        detail: 'The key in the body differs from the header Idempotency-Key.',
+      },
+    ]);
+  }
+  return inHeader ?? (inBody as string | undefined);
+}
+
+function checkKey(key: unknown, place: 'header' | 'body', limits: Limits): void {
+  const { idempotencyKeyCharactersMax } = limits;
+  const isPrintable = typeof key === 'string' && !/[\p{Cc}\p{Cs}]/u.test(key);
+  if (isPrintable && key.length >= 1 && key.length <= idempotencyKeyCharactersMax) return;
+  const isTooLong = isPrintable && key.length > idempotencyKeyCharactersMax;
+  throw refusal([
+    {
+      pointer: place === 'body' ? '/idempotency_key' : '',
+      code: isTooLong ? 'limit_exceeded' : 'invalid_request',
+      ...(isTooLong ? { actual: key.length } : {}),
+      detail: `An idempotency key (here in the ${place}) is text of 1 to ${idempotencyKeyCharactersMax} printable characters.`,
+      expected: idempotencyKeyCharactersMax,
+    },
+  ]);
+}
+
+/** Over everything that the reply depends on. The prefix of the path is none of it. */
+function digestOf(request: RouteRequest<unknown>, bodyDigest: string): string {
+  const query = Object.entries(request.rawQuery).sort(([a], [b]) => (a < b ? -1 : 1));
+  return createHash('sha256')
+    .update(JSON.stringify([request.params, query, bodyDigest]))
+    .digest('hex');
+}

@@ -1,0 +1,87 @@
+// Parses bodies where it hurts least: small ones at once, large ones in the pool, so that the event
+// loop goes on answering others.
+
+import { SagittaError } from '../../common/errors.js';
+import type { DatabaseService } from '../../database/api.js';
+import type { Task } from '../../platform/pool.js';
+import { hasKeyHeader } from '../idempotency.js';
+import type { RouteRequest, RouteServices } from '../route.js';
+import {
+  type BodyInput,
+  type JsonBody,
+  type ParsedBody,
+  parseJsonTask,
+  type VectorsAt,
+} from './parse-json.js';
+import { type ParsedVectors, parseVectorsTask } from './parse-vectors.js';
+import type { VectorShape } from './vector-values.js';
+
+/**
+ * Parsing takes about 3 µs a kilobyte, a task in the pool 20 to 60 µs beside that: from here on the
+ * event loop is held up longer by parsing than by handing the work over.
+ */
+const INLINE_BYTES_MAX = 64 * 1024;
+
+export function parseJsonBody(
+  services: RouteServices,
+  request: RouteRequest<unknown>,
+  vectorsAt: VectorsAt | null = null,
+): Promise<ParsedBody<JsonBody>> {
+  return run(services, parseJsonTask, {
+    body: request.body,
+    isKeyed: hasKeyHeader(request),
+    vectorsAt,
+    dimensionMax: services.limits.dimensionMax,
+  });
+}
+
+/** `pathId`: the id in the path, when the body is that one vector. */
+export function parseVectorsBody(
+  services: RouteServices,
+  request: RouteRequest<unknown>,
+  options: { pathId: string | null; shape: VectorShape | null },
+): Promise<ParsedBody<ParsedVectors>> {
+  const { batchRowsMax, dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =
+    services.limits;
+  return run(services, parseVectorsTask, {
+    body: request.body,
+    isKeyed: hasKeyHeader(request),
+    ...options,
+    limits: { batchRowsMax, dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax },
+  });
+}
+
+async function run<Input extends BodyInput, Output>(
+  services: RouteServices,
+  task: Task<Input, Output>,
+  input: Input,
+): Promise<Output> {
+  if (input.body.length <= INLINE_BYTES_MAX) return task.run(input);
+  return services.pool.run(task, input, { mayBeRefused: true });
+}
+
+/**
+ * Throws `collection_not_found` unless the collection is there and still asks for this: it may have
+ * been replaced while the body was parsed elsewhere.
+ */
+export function requireShape(
+  database: DatabaseService,
+  collectionId: string,
+  shape: VectorShape | null,
+): void {
+  const { dimension, metric } = database.getVectorShape(collectionId);
+  if (shape !== null && shape.dimension === dimension && shape.metric === metric) return;
+  throw new SagittaError(
+    'collection_not_found',
+    'The collection was created or replaced while the request was read; send it again.',
+  );
+}
+
+/** What the collection asks of vectors; null when there is none, which the write itself will say. */
+export function shapeOf(database: DatabaseService, collectionId: string): VectorShape | null {
+  try {
+    return database.getVectorShape(collectionId);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,157 @@
+// A body that is a stream of vectors: written batch by batch while it arrives. Whatever becomes of
+// it, the reply says how many of its rows are durable.
+
+import { createHash } from 'node:crypto';
+import { SagittaError } from '../../common/errors.js';
+import { collectGarbageSoon } from '../../common/garbage.js';
+import type {
+  IdempotencyRequest,
+  StoredReply,
+  StreamProgress,
+  WriteMode,
+  WriteStream,
+} from '../../database/api.js';
+import { keyInHeader, replayed } from '../idempotency.js';
+import { ARROW_STREAM } from '../media-types.js';
+import { internalError } from '../problem.js';
+import { jsonReply } from '../replies/reply.js';
+import type { RouteRequest, RouteServices } from '../route.js';
+import type { BodyStream } from '../transport/body-stream.js';
+import { refusal } from './findings.js';
+import { writeUnits } from './pipeline.js';
+import { batchUnits, lineUnits, type UnitsOptions } from './units.js';
+
+export interface IngestQuery {
+  readonly mode?: WriteMode | undefined;
+  readonly id_column?: string | undefined;
+  readonly vector_column?: string | undefined;
+}
+
+/** What is worth a collection when it is let go of. */
+const GARBAGE_BYTES_MIN = 8_000_000;
+
+/** Throws what reading and writing throw, with what is durable in `committed`. */
+export async function ingest(
+  services: RouteServices,
+  request: RouteRequest<IngestQuery>,
+  bodyStream: BodyStream,
+): Promise<StoredReply> {
+  const { database } = services;
+  const { mode = 'upsert', id_column: idColumn, vector_column: vectorColumn } = request.query;
+  const id = request.params.id!;
+  const isArrow = request.contentType === ARROW_STREAM;
+  if (!isArrow) refuseParameters(request.query, ['id_column', 'vector_column'], 'Arrow');
+  const shape = database.getVectorShape(id);
+  const idempotency = idempotencyOf(services, request);
+  const stream = database.openWriteStream(id, { mode, idempotency });
+  const held = { buffered: 0, underWay: 0 };
+  let heldMax = 0;
+  let isOver = false;
+  const hold = (change: Partial<typeof held>) => {
+    Object.assign(held, change);
+    const byteCount = isOver ? 0 : held.buffered + held.underWay;
+    heldMax = Math.max(heldMax, byteCount);
+    bodyStream.hold(byteCount);
+  };
+  const options: UnitsOptions = {
+    services,
+    shape,
+    isKeyed: idempotency !== undefined,
+    idColumn,
+    vectorColumn,
+    onBuffered: (buffered) => hold({ buffered }),
+  };
+  const counting = request.watch.openStream('in');
+  try {
+    const units = (isArrow ? batchUnits : lineUnits)(bodyStream, options);
+    await writeUnits(units, {
+      stream,
+      threadCount: services.pool.threadCount,
+      admit(rowCount) {
+        if (services.isStopping()) {
+          throw new SagittaError('stopping', 'The service is stopping; send the rest elsewhere.');
+        }
+        return request.chargePart(rowCount);
+      },
+      onHeld: (underWay) => hold({ underWay }),
+      onCommitted: (timings) => request.watch.addCommit(timings),
+      onDurable: () => counting.advance(stream.progress.rowCount - stream.resumed.rowCount),
+    });
+    const { reply, isReplay } = await stream.end((progress) =>
+      writtenReply(progress, stream.resumed, () => database.getCollection(id).sequence),
+    );
+    return isReplay ? replayed(reply) : reply;
+  } catch (error) {
+    throw withCommitted(error, stream);
+  } finally {
+    // More of the body may come, and is thrown away.
+    isOver = true;
+    hold({});
+    counting.close();
+    stream.close();
+    // It does not see how large shared buffers are.
+    if (heldMax > GARBAGE_BYTES_MIN) collectGarbageSoon();
+  }
+}
+
+/** Throws `unknown_parameter` where a parameter is for other bodies. */
+export function refuseParameters(
+  query: IngestQuery,
+  names: readonly (keyof IngestQuery)[],
+  bodies: string,
+): void {
+  const findings = names
+    .filter((name) => query[name] !== undefined)
+    .map((name) => ({
+      pointer: `?${name}`,
+      code: 'unknown_parameter' as const,
+      detail: `This parameter is for bodies of ${bodies}.`,
+    }));
+  if (findings.length > 0) throw refusal(findings);
+}
+
+/** The body is compared batch by batch; here is what it is read with. */
+function idempotencyOf(
+  { limits }: RouteServices,
+  request: RouteRequest<IngestQuery>,
+): IdempotencyRequest | undefined {
+  const key = keyInHeader(request, limits);
+  if (key === undefined) return undefined;
+  const query = Object.entries(request.rawQuery).sort(([a], [b]) => (a < b ? -1 : 1));
+  const payloadDigest = createHash('sha256')
+    .update(JSON.stringify(['stream', request.params, query, request.contentType]))
+    .digest('hex');
+  return { scope: `${request.principal.id} ${request.operation}`, key, payloadDigest };
+}
+
+function writtenReply(
+  progress: StreamProgress,
+  resumed: StreamProgress,
+  currentSequence: () => number,
+): StoredReply {
+  return jsonReply(
+    JSON.stringify({
+      upserted_count: progress.rowCount,
+      inserted_count: progress.insertedCount,
+      updated_count: progress.updatedCount,
+      batch_count: progress.batchCount,
+      resumed_count: resumed.rowCount,
+      sequence: progress.sequence ?? currentSequence(),
+    }),
+  );
+}
+
+/** An error about the key says nothing of this stream, which may be another one. */
+function withCommitted(error: unknown, { progress }: WriteStream): unknown {
+  const known = error instanceof SagittaError ? error : internalError(error);
+  if (known.code.startsWith('idempotency_')) return known;
+  const { code, message, items, retryAfterSeconds, scope } = known;
+  const committed = { count: progress.rowCount, sequence: progress.sequence };
+  return new SagittaError(code, message, {
+    items,
+    retryAfterSeconds,
+    scope,
+    committed,
+    cause: known.cause ?? known,
+  });
+}

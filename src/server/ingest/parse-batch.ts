@@ -1,0 +1,216 @@
+// From a record batch to rows for the log: one pure function, run in the pool. What Arrow itself asks
+// of the bytes is checked in `arrow/`; here is what a collection asks of ids, values and metadata, by
+// the same rules as for JSON.
+
+import { createHash } from 'node:crypto';
+import { monotonicFactory } from 'ulid';
+import { ERROR_ITEMS_MAX, type ErrorItem } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import type { Utf8Column } from '../../common/types.js';
+import { decompressed } from '../../formats/arrow/compression.js';
+import type { EncodedBatch, EncodedPart } from '../../formats/arrow/encoded-batch.js';
+import { readVectorRows } from '../../formats/arrow/vector-rows.js';
+import type { Task } from '../../platform/pool.js';
+import { type Fault, refusal } from './findings.js';
+import { checkMetadata } from './metadata-rules.js';
+import { buffersOf, type ParsedUnit } from './unit.js';
+import { measureId } from './vector-ids.js';
+import { checkDirection, type VectorShape } from './vector-values.js';
+
+export interface BatchInput {
+  readonly batch: EncodedBatch;
+  readonly idColumn: string | undefined;
+  readonly vectorColumn: string | undefined;
+  readonly isKeyed: boolean;
+  readonly shape: VectorShape;
+  readonly limits: Pick<
+    Limits,
+    'batchRowsMax' | 'bodyBytesMax' | 'metadataBytesMax' | 'metadataDepthMax' | 'vectorIdBytesMax'
+  >;
+}
+
+/** What one log record holds: enough to write at full speed, and little to hold at once. */
+const PIECE_VALUE_BYTES_MAX = 8_000_000;
+
+export const parseBatchTask: Task<BatchInput, ParsedUnit> = {
+  name: 'http.parseBatch',
+  run: readBatch,
+  transfer: ({ batch }) => buffersOf(batch),
+};
+
+/** Of a dictionary, which later batches need too. */
+export const decompressPartTask: Task<{ part: EncodedPart; bytesMax: number }, EncodedPart> = {
+  name: 'http.decompressPart',
+  run: ({ part, bytesMax }) => decompressed(part, bytesMax),
+};
+
+/** Throws a refusal with the first findings, and what `readVectorRows` throws. */
+function readBatch(input: BatchInput): ParsedUnit {
+  const { shape, limits, idColumn, vectorColumn } = input;
+  const digest = input.isKeyed ? digestOf(input.batch) : undefined;
+  const rows = readVectorRows(input.batch, {
+    dimension: shape.dimension,
+    idColumn,
+    vectorColumn,
+    batchBytesMax: limits.bodyBytesMax,
+    idBytesMax: limits.vectorIdBytesMax,
+    metadataBytesMax: limits.metadataBytesMax,
+  });
+  const findings = new BatchFindings(input.batch);
+  for (const { row, member, ...fault } of rows.faults) findings.add(row, member, fault);
+  findings.throwAny();
+  const { count, values } = rows;
+  const ids = rows.ids ?? generateIds(count);
+  const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, findings });
+  checkDirections(values, shape, findings);
+  if (rows.metadata !== null) checkMetadataOf(rows.metadata, input, findings);
+  findings.throwAny();
+  const metadata = rows.metadata ?? repeated('{}', count);
+  return { batch: { count, ids, values, metadata }, cuts, digest };
+}
+
+/** Says of each finding where it is in the stream, and in words where in the batch. */
+class BatchFindings {
+  readonly #batch: EncodedBatch;
+  readonly #items: ErrorItem[] = [];
+
+  constructor(batch: EncodedBatch) {
+    this.#batch = batch;
+  }
+
+  get isFull(): boolean {
+    return this.#items.length >= ERROR_ITEMS_MAX;
+  }
+
+  add(row: number, member: string, fault: Fault): void {
+    const { index, firstRow } = this.#batch;
+    this.#items.push({
+      ...fault,
+      pointer: `/rows/${firstRow + row}/${member}`,
+      detail: `${fault.detail} (row ${row} of record batch ${index})`,
+    });
+  }
+
+  throwAny(): void {
+    if (this.#items.length > 0) throw refusal(this.#items);
+  }
+}
+
+const generateId = monotonicFactory();
+
+function generateIds(count: number): Utf8Column {
+  return columnOf(Array.from({ length: count }, () => generateId()));
+}
+
+/** Of ASCII. */
+function columnOf(texts: readonly string[]): Utf8Column {
+  const offsets = new Int32Array(texts.length + 1);
+  for (let i = 0; i < texts.length; i++) offsets[i + 1] = offsets[i]! + texts[i]!.length;
+  const bytes = new Uint8Array(offsets[texts.length]!);
+  Buffer.from(bytes.buffer).write(texts.join(''), 'latin1');
+  return { offsets, bytes };
+}
+
+function repeated(text: string, count: number): Utf8Column {
+  const offsets = Int32Array.from({ length: count + 1 }, (_, i) => i * text.length);
+  const bytes = new Uint8Array(count * text.length);
+  Buffer.from(bytes.buffer).fill(text, 'latin1');
+  return { offsets, bytes };
+}
+
+/** Where the batch is cut: before an id that comes again, and where a log record is long enough. */
+function checkIds(
+  { offsets, bytes }: Utf8Column,
+  options: { isGenerated: boolean; input: BatchInput; findings: BatchFindings },
+): number[] {
+  const { isGenerated, findings } = options;
+  const { shape, limits } = options.input;
+  const rowsMax = Math.min(
+    limits.batchRowsMax,
+    Math.max(1, Math.floor(PIECE_VALUE_BYTES_MAX / (4 * shape.dimension))),
+  );
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const isPlain = isGenerated || arePlain(text, offsets[0]!, offsets[offsets.length - 1]!);
+  const cuts: number[] = [];
+  const seen = new Set<string>();
+  let pieceStart = 0;
+  for (let row = 0; row + 1 < offsets.length && !findings.isFull; row++) {
+    const start = offsets[row]!;
+    const end = offsets[row + 1]!;
+    const id = isPlain ? text.toString('latin1', start, end) : text.toString('utf8', start, end);
+    const isShort = end > start && end - start <= limits.vectorIdBytesMax;
+    if (!isPlain || !isShort) {
+      const measured = measureId(id, limits.vectorIdBytesMax);
+      if (typeof measured !== 'number') findings.add(row, 'id', measured);
+    }
+    if (row - pieceStart === rowsMax || seen.has(id)) {
+      cuts.push(row);
+      pieceStart = row;
+      seen.clear();
+    }
+    if (!isGenerated) seen.add(id);
+  }
+  return cuts;
+}
+
+/** Whether all of it is ASCII without control characters: then an id needs no look at its text. */
+function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) {
+    const byte = bytes[i]!;
+    if (byte < 0x20 || byte >= 0x7f) return false;
+  }
+  return true;
+}
+
+function checkDirections(values: Float32Array, shape: VectorShape, findings: BatchFindings): void {
+  const { dimension } = shape;
+  for (let start = 0; start < values.length && !findings.isFull; start += dimension) {
+    const fault = checkDirection(values, start, shape);
+    if (fault !== null) findings.add(start / dimension, 'values', fault);
+  }
+}
+
+function checkMetadataOf(
+  { offsets, bytes }: Utf8Column,
+  { limits }: BatchInput,
+  findings: BatchFindings,
+): void {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let row = 0; row + 1 < offsets.length && !findings.isFull; row++) {
+    const start = offsets[row]!;
+    const end = offsets[row + 1]!;
+    const fault = checkText(text, start, end, limits);
+    if (fault !== null) findings.add(row, 'metadata', fault);
+  }
+}
+
+function checkText(
+  text: Buffer,
+  start: number,
+  end: number,
+  limits: BatchInput['limits'],
+): Fault | null {
+  const byteCount = end - start;
+  // So long a text is not worth parsing.
+  if (byteCount > limits.metadataBytesMax) return checkMetadata({}, byteCount, limits);
+  let value: unknown;
+  try {
+    value = JSON.parse(text.toString('utf8', start, end));
+  } catch {
+    const detail = 'Metadata is the JSON text of an object; found text that is not JSON.';
+    return { code: 'invalid_metadata', detail };
+  }
+  return checkMetadata(value, byteCount, limits);
+}
+
+/** Over all that the rows depend on. */
+function digestOf({ fields, part, dictionaries }: EncodedBatch): string {
+  const hash = createHash('sha256').update(JSON.stringify(fields));
+  const parts = [part, ...[...dictionaries.values()].flat()];
+  for (const { shape, body } of parts) {
+    const { nodes, regions, variadicCounts, ...rest } = shape;
+    hash.update(JSON.stringify([rest, [...nodes], [...regions], [...variadicCounts]]));
+    hash.update(body);
+  }
+  return hash.digest('hex');
+}

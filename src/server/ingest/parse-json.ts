@@ -1,0 +1,231 @@
+// From the bytes of a body to a value, on whichever thread: strict UTF-8, JSON that cannot exhaust
+// memory by nesting, the idempotency key and the digest of the body. Knows no schema and no zod, so
+// that a worker loads nothing but this.
+
+import { isAscii, isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
+import {
+  ERROR_ITEMS_MAX,
+  type ErrorItem,
+  type ErrorMessage,
+  SagittaError,
+  toErrorMessage,
+} from '../../common/errors.js';
+import type { Task } from '../../platform/pool.js';
+import { findingAt, refusal } from './findings.js';
+import { readVector } from './vector-values.js';
+
+/** Our deepest valid body is a filter of depth 16, at two or three levels each. */
+const JSON_DEPTH_MAX = 128;
+/**
+ * A clone to another thread takes stack frames for each level; this many brackets do no harm even
+ * if all of them nest, and the depth of such a body is not counted.
+ */
+const BRACKETS_UNCHECKED = 1_000;
+/**
+ * The garbage collector looks at every finished object again and again while JSON.parse goes on:
+ * 21 million empty objects, which fit into 64 MB, hold a worker up for a minute. 10 000 vectors with
+ * metadata have about 40 000 objects and arrays.
+ */
+const BRACKETS_MAX = 1_000_000;
+/** Of one object outside a batch of vectors. The largest that can be valid is metadata of 40 KB. */
+const MEMBERS_MAX = 10_000;
+/** Of a body outside a batch of vectors: what goes back to the event loop is read there. */
+const VALUES_MAX = 1_000_000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const OPEN_BRACE = 0x7b;
+
+export type JsonBody = Record<string, unknown>;
+
+/**
+ * What became of a body. The key and the digest are there even when the value was refused, so that
+ * a refusal is kept under its idempotency key like any other reply.
+ */
+export interface ParsedBody<Value> {
+  readonly outcome:
+    | { readonly ok: true; readonly value: Value }
+    | { readonly ok: false; readonly error: ErrorMessage };
+  /** The member `idempotency_key` as sent, not checked. */
+  readonly idempotencyKey: unknown;
+  /** SHA-256 of the body; only where there is a key, in the body or (`isKeyed`) beside it. */
+  readonly digest: string | undefined;
+}
+
+export interface BodyInput {
+  readonly body: Uint8Array;
+  /** Whether the request has an idempotency key in a header. */
+  readonly isKeyed: boolean;
+}
+
+/**
+ * Parses the body and reads a value from it; whatever `read` throws is the refusal. Counting the
+ * depth takes a third as long as parsing: a reader that never descends into what may be deep, and
+ * clones none of it, sets `bracketsUnchecked` to what JSON.parse can take, at 50 bytes a level.
+ */
+export function parseBody<Value>(
+  { body, isKeyed }: BodyInput,
+  read: (json: JsonBody) => Value,
+  bracketsUnchecked = BRACKETS_UNCHECKED,
+): ParsedBody<Value> {
+  let idempotencyKey: unknown;
+  let outcome: ParsedBody<Value>['outcome'];
+  try {
+    const json = parseJsonObject(body, bracketsUnchecked);
+    idempotencyKey = json.idempotency_key;
+    outcome = { ok: true, value: read(json) };
+  } catch (error) {
+    outcome = { ok: false, error: toErrorMessage(error) };
+  }
+  const isDigestNeeded = isKeyed || idempotencyKey !== undefined;
+  const digest = isDigestNeeded ? createHash('sha256').update(body).digest('hex') : undefined;
+  return { outcome, idempotencyKey, digest };
+}
+
+export interface JsonInput extends BodyInput {
+  /** Where vectors stand, if they are there, which become Float32Arrays of any length up to the maximum. */
+  readonly vectorsAt: VectorsAt | null;
+  readonly dimensionMax: number;
+}
+
+/**
+ * A member that is a vector (`vector`, `values`), one that is an array of them (`vectors`), or one
+ * that is an array of objects with a member `vector` (`queries`).
+ */
+export type VectorsAt = 'vector' | 'values' | 'vectors' | 'queries';
+
+/** Up to here `checkExtent` would cost more than it saves. */
+const SMALL_BYTES_MAX = 64 * 1024;
+
+/** Parses any body but a batch of vectors; a schema checks the rest on the event loop. */
+export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
+  name: 'http.parseJson',
+  run: (input) =>
+    parseBody(input, (json) => {
+      if (input.vectorsAt !== null) readVectors(json, input.vectorsAt, input.dimensionMax);
+      // A small body cannot hold much; a large one crosses to another thread.
+      if (input.body.length > SMALL_BYTES_MAX) checkExtent(json);
+      return json;
+    }),
+};
+
+/** What is no array or no object is the schema's to refuse. */
+function readVectors(json: JsonBody, place: VectorsAt, dimensionMax: number): void {
+  const findings: ErrorItem[] = [];
+  const read = (holder: Record<PropertyKey, unknown>, key: string | number, at: string) => {
+    if (holder[key] === undefined) return;
+    const vector = readVector(holder[key], dimensionMax);
+    if (vector instanceof Float32Array) holder[key] = vector;
+    else findings.push(findingAt(`${at}/${key}`, vector));
+  };
+  const value = json[place];
+  if (place === 'vector' || place === 'values') {
+    read(json, place, '');
+  } else if (Array.isArray(value)) {
+    for (let i = 0; i < value.length && findings.length < ERROR_ITEMS_MAX; i++) {
+      if (place === 'vectors') read(value as unknown as Record<number, unknown>, i, '/vectors');
+      else if (isObject(value[i])) read(value[i], 'vector', `/queries/${i}`);
+    }
+  }
+  if (findings.length > 0) throw refusal(findings);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Throws `invalid_json`, or `invalid_request` for JSON that is no object. */
+function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody {
+  const json = parseJson(body, bracketsUnchecked, 'The body');
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+    throw refusal([
+      { pointer: '', code: 'invalid_request', detail: 'The body must be an object.' },
+    ]);
+  }
+  return json as JsonBody;
+}
+
+/** Throws `invalid_json` about `what`, of which the bytes are all. */
+export function parseJson(body: Uint8Array, bracketsUnchecked: number, what: string): unknown {
+  const invalidJson = (why: string) => notJson(what, why);
+  if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
+  if (!isUtf8(body)) throw invalidJson('it is not UTF-8');
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
+  if (countBrackets(bytes) > bracketsUnchecked) checkDepth(bytes, invalidJson);
+  try {
+    return JSON.parse(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'));
+  } catch (error) {
+    throw invalidJson(describeSyntaxError(error));
+  }
+}
+
+/** Without the excerpt of the body that the engine puts into its messages. */
+function describeSyntaxError(error: unknown): string {
+  const message = error instanceof SyntaxError ? error.message : 'it cannot be parsed';
+  const unexpected = /^Unexpected token '(.{1,2})'/su.exec(message);
+  if (unexpected !== null) return `unexpected ${JSON.stringify(unexpected[1])}`;
+  return message.replace(' in JSON', '').replace(/^./, (first) => first.toLowerCase());
+}
+
+function notJson(what: string, why: string): SagittaError {
+  const detail = `${what} is not valid JSON: ${why}.`;
+  return new SagittaError('invalid_json', detail, {
+    items: [{ pointer: '', code: 'invalid_json', detail }],
+  });
+}
+
+/** Throws `limit_exceeded` for more than JSON.parse can take. */
+function countBrackets(bytes: Buffer): number {
+  let count = 0;
+  for (const bracket of [OPEN_BRACKET, OPEN_BRACE]) {
+    for (let at = bytes.indexOf(bracket); at !== -1; at = bytes.indexOf(bracket, at + 1)) {
+      if (++count > BRACKETS_MAX) throw tooMuch('objects and arrays', BRACKETS_MAX);
+    }
+  }
+  return count;
+}
+
+function checkExtent(json: JsonBody): void {
+  let count = 0;
+  const waiting: unknown[] = [json];
+  while (waiting.length > 0) {
+    const container = waiting.pop();
+    if (typeof container !== 'object' || container === null) continue;
+    if (container instanceof Float32Array) continue;
+    const values = Object.values(container);
+    if (!Array.isArray(container) && values.length > MEMBERS_MAX) {
+      throw tooMuch('members in one object', MEMBERS_MAX);
+    }
+    count += values.length;
+    if (count > VALUES_MAX) throw tooMuch('values', VALUES_MAX);
+    for (const value of values) if (typeof value === 'object') waiting.push(value);
+  }
+}
+
+function tooMuch(what: string, max: number): SagittaError {
+  const detail = `The body has more than ${max} ${what}.`;
+  return refusal([{ pointer: '', code: 'limit_exceeded', detail, expected: max }]);
+}
+
+function checkDepth(bytes: Uint8Array, invalidJson: (why: string) => SagittaError): void {
+  let depth = 0;
+  let isInString = false;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i]!;
+    if (isInString) {
+      if (byte === BACKSLASH) i++;
+      else if (byte === QUOTE) isInString = false;
+    } else if (byte === QUOTE) {
+      isInString = true;
+    } else if ((byte | 0x20) === OPEN_BRACE) {
+      // Setting bit 5 turns brackets into braces: one comparison for both.
+      if (++depth > JSON_DEPTH_MAX) {
+        throw invalidJson(`it nests deeper than ${JSON_DEPTH_MAX} levels at byte ${i}`);
+      }
+    } else if ((byte | 0x20) === OPEN_BRACE + 2) {
+      depth--;
+    }
+  }
+}

@@ -1,0 +1,224 @@
+// An Arrow body as queries: record batches as they arrive, their rows as requests, and requests in
+// groups that fill the engine, unless there is nothing more to read for the moment.
+
+import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import { type JsonObject, METRICS, type Metric } from '../../common/types.js';
+import type { QueryRequest } from '../../database/query/query-api.js';
+import { type EncodedBatch, transferables } from '../../formats/arrow/encoded-batch.js';
+import {
+  numberAt,
+  type QueryRows,
+  type QueryRowsOptions,
+  readQueryRows,
+  textAt,
+} from '../../formats/arrow/query-rows.js';
+import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
+import type { Task, WorkerPool } from '../../platform/pool.js';
+import { describeKind, type Fault, refusal } from './findings.js';
+import { parseJson } from './parse-json.js';
+import { toThreshold } from './query-request.js';
+import { measureId } from './vector-ids.js';
+
+/** Of consecutive rows of the stream. */
+export interface RequestGroup {
+  readonly firstIndex: number;
+  readonly requests: readonly QueryRequest[];
+}
+
+export interface ReadQueriesOptions {
+  readonly reader: ArrowStreamReader;
+  readonly pool: WorkerPool;
+  readonly limits: Limits;
+  readonly dimension: number;
+  readonly vectorColumn: string | undefined;
+  /** What a row asks for that does not say otherwise. */
+  readonly defaults: QueryRequest;
+}
+
+/** As many as the engine is given at once. */
+const GROUP_QUERIES = 256;
+/** How long a group waits for its next batch: who sends one query and waits gets an answer. */
+const WAIT_MS = 3;
+/** What is read at once, rather than in a thread of the pool. */
+const INLINE_BYTES_MAX = 64 * 1024;
+/** Longer text than this is not repeated in an error. */
+const SHOWN_CHARACTERS_MAX = 64;
+/** Whoever sends more different ones has them read again. */
+const FILTERS_KEPT_MAX = 1_024;
+/** As in other bodies; a filter has no use for more. */
+const FILTER_BRACKETS_UNCHECKED = 1_000;
+
+export const readQueryRowsTask: Task<
+  { readonly batch: EncodedBatch; readonly options: QueryRowsOptions },
+  QueryRows
+> = {
+  name: 'http.readQueryRows',
+  run: ({ batch, options }) => readQueryRows(batch, options),
+  transfer: ({ vectors }) => (vectors?.buffer instanceof ArrayBuffer ? [vectors.buffer] : []),
+};
+
+/** Throws `invalid_arrow`, and what rows have that no query can have, at `/rows/{n}`. */
+export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<RequestGroup> {
+  let firstIndex = 0;
+  let waiting: QueryRequest[] = [];
+  const take = (): RequestGroup => {
+    const group = { firstIndex, requests: waiting };
+    firstIndex += waiting.length;
+    waiting = [];
+    return group;
+  };
+  const batches = options.reader.batches();
+  try {
+    for (;;) {
+      const reading = batches.next();
+      if (waiting.length > 0 && !(await comesSoon(reading))) yield take();
+      const next = await reading;
+      if (next.done === true) break;
+      const rows = await readRows(next.value, options);
+      const context = { ...options, firstRow: next.value.firstRow, filters: new Map() };
+      // Requests are made when their turn comes: a batch may have a million rows.
+      for (let row = 0; row < rows.count; ) {
+        const end = Math.min(rows.count, row + GROUP_QUERIES - waiting.length);
+        waiting.push(...requestsOf(rows, row, end, context));
+        row = end;
+        if (waiting.length === GROUP_QUERIES) yield take();
+      }
+    }
+    if (waiting.length > 0) yield take();
+  } finally {
+    batches.return().catch(() => {});
+  }
+}
+
+/** Never rejects: what went wrong is found by who waits for it. */
+function comesSoon(reading: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), WAIT_MS);
+    const come = () => {
+      clearTimeout(timer);
+      resolve(true);
+    };
+    reading.then(come, come);
+  });
+}
+
+async function readRows(
+  batch: EncodedBatch,
+  { pool, limits, dimension, vectorColumn }: ReadQueriesOptions,
+): Promise<QueryRows> {
+  const { firstRow } = batch;
+  const options = {
+    vectorColumn,
+    dimension,
+    batchBytesMax: limits.bodyBytesMax,
+    idBytesMax: limits.vectorIdBytesMax,
+  };
+  const isSmall = batch.part.body.byteLength <= INLINE_BYTES_MAX;
+  const rows = isSmall
+    ? readQueryRows(batch, options)
+    : await pool.run(
+        readQueryRowsTask,
+        { batch, options },
+        { mayBeRefused: true, transfer: transferables(batch) },
+      );
+  if (rows.faults.length === 0) return rows;
+  throw refusal(
+    rows.faults.map(({ row, member, ...fault }) => ({
+      ...fault,
+      pointer: `/rows/${firstRow + row}/${member === 'values' ? 'vector' : member}`,
+    })),
+  );
+}
+
+interface RowContext {
+  readonly dimension: number;
+  readonly limits: Limits;
+  readonly defaults: QueryRequest;
+  /** Of the stream. */
+  readonly firstRow: number;
+  /** By their text, those that were read before. */
+  readonly filters: Map<string, JsonObject>;
+}
+
+function requestsOf(
+  rows: QueryRows,
+  from: number,
+  to: number,
+  context: RowContext,
+): readonly QueryRequest[] {
+  const findings: ErrorItem[] = [];
+  const requests: QueryRequest[] = [];
+  for (let row = from; row < to; row++) requests.push(requestOf(rows, row, context, findings));
+  if (findings.length > 0) throw refusal(findings.slice(0, ERROR_ITEMS_MAX));
+  return requests;
+}
+
+function requestOf(
+  rows: QueryRows,
+  row: number,
+  { dimension, limits, defaults, firstRow, filters }: RowContext,
+  findings: ErrorItem[],
+): QueryRequest {
+  const refuse = (member: string, fault: Fault) =>
+    findings.push({ pointer: `/rows/${firstRow + row}/${member}`, ...fault });
+  const topK = numberAt(rows.topK, row);
+  const score = numberAt(rows.scoreThresholds, row);
+  const metric = textAt(rows.metrics, row);
+  const filterText = textAt(rows.filters, row);
+  const id = rows.ids === null ? null : textAt({ text: rows.ids, validity: null }, row);
+  if (topK !== null && (topK < 1 || topK > limits.topKMax)) {
+    const detail = `Expected 1 to ${limits.topKMax}; found ${topK}.`;
+    const bound = { expected: topK < 1 ? 1 : limits.topKMax, actual: topK };
+    refuse('top_k', { code: topK < 1 ? 'invalid_request' : 'limit_exceeded', detail, ...bound });
+  }
+  if (score !== null && !Number.isFinite(score)) {
+    const detail = `Expected a finite number; found ${score}.`;
+    refuse('score_threshold', { code: 'invalid_request', detail });
+  }
+  if (metric !== null && !isMetric(metric)) {
+    const found = JSON.stringify(metric.slice(0, SHOWN_CHARACTERS_MAX));
+    const detail = `Expected ${METRICS.join(', ')}; found ${found}.`;
+    refuse('metric', { code: 'invalid_request', detail });
+  }
+  if (id !== null) {
+    const measured = measureId(id, limits.vectorIdBytesMax);
+    if (typeof measured !== 'number') refuse('id', measured);
+  }
+  let filter = filterText === null ? undefined : filters.get(filterText);
+  if (filterText !== null && filter === undefined) {
+    const read = readFilter(filterText);
+    if ('fault' in read) refuse('filter', read.fault);
+    else {
+      filter = read.filter;
+      if (filters.size >= FILTERS_KEPT_MAX) filters.clear();
+      filters.set(filterText, filter);
+    }
+  }
+  return {
+    ...defaults,
+    vector: rows.vectors?.subarray(row * dimension, (row + 1) * dimension),
+    id: id ?? undefined,
+    ...(topK === null ? {} : { topK }),
+    ...(score === null ? {} : { scoreThreshold: toThreshold(score) }),
+    ...(metric === null ? {} : { metric: metric as Metric }),
+    ...(filter === undefined ? {} : { filter }),
+  };
+}
+
+function readFilter(text: string): { readonly filter: JsonObject } | { readonly fault: Fault } {
+  const refusal = (detail: string) => ({ fault: { code: 'invalid_filter', detail } as const });
+  try {
+    const filter = parseJson(Buffer.from(text), FILTER_BRACKETS_UNCHECKED, 'The filter');
+    const isObject = typeof filter === 'object' && filter !== null && !Array.isArray(filter);
+    if (isObject) return { filter: filter as JsonObject };
+    return refusal(`A filter is the JSON text of an object; found ${describeKind(filter)}.`);
+  } catch (error) {
+    if (!(error instanceof SagittaError)) throw error;
+    return refusal(error.message);
+  }
+}
+
+function isMetric(text: string): text is Metric {
+  return (METRICS as readonly string[]).includes(text);
+}

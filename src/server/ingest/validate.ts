@@ -1,0 +1,177 @@
+// The only way from outside values to schema types: whatever a schema refuses becomes findings with
+// pointers, in our words and with our codes. Nothing is coerced in bodies; the text of query
+// parameters is read by the type that the schema declares.
+
+import { z } from 'zod';
+import { ERROR_ITEMS_MAX, type ErrorCode, type ErrorItem } from '../../common/errors.js';
+import { describeKind, type Fault, pointerTo, refusal } from './findings.js';
+
+type Issue = z.core.$ZodIssue;
+
+/** Throws a refusal that names everything the schema refuses. */
+export function validateBody<Schema extends z.ZodType>(
+  schema: Schema,
+  body: unknown,
+): z.output<Schema> {
+  return validate(schema, body, pointerTo);
+}
+
+/** @param query values as text; a parameter that was repeated is an array. */
+export function validateQuery<Schema extends z.ZodObject>(
+  schema: Schema,
+  query: Readonly<Record<string, unknown>>,
+): z.output<Schema> {
+  // Without a prototype: parameters may have any name.
+  const values: Record<string, unknown> = Object.create(null);
+  for (const [name, text] of Object.entries(query)) {
+    if (Array.isArray(text)) throw refusal([repeated(name, text.length)]);
+    const parameter = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
+    values[name] = typeof text === 'string' ? readText(text, typeOf(parameter)) : text;
+  }
+  return validate(schema, values, (path) => `?${path.map(String).join('.')}`);
+}
+
+function validate<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  place: (path: readonly PropertyKey[]) => string,
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const items: ErrorItem[] = [];
+  for (const issue of result.error.issues.slice(0, ERROR_ITEMS_MAX)) {
+    if (issue.code === 'unrecognized_keys') {
+      for (const key of issue.keys.slice(0, ERROR_ITEMS_MAX)) {
+        items.push({
+          pointer: place([...issue.path, key]),
+          code: 'unknown_parameter',
+          detail: `There is nothing named ${JSON.stringify(key)} here.`,
+        });
+      }
+    } else {
+      items.push({
+        pointer: place(issue.path),
+        ...describeIssue(issue, valueAt(value, issue.path)),
+      });
+    }
+  }
+  throw refusal(items);
+}
+
+function repeated(name: string, count: number): ErrorItem {
+  return {
+    pointer: `?${name}`,
+    code: 'invalid_request',
+    detail: `The parameter is there ${count} times; expected once.`,
+    expected: 1,
+    actual: count,
+  };
+}
+
+/** What a parameter is once its text is read: the kind of the schema under its wrappers. */
+function typeOf(schema: z.core.$ZodType | undefined): string | undefined {
+  let inner = schema;
+  while (inner instanceof z.ZodOptional || inner instanceof z.ZodDefault) inner = inner.unwrap();
+  return inner instanceof z.ZodNumberFormat ? 'integer' : inner?._zod.def.type;
+}
+
+/** Text that is not of the type stays text, which the schema then refuses. */
+function readText(text: string, type: string | undefined): unknown {
+  if (type === 'integer' && /^-?\d{1,16}$/.test(text)) return Number(text);
+  if (type === 'number' && /^-?\d{1,16}(\.\d{1,20})?(e[+-]?\d{1,3})?$/i.test(text)) {
+    return Number(text);
+  }
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  if (type === 'custom') {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  }
+  return text;
+}
+
+/** Members whose every fault has a code of its own. */
+const CODE_OF_MEMBER = new Map<PropertyKey, ErrorCode>([
+  ['filter', 'invalid_filter'],
+  ['vector', 'invalid_vector'],
+  ['values', 'invalid_vector'],
+  ['metadata', 'invalid_metadata'],
+]);
+
+function describeIssue(issue: Issue, value: unknown): Fault {
+  const code = CODE_OF_MEMBER.get(issue.path.at(-1) ?? '') ?? 'invalid_request';
+  const found = describeValue(value);
+  if (issue.code === 'too_big') {
+    const actual = measure(value);
+    const expected = Number(issue.maximum);
+    return {
+      code: 'limit_exceeded',
+      detail: `Expected at most ${expected}${unitOf(issue.origin)}; found ${actual}.`,
+      expected,
+      actual,
+    };
+  }
+  if (issue.code === 'custom' && issue.params !== undefined)
+    return issue.params as unknown as Fault;
+  if (value === undefined && issue.code === 'invalid_type') {
+    return { code, detail: `It is required: ${expectation(issue)}.` };
+  }
+  const expected = expectation(issue);
+  if (expected === '') return { code, detail: issue.message };
+  return { code, detail: `Expected ${expected}; found ${found}.`, expected, actual: found };
+}
+
+function expectation(issue: Issue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return NAME_OF_TYPE[issue.expected] ?? `a ${issue.expected}`;
+    case 'invalid_value':
+      return issue.values.map((value) => JSON.stringify(value)).join(' or ');
+    case 'too_small':
+      return `at least ${issue.minimum}${unitOf(issue.origin)}`;
+    case 'invalid_format':
+      return issue.format === 'regex' ? `text like ${issue.pattern}` : `a ${issue.format}`;
+    case 'invalid_union':
+      return issue.errors.flatMap((errors) => errors.map(expectation)).join(' or ');
+    default:
+      return '';
+  }
+}
+
+const NAME_OF_TYPE: Readonly<Record<string, string>> = {
+  int: 'an integer',
+  object: 'an object',
+  array: 'an array',
+  boolean: 'true or false',
+};
+
+function unitOf(origin: string): string {
+  if (origin === 'string') return ' characters';
+  return origin === 'array' ? ' elements' : '';
+}
+
+function measure(value: unknown): number {
+  return typeof value === 'string' || Array.isArray(value) ? value.length : Number(value);
+}
+
+/** Longer text than this is not repeated in an error. */
+const SHOWN_CHARACTERS_MAX = 64;
+
+function describeValue(value: unknown): string {
+  if (typeof value === 'number') return String(value);
+  if (typeof value === 'string' && value.length <= SHOWN_CHARACTERS_MAX) {
+    return JSON.stringify(value);
+  }
+  return describeKind(value);
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let at = value;
+  for (const key of path) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
+    at = (at as Record<PropertyKey, unknown>)[key];
+  }
+  return at;
+}

@@ -1,0 +1,121 @@
+// Errors on their way out: one table from codes to statuses, and problem+json (RFC 9457). Whatever
+// is not a SagittaError is ours, and says nothing of itself to the client.
+
+import { type Committed, ERROR_TITLES, type ErrorCode, SagittaError } from '../common/errors.js';
+import type { StoredReply } from '../database/api.js';
+import { NO_STORE } from './replies/reply.js';
+
+export const STATUS_OF_CODE = {
+  invalid_request: 400,
+  invalid_json: 400,
+  invalid_arrow: 400,
+  unknown_parameter: 400,
+  dimension_mismatch: 400,
+  invalid_vector: 400,
+  invalid_metadata: 400,
+  invalid_filter: 400,
+  duplicate_id: 400,
+  collection_required: 400,
+  cursor_invalid: 400,
+  cursor_mismatch: 400,
+  cursor_expired: 400,
+  limit_exceeded: 400,
+  idempotency_key_mismatch: 400,
+  credentials_missing: 401,
+  credentials_invalid: 401,
+  insufficient_scope: 403,
+  rate_limited: 429,
+  route_not_found: 404,
+  method_not_allowed: 405,
+  not_acceptable: 406,
+  unsupported_media_type: 415,
+  payload_too_large: 413,
+  collection_not_found: 404,
+  collection_exists: 409,
+  vector_not_found: 404,
+  key_not_found: 404,
+  backup_exists: 409,
+  vector_exists: 409,
+  precondition_failed: 412,
+  idempotency_in_flight: 409,
+  idempotency_key_reused: 422,
+  collection_unavailable: 503,
+  backups_not_configured: 400,
+  credentials_unavailable: 503,
+  overloaded: 503,
+  starting: 503,
+  stopping: 503,
+  deadline_exceeded: 504,
+  storage_full: 507,
+  internal: 500,
+  // At the start of the process there is nobody to reply to yet.
+  configuration_invalid: 500,
+  data_directory_locked: 500,
+  data_corrupt: 500,
+} as const satisfies Record<ErrorCode, number>;
+
+/** JSON leaves out the sequence that is not there. */
+function committedMembers({ count, sequence }: Committed) {
+  return { committed_count: count, sequence };
+}
+
+/** Clients retry 429 and 5xx; of the rest only waiting for a request in flight helps. */
+export function isRetryable(code: ErrorCode): boolean {
+  const status: number = STATUS_OF_CODE[code];
+  return status === 429 || status >= 500 || code === 'idempotency_in_flight';
+}
+
+/** Where the error happened. */
+export interface ProblemPlace {
+  readonly requestId: string;
+  /** Of the URL, without the query. */
+  readonly path: string;
+}
+
+const RETRY_AFTER_SECONDS_DEFAULT = 1;
+
+export function problemReply(error: SagittaError, place: ProblemPlace): StoredReply {
+  const { code, items } = error;
+  const status: number = STATUS_OF_CODE[code];
+  const body = JSON.stringify({
+    type: `urn:sagitta:error:${code}`,
+    title: ERROR_TITLES[code],
+    status,
+    detail: error.message,
+    instance: place.path,
+    code,
+    request_id: place.requestId,
+    retryable: isRetryable(code),
+    ...(items.length === 0 ? {} : { errors: items }),
+    ...(error.committed === undefined ? {} : committedMembers(error.committed)),
+  });
+  const headers: Record<string, string> = {
+    'content-type': 'application/problem+json; charset=utf-8',
+    'cache-control': NO_STORE,
+  };
+  if (status === 429 || status === 503 || error.retryAfterSeconds !== undefined) {
+    headers['retry-after'] = String(error.retryAfterSeconds ?? RETRY_AFTER_SECONDS_DEFAULT);
+  }
+  const challenge = challengeOf(error);
+  if (challenge !== null) headers['www-authenticate'] = challenge;
+  return { status, headers, body };
+}
+
+/** As in RFC 6750: how to come back with a credential that will do. */
+function challengeOf({ code, scope }: SagittaError): string | null {
+  const realm = 'Bearer realm="sagitta"';
+  if (code === 'credentials_missing') return realm;
+  if (code === 'credentials_invalid') return `${realm}, error="invalid_token"`;
+  if (code === 'insufficient_scope')
+    return `${realm}, error="insufficient_scope", scope="${scope}"`;
+  return null;
+}
+
+/** What the client is told in place of a failure of ours. */
+export function internalError(cause: unknown): SagittaError {
+  return new SagittaError(
+    'internal',
+    'Something went wrong on our side; the log has more under the request id.',
+    { cause, committed: cause instanceof SagittaError ? cause.committed : undefined },
+  );
+}

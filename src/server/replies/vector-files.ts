@@ -1,0 +1,103 @@
+// Vectors as an Arrow stream and as a Parquet file, made while they are sent: `id` utf8, `values` a
+// vector of float32, `metadata` utf8, the JSON as it was sent. Values go out as they lie in memory.
+
+import type { RowPiece } from '../../database/bulk/row-pieces.js';
+import type { Scan } from '../../database/bulk/scan.js';
+import {
+  type ColumnToWrite,
+  encodeBatch,
+  encodeEnd,
+  encodeSchema,
+  type FieldToWrite,
+} from '../../formats/arrow/stream-writer.js';
+import {
+  type ParquetColumn,
+  type ParquetField,
+  ParquetWriter,
+} from '../../formats/parquet/parquet-writer.js';
+import type { Pay } from './sent-rows.js';
+
+export interface FileOptions {
+  readonly includeValues: boolean;
+  readonly includeMetadata: boolean;
+  readonly pay: Pay;
+}
+
+export async function* arrowStream(scan: Scan, options: FileOptions): AsyncGenerator<Uint8Array> {
+  yield arrowSchema(scan, options);
+  for (const piece of scan.pieces()) {
+    await options.pay(piece.count);
+    yield* encodeBatch(piece.count, arrowColumns(piece));
+  }
+  yield encodeEnd();
+}
+
+/** What readers of Parquet hold of one column at least: readers in parallel share the groups out. */
+const GROUP_BYTES_MAX = 64 * 1024 * 1024;
+const GROUP_ROWS_MAX = 122_880;
+
+export async function* parquetFile(
+  scan: Scan,
+  options: FileOptions & { readonly createdBy: string },
+): AsyncGenerator<Uint8Array> {
+  const writer = new ParquetWriter({
+    fields: parquetFields(scan, options),
+    arrowSchema: arrowSchema(scan, options),
+    metadata: schemaMetadata(scan),
+    createdBy: options.createdBy,
+  });
+  yield writer.begin();
+  let group: { count: number; columns: ParquetColumn[] }[] = [];
+  let rowCount = 0;
+  let byteCount = 0;
+  for (const piece of scan.pieces()) {
+    await options.pay(piece.count);
+    group.push({ count: piece.count, columns: parquetColumns(piece) });
+    rowCount += piece.count;
+    byteCount += bytesOf(piece);
+    if (byteCount < GROUP_BYTES_MAX && rowCount < GROUP_ROWS_MAX) continue;
+    yield* writer.rowGroup(group);
+    group = [];
+    rowCount = 0;
+    byteCount = 0;
+  }
+  if (group.length > 0) yield* writer.rowGroup(group);
+  yield writer.end();
+}
+
+function schemaMetadata({ sequence }: Scan): Map<string, string> {
+  return new Map([['sequence', String(sequence)]]);
+}
+
+function arrowSchema(scan: Scan, { includeValues, includeMetadata }: FileOptions): Uint8Array {
+  const fields: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
+  if (includeValues) fields.push({ name: 'values', type: { vectorOf: scan.dimension } });
+  if (includeMetadata) fields.push({ name: 'metadata', type: 'utf8' });
+  return encodeSchema(fields, schemaMetadata(scan));
+}
+
+function arrowColumns({ ids, values, metadata }: RowPiece): ColumnToWrite[] {
+  const columns: ColumnToWrite[] = [{ text: ids, from: 0 }];
+  if (values !== null) columns.push({ vectors: values });
+  if (metadata !== null) columns.push({ text: metadata, from: 0 });
+  return columns;
+}
+
+function parquetFields(
+  { dimension }: Scan,
+  { includeValues, includeMetadata }: FileOptions,
+): ParquetField[] {
+  const fields: ParquetField[] = [{ kind: 'text', name: 'id' }];
+  if (includeValues) fields.push({ kind: 'vector', name: 'values', dimension });
+  if (includeMetadata) fields.push({ kind: 'text', name: 'metadata' });
+  return fields;
+}
+
+function parquetColumns({ ids, values, metadata }: RowPiece): ParquetColumn[] {
+  return [ids, values, metadata].filter((column) => column !== null);
+}
+
+function bytesOf({ count, values, metadata }: RowPiece): number {
+  const textBytes = metadata === null ? 0 : metadata.offsets[count]! - metadata.offsets[0]!;
+  return textBytes + (values?.byteLength ?? 0);
+}

@@ -1,0 +1,156 @@
+// Collections: create, list, read, change, delete.
+
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { holdsScopeOn } from '../../common/access.js';
+import type { CollectionRecord, StoredReply } from '../../database/api.js';
+import { tagOf, unlessUnchanged } from '../conditional.js';
+import { bodyOf, runWrite } from '../idempotency.js';
+import { parseJsonBody } from '../ingest/bodies.js';
+import type { JsonBody, ParsedBody } from '../ingest/parse-json.js';
+import { validateBody } from '../ingest/validate.js';
+import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
+import { collectionText, pageMembers } from '../replies/reply-text.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+
+export function collectionRoutes(services: RouteServices): Route[] {
+  const { database, schemas } = services;
+  const { basics, collections } = schemas;
+
+  const create = defineRoute({
+    method: 'POST',
+    path: '/collections',
+    operationId: 'createCollection',
+    audit: 'collection.create',
+    tag: 'Collections',
+    summary: 'Create a collection',
+    access: { scope: 'collections:write', on: 'named' },
+    query: z.strictObject({
+      if_not_exists: z.boolean().default(false).meta({
+        description:
+          'Return the collection that exists when its dimension and metric are those asked for, instead of 409.',
+      }),
+    }),
+    body: collections.create,
+    reply: collections.record,
+    takesIdempotencyKey: true,
+    sendsLocation: true,
+    errors: ['collection_exists', 'limit_exceeded', 'storage_full'],
+    async handle(request) {
+      const parsed = await parseJsonBody(services, request);
+      const named = idIn(parsed);
+      // Also before a reply that was given when the scopes were others is given again.
+      if (named !== undefined) request.authorize(named, { isNew: true });
+      return runWrite(services, request, parsed, async (json, attach) => {
+        const body = validateBody(collections.create, json);
+        const id = named ?? randomUUID();
+        if (named === undefined) request.authorize(id, { isNew: true });
+        const { record, created } = await database.createCollection(
+          {
+            id,
+            dimension: body.dimension,
+            metric: body.metric,
+            description: body.description,
+            labels: body.labels ?? {},
+          },
+          { ifNotExists: request.query.if_not_exists, alsoCommit: attach?.(createdReply) },
+        );
+        return created ? createdReply(record) : jsonReply(collectionText(record));
+      });
+    },
+  });
+
+  const list = defineRoute({
+    method: 'GET',
+    path: '/collections',
+    operationId: 'listCollections',
+    tag: 'Collections',
+    summary: 'List collections in the order of their ids',
+    description: 'Those that the credential may see.',
+    access: { scope: 'collections:read', on: 'visible' },
+    query: z.strictObject({ limit: basics.limit, cursor: basics.cursor }),
+    body: null,
+    reply: collections.list,
+    sendsETag: true,
+    errors: ['cursor_invalid', 'limit_exceeded'],
+    handle({ query, headers, principal }) {
+      const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
+      const page = database.listCollections({ ...query, isVisible });
+      const records = page.collections.map(collectionText).join(',');
+      const text = `{"collections":[${records}]${pageMembers(page)}}`;
+      return unlessUnchanged(taggedReply(text), headers['if-none-match']);
+    },
+  });
+
+  const get = defineRoute({
+    method: 'GET',
+    path: '/collections/{id}',
+    operationId: 'getCollection',
+    tag: 'Collections',
+    summary: 'Read the record of a collection',
+    access: { scope: 'collections:read', on: 'path' },
+    body: null,
+    reply: collections.record,
+    sendsETag: true,
+    errors: ['collection_not_found'],
+    handle({ params, headers }) {
+      const text = collectionText(database.getCollection(params.id));
+      return unlessUnchanged(taggedReply(text), headers['if-none-match']);
+    },
+  });
+
+  const update = defineRoute({
+    method: 'PATCH',
+    path: '/collections/{id}',
+    operationId: 'updateCollection',
+    audit: 'collection.update',
+    tag: 'Collections',
+    summary: 'Change the description or the labels of a collection',
+    access: { scope: 'collections:write', on: 'path' },
+    body: collections.update,
+    reply: collections.record,
+    errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded', 'storage_full'],
+    async handle(request) {
+      const json = bodyOf(await parseJsonBody(services, request));
+      const body = validateBody(collections.update, json);
+      const record = await database.updateCollection(request.params.id, body);
+      return jsonReply(collectionText(record));
+    },
+  });
+
+  const remove = defineRoute({
+    method: 'DELETE',
+    path: '/collections/{id}',
+    operationId: 'deleteCollection',
+    audit: 'collection.delete',
+    tag: 'Collections',
+    summary: 'Delete a collection with its vectors',
+    access: { scope: 'collections:write', on: 'path' },
+    description:
+      'The id is free for a new collection at once; no cursor of the old one works on it.',
+    body: null,
+    reply: collections.deleted,
+    errors: ['collection_not_found', 'storage_full'],
+    async handle({ params }) {
+      const id = params.id;
+      const { vectorCount } = await database.deleteCollection(id);
+      return jsonReply(JSON.stringify({ id, deleted: true, vector_count: vectorCount }));
+    },
+  });
+
+  return [create, list, get, update, remove];
+}
+
+/** What the body says before it has been checked; what is no id is refused later. */
+function idIn({ outcome }: ParsedBody<JsonBody>): string | undefined {
+  const id = outcome.ok ? outcome.value.id : undefined;
+  return typeof id === 'string' ? id : undefined;
+}
+
+function createdReply(record: CollectionRecord): StoredReply {
+  return jsonReply(collectionText(record), { location: `/v1/collections/${record.id}` });
+}
+
+function taggedReply(text: string): StoredReply {
+  return jsonReply(text, { etag: tagOf(text), 'cache-control': CACHE_RECORD });
+}

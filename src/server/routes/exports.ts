@@ -1,0 +1,97 @@
+// A whole collection, or what passes a filter, as a file of the caller's choice.
+
+import { packageVersion } from '../../common/package-version.js';
+import type { Scan } from '../../database/bulk/scan.js';
+import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
+import { NO_STORE } from '../replies/reply.js';
+import { sendRows } from '../replies/sent-rows.js';
+import { arrowStream, type FileOptions, parquetFile } from '../replies/vector-files.js';
+import { vectorLines } from '../replies/vector-lines.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { EXPORT_FORMATS } from '../schemas/readings.js';
+
+type Format = (typeof EXPORT_FORMATS)[number];
+
+const FORMATS = {
+  arrow: { type: ARROW_STREAM, extension: 'arrows' },
+  ndjson: { type: NDJSON, extension: 'ndjson' },
+  parquet: { type: PARQUET, extension: 'parquet' },
+} as const satisfies Record<Format, { readonly type: string; readonly extension: string }>;
+
+const TYPES = Object.values(FORMATS).map(({ type }) => type);
+
+/** Values as text are three times as long, and made a piece at a time. */
+const LINES_PIECE_BYTES = 1024 * 1024;
+
+/** Rows that are read one after another cost a small part of what a query does. */
+const ROWS_A_QUERY = 100;
+
+export function exportRoutes(services: RouteServices): Route[] {
+  const { database, pool, schemas } = services;
+  const { readings } = schemas;
+
+  const exportVectors = defineRoute({
+    method: 'GET',
+    path: '/collections/{id}/export',
+    operationId: 'exportVectors',
+    tag: 'Vectors',
+    summary: 'Read all vectors as one file',
+    access: { scope: 'vectors:read', on: 'path' },
+    description:
+      'All vectors, or those that pass the filter, from one snapshot in the order of arrival, sent while they are read. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent; the schema\'s metadata has the `sequence`. NDJSON has lines as the write of vectors takes them, metadata on one line. A reply that fails on its way is cut: the connection ends before the body does, an Arrow stream has no end-of-stream mark, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
+    query: readings.exportQuery,
+    body: null,
+    reply: readings.bytes,
+    replyTypes: TYPES,
+    sendsSequence: true,
+    sendsFile: true,
+    errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],
+    async handle(request) {
+      const { query, params, signal } = request;
+      const format = query.format ?? formatOf(request.chooseReply(TYPES));
+      const { type, extension } = FORMATS[format];
+      request.chooseReply([type]);
+      const include = {
+        includeValues: query.include_values,
+        includeMetadata: query.include_metadata,
+      };
+      const scan = await database.scan(
+        params.id,
+        {
+          ...include,
+          filter: query.filter,
+          ...(format === 'ndjson' ? { pieceBytesMax: LINES_PIECE_BYTES } : {}),
+        },
+        { signal },
+      );
+      const costOf = (rowCount: number) => Math.ceil(rowCount / ROWS_A_QUERY);
+      return {
+        status: 200,
+        headers: {
+          'content-type': type,
+          'cache-control': NO_STORE,
+          'content-disposition': `attachment; filename="${params.id}.${extension}"`,
+          'sagitta-sequence': String(scan.sequence),
+        },
+        body: sendRows(request, costOf, (pay) => bodyOf(format, scan, { ...include, pay })),
+      };
+    },
+  });
+
+  function bodyOf(format: Format, scan: Scan, options: FileOptions): AsyncIterable<Uint8Array> {
+    switch (format) {
+      case 'arrow':
+        return arrowStream(scan, options);
+      case 'parquet':
+        return parquetFile(scan, { ...options, createdBy: `sagitta ${packageVersion()}` });
+      case 'ndjson':
+        return vectorLines(scan.pieces(), scan.dimension, { pool, pay: options.pay });
+    }
+  }
+
+  return [exportVectors];
+}
+
+function formatOf(type: string): Format {
+  return (Object.keys(FORMATS) as Format[]).find((format) => FORMATS[format].type === type)!;
+}

@@ -1,0 +1,83 @@
+// Every row of a collection with its nearest in another, or in the same one.
+
+import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
+import { bodyOf } from '../idempotency.js';
+import { parseJsonBody } from '../ingest/bodies.js';
+import { validateBody } from '../ingest/validate.js';
+import { ARROW_STREAM, NDJSON } from '../media-types.js';
+import { joinArrowStream, joinLines } from '../replies/join-files.js';
+import { NO_STORE } from '../replies/reply.js';
+import { sendRows } from '../replies/sent-rows.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+
+const TYPES = [NDJSON, ARROW_STREAM];
+
+/** Each of them is a query. */
+const costOfRows = (rowCount: number) => rowCount;
+
+export function joinRoutes(services: RouteServices): Route[] {
+  const { database, schemas } = services;
+
+  const join = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/join',
+    operationId: 'joinCollections',
+    tag: 'Query',
+    summary: 'Find the nearest vectors of every vector',
+    access: { scope: 'vectors:read', on: 'path' },
+    description:
+      'For every vector of the collection, in the order of arrival, its matches in the collection `with`, which needs the same scope. One snapshot of each collection answers, however long it takes. As NDJSON a line for every row, `{"id": …, "matches": [{"id", "score", "distance"?, "metadata"?}]}`, also for one without a match. As an Arrow IPC stream a row for every match: `id` utf8, `rank` int32 from 1, `match_id` utf8, `score` float32, `distance` float32 (`euclidean` only), `metadata` utf8 (when asked for), and `sequence` and `with_sequence` in the schema\'s metadata, which are the headers `Sagitta-Sequence` and `Sagitta-With-Sequence` as well. A vector of zeros has no match under `cosine`. A reply that fails on its way is cut: the connection ends before the body does, an Arrow stream has no end-of-stream mark, and NDJSON may have a last line `{"error": …}` with the problem.',
+    body: schemas.readings.join,
+    reply: schemas.readings.bytes,
+    replyTypes: TYPES,
+    sendsSequence: true,
+    errors: [
+      'collection_not_found',
+      'collection_unavailable',
+      'dimension_mismatch',
+      'invalid_filter',
+      'limit_exceeded',
+    ],
+    async handle(request) {
+      const json = bodyOf(await parseJsonBody(services, request));
+      const body = validateBody(schemas.readings.join, json);
+      const { params, signal } = request;
+      if (body.with !== undefined) request.authorize(body.with);
+      const found = await database.join(
+        params.id,
+        {
+          with: body.with,
+          topK: body.top_k,
+          scoreThreshold:
+            body.score_threshold === undefined
+              ? undefined
+              : leastFloat32ShownAtLeast(body.score_threshold),
+          filter: body.filter,
+          withFilter: body.with_filter,
+          excludeSelf: body.exclude_self,
+          metric: body.metric,
+          includeMetadata: body.include_metadata,
+        },
+        { signal },
+      );
+      const type = request.chooseReply(TYPES);
+      const includeMetadata = body.include_metadata;
+      return {
+        status: 200,
+        headers: {
+          'content-type': type,
+          'cache-control': NO_STORE,
+          'sagitta-sequence': String(found.sequence),
+          'sagitta-with-sequence': String(found.withSequence),
+        },
+        body: sendRows(request, costOfRows, (pay) =>
+          type === NDJSON
+            ? joinLines(found, pay)
+            : joinArrowStream(found, { includeMetadata, pay }),
+        ),
+      };
+    },
+  });
+
+  return [join];
+}

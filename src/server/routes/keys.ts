@@ -1,0 +1,111 @@
+// API keys: create, list, read, rotate, revoke. None of the writes takes an idempotency key: the
+// reply that is kept for a replay would hold the secret, which is kept nowhere. Who loses a reply
+// revokes the key and makes another.
+
+import type { z } from 'zod';
+import type { ApiKeyRecord, StoredReply } from '../../database/api.js';
+import { bodyOf } from '../idempotency.js';
+import { parseJsonBody } from '../ingest/bodies.js';
+import { validateBody } from '../ingest/validate.js';
+import { apiKeyMembers } from '../key-members.js';
+import { jsonReply } from '../replies/reply.js';
+import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+
+export function keyRoutes(services: RouteServices): Route[] {
+  const { database } = services;
+  const schemas = services.schemas.keys;
+  const common = { tag: 'Keys', access: { scope: 'admin', on: 'service' } } as const;
+  const read = async <Schema extends z.ZodType>(
+    schema: Schema,
+    request: RouteRequest<unknown>,
+  ): Promise<z.output<Schema>> =>
+    validateBody(schema, bodyOf(await parseJsonBody(services, request)));
+
+  const create = defineRoute({
+    ...common,
+    method: 'POST',
+    path: '/keys',
+    operationId: 'createKey',
+    summary: 'Make an API key',
+    description:
+      'The reply is the only place where the key itself stands. From the first key on, every request needs a credential. Not repeatable: a lost reply is a key to revoke.',
+    body: schemas.create,
+    reply: schemas.secretRecord,
+    audit: 'key.create',
+    errors: ['limit_exceeded', 'storage_full'],
+    async handle(request) {
+      const { owner, scopes, expires_at } = await read(schemas.create, request);
+      const made = await database.apiKeys.create({ owner, scopes, expiresAt: expires_at });
+      request.watch.target(made.record.id);
+      return secretReply(made);
+    },
+  });
+
+  const list = defineRoute({
+    ...common,
+    method: 'GET',
+    path: '/keys',
+    operationId: 'listKeys',
+    summary: 'List API keys in the order in which they were made',
+    description: 'Also those that have expired or were revoked.',
+    body: null,
+    reply: schemas.list,
+    errors: [],
+    handle: () => jsonReply(JSON.stringify({ keys: database.apiKeys.list().map(apiKeyMembers) })),
+  });
+
+  const get = defineRoute({
+    ...common,
+    method: 'GET',
+    path: '/keys/{key_id}',
+    operationId: 'getKey',
+    summary: 'Read the record of an API key',
+    body: null,
+    reply: schemas.record,
+    errors: ['key_not_found'],
+    handle: ({ params }) => recordReply(database.apiKeys.get(params.key_id)),
+  });
+
+  const rotate = defineRoute({
+    ...common,
+    method: 'POST',
+    path: '/keys/{key_id}/rotate',
+    operationId: 'rotateKey',
+    summary: 'Give an API key a new secret',
+    description:
+      'The id, the owner and the scopes stay. The old secret is refused at once, or after `grace_seconds`. A key that was revoked or has expired is not found.',
+    body: schemas.rotate,
+    reply: schemas.secretRecord,
+    audit: 'key.rotate',
+    errors: ['key_not_found', 'limit_exceeded', 'storage_full'],
+    async handle(request) {
+      const { grace_seconds } = await read(schemas.rotate, request);
+      const { key_id } = request.params;
+      return secretReply(await database.apiKeys.rotate(key_id, { graceMs: grace_seconds * 1000 }));
+    },
+  });
+
+  const revoke = defineRoute({
+    ...common,
+    method: 'DELETE',
+    path: '/keys/{key_id}',
+    operationId: 'revokeKey',
+    summary: 'Revoke an API key for good',
+    description: 'From the reply on the key is refused, on connections that are open too.',
+    body: null,
+    reply: schemas.record,
+    audit: 'key.revoke',
+    errors: ['key_not_found', 'storage_full'],
+    handle: async ({ params }) => recordReply(await database.apiKeys.revoke(params.key_id)),
+  });
+
+  return [create, list, get, rotate, revoke];
+}
+
+function recordReply(record: ApiKeyRecord): StoredReply {
+  return jsonReply(JSON.stringify(apiKeyMembers(record)));
+}
+
+function secretReply({ record, key }: { record: ApiKeyRecord; key: string }): StoredReply {
+  return jsonReply(JSON.stringify({ ...apiKeyMembers(record), key }));
+}

@@ -1,0 +1,314 @@
+// Many queries in one request: as JSON, or as the rows of an Arrow stream. All from one snapshot;
+// answers leave while later queries are still at work.
+
+import type { z } from 'zod';
+import type { ErrorItem } from '../../common/errors.js';
+import type {
+  PreparedQueries,
+  QueryRequest,
+  QuerySession,
+} from '../../database/query/query-api.js';
+import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
+import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
+import { bodyOf } from '../idempotency.js';
+import { parseJsonBody } from '../ingest/bodies.js';
+import { refusal, withPointers } from '../ingest/findings.js';
+import { costOf, findRuleBreaks, toQueryRequest, toThreshold } from '../ingest/query-request.js';
+import { readQueries } from '../ingest/read-queries.js';
+import { validateBody } from '../ingest/validate.js';
+import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
+import {
+  type AnsweredGroup,
+  arrowPieces,
+  jsonPieces,
+  ndjsonPieces,
+} from '../replies/answer-pieces.js';
+import { inTurn } from '../replies/prefetch.js';
+import { NO_STORE } from '../replies/reply.js';
+import type { ReplyPieces } from '../replies/reply-stream.js';
+import {
+  defineRoute,
+  type Route,
+  type RouteReply,
+  type RouteRequest,
+  type RouteServices,
+} from '../route.js';
+import type { Schemas } from '../schemas/all.js';
+import { SlowQueries, serverTiming } from '../telemetry/query-report.js';
+import type { BodyStream } from '../transport/body-stream.js';
+import { QUERY_ERRORS } from './query.js';
+
+type RowOptions = z.output<Schemas['query']['queryRows']>;
+
+const DESCRIPTION = [
+  'JSON: queries as `POST /collections/{id}/query` takes them, each with its own filter and page. None is searched unless all are valid. The reply by `Accept`: JSON `{"results": […]}` (the default), a line of NDJSON a query, or Arrow.',
+  'Arrow (IPC stream): a row is a query, by a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` say what is special about a row; where they are absent or null, the query string does. Any number of rows. The reply: Arrow (the default) or NDJSON.',
+  'NDJSON: a reply a line, with `query_index`. Arrow: a row a match: `query_index`, `rank` (from 1), `id`, `score`, `distance` (where all queries are euclidean), `metadata` and `values` (when asked for); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are there.',
+  'All is answered from one snapshot; a `cursor` goes on in its own. A failure before the first answer is a problem; a later one ends the reply without its end (in NDJSON after a line `{"error": …}`), so that no part passes for the whole.',
+].join('\n\n');
+
+export function queryBatchRoutes(services: RouteServices): Route[] {
+  const { database, limits, pool } = services;
+  const schemas = services.schemas.query;
+  const slowQueries = new SlowQueries(services);
+
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/collections/{id}/query/batch',
+      operationId: 'queryCollectionBatch',
+      tag: 'Query',
+      summary: 'Find the nearest vectors of many queries',
+      description: DESCRIPTION,
+      access: { scope: 'vectors:read', on: 'path' },
+      query: schemas.queryRows,
+      body: schemas.batch,
+      streamTypes: [ARROW_STREAM],
+      reply: schemas.batchReply,
+      replyTypes: [JSON_TYPE, NDJSON, ARROW_STREAM],
+      sendsServerTiming: true,
+      errors: QUERY_ERRORS,
+      handle(request) {
+        const { bodyStream } = request;
+        return bodyStream === null ? answerJson(request) : answerArrow(request, bodyStream);
+      },
+    }),
+  ];
+
+  /** A range goes to its end: the larger its pages, the fewer. */
+  function withLargePages(query: QueryRequest): QueryRequest {
+    const { scoreThreshold, topK, limit } = query;
+    const isRange = scoreThreshold !== undefined && topK === undefined && limit === undefined;
+    return isRange ? { ...query, limit: limits.pageLimitMax } : query;
+  }
+
+  async function answerJson(request: RouteRequest<RowOptions>): Promise<RouteReply> {
+    refuseRowOptions(request.rawQuery);
+    const type = request.chooseReply([JSON_TYPE, NDJSON, ARROW_STREAM]);
+    const json = bodyOf(await parseJsonBody(services, request, 'queries'));
+    const body = validateBody(schemas.batch, json);
+    let queries = body.queries.map(toQueryRequest);
+    const findings = queries.flatMap((query, i) => findRuleBreaks(query, limits, `/queries/${i}`));
+    if (type === ARROW_STREAM) findings.push(...findUnfitForArrow(queries));
+    if (findings.length > 0) throw refusal(findings);
+    if (type === ARROW_STREAM) queries = queries.map(withLargePages);
+    request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
+    const { id } = request.params;
+    const session = await database.openQueries(id!, {
+      minSequence: leastSequence(queries),
+      signal: request.signal,
+    });
+    return answerIn(session, async () => {
+      const prepared = session.prepare(queries);
+      const groups = await withFirst(answered(request, session, prepared, type));
+      const [first] = queries;
+      const headers: Record<string, string> = {};
+      const timings = groups.first?.replies[0]?.timings;
+      if (prepared.length === 1 && timings !== undefined) {
+        const totalMs = performance.now() - request.watch.startedAtMs;
+        headers['server-timing'] = serverTiming(timings, totalMs);
+      }
+      const hasDistance = queries.every(({ metric = session.metric }) => metric === 'euclidean');
+      const pieces = piecesOf(type, request, session, groups.all, {
+        hasDistance,
+        isPaged: (index) => body.queries[index]!.limit !== undefined,
+        sample: first!,
+      });
+      return { status: 200, headers: headersOf(type, headers), body: pieces };
+    });
+  }
+
+  async function answerArrow(
+    request: RouteRequest<RowOptions>,
+    bodyStream: BodyStream,
+  ): Promise<RouteReply> {
+    const type = request.chooseReply([ARROW_STREAM, NDJSON]);
+    const { query, signal, params } = request;
+    const reader = new ArrowStreamReader(bodyStream, {
+      batchBytesMax: limits.bodyBytesMax,
+      onBuffered: (byteCount) => bodyStream.hold(byteCount),
+    });
+    const { fields } = await reader.readSchema();
+    const columns = chooseQueryColumns(fields, query.vector_column);
+    const session = await database.openQueries(params.id!, {
+      minSequence: query.min_sequence,
+      signal,
+    });
+    return answerIn(session, async () => {
+      const row: QueryRequest = {
+        topK: query.top_k,
+        filter: query.filter,
+        metric: query.metric,
+        scoreThreshold: toThreshold(query.score_threshold),
+        includeMetadata: query.include_metadata,
+        includeValues: query.include_values,
+      };
+      const requests = readQueries({
+        reader,
+        pool,
+        limits,
+        dimension: session.dimension,
+        vectorColumn: query.vector_column,
+        defaults: row,
+      });
+      async function* prepare() {
+        for await (const group of requests) {
+          const queries =
+            type === ARROW_STREAM ? group.requests.map(withLargePages) : group.requests;
+          await request.chargePart(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
+          yield* await withPointers(toRowPointer, async () =>
+            session.prepare(queries, group.firstIndex),
+          );
+        }
+      }
+      const { metric = session.metric } = query;
+      const hasDistance = metric === 'euclidean' && !columns.options.has('metric');
+      const groups = answered(request, session, prepare(), type);
+      const body = piecesOf(type, request, session, groups, {
+        hasDistance,
+        isPaged: () => false,
+        sample: row,
+      });
+      return { status: 200, headers: headersOf(type), body };
+    });
+  }
+
+  /** The answers of the groups, in order, of which the log and the metrics hear. */
+  async function* answered(
+    request: RouteRequest<unknown>,
+    session: QuerySession,
+    prepared: Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>,
+    type: string,
+  ): AsyncGenerator<AnsweredGroup> {
+    const batch = slowQueries.batch(request, request.params.id!);
+    const stream = type === JSON_TYPE ? null : request.watch.openStream('out');
+    let rowCount = 0;
+    let failure: unknown;
+    const work = async (group: PreparedQueries, signal: AbortSignal) => ({
+      firstIndex: group.firstIndex,
+      replies: await group.answer({ signal }),
+    });
+    try {
+      for await (const group of inTurn(prepared, work, request.signal)) {
+        batch.add(group.replies);
+        rowCount +=
+          type === NDJSON
+            ? group.replies.length
+            : group.replies.reduce((sum, { matches }) => sum + matches.length, 0);
+        stream?.advance(rowCount);
+        yield group;
+      }
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      session.close();
+      stream?.close();
+      batch.end(failure);
+    }
+  }
+
+  function piecesOf(
+    type: string,
+    request: RouteRequest<unknown>,
+    session: QuerySession,
+    groups: AsyncIterable<AnsweredGroup>,
+    {
+      hasDistance,
+      isPaged,
+      sample,
+    }: {
+      hasDistance: boolean;
+      /** Whether a page is all that the query asks for. */
+      isPaged: (index: number) => boolean;
+      /** All ask for as much of a match. */
+      sample: QueryRequest;
+    },
+  ): ReplyPieces {
+    const onGrown = (characterCount: number) => request.holdReply(characterCount);
+    if (type === JSON_TYPE) return jsonPieces(groups, onGrown);
+    if (type === NDJSON) return ndjsonPieces(groups, onGrown);
+    return arrowPieces(groups, {
+      sequence: session.sequence,
+      dimension: session.dimension,
+      hasDistance,
+      hasMetadata: sample.includeMetadata === true,
+      hasValues: (sample.includeValues ?? false) !== false,
+      next: async (cursor, index) => {
+        if (isPaged(index)) return null;
+        const [group] = session.prepare([{ cursor }], index);
+        const [reply] = await group!.answer({ signal: request.signal });
+        return reply!;
+      },
+    });
+  }
+}
+
+/** Closes the session unless there is a reply, which then does. */
+async function answerIn<Reply>(
+  session: QuerySession,
+  answer: () => Promise<Reply>,
+): Promise<Reply> {
+  try {
+    return await answer();
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+}
+
+/** The first of them already made: what keeps it from being made is thrown, and the deadline is the request's. */
+async function withFirst(
+  groups: AsyncGenerator<AnsweredGroup>,
+): Promise<{ first: AnsweredGroup | undefined; all: AsyncIterable<AnsweredGroup> }> {
+  const next = await groups.next();
+  const first = next.done === true ? undefined : next.value;
+  async function* all() {
+    if (first !== undefined) yield first;
+    yield* groups;
+  }
+  return { first, all: all() };
+}
+
+function headersOf(type: string, headers: Readonly<Record<string, string>> = {}) {
+  const charset = type === JSON_TYPE ? '; charset=utf-8' : '';
+  return { 'content-type': `${type}${charset}`, 'cache-control': NO_STORE, ...headers };
+}
+
+function leastSequence(queries: readonly QueryRequest[]): number {
+  return queries.reduce(
+    (most, { cursor, minSequence = 0 }) =>
+      cursor === undefined ? Math.max(most, minSequence) : most,
+    0,
+  );
+}
+
+/** Of the rows of an Arrow body, where the database speaks of queries. */
+const toRowPointer = (pointer: string) => pointer.replace(/^\/queries\//, '/rows/');
+
+function refuseRowOptions(rawQuery: Readonly<Record<string, unknown>>): void {
+  const detail = 'The query string is for Arrow bodies; queries in JSON say it themselves.';
+  const names = Object.keys(rawQuery);
+  if (names.length === 0) return;
+  throw refusal(names.map((name) => ({ pointer: `?${name}`, code: 'unknown_parameter', detail })));
+}
+
+/** What an Arrow reply has no place for. */
+function findUnfitForArrow(queries: readonly QueryRequest[]): ErrorItem[] {
+  const findings: ErrorItem[] = [];
+  const unfit = (index: number, member: string, detail: string) =>
+    findings.push({ pointer: `/queries/${index}/${member}`, code: 'invalid_request', detail });
+  const [first] = queries;
+  const hasValues = ({ includeValues = false }: QueryRequest) => includeValues !== false;
+  const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata;
+  for (const [i, query] of queries.entries()) {
+    if (query.explain === true) unfit(i, 'explain', 'An Arrow reply has no place for it.');
+    if (hasMetadata(query) !== hasMetadata(first!)) {
+      unfit(i, 'include_metadata', 'In an Arrow reply all queries have it alike.');
+    }
+    if (hasValues(query) !== hasValues(first!)) {
+      unfit(i, 'include_values', 'In an Arrow reply all queries have it alike.');
+    }
+  }
+  return findings;
+}

@@ -1,0 +1,132 @@
+// Nearest-neighbour search, in a collection that the path names or in one that the body names.
+
+import type { z } from 'zod';
+import type { ErrorCode, ErrorItem } from '../../common/errors.js';
+import type { StoredReply } from '../../database/api.js';
+import { chooseCollection } from '../collection-choice.js';
+import { bodyOf } from '../idempotency.js';
+import { parseJsonBody } from '../ingest/bodies.js';
+import { refusal, withPointers } from '../ingest/findings.js';
+import { costOf, findRuleBreaks, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
+import { validateBody } from '../ingest/validate.js';
+import { jsonReply } from '../replies/reply.js';
+import { queryText } from '../replies/reply-text.js';
+import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+import type { Schemas } from '../schemas/all.js';
+import { phasesOf, SlowQueries, serverTiming } from '../telemetry/query-report.js';
+
+/** What the query string may say as well as the body. */
+const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
+
+type QueryPage = z.output<Schemas['query']['queryPage']>;
+
+export const QUERY_ERRORS: readonly ErrorCode[] = [
+  'collection_not_found',
+  'collection_unavailable',
+  'vector_not_found',
+  'dimension_mismatch',
+  'invalid_vector',
+  'invalid_filter',
+  'limit_exceeded',
+  'cursor_invalid',
+  'cursor_mismatch',
+  'cursor_expired',
+];
+
+export function queryRoutes(services: RouteServices): Route[] {
+  const { database, limits } = services;
+  const schemas = services.schemas.query;
+  const slowQueries = new SlowQueries(services);
+
+  async function answer(
+    request: RouteRequest<QueryPage>,
+    collectionId: string,
+    body: QueryBody,
+  ): Promise<StoredReply> {
+    const query = toQueryRequest(withPage(body, request.query));
+    const findings = findRuleBreaks(query, limits, '');
+    if (findings.length > 0) throw refusal(findings);
+    request.charge(costOf(query, limits));
+    const { watch, signal } = request;
+    const reply = await slowQueries.watch(request, collectionId, query, () =>
+      withPointers(
+        (pointer) => placeOf(pointer, body),
+        () => database.query(collectionId, query, { signal }),
+      ),
+    );
+    watch.addPhases(phasesOf(reply));
+    const text = await queryText(reply, (count) => request.holdReply(count));
+    const totalMs = performance.now() - watch.startedAtMs;
+    return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs) });
+  }
+
+  const inCollection = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/query',
+    operationId: 'queryCollection',
+    tag: 'Query',
+    summary: 'Find the nearest vectors',
+    access: { scope: 'vectors:read', on: 'path' },
+    query: schemas.queryPage,
+    body: schemas.query,
+    reply: schemas.reply,
+    sendsServerTiming: true,
+    errors: QUERY_ERRORS,
+    async handle(request) {
+      const json = bodyOf(await parseJsonBody(services, request, 'vector'));
+      return answer(request, request.params.id, validateBody(schemas.query, json));
+    },
+  });
+
+  const anywhere = defineRoute({
+    method: 'POST',
+    path: '/query',
+    operationId: 'query',
+    tag: 'Query',
+    summary: 'Find the nearest vectors',
+    access: { scope: 'vectors:read', on: 'named' },
+    description:
+      "The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
+    query: schemas.queryPageAnywhere,
+    body: schemas.queryAnywhere,
+    reply: schemas.reply,
+    sendsServerTiming: true,
+    errors: [...QUERY_ERRORS, 'collection_required'],
+    async handle(request) {
+      const json = bodyOf(await parseJsonBody(services, request, 'vector'));
+      const body = validateBody(schemas.queryAnywhere, json);
+      const id = chooseCollection(services, request, body.collection, request.query.collection);
+      return answer(request, id, body);
+    },
+  });
+
+  return [inCollection, anywhere];
+}
+
+/** Findings about the page stand in the query string, unless the body has the member. */
+function placeOf(pointer: string, body: QueryBody): string {
+  const name = PAGE_MEMBERS.find((member) => pointer === `/${member}`);
+  return name !== undefined && body[name] === undefined ? `?${name}` : pointer;
+}
+
+/** The body with what the query string says about the page. Throws where the two differ. */
+function withPage(body: QueryBody, page: QueryPage): QueryBody {
+  const findings: ErrorItem[] = [];
+  for (const name of PAGE_MEMBERS) {
+    const inBody = body[name];
+    const inQuery = page[name];
+    if (inBody === undefined || inQuery === undefined || inBody === inQuery) continue;
+    findings.push({
+      pointer: `?${name}`,
+      code: 'invalid_request',
+      detail: `The ${name} in the query string differs from the one in the body.`,
+    });
+  }
+  if (findings.length > 0) throw refusal(findings);
+  return {
+    ...body,
+    limit: body.limit ?? page.limit,
+    offset: body.offset ?? page.offset,
+    cursor: body.cursor ?? page.cursor,
+  };
+}

@@ -1,0 +1,60 @@
+// Grades the answers of another system, or of another index, against the exact ones.
+
+import { bodyOf } from '../idempotency.js';
+import { parseJsonBody } from '../ingest/bodies.js';
+import { refusal } from '../ingest/findings.js';
+import { validateBody } from '../ingest/validate.js';
+import { jsonReply } from '../replies/reply.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+
+export function recallRoutes(services: RouteServices): Route[] {
+  const { database } = services;
+  const schemas = services.schemas.query;
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/collections/{id}/recall',
+      operationId: 'measureRecall',
+      tag: 'Query',
+      summary: 'Grade the answers of another search',
+      description:
+        'For each query the share of the given ids that are right: whose exact score is at least that of the exact k-th nearest, k being the length of the list. An equal score is as good. An id that the collection, or the filter, does not have is wrong, and one that is repeated counts once.',
+      access: { scope: 'vectors:read', on: 'path' },
+      body: schemas.recall,
+      reply: schemas.recallReply,
+      errors: [
+        'collection_not_found',
+        'collection_unavailable',
+        'dimension_mismatch',
+        'invalid_vector',
+        'invalid_filter',
+        'limit_exceeded',
+      ],
+      async handle(request) {
+        const json = bodyOf(await parseJsonBody(services, request, 'vectors'));
+        const { vectors, ids, filter, metric, min_sequence } = validateBody(schemas.recall, json);
+        if (vectors.length !== ids.length) {
+          const detail = `Expected as many lists as vectors, ${vectors.length}; found ${ids.length}.`;
+          const bound = { expected: vectors.length, actual: ids.length };
+          throw refusal([{ pointer: '/ids', code: 'invalid_request', detail, ...bound }]);
+        }
+        request.charge(vectors.length);
+        const { recalls, sequence } = await database.recall(
+          request.params.id!,
+          { vectors, ids, filter, metric, minSequence: min_sequence },
+          { signal: request.signal },
+        );
+        const k = ids[0]!.length;
+        return jsonReply(
+          JSON.stringify({
+            recall: recalls.reduce((sum, recall) => sum + recall, 0) / recalls.length,
+            query_count: recalls.length,
+            ...(ids.every((list) => list.length === k) ? { k } : {}),
+            recalls,
+            sequence,
+          }),
+        );
+      },
+    }),
+  ];
+}

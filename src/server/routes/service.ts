@@ -1,0 +1,130 @@
+// The service itself: its bounds, and what those need who run it.
+
+import { z } from 'zod';
+import { holdsScopeOn, type Principal } from '../../common/access.js';
+import type { DatabaseService } from '../../database/api.js';
+import type { Metrics } from '../../platform/metrics.js';
+import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { limitsReply } from '../schemas/service.js';
+
+/** A readiness probe wants to know that something is wrong, not everything. */
+const COLLECTIONS_LISTED_MAX = 100;
+
+export function serviceRoutes(
+  services: RouteServices,
+  options: { metrics: Metrics; isStopping: () => boolean; openApi: () => object },
+): Route[] {
+  const { database, limits } = services;
+  const schemas = services.schemas.service;
+  let openApi: Buffer | undefined;
+  const operational = {
+    method: 'GET',
+    tag: 'Service',
+    body: null,
+    errors: [],
+    isAlwaysServed: true,
+    isOperational: true,
+    access: 'public',
+  } as const;
+
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/limits',
+      operationId: 'getLimits',
+      tag: 'Service',
+      summary: 'Read every bound of the service',
+      access: 'anyone',
+      body: null,
+      reply: schemas.limits,
+      errors: [],
+      isAlwaysServed: true,
+      handle: () =>
+        jsonReply(JSON.stringify(limitsReply(limits)), { 'cache-control': CACHE_RECORD }),
+    }),
+    defineRoute({
+      ...operational,
+      path: '/livez',
+      operationId: 'getLiveness',
+      summary: 'Whether the process answers at all',
+      reply: schemas.live,
+      handle: () => jsonReply('{"status":"live"}'),
+    }),
+    defineRoute({
+      ...operational,
+      path: '/readyz',
+      operationId: 'getReadiness',
+      summary: 'Whether requests will be answered',
+      description:
+        'Ready even when single collections have failed: the others are served, and the failed ones are named to whom they are shown.',
+      reply: schemas.ready,
+      otherReply: { status: 503, description: 'Starting or stopping.' },
+      handle({ principal }) {
+        const state = options.isStopping() ? 'stopping' : database.state;
+        const body = {
+          status: state,
+          ...(state === 'ready' ? {} : { reason: reasonOf(state, database) }),
+          collections_not_ready: collectionsNotReady(database, principal),
+        };
+        const headers = state === 'ready' ? {} : { 'retry-after': '1' };
+        const reply = jsonReply(JSON.stringify(body), headers);
+        return state === 'ready' ? reply : { ...reply, status: 503 };
+      },
+    }),
+    defineRoute({
+      ...operational,
+      path: '/metrics',
+      operationId: 'getMetrics',
+      summary: 'Metrics for Prometheus',
+      access: { scope: 'metrics:read', on: 'service' },
+      reply: z.string(),
+      replyTypes: [options.metrics.contentType],
+      async handle() {
+        const text = await options.metrics.render();
+        return jsonReply(text, { 'content-type': options.metrics.contentType });
+      },
+    }),
+    defineRoute({
+      ...operational,
+      path: '/openapi.json',
+      operationId: 'getOpenApi',
+      summary: 'This description',
+      reply: z.object({}),
+      // One buffer for all: a text of its own for every reader would be theirs to pile up.
+      handle() {
+        openApi ??= Buffer.from(JSON.stringify(options.openApi()));
+        return { ...jsonReply('', { 'cache-control': CACHE_RECORD }), body: openApi };
+      },
+    }),
+  ];
+}
+
+/** Numbers only: a probe has no credential, and need not know what there is. */
+function reasonOf(state: 'starting' | 'stopping', database: DatabaseService): string {
+  if (state === 'stopping') return 'It finishes what it has accepted, and takes nothing new.';
+  let count = 0;
+  let loadedCount = 0;
+  let cursor: string | undefined;
+  do {
+    const page = database.listCollections({ cursor });
+    count += page.collections.length;
+    loadedCount += page.collections.filter(({ status }) => status !== 'loading').length;
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return `Data is being read from disk: ${loadedCount} of ${count} collections so far.`;
+}
+
+function collectionsNotReady(database: DatabaseService, principal: Principal) {
+  const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
+  const found: { id: string; status: 'loading' | 'failed'; reason: string }[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = database.listCollections({ cursor, isVisible });
+    for (const { id, status, statusReason = '' } of page.collections) {
+      if (status !== 'ready') found.push({ id, status, reason: statusReason });
+    }
+    cursor = page.nextCursor;
+  } while (cursor !== undefined && found.length < COLLECTIONS_LISTED_MAX);
+  return found.slice(0, COLLECTIONS_LISTED_MAX);
+}

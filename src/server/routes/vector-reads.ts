@@ -1,0 +1,149 @@
+// Reads of vectors: one, some, pages of all, and how many.
+
+import type { z } from 'zod';
+import type { ErrorCode } from '../../common/errors.js';
+import type { StoredReply } from '../../database/api.js';
+import { chooseCollection } from '../collection-choice.js';
+import { tagOfVersion, unlessUnchanged } from '../conditional.js';
+import { bodyOf } from '../idempotency.js';
+import { parseJsonBody } from '../ingest/bodies.js';
+import { validateBody } from '../ingest/validate.js';
+import { CACHE_VECTOR, jsonReply } from '../replies/reply.js';
+import { fetchedText, listText, vectorRecordText } from '../replies/reply-text.js';
+import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+
+const LIST_ERRORS: readonly ErrorCode[] = [
+  'collection_not_found',
+  'collection_unavailable',
+  'invalid_filter',
+  'limit_exceeded',
+  'cursor_invalid',
+  'cursor_mismatch',
+  'cursor_expired',
+];
+
+export function vectorReadRoutes(services: RouteServices): Route[] {
+  const { database, limits } = services;
+  const { vectors } = services.schemas;
+
+  const get = defineRoute({
+    method: 'GET',
+    path: '/collections/{id}/vectors/{vector_id}',
+    operationId: 'getVector',
+    tag: 'Vectors',
+    summary: 'Read one vector',
+    access: { scope: 'vectors:read', on: 'path' },
+    query: vectors.getQuery,
+    body: null,
+    reply: vectors.record,
+    sendsETag: true,
+    errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found'],
+    handle({ params, query, headers }) {
+      const record = database.getVector(params.id, params.vector_id, {
+        values: query.include_values,
+        metadata: query.include_metadata,
+      });
+      const reply = jsonReply(vectorRecordText(record), {
+        etag: tagOfVersion(record.version),
+        'cache-control': CACHE_VECTOR,
+      });
+      return unlessUnchanged(reply, headers['if-none-match']);
+    },
+  });
+
+  const fetch = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/vectors/fetch',
+    operationId: 'fetchVectors',
+    tag: 'Vectors',
+    summary: 'Read vectors by their ids',
+    access: { scope: 'vectors:read', on: 'path' },
+    body: vectors.fetch,
+    reply: vectors.fetched,
+    errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded'],
+    async handle(request) {
+      const json = bodyOf(await parseJsonBody(services, request));
+      const body = validateBody(vectors.fetch, json);
+      request.charge(body.ids.length);
+      const found = database.fetchVectors(request.params.id, [...new Set(body.ids)], {
+        values: body.include_values,
+        metadata: body.include_metadata,
+      });
+      return jsonReply(await fetchedText(found, (count) => request.holdReply(count)));
+    },
+  });
+
+  async function listPage(
+    request: RouteRequest<z.output<typeof vectors.listQuery>>,
+    collectionId: string,
+  ): Promise<StoredReply> {
+    const { query } = request;
+    // Values are what a page is long by.
+    if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
+    const reply = await database.listVectors(collectionId, {
+      limit: query.limit,
+      offset: query.offset,
+      cursor: query.cursor,
+      filter: query.filter,
+      includeValues: query.include_values,
+      includeMetadata: query.include_metadata,
+    });
+    return jsonReply(await listText(reply, (count) => request.holdReply(count)));
+  }
+
+  const listDescription =
+    'In the order of arrival, fixed by the snapshot that the first page opened. `total` comes with the offset model only.';
+
+  const list = defineRoute({
+    method: 'GET',
+    path: '/collections/{id}/vectors',
+    operationId: 'listVectorsInCollection',
+    tag: 'Vectors',
+    summary: 'List vectors, page by page',
+    access: { scope: 'vectors:read', on: 'path' },
+    description: listDescription,
+    query: vectors.listQuery,
+    body: null,
+    reply: vectors.list,
+    errors: LIST_ERRORS,
+    handle: (request) => listPage(request, request.params.id),
+  });
+
+  const listAnywhere = defineRoute({
+    method: 'GET',
+    path: '/vectors',
+    operationId: 'listVectors',
+    tag: 'Vectors',
+    summary: 'List vectors, page by page',
+    access: { scope: 'vectors:read', on: 'named' },
+    description: `Of the collection \`?collection=\`, or the configured default collection. ${listDescription}`,
+    query: vectors.listQueryAnywhere,
+    body: null,
+    reply: vectors.list,
+    errors: [...LIST_ERRORS, 'collection_required'],
+    handle(request) {
+      const { collection } = request.query;
+      return listPage(request, chooseCollection(services, request, undefined, collection));
+    },
+  });
+
+  const count = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/count',
+    operationId: 'countVectors',
+    tag: 'Vectors',
+    summary: 'Count vectors, exactly',
+    access: { scope: 'vectors:read', on: 'path' },
+    body: vectors.count,
+    reply: vectors.counted,
+    errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],
+    async handle(request) {
+      const json = bodyOf(await parseJsonBody(services, request));
+      const { filter } = validateBody(vectors.count, json);
+      const found = await database.countVectors(request.params.id, filter);
+      return jsonReply(JSON.stringify({ count: found }));
+    },
+  });
+
+  return [list, listAnywhere, get, fetch, count];
+}

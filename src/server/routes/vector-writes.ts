@@ -1,0 +1,290 @@
+// Writes of vectors: in batches and one by one, whole and in part, and deletes.
+
+import { z } from 'zod';
+import type { ErrorCode } from '../../common/errors.js';
+import type { JsonObject } from '../../common/types.js';
+import type {
+  DeleteResult,
+  DeleteSelection,
+  OnCommitted,
+  StoredReply,
+  WriteResult,
+} from '../../database/api.js';
+import { chooseCollection } from '../collection-choice.js';
+import { requiredVersion, tagOfVersion } from '../conditional.js';
+import { bodyOf, runWrite } from '../idempotency.js';
+import { parseJsonBody, parseVectorsBody, requireShape, shapeOf } from '../ingest/bodies.js';
+import { findingAt, refusal, withPointers } from '../ingest/findings.js';
+import { ingest, refuseParameters } from '../ingest/ingest.js';
+import { checkMetadata } from '../ingest/metadata-rules.js';
+import { findMetadataSpan } from '../ingest/metadata-span.js';
+import { validateBody } from '../ingest/validate.js';
+import { checkVector } from '../ingest/vector-values.js';
+import { STREAM_TYPES } from '../media-types.js';
+import { jsonReply } from '../replies/reply.js';
+import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+
+const WRITE_ERRORS: readonly ErrorCode[] = [
+  'collection_not_found',
+  'collection_unavailable',
+  'dimension_mismatch',
+  'invalid_vector',
+  'invalid_metadata',
+  'limit_exceeded',
+  'storage_full',
+];
+
+const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector: either every vector is written or none is. Or takes a stream of any length, written while it arrives:
+
+- \`application/x-ndjson\`: a line is a vector \`{id?, values, metadata?}\`. 1 000 lines or 4 MB, whichever comes first, are one write.
+- \`application/vnd.apache.arrow.stream\`: a record batch is one write, or several of 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
+
+Each write of a stream is atomic, durable when the next is under way, and begins anew where an id comes again. An error says in \`committed_count\` how many rows are durable: those before that row, none after it. The same stream under the same \`Idempotency-Key\` goes on where an earlier attempt broke off.`;
+
+export function vectorWriteRoutes(services: RouteServices): Route[] {
+  const { database, schemas, limits } = services;
+  const { basics, vectors } = schemas;
+
+  const write = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/vectors',
+    operationId: 'writeVectors',
+    tag: 'Vectors',
+    summary: 'Insert, update or upsert vectors',
+    access: { scope: 'vectors:write', on: 'path' },
+    description: WRITE_DESCRIPTION,
+    query: vectors.writeQuery,
+    streamTypes: STREAM_TYPES,
+    body: vectors.write,
+    reply: vectors.written,
+    takesIdempotencyKey: true,
+    errors: [...WRITE_ERRORS, 'duplicate_id', 'vector_exists', 'vector_not_found'],
+    async handle(request) {
+      if (request.bodyStream !== null) return ingest(services, request, request.bodyStream);
+      refuseParameters(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
+      const id = request.params.id!;
+      const shape = shapeOf(database, id);
+      const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
+      return runWrite(services, request, parsed, async ({ batch, mode, ids, isArray }, attach) => {
+        requireShape(database, id, shape);
+        request.charge(batch.count);
+        const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
+        const alsoCommit = attach?.(encode);
+        const result = await withPointers(
+          (pointer) => (isArray ? pointer : pointer.replace('/vectors/0', '')),
+          () =>
+            database.writeVectors(id, batch, { mode, alsoCommit, onCommitted: committed(request) }),
+        );
+        return encode(result);
+      });
+    },
+  });
+
+  /** Replaces one vector; `collectionId` is undefined where the path does not name the collection. */
+  async function put(
+    request: RouteRequest<{ collection?: string | undefined }>,
+    vectorId: string,
+    collectionId: string | undefined,
+  ): Promise<StoredReply> {
+    const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
+    const { batch, collection: inBody } = bodyOf(parsed);
+    if (collectionId !== undefined && inBody !== undefined) {
+      throw refusal([
+        {
+          pointer: '/collection',
+          code: 'unknown_parameter',
+          detail: 'The path names the collection already.',
+        },
+      ]);
+    }
+    const id =
+      collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
+    const fault = checkVector(batch.values, database.getVectorShape(id));
+    if (fault !== null) throw refusal([findingAt('/values', fault)]);
+    const onCommitted = committed(request);
+    const result = await database.writeVectors(id, batch, { mode: 'upsert', onCommitted });
+    return jsonReply(
+      JSON.stringify({
+        id: vectorId,
+        collection: id,
+        created: result.insertedCount === 1,
+        sequence: result.sequence,
+      }),
+    );
+  }
+
+  const putAnywhere = defineRoute({
+    method: 'PUT',
+    path: '/vectors/{id}',
+    operationId: 'putVector',
+    tag: 'Vectors',
+    summary: 'Write one vector, whole',
+    access: { scope: 'vectors:write', on: 'named' },
+    description:
+      "Here `{id}` is the vector's id. The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
+    query: z.strictObject({ collection: basics.collection }),
+    body: vectors.put,
+    reply: vectors.replaced,
+    errors: [...WRITE_ERRORS, 'collection_required'],
+    handle: (request) => put(request, request.params.id, undefined),
+  });
+
+  const putInCollection = defineRoute({
+    method: 'PUT',
+    path: '/collections/{id}/vectors/{vector_id}',
+    operationId: 'putVectorInCollection',
+    tag: 'Vectors',
+    summary: 'Write one vector, whole',
+    access: { scope: 'vectors:write', on: 'path' },
+    body: vectors.putInCollection,
+    reply: vectors.replaced,
+    errors: WRITE_ERRORS,
+    handle: (request) => put(request, request.params.vector_id, request.params.id),
+  });
+
+  const patch = defineRoute({
+    method: 'PATCH',
+    path: '/collections/{id}/vectors/{vector_id}',
+    operationId: 'patchVector',
+    tag: 'Vectors',
+    summary: 'Change metadata or values of one vector',
+    access: { scope: 'vectors:write', on: 'path' },
+    body: vectors.patch,
+    reply: vectors.patched,
+    takesIfMatch: true,
+    sendsETag: true,
+    errors: [...WRITE_ERRORS, 'vector_not_found', 'precondition_failed'],
+    async handle(request) {
+      const collectionId = request.params.id;
+      const vectorId = request.params.vector_id;
+      const json = bodyOf(await parseJsonBody(services, request, 'values'));
+      const { metadata, values } = validateBody(vectors.patch, json);
+      checkPatch(metadata, values, collectionId);
+      const ifVersion = requiredVersion(
+        request.headers['if-match'],
+        () =>
+          database.getVector(collectionId, vectorId, { values: false, metadata: false }).version,
+      );
+      const change = {
+        metadata: metadata && metadataText(request.body),
+        values,
+        ifVersion,
+        onCommitted: committed(request),
+      };
+      const { sequence, version } = await database.patchVector(collectionId, vectorId, change);
+      return jsonReply(JSON.stringify({ id: vectorId, sequence }), { etag: tagOfVersion(version) });
+    },
+  });
+
+  function checkPatch(
+    metadata: JsonObject | undefined,
+    values: Float32Array | undefined,
+    collectionId: string,
+  ): void {
+    const shape = database.getVectorShape(collectionId);
+    if (metadata !== undefined) {
+      // How long the merged metadata becomes is the database's to see.
+      const fault = checkMetadata(metadata, 0, limits);
+      if (fault !== null) throw refusal([findingAt('/metadata', fault)]);
+    }
+    if (values !== undefined) {
+      const fault = checkVector(values, shape);
+      if (fault !== null) throw refusal([findingAt('/values', fault)]);
+    }
+  }
+
+  const remove = defineRoute({
+    method: 'DELETE',
+    path: '/collections/{id}/vectors/{vector_id}',
+    operationId: 'deleteVector',
+    tag: 'Vectors',
+    summary: 'Delete one vector',
+    access: { scope: 'vectors:write', on: 'path' },
+    body: null,
+    reply: vectors.deleted,
+    errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found', 'storage_full'],
+    async handle(request) {
+      const { id: collectionId, vector_id: id } = request.params;
+      const { sequence } = await database.deleteVector(collectionId!, id!, {
+        onCommitted: committed(request),
+      });
+      return jsonReply(JSON.stringify({ id, deleted: true, sequence }));
+    },
+  });
+
+  const removeMany = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/vectors/delete',
+    operationId: 'deleteVectors',
+    tag: 'Vectors',
+    summary: 'Delete vectors by id, by filter, or all',
+    access: { scope: 'vectors:write', on: 'path' },
+    body: vectors.delete,
+    reply: vectors.deletedMany,
+    takesIdempotencyKey: true,
+    errors: [
+      'collection_not_found',
+      'collection_unavailable',
+      'invalid_filter',
+      'limit_exceeded',
+      'storage_full',
+    ],
+    async handle(request) {
+      const parsed = await parseJsonBody(services, request);
+      return runWrite(services, request, parsed, async (json, attach) => {
+        const body = validateBody(vectors.delete, json);
+        if (body.ids !== undefined) request.charge(body.ids.length);
+        const result = await database.deleteVectors(request.params.id, selectionOf(body), {
+          dryRun: body.dry_run,
+          alsoCommit: attach?.(deletedReply),
+          onCommitted: committed(request),
+        });
+        return deletedReply(result);
+      });
+    },
+  });
+
+  return [write, putAnywhere, putInCollection, patch, remove, removeMany];
+}
+
+/** Tells the request's trace of the commit. */
+function committed({ watch }: RouteRequest<unknown>): OnCommitted {
+  return (timings) => watch.addCommit(timings);
+}
+
+/** The member as spelled: a patch that went through numbers would lose digits. */
+function metadataText(body: Uint8Array): string {
+  const [start, end] = findMetadataSpan(body);
+  return Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8', start, end);
+}
+
+function writtenReply(
+  count: number,
+  ids: readonly string[] | null,
+  result: WriteResult,
+): StoredReply {
+  return jsonReply(
+    JSON.stringify({
+      upserted_count: count,
+      inserted_count: result.insertedCount,
+      updated_count: result.updatedCount,
+      ...(ids === null ? {} : { ids }),
+      sequence: result.sequence,
+    }),
+  );
+}
+
+function deletedReply(result: DeleteResult): StoredReply {
+  const members = { deleted_count: result.deletedCount, sequence: result.sequence };
+  return jsonReply(JSON.stringify(members));
+}
+
+/** The schema lets exactly one of the three through. */
+function selectionOf(body: {
+  ids?: readonly string[] | undefined;
+  filter?: JsonObject | undefined;
+}): DeleteSelection {
+  if (body.ids !== undefined) return { kind: 'ids', ids: [...new Set(body.ids)] };
+  if (body.filter !== undefined) return { kind: 'filter', filter: body.filter };
+  return { kind: 'all' };
+}

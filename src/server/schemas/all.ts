@@ -1,0 +1,27 @@
+// All schemas of one application, which differ from another's by its bounds.
+
+import type { Limits } from '../../common/limits.js';
+import { backupSchemas } from './backups.js';
+import { basicSchemas } from './basics.js';
+import { collectionSchemas } from './collections.js';
+import { keySchemas } from './keys.js';
+import { querySchemas } from './query.js';
+import { readingSchemas } from './readings.js';
+import { serviceSchemas } from './service.js';
+import { vectorSchemas } from './vectors.js';
+
+export function createSchemas(limits: Limits) {
+  const basics = basicSchemas(limits);
+  return {
+    basics,
+    collections: collectionSchemas(limits, basics),
+    vectors: vectorSchemas(limits, basics),
+    query: querySchemas(limits, basics),
+    readings: readingSchemas(limits, basics),
+    keys: keySchemas,
+    backups: backupSchemas,
+    service: serviceSchemas,
+  };
+}
+
+export type Schemas = ReturnType<typeof createSchemas>;

@@ -1,0 +1,138 @@
+// Requests and replies about collections.
+
+import { z } from 'zod';
+import type { Limits } from '../../common/limits.js';
+import { describeKind, type Fault } from '../ingest/findings.js';
+import { type BasicSchemas, page } from './basics.js';
+
+export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
+  const description = z
+    .string()
+    .max(limits.descriptionCharactersMax)
+    .nullable()
+    .meta({
+      description: 'For people.',
+      examples: ['Articles of the public site'],
+    });
+  const labels = z
+    .custom<Record<string, string>>()
+    .superRefine((value: unknown, context) => {
+      const fault = findLabelsFault(value, limits);
+      if (fault === null) return;
+      context.addIssue({ code: 'custom', message: fault.detail, params: { ...fault } });
+    })
+    .meta({
+      id: 'Labels',
+      type: 'object',
+      additionalProperties: { type: 'string', maxLength: limits.labelCharactersMax },
+      maxProperties: limits.labelsMax,
+      description: `For people and tools: at most ${limits.labelsMax} names with text, each of at most ${limits.labelCharactersMax} characters.`,
+      examples: [{ team: 'search' }],
+    });
+  const create = z
+    .strictObject({
+      id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
+      dimension: z
+        .int()
+        .min(1)
+        .max(limits.dimensionMax)
+        .meta({ description: 'The length of every vector.', examples: [768] }),
+      metric: basics.metric.default('cosine'),
+      description: description.default(null),
+      labels: labels.optional(),
+      idempotency_key: basics.idempotencyKey,
+    })
+    .meta({
+      id: 'CollectionCreate',
+      examples: [{ id: 'articles', dimension: 768, metric: 'cosine' }],
+    });
+  const update = z
+    .strictObject({ description: description.optional(), labels: labels.optional() })
+    .meta({
+      id: 'CollectionUpdate',
+      description: 'What is absent stays. `labels` replaces all labels.',
+      examples: [{ description: 'Articles, rebuilt weekly' }],
+    });
+  const record = z
+    .object({
+      id: basics.collectionId,
+      dimension: z.int(),
+      metric: basics.metric,
+      description: z.string().nullable(),
+      labels: z.record(z.string(), z.string()),
+      status: z.enum(['loading', 'ready', 'failed']).meta({
+        description: '`failed`: its data is damaged; other collections are served.',
+      }),
+      vector_count: z.int(),
+      sequence: z.int().meta({ description: 'The last write that is visible.' }),
+      created_at: z.iso.datetime(),
+      updated_at: z.iso.datetime(),
+      engine: z.object({
+        name: z.string(),
+        reason: z.string().meta({ description: 'Why this engine was chosen.' }),
+      }),
+      memory: z.object({ host_bytes: z.int(), device_bytes: z.int() }),
+    })
+    .meta({
+      id: 'Collection',
+      examples: [
+        {
+          id: 'articles',
+          dimension: 768,
+          metric: 'cosine',
+          description: null,
+          labels: {},
+          status: 'ready',
+          vector_count: 12000,
+          sequence: 31,
+          created_at: '2026-11-21T08:00:00.000Z',
+          updated_at: '2026-11-21T08:00:00.000Z',
+          engine: { name: 'wasm', reason: 'no GPU was found' },
+          memory: { host_bytes: 41000000, device_bytes: 0 },
+        },
+      ],
+    });
+  return {
+    create,
+    update,
+    record,
+    list: z
+      .object({ collections: z.array(record), ...page, total: z.int() })
+      .meta({ id: 'CollectionList' }),
+    deleted: z
+      .object({
+        id: basics.collectionId,
+        deleted: z.literal(true),
+        vector_count: z.int().meta({ description: 'How many vectors went with it.' }),
+      })
+      .meta({
+        id: 'CollectionDeleted',
+        examples: [{ id: 'articles', deleted: true, vector_count: 12000 }],
+      }),
+  };
+}
+
+/** By hand, since a schema of records would drop a label named `__proto__`. */
+function findLabelsFault(value: unknown, limits: Limits): Fault | null {
+  const { labelsMax, labelCharactersMax } = limits;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const detail = `Expected an object of names with text; found ${describeKind(value)}.`;
+    return { code: 'invalid_request', detail };
+  }
+  const entries = Object.entries(value);
+  if (entries.length > labelsMax) {
+    const detail = `Expected at most ${labelsMax} labels; found ${entries.length}.`;
+    return { code: 'limit_exceeded', detail, expected: labelsMax, actual: entries.length };
+  }
+  for (const text of entries.flat()) {
+    if (typeof text !== 'string') {
+      const detail = `A label is text; found ${describeKind(text)}.`;
+      return { code: 'invalid_request', detail };
+    }
+    if (text.length > labelCharactersMax) {
+      const detail = `A label's name and text have at most ${labelCharactersMax} characters each; found ${text.length}.`;
+      return { code: 'limit_exceeded', detail, expected: labelCharactersMax, actual: text.length };
+    }
+  }
+  return null;
+}

@@ -1,0 +1,170 @@
+// What a query tells of itself: the header Server-Timing, the spans of its phases, and a line in the
+// log when it was slow. Numbers only: no vector, value, filter or cursor.
+
+import { SagittaError } from '../../common/errors.js';
+import type { Logger } from '../../common/logger.js';
+import type { Phase } from '../../common/trace.js';
+import type { QueryReply, QueryRequest, QueryTimings } from '../../database/query/query-api.js';
+import type { RouteRequest } from '../route.js';
+
+/** Milliseconds with as many digits as are true. */
+const shorten = (milliseconds: number) => Number(Math.max(0, milliseconds).toFixed(3));
+
+/** `total` is counted from the head of the request, so that the upload and the parsing are in it. */
+export function serverTiming(timings: QueryTimings, totalMs: number): string {
+  const { filterMs, waitMs, searchMs, assembleMs } = timings;
+  return `filter;dur=${shorten(filterMs)}, wait;dur=${shorten(waitMs)}, search;dur=${shorten(searchMs)}, assemble;dur=${shorten(assembleMs)}, total;dur=${shorten(totalMs)}`;
+}
+
+/** One after another, as they were; the searches of a page at an offset are drawn as one. */
+export function phasesOf({ timings, work }: QueryReply): Phase[] {
+  let startMs = timings.startedAtMs;
+  const next = (name: string, milliseconds: number, attributes?: Phase['attributes']): Phase => {
+    const phase = { name, startMs, endMs: startMs + milliseconds };
+    startMs = phase.endMs;
+    return attributes === undefined ? phase : { ...phase, attributes };
+  };
+  return [
+    next('filter', timings.filterMs, {
+      'sagitta.filter.conditions': work.conditionCount,
+      'sagitta.rows.passed': work.rowsPassedFilter,
+    }),
+    next('wait', timings.waitMs),
+    next('search', timings.searchMs, {
+      'sagitta.segments': work.segmentCount,
+      'sagitta.rows.scanned': work.rowsScanned,
+      'sagitta.rows.rescored': work.candidatesRescored,
+    }),
+    next('assemble', timings.assembleMs),
+  ];
+}
+
+/** What queries that go together have done by now, group by group. */
+interface BatchWork {
+  queryCount: number;
+  filterMs: number;
+  waitMs: number;
+  searchMs: number;
+  assembleMs: number;
+  rowsScanned: number;
+  rowsRescored: number;
+}
+
+/** More groups than these say nothing new in a trace. */
+const TRACED_GROUPS_MAX = 16;
+
+export class SlowQueries {
+  readonly #logger: Logger;
+  readonly #slowQueryMs: number;
+
+  constructor(options: { logger: Logger; slowQueryMs: number }) {
+    this.#logger = options.logger;
+    this.#slowQueryMs = options.slowQueryMs;
+  }
+
+  /** For many queries: `add` the replies of each group, and `end` tells of all when they took long. */
+  batch(request: RouteRequest<unknown>, collectionId: string) {
+    const work: BatchWork = {
+      queryCount: 0,
+      filterMs: 0,
+      waitMs: 0,
+      searchMs: 0,
+      assembleMs: 0,
+      rowsScanned: 0,
+      rowsRescored: 0,
+    };
+    let groupCount = 0;
+    return {
+      add: (replies: readonly QueryReply[]) => {
+        const [first] = replies;
+        if (first === undefined) return;
+        if (groupCount++ < TRACED_GROUPS_MAX) request.watch.addPhases(phasesOf(first));
+        const { timings } = first;
+        work.queryCount += replies.length;
+        work.filterMs += timings.filterMs;
+        work.waitMs += timings.waitMs;
+        work.searchMs += timings.searchMs;
+        work.assembleMs += timings.assembleMs;
+        for (const reply of replies) {
+          work.rowsScanned += reply.work.rowsScanned;
+          work.rowsRescored += reply.work.candidatesRescored;
+        }
+      },
+      /** @param error what ended it early, if anything did. */
+      end: (error?: unknown) => {
+        const { filterMs, waitMs, searchMs, assembleMs } = work;
+        // Without the time that the client took.
+        const milliseconds = filterMs + waitMs + searchMs + assembleMs;
+        if (milliseconds < this.#slowQueryMs) return;
+        this.#logger.warn(
+          {
+            ...request.watch.details,
+            principal: request.principal.id,
+            collection: collectionId,
+            milliseconds: shorten(milliseconds),
+            query_count: work.queryCount,
+            filter_ms: shorten(filterMs),
+            wait_ms: shorten(waitMs),
+            search_ms: shorten(searchMs),
+            assemble_ms: shorten(assembleMs),
+            rows_scanned: work.rowsScanned,
+            rows_rescored: work.rowsRescored,
+            ...(error === undefined
+              ? {}
+              : { code: error instanceof SagittaError ? error.code : 'internal' }),
+          },
+          'slow query',
+        );
+      },
+    };
+  }
+
+  /** Runs the query, and logs it when it took long, also when it failed or nobody waited for it. */
+  async watch(
+    request: RouteRequest<unknown>,
+    collectionId: string,
+    query: QueryRequest,
+    run: () => Promise<QueryReply>,
+  ): Promise<QueryReply> {
+    const startedAtMs = performance.now();
+    const note = (outcome: object) => {
+      const milliseconds = performance.now() - startedAtMs;
+      if (milliseconds < this.#slowQueryMs) return;
+      this.#logger.warn(
+        {
+          ...request.watch.details,
+          principal: request.principal.id,
+          collection: collectionId,
+          milliseconds: shorten(milliseconds),
+          top_k: query.topK,
+          limit: query.limit,
+          is_continued: query.cursor !== undefined,
+          ...outcome,
+        },
+        'slow query',
+      );
+    };
+    try {
+      const reply = await run();
+      const { timings, work } = reply;
+      note({
+        filter_ms: shorten(timings.filterMs),
+        wait_ms: shorten(timings.waitMs),
+        search_ms: shorten(timings.searchMs),
+        assemble_ms: shorten(timings.assembleMs),
+        filter_conditions: work.conditionCount,
+        segments: work.segmentCount,
+        rows_scanned: work.rowsScanned,
+        rows_passed: work.rowsPassedFilter,
+        rows_rescored: work.candidatesRescored,
+      });
+      return reply;
+    } catch (error) {
+      note({
+        is_filtered: query.filter !== undefined,
+        code: error instanceof SagittaError ? error.code : 'internal',
+      });
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,179 @@
+// Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced,
+// so that a name always stands for a whole blob. Knows nothing of what is in them.
+
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { assert, SagittaError } from '../common/errors.js';
+import { translateDiskError } from './disk-errors.js';
+import { makeFolder, syncFolder } from './durable-folders.js';
+
+/** No name of a blob ends so. */
+const TEMPORARY_SUFFIX = '.unfinished';
+/** `<folder>/<file>` of plain characters: nothing that could leave the directory. */
+const NAME_PATTERN = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
+/** One call of the system moves less than 2 GiB; shorter ones let others have the disk meanwhile. */
+const CALL_BYTES_MAX = 64 * 1024 * 1024;
+
+export class BlobFiles {
+  readonly #directory: string;
+  readonly #writing = new Set<Promise<void>>();
+  /** Names that were removed while a backup holds their files; null when none does. */
+  #heldNames: Set<string> | null = null;
+  #writeCount = 0;
+
+  private constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** Deletes what interrupted writes left, and folders that have become empty. */
+  static async open(directory: string): Promise<BlobFiles> {
+    await makeFolder(directory);
+    for (const folder of await foldersIn(directory)) {
+      const path = join(directory, folder);
+      const names = await readdir(path);
+      const unfinished = names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
+      for (const name of unfinished) await rm(join(path, name), { force: true });
+      if (unfinished.length === names.length) await rmdir(path);
+    }
+    return new BlobFiles(directory);
+  }
+
+  write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+    const writing = this.#write(name, parts);
+    this.#writing.add(writing);
+    const forget = () => this.#writing.delete(writing);
+    writing.then(forget, forget);
+    return writing;
+  }
+
+  async #write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+    const path = this.#pathOf(name);
+    // Two writes of one name do not meet in one file.
+    const temporary = `${path}.${++this.#writeCount}${TEMPORARY_SUFFIX}`;
+    try {
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(temporary, parts);
+      await rename(temporary, path);
+      this.#heldNames?.delete(name);
+      await syncFolder(dirname(path));
+      // Another write may have made the folder a moment ago, so this does not ask who did.
+      await syncFolder(this.#directory);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw translateDiskError(error, this.#directory);
+    }
+  }
+
+  async read(name: string): Promise<Uint8Array | undefined> {
+    const path = this.#pathOf(name);
+    if (this.#heldNames?.has(name)) return undefined;
+    let file: FileHandle;
+    try {
+      file = await open(path, 'r');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw error;
+    }
+    try {
+      return await readWholeBlob(file);
+    } catch (error) {
+      throw new SagittaError(
+        'data_corrupt',
+        `The file ${path} cannot be read: ${(error as Error).message}.`,
+        { cause: error },
+      );
+    } finally {
+      await file.close();
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    const path = this.#pathOf(name);
+    if (this.#heldNames === null) await rm(path, { force: true });
+    else this.#heldNames.add(name);
+  }
+
+  /** Until `work` has settled, what is removed is gone for readers, and its file stays. Not called again before. */
+  async holdWhile<Result>(work: () => Promise<Result>): Promise<Result> {
+    assert(this.#heldNames === null, 'one backup at a time');
+    this.#heldNames = new Set();
+    try {
+      return await work();
+    } finally {
+      const names = this.#heldNames;
+      this.#heldNames = null;
+      for (const name of names) await rm(this.#pathOf(name), { force: true });
+    }
+  }
+
+  /** Where the file of a blob lies, for a copy; not for changes. */
+  pathOf(name: string): string {
+    return this.#pathOf(name);
+  }
+
+  async list(prefix: string): Promise<string[]> {
+    const slash = prefix.indexOf('/');
+    // With tens of thousands of folders, only the one that is asked for is read.
+    const isAsked = (folder: string) =>
+      slash < 0 ? folder.startsWith(prefix) : folder === prefix.slice(0, slash);
+    const names: string[] = [];
+    for (const folder of (await foldersIn(this.#directory)).filter(isAsked)) {
+      const files = await readdir(join(this.#directory, folder));
+      names.push(...files.map((file) => `${folder}/${file}`));
+    }
+    return names
+      .filter((name) => name.startsWith(prefix) && !name.endsWith(TEMPORARY_SUFFIX))
+      .filter((name) => !this.#heldNames?.has(name))
+      .sort();
+  }
+
+  /** Waits for the writes that are under way. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#writing);
+  }
+
+  #pathOf(name: string): string {
+    assertBlobName(name);
+    return join(this.#directory, name);
+  }
+}
+
+export function assertBlobName(name: string): void {
+  assert(
+    NAME_PATTERN.test(name) && !name.endsWith(TEMPORARY_SUFFIX),
+    `a blob's name is folder/file, found ${name}`,
+  );
+}
+
+async function foldersIn(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
+async function writeFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {
+  const file = await open(path, 'w');
+  try {
+    for (const part of parts) {
+      for (let at = 0; at < part.byteLength; ) {
+        const length = Math.min(part.byteLength - at, CALL_BYTES_MAX);
+        at += (await file.write(part, at, length)).bytesWritten;
+      }
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** In one SharedArrayBuffer. */
+export async function readWholeBlob(file: FileHandle): Promise<Uint8Array> {
+  const { size } = await file.stat();
+  const bytes = new Uint8Array(new SharedArrayBuffer(size));
+  let at = 0;
+  while (at < size) {
+    const { bytesRead } = await file.read(bytes, at, Math.min(size - at, CALL_BYTES_MAX), at);
+    if (bytesRead === 0) break;
+    at += bytesRead;
+  }
+  return bytes.subarray(0, at);
+}

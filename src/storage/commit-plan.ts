@@ -1,0 +1,146 @@
+// Turns commits into the plain puts and removals of one transaction. Whatever can be wrong with a
+// commit is found here, before anything is handed to the disk, so that a commit that is refused
+// leaves nothing behind and does not touch the others of its group.
+
+import { assert } from '../common/errors.js';
+import type { LogBook, LogChange } from './log-book.js';
+import type { StoreOperation } from './store.js';
+import { encodeKey, encodeRecordKey, type KeyRange, rangeUnder } from './store-keys.js';
+
+/** `values` and `records` by the keys of store-keys.ts; `trims`: by log, how far it is trimmed. */
+export type TableName = 'values' | 'records' | 'trims';
+
+/** Puts `value`, or removes what is there when it is undefined. */
+export interface PlannedWrite {
+  readonly table: TableName;
+  readonly key: Buffer;
+  /** Never shared memory; belongs to the caller of commit, who leaves it alone until it settles. */
+  readonly value: Uint8Array | undefined;
+}
+
+/** The mark of a log that is gone as a whole: past every sequence. */
+export const DROPPED = Number.MAX_SAFE_INTEGER;
+
+export class CommitPlan {
+  /** In order: a later one of the same key decides. */
+  readonly writes: PlannedWrite[] = [];
+  /** What the book is to be told once the writes are on disk. */
+  readonly changes: LogChange[] = [];
+  readonly #book: LogBook;
+  readonly #storedKeysIn: (range: KeyRange) => Iterable<Buffer>;
+  /** Of logs that this plan appends to or drops, and of those that it trims. */
+  readonly #lastSequences = new Map<string, number>();
+  readonly #trimmedThrough = new Map<string, number>();
+
+  constructor(book: LogBook, storedKeysIn: (range: KeyRange) => Iterable<Buffer>) {
+    this.#book = book;
+    this.#storedKeysIn = storedKeysIn;
+  }
+
+  /** Adds a whole commit or, when it throws, nothing of it. */
+  add(operations: readonly StoreOperation[]): void {
+    const writeCount = this.writes.length;
+    const changeCount = this.changes.length;
+    try {
+      for (const operation of operations) this.#plan(operation);
+    } catch (error) {
+      this.writes.length = writeCount;
+      this.changes.length = changeCount;
+      this.#lastSequences.clear();
+      this.#trimmedThrough.clear();
+      for (const change of this.changes) this.#follow(change);
+      throw error;
+    }
+  }
+
+  #plan(operation: StoreOperation): void {
+    switch (operation.kind) {
+      case 'append':
+        this.#append(operation.log, operation.sequence, operation.record);
+        break;
+      case 'trim':
+        this.#trim(operation.log, operation.throughSequence);
+        break;
+      case 'dropLog':
+        this.#write('trims', encodeKey([operation.log]), encodeTrim(DROPPED));
+        this.#change({ kind: 'dropLog', log: operation.log });
+        break;
+      case 'put':
+        this.#write('values', encodeKey(operation.key), operation.value);
+        break;
+      case 'remove':
+        this.#write('values', encodeKey(operation.key), undefined);
+        break;
+      case 'removeUnder':
+        this.#removeUnder(rangeUnder(operation.prefix));
+        break;
+    }
+  }
+
+  #append(log: string, sequence: number, record: Uint8Array): void {
+    const last = this.#lastSequenceOf(log);
+    assert(last !== DROPPED, `log ${log} was dropped: its name is not used again`);
+    assert(
+      Number.isSafeInteger(sequence) && sequence > last && sequence < DROPPED,
+      `the next sequence of log ${log} is greater than ${last}, found ${sequence}`,
+    );
+    this.#write('records', encodeRecordKey(log, sequence), record);
+    this.#change({ kind: 'append', log, sequence, byteLength: record.byteLength });
+  }
+
+  #trim(log: string, throughSequence: number): void {
+    const last = this.#lastSequenceOf(log);
+    // What is not written yet is not trimmed, or a record that comes later would never be seen.
+    const through = Math.min(throughSequence, last);
+    const before = this.#trimmedThrough.get(log) ?? this.#book.trimmedThrough(log);
+    if (last === DROPPED || through <= before) return;
+    this.#write('trims', encodeKey([log]), encodeTrim(through));
+    this.#change({ kind: 'trim', log, throughSequence: through });
+  }
+
+  /** Keys on disk and keys that this plan puts. */
+  #removeUnder(range: KeyRange): void {
+    const planned = this.writes
+      .filter(({ table, value }) => table === 'values' && value !== undefined)
+      .map(({ key }) => key)
+      .filter((key) => range.start.compare(key) <= 0 && key.compare(range.end) < 0);
+    for (const key of this.#storedKeysIn(range)) this.#write('values', key, undefined);
+    for (const key of planned) this.#write('values', key, undefined);
+  }
+
+  #write(table: TableName, key: Buffer, value: Uint8Array | undefined): void {
+    this.writes.push({ table, key, value: value && unshare(value) });
+  }
+
+  #change(change: LogChange): void {
+    this.changes.push(change);
+    this.#follow(change);
+  }
+
+  #follow(change: LogChange): void {
+    const { kind, log } = change;
+    if (kind === 'append') this.#lastSequences.set(log, change.sequence);
+    else if (kind === 'trim') this.#trimmedThrough.set(log, change.throughSequence);
+    else this.#lastSequences.set(log, DROPPED);
+  }
+
+  #lastSequenceOf(log: string): number {
+    if (this.#book.isDropped(log)) return DROPPED;
+    return this.#lastSequences.get(log) ?? this.#book.lastSequenceOf(log);
+  }
+}
+
+export function encodeTrim(throughSequence: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(throughSequence));
+  return bytes;
+}
+
+export function decodeTrim(bytes: Uint8Array): number {
+  return Number(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getBigUint64(0));
+}
+
+/** On Node 20 lmdb reads past the end of shared memory and dies of it. */
+function unshare(bytes: Uint8Array): Uint8Array {
+  return bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(bytes) : bytes;
+}

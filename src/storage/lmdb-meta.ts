@@ -1,0 +1,113 @@
+// The first two pages of an lmdb file, which say where its trees begin: a transaction writes one and
+// the next one the other, so that one of them is whole whatever happens.
+
+import { fstatSync, readSync } from 'node:fs';
+import { SagittaError } from '../common/errors.js';
+
+/** The root of a table and what it says of itself. */
+export interface Tree {
+  readonly depth: number;
+  readonly entryCount: number;
+  /** Null of an empty tree. */
+  readonly root: number | null;
+  /** Whether keys are unsigned numbers of eight bytes. */
+  readonly hasNumbers: boolean;
+}
+
+export interface LmdbMeta {
+  readonly pageBytes: number;
+  readonly lastPage: number;
+  readonly free: Tree;
+  readonly main: Tree;
+  /** What is wrong although one of the two pages is whole. */
+  readonly problems: readonly string[];
+}
+
+// Little-endian on every machine we know; from the start of the page.
+export const MAGIC_OFFSET = 24;
+export const MAGIC = 0xbeefc0de;
+export const VERSION_OFFSET = 28;
+export const VERSION = 2;
+const FREE_OFFSET = 48;
+/** In place of a field that the list of free pages has no use for. */
+export const PAGE_BYTES_OFFSET = FREE_OFFSET;
+const MAIN_OFFSET = 96;
+export const LAST_PAGE_OFFSET = 144;
+const TRANSACTION_OFFSET = 152;
+const META_BYTES = 168;
+const PAGE_FLAGS_OFFSET = 18;
+const IS_META = 0x08;
+export const NO_PAGE = 0xffff_ffff_ffff_ffffn;
+const HAS_NUMBERS = 0x08;
+const PAGE_BYTES_MIN = 256;
+const PAGE_BYTES_MAX = 65_536;
+const TAIL_BYTES_MAX = 64 * 1024 * 1024;
+
+interface Candidate extends Omit<LmdbMeta, 'problems'> {
+  readonly transaction: bigint;
+}
+
+/** Throws `data_corrupt` when neither page is one. */
+export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {
+  const first = readMeta(descriptor, 0);
+  // Where the second one lies is said by the first; when that is damaged, by the size of most pages.
+  const pageBytes = first?.pageBytes ?? 4096;
+  const second = readMeta(descriptor, pageBytes);
+  if (first === undefined && second === undefined) {
+    throw notLmdb(path);
+  }
+  const problems: string[] = [];
+  if (first === undefined) problems.push('page 0 is not what it should be');
+  if (second === undefined) problems.push('page 1 is not what it should be');
+  const current =
+    first !== undefined && (second === undefined || first.transaction > second.transaction)
+      ? first
+      : second!;
+  const { size } = fstatSync(descriptor);
+  const expected = (current.lastPage + 1) * current.pageBytes;
+  if (size < expected) problems.push(`the file has ${size} bytes, expected ${expected}`);
+  return { ...current, problems };
+}
+
+export function notLmdb(path: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `The file ${path} is damaged: its first pages are not those of an lmdb file of version ${VERSION}.`,
+  );
+}
+
+/** A tree as it stands in a meta page, or as the value of a table's name. */
+export function treeAt(bytes: Buffer, at: number): Tree {
+  const root = bytes.readBigUInt64LE(at + 40);
+  return {
+    hasNumbers: (bytes.readUInt16LE(at + 4) & HAS_NUMBERS) !== 0,
+    depth: bytes.readUInt16LE(at + 6),
+    entryCount: Number(bytes.readBigUInt64LE(at + 32)),
+    root: root === NO_PAGE ? null : Number(root),
+  };
+}
+
+function readMeta(descriptor: number, position: number): Candidate | undefined {
+  const bytes = Buffer.alloc(META_BYTES);
+  const { size } = fstatSync(descriptor);
+  if (readSync(descriptor, bytes, 0, META_BYTES, position) < META_BYTES) return undefined;
+  const pageBytes = bytes.readUInt32LE(PAGE_BYTES_OFFSET);
+  const lastPage = Number(bytes.readBigUInt64LE(LAST_PAGE_OFFSET));
+  const isValid =
+    bytes.readUInt32LE(MAGIC_OFFSET) === MAGIC &&
+    bytes.readUInt16LE(VERSION_OFFSET) === VERSION &&
+    bytes.readUInt16LE(PAGE_FLAGS_OFFSET) === IS_META &&
+    pageBytes >= PAGE_BYTES_MIN &&
+    pageBytes <= PAGE_BYTES_MAX &&
+    (position === 0 || position === pageBytes) &&
+    // The last pages may be missing when they are free; a number from nowhere is far beyond.
+    lastPage * pageBytes <= 2 * size + TAIL_BYTES_MAX;
+  if (!isValid) return undefined;
+  return {
+    pageBytes,
+    lastPage,
+    free: treeAt(bytes, FREE_OFFSET),
+    main: treeAt(bytes, MAIN_OFFSET),
+    transaction: bytes.readBigUInt64LE(TRANSACTION_OFFSET),
+  };
+}

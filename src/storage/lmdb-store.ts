@@ -1,0 +1,262 @@
+// The embedded store: tables in one lmdb file, blobs as files beside it, one process at a time. A
+// write resolves when it is on disk, and one that fails leaves nothing. Grouping is TableStore's.
+
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Database, open, type RootDatabase } from 'lmdb';
+import { SagittaError } from '../common/errors.js';
+import { removeMarker } from './backup-marker.js';
+import { BlobFiles } from './blob-files.js';
+import type { PlannedWrite, TableName } from './commit-plan.js';
+import { lockDirectory } from './directory-lock.js';
+import { assertRoom, translateDiskError } from './disk-errors.js';
+import { syncFolder } from './durable-folders.js';
+import { prepareLmdbFiles } from './lmdb-file.js';
+import type { DiskStore } from './store.js';
+import { FORMAT_VERSION, newerFormat } from './store-format.js';
+import { encodeKey, type KeyRange } from './store-keys.js';
+import { type TableEntry, TableStore, type Tables } from './table-store.js';
+import { BLOB_FOLDER, STORE_FILE } from './write-backup.js';
+
+const FORMAT_KEY = encodeKey(['format']);
+/** What is read in one go; between two goes no snapshot is held that keeps old pages from reuse. */
+const PAGE_ENTRIES_MAX = 256;
+const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+/** A write touches a page of its own and its share of the tree above; more room stays untouched. */
+const WRITE_OVERHEAD_BYTES = 8 * 1024;
+const SPARE_BYTES = 1024 * 1024;
+
+type Table = Database<Buffer, Buffer>;
+
+interface Environment {
+  readonly path: string;
+  readonly root: RootDatabase<Buffer, Buffer>;
+  readonly tables: Readonly<Record<TableName | 'meta', Table>>;
+}
+
+/**
+ * Throws `data_directory_locked` when another process has the directory, `configuration_invalid`
+ * when it cannot be used or a newer version wrote it, `data_corrupt` when the file is damaged, and
+ * `storage_full`.
+ */
+export async function openLmdbStore(options: { directory: string }): Promise<DiskStore> {
+  const { directory } = options;
+  const lock = await lockDirectory(directory);
+  let tables: LmdbTables | undefined;
+  try {
+    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER));
+    const hasBlobs = (await blobs.list('')).length > 0;
+    tables = await LmdbTables.open(directory, { mayBeNew: !hasBlobs });
+    // A backup that is served is a data directory from now on.
+    await removeMarker(directory);
+    return new TableStore({ directory, tables, blobs, lock });
+  } catch (error) {
+    await tables?.close();
+    await lock.release();
+    throw translateDiskError(error, directory);
+  }
+}
+
+class LmdbTables implements Tables {
+  readonly #directory: string;
+  #environment: Environment;
+  #copying: Promise<void> | undefined;
+
+  static async open(directory: string, options: { mayBeNew: boolean }): Promise<LmdbTables> {
+    const path = join(directory, STORE_FILE);
+    await prepareLmdbFiles(path, options);
+    const tables = new LmdbTables(directory, await openEnvironment(path));
+    try {
+      await syncFolder(directory);
+      await tables.#checkFormat();
+    } catch (error) {
+      await tables.close();
+      throw error;
+    }
+    return tables;
+  }
+
+  private constructor(directory: string, environment: Environment) {
+    this.#directory = directory;
+    this.#environment = environment;
+  }
+
+  async write(writes: readonly PlannedWrite[]): Promise<void> {
+    // lmdb's own way out of a full disk is narrow: its message about it does not fit its buffer.
+    assertRoom(this.#directory, roomFor(writes));
+    const { root, tables } = this.#environment;
+    try {
+      await root.batch(() => {
+        // Keys and values were checked: nothing here throws, which would write one half of it.
+        for (const { table, key, value } of writes) {
+          if (value === undefined) tables[table].remove(key);
+          else tables[table].put(key, asBuffer(value));
+        }
+      });
+    } catch (error) {
+      const cause = await causeOf(error);
+      await this.#recover();
+      throw translateDiskError(cause, this.#directory);
+    }
+  }
+
+  get(table: TableName, key: Buffer): Uint8Array | undefined {
+    return this.#read(() => {
+      const value = this.#environment.tables[table].getBinary(key);
+      return value && asPlainBytes(value);
+    });
+  }
+
+  readPage(table: TableName, range: KeyRange): TableEntry[] {
+    return this.#read(() => {
+      const page: TableEntry[] = [];
+      let byteCount = 0;
+      for (const { key, value } of this.#environment.tables[table].getRange(range)) {
+        page.push({ key, value: asPlainBytes(value) });
+        byteCount += value.byteLength;
+        if (page.length === PAGE_ENTRIES_MAX || byteCount >= PAGE_BYTES_MAX) break;
+      }
+      return page;
+    });
+  }
+
+  readKeys(table: TableName, range: KeyRange, countMax: number): Buffer[] {
+    return this.#read(() => [
+      ...this.#environment.tables[table].getKeys({ ...range, limit: countMax }),
+    ]);
+  }
+
+  readLastKey(table: TableName, range: KeyRange): Buffer | undefined {
+    const reversed = { start: range.end, end: range.start, reverse: true, limit: 1 };
+    return this.#read(() => [...this.#environment.tables[table].getKeys(reversed)][0]);
+  }
+
+  async copyTo(path: string): Promise<void> {
+    this.#copying = this.#copy(path);
+    try {
+      await this.#copying;
+    } finally {
+      this.#copying = undefined;
+    }
+  }
+
+  /** In a thread of lmdb's, over a read transaction: writers do not wait for it. Free pages are left out. */
+  async #copy(path: string): Promise<void> {
+    const { root } = this.#environment;
+    try {
+      await root.backup(path, true);
+    } catch (error) {
+      // A file with a page that is neither used nor free is copied as it is.
+      if (!/MDB_INCOMPATIBLE/.test((error as Error).message)) throw error;
+      await rm(path, { force: true });
+      await root.backup(path, false);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#copying?.catch(() => {});
+    await this.#environment.root.close();
+  }
+
+  #read<Result>(reading: () => Result): Result {
+    try {
+      return reading();
+    } catch (error) {
+      throw damaged(this.#environment.path, error);
+    }
+  }
+
+  async #checkFormat(): Promise<void> {
+    const { root, tables } = this.#environment;
+    const found = this.#read(() => tables.meta.getBinary(FORMAT_KEY));
+    if (found === undefined) {
+      await root.batch(() => {
+        tables.meta.put(FORMAT_KEY, Buffer.from(String(FORMAT_VERSION)));
+      });
+      return;
+    }
+    const version = found.toString();
+    if (Number(version) !== FORMAT_VERSION) throw newerFormat(this.#directory, version);
+  }
+
+  /**
+   * When lmdb could not write the page that makes a transaction count, it answers nothing any more,
+   * and another write would wait for ever. Opened anew it stands where it was before.
+   */
+  async #recover(): Promise<void> {
+    const { path, root, tables } = this.#environment;
+    try {
+      root.resetReadTxn();
+      tables.meta.getBinary(FORMAT_KEY);
+    } catch {
+      // A copy reads from the mapping that this takes away.
+      await this.#copying?.catch(() => {});
+      await root.close();
+      this.#environment = await openEnvironment(path);
+    }
+  }
+}
+
+async function openEnvironment(path: string): Promise<Environment> {
+  const root = openRoot(path);
+  const openTable = (name: string): Table =>
+    root.openDB({ name, encoding: 'binary', keyEncoding: 'binary' });
+  try {
+    const tables = {
+      meta: openTable('meta'),
+      values: openTable('values'),
+      records: openTable('records'),
+      trims: openTable('trims'),
+    };
+    return { path, root, tables };
+  } catch (error) {
+    await root.close();
+    throw damaged(path, error);
+  }
+}
+
+function openRoot(path: string): RootDatabase<Buffer, Buffer> {
+  return open({
+    path,
+    // This makes a commit durable. strace shows for one: pwrite64 of the pages, fdatasync, pwrite64
+    // of the meta page through a descriptor with O_DSYNC, and only then our thread goes on; and
+    // once for three commits that were made together. With overlapping sync, the default, the meta
+    // page is written without a sync and readers see the commit before fdatasync is called.
+    overlappingSync: false,
+    // Commits are grouped in one place, where their order and their failures are known.
+    eventTurnBatching: false,
+    maxDbs: 4,
+    encoding: 'binary',
+    keyEncoding: 'binary',
+  });
+}
+
+function roomFor(writes: readonly PlannedWrite[]): number {
+  let byteCount = SPARE_BYTES;
+  for (const { value } of writes) byteCount += WRITE_OVERHEAD_BYTES + (value?.byteLength ?? 0);
+  return byteCount;
+}
+
+/** lmdb rejects with a stand-in that carries a promise of the cause. */
+async function causeOf(error: unknown): Promise<unknown> {
+  const { commitError } = error as { commitError?: Promise<never> };
+  return commitError === undefined ? error : commitError.catch((cause: unknown) => cause);
+}
+
+/** lmdb's own errors are negative: it does not understand what it reads. Others are the system's. */
+function damaged(path: string, error: unknown): unknown {
+  const { code, message } = error as { code?: unknown; message: string };
+  if (typeof code !== 'number' || code >= 0) return error;
+  return new SagittaError('data_corrupt', `The file ${path} is damaged: ${message}.`, {
+    cause: error,
+  });
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** lmdb's Buffers carry members of its own. */
+function asPlainBytes(bytes: Buffer): Uint8Array {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,141 @@
+// A folder that appears whole or not at all: made under another name beside its place, synced, and
+// renamed at the end. What an attempt left that died is removed by the next one.
+
+import { constants } from 'node:fs';
+import { copyFile, lstat, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { SagittaError } from '../common/errors.js';
+import { assertRoom } from './disk-errors.js';
+import { FOLDER_MODE, makeFolder, syncFolder } from './durable-folders.js';
+
+/** Names of backups and of blobs never begin or end so. */
+const isUnfinished = (name: string) => name.startsWith('.') && name.endsWith('.unfinished');
+
+/**
+ * `fill` writes into a folder that takes the name `folder` when it is done, and must sync what it
+ * writes; the folders themselves are synced here. When it throws, nothing is left. Throws
+ * `backup_exists` when there is something at `folder` already. Where a disk is mounted at `folder`,
+ * which no other can replace, the entries are moved in one by one, and `lastName` last.
+ */
+export async function stageFolder<Result>(
+  folder: string,
+  lastName: string,
+  fill: (staging: string) => Promise<Result>,
+): Promise<Result> {
+  const target = resolve(folder);
+  const parent = dirname(target);
+  await makeFolder(parent);
+  await refuseOccupied(target);
+  const isMount = await isMountPoint(target);
+  const staging = join(isMount ? target : parent, stagingName(target));
+  await rm(staging, { recursive: true, force: true });
+  try {
+    await mkdir(staging, { mode: FOLDER_MODE });
+    const result = await fill(staging);
+    await syncFolders(staging);
+    if (isMount) await moveEntries(staging, target, lastName);
+    else await rename(staging, target);
+    await syncFolder(isMount ? target : parent);
+    return result;
+  } catch (error) {
+    await rm(staging, { recursive: true, force: true });
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') throw occupied(target);
+    throw error;
+  }
+}
+
+/** What attempts left in `parent` that died. Only for whoever knows that none is under way. */
+export async function removeUnfinished(parent: string): Promise<void> {
+  const names = await readdir(parent).catch(() => []);
+  for (const name of names.filter(isUnfinished)) {
+    await rm(join(parent, name), { recursive: true, force: true });
+  }
+}
+
+/** Copies files one by one, each synced; shares their blocks where the file system can. */
+export class FileCopier {
+  #mayShare = true;
+  #bytesLeft: number;
+
+  /** @param byteCount of all files to come. */
+  constructor(byteCount: number) {
+    this.#bytesLeft = byteCount;
+  }
+
+  /** Throws what the system says, and `storage_full` before anything is written where there is no room for the rest. */
+  async copy(from: string, to: string): Promise<number> {
+    const { size } = await stat(from);
+    if (!this.#mayShare || !(await shareBlocks(from, to))) {
+      if (this.#mayShare) {
+        this.#mayShare = false;
+        assertRoom(dirname(to), this.#bytesLeft);
+      }
+      await copyFile(from, to, constants.COPYFILE_EXCL);
+    }
+    await syncFile(to);
+    this.#bytesLeft -= size;
+    return size;
+  }
+}
+
+export async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function shareBlocks(from: string, to: string): Promise<boolean> {
+  try {
+    await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw error;
+    await rm(to, { force: true });
+    return false;
+  }
+}
+
+const stagingName = (target: string) => `.${basename(target)}.unfinished`;
+
+async function isMountPoint(target: string): Promise<boolean> {
+  const found = await stat(target).catch(() => undefined);
+  return found?.isDirectory() === true && found.dev !== (await stat(dirname(target))).dev;
+}
+
+/** Throws `backup_exists` unless nothing is there, or an empty folder. */
+export async function refuseOccupied(folder: string): Promise<void> {
+  const target = resolve(folder);
+  // A disk that was just made has a folder of its own.
+  const ignored = (await isMountPoint(target)) ? [stagingName(target), 'lost+found'] : [];
+  // A link is something too, wherever it leads.
+  const found = await lstat(target).catch(() => undefined);
+  if (found === undefined) return;
+  if (!found.isDirectory()) throw occupied(target);
+  const names = await readdir(target);
+  if (names.some((name) => !ignored.includes(name))) throw occupied(target);
+}
+
+async function moveEntries(from: string, to: string, lastName: string): Promise<void> {
+  const names = (await readdir(from)).filter((name) => name !== lastName);
+  for (const name of [...names, lastName]) {
+    // What comes last must not be there while others are missing.
+    if (name === lastName) await syncFolder(to);
+    await rename(join(from, name), join(to, name));
+  }
+  await rmdir(from);
+}
+
+function occupied(target: string): SagittaError {
+  return new SagittaError('backup_exists', `${target} exists already, and is left as it is.`);
+}
+
+async function syncFolders(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) await syncFolders(join(folder, entry.name));
+  }
+  await syncFolder(folder);
+}

@@ -1,0 +1,260 @@
+// A data directory or a backup as it lies there, for those who look and change nothing: no page, no
+// file, no name. What is damaged is told of and passed over. A directory that a process may be using
+// is locked for the time of the look; a backup is not, since nobody writes to one.
+
+import { constants } from 'node:fs';
+import { access, open, readdir, rmdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SagittaError } from '../common/errors.js';
+import { digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
+import { readWholeBlob } from './blob-files.js';
+import { DROPPED, decodeTrim } from './commit-plan.js';
+import { lockDirectory } from './directory-lock.js';
+import { LmdbPages } from './lmdb-pages.js';
+import type { LogEntry, StoreKey } from './store.js';
+import { FORMAT_VERSION, newerFormat } from './store-format.js';
+import {
+  decodeKey,
+  encodeKey,
+  type KeyRange,
+  rangeUnder,
+  recordRange,
+  sequenceOf,
+} from './store-keys.js';
+import { BLOB_FOLDER, STORE_FILE } from './write-backup.js';
+
+export interface Finding {
+  /** `note`: nothing is lost by it, and the next start clears it away. */
+  readonly severity: 'error' | 'note';
+  readonly where: string;
+  readonly what: string;
+}
+
+export type TellFinding = (finding: Finding) => void;
+
+const FORMAT_KEY = encodeKey(['format']);
+const TABLES = ['meta', 'values', 'records', 'trims'];
+
+export interface InspectedLog {
+  readonly recordCount: number;
+  /** Infinity when all of it is gone for good. */
+  readonly trimmedThrough: number;
+}
+
+export class StoreInspection {
+  readonly directory: string;
+  readonly isBackup: boolean;
+  /** Of all files. */
+  readonly byteLength: number;
+  /** By name, with what each has in the file, also those that wait for their removal. */
+  readonly logs: ReadonlyMap<string, InspectedLog>;
+  /** Names and lengths, those of unfinished writes among them. */
+  readonly blobs: ReadonlyMap<string, number>;
+  readonly #pages: LmdbPages;
+  readonly #release: () => Promise<void>;
+
+  /**
+   * Checks what the store knows of and tells it. Throws `configuration_invalid` for what is no data
+   * directory or has a newer format, `data_directory_locked`, and `data_corrupt` when nothing in the
+   * file of tables can be read.
+   */
+  static async open(directory: string, tell: TellFinding): Promise<StoreInspection> {
+    await requireDataDirectory(directory);
+    const marker = await readMarker(directory);
+    const release = marker === undefined ? await lockForLooking(directory) : async () => {};
+    let pages: LmdbPages | undefined;
+    try {
+      const path = join(directory, STORE_FILE);
+      if (marker !== undefined) {
+        const { byteLength, checksum } = await digestOfFile(path);
+        const { storeFile } = marker;
+        if (byteLength !== storeFile.byteLength || checksum !== storeFile.checksum) {
+          tell({
+            severity: 'error',
+            where: STORE_FILE,
+            what: `it has ${byteLength} bytes with the checksum ${checksum}; ${MARKER_FILE} expects ${storeFile.byteLength} with ${storeFile.checksum}`,
+          });
+        }
+      }
+      pages = LmdbPages.open(path);
+      const blobs = await listBlobs(join(directory, BLOB_FOLDER));
+      const logs = checkTables(pages, tell);
+      checkFormat(directory, pages, logs.isEmpty, tell);
+      return new StoreInspection({
+        directory,
+        isBackup: marker !== undefined,
+        pages,
+        release,
+        blobs,
+        logs: logs.byName,
+      });
+    } catch (error) {
+      pages?.close();
+      await release();
+      throw error;
+    }
+  }
+
+  private constructor(options: {
+    directory: string;
+    isBackup: boolean;
+    pages: LmdbPages;
+    release: () => Promise<void>;
+    blobs: ReadonlyMap<string, number>;
+    logs: ReadonlyMap<string, InspectedLog>;
+  }) {
+    this.directory = options.directory;
+    this.isBackup = options.isBackup;
+    this.#pages = options.pages;
+    this.#release = options.release;
+    this.blobs = options.blobs;
+    this.logs = options.logs;
+    let byteLength = options.pages.byteLength;
+    for (const bytes of options.blobs.values()) byteLength += bytes;
+    this.byteLength = byteLength;
+  }
+
+  /** Entries under a prefix, in key order, but for those that are damaged. */
+  *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
+    for (const { key, value } of this.#pages.entries('values', rangeUnder(prefix))) {
+      const bytes = value();
+      if (bytes !== undefined) yield { key: decodeKey(key), value: bytes };
+    }
+  }
+
+  get(key: StoreKey): Uint8Array | undefined {
+    for (const entry of this.list(key)) {
+      if (entry.key.length === key.length) return entry.value;
+    }
+    return undefined;
+  }
+
+  /** As a store reads it; `record` is undefined where it is damaged. */
+  *readLog(
+    log: string,
+    afterSequence: number,
+  ): Iterable<{ sequence: LogEntry['sequence']; record: Uint8Array | undefined }> {
+    const first = Math.max(afterSequence, this.logs.get(log)?.trimmedThrough ?? 0) + 1;
+    if (!Number.isSafeInteger(first)) return;
+    const range: KeyRange = recordRange(log, first, DROPPED - 1);
+    for (const { key, value } of this.#pages.entries('records', range)) {
+      yield { sequence: sequenceOf(key), record: value() };
+    }
+  }
+
+  /** The whole blob, in shared memory. Throws what the system says. */
+  async readBlob(name: string): Promise<Uint8Array> {
+    const file = await open(join(this.directory, BLOB_FOLDER, name), 'r');
+    try {
+      return await readWholeBlob(file);
+    } finally {
+      await file.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#pages.close();
+    await this.#release();
+  }
+}
+
+async function requireDataDirectory(directory: string): Promise<void> {
+  const found = await stat(join(directory, STORE_FILE)).catch(() => undefined);
+  if (found?.isFile() === true) return;
+  throw new SagittaError(
+    'configuration_invalid',
+    `${directory} is neither a data directory nor a backup: there is no ${STORE_FILE} in it.`,
+  );
+}
+
+/** On a disk that nobody can write to, nobody has to be kept away. */
+async function lockForLooking(directory: string): Promise<() => Promise<void>> {
+  const isReadOnly = await access(directory, constants.W_OK).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'EROFS',
+  );
+  if (isReadOnly) return async () => {};
+  const folder = join(directory, 'lock');
+  const wasThere = await stat(folder).then(
+    () => true,
+    () => false,
+  );
+  const lock = await lockDirectory(directory);
+  return async () => {
+    await lock.release();
+    if (!wasThere) await rmdir(folder).catch(() => {});
+  };
+}
+
+async function listBlobs(folder: string): Promise<Map<string, number>> {
+  const blobs = new Map<string, number>();
+  const folders = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  for (const { name } of folders.filter((entry) => entry.isDirectory())) {
+    for (const file of await readdir(join(folder, name))) {
+      blobs.set(`${name}/${file}`, (await stat(join(folder, name, file))).size);
+    }
+  }
+  return blobs;
+}
+
+function checkTables(
+  pages: LmdbPages,
+  tell: TellFinding,
+): { byName: Map<string, InspectedLog>; isEmpty: boolean } {
+  const trims = new Map<string, number>();
+  const recordCounts = new Map<string, number>();
+  let isEmpty = true;
+  const error = (where: string, what: string) =>
+    tell({ severity: 'error', where: where === '' ? STORE_FILE : `${STORE_FILE}, ${where}`, what });
+  const lostCount = pages.check(error, (table, { key, value }) => {
+    if (!TABLES.includes(table)) return;
+    if (table !== 'meta') isEmpty = false;
+    if (table === 'trims') {
+      const bytes = value();
+      if (bytes?.byteLength === 8) {
+        const through = decodeTrim(bytes);
+        trims.set(decodeKey(key)[0]!, through === DROPPED ? Number.POSITIVE_INFINITY : through);
+      } else {
+        error('table trims', `the mark of log ${JSON.stringify(decodeKey(key)[0])} is damaged`);
+      }
+    }
+    if (table === 'records') {
+      const log = logOf(key);
+      if (log === undefined) error('table records', `there is a key of ${key.byteLength} bytes`);
+      else recordCounts.set(log, (recordCounts.get(log) ?? 0) + 1);
+    }
+  });
+  if (lostCount !== 0) {
+    const what = `${lostCount} pages are neither used nor free: room that is lost, and nothing else`;
+    tell({ severity: 'note', where: STORE_FILE, what });
+  }
+  const byName = new Map<string, InspectedLog>();
+  for (const name of new Set([...trims.keys(), ...recordCounts.keys()])) {
+    const trimmedThrough = trims.get(name) ?? 0;
+    byName.set(name, { recordCount: recordCounts.get(name) ?? 0, trimmedThrough });
+  }
+  return { byName, isEmpty };
+}
+
+/** A key of a record is a name, a zero and eight bytes. */
+function logOf(key: Buffer): string | undefined {
+  return key.byteLength > 9 && key[key.byteLength - 9] === 0
+    ? decodeKey(key.subarray(0, key.byteLength - 8))[0]
+    : undefined;
+}
+
+function checkFormat(
+  directory: string,
+  pages: LmdbPages,
+  isEmpty: boolean,
+  tell: TellFinding,
+): void {
+  const [entry] = pages.entries('meta', { start: FORMAT_KEY, end: rangeUnder(['format']).end });
+  const found = entry?.value()?.toString();
+  if (found === undefined) {
+    const what = 'the format version is missing';
+    tell({ severity: isEmpty ? 'note' : 'error', where: STORE_FILE, what });
+  } else if (Number(found) !== FORMAT_VERSION) {
+    throw newerFormat(directory, found);
+  }
+}

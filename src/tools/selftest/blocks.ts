@@ -1,0 +1,170 @@
+// Rows, blocks and queries for checking engines: the same for the same seed on every machine.
+
+import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
+import type { VectorBlock } from '../../common/types.js';
+import type { SearchPart, SearchQuery } from '../../engine/core/engine.js';
+
+/** A number in [0, 1), the same sequence for the same seed. */
+export type Random = () => number;
+
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export function randomInt(random: Random, below: number): number {
+  return Math.floor(random() * below);
+}
+
+/** Kinds of rows, each of which has broken a search somewhere. */
+export const ROW_KINDS = {
+  random: (random: Random) => () => random() * 2 - 1,
+  /** Few distinct values: whole groups of rows have equal scores. */
+  duplicates: (random: Random) => () => randomInt(random, 2) - 0.5,
+  equal: () => () => 0.3,
+  denormal: (random: Random) => () => (random() - 0.5) * 1e-42,
+  huge: (random: Random) => () => (random() < 0.5 ? -1 : 1) * (3e38 + random() * 4e37),
+  zeros: (random: Random) => () => (random() < 0.7 ? (random() < 0.5 ? -0 : 0) : random() - 0.5),
+  /** Every value of a magnitude of its own: sums cancel, products underflow beside ones that do not. */
+  scattered: (random: Random) => () => (random() - 0.5) * 10 ** (random() * 78 - 40),
+} satisfies Record<string, (random: Random) => () => number>;
+
+export type RowKind = keyof typeof ROW_KINDS | 'clustered' | 'outlier' | 'scaled';
+
+export function createValues(
+  random: Random,
+  kind: RowKind,
+  rowCount: number,
+  dimension: number,
+): Float32Array {
+  const values = new Float32Array(new SharedArrayBuffer(rowCount * dimension * 4));
+  const centers = Array.from({ length: 5 * dimension }, () => random() * 2 - 1);
+  for (let row = 0; row < rowCount; row++) {
+    const next = ROW_KINDS[kind in ROW_KINDS ? (kind as keyof typeof ROW_KINDS) : 'random'](random);
+    const center = randomInt(random, 5) * dimension;
+    const scale = kind === 'scaled' ? 10 ** (random() * 70 - 35) : 1;
+    for (let i = 0; i < dimension; i++) {
+      let value = next() * scale;
+      if (kind === 'clustered') value = centers[center + i]! + value * 1e-4;
+      values[row * dimension + i] = value;
+    }
+  }
+  if (kind === 'outlier' && rowCount > 0) {
+    const row = randomInt(random, rowCount);
+    for (let i = 0; i < dimension; i++) values[row * dimension + i] = (i % 2 === 0 ? 1 : -1) * 1e30;
+  }
+  return values;
+}
+
+/** Distinct ids in random order, many of them prefixes of others, some not ASCII. */
+export function createIds(random: Random, count: number): string[] {
+  const letters = ['a', 'b', 'ab', 'é', '日', '😀', '\u{7f}', '~'];
+  const ids = new Set<string>();
+  while (ids.size < count) {
+    let id = letters[randomInt(random, letters.length)]!;
+    while (random() < 0.8 || ids.has(id)) id += letters[randomInt(random, letters.length)]!;
+    ids.add(id);
+  }
+  return [...ids];
+}
+
+let blockCount = 0;
+
+export function createBlock(
+  values: Float32Array,
+  dimension: number,
+  ids: readonly string[],
+  key = `block ${blockCount++}`,
+): VectorBlock {
+  const rowCount = ids.length;
+  const encoded = ids.map((id) => Buffer.from(id));
+  const byteCount = encoded.reduce((sum, id) => sum + id.length, 0);
+  const offsets = new Int32Array(new SharedArrayBuffer((rowCount + 1) * 4));
+  const bytes = new Uint8Array(new SharedArrayBuffer(byteCount));
+  for (const [row, id] of encoded.entries()) {
+    bytes.set(id, offsets[row]!);
+    offsets[row + 1] = offsets[row]! + id.length;
+  }
+  return { key, dimension, rowCount, values, ids: { offsets, bytes }, codes: null };
+}
+
+export function createRandomBlock(
+  random: Random,
+  kind: RowKind,
+  rowCount: number,
+  dimension: number,
+): VectorBlock {
+  const values = createValues(random, kind, rowCount, dimension);
+  return createBlock(values, dimension, createIds(random, rowCount));
+}
+
+/** Blocks of one dimension, whose ids are all distinct. */
+export function createBlocks(
+  random: Random,
+  kind: RowKind,
+  rowCounts: readonly number[],
+  dimension: number,
+): VectorBlock[] {
+  const ids = createIds(
+    random,
+    rowCounts.reduce((sum, rowCount) => sum + rowCount, 0),
+  );
+  return rowCounts.map((rowCount) =>
+    createBlock(
+      createValues(random, kind, rowCount, dimension),
+      dimension,
+      ids.splice(0, rowCount),
+    ),
+  );
+}
+
+/** All of a block. */
+export function wholeOf(block: VectorBlock): SearchPart {
+  return { block, rowCount: block.rowCount, rows: null };
+}
+
+/** A query for everything in the block, but for what `changes` say. */
+export function createQuery(
+  block: VectorBlock,
+  vector: Float32Array,
+  changes: Partial<Omit<SearchQuery, 'parts'> & Omit<SearchPart, 'block'>> = {},
+): SearchQuery {
+  const { rowCount = block.rowCount, rows = null, ...rest } = changes;
+  return createPartsQuery([{ block, rowCount, rows }], vector, rest);
+}
+
+/** A query over several blocks, for the ten nearest unless `changes` say otherwise. */
+export function createPartsQuery(
+  parts: readonly SearchPart[],
+  vector: Float32Array,
+  changes: Partial<Omit<SearchQuery, 'parts'>> = {},
+): SearchQuery {
+  return { vector, metric: 'cosine', k: 10, after: null, scoreMin: null, ...changes, parts };
+}
+
+/** A vector to ask for: a row of the block as often as not, so that distances of 0 occur. */
+export function createVector(random: Random, block: VectorBlock, kind: RowKind): Float32Array {
+  if (block.rowCount > 0 && random() < 0.5) return rowOf(block, randomInt(random, block.rowCount));
+  return Float32Array.from(createValues(random, kind, 1, block.dimension));
+}
+
+/** Each row passes with the given probability. */
+export function createRandomBitmap(random: Random, length: number, probability: number): Bitmap {
+  const bitmap = createBitmap(length);
+  for (let row = 0; row < length; row++) if (random() < probability) setBit(bitmap, row);
+  return bitmap;
+}
+
+export function rowOf(block: VectorBlock, row: number): Float32Array {
+  return block.values.slice(row * block.dimension, (row + 1) * block.dimension);
+}
+
+export function idOf(block: VectorBlock, row: number): Buffer {
+  const { offsets, bytes } = block.ids;
+  return Buffer.from(bytes.slice(offsets[row]!, offsets[row + 1]!));
+}

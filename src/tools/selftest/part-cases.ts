@@ -1,0 +1,344 @@
+// What every engine must do with queries over several blocks: one answer in one order, whichever
+// blocks a query has, in whatever company. Part of the contract in contract.ts.
+
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { createBitmap, setBit } from '../../common/bitmap.js';
+import { METRICS, type VectorBlock } from '../../common/types.js';
+import {
+  type Position,
+  publicScore,
+  type SearchHits,
+  type SearchPart,
+} from '../../engine/core/engine.js';
+import {
+  createBlock,
+  createBlocks,
+  createPartsQuery,
+  createQuery,
+  createRandom,
+  createRandomBitmap,
+  createVector,
+  idOf,
+  type RowKind,
+  rowOf,
+  wholeOf,
+} from './blocks.js';
+import type { ContractCase } from './contract.js';
+import { createRandomPartsQuery } from './random-queries.js';
+import { assertTrueHits, bruteForce } from './truth.js';
+
+const KINDS: readonly RowKind[] = [
+  'random',
+  'clustered',
+  'duplicates',
+  'equal',
+  'outlier',
+  'scaled',
+  'zeros',
+  'scattered',
+];
+
+/** Dimension and the row counts of blocks: empty, tiny, around a word, and more than a chunk. */
+const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[]])[] = [
+  [1, [33, 0, 400, 1, 64]],
+  [9, [700, 32, 31, 0, 1_000]],
+  [64, [1, 300, 65, 500, 2]],
+  [768, [1_400, 7, 0, 200, 1_500]],
+];
+
+export const PART_CASES: readonly ContractCase[] = [
+  ...KINDS.map(
+    (kind): ContractCase => ({
+      name: `answers over several blocks of ${kind} rows as brute force does`,
+      async run({ engine, seed, check }) {
+        const random = createRandom(seed + 2);
+        for (const [dimension, rowCounts] of SHAPES) {
+          const blocks = createBlocks(random, kind, rowCounts, dimension);
+          for (const queryCount of [1, 6]) {
+            const queries = Array.from({ length: queryCount }, () =>
+              createRandomPartsQuery(random, blocks, kind),
+            );
+            await check(queries, kind);
+          }
+          for (const { key } of blocks) engine.unload(key);
+        }
+      },
+    }),
+  ),
+
+  {
+    name: 'breaks ties across blocks by id bytes',
+    async run({ seed, check }) {
+      const random = createRandom(seed);
+      const blocks = createBlocks(random, 'equal', [200, 3, 1_500, 40], 700);
+      const byId = blocks
+        .flatMap((block, part) =>
+          Array.from({ length: block.rowCount }, (_, row) => ({ part, row, id: idOf(block, row) })),
+        )
+        .sort((a, b) => Buffer.compare(a.id, b.id));
+      for (const metric of METRICS) {
+        for (const k of [1, 25, 10_000]) {
+          const vector = rowOf(blocks[0]!, 0);
+          const query = createPartsQuery(blocks.map(wholeOf), vector, { metric, k });
+          const [hits] = await check([query]);
+          const expected = byId.slice(0, k);
+          assert.deepEqual(
+            [...hits!.parts],
+            expected.map(({ part }) => part),
+          );
+          assert.deepEqual(
+            [...hits!.rows],
+            expected.map(({ row }) => row),
+          );
+        }
+      }
+    },
+  },
+
+  {
+    name: 'names the parts by their places in the query',
+    async run({ seed, check }) {
+      const random = createRandom(seed);
+      const blocks = createBlocks(random, 'random', [90, 0, 120, 50], 8);
+      const vector = createVector(random, blocks[0]!, 'random');
+      const [forwards, backwards] = await check([
+        createPartsQuery(blocks.map(wholeOf), vector, { k: 200 }),
+        createPartsQuery(blocks.map(wholeOf).reverse(), vector, { k: 200 }),
+      ]);
+      assert.deepEqual(
+        [...forwards!.parts],
+        [...backwards!.parts].map((part) => 3 - part),
+      );
+      assert.deepEqual(forwards!.rows, backwards!.rows);
+    },
+  },
+
+  {
+    name: 'walks page by page through several blocks',
+    async run({ engine, seed, check }) {
+      const random = createRandom(seed);
+      for (const kind of ['clustered', 'duplicates', 'equal'] as const) {
+        const blocks = createBlocks(random, kind, [400, 1_400, 90], 768);
+        for (const metric of METRICS) {
+          const vector = createVector(random, blocks[1]!, kind);
+          const parts = blocks.map((block) => ({
+            ...wholeOf(block),
+            rows: createRandomBitmap(random, block.rowCount, 0.7),
+          }));
+          const whole = createPartsQuery(parts, vector, { metric, k: 10_000 });
+          const [all] = await check([whole]);
+          const walked: number[][] = [];
+          let position: Position | null = null;
+          for (;;) {
+            const [page]: SearchHits[] = await engine.search([
+              { ...whole, k: 150, after: position },
+            ]);
+            walked.push(...placesOf(page!));
+            if (page!.rows.length < 150) break;
+            const block = blocks[page!.parts.at(-1)!]!;
+            position = { score: page!.scores.at(-1)!, id: idOf(block, page!.rows.at(-1)!) };
+          }
+          assert.ok(walked.length > 1_000);
+          assert.deepEqual(walked, placesOf(all!), `${kind}, ${metric}, seed ${seed}`);
+        }
+      }
+    },
+  },
+
+  {
+    name: 'keeps the rows of all blocks whose rounded public score reaches the bound',
+    async run({ seed, check }) {
+      const random = createRandom(seed);
+      for (const kind of ['clustered', 'zeros'] as const) {
+        const blocks = createBlocks(random, kind, [700, 30, 1_400], 768);
+        for (const metric of METRICS) {
+          const vector = createVector(random, blocks[0]!, kind);
+          const whole = createPartsQuery(blocks.map(wholeOf), vector, { metric, k: 10_000 });
+          const all = bruteForce(whole);
+          const queries = [3, 1_000].flatMap((place) => {
+            const reached = Math.fround(publicScore(metric, all.scores[place]!));
+            return [reached, reached * (1 + 1e-9), reached * (1 - 1e-9), reached + 1e-7].map(
+              (scoreMin) => ({ ...whole, scoreMin }),
+            );
+          });
+          queries.push({ ...whole, scoreMin: 1e300 }, { ...whole, k: 5, scoreMin: -1e300 });
+          await check(queries, kind);
+        }
+      }
+    },
+  },
+
+  {
+    name: 'answers a batch in which queries share some of their blocks',
+    async run({ seed, check }) {
+      const random = createRandom(seed);
+      const blocks = createBlocks(random, 'clustered', [300, 1_400, 0, 700, 65, 1_500], 768);
+      const queries = blocks.flatMap((_, first) =>
+        [1, 2, 4].map((count) => {
+          const parts = blocks.slice(first, first + count).map(wholeOf);
+          const vector = createVector(random, blocks[first]!, 'clustered');
+          return createPartsQuery(parts, vector, { metric: METRICS[count % 3]!, k: 3 * count });
+        }),
+      );
+      await check(queries);
+    },
+  },
+
+  {
+    name: 'answers a batch of different dimensions and metrics',
+    async run({ seed, check }) {
+      const random = createRandom(seed);
+      const families = [3, 64, 700, 9].map((dimension) =>
+        createBlocks(random, 'random', [1_500, 20, 300], dimension),
+      );
+      const queries = Array.from({ length: 24 }, (_, index) =>
+        createRandomPartsQuery(random, families[index % 4]!, 'random'),
+      );
+      await check(queries);
+    },
+  },
+
+  {
+    name: 'answers a query without parts, and with parts that show nothing, with nothing',
+    async run({ seed, check }) {
+      const random = createRandom(seed);
+      const [full, empty, other] = createBlocks(random, 'random', [500, 0, 300], 16) as [
+        VectorBlock,
+        VectorBlock,
+        VectorBlock,
+      ];
+      const vector = createVector(random, full, 'random');
+      const noRows = { block: full, rowCount: 0, rows: null };
+      const masked = { block: full, rowCount: 500, rows: createBitmap(500) };
+      // Its only row is not among those searched.
+      const late = { block: full, rowCount: 400, rows: createBitmap(500) };
+      setBit(late.rows, 450);
+      const partLists: SearchPart[][] = [
+        [],
+        [noRows],
+        [wholeOf(empty)],
+        [masked],
+        [late],
+        [noRows, wholeOf(empty), masked, late],
+      ];
+      const nothing = partLists.map((parts) => createPartsQuery(parts, vector));
+      for (const hits of await check(nothing)) {
+        assert.equal(hits.rows.length, 0);
+        assert.equal(hits.scannedCount, 0);
+      }
+      const something = createPartsQuery(
+        [noRows, wholeOf(other), masked, wholeOf(empty), wholeOf(full), late],
+        vector,
+        { k: 1_000 },
+      );
+      const [, hits] = await check([nothing[0]!, something, nothing[5]!]);
+      assert.equal(hits!.rows.length, 800);
+    },
+  },
+
+  {
+    name: 'serves old and new views of a block that grows in one batch',
+    async run({ seed, check }) {
+      const random = createRandom(seed);
+      const dimension = 400;
+      const [grown, other] = createBlocks(random, 'scaled', [6_000, 300], dimension);
+      const ids = Array.from({ length: 6_000 }, (_, row) => idOf(grown!, row).toString());
+      const views = [2_700, 10, 6_000, 2_000].map((rowCount) =>
+        createBlock(
+          grown!.values.slice(0, rowCount * dimension),
+          dimension,
+          ids.slice(0, rowCount),
+          grown!.key,
+        ),
+      );
+      const queries = views.map((view, index) =>
+        createPartsQuery([wholeOf(other!), wholeOf(view)], rowOf(view, 3), {
+          metric: METRICS[index % 3]!,
+        }),
+      );
+      await check(queries.slice(0, 2));
+      await check(queries);
+    },
+  },
+
+  {
+    name: 'answers several batches over the same blocks at once, while blocks are forgotten',
+    async run({ engine, seed, check }) {
+      const random = createRandom(seed);
+      const blocks = createBlocks(random, 'clustered', [1_400, 300, 1_500], 768);
+      await Promise.all(
+        Array.from({ length: 8 }, async (_, index) => {
+          const queries = Array.from({ length: 1 + (index % 3) }, () =>
+            createRandomPartsQuery(random, blocks, 'clustered'),
+          );
+          const checked = check(queries);
+          engine.unload(blocks[index % 3]!.key);
+          await checked;
+        }),
+      );
+    },
+  },
+
+  {
+    name: 'searches nothing when the signal has been given, and serves the next one',
+    async run({ engine, seed, check }) {
+      const random = createRandom(seed);
+      const [block] = createBlocks(random, 'random', [1_400], 768);
+      const query = createQuery(block!, rowOf(block!, 0));
+      const reason = new Error('given up before');
+      const signal = AbortSignal.abort(reason);
+      await assert.rejects(engine.search([query], { signal }), reason);
+      await assert.rejects(engine.search([], { signal }), reason);
+      await check([query]);
+    },
+  },
+
+  {
+    name: 'listens to a signal few times, whatever the number of blocks, and no longer than needed',
+    async run({ engine, seed }) {
+      const random = createRandom(seed);
+      const blocks = createBlocks(random, 'random', new Array(40).fill(50), 8);
+      const query = createPartsQuery(blocks.map(wholeOf), rowOf(blocks[0]!, 0));
+      const { signal } = new AbortController();
+      const searched = engine.search([query], { signal });
+      assert.ok(getEventListeners(signal, 'abort').length <= 10, 'of more, node warns');
+      const [hits] = await searched;
+      assert.equal(getEventListeners(signal, 'abort').length, 0);
+      assertTrueHits(hits!, bruteForce(query), `seed ${seed}`);
+    },
+  },
+
+  {
+    name: 'answers truly or rejects with the reason when it is given up on the way',
+    async run({ engine, seed, check }) {
+      const random = createRandom(seed);
+      const blocks = createBlocks(random, 'random', [1_400, 1_500, 1_500], 768);
+      const queries = Array.from({ length: 40 }, () =>
+        createRandomPartsQuery(random, blocks, 'random'),
+      );
+      const expected = await check(queries);
+      for (const waitMs of [0, 1, 10]) {
+        const controller = new AbortController();
+        const reason = new Error(`given up after ${waitMs} ms`);
+        setTimeout(() => controller.abort(reason), waitMs);
+        const [outcome] = await Promise.allSettled([
+          engine.search(queries, { signal: controller.signal }),
+        ]);
+        if (outcome.status === 'rejected') assert.equal(outcome.reason, reason);
+        else {
+          assert.deepEqual(outcome.value.map(placesOf), expected.map(placesOf));
+          assert.deepEqual(
+            outcome.value.map(({ scores }) => scores),
+            expected.map(({ scores }) => scores),
+          );
+        }
+      }
+      await check(queries.slice(0, 3));
+    },
+  },
+];
+
+function placesOf({ parts, rows }: SearchHits): number[][] {
+  return Array.from(parts, (part, place) => [part, rows[place]!]);
+}

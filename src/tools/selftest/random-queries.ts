@@ -1,0 +1,62 @@
+// Queries with anything set, for looking where nobody thought of looking.
+
+import { METRICS, type Metric, type VectorBlock } from '../../common/types.js';
+import { publicScore, type SearchPart, type SearchQuery } from '../../engine/core/engine.js';
+import {
+  createPartsQuery,
+  createQuery,
+  createRandomBitmap,
+  createVector,
+  idOf,
+  type Random,
+  type RowKind,
+  randomInt,
+  rowOf,
+} from './blocks.js';
+import { trueScore } from './truth.js';
+
+/** A query with anything set. */
+export function createRandomQuery(random: Random, block: VectorBlock, kind: RowKind): SearchQuery {
+  const metric: Metric = METRICS[randomInt(random, METRICS.length)]!;
+  const rowCount = random() < 0.7 ? block.rowCount : randomInt(random, block.rowCount + 1);
+  const query = createQuery(block, createVector(random, block, kind), {
+    metric,
+    k: [1, 2, 10, 100, 10_000][randomInt(random, 5)]!,
+    rowCount,
+    rows: random() < 0.5 ? null : createRandomBitmap(random, block.rowCount, random() ** 3),
+  });
+  if (rowCount === 0 || random() < 0.6) return query;
+  const row = randomInt(random, rowCount);
+  const score = trueScore(metric, query.vector, rowOf(block, row));
+  if (random() < 0.5) return { ...query, after: { score, id: idOf(block, row) } };
+  return { ...query, scoreMin: Math.fround(publicScore(metric, score)) };
+}
+
+/** A query over one to all of the blocks, in any order, with anything set. */
+export function createRandomPartsQuery(
+  random: Random,
+  blocks: readonly VectorBlock[],
+  kind: RowKind,
+): SearchQuery {
+  const rest = [...blocks];
+  const parts = Array.from({ length: 1 + randomInt(random, blocks.length) }, (): SearchPart => {
+    const [block] = rest.splice(randomInt(random, rest.length), 1) as [VectorBlock];
+    return {
+      block,
+      rowCount: random() < 0.7 ? block.rowCount : randomInt(random, block.rowCount + 1),
+      rows: random() < 0.5 ? null : createRandomBitmap(random, block.rowCount, random() ** 3),
+    };
+  });
+  const { block } = parts[randomInt(random, parts.length)]!;
+  const metric = METRICS[randomInt(random, METRICS.length)]!;
+  const query = createPartsQuery(parts, createVector(random, block, kind), {
+    metric,
+    k: [1, 2, 10, 100, 10_000][randomInt(random, 5)]!,
+  });
+  // A place in the order need not be that of a row that is searched.
+  if (block.rowCount === 0 || random() < 0.6) return query;
+  const row = randomInt(random, block.rowCount);
+  const score = trueScore(metric, query.vector, rowOf(block, row));
+  if (random() < 0.5) return { ...query, after: { score, id: idOf(block, row) } };
+  return { ...query, scoreMin: Math.fround(publicScore(metric, score)) };
+}

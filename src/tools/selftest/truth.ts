@@ -1,0 +1,107 @@
+// What an engine must answer, by brute force that shares no code with the engines: plain loops over
+// plain arrays, and a sort.
+
+import assert from 'node:assert/strict';
+import type { Metric } from '../../common/types.js';
+import { publicScore, type SearchHits, type SearchQuery } from '../../engine/core/engine.js';
+import { idOf, rowOf } from './blocks.js';
+
+/** The sum of products as the documents describe it: eight lanes, then halves onto halves. */
+export function laneSum(left: ArrayLike<number>, right: ArrayLike<number>): number {
+  const lanes = new Float64Array(8);
+  for (let i = 0; i < left.length; i++) lanes[i % 8]! += left[i]! * right[i]!;
+  for (let half = 4; half >= 1; half /= 2) {
+    for (let lane = 0; lane < half; lane++) lanes[lane]! += lanes[lane + half]!;
+  }
+  return lanes[0]!;
+}
+
+export function trueScore(
+  metric: Metric,
+  query: Float32Array,
+  row: Float32Array,
+  querySquare = laneSum(query, query),
+): number {
+  const product = laneSum(query, row);
+  if (metric === 'dot') return product;
+  const rowSquare = laneSum(row, row);
+  if (metric === 'euclidean') {
+    const squaredDistance = Math.max(0, querySquare - 2 * product + rowSquare);
+    return squaredDistance === 0 ? 0 : -squaredDistance;
+  }
+  const lengths = Math.sqrt(querySquare) * Math.sqrt(rowSquare);
+  return lengths === 0 ? 0 : Math.max(-1, Math.min(1, product / lengths));
+}
+
+export interface TrueHits {
+  readonly parts: number[];
+  readonly rows: number[];
+  readonly scores: number[];
+  readonly scannedCount: number;
+}
+
+/** What every engine must answer. */
+export function bruteForce(query: SearchQuery): TrueHits {
+  const { metric, after, scoreMin } = query;
+  const querySquare = laneSum(query.vector, query.vector);
+  let matches: { part: number; row: number; score: number; id: Buffer }[] = [];
+  for (const [part, { block, rowCount, rows: bitmap }] of query.parts.entries()) {
+    for (let row = 0; row < rowCount; row++) {
+      if (bitmap !== null && ((bitmap.words[row >> 5]! >> (row % 32)) & 1) === 0) continue;
+      const score = trueScore(metric, query.vector, rowOf(block, row), querySquare);
+      matches.push({ part, row, score, id: idOf(block, row) });
+    }
+  }
+  const scannedCount = matches.length;
+  matches.sort((a, b) => b.score - a.score || Buffer.compare(a.id, b.id));
+  if (after !== null) {
+    matches = matches.filter(
+      ({ score, id }) =>
+        score < after.score || (score === after.score && Buffer.compare(id, after.id) > 0),
+    );
+  }
+  if (scoreMin !== null) {
+    matches = matches.filter(({ score }) => Math.fround(publicScore(metric, score)) >= scoreMin);
+  }
+  matches = matches.slice(0, query.k);
+  return {
+    parts: matches.map(({ part }) => part),
+    rows: matches.map(({ row }) => row),
+    scores: matches.map(({ score }) => score),
+    scannedCount,
+  };
+}
+
+/** Fails unless the hits are the true ones, score bits included. Says the first difference alone. */
+export function assertTrueHits(actual: SearchHits, expected: TrueHits, message: string): void {
+  const count = Math.max(actual.parts.length, actual.rows.length, actual.scores.length);
+  const expectedBits = bitsOf(expected.scores);
+  const actualBits = bitsOf(actual.scores);
+  for (let place = 0; place < Math.max(count, expected.rows.length); place++) {
+    const isTrue =
+      actual.parts[place] === expected.parts[place] &&
+      actual.rows[place] === expected.rows[place] &&
+      actualBits[place] === expectedBits[place];
+    if (isTrue) continue;
+    assert.fail(
+      `place ${place} of ${expected.rows.length}: expected ${describe(expected, place)}, ` +
+        `found ${describe(actual, place)}: ${message}`,
+    );
+  }
+  assert.equal(actual.scannedCount, expected.scannedCount, `scannedCount: ${message}`);
+  assert.ok(
+    actual.rescoredCount >= actual.rows.length && actual.rescoredCount <= actual.scannedCount,
+    `${actual.rescoredCount} rescored of ${actual.scannedCount} scanned: ${message}`,
+  );
+}
+
+function describe(hits: Pick<SearchHits | TrueHits, 'parts' | 'rows' | 'scores'>, place: number) {
+  const score = hits.scores[place];
+  if (score === undefined) return `nothing (of ${hits.rows.length} hits)`;
+  const [bits] = bitsOf([score]);
+  return `part ${hits.parts[place]} row ${hits.rows[place]} score ${score} (0x${bits!.toString(16)})`;
+}
+
+function bitsOf(scores: Iterable<number>): BigUint64Array {
+  return new BigUint64Array(Float64Array.from(scores).buffer);
+}

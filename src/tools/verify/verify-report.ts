@@ -1,0 +1,90 @@
+// What a verification found, bounded: a file in which everything is wrong says so a few times and
+// then counts.
+
+import { SagittaError } from '../../common/errors.js';
+import type { Finding, TellFinding } from '../../storage/store-inspection.js';
+
+export type { Finding, TellFinding };
+
+export interface VerifyCounts {
+  collections: number;
+  segments: number;
+  /** In segment files and in the log, also those that ended. */
+  rows: number;
+  deletions: number;
+  logRecords: number;
+  idempotentReplies: number;
+  apiKeys: number;
+  bytes: number;
+}
+
+export interface VerifyReport {
+  readonly directory: string;
+  readonly isBackup: boolean;
+  readonly errorCount: number;
+  readonly noteCount: number;
+  /** The first of each place. */
+  readonly findings: readonly Finding[];
+  readonly counts: Readonly<VerifyCounts>;
+}
+
+/** More of one place say nothing new. */
+const FINDINGS_PER_PLACE_MAX = 10;
+const FINDINGS_MAX = 1_000;
+
+export class Findings {
+  readonly counts: VerifyCounts = {
+    collections: 0,
+    segments: 0,
+    rows: 0,
+    deletions: 0,
+    logRecords: 0,
+    idempotentReplies: 0,
+    apiKeys: 0,
+    bytes: 0,
+  };
+  readonly #kept: Finding[] = [];
+  readonly #countByPlace = new Map<string, number>();
+  #errorCount = 0;
+  #noteCount = 0;
+
+  readonly tell: TellFinding = (finding) => {
+    if (finding.severity === 'error') this.#errorCount++;
+    else this.#noteCount++;
+    const count = (this.#countByPlace.get(finding.where) ?? 0) + 1;
+    this.#countByPlace.set(finding.where, count);
+    if (count <= FINDINGS_PER_PLACE_MAX && this.#kept.length < FINDINGS_MAX) {
+      this.#kept.push(finding);
+    }
+  };
+
+  error(where: string, what: string): void {
+    this.tell({ severity: 'error', where, what });
+  }
+
+  note(where: string, what: string): void {
+    this.tell({ severity: 'note', where, what });
+  }
+
+  report({ directory, isBackup }: { directory: string; isBackup: boolean }): VerifyReport {
+    return {
+      directory,
+      isBackup,
+      errorCount: this.#errorCount,
+      noteCount: this.#noteCount,
+      findings: this.#kept,
+      counts: this.counts,
+    };
+  }
+}
+
+export function place({ id }: { readonly id: string }): string {
+  return `collection ${JSON.stringify(id)}`;
+}
+
+/** In the middle of a line. */
+export function sentenceOf(error: unknown): string {
+  const { message } = error as Error;
+  if (!(error instanceof SagittaError)) return `it cannot be read: ${message}`;
+  return (message.charAt(0).toLowerCase() + message.slice(1)).replace(/\.$/, '');
+}

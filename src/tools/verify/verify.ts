@@ -1,0 +1,229 @@
+// Checks everything that lies in a data directory or a backup, and goes on after every finding:
+// catalogue, manifests, segment files, deletions, logs, idempotent replies, API keys, and files that
+// nobody names. Changes nothing.
+
+import { METRICS } from '../../common/types.js';
+import type { StoredReply } from '../../database/api.js';
+import { decodeEntry } from '../../database/api-key-entry.js';
+import {
+  type CollectionDefinition,
+  decodeJson,
+  EMPTY_MANIFEST,
+  type Manifest,
+} from '../../database/collection/manifest.js';
+import type { StreamEntry } from '../../database/idempotency-claims.js';
+import { keys, logName, segmentBlobName } from '../../database/keys.js';
+import type { StoreInspection } from '../../storage/store-inspection.js';
+import { verifyCollection } from './verify-collection.js';
+import { type Findings, place, sentenceOf } from './verify-report.js';
+
+const CURSOR_SECRET_BYTES = 32;
+
+export async function verifyStore(
+  inspection: StoreInspection,
+  findings: Findings,
+  onProgress: (rowCount: number, share: number) => void = () => {},
+): Promise<void> {
+  const { counts } = findings;
+  const onRead = (byteLength: number) => {
+    counts.bytes += byteLength;
+    onProgress(counts.rows, Math.min(1, counts.bytes / Math.max(1, inspection.byteLength)));
+  };
+  const definitions = readDefinitions(inspection, findings);
+  const manifests = new Map<string, Manifest>();
+  for (const definition of definitions) {
+    counts.collections++;
+    const manifest = readManifest(inspection, definition, findings);
+    if (manifest === undefined) continue;
+    manifests.set(definition.incarnation, manifest);
+    await verifyCollection({ inspection, findings, definition, manifest, onRead });
+  }
+  verifySmallEntries(inspection, findings);
+  noteLeftovers(inspection, findings, definitions, manifests);
+}
+
+function readDefinitions(inspection: StoreInspection, findings: Findings): CollectionDefinition[] {
+  const definitions: CollectionDefinition[] = [];
+  const idByIncarnation = new Map<string, string>();
+  for (const { key, value } of inspection.list(keys.collections)) {
+    const id = key[1] ?? '';
+    const where = `${place({ id })}, catalogue`;
+    let definition: CollectionDefinition;
+    try {
+      definition = decodeJson<CollectionDefinition>(value, 'The entry');
+    } catch (error) {
+      findings.error(where, sentenceOf(error));
+      continue;
+    }
+    const problems = problemsOf(definition, id);
+    for (const problem of problems) findings.error(where, problem);
+    const { incarnation } = definition;
+    const other = idByIncarnation.get(incarnation);
+    if (other !== undefined) {
+      findings.error(where, `its data are those of ${place({ id: other })}, too`);
+    } else if (problems.length === 0) {
+      idByIncarnation.set(incarnation, id);
+      definitions.push(definition);
+    }
+  }
+  return definitions;
+}
+
+function problemsOf(definition: CollectionDefinition, id: string): string[] {
+  const { dimension, metric, incarnation, createdAtMs, updatedAtMs, labels } = definition;
+  const problems: string[] = [];
+  if (definition.id !== id) problems.push(`it has the id ${JSON.stringify(definition.id)}`);
+  if (!(Number.isSafeInteger(dimension) && dimension > 0)) {
+    problems.push(`its dimension is ${dimension}`);
+  }
+  if (!METRICS.includes(metric)) problems.push(`its metric is ${JSON.stringify(metric)}`);
+  if (typeof incarnation !== 'string' || !/^[\w-]+$/.test(incarnation)) {
+    problems.push('it does not say which data are its own');
+  }
+  if (!Number.isFinite(createdAtMs) || !Number.isFinite(updatedAtMs)) {
+    problems.push('it does not say when it was made and changed');
+  }
+  if (typeof labels !== 'object' || labels === null) problems.push('its labels are missing');
+  return problems;
+}
+
+/** Undefined when it is damaged; the files are then not looked at. */
+function readManifest(
+  inspection: StoreInspection,
+  definition: CollectionDefinition,
+  findings: Findings,
+): Manifest | undefined {
+  const where = `${place(definition)}, manifest`;
+  const value = inspection.get(keys.manifest(definition.incarnation));
+  if (value === undefined) return EMPTY_MANIFEST;
+  let manifest: Manifest;
+  try {
+    manifest = decodeJson<Manifest>(value, 'The manifest');
+  } catch (error) {
+    findings.error(where, sentenceOf(error));
+    return undefined;
+  }
+  const { checkpointSequence, partialRowCount, horizonSequence, nextSegmentNumber } = manifest;
+  const numbers = { checkpointSequence, partialRowCount, horizonSequence, nextSegmentNumber };
+  for (const [name, found] of Object.entries(numbers)) {
+    if (Number.isSafeInteger(found) && found >= 0) continue;
+    findings.error(where, `its ${name} is ${found}`);
+    return undefined;
+  }
+  if (horizonSequence > checkpointSequence) {
+    findings.error(
+      where,
+      `rows may be gone that ended until ${horizonSequence}, after the checkpoint ${checkpointSequence}`,
+    );
+  }
+  if (!Array.isArray(manifest.segments)) {
+    findings.error(where, 'its segments are missing');
+    return undefined;
+  }
+  const seen = new Set<number>();
+  for (const { number } of manifest.segments) {
+    if (!(Number.isSafeInteger(number) && number > 0 && number < nextSegmentNumber)) {
+      findings.error(
+        where,
+        `it names segment ${number}; the next one shall be ${nextSegmentNumber}`,
+      );
+    } else if (seen.has(number)) {
+      findings.error(where, `it names segment ${number} twice`);
+    }
+    seen.add(number);
+  }
+  return manifest;
+}
+
+function verifySmallEntries(inspection: StoreInspection, findings: Findings): void {
+  const { counts } = findings;
+  for (const { key, value } of inspection.list(keys.idempotentReplies)) {
+    counts.idempotentReplies++;
+    if (!isIdempotentReply(value)) {
+      findings.error('idempotent replies', `the reply under ${key[2]} cannot be read`);
+    }
+  }
+  for (const { key } of inspection.list(keys.idempotentExpiries)) {
+    if (key.length !== 4 || !/^\d+$/.test(key[2]!)) {
+      findings.error('idempotent replies', 'there is a time of expiry that is none');
+    }
+  }
+  for (const { key, value } of inspection.list(keys.apiKeys)) {
+    counts.apiKeys++;
+    try {
+      decodeEntry(value, key[1] ?? '');
+    } catch (error) {
+      findings.error('API keys', sentenceOf(error));
+    }
+  }
+  const secret = inspection.get(keys.cursorSecret);
+  if (secret === undefined) {
+    findings.note('the secret of cursors', 'it is missing: cursors of before will be refused');
+  } else if (secret.byteLength !== CURSOR_SECRET_BYTES) {
+    findings.error(
+      'the secret of cursors',
+      `it has ${secret.byteLength} bytes, expected ${CURSOR_SECRET_BYTES}`,
+    );
+  }
+}
+
+function isIdempotentReply(value: Uint8Array): boolean {
+  try {
+    const { payloadDigest, expiresAtMs, reply, stream } = JSON.parse(Buffer.from(value).toString());
+    return (
+      typeof payloadDigest === 'string' &&
+      Number.isFinite(expiresAtMs) &&
+      (reply === null ? stream !== undefined : isReply(reply)) &&
+      (stream === undefined || isStream(stream))
+    );
+  } catch {
+    return false;
+  }
+}
+
+function isReply({ status, headers, body }: StoredReply): boolean {
+  return Number.isInteger(status) && typeof headers === 'object' && typeof body === 'string';
+}
+
+function isStream({ incarnation, progress, chain }: StreamEntry): boolean {
+  const { batchCount, rowCount, insertedCount, updatedCount } = progress;
+  return (
+    typeof incarnation === 'string' &&
+    typeof chain === 'string' &&
+    [batchCount, rowCount, insertedCount, updatedCount].every(Number.isSafeInteger)
+  );
+}
+
+/** What interrupted work left, and what the next start clears away. */
+function noteLeftovers(
+  inspection: StoreInspection,
+  findings: Findings,
+  definitions: readonly CollectionDefinition[],
+  manifests: ReadonlyMap<string, Manifest>,
+): void {
+  const definitionOf = new Map(definitions.map((found) => [found.incarnation, found]));
+  const isUnread = (incarnation: string) =>
+    definitionOf.has(incarnation) && !manifests.has(incarnation);
+  const named = new Set<string>();
+  for (const [incarnation, { segments }] of manifests) {
+    for (const { number } of segments) named.add(segmentBlobName(incarnation, number));
+  }
+  for (const name of inspection.blobs.keys()) {
+    if (named.has(name) || isUnread(name.slice(0, name.indexOf('/')))) continue;
+    findings.note(`segments/${name}`, 'no manifest names this file');
+  }
+  for (const { key } of inspection.list(keys.manifests)) {
+    if (!definitionOf.has(key[1]!)) findings.note(`manifest ${key[1]}`, 'it has no collection');
+  }
+  for (const { key } of inspection.list(keys.allDeletions)) {
+    const manifest = manifests.get(key[1]!);
+    const isNamed = manifest?.segments.some(({ number }) => String(number) === key[2]) ?? false;
+    if (isNamed || isUnread(key[1]!)) continue;
+    findings.note(`deletions of segment ${key[1]}/${key[2]}`, 'there is no such segment');
+  }
+  const logs = new Set(definitions.map(({ incarnation }) => logName(incarnation)));
+  for (const [log, { recordCount, trimmedThrough }] of inspection.logs) {
+    if (logs.has(log) || recordCount === 0 || !Number.isFinite(trimmedThrough)) continue;
+    findings.note(`log ${log}`, `its ${recordCount} records have no collection`);
+  }
+}

@@ -1,0 +1,135 @@
+// Lines of NDJSON: what a row becomes, and what is said of a line that is none.
+
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { openNdjson, rowOfLine } from '../../../src/cli/readers/ndjson-rows.js';
+import type { ReadOptions } from '../../../src/cli/readers/row-batch.js';
+import type { InputSource } from '../../../src/cli/readers/source.js';
+import { encodeValues } from '../../../src/client/client.js';
+
+const DEFAULT: ReadOptions = {
+  idField: undefined,
+  valuesField: undefined,
+  fields: undefined,
+  vectorColumns: undefined,
+  delimiter: undefined,
+  dataset: undefined,
+  rowsPerBatch: 2,
+};
+const ONE_TWO = encodeValues(new Float32Array([1, 2]));
+
+interface Row {
+  readonly id: string | undefined;
+  readonly metadata: string;
+}
+
+const GOOD: readonly [string, string, Partial<ReadOptions>, Row][] = [
+  [
+    'metadata stays as it is spelled',
+    '{"id":"a","values":[1,2],"metadata":{"n": 1.0}}',
+    {},
+    { id: 'a', metadata: '{"n": 1.0}' },
+  ],
+  ['values may be base64', `{"values":"${ONE_TWO}"}`, {}, { id: undefined, metadata: '{}' }],
+  [
+    'a whole number becomes an id with all its digits',
+    '{"id":12345678901234567890,"values":[1,2]}',
+    {},
+    { id: '12345678901234567890', metadata: '{}' },
+  ],
+  [
+    'fields can have other names, and members of choice become metadata',
+    '{"_id":"a","vector":[1,2],"title":"T","year":2024,"junk":0}',
+    { idField: '_id', valuesField: 'vector', fields: ['title', 'year', 'absent'] },
+    { id: 'a', metadata: '{"title":"T","year":2024}' },
+  ],
+];
+
+for (const [name, line, options, expected] of GOOD) {
+  it(name, () => {
+    const { values, ...row } = rowOfLine('f:1', line, { ...DEFAULT, ...options });
+    assert.deepEqual(row, expected);
+    assert.deepEqual([...values], [1, 2]);
+  });
+}
+
+const BAD: readonly [string, Partial<ReadOptions>, string][] = [
+  ['nonsense', {}, 'not a JSON object: expected { at character 1, found "nonsense"'],
+  ['{"values":[1,"2"]}', {}, 'values[1] is "2", expected a number'],
+  ['{"values":[null]}', {}, 'values[0] is null, expected a number'],
+  ['{"values":[1e39]}', {}, 'values[0] is 1e+39, expected a number within float32'],
+  ['{"values":[1,]}', {}, 'values is not JSON: '],
+  ['{"values":"abc"}', {}, 'values is "abc", expected numbers or base64'],
+  ['{"values":"AAAAAAA="}', {}, 'values is "AAAAAAA=", expected numbers or base64'],
+  ['{"values":"AADAfw=="}', {}, 'values[0] is NaN, expected a number within float32'],
+  ['{"values":7}', {}, 'values is 7, expected numbers or base64'],
+  ['{"id":"a"}', {}, 'found no member "values", expected the values of the vector'],
+  ['{"id":1.5,"values":[1]}', {}, 'id is 1.5, expected a string or a whole number'],
+  ['{"id":null,"values":[1]}', {}, 'id is null, expected a string or a whole number'],
+  ['{"values":[1]}', { idField: 'id' }, 'found no member "id", expected the id of the vector'],
+  ['{"values":[1],"metadata":[]}', {}, 'metadata is [], expected an object'],
+  ['{"values":[1],"metadata":{"a":tru}}', {}, 'metadata is not JSON: '],
+  [
+    '{"values":[1],"metdata":{}}',
+    {},
+    'found the member "metdata", expected id, values and metadata',
+  ],
+  ['{"values":[1],"values":[2]}', {}, 'not a JSON object: the member "values" appears twice'],
+];
+
+for (const [line, options, message] of BAD) {
+  it(`refuses ${line}${options.idField ? ' where an id is required' : ''}`, () => {
+    assert.throws(
+      () => rowOfLine('rows.ndjson:7', line, { ...DEFAULT, ...options }),
+      (error: Error) => {
+        assert.ok(error.message.startsWith(`rows.ndjson:7: ${message}`), error.message);
+        return true;
+      },
+    );
+  });
+}
+
+async function placesOf(chunks: readonly (string | Uint8Array)[], startRow = 0): Promise<string[]> {
+  const bytes = (async function* () {
+    for (const chunk of chunks) yield Buffer.from(chunk);
+  })();
+  const source = { name: 'f', chunks: () => bytes } as Pick<InputSource, 'name' | 'chunks'>;
+  const reader = await openNdjson(source as InputSource, DEFAULT);
+  const places: string[] = [];
+  for await (const batch of reader.batches(startRow)) {
+    for (let row = 0; row < batch.rowCount; row++) {
+      places.push(`${batch.place(row)} ${batch.ids?.[row]}`);
+    }
+  }
+  return places;
+}
+
+it('lines are found wherever the chunks end, with and without a last newline', async () => {
+  const text = '{"id":"ä","values":[1]}\r\n\n  \n{"id":"b","values":[2]}\n{"id":"c","values":[3]}';
+  const bytes = Buffer.from(text);
+  for (const chunkBytes of [1, 2, 7, 1_000]) {
+    const chunks: Uint8Array[] = [];
+    for (let at = 0; at < bytes.length; at += chunkBytes) {
+      chunks.push(bytes.subarray(at, at + chunkBytes));
+    }
+    assert.deepEqual(await placesOf(chunks), ['f:1 ä', 'f:4 b', 'f:5 c']);
+  }
+  assert.deepEqual(await placesOf([bytes], 1), ['f:4 b', 'f:5 c']);
+  assert.deepEqual(await placesOf([bytes], 3), []);
+  assert.deepEqual(await placesOf([]), []);
+});
+
+it('bytes that are no UTF-8 are an error with their line', async () => {
+  const chunks = ['{"values":[1]}\n{"id":"', new Uint8Array([0xff]), '","values":[1]}\n'];
+  await assert.rejects(placesOf(chunks), { message: 'f:2: expected UTF-8, found other bytes' });
+});
+
+it('a file without newlines is refused before it fills the memory', async () => {
+  const chunks = Array.from({ length: 20 }, () => ' '.repeat(1_000_000));
+  await assert.rejects(placesOf(chunks), /expected lines, found one of more than 16000000 bytes/);
+});
+
+it('rows of another length than the first are told of with both places', async () => {
+  const chunks = ['{"values":[1]}\n\n{"values":[1,2]}\n'];
+  await assert.rejects(placesOf(chunks), { message: 'f:3: found 2 values, expected 1 as at f:1' });
+});

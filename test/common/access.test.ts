@@ -1,0 +1,160 @@
+// Scopes and globs: what is read as a grant, what a grant includes, and globs that are made to take
+// long.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import {
+  EVERYBODY,
+  formatGrant,
+  holdsScope,
+  holdsScopeEverywhere,
+  holdsScopeOn,
+  matchesGlob,
+  NOBODY,
+  type Principal,
+  parseGrant,
+  SCOPES,
+  seesCollection,
+} from '../../src/common/access.js';
+
+const principal = (...scopes: string[]): Principal => ({
+  id: 'key:test',
+  grants: scopes.map((scope) => {
+    const grant = parseGrant(scope);
+    assert.ok(grant, scope);
+    return grant;
+  }),
+});
+
+test('every scope is a grant for all collections, and is written as it was read', () => {
+  for (const scope of SCOPES) {
+    assert.deepEqual(parseGrant(scope), { scope, collections: '*' });
+    assert.equal(formatGrant(parseGrant(scope)!), scope);
+  }
+  for (const text of ['vectors:read:catalog-*', 'admin:a', 'collections:write:?.b_c']) {
+    assert.equal(formatGrant(parseGrant(text)!), text);
+  }
+});
+
+test('what is no scope is no grant', () => {
+  for (const text of [
+    '',
+    ' ',
+    '*',
+    'vectors',
+    'vectors:',
+    'vectors:read:',
+    'vectors:reads',
+    'Vectors:Read',
+    ' vectors:read',
+    'vectors:read ',
+    'vectors:read:a b',
+    'vectors:read:a:b',
+    'vectors:read:a/b',
+    'vectors:read:[a]',
+    'vectors:read:\n',
+    'vectors:read:ä',
+    `vectors:read:${'a'.repeat(129)}`,
+    'metrics:read:catalog-*',
+    'administrator',
+    '__proto__',
+    'constructor',
+  ]) {
+    assert.equal(parseGrant(text), null, JSON.stringify(text));
+  }
+});
+
+test('a glob matches the whole id, `*` any characters and `?` one', () => {
+  for (const [glob, text, expected] of [
+    ['*', '', true],
+    ['*', 'anything', true],
+    ['a', 'a', true],
+    ['a', 'A', false],
+    ['a', 'ab', false],
+    ['a', 'ba', false],
+    ['a*', 'a', true],
+    ['a*', 'abc', true],
+    ['a*', 'ba', false],
+    ['*a', 'ba', true],
+    ['*a', 'ab', false],
+    ['?', 'a', true],
+    ['?', '', false],
+    ['?', 'ab', false],
+    ['a?c', 'abc', true],
+    ['a?c', 'ac', false],
+    ['a*b*c', 'a-b-b-c', true],
+    ['a*b*c', 'a-b-b-', false],
+    ['**', 'x', true],
+    ['.', 'x', false],
+    ['a.c', 'abc', false],
+    ['catalog-*', 'catalog-', true],
+    ['catalog-*', 'catalog', false],
+    ['*-eu', 'catalog-eu-eu', true],
+  ] as const) {
+    assert.equal(matchesGlob(glob, text), expected, `${glob} ${text}`);
+  }
+});
+
+test('a glob matches as the regular expression of the same meaning', () => {
+  const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
+  console.log(`SAGITTA_TEST_SEED=${seed}`);
+  const characters = (...choices: string[]) =>
+    fc.array(fc.constantFrom(...choices), { maxLength: 9 }).map((parts) => parts.join(''));
+  fc.assert(
+    fc.property(characters('a', 'b', '.', '*', '?'), characters('a', 'b', '.'), (glob, text) => {
+      const pattern = glob.replaceAll('.', '\\.').replace(/\*+/g, '.*').replaceAll('?', '.');
+      assert.equal(matchesGlob(glob, text), new RegExp(`^${pattern}$`).test(text));
+    }),
+    { seed, numRuns: 2_000 },
+  );
+});
+
+test('no glob takes long', () => {
+  const id = 'a'.repeat(127);
+  const globs = [
+    `${'*a'.repeat(63)}*b`,
+    `${'a*'.repeat(64)}`,
+    `${'*?'.repeat(63)}b`,
+    `*${'a'.repeat(100)}b`,
+  ];
+  const startedAt = performance.now();
+  for (let round = 0; round < 100; round++) {
+    for (const glob of globs) matchesGlob(glob, `${id}${round % 10}`);
+  }
+  // 400 matches of at most 128 × 128 steps; by backtracking the first alone outlasts the sun.
+  assert.ok(performance.now() - startedAt < 2_000);
+});
+
+test('admin includes every scope, and no other scope includes another', () => {
+  for (const held of SCOPES) {
+    for (const asked of SCOPES) {
+      const expected = held === asked || held === 'admin';
+      assert.equal(holdsScope(principal(held), asked), expected, `${held} ${asked}`);
+      assert.equal(holdsScopeOn(principal(held), asked, 'c'), expected, `${held} ${asked}`);
+      assert.equal(holdsScopeEverywhere(principal(held), asked), expected, `${held} ${asked}`);
+    }
+  }
+});
+
+test('a glob limits a scope to its collections, also that of an administrator', () => {
+  for (const scope of ['vectors:read', 'admin']) {
+    const limited = principal(`${scope}:catalog-*`);
+    assert.ok(holdsScope(limited, 'vectors:read'));
+    assert.ok(holdsScopeOn(limited, 'vectors:read', 'catalog-1'));
+    assert.ok(!holdsScopeOn(limited, 'vectors:read', 'orders'));
+    assert.ok(!holdsScopeEverywhere(limited, 'vectors:read'));
+    assert.ok(!holdsScopeEverywhere(limited, 'admin'));
+    assert.ok(seesCollection(limited, 'catalog-1'));
+    assert.ok(!seesCollection(limited, 'orders'));
+  }
+});
+
+test('a scope of the service shows no collection, and nobody holds nothing', () => {
+  assert.ok(!seesCollection(principal('metrics:read'), 'c'));
+  assert.ok(!seesCollection(NOBODY, 'c'));
+  for (const scope of SCOPES) {
+    assert.ok(!holdsScope(NOBODY, scope));
+    assert.ok(holdsScopeEverywhere(EVERYBODY, scope));
+  }
+});

@@ -1,0 +1,338 @@
+// Joins against brute force that shares no code with the engines, over data with ties, deletions and
+// several segments.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { SagittaError } from '../../../src/common/errors.js';
+import { METRICS, type Metric, type Utf8Column } from '../../../src/common/types.js';
+import type { JoinRequest } from '../../../src/database/bulk/join.js';
+import type { JoinPiece } from '../../../src/database/bulk/join-pieces.js';
+import type { Database } from '../../../src/database/database.js';
+import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
+import { createInlinePool } from '../../../src/platform/pool.js';
+import { laneSum, trueScore } from '../../../src/tools/selftest/truth.js';
+import { batchOf, createRandom, openDatabase, type TestVector, testSeed } from '../harness.js';
+
+const DIMENSION = 5;
+
+interface FoundRow {
+  readonly id: string;
+  readonly matches: { id: string; score: number; distance?: number; metadata?: string }[];
+}
+
+describe('a join', () => {
+  it('equals brute force for all metrics, bounds and filters, after deletions', async () => {
+    const seed = testSeed();
+    const random = createRandom(seed);
+    const database = await openDatabase({});
+    const rows = await fill(database, 'a', 90, random);
+    const others = await fill(database, 'b', 150, random);
+    for (const metric of METRICS) {
+      for (const other of ['a', 'b']) {
+        const requests: JoinRequest[] = [
+          { topK: 3 },
+          { topK: 1_000 },
+          { topK: 4, scoreThreshold: metric === 'euclidean' ? 0.3 : 0.25 },
+          { scoreThreshold: metric === 'euclidean' ? 0.25 : 0 },
+          { scoreThreshold: -1e9 },
+          { topK: 5, filter: { n: { $lt: 50 } }, withFilter: { kind: 'x' } },
+          { topK: 2, withFilter: { kind: 'nothing' } },
+          { topK: 2, excludeSelf: other === 'b' },
+        ];
+        for (const request of requests) {
+          const whole = { ...request, metric, includeMetadata: true };
+          const found = await joined(database, 'a', { ...whole, with: other });
+          const expected = bruteForce(rows, other === 'a' ? rows : others, {
+            ...whole,
+            excludeSelf: request.excludeSelf ?? other === 'a',
+          });
+          assert.deepEqual(found, expected, `seed ${seed} ${other} ${JSON.stringify(whole)}`);
+        }
+      }
+    }
+    await database.close();
+  });
+
+  it('gives all that reach a threshold, however many, in pieces of bounded length', async () => {
+    const random = createRandom(7);
+    const database = await openDatabase({ limits: { segmentRowsMax: 4_096 } });
+    const rows = await fill(database, 'a', 300, random, { metadataBytes: 1_000 });
+    const request = { scoreThreshold: -1e9, metric: 'dot', includeMetadata: true } as const;
+    const pieces: JoinPiece[] = [];
+    const join = await database.join('a', request);
+    for await (const piece of join.pieces()) pieces.push(piece);
+    assert.ok(pieces.some(({ isOpen }) => isOpen) && pieces.some(({ isContinued }) => isContinued));
+    for (const { metadata, matchIds } of pieces) {
+      assert.ok(metadata!.bytes.length + matchIds.bytes.length < 3 * 1024 * 1024);
+    }
+    const found = toRows(pieces);
+    assert.equal(found.length, rows.length);
+    assert.ok(found.every(({ matches }) => matches.length === rows.length - 1));
+    assert.deepEqual(
+      found[200],
+      bruteForce(rows.slice(200, 201), rows, { ...request, excludeSelf: true })[0],
+    );
+    await database.close();
+  });
+
+  it('answers from its snapshots while rows are written, deleted and compacted', async () => {
+    const random = createRandom(11);
+    const database = await openDatabase({});
+    const rows = await fill(database, 'a', 400, random);
+    const expected = bruteForce(rows, rows, { topK: 4, metric: 'cosine', excludeSelf: true });
+    const join = await database.join('a', { topK: 4, metric: 'cosine' });
+    const pieces: JoinPiece[] = [];
+    let round = 0;
+    for await (const piece of join.pieces()) {
+      pieces.push(piece);
+      await database.deleteVectors(
+        'a',
+        round++ === 0 ? { kind: 'filter', filter: { kind: 'x' } } : { kind: 'all' },
+        { dryRun: false },
+      );
+      await fill(database, 'a', 50, random);
+    }
+    assert.ok(pieces.length > 1, 'the rows came in several groups');
+    assert.deepEqual(toRows(pieces), expected);
+    await database.close();
+  });
+
+  it('has no match for a row without direction under cosine', async () => {
+    const database = await openDatabase({});
+    await create(database, 'a', 'dot', 2);
+    const batch = batchOf([
+      { id: 'zero', values: [0, 0], metadata: '{}' },
+      { id: 'x', values: [1, 0], metadata: '{}' },
+    ]);
+    await database.writeVectors('a', batch, { mode: 'upsert' });
+    assert.deepEqual(await joined(database, 'a', { topK: 5, metric: 'cosine' }), [
+      { id: 'zero', matches: [] },
+      { id: 'x', matches: [{ id: 'zero', score: 0 }] },
+    ]);
+    assert.equal((await joined(database, 'a', { topK: 5 }))[0]!.matches.length, 1);
+    await database.close();
+  });
+
+  it('leaves its searches when its reader goes, or its signal aborts', async () => {
+    const pool = createInlinePool();
+    const engine = createReferenceEngine({ pool });
+    const signals: AbortSignal[] = [];
+    const unloaded: string[] = [];
+    const database = await openDatabase({
+      engine: {
+        ...engine,
+        search(queries, options) {
+          if (queries.length > 1) signals.push(options!.signal!);
+          return engine.search(queries, options);
+        },
+        unload: (key) => unloaded.push(key),
+      },
+    });
+    await fill(database, 'a', 900, createRandom(3));
+    const pieces = (await database.join('a', { topK: 1 })).pieces();
+    assert.equal((await pieces.next()).done, false);
+    assert.equal(database.readings.joinCount, 1);
+    assert.ok(database.readings.joinRowsLeft > 0);
+    await pieces.return(undefined);
+    assert.equal(database.readings.joinCount, 0);
+    assert.equal(database.readings.joinRowsLeft, 0);
+    assert.equal(unloaded.length, 0, 'segments that are there stay loaded');
+
+    const controller = new AbortController();
+    const join = await database.join('a', { topK: 1 }, { signal: controller.signal });
+    const aborted = join.pieces();
+    await aborted.next();
+    controller.abort(new Error('gone'));
+    await assert.rejects(async () => {
+      for await (const _ of aborted);
+    }, /gone/);
+    assert.equal(database.readings.joinCount, 0);
+
+    const last = (await database.join('a', { topK: 1 })).pieces();
+    await last.next();
+    await database.deleteCollection('a');
+    const before = unloaded.length;
+    await last.return(undefined);
+    assert.ok(unloaded.length > before, 'what was searched after it was gone is unloaded again');
+    assert.ok(signals.length > 0);
+    await database.close();
+  });
+
+  it('waits for a full queue once it has begun, and is refused before', async () => {
+    const pool = createInlinePool();
+    const engine = createReferenceEngine({ pool });
+    let gate: Promise<void> | null = null;
+    const database = await openDatabase({
+      limits: { queuedQueriesMax: 1 },
+      engine: {
+        ...engine,
+        async search(queries, options) {
+          await gate;
+          return engine.search(queries, options);
+        },
+      },
+    });
+    await fill(database, 'a', 900, createRandom(3));
+    const pieces = (await database.join('a', { topK: 1 })).pieces();
+    let rowCount = (await pieces.next()).value!.rowCount;
+    let open = () => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const query = () => database.query('a', { id: 'v0', topK: 1 });
+    // One of them is searched for, and one waits: there is no room for a third.
+    const others = [query()];
+    await new Promise((resolve) => setImmediate(resolve));
+    others.push(query());
+    await new Promise((resolve) => setImmediate(resolve));
+    const refused = (await database.join('a', { topK: 1 })).pieces();
+    await assert.rejects(refused.next(), { code: 'overloaded' });
+    const rest = (async () => {
+      for await (const piece of pieces) rowCount += piece.rowCount;
+    })();
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    open();
+    await Promise.all([...others, rest]);
+    assert.equal(rowCount, 720);
+    await database.close();
+  });
+
+  it('refuses what it cannot answer before it searches', async () => {
+    const database = await openDatabase({});
+    await create(database, 'a', 'dot', 2);
+    await create(database, 'b', 'dot', 3);
+    const refused = (request: JoinRequest, code: string, pointer: string) =>
+      assert.rejects(database.join('a', request), (error) => {
+        assert.ok(error instanceof SagittaError);
+        assert.deepEqual([error.code, error.items[0]?.pointer], [code, pointer]);
+        return true;
+      });
+    await refused({}, 'invalid_request', '/top_k');
+    await refused({ topK: 10_001 }, 'limit_exceeded', '/top_k');
+    await refused({ topK: 1, with: 'b' }, 'dimension_mismatch', '/with');
+    await refused({ topK: 1, filter: { x: { $no: 1 } } }, 'invalid_filter', '/filter/x/$no');
+    await refused({ topK: 1, withFilter: { $or: 1 } }, 'invalid_filter', '/with_filter/$or');
+    await assert.rejects(database.join('a', { topK: 1, with: 'c' }), /"c"/);
+    assert.deepEqual(await joined(database, 'a', { topK: 1 }), []);
+    await database.close();
+  });
+});
+
+async function create(
+  database: Database,
+  id: string,
+  metric: Metric,
+  dimension: number,
+): Promise<void> {
+  const rest = { description: null, labels: {} };
+  await database.createCollection({ id, dimension, metric, ...rest }, { ifNotExists: true });
+}
+
+/** Rows of small integers, so that scores tie; every fifth is deleted again. What is left. */
+async function fill(
+  database: Database,
+  id: string,
+  count: number,
+  random: () => number,
+  { metadataBytes = 0 } = {},
+): Promise<TestVector[]> {
+  await create(database, id, 'dot', DIMENSION);
+  const rows = Array.from({ length: count }, (_, n): TestVector => {
+    const values = Array.from({ length: DIMENSION }, () => Math.round(random() * 4 - 2));
+    if (!values.some((value) => value !== 0)) values[0] = 1;
+    const kind = random() < 0.5 ? 'x' : 'y';
+    const metadata = {
+      n,
+      kind,
+      ...(metadataBytes === 0 ? {} : { pad: 'p'.repeat(metadataBytes) }),
+    };
+    return { id: `v${n}`, values, metadata: JSON.stringify(metadata) };
+  });
+  for (let at = 0; at < count; at += 100) {
+    await database.writeVectors(id, batchOf(rows.slice(at, at + 100)), { mode: 'upsert' });
+  }
+  if (metadataBytes > 0) return rows;
+  const gone = rows.filter((_, n) => n % 5 === 2);
+  const ids = gone.map((row) => row.id);
+  await database.deleteVectors(id, { kind: 'ids', ids }, { dryRun: false });
+  return rows.filter((_, n) => n % 5 !== 2);
+}
+
+async function joined(database: Database, id: string, request: JoinRequest): Promise<FoundRow[]> {
+  const pieces: JoinPiece[] = [];
+  const join = await database.join(id, request);
+  for await (const piece of join.pieces()) pieces.push(piece);
+  const rows = toRows(pieces);
+  assert.equal(rows.length, join.rowCount);
+  return rows;
+}
+
+function toRows(pieces: readonly JoinPiece[]): FoundRow[] {
+  const rows: FoundRow[] = [];
+  let isOpen = false;
+  for (const piece of pieces) {
+    assert.equal(piece.isContinued, isOpen);
+    for (let i = 0; i < piece.rowCount; i++) {
+      const id = textAt(piece.ids, i);
+      if (i === 0 && piece.isContinued) {
+        assert.equal(rows.at(-1)!.id, id);
+        assert.equal(rows.at(-1)!.matches.length, piece.givenCount);
+      } else {
+        rows.push({ id, matches: [] });
+      }
+      for (let at = piece.offsets[i]!; at < piece.offsets[i + 1]!; at++) {
+        rows.at(-1)!.matches.push({
+          id: textAt(piece.matchIds, at),
+          score: piece.scores[at]!,
+          ...(piece.distances === null ? {} : { distance: piece.distances[at]! }),
+          ...(piece.metadata === null ? {} : { metadata: textAt(piece.metadata, at) }),
+        });
+      }
+    }
+    isOpen = piece.isOpen;
+  }
+  assert.equal(isOpen, false);
+  return rows;
+}
+
+function textAt({ offsets, bytes }: Utf8Column, at: number): string {
+  return Buffer.from(bytes.subarray(offsets[at]!, offsets[at + 1]!)).toString();
+}
+
+function bruteForce(
+  rows: readonly TestVector[],
+  searched: readonly TestVector[],
+  { topK, scoreThreshold, filter, withFilter, excludeSelf, metric, includeMetadata }: JoinRequest,
+): FoundRow[] {
+  const passes = ({ metadata }: TestVector, by: JoinRequest['filter']) => {
+    const { n, kind } = JSON.parse(metadata) as { n: number; kind: string };
+    const { n: bound, kind: wanted = kind } = (by ?? {}) as { n?: { $lt: number }; kind?: string };
+    return kind === wanted && n < (bound?.$lt ?? Number.POSITIVE_INFINITY);
+  };
+  const targets = searched
+    .filter((row) => passes(row, withFilter))
+    .map((row) => ({ ...row, values: Float32Array.from(row.values) }));
+  return rows
+    .filter((row) => passes(row, filter))
+    .map(({ id, values }) => {
+      const query = Float32Array.from(values);
+      const square = laneSum(query, query);
+      const matches = targets
+        .filter((target) => !(excludeSelf && target.id === id))
+        .map((target) => ({ ...target, raw: trueScore(metric!, query, target.values, square) }))
+        .sort((a, b) => b.raw - a.raw || Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)))
+        .map((match) => {
+          const distance = Math.sqrt(Math.abs(match.raw));
+          const score = Math.fround(metric === 'euclidean' ? 1 / (1 + distance) : match.raw);
+          return {
+            id: match.id,
+            score,
+            ...(metric === 'euclidean' ? { distance: Math.fround(distance) } : {}),
+            ...(includeMetadata ? { metadata: match.metadata } : {}),
+          };
+        })
+        .filter(({ score }) => scoreThreshold === undefined || score >= scoreThreshold)
+        .slice(0, topK);
+      return { id, matches };
+    });
+}

@@ -1,0 +1,161 @@
+// Scans: all visible rows in order of arrival, whatever is written, deleted or compacted meanwhile.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { RowPiece } from '../../../src/database/bulk/row-pieces.js';
+import type { ScanRequest } from '../../../src/database/bulk/scan.js';
+import type { Database } from '../../../src/database/database.js';
+import {
+  batchOf,
+  createRandom,
+  createTestClock,
+  openDatabase,
+  type TestVector,
+} from '../harness.js';
+
+const ALL = { includeValues: true, includeMetadata: true } as const;
+
+describe('a scan', () => {
+  it('gives the rows of the list, in pieces of any length', async () => {
+    const database = await openDatabase({});
+    const random = createRandom(5);
+    await fill(database, 0, 500, random);
+    await database.deleteVectors('c', { kind: 'filter', filter: { odd: true } }, { dryRun: false });
+    // The first ones again: they come last now.
+    await fill(database, 0, 90, random);
+    for (const filter of [undefined, { n: { $gte: 80 } }, { odd: true }, { n: -1 }]) {
+      const expected = await listed(database, filter);
+      for (const pieceBytesMax of [1, 100, 1_000, undefined]) {
+        const request = { ...ALL, filter, pieceBytesMax };
+        const { rows, pieces } = await scanned(database, request);
+        assert.deepEqual(rows, expected, JSON.stringify(request));
+        assert.ok(pieces.every(({ count }) => count > 0));
+        if (pieceBytesMax === 1) assert.equal(pieces.length, rows.length);
+      }
+    }
+    await database.close();
+  });
+
+  it('leaves out what was not asked for', async () => {
+    const database = await openDatabase({});
+    await fill(database, 0, 3, createRandom(5));
+    const only = (request: ScanRequest) => scanned(database, request);
+    const { pieces } = await only({ includeValues: false, includeMetadata: true });
+    assert.ok(pieces.every(({ values, metadata }) => values === null && metadata !== null));
+    const { pieces: others } = await only({ includeValues: true, includeMetadata: false });
+    assert.ok(others.every(({ values, metadata }) => values !== null && metadata === null));
+    await database.close();
+  });
+
+  it('shares memory with a segment that shows all its rows', async () => {
+    const database = await openDatabase({ limits: { segmentRowsMax: 1_024 } });
+    await fill(database, 0, 900, createRandom(5));
+    const whole = await scanned(database, { ...ALL, pieceBytesMax: 4_096 });
+    assert.ok(whole.pieces.every(({ values }) => values!.buffer instanceof SharedArrayBuffer));
+    await database.deleteVectors('c', { kind: 'ids', ids: ['v450'] }, { dryRun: false });
+    const worn = await scanned(database, { ...ALL, pieceBytesMax: 4_096 });
+    const copied = worn.pieces.filter(({ values }) => values!.buffer instanceof ArrayBuffer);
+    assert.equal(copied.length, 1, 'only the piece around the hole is a copy');
+    await database.close();
+  });
+
+  it('keeps its snapshot while rows are written, deleted and compacted away', async () => {
+    const clock = createTestClock();
+    const database = await openDatabase({ clock, limits: { retentionMs: 1_000 } });
+    const random = createRandom(5);
+    await fill(database, 0, 700, random);
+    const expected = await listed(database, undefined);
+    const scan = await database.scan('c', { ...ALL, pieceBytesMax: 2_000 });
+    const rows: TestVector[] = [];
+    const rowCountBefore = database.storageUse().rowCount;
+    let round = 0;
+    for (const piece of scan.pieces()) {
+      rows.push(...rowsOf(piece));
+      if (++round % 10 !== 1) continue;
+      clock.nowMs += 10_000;
+      const filter = { n: { $lt: round * 30 } };
+      await database.deleteVectors('c', { kind: 'filter', filter }, { dryRun: false });
+      await fill(database, 1_000 + round * 10, 70, random);
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.deepEqual(rows, expected);
+    assert.ok(round > 20);
+    const { rowCount } = database.storageUse();
+    assert.ok(rowCount < rowCountBefore, `compactions took rows: ${rowCountBefore} → ${rowCount}`);
+    await database.close();
+  });
+
+  it('is counted while it is under way, and no longer', async () => {
+    const database = await openDatabase({});
+    await fill(database, 0, 100, createRandom(5));
+    const { readings } = database;
+    const scan = await database.scan('c', { ...ALL, pieceBytesMax: 500 });
+    assert.equal(readings.scanCount, 0);
+    let isFirst = true;
+    for (const _ of scan.pieces()) {
+      assert.equal(readings.scanCount, 1);
+      if (!isFirst) break;
+      assert.equal(readings.scanRowsLeft, 100);
+      isFirst = false;
+    }
+    assert.deepEqual([readings.scanCount, readings.scanRowsLeft], [0, 0]);
+    assert.ok(readings.scannedRowCount > 0 && readings.scannedRowCount < 100);
+    await database.close();
+  });
+});
+
+async function fill(
+  database: Database,
+  from: number,
+  count: number,
+  random: () => number,
+): Promise<void> {
+  const rest = { description: null, labels: {} };
+  const definition = { id: 'c', dimension: 3, metric: 'dot', ...rest } as const;
+  await database.createCollection(definition, { ifNotExists: true });
+  for (let at = from; at < from + count; at += 50) {
+    const rows = Array.from({ length: Math.min(50, from + count - at) }, (_, i) => ({
+      id: `v${at + i}`,
+      values: [Math.fround(random()), Math.fround(random()), at + i],
+      metadata: JSON.stringify({ n: at + i, odd: (at + i) % 2 === 1, text: 'ä'.repeat(i) }),
+    }));
+    await database.writeVectors('c', batchOf(rows), { mode: 'upsert' });
+  }
+}
+
+async function scanned(database: Database, request: ScanRequest) {
+  const scan = await database.scan('c', request);
+  const pieces = [...scan.pieces()];
+  const rows = pieces.flatMap(rowsOf);
+  assert.equal(rows.length, scan.rowCount);
+  return { pieces, rows };
+}
+
+function rowsOf({ count, ids, values, metadata }: RowPiece): TestVector[] {
+  const textAt = (column: RowPiece['metadata'], row: number) => {
+    if (column === null) return '';
+    const { offsets, bytes } = column;
+    return Buffer.from(bytes.subarray(offsets[row]!, offsets[row + 1]!)).toString();
+  };
+  return Array.from({ length: count }, (_, row) => ({
+    id: textAt(ids, row),
+    values: [...(values?.subarray(row * 3, row * 3 + 3) ?? [])],
+    metadata: textAt(metadata, row),
+  }));
+}
+
+async function listed(database: Database, filter: ScanRequest['filter']): Promise<TestVector[]> {
+  const rows: TestVector[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await database.listVectors(
+      'c',
+      cursor === undefined ? { limit: 300, filter, includeValues: true } : { cursor },
+    );
+    for (const { id, values, metadata } of page.vectors) {
+      rows.push({ id, values: [...values!], metadata: metadata! });
+    }
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return rows;
+}

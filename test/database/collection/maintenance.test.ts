@@ -1,0 +1,190 @@
+// Checkpoints, compaction and recovery: what is on disk after them, and what damage does.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Manifest } from '../../../src/database/collection/manifest.js';
+import { createMemoryState, type MemoryState } from '../../../src/storage/memory-store.js';
+import { batchOf, createTestClock, openDatabase, type TestVector } from '../harness.js';
+
+const SPACE = { dimension: 4, metric: 'dot', description: null, labels: {} } as const;
+
+const vector = (i: number, version = 0): TestVector => ({
+  id: `v${i}`,
+  values: [i, version, 1, 0],
+  metadata: `{"i": ${i}, "big": 12345678901234567890}`,
+});
+const range = (from: number, to: number, version = 0) =>
+  Array.from({ length: to - from }, (_, i) => vector(from + i, version));
+
+function manifestOf(state: MemoryState): Manifest {
+  const entry = [...state.values.values()].find(({ key }) => key[0] === 'manifest');
+  return JSON.parse(Buffer.from(entry!.value).toString()) as Manifest;
+}
+
+const logLength = (state: MemoryState) =>
+  [...state.logs.values()].reduce((sum, log) => sum + log.length, 0);
+
+describe('maintenance', () => {
+  it('turns full segments into files and trims what they hold from the log', async () => {
+    const state = createMemoryState();
+    const database = await openDatabase({ state });
+    await database.createCollection({ id: 'c', ...SPACE });
+    for (let i = 0; i < 200; i += 20) {
+      await database.writeVectors('c', batchOf(range(i, i + 20)), { mode: 'upsert' });
+    }
+    await database.close();
+    // 200 rows in segments of 64: three full ones, and the rest of the fourth in the log.
+    const manifest = manifestOf(state);
+    assert.deepEqual(
+      manifest.segments.map(({ rowCount }) => rowCount),
+      [64, 64, 64],
+    );
+    // Row 192 belongs to the tenth write, twelve rows of which are in the third file.
+    assert.equal(manifest.checkpointSequence, 9);
+    assert.equal(manifest.partialRowCount, 12);
+    assert.equal(logLength(state), 1);
+    assert.equal(state.blobs.size, 3);
+
+    const again = await openDatabase({ state });
+    assert.equal(again.getCollection('c').vectorCount, 200);
+    const { vectors } = again.fetchVectors('c', ['v0', 'v195', 'v199'], {
+      values: true,
+      metadata: true,
+    });
+    assert.deepEqual(
+      vectors.map(({ values, metadata }) => [values![0], metadata]),
+      [0, 195, 199].map((i) => [i, vector(i).metadata]),
+    );
+    await again.close();
+  });
+
+  it('compacts rows away that ended before the retention, and keeps the order', async () => {
+    const state = createMemoryState();
+    const clock = createTestClock();
+    const database = await openDatabase({ state, clock });
+    await database.createCollection({ id: 'c', ...SPACE });
+    await database.writeVectors('c', batchOf(range(0, 192)), { mode: 'upsert' });
+    const page = await database.listVectors('c', { limit: 10 });
+    await database.deleteVectors(
+      'c',
+      { kind: 'filter', filter: { i: { $gte: 20, $lt: 180 } } },
+      { dryRun: false },
+    );
+    clock.nowMs += 60_000;
+    await database.writeVectors('c', batchOf(range(1000, 1064)), { mode: 'upsert' });
+    await settle();
+    assert.equal(
+      manifestOf(state).segments.reduce((sum, { rowCount }) => sum + rowCount, 0),
+      256,
+      'within the retention nothing goes',
+    );
+    const next = await database.listVectors('c', { cursor: page.nextCursor, limit: 500 });
+    assert.equal(next.vectors.length, 182, 'the snapshot shows what was deleted since');
+
+    clock.nowMs += 16 * 60_000;
+    await database.writeVectors('c', batchOf(range(2000, 2064)), { mode: 'upsert' });
+    await settle();
+    const manifest = manifestOf(state);
+    assert.ok(
+      manifest.segments.reduce((sum, { rowCount }) => sum + rowCount, 0) <= 160,
+      JSON.stringify(manifest),
+    );
+    assert.equal(state.blobs.size, manifest.segments.length, 'old files are gone');
+    assert.ok(manifest.horizonSequence >= 2);
+    const expected = [
+      ...range(0, 20),
+      ...range(180, 192),
+      ...range(1000, 1064),
+      ...range(2000, 2064),
+    ].map(({ id }) => id);
+    const listed = async (db: typeof database) =>
+      (await db.listVectors('c', { limit: 1000 })).vectors.map(({ id }) => id);
+    assert.deepEqual(await listed(database), expected);
+    assert.equal(
+      database.getVector('c', 'v185', { values: true, metadata: false }).values![0],
+      185,
+    );
+    await database.close();
+    const again = await openDatabase({ state, clock });
+    assert.deepEqual(await listed(again), expected);
+    assert.equal(await again.countVectors('c', { i: { $gte: 1000 } }), 128);
+    await again.close();
+  });
+
+  it('names a damaged file in a clear error, and the other collections serve', async () => {
+    const state = createMemoryState();
+    const database = await openDatabase({ state });
+    for (const id of ['good', 'bad']) {
+      await database.createCollection({ id, ...SPACE });
+      await database.writeVectors(id, batchOf(range(0, 70)), { mode: 'upsert' });
+    }
+    await settle();
+    await database.close();
+    const names = [...state.blobs.keys()];
+    const damages: Record<string, (bytes: Uint8Array) => Uint8Array | undefined> = {
+      'a flipped bit': (bytes) => {
+        const changed = bytes.slice();
+        changed[changed.length >> 1]! ^= 4;
+        return changed;
+      },
+      'a torn end': (bytes) => bytes.slice(0, -100),
+      'a missing file': () => undefined,
+    };
+    for (const [what, damage] of Object.entries(damages)) {
+      const broken: MemoryState = { ...state, blobs: new Map(state.blobs) };
+      const name = names.at(-1)!;
+      const damaged = damage(state.blobs.get(name)!);
+      if (damaged === undefined) broken.blobs.delete(name);
+      else broken.blobs.set(name, damaged);
+      const again = await openDatabase({ state: broken });
+      assert.equal(again.getCollection('bad').status, 'failed', what);
+      await assert.rejects(again.query('bad', { vector: new Float32Array(4) }), {
+        code: 'collection_unavailable',
+        message: new RegExp(name),
+      });
+      assert.equal(again.getCollection('good').vectorCount, 70);
+      assert.equal(again.state, 'ready');
+      await again.close();
+    }
+  });
+
+  it('deletes files that no manifest names', async () => {
+    const state = createMemoryState();
+    const database = await openDatabase({ state });
+    await database.createCollection({ id: 'c', ...SPACE });
+    await database.writeVectors('c', batchOf(range(0, 64)), { mode: 'upsert' });
+    await settle();
+    await database.close();
+    const [name] = [...state.blobs.keys()];
+    state.blobs.set(name!.replace('/1.', '/99.'), new Uint8Array(10));
+    state.blobs.set('gone/1.arrow', new Uint8Array(10));
+    await (await openDatabase({ state })).close();
+    assert.deepEqual([...state.blobs.keys()], [name]);
+  });
+
+  it('leaves nothing of a deleted collection, and its id is free at once', async () => {
+    const state = createMemoryState();
+    const database = await openDatabase({ state });
+    await database.createCollection({ id: 'c', ...SPACE });
+    await database.writeVectors('c', batchOf(range(0, 100)), { mode: 'upsert' });
+    await database.deleteVectors('c', { kind: 'ids', ids: ['v1'] }, { dryRun: false });
+    await settle();
+    const { vectorCount } = await database.deleteCollection('c');
+    assert.equal(vectorCount, 99);
+    assert.throws(() => database.getCollection('c'), { code: 'collection_not_found' });
+    assert.deepEqual(
+      [...state.values.values()].map(({ key }) => key[0]),
+      ['secret'],
+    );
+    assert.equal(logLength(state), 0);
+    assert.equal(state.blobs.size, 0);
+    await database.createCollection({ id: 'c', ...SPACE, dimension: 7 });
+    assert.equal(database.getCollection('c').vectorCount, 0);
+    await database.close();
+  });
+});
+
+/** Lets maintenance in the background finish: it runs on this thread, between turns of the loop. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+}

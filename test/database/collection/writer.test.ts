@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { SagittaError } from '../../../src/common/errors.js';
+import { type Write, Writer } from '../../../src/database/collection/writer.js';
+import { SILENT_OBSERVER } from '../../../src/database/observer.js';
+import type { Store } from '../../../src/storage/store.js';
+
+describe('the writer of a collection', () => {
+  it('refuses writes at once when as many wait as may, and none that waits', async () => {
+    let finish = () => {};
+    const disk = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const applied: number[] = [];
+    const writer = new Writer({
+      store: { commit: () => disk } as unknown as Store,
+      sequence: 0,
+      onApplied() {},
+      waitingMax: 2,
+      observer: SILENT_OBSERVER,
+    });
+    const write: Write<number> = {
+      mayFollow: () => true,
+      endsCommit: true,
+      prepare: (sequence) => ({
+        takesSequence: true,
+        operations: [{ kind: 'put', key: [`${sequence}`], value: new Uint8Array(1) }],
+        result: sequence,
+        apply: () => applied.push(sequence),
+      }),
+    };
+    const running = writer.submit(write);
+    // It is on its way to the disk then, and waits no more.
+    await new Promise((resolve) => setImmediate(resolve));
+    const waiting = [writer.submit(write), writer.submit(write)];
+    await assert.rejects(
+      writer.submit(write),
+      (error: SagittaError) => error.code === 'overloaded' && error.retryAfterSeconds === 1,
+    );
+    finish();
+    assert.deepEqual(await Promise.all([running, ...waiting]), [1, 2, 3]);
+    assert.equal(await writer.submit(write), 4);
+    assert.deepEqual(applied, [1, 2, 3, 4]);
+    await writer.close(new Error('closed'));
+  });
+});

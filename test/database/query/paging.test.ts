@@ -1,0 +1,390 @@
+// Pages of queries and lists: a walk equals one big answer, whatever is written meanwhile, and a
+// cursor is good for its own walk only.
+
+import assert from 'node:assert/strict';
+import { before, describe, it } from 'node:test';
+import type { Database } from '../../../src/database/database.js';
+import type { QueryReply, QueryRequest } from '../../../src/database/query/query-api.js';
+import { createMemoryState } from '../../../src/storage/memory-store.js';
+import {
+  batchOf,
+  createRandom,
+  createTestClock,
+  openDatabase,
+  type TestVector,
+  testSeed,
+} from '../harness.js';
+
+const COUNT = 500;
+const DIMENSION = 8;
+
+function vectorsOf(seed: number, count: number, prefix = 'v'): TestVector[] {
+  const random = createRandom(seed);
+  return Array.from({ length: count }, (_, i) => ({
+    id: `${prefix}${i}`,
+    // Few distinct values, so that scores tie.
+    values: Array.from({ length: DIMENSION }, () => Math.floor(random() * 3) + 1),
+    metadata: JSON.stringify({ group: i % 5, name: `n${(i * 7919) % COUNT}` }),
+  }));
+}
+
+async function createFilled(options: Parameters<typeof openDatabase>[0] = {}): Promise<Database> {
+  const database = await openDatabase(options);
+  await database.createCollection({
+    id: 'c',
+    dimension: DIMENSION,
+    metric: 'cosine',
+    description: null,
+    labels: {},
+  });
+  await database.writeVectors('c', batchOf(vectorsOf(1, COUNT)), { mode: 'upsert' });
+  return database;
+}
+
+const QUERY = Float32Array.from([1, 2, 3, 1, 2, 3, 1, 2]);
+const idsOf = (reply: QueryReply) => reply.matches.map(({ id }) => id);
+
+async function walk(
+  database: Database,
+  first: QueryRequest,
+  between: () => Promise<unknown> = async () => {},
+): Promise<QueryReply[]> {
+  const pages: QueryReply[] = [await database.query('c', first)];
+  while (pages.at(-1)!.nextCursor !== undefined) {
+    await between();
+    pages.push(await database.query('c', { cursor: pages.at(-1)!.nextCursor }));
+  }
+  return pages;
+}
+
+describe('pages of a query', () => {
+  for (const metric of ['cosine', 'dot', 'euclidean'] as const) {
+    for (const filter of [undefined, { group: { $in: [1, 3] } }]) {
+      it(`walk the whole view in the order of one big query (${metric}, ${filter ? 'filtered' : 'all'})`, async () => {
+        const database = await createFilled();
+        const big = await database.query('c', { vector: QUERY, topK: COUNT, metric, filter });
+        const pages = await walk(database, { vector: QUERY, limit: 37, metric, filter });
+        assert.deepEqual(
+          pages.flatMap(({ matches }) => matches),
+          big.matches,
+        );
+        assert.equal(pages[0]!.total, filter ? 200 : COUNT);
+        assert.ok(pages.slice(1).every(({ total }) => total === undefined));
+        assert.ok(pages.slice(0, -1).every(({ hasMore }) => hasMore));
+        assert.equal(pages.at(-1)!.hasMore, false);
+        await database.close();
+      });
+    }
+  }
+
+  it('stay as they were while others insert, update, delete, restart and compact', async () => {
+    const seed = testSeed();
+    const random = createRandom(seed);
+    const state = createMemoryState();
+    const clock = createTestClock();
+    let database = await createFilled({ state, clock });
+    const expected = idsOf(await database.query('c', { vector: QUERY, topK: COUNT }));
+    let page = await database.query('c', { vector: QUERY, limit: 20 });
+    const found = idsOf(page);
+    for (let round = 0; page.nextCursor !== undefined; round++) {
+      clock.nowMs += 20_000;
+      await database.writeVectors('c', batchOf(vectorsOf(seed + round, 80, `w${round % 3}-`)), {
+        mode: 'upsert',
+      });
+      const ids = Array.from({ length: 15 }, () => `v${Math.floor(random() * COUNT)}`);
+      await database.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false });
+      await database.writeVectors('c', batchOf(vectorsOf(seed - round, 30)), { mode: 'upsert' });
+      if (round % 7 === 3) {
+        await database.close();
+        database = await openDatabase({ state, clock });
+      }
+      const { nextCursor } = page;
+      const again = await Promise.all([
+        database.query('c', { cursor: nextCursor }),
+        database.query('c', { cursor: nextCursor }),
+      ]);
+      page = again[0];
+      assert.deepEqual(again[1].matches, page.matches, 'the same page twice');
+      found.push(...idsOf(page));
+    }
+    assert.deepEqual(found, expected, `seed ${seed}`);
+    await database.close();
+  });
+
+  for (const metric of ['cosine', 'dot', 'euclidean'] as const) {
+    it(`of a range go through everything with at least the score (${metric})`, async () => {
+      const database = await createFilled();
+      const all = (await database.query('c', { vector: QUERY, topK: COUNT, metric })).matches;
+      const scores = [...new Set(all.map(({ score }) => score))];
+      assert.ok(scores.length < all.length, 'scores tie');
+      for (const place of [0, 3, Math.floor(scores.length / 2), scores.length - 1]) {
+        const scoreThreshold = scores[place]!;
+        const expected = all.filter(({ score }) => score >= scoreThreshold);
+        for (const limit of [undefined, 7, expected.length]) {
+          const request = { vector: QUERY, metric, scoreThreshold, limit };
+          if (limit !== undefined && limit > 1_000) continue;
+          const pages = await walk(database, request);
+          assert.deepEqual(
+            pages.flatMap(({ matches }) => matches),
+            expected,
+          );
+          assert.equal(pages.length, Math.ceil(expected.length / (limit ?? 100)));
+          assert.equal(pages.at(-1)!.hasMore, false);
+        }
+      }
+      const above = Math.fround(scores[0]! * (scores[0]! > 0 ? 1.01 : 0.99));
+      const none = await database.query('c', { vector: QUERY, metric, scoreThreshold: above });
+      assert.deepEqual([none.matches, none.hasMore], [[], false]);
+      const bounded = await database.query('c', {
+        vector: QUERY,
+        metric,
+        scoreThreshold: scores.at(-1)!,
+        topK: 10,
+      });
+      assert.deepEqual([bounded.matches, bounded.hasMore], [all.slice(0, 10), false]);
+      await database.close();
+    });
+  }
+
+  it('end at top_k, however large the pages', async () => {
+    const database = await createFilled();
+    const big = await database.query('c', { vector: QUERY, topK: 45 });
+    assert.equal(big.matches.length, 45);
+    assert.equal(big.nextCursor, undefined);
+    const pages = await walk(database, { vector: QUERY, topK: 45, limit: 20 });
+    assert.deepEqual(
+      pages.map(({ matches }) => matches.length),
+      [20, 20, 5],
+    );
+    assert.deepEqual(pages.flatMap(idsOf), idsOf(big));
+    await database.close();
+  });
+
+  it('start at an offset, with the total', async () => {
+    const database = await createFilled();
+    const big = idsOf(await database.query('c', { vector: QUERY, topK: COUNT }));
+    for (const offset of [0, 1, 99, 470, 499, 500, 5_000]) {
+      const page = await database.query('c', { vector: QUERY, limit: 50, offset });
+      assert.deepEqual(idsOf(page), big.slice(offset, offset + 50));
+      assert.equal(page.total, COUNT);
+      assert.equal(page.hasMore, offset + 50 < COUNT);
+    }
+    const capped = await database.query('c', { vector: QUERY, topK: 10, limit: 8, offset: 5 });
+    assert.deepEqual(idsOf(capped), big.slice(5, 10));
+    assert.equal(capped.hasMore, false);
+    await database.close();
+  });
+
+  it('leave out the stored vector that was asked for by id, on every page', async () => {
+    const database = await createFilled();
+    const pages = await walk(database, { id: 'v7', limit: 100 });
+    const ids = pages.flatMap(idsOf);
+    assert.equal(ids.length, COUNT - 1);
+    assert.ok(!ids.includes('v7'));
+    assert.equal(pages[0]!.total, COUNT - 1);
+    await database.close();
+  });
+
+  it('follow another order over the nearest', async () => {
+    const database = await createFilled();
+    const nearest = await database.query('c', {
+      vector: QUERY,
+      topK: 60,
+      includeMetadata: true,
+    });
+    const sort = [
+      { field: 'group', order: 'desc' },
+      { field: 'name', order: 'asc' },
+    ] as const;
+    const pages = await walk(database, { vector: QUERY, topK: 60, limit: 25, sort });
+    const expected = nearest.matches
+      .map(({ id, metadata }) => ({
+        id,
+        ...(JSON.parse(metadata!) as { group: number; name: string }),
+      }))
+      .sort((a, b) => b.group - a.group || (a.name < b.name ? -1 : 1))
+      .map(({ id }) => id);
+    assert.deepEqual(pages.flatMap(idsOf), expected);
+    await database.close();
+  });
+
+  it('hold only matches with at least the threshold, the bound included', async () => {
+    const database = await createFilled();
+    const big = await database.query('c', { vector: QUERY, topK: COUNT });
+    const scoreThreshold = big.matches[99]!.score;
+    const expected = big.matches.filter(({ score }) => score >= scoreThreshold);
+    assert.ok(expected.length >= 100 && expected.length < COUNT);
+    const pages = await walk(database, { vector: QUERY, limit: 40, scoreThreshold });
+    assert.deepEqual(
+      pages.flatMap(({ matches }) => matches),
+      expected,
+    );
+    await database.close();
+  });
+
+  it('are a prefix of one another: top 10 of top 100', async () => {
+    const database = await createFilled();
+    const ten = await database.query('c', { vector: QUERY, topK: 10 });
+    const hundred = await database.query('c', { vector: QUERY, topK: 100 });
+    assert.deepEqual(ten.matches, hundred.matches.slice(0, 10));
+    await database.close();
+  });
+});
+
+describe('a cursor', () => {
+  let database: Database;
+  let cursor: string;
+  const clock = createTestClock();
+  before(async () => {
+    database = await createFilled({ clock });
+    const first = await database.query('c', {
+      vector: QUERY,
+      limit: 10,
+      topK: 50,
+      filter: { group: 1, name: { $ne: 'x' } },
+      includeMetadata: true,
+    });
+    cursor = first.nextCursor!;
+  });
+
+  it('may come alone, or with the fields of its first page in any order of members', async () => {
+    const alone = await database.query('c', { cursor });
+    const repeated = await database.query('c', {
+      cursor,
+      vector: QUERY,
+      topK: 50,
+      filter: { name: { $ne: 'x' }, group: 1 },
+      metric: 'cosine',
+    });
+    assert.deepEqual(repeated.matches, alone.matches);
+    assert.ok(alone.matches.every(({ metadata }) => metadata !== undefined));
+  });
+
+  const others: [string, QueryRequest][] = [
+    ['/vector', { vector: new Float32Array(DIMENSION).fill(1) }],
+    ['/id', { id: 'v1' }],
+    ['/top_k', { topK: 51 }],
+    ['/filter', { filter: { group: 2, name: { $ne: 'x' } } }],
+    ['/metric', { metric: 'dot' }],
+    ['/sort', { sort: [{ field: 'name', order: 'asc' }] }],
+    ['/score_threshold', { scoreThreshold: 0.5 }],
+  ];
+  for (const [pointer, other] of others) {
+    it(`is refused with another ${pointer.slice(1)}`, async () => {
+      await assert.rejects(database.query('c', { cursor, ...other }), (error: unknown) => {
+        const { code, items } = error as { code: string; items: { pointer: string }[] };
+        assert.equal(code, 'cursor_mismatch');
+        assert.equal(items[0]!.pointer, pointer);
+        return true;
+      });
+    });
+  }
+
+  it('is refused when a single character of it is changed', async () => {
+    for (let i = 0; i < cursor.length; i += 7) {
+      const changed = cursor.slice(0, i) + (cursor[i] === 'A' ? 'B' : 'A') + cursor.slice(i + 1);
+      await assert.rejects(database.query('c', { cursor: changed }), { code: 'cursor_invalid' });
+    }
+    for (const token of [
+      '',
+      'x',
+      'AAAA',
+      cursor.slice(0, -4),
+      `${cursor}AAAA`,
+      '🐬',
+      `${cursor}=`,
+    ]) {
+      await assert.rejects(database.query('c', { cursor: token }), { code: 'cursor_invalid' });
+    }
+  });
+
+  it('is refused by another data directory, another collection and another incarnation', async () => {
+    const other = await createFilled({ clock });
+    await assert.rejects(other.query('c', { cursor }), { code: 'cursor_invalid' });
+    await other.close();
+    const input = {
+      dimension: DIMENSION,
+      metric: 'cosine',
+      description: null,
+      labels: {},
+    } as const;
+    await database.createCollection({ ...input, id: 'd' });
+    await assert.rejects(database.query('d', { cursor }), { code: 'cursor_invalid' });
+    const gone = await database.query('d', { vector: QUERY, limit: 1 });
+    assert.equal(gone.nextCursor, undefined);
+    await database.writeVectors('d', batchOf(vectorsOf(3, 5)), { mode: 'upsert' });
+    const { nextCursor } = await database.query('d', { vector: QUERY, limit: 1 });
+    await database.deleteCollection('d');
+    await database.createCollection({ ...input, id: 'd' });
+    await assert.rejects(database.query('d', { cursor: nextCursor }), { code: 'cursor_invalid' });
+  });
+
+  it('of a list is refused by a query, and the other way round', async () => {
+    const list = await database.listVectors('c', { limit: 5 });
+    await assert.rejects(database.query('c', { cursor: list.nextCursor }), {
+      code: 'cursor_mismatch',
+    });
+    await assert.rejects(database.listVectors('c', { cursor }), { code: 'cursor_mismatch' });
+  });
+
+  it('expires with the retention of its snapshot, however many pages it went', async () => {
+    const second = await database.query('c', { cursor });
+    clock.nowMs += 14 * 60_000;
+    const third = await database.query('c', { cursor: second.nextCursor });
+    clock.nowMs += 2 * 60_000;
+    await assert.rejects(database.query('c', { cursor: third.nextCursor }), {
+      code: 'cursor_expired',
+    });
+  });
+});
+
+describe('lists', () => {
+  it('go by offset with a total, or by cursor without', async () => {
+    const database = await createFilled();
+    const page = await database.listVectors('c', { limit: 10, offset: 495 });
+    assert.deepEqual(
+      page.vectors.map(({ id }) => id),
+      ['v495', 'v496', 'v497', 'v498', 'v499'],
+    );
+    assert.equal(page.total, COUNT);
+    assert.equal(page.hasMore, false);
+    const filtered = await database.listVectors('c', {
+      limit: 3,
+      offset: 50,
+      filter: { group: 2 },
+    });
+    assert.deepEqual(
+      filtered.vectors.map(({ id }) => id),
+      ['v252', 'v257', 'v262'],
+    );
+    assert.equal(filtered.total, 100);
+    assert.ok(filtered.nextCursor);
+    const next = await database.listVectors('c', { cursor: filtered.nextCursor });
+    assert.deepEqual(
+      next.vectors.map(({ id }) => id),
+      ['v267', 'v272', 'v277'],
+    );
+    assert.equal(next.total, undefined);
+    await assert.rejects(database.listVectors('c', { offset: 1, cursor: filtered.nextCursor }), {
+      code: 'invalid_request',
+    });
+    await database.close();
+  });
+
+  it('show their snapshot to the end while writes go on', async () => {
+    const database = await createFilled();
+    let page = await database.listVectors('c', { limit: 60 });
+    const listed = page.vectors.map(({ id }) => id);
+    while (page.nextCursor !== undefined) {
+      await database.writeVectors('c', batchOf(vectorsOf(listed.length, 50)), { mode: 'upsert' });
+      await database.deleteVectors('c', { kind: 'ids', ids: ['v3', 'v490'] }, { dryRun: false });
+      page = await database.listVectors('c', { cursor: page.nextCursor });
+      listed.push(...page.vectors.map(({ id }) => id));
+    }
+    assert.deepEqual(
+      listed,
+      Array.from({ length: COUNT }, (_, i) => `v${i}`),
+    );
+    await database.close();
+  });
+});

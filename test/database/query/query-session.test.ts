@@ -1,0 +1,290 @@
+// Many queries from one snapshot: each answer is the one that the query alone would have, whatever is
+// written, deleted or compacted while they are at work.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { SagittaError } from '../../../src/common/errors.js';
+import type { Metric } from '../../../src/common/types.js';
+import type { Database } from '../../../src/database/database.js';
+import { SILENT_OBSERVER } from '../../../src/database/observer.js';
+import type {
+  QueryReply,
+  QueryRequest,
+  QuerySession,
+} from '../../../src/database/query/query-api.js';
+import {
+  batchOf,
+  createRandom,
+  createTestClock,
+  openDatabase,
+  type TestVector,
+  testSeed,
+} from '../harness.js';
+
+const DIMENSION = 6;
+const COUNT = 400;
+
+function vectorsOf(random: () => number, count: number, prefix = 'v'): TestVector[] {
+  return Array.from({ length: count }, (_, i) => ({
+    id: `${prefix}${i}`,
+    // Few distinct values, so that scores tie.
+    values: Array.from({ length: DIMENSION }, () => Math.floor(random() * 3) + 1),
+    metadata: JSON.stringify({ group: i % 5, name: `n${(i * 7919) % COUNT}` }),
+  }));
+}
+
+async function createFilled(
+  random: () => number,
+  options: Parameters<typeof openDatabase>[0] = {},
+): Promise<Database> {
+  const database = await openDatabase(options);
+  const input = { dimension: DIMENSION, metric: 'cosine', description: null, labels: {} } as const;
+  await database.createCollection({ id: 'c', ...input });
+  await database.writeVectors('c', batchOf(vectorsOf(random, COUNT)), { mode: 'upsert' });
+  return database;
+}
+
+function randomQuery(random: () => number): QueryRequest {
+  const below = (n: number) => Math.floor(random() * n);
+  const maybe = <Value>(value: Value) => (random() < 0.5 ? value : undefined);
+  const isById = random() < 0.3;
+  const vector = Float32Array.from({ length: DIMENSION }, () => below(5) + 1);
+  const isSorted = random() < 0.2;
+  return {
+    ...(isById ? { id: `v${below(COUNT)}` } : { vector }),
+    topK: maybe(1 + below(60)),
+    limit: maybe(1 + below(20)),
+    offset: maybe(below(30)),
+    filter: maybe({ group: { $in: [below(5), 2] } }),
+    metric: maybe((['cosine', 'dot', 'euclidean'] as Metric[])[below(3)]!),
+    scoreThreshold: maybe(Math.fround(random())),
+    includeMetadata: maybe(true),
+    includeValues: maybe(true),
+    sort: isSorted ? [{ field: 'name', order: 'asc' }] : undefined,
+  };
+}
+
+/** Without what differs from run to run. */
+const contentOf = ({ timings: _, ...reply }: QueryReply) => reply;
+
+async function answerAll(session: QuerySession, requests: readonly QueryRequest[]) {
+  const replies: QueryReply[] = [];
+  for (const group of session.prepare(requests)) {
+    assert.equal(group.firstIndex, replies.length);
+    replies.push(...(await group.answer()));
+  }
+  return replies;
+}
+
+describe('queries of one session', () => {
+  it('are answered as each alone, bit for bit', async () => {
+    const seed = testSeed();
+    const random = createRandom(seed);
+    const database = await createFilled(random);
+    const requests = Array.from({ length: 600 }, () => randomQuery(random));
+    const alone: QueryReply[] = [];
+    for (const request of requests) alone.push(await database.query('c', request));
+    const session = await database.openQueries('c');
+    const together = await answerAll(session, requests);
+    assert.deepEqual(together.map(contentOf), alone.map(contentOf), `seed ${seed}`);
+    // The pages after them as well, by cursors in the same request.
+    const cursors = together.flatMap(({ nextCursor }) =>
+      nextCursor === undefined ? [] : [{ cursor: nextCursor }],
+    );
+    assert.ok(cursors.length > 100);
+    const next: QueryReply[] = [];
+    for (const request of cursors) next.push(await database.query('c', request));
+    assert.deepEqual((await answerAll(session, cursors)).map(contentOf), next.map(contentOf));
+    session.close();
+    await database.close();
+  });
+
+  it('see one snapshot, whatever others write, delete and compact meanwhile', async () => {
+    const seed = testSeed();
+    const random = createRandom(seed);
+    const clock = createTestClock();
+    const database = await createFilled(random, { clock, limits: { retentionMs: 60_000 } });
+    // The last row is in the segment that the next writes go to.
+    const last = `v${COUNT - 1}`;
+    const requests = [...Array.from({ length: 40 }, () => randomQuery(random)), { id: last }];
+    const expected: QueryReply[] = [];
+    for (const request of requests) expected.push(await database.query('c', request));
+    const session = await database.openQueries('c');
+    const replaced = { id: last, values: [9, 0, 0, 0, 0, 1], metadata: '{}' };
+    await database.writeVectors('c', batchOf([replaced]), { mode: 'upsert' });
+    for (let round = 0; round < 12; round++) {
+      // Far beyond the retention, and past every checkpoint and compaction.
+      clock.nowMs += 40_000;
+      await database.writeVectors('c', batchOf(vectorsOf(random, 90, `w${round % 2}-`)), {
+        mode: 'upsert',
+      });
+      const changed = vectorsOf(random, COUNT).filter(() => random() < 0.2);
+      await database.writeVectors('c', batchOf(changed), { mode: 'upsert' });
+      const ids = Array.from({ length: 20 }, () => `v${Math.floor(random() * COUNT)}`);
+      await database.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false });
+      const replies = await answerAll(session, requests);
+      assert.deepEqual(
+        replies.map(({ matches, total, hasMore, sequence }) => ({
+          matches,
+          total,
+          hasMore,
+          sequence,
+        })),
+        expected.map(({ matches, total, hasMore, sequence }) => ({
+          matches,
+          total,
+          hasMore,
+          sequence,
+        })),
+        `seed ${seed}, round ${round}`,
+      );
+    }
+    await database.deleteVectors('c', { kind: 'all' }, { dryRun: false });
+    const [late] = await answerAll(session, [{ id: 'v7', topK: 3 }]);
+    assert.equal(late!.matches.length, 3, 'also when nothing is left');
+    session.close();
+    await database.close();
+  });
+
+  it('let a compaction take rows away once they are closed, and not before', async () => {
+    const clock = createTestClock();
+    const limits = { retentionMs: 1_000 };
+    const database = await createFilled(createRandom(1), { clock, limits });
+    const write = async () => {
+      clock.nowMs += 10_000;
+      await database.writeVectors('c', batchOf(vectorsOf(createRandom(2), 300)), {
+        mode: 'upsert',
+      });
+    };
+    const session = await database.openQueries('c');
+    const first = await database.query('c', { id: 'v0', limit: 5 });
+    for (let i = 0; i < 8; i++) await write();
+    const whileOpen = database.storageUse().rowCount;
+    session.close();
+    session.close();
+    for (let i = 0; i < 8; i++) await write();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await write();
+    const rowCount = () => database.storageUse().rowCount;
+    assert.ok(rowCount() < whileOpen, `${rowCount()} after ${whileOpen}`);
+    await assert.rejects(database.query('c', { cursor: first.nextCursor }), {
+      code: 'cursor_expired',
+    });
+    await database.close();
+  });
+
+  it('name all that is wrong with any of them, before a search', async () => {
+    let searchCount = 0;
+    const observer = {
+      ...SILENT_OBSERVER,
+      batchSearched() {
+        searchCount++;
+      },
+    };
+    const database = await createFilled(createRandom(1), { observer });
+    const session = await database.openQueries('c');
+    const vector = new Float32Array(DIMENSION).fill(1);
+    const bad: readonly QueryRequest[] = [
+      { vector },
+      { vector: new Float32Array(3) },
+      { vector, filter: { group: { $no: 1 } } },
+      { id: 'none' },
+      { vector, cursor: 'x' },
+      { vector: new Float32Array(DIMENSION) },
+    ];
+    assert.throws(
+      () => session.prepare(bad, 100),
+      (error: SagittaError) => {
+        assert.equal(error.code, 'invalid_request');
+        assert.deepEqual(
+          error.items.map(({ pointer, code }) => [pointer, code]),
+          [
+            ['/queries/101/vector', 'dimension_mismatch'],
+            ['/queries/102/filter/group/$no', 'invalid_filter'],
+            ['/queries/103/id', 'vector_not_found'],
+            ['/queries/104/cursor', 'cursor_invalid'],
+            ['/queries/105/vector', 'invalid_vector'],
+          ],
+        );
+        return true;
+      },
+    );
+    assert.throws(() => session.prepare([{ vector }, { id: 'none' }]), {
+      code: 'vector_not_found',
+      message: /^\/queries\/1\/id: /,
+    });
+    assert.equal(searchCount, 0);
+    session.close();
+    await database.close();
+  });
+
+  it('go to the engine in groups, each filter evaluated once', async () => {
+    const batches: number[] = [];
+    const answered: number[] = [];
+    const observer = {
+      ...SILENT_OBSERVER,
+      batchSearched(queryCount: number) {
+        batches.push(queryCount);
+      },
+      queriesAnswered(count: number) {
+        answered.push(count);
+      },
+    };
+    const database = await createFilled(createRandom(1), { observer });
+    const session = await database.openQueries('c');
+    const vector = new Float32Array(DIMENSION).fill(1);
+    const missesBefore = database.filterCacheUse.missCount;
+    const requests = Array.from({ length: 600 }, (_, i) => ({
+      vector,
+      filter: { group: { $gt: i % 2 } },
+    }));
+    await answerAll(session, requests);
+    assert.deepEqual(
+      [batches, answered],
+      [
+        [256, 256, 88],
+        [256, 256, 88],
+      ],
+    );
+    const { segmentCount } = database.storageUse();
+    assert.equal(database.filterCacheUse.missCount - missesBefore, 2 * segmentCount);
+    // Groups are bounded by what their answers hold.
+    const large = session.prepare(new Array(40).fill({ vector, topK: 10_000 }));
+    assert.deepEqual(
+      large.map(({ count }) => count),
+      [13, 13, 13, 1],
+    );
+    session.close();
+    await database.close();
+  });
+
+  it('end when the collection is deleted, or made anew under the same id', async () => {
+    const database = await createFilled(createRandom(1));
+    const session = await database.openQueries('c');
+    const vector = new Float32Array(DIMENSION).fill(1);
+    const [group] = session.prepare([{ vector }]);
+    await database.deleteCollection('c');
+    await assert.rejects(group!.answer(), { code: 'collection_not_found' });
+    const input = { dimension: DIMENSION, metric: 'dot', description: null, labels: {} } as const;
+    await database.createCollection({ id: 'c', ...input });
+    await assert.rejects(group!.answer(), { code: 'collection_not_found' });
+    assert.throws(() => session.prepare([{ id: 'v1' }]), { code: 'collection_not_found' });
+    await database.close();
+  });
+
+  it('wait for the write that they shall include', async () => {
+    const database = await createFilled(createRandom(1));
+    const opening = database.openQueries('c', { minSequence: 2 });
+    await database.writeVectors('c', batchOf(vectorsOf(createRandom(3), 1, 'n')), {
+      mode: 'upsert',
+    });
+    const session = await opening;
+    assert.equal(session.sequence, 2);
+    const controller = new AbortController();
+    const waiting = database.openQueries('c', { minSequence: 9, signal: controller.signal });
+    controller.abort(new Error('enough'));
+    await assert.rejects(waiting, { message: 'enough' });
+    session.close();
+    await database.close();
+  });
+});

@@ -1,0 +1,8 @@
+import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
+import { createInlinePool } from '../../../src/platform/pool.js';
+import { engineContract } from '../contract.js';
+
+// Small pieces, so that every search is cut and merged.
+engineContract('reference', async () =>
+  createReferenceEngine({ pool: createInlinePool(), pieceRowCount: 37 }),
+);

@@ -1,0 +1,229 @@
+// The cuda engine over its own kernels, on GPUs that are emulated on the CPU: slow, and as exact as
+// on a device. SAGITTA_TEST_CUDA=full runs the whole contract, else the part that is quick is run.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { after, before, describe, it, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createEngine } from '../../../src/engine/choose-engine.js';
+import type { Engine } from '../../../src/engine/core/engine.js';
+import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
+import { type CudaEngine, createCudaEngine } from '../../../src/engine/cuda/cuda-engine.js';
+import { type CudaKernels, loadCudaKernels } from '../../../src/engine/cuda/cuda-kernels.js';
+import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
+import { createInlinePool } from '../../../src/platform/pool.js';
+import { CONTRACT, createContext } from '../../../src/tools/selftest/contract.js';
+import { SEED } from '../blocks.js';
+import { withCodes } from '../encoding-engine.js';
+
+/** From dist/test/engine, where this file runs. */
+const ADDON = fileURLToPath(
+  new URL('../../../../build/kernels/sagitta-cuda-emulated.node', import.meta.url),
+);
+
+const IS_FULL = process.env.SAGITTA_TEST_CUDA === 'full';
+
+/** Cases of a few seconds at most, which still come through every kernel. */
+const QUICK = [
+  'says its name',
+  'answers an empty batch with nothing',
+  'answers as brute force does over random rows',
+  'answers as brute force does over duplicates rows',
+  'answers over several blocks of clustered rows as brute force does',
+  'breaks ties across blocks by id bytes',
+  'gives all rows when k is larger than their number',
+  'searches only the rows that a bitmap has and that are before the row count',
+  'follows a block that grows under its key, and still answers for its past',
+  'answers several batches over the same blocks at once, while blocks are forgotten',
+  'answers truly or rejects with the reason when it is given up on the way',
+  'answers ordinary searches by itself',
+];
+
+if (existsSync(ADDON)) {
+  // Read once, by the first call of the emulation.
+  process.env.SAGITTA_EMULATED_DEVICES = '2';
+  testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
+  if (IS_FULL) testContract('without codes', (engine) => engine, createReferenceEngine);
+  testChoice();
+  testKernels(loadCudaKernels(ADDON));
+  testLoss();
+} else {
+  const skip =
+    'the emulated GPU kernels are not built; `node scripts/build-kernels.mjs cuda-emulated` builds them';
+  test('the cuda engine on an emulated GPU', { skip }, () => {});
+}
+
+function testContract(
+  what: string,
+  wrap: (engine: Engine) => Engine,
+  createFallback: (options: { pool: ReturnType<typeof createInlinePool> }) => Engine,
+): void {
+  describe(`the cuda engine on emulated GPUs, ${what}`, () => {
+    let cuda: CudaEngine;
+    let engine: Engine;
+    before(async () => {
+      console.log(`SAGITTA_TEST_SEED=${SEED}`);
+      cuda = await createCudaEngine({
+        addonPath: ADDON,
+        fallback: createFallback({ pool: createInlinePool() }),
+        onEvent: (event) => {
+          throw event.kind === 'device lost' ? event.error : new Error(event.kind);
+        },
+      });
+      console.log(cuda.describe());
+      engine = wrap(cuda);
+    });
+    after(async () => {
+      console.log(JSON.stringify(cuda.stats()));
+      await engine.close();
+    });
+
+    const known = new Set(CONTRACT.map(({ name }) => name));
+    assert.deepEqual(
+      QUICK.filter((name) => !known.has(name)),
+      [],
+      'a case that is chosen is in the contract',
+    );
+    const countFallbacks = () => cuda.stats().fallbackQueryCount;
+    for (const { name, run } of CONTRACT) {
+      if (!IS_FULL && !QUICK.includes(name)) continue;
+      it(name, () => run(createContext(engine, 'cuda', SEED, countFallbacks)));
+    }
+  });
+}
+
+function testChoice(): void {
+  it('the choice of an engine takes a GPU first, and counts what an operator watches', async () => {
+    const pool = createInlinePool();
+    const { engine, reason, gauges } = await createEngine({
+      requested: 'auto',
+      pool,
+      cudaAddonPath: ADDON,
+    });
+    assert.equal(engine.name, 'cuda');
+    assert.match(reason, /^(wgmma|mma) kernels on emulated device 0 .*; the \w+ engine answers/);
+    const read = () => Object.fromEntries(gauges.map(({ name, read }) => [name, read()]));
+    const { sagitta_device_uploaded_bytes_total: uploaded, ...rest } = read();
+    // The rows of the probe.
+    assert.ok(uploaded! > 16_500 * 8 * 4, `${uploaded} bytes went up`);
+    assert.deepEqual(rest, {
+      sagitta_device_fallback_queries_total: 0,
+      sagitta_device_undecided_queries_total: 0,
+      sagitta_device_losses_total: 0,
+    });
+    await engine.close();
+    await pool.close();
+  });
+}
+
+function testKernels(kernels: CudaKernels): void {
+  describe('the CUDA addon', () => {
+    it('refuses what does not fit, whoever made it', () => {
+      assert.equal(kernels.deviceCount(), 2);
+      assert.throws(() => kernels.open(9, null), /\S/);
+      assert.throws(() => kernels.open(0, 'no such kernels'), /no such kernels/);
+      assert.throws(() => kernels.describe(4_000_000), /device: no such ticket/);
+      assert.throws(() => kernels.reserve(4_000_000, 1, true), /block: no such ticket/);
+      const device = kernels.open(0, null);
+      const other = kernels.open(1, null);
+      const block = kernels.createBlock(device, 4);
+      assert.equal(kernels.reserve(block, 10, true), true);
+      assert.throws(() => kernels.extend(block, new Float32Array(39), null, 10), /fewer values/);
+      const few = new Uint8Array(10);
+      assert.throws(() => kernels.extend(block, new Float32Array(40), few, 10), /fewer codes/);
+      const bytes = new Uint8Array(400) as unknown as Float32Array;
+      assert.throws(() => kernels.extend(block, bytes, null, 10), TypeError);
+      kernels.extend(block, new Float32Array(40), null, 10);
+
+      const batch = createBatch(10);
+      const residents = Uint32Array.of(block);
+      assert.throws(() => kernels.search(other, batch, residents), /block of another device/);
+      assert.throws(() => kernels.search(device, batch, new Uint32Array(2)), /one a block/);
+      assert.throws(() => kernels.search(device, createBatch(11), residents), /more rows than are/);
+      assert.deepEqual([...kernels.search(device, batch, residents).rows], [0]);
+      kernels.close(device);
+      assert.throws(() => kernels.destroyBlock(block), /block: no such ticket/);
+      kernels.close(other);
+    });
+
+    it('says that there is no memory, and leaves the block as it was', () => {
+      const device = kernels.open(0, null);
+      const block = kernels.createBlock(device, 4);
+      assert.equal(kernels.reserve(block, 10, true), true);
+      kernels.extend(block, new Float32Array(40), null, 10);
+      const { freeBytes } = kernels.describe(device);
+      const rowCount = Math.ceil(freeBytes / 16);
+      assert.ok(kernels.blockBytes(4, rowCount, true) > freeBytes);
+      assert.equal(kernels.reserve(block, rowCount, true), false);
+      const hits = kernels.search(device, createBatch(10), Uint32Array.of(block));
+      assert.deepEqual([...hits.rows], [0]);
+      kernels.close(device);
+    });
+  });
+}
+
+/** One query for the best of so many rows of four zeros. */
+function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
+  return {
+    dimension: 4,
+    workerCount: 1,
+    blocks: [
+      {
+        rowCount,
+        values: new Float32Array(rowCount * 4),
+        codes: null,
+        idOffsets: Int32Array.from({ length: rowCount + 1 }, (_, row) => row),
+        idBytes: Uint8Array.from({ length: rowCount }, (_, row) => row),
+      },
+    ],
+    bitmaps: [],
+    parts: Uint32Array.of(0, rowCount, 0),
+    vectors: new Float32Array(4),
+    metrics: Uint8Array.of(1),
+    ks: Uint32Array.of(1),
+    floors: Float64Array.of(Number.NEGATIVE_INFINITY),
+    afterScores: new Float64Array(1),
+    afterOffsets: new Uint32Array(2),
+    afterIds: new Uint8Array(0),
+    partOffsets: Uint32Array.of(0, 1),
+  };
+}
+
+function testLoss(): void {
+  it('the cuda engine answers on when its device is lost for good', () => {
+    const url = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
+    const script = `
+      (async () => {
+        const { createCudaEngine } = await import(${url('../../../src/engine/cuda/cuda-engine.js')});
+        const { createReferenceEngine } = await import(${url('../../../src/engine/core/reference-engine.js')});
+        const { createInlinePool } = await import(${url('../../../src/platform/pool.js')});
+        const { bruteForce, assertTrueHits, createQuery, createRandom, createRandomBlock, rowOf } =
+          await import(${url('../blocks.js')});
+        const events = [];
+        const engine = await createCudaEngine({
+          addonPath: ${JSON.stringify(ADDON)},
+          fallback: createReferenceEngine({ pool: createInlinePool() }),
+          onEvent: (event) => events.push(event.kind),
+          pausesMs: [0, 0],
+        });
+        const block = createRandomBlock(createRandom(1), 'random', 2_000, 16);
+        for (let i = 0; i < 200 && !events.includes('device lost'); i++) {
+          const query = createQuery(block, rowOf(block, i));
+          const [hits] = await engine.search([query]);
+          assertTrueHits(hits, bruteForce(query), 'search ' + i);
+        }
+        await engine.close();
+        const { fallbackQueryCount, lossCount } = engine.stats();
+        console.log(JSON.stringify({ first: events[0], fallbackQueryCount, lossCount }));
+      })();`;
+    const child = spawnSync(process.execPath, ['-e', script], {
+      env: { ...process.env, SAGITTA_EMULATED_DEVICES: '1', SAGITTA_EMULATED_FAULT_AFTER: '300' },
+      timeout: 120_000,
+      encoding: 'utf8',
+    });
+    assert.equal(child.status, 0, child.stderr);
+    const told = JSON.parse(child.stdout) as Record<string, unknown>;
+    assert.deepEqual(told, { first: 'device lost', fallbackQueryCount: 1, lossCount: 1 });
+  });
+}

@@ -1,0 +1,491 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import type { VectorBlock } from '../../../src/common/types.js';
+import type { Engine, SearchQuery } from '../../../src/engine/core/engine.js';
+import { EngineAbsent } from '../../../src/engine/core/engine.js';
+import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
+import type { CudaEvent } from '../../../src/engine/cuda/cuda-device.js';
+import {
+  type CudaEngine,
+  type CudaEngineOptions,
+  createCudaEngine,
+} from '../../../src/engine/cuda/cuda-engine.js';
+import { createInlinePool } from '../../../src/platform/pool.js';
+import {
+  assertTrueHits,
+  bruteForce,
+  createBlock,
+  createIds,
+  createPartsQuery,
+  createQuery,
+  createRandom,
+  createRandomBlock,
+  createValues,
+  rowOf,
+  SEED,
+} from '../blocks.js';
+import { engineContract } from '../contract.js';
+import { createFakeDevices, type FakeDevices } from './fake-devices.js';
+
+const MIB = 1024 * 1024;
+
+/** Two small devices and the fallback share the blocks, so that most answers are merged. */
+engineContract('cuda', async () => {
+  const fake = createFakeDevices([600_000, 900_000]);
+  return createFakeEngine(fake, { idleMs: 0 });
+});
+
+interface Clock {
+  nowMs: number;
+}
+
+function createFallback(): Engine & { queryCount: number } {
+  const reference = createReferenceEngine({ pool: createInlinePool() });
+  const fallback = {
+    ...reference,
+    queryCount: 0,
+    search(...[queries, options]: Parameters<Engine['search']>) {
+      fallback.queryCount += queries.length;
+      return reference.search(queries, options);
+    },
+  };
+  return fallback;
+}
+
+/** What may be placed on each device is what it has, all but a tenth. */
+function createFakeEngine(
+  fake: FakeDevices,
+  options: Partial<CudaEngineOptions> = {},
+): Promise<CudaEngine> {
+  const { kernels, connect } = fake;
+  const deviceMemory = 10 ** 15;
+  return createCudaEngine({
+    fallback: createFallback(),
+    kernels,
+    connect,
+    deviceMemory,
+    ...options,
+  });
+}
+
+/** An engine on fake devices, with what happened to it and a clock that stands still. */
+async function createCase(memoryBytes: readonly number[], scale = 1) {
+  const fake = createFakeDevices(memoryBytes, scale);
+  const clock: Clock = { nowMs: 0 };
+  const events: CudaEvent[] = [];
+  const fallback = createFallback();
+  const engine = await createFakeEngine(fake, {
+    fallback,
+    now: () => clock.nowMs,
+    idleMs: 100,
+    pausesMs: [1_000, 5_000],
+    onEvent: (event) => events.push(event),
+  });
+  after(() => engine.close());
+  return { fake, device: fake.devices[0]!, clock, events, fallback, engine };
+}
+
+const random = createRandom(SEED);
+
+/** 100 rows of 10 values: 1 000 bytes of codes, 4 000 of values. */
+function createBlocks(count: number): VectorBlock[] {
+  return Array.from({ length: count }, () => createRandomBlock(random, 'random', 100, 10));
+}
+
+function queryFor(blocks: readonly VectorBlock[]): SearchQuery {
+  const parts = blocks.map((block) => ({ block, rowCount: block.rowCount, rows: null }));
+  return createPartsQuery(parts, rowOf(blocks[0]!, 3), { k: 30 });
+}
+
+async function check(engine: Engine, blocks: readonly VectorBlock[]): Promise<void> {
+  const query = queryFor(blocks);
+  const [hits] = await engine.search([query]);
+  assertTrueHits(hits!, bruteForce(query), `${blocks.length} blocks, seed ${SEED}`);
+}
+
+const deviceBytesOf = (engine: Engine, blocks: readonly VectorBlock[]) =>
+  blocks.map(({ key }) => engine.bytesUsed(key).deviceBytes);
+
+const turns = async (count = 20) => {
+  for (let i = 0; i < count; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+};
+
+describe('the placement of blocks on devices', () => {
+  it('keeps codes and values where both have room, and nothing of what is unloaded', async () => {
+    const { device, fallback, engine } = await createCase([100_000]);
+    const blocks = createBlocks(3);
+    await check(engine, blocks);
+    assert.deepEqual(deviceBytesOf(engine, blocks), [5_000, 5_000, 5_000]);
+    assert.equal(device.usedBytes, 15_000);
+    engine.unload(blocks[1]!.key);
+    await turns();
+    assert.deepEqual(deviceBytesOf(engine, blocks), [5_000, 0, 5_000]);
+    assert.equal(device.usedBytes, 10_000);
+    assert.equal(fallback.queryCount, 0);
+    assert.equal(engine.stats().deviceBytes, 10_000);
+  });
+
+  it('keeps the codes of a batch before the values of some of it', async () => {
+    const { device, fallback, engine } = await createCase([10_000]);
+    const blocks = createBlocks(5);
+    await check(engine, blocks);
+    // 9 000 bytes may be used: five times the codes, and the values of one.
+    assert.deepEqual(deviceBytesOf(engine, blocks).sort(), [1_000, 1_000, 1_000, 1_000, 5_000]);
+    assert.equal(device.usedBytes, 9_000);
+    assert.equal(fallback.queryCount, 0);
+  });
+
+  it('answers for more than there is room for, without moving anything a second time', async () => {
+    const { device, fallback, engine } = await createCase([4_000]);
+    const blocks = createBlocks(6);
+    await check(engine, blocks);
+    assert.deepEqual(deviceBytesOf(engine, blocks), [1_000, 1_000, 1_000, 0, 0, 0]);
+    assert.equal(fallback.queryCount, 1);
+    const { uploadedBytes } = engine.stats();
+    const callCount = device.calls.length;
+    for (let i = 0; i < 3; i++) await check(engine, blocks);
+    assert.equal(engine.stats().uploadedBytes, uploadedBytes);
+    assert.deepEqual(device.calls.slice(callCount), ['search', 'search', 'search']);
+    assert.equal(fallback.queryCount, 4);
+  });
+
+  it('lets go of what was used least recently, its values before its codes', async () => {
+    const { clock, engine } = await createCase([10_000]);
+    const [a, b, c, d] = createBlocks(4) as [VectorBlock, VectorBlock, VectorBlock, VectorBlock];
+    const all = [a, b, c, d];
+    for (const block of [a, b]) {
+      await check(engine, [block]);
+      clock.nowMs += 1_000;
+    }
+    // b had room for its codes and not for its values, until those of a left.
+    assert.deepEqual(deviceBytesOf(engine, all), [1_000, 5_000, 0, 0]);
+    await check(engine, [c]);
+    assert.deepEqual(deviceBytesOf(engine, all), [1_000, 1_000, 5_000, 0]);
+    clock.nowMs += 1_000;
+    const large = createRandomBlock(random, 'random', 800, 10);
+    await check(engine, [large]);
+    assert.deepEqual(deviceBytesOf(engine, [...all, large]), [0, 0, 1_000, 0, 8_000]);
+  });
+
+  it('does not let two collections in turn drive each other out', async () => {
+    const { clock, engine, fallback } = await createCase([1_200]);
+    const [a, b] = createBlocks(2) as [VectorBlock, VectorBlock];
+    for (let i = 0; i < 4; i++) {
+      await check(engine, [a]);
+      await check(engine, [b]);
+      clock.nowMs += 60;
+    }
+    assert.deepEqual(deviceBytesOf(engine, [a, b]), [1_000, 0]);
+    assert.equal(fallback.queryCount, 4);
+    clock.nowMs += 100;
+    await check(engine, [b]);
+    assert.deepEqual(deviceBytesOf(engine, [a, b]), [0, 1_000]);
+  });
+
+  it('gives a block its values back when there is room again', async () => {
+    const { clock, engine } = await createCase([10_000]);
+    const [a, b] = createBlocks(2) as [VectorBlock, VectorBlock];
+    await check(engine, [a, b]);
+    assert.deepEqual(deviceBytesOf(engine, [a, b]), [5_000, 1_000]);
+    engine.unload(a.key);
+    clock.nowMs += 1;
+    await check(engine, [b]);
+    assert.deepEqual(deviceBytesOf(engine, [a, b]), [0, 5_000]);
+  });
+
+  it('sends only the rows by which a block has grown, and answers for its past', async () => {
+    const { device, engine, fallback } = await createCase([1_000_000]);
+    const values = createValues(random, 'random', 900, 10);
+    const ids = createIds(random, 900);
+    const views = [100, 101, 149, 151, 100, 900].map((rowCount) =>
+      createBlock(values.slice(0, rowCount * 10), 10, ids.slice(0, rowCount), 'grows'),
+    );
+    const bytes: number[] = [];
+    for (const view of views) {
+      await check(engine, [view]);
+      bytes.push(engine.bytesUsed('grows').deviceBytes / 50);
+    }
+    const sent = device.calls.filter((call) => call !== 'search');
+    assert.deepEqual(sent, ['0..100', '100..101', '101..149', '149..151', '151..900']);
+    assert.deepEqual(bytes, [100, 150, 150, 225, 225, 900]);
+    assert.equal(fallback.queryCount, 0);
+  });
+
+  it('gives up the values of a block that grows when there is no room for them any more', async () => {
+    const { engine, fallback } = await createCase([6_000]);
+    const values = createValues(random, 'random', 6_000, 10);
+    const ids = createIds(random, 6_000);
+    for (const [rowCount, bytes] of [
+      [100, 5_000],
+      [120, 1_200],
+      [140, 1_800],
+      [540, 5_400],
+      [560, 5_400],
+    ] as const) {
+      const view = createBlock(values.slice(0, rowCount * 10), 10, ids.slice(0, rowCount), 'big');
+      await check(engine, [view]);
+      assert.equal(engine.bytesUsed('big').deviceBytes, bytes);
+    }
+    assert.equal(fallback.queryCount, 1);
+  });
+
+  it('deals blocks to the device with the most room, and merges their answers', async () => {
+    const { fake, engine, fallback } = await createCase([20_000, 30_000]);
+    const blocks = createBlocks(7);
+    await check(engine, blocks);
+    assert.deepEqual(
+      fake.devices.map(({ usedBytes }) => usedBytes),
+      [15_000, 20_000],
+    );
+    assert.deepEqual(
+      fake.devices.map(({ searchCount }) => searchCount),
+      [1, 1],
+    );
+    assert.equal(fallback.queryCount, 0);
+  });
+});
+
+describe('uploads', () => {
+  it('go on in the background when they are large, while the fallback answers', async () => {
+    const { fake, device, fallback, engine } = await createCase([10_000 * MIB], MIB / 5_000);
+    // A MiB each, and 300 of them are more than anybody waits for.
+    const blocks = createBlocks(300);
+    fake.holdsUploads = true;
+    await check(engine, blocks);
+    await check(engine, blocks);
+    assert.equal(fallback.queryCount, 2);
+    assert.equal(device.searchCount, 0);
+    fake.holdsUploads = false;
+    await turns(700);
+    await check(engine, blocks);
+    assert.equal(fallback.queryCount, 2);
+    assert.equal(device.searchCount, 1);
+    assert.equal(device.calls.filter((call) => call !== 'search').length, 300);
+  });
+
+  it('are cut, so that searches go in between, and those that are waited for go first', async () => {
+    const { fake, device, engine } = await createCase([100_000 * MIB], 32);
+    const little = createRandomBlock(random, 'random', 64, 10);
+    await check(engine, [little]);
+    // Ten thousand rows of 16 KiB are ten slices; said to be 32 times as large, nobody waits for them.
+    const values = new Float32Array(new SharedArrayBuffer(10_000 * 4_096 * 4));
+    const ids = createIds(random, 10_000);
+    const large = createBlock(values, 4_096, ids);
+    device.calls.length = 0;
+    const query = createQuery(large, new Float32Array(4_096), { rowCount: 1, k: 1 });
+    fake.holdsUploads = true;
+    await engine.search([query]);
+    fake.holdsUploads = false;
+    await turns(4);
+    await check(engine, [little]);
+    await check(engine, [createRandomBlock(random, 'random', 80, 10)]);
+    await turns(60);
+    const slices = device.calls.filter((call) => call !== 'search' && call !== '0..80');
+    assert.equal(slices.length, 10);
+    const last = device.calls.indexOf(slices.at(-1)!);
+    assert.ok(device.calls.indexOf('search') < last, device.calls.join(' '));
+    assert.ok(device.calls.indexOf('0..80') < last, device.calls.join(' '));
+  });
+
+  it('are given up with the block', async () => {
+    const { fake, device, engine } = await createCase([10_000 * MIB], MIB);
+    const [block] = createBlocks(1) as [VectorBlock];
+    fake.holdsUploads = true;
+    await check(engine, [block]);
+    engine.unload(block.key);
+    fake.holdsUploads = false;
+    await turns();
+    assert.deepEqual(device.calls, []);
+    assert.equal(engine.stats().deviceBytes, 0);
+  });
+});
+
+describe('the cuda engine and devices that fail it', () => {
+  it('asks the fallback what the device cannot decide', async () => {
+    const { device, fallback, engine } = await createCase([100_000]);
+    const blocks = createBlocks(2);
+    device.faults.push('undecided');
+    const queries = [0, 1, 2].map((row) => createQuery(blocks[0]!, rowOf(blocks[0]!, row)));
+    for (const [i, hits] of (await engine.search(queries)).entries()) {
+      assertTrueHits(hits, bruteForce(queries[i]!), `query ${i}`);
+    }
+    assert.equal(fallback.queryCount, 1);
+    const { fallbackQueryCount, undecidedQueryCount } = engine.stats();
+    assert.deepEqual([fallbackQueryCount, undecidedQueryCount], [1, 1]);
+  });
+
+  it('answers by the fallback when a device is lost, and opens it again after a pause', async () => {
+    const { device, clock, events, fallback, engine } = await createCase([100_000]);
+    const blocks = createBlocks(2);
+    await check(engine, blocks);
+    device.faults.push('DEVICE_LOST');
+    await Promise.all([check(engine, blocks), check(engine, blocks), check(engine, blocks)]);
+    assert.equal(fallback.queryCount, 3);
+    assert.deepEqual(deviceBytesOf(engine, blocks), [0, 0]);
+    assert.deepEqual(
+      events.map((event) => event.kind),
+      ['device lost'],
+    );
+    assert.equal(
+      events[0]!.kind === 'device lost' && events[0]!.error.message,
+      'DEVICE_LOST for a test',
+    );
+
+    clock.nowMs += 999;
+    await check(engine, blocks);
+    await turns();
+    assert.equal(device.openCount, 1);
+    clock.nowMs += 1;
+    await check(engine, blocks);
+    await turns();
+    assert.equal(device.openCount, 2);
+    await check(engine, blocks);
+    assert.equal(fallback.queryCount, 5);
+    assert.deepEqual(deviceBytesOf(engine, blocks), [5_000, 5_000]);
+    assert.equal(events.at(-1)!.kind, 'device back');
+  });
+
+  it('goes on with the other device when one is lost', async () => {
+    const { fake, fallback, engine } = await createCase([50_000, 50_000]);
+    const blocks = createBlocks(4);
+    await check(engine, blocks);
+    fake.devices[1]!.faults.push('DEVICE_LOST');
+    await check(engine, blocks);
+    assert.equal(fallback.queryCount, 1);
+    await check(engine, blocks);
+    assert.equal(fallback.queryCount, 1);
+    assert.deepEqual(
+      fake.devices.map(({ usedBytes }) => usedBytes),
+      [20_000, 0],
+    );
+  });
+
+  it('does not ask a device that was opened again for what the lost one had', async () => {
+    const { fake, clock, events, fallback, engine } = await createCase([50_000, 45_000]);
+    const [a, b] = createBlocks(2) as [VectorBlock, VectorBlock];
+    await check(engine, [a]);
+    fake.holdsUploads = true;
+    const waiting = check(engine, [a, b]);
+    fake.devices[0]!.faults.push('DEVICE_LOST');
+    await check(engine, [a]);
+    clock.nowMs += 1_000;
+    // It goes to the other device meanwhile.
+    const moved = check(engine, [a]);
+    await turns();
+    fake.holdsUploads = false;
+    await Promise.all([waiting, moved]);
+    assert.deepEqual(
+      events.map((event) => event.kind),
+      ['device lost', 'device back'],
+    );
+    assert.equal(fallback.queryCount, 2);
+  });
+
+  it('leaves a device off that failed three times in a row, by whatever failure', async () => {
+    const { device, clock, events, engine } = await createCase([100_000]);
+    const blocks = createBlocks(1);
+    device.faults.push('DEVICE_LOST');
+    device.openFaults.push('it does not open', 'it still does not');
+    for (let i = 0; i < 8; i++) {
+      await check(engine, blocks);
+      await turns();
+      clock.nowMs += 5_000;
+    }
+    assert.deepEqual(
+      events.map((event) => (event.kind === 'device lost' ? event.pauseMs : event.kind)),
+      [1_000, 5_000, null],
+    );
+    assert.equal(device.openCount, 1);
+  });
+
+  it('does not count failures that are far apart as being in a row', async () => {
+    const { device, clock, events, engine } = await createCase([100_000]);
+    const blocks = createBlocks(1);
+    for (let i = 0; i < 5; i++) {
+      device.faults.push('DEVICE_LOST');
+      await check(engine, blocks);
+      clock.nowMs += 1_000;
+      await check(engine, blocks);
+      await turns();
+      clock.nowMs += 60_000;
+    }
+    assert.deepEqual(
+      events.map((event) => (event.kind === 'device lost' ? event.pauseMs : event.kind)),
+      Array.from({ length: 5 }, () => [1_000, 'device back']).flat(),
+    );
+  });
+
+  it('answers by the fallback and expects less memory when there is less than was said', async () => {
+    const { device, events, fallback, engine } = await createCase([100_000]);
+    const blocks = createBlocks(3);
+    device.usedBytes = 88_000;
+    await check(engine, blocks);
+    assert.equal(fallback.queryCount, 1);
+    await check(engine, blocks);
+    assert.deepEqual(
+      events.map((event) => event.kind),
+      ['out of memory'],
+    );
+    assert.ok(device.usedBytes <= 100_000);
+  });
+
+  it('lets idle blocks go when a search needs their memory, and answers it by the fallback', async () => {
+    const { device, events, fallback, engine } = await createCase([20_000]);
+    const [a, b, c] = createBlocks(3) as [VectorBlock, VectorBlock, VectorBlock];
+    for (const block of [a, b, c]) await check(engine, [block]);
+    assert.equal(device.usedBytes, 15_000);
+    for (let i = 0; i < 9; i++) {
+      device.faults.push('OUT_OF_MEMORY');
+      await check(engine, [c]);
+    }
+    assert.equal(fallback.queryCount, 9);
+    // However often, half of what there was stays: 9 000 bytes.
+    assert.equal(engine.stats().deviceBytes, 7_000);
+    const last = events.at(-1)!;
+    assert.equal(last.kind === 'out of memory' && last.budgetBytes, 9_000);
+    await check(engine, [c]);
+    assert.equal(fallback.queryCount, 9);
+  });
+
+  it('answers searches that are under way when it is closed', async () => {
+    const { fake, fallback, engine } = await createCase([100_000]);
+    const blocks = createBlocks(2);
+    await check(engine, blocks);
+    fake.holdsMessages = true;
+    const searched = Promise.all([check(engine, blocks), check(engine, createBlocks(1))]);
+    await turns();
+    await Promise.all([engine.close(), searched]);
+    fake.holdsMessages = false;
+    assert.equal(fallback.queryCount, 2);
+    await assert.rejects(engine.search([queryFor(blocks)]), /not used after it is closed/);
+  });
+
+  it('rejects a search that is given up, which the device then leaves out', async () => {
+    const { fake, device, fallback, engine } = await createCase([100_000]);
+    const blocks = createBlocks(1);
+    await check(engine, blocks);
+    const controller = new AbortController();
+    fake.holdsMessages = true;
+    const searched = engine.search([queryFor(blocks)], { signal: controller.signal });
+    await turns();
+    controller.abort(new Error('the client went away'));
+    fake.holdsMessages = false;
+    await assert.rejects(searched, /the client went away/);
+    assert.deepEqual([device.searchCount, fallback.queryCount], [1, 0]);
+    await check(engine, blocks);
+  });
+
+  it('says that it is absent where there is no device, and fails where none opens', async () => {
+    await assert.rejects(createFakeEngine(createFakeDevices([])), EngineAbsent);
+    const fake = createFakeDevices([1_000, 1_000]);
+    for (const { openFaults } of fake.devices) openFaults.push('too old');
+    await assert.rejects(createFakeEngine(fake), /^Error: too old$/);
+    const one = createFakeDevices([1_000, 1_000]);
+    one.devices[0]!.openFaults.push('too old');
+    const events: CudaEvent[] = [];
+    const engine = await createFakeEngine(one, { onEvent: (event) => events.push(event) });
+    assert.equal(events.length, 1);
+    assert.match(engine.describe(), /^brute force kernels on a fake with .* \(CUDA 12\.9\)$/);
+    await engine.close();
+  });
+});

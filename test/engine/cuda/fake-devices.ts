@@ -1,0 +1,281 @@
+// GPUs that are not there, for tests of what surrounds them: kernels in JavaScript that answer by
+// brute force from the rows that were sent to them, count what they are asked, and fail as told.
+
+import assert from 'node:assert/strict';
+import { METRICS, type VectorBlock } from '../../../src/common/types.js';
+import type { SearchQuery } from '../../../src/engine/core/engine.js';
+import type { ConnectDevice, DeviceLink } from '../../../src/engine/cuda/cuda-device.js';
+import type { CudaKernels, DeviceHits } from '../../../src/engine/cuda/cuda-kernels.js';
+import { DeviceProgram, type DeviceRequest } from '../../../src/engine/cuda/cuda-program.js';
+import type { KernelBatch } from '../../../src/engine/simd/simd-kernels.js';
+import { bruteForce } from '../blocks.js';
+
+type Fault = 'DEVICE_LOST' | 'OUT_OF_MEMORY' | 'undecided';
+
+interface FakeBlock {
+  readonly device: number;
+  readonly dimension: number;
+  values: Float32Array;
+  rowCount: number;
+  rowCapacity: number;
+  hasValues: boolean;
+}
+
+export interface FakeDevice {
+  readonly memoryBytes: number;
+  openCount: number;
+  searchCount: number;
+  /** Row counts that `extend` was called for, as from..to, in order with 'search'. */
+  readonly calls: string[];
+  /** Of the next searches, in order. */
+  readonly faults: Fault[];
+  /** The message of the next `open`s, which fail. */
+  readonly openFaults: string[];
+  usedBytes: number;
+}
+
+export interface FakeDevices {
+  readonly devices: FakeDevice[];
+  readonly kernels: CudaKernels;
+  readonly connect: ConnectDevice;
+  /** While it is true, no upload goes on. */
+  holdsUploads: boolean;
+  /** While it is true, messages are not handled. */
+  holdsMessages: boolean;
+}
+
+/** Codes take a byte a dimension, values four; times `scale`, for blocks that are said to be large. */
+export function fakeBlockBytes(scale: number): CudaKernels['blockBytes'] {
+  return (dimension, rowCapacity, hasValues) =>
+    scale * rowCapacity * dimension * (hasValues ? 5 : 1);
+}
+
+export function createFakeDevices(memoryBytes: readonly number[], scale = 1): FakeDevices {
+  const blockBytes = fakeBlockBytes(scale);
+  const devices = memoryBytes.map((bytes): FakeDevice => {
+    const nothing = { openCount: 0, searchCount: 0, usedBytes: 0 };
+    return { memoryBytes: bytes, calls: [], faults: [], openFaults: [], ...nothing };
+  });
+  const blocks = new Map<number, FakeBlock>();
+  const opened = new Map<number, number>();
+  let ticketCount = 1;
+
+  const bytesOf = ({ dimension, rowCapacity, hasValues }: FakeBlock) =>
+    blockBytes(dimension, rowCapacity, hasValues);
+  const deviceOf = (ticket: number): FakeDevice => {
+    const index = opened.get(ticket);
+    assert.ok(index !== undefined, 'the device is open');
+    return devices[index]!;
+  };
+  const blockOf = (ticket: number): FakeBlock => {
+    const block = blocks.get(ticket);
+    assert.ok(block !== undefined, 'the block is there');
+    return block;
+  };
+  const destroy = (ticket: number) => {
+    const block = blockOf(ticket);
+    deviceOf(block.device).usedBytes -= bytesOf(block);
+    blocks.delete(ticket);
+  };
+
+  const kernels: CudaKernels = {
+    deviceCount: () => devices.length,
+    blockBytes,
+    open(index) {
+      const fault = devices[index]!.openFaults.shift();
+      if (fault !== undefined) throw new Error(fault);
+      devices[index]!.openCount++;
+      opened.set(ticketCount, index);
+      return ticketCount++;
+    },
+    describe(device) {
+      const { memoryBytes: bytes } = deviceOf(device);
+      const versions = { driverVersion: 13_000, runtimeVersion: 12_090 };
+      const shape = { computeCapability: 90, multiprocessorCount: 1 };
+      const memory = { memoryBytes: bytes, freeBytes: bytes };
+      return { name: 'a fake', kernels: 'brute force', ...shape, ...versions, ...memory };
+    },
+    close(device) {
+      for (const [ticket, block] of blocks) if (block.device === device) destroy(ticket);
+      opened.delete(device);
+    },
+    createBlock(device, dimension) {
+      const empty = { values: new Float32Array(0), rowCount: 0, rowCapacity: 0, hasValues: false };
+      blocks.set(ticketCount, { device, dimension, ...empty });
+      return ticketCount++;
+    },
+    reserve(ticket, rowCapacity, hasValues) {
+      const block = blockOf(ticket);
+      const device = deviceOf(block.device);
+      assert.ok(rowCapacity >= block.rowCount, 'rows stay');
+      assert.ok(!hasValues || block.hasValues || block.rowCount === 0, 'values do not come back');
+      const added = blockBytes(block.dimension, rowCapacity, hasValues) - bytesOf(block);
+      if (device.usedBytes + added > device.memoryBytes) return false;
+      device.usedBytes += added;
+      Object.assign(block, { rowCapacity, hasValues });
+      return true;
+    },
+    extend(ticket, values, codes, to) {
+      const block = blockOf(ticket);
+      assert.ok(to <= block.rowCapacity && to >= block.rowCount, 'there is room for the rows');
+      assert.ok(codes === null || codes.length > 0);
+      deviceOf(block.device).calls.push(`${block.rowCount}..${to}`);
+      const grown = new Float32Array(to * block.dimension);
+      grown.set(block.values);
+      grown.set(
+        values.subarray(block.rowCount * block.dimension, to * block.dimension),
+        block.rowCount * block.dimension,
+      );
+      Object.assign(block, { values: grown, rowCount: to });
+    },
+    destroyBlock: destroy,
+    search(ticket, batch, residents) {
+      const device = deviceOf(ticket);
+      device.searchCount++;
+      device.calls.push('search');
+      const fault = device.faults.shift();
+      if (fault === 'DEVICE_LOST' || fault === 'OUT_OF_MEMORY') {
+        throw Object.assign(new Error(`${fault} for a test`), { code: fault });
+      }
+      return searchFake(batch, [...residents].map(blockOf), ticket, fault === 'undecided');
+    },
+  };
+
+  const fake: FakeDevices = {
+    devices,
+    kernels,
+    holdsUploads: false,
+    holdsMessages: false,
+    connect: (index, on) => connectFake(fake, index, on),
+  };
+  return fake;
+}
+
+/** A thread that is not one: messages are cloned, handled later and in their order. */
+function connectFake(
+  fake: FakeDevices,
+  deviceIndex: number,
+  on: Parameters<ConnectDevice>[1],
+): DeviceLink {
+  const requests: DeviceRequest[] = [];
+  let program: DeviceProgram | null = null;
+  let isEnded = false;
+  const attempt = (step: () => void) => {
+    if (isEnded) return;
+    try {
+      step();
+    } catch (error) {
+      isEnded = true;
+      program?.close();
+      setImmediate(() => on.end(error as Error));
+    }
+  };
+  const defer = (step: () => void) =>
+    setImmediate(() => {
+      if (isEnded) return;
+      if (fake.holdsUploads) defer(step);
+      else attempt(step);
+    });
+  const handleNext = () => {
+    if (isEnded || requests.length === 0) return;
+    if (fake.holdsMessages) setImmediate(handleNext);
+    else attempt(() => program!.handle(requests.shift()!));
+  };
+  setImmediate(() =>
+    attempt(() => {
+      const { kernels } = fake;
+      const reply = on.reply;
+      program = new DeviceProgram({ kernels, deviceIndex, kernelsName: null, reply, defer });
+    }),
+  );
+  return {
+    post(request, transfer) {
+      requests.push(structuredClone(request, { transfer }));
+      setImmediate(handleNext);
+    },
+    async close() {
+      if (!isEnded) program?.close();
+      isEnded = true;
+      on.end(new Error('closed'));
+    },
+  };
+}
+
+function searchFake(
+  batch: KernelBatch,
+  residents: readonly FakeBlock[],
+  device: number,
+  isUndecided: boolean,
+): DeviceHits {
+  const blocks = batch.blocks.map(({ rowCount, values, idOffsets, idBytes }, i): VectorBlock => {
+    const resident = residents[i]!;
+    assert.equal(resident.device, device, 'a block of this device');
+    const ids = { offsets: idOffsets, bytes: idBytes };
+    const of = { key: String(i), dimension: batch.dimension, rowCount, ids, codes: null };
+    return { ...of, values: resident.hasValues ? resident.values : values };
+  });
+  const answers = Array.from(batch.ks, (k, query) => {
+    if (isUndecided && query === 0) return null;
+    const hits = bruteForce(queryOf(batch, query, blocks, residents));
+    const passing = hits.scores.filter((score) => score >= batch.floors[query]!).length;
+    const count = Math.min(passing, k);
+    const { parts, rows, scores, scannedCount } = hits;
+    return {
+      parts: parts.slice(0, count),
+      rows: rows.slice(0, count),
+      scores,
+      count,
+      scannedCount,
+    };
+  });
+  const offsets = new Uint32Array(answers.length + 1);
+  for (const [i, answer] of answers.entries()) offsets[i + 1] = offsets[i]! + (answer?.count ?? 0);
+  return {
+    offsets,
+    parts: Uint32Array.from(answers.flatMap((answer) => answer?.parts ?? [])),
+    rows: Uint32Array.from(answers.flatMap((answer) => answer?.rows ?? [])),
+    scores: Float64Array.from(
+      answers.flatMap((answer) => answer?.scores.slice(0, answer.count) ?? []),
+    ),
+    scannedCounts: Float64Array.from(answers, (answer) => answer?.scannedCount ?? 0),
+    rescoredCounts: Float64Array.from(answers, (answer) => answer?.count ?? 0),
+    isDecided: Uint8Array.from(answers, (answer) => (answer === null ? 0 : 1)),
+    times: {
+      uploadMs: 0,
+      scanMs: 0,
+      selectMs: 0,
+      rescoreMs: 0,
+      totalMs: 0,
+      prepareMs: 0,
+      finishMs: 0,
+      readbackBytes: 0,
+    },
+  };
+}
+
+function queryOf(
+  batch: KernelBatch,
+  query: number,
+  blocks: readonly VectorBlock[],
+  residents: readonly FakeBlock[],
+): SearchQuery {
+  const { dimension, vectors, partOffsets, afterOffsets, bitmaps } = batch;
+  const parts: SearchQuery['parts'][number][] = [];
+  for (let part = partOffsets[query]!; part < partOffsets[query + 1]!; part++) {
+    const [place, rowCount, bitmap] = batch.parts.subarray(3 * part) as unknown as number[];
+    assert.ok(rowCount! <= residents[place!]!.rowCount, 'the rows are there');
+    const words = bitmap === 0 ? null : bitmaps[bitmap! - 1]!;
+    const rows = words === null ? null : { length: rowCount!, words };
+    parts.push({ block: blocks[place!]!, rowCount: rowCount!, rows });
+  }
+  const id = batch.afterIds.slice(afterOffsets[query]!, afterOffsets[query + 1]!);
+  return {
+    vector: vectors.slice(query * dimension, (query + 1) * dimension),
+    metric: METRICS[batch.metrics[query]!]!,
+    // The floor is looked at afterwards.
+    k: Number.POSITIVE_INFINITY,
+    parts,
+    after: id.length === 0 ? null : { score: batch.afterScores[query]!, id },
+    scoreMin: null,
+  };
+}

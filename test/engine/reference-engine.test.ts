@@ -1,8 +1,0 @@
-import { createReferenceEngine } from '../../src/engine/reference-engine.js';
-import { createInlinePool } from '../../src/pool.js';
-import { engineContract } from './contract.js';
-
-// Small pieces, so that every search is cut and merged.
-engineContract('reference', async () =>
-  createReferenceEngine({ pool: createInlinePool(), pieceRowCount: 37 }),
-);

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it, test } from 'node:test';
+import type { Engine } from '../../../src/engine/core/engine.js';
+import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
+import { type Kernels, loadKernels } from '../../../src/engine/simd/simd-kernels.js';
+import { createInlinePool, createThreadPool, type WorkerPool } from '../../../src/platform/pool.js';
+import {
+  assertTrueHits,
+  bruteForce,
+  createQuery,
+  createRandom,
+  createRandomBlock,
+  createVector,
+  rowOf,
+  SEED,
+} from '../blocks.js';
+import { engineContract } from '../contract.js';
+import { withCodes } from '../encoding-engine.js';
+
+interface PromiseWithResolvers<Value> {
+  readonly promise: Promise<Value>;
+  resolve(value: Value): void;
+  reject(reason: Error): void;
+}
+
+function withResolvers<Value>(): PromiseWithResolvers<Value> {
+  let settle!: Pick<PromiseWithResolvers<Value>, 'resolve' | 'reject'>;
+  const promise = new Promise<Value>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { promise, ...settle };
+}
+
+const kernels = loadedKernels();
+if (kernels === null) {
+  test('the simd engine', { skip: 'the kernels are not built: no C++ compiler' }, () => {});
+} else {
+  testEngine(kernels);
+}
+
+function loadedKernels(): Kernels | null {
+  try {
+    return loadKernels();
+  } catch (error) {
+    console.log(String(error));
+    return null;
+  }
+}
+
+function testEngine(kernels: Kernels): void {
+  for (const target of kernels.targets()) {
+    engineContract('simd', async () => {
+      console.log(`target ${target}`);
+      return withCodes(createSimdEngine({ pool: createInlinePool(), target }));
+    });
+  }
+
+  // Blocks that have no codes (yet) are scored from their values.
+  engineContract('simd', async () => createSimdEngine({ pool: createInlinePool() }));
+
+  describe('the simd engine and its threads', () => {
+    let pool: WorkerPool;
+    let engine: Engine;
+    before(() => {
+      pool = createThreadPool({
+        workerUrl: new URL('../../../src/worker.js', import.meta.url),
+        threadCount: 3,
+      });
+      engine = withCodes(createSimdEngine({ pool, target: kernels.targets()[0]! }));
+    });
+    after(async () => {
+      await engine.close();
+      await pool.close();
+    });
+
+    const random = createRandom(SEED);
+    const block = createRandomBlock(random, 'clustered', 30_000, 100);
+    const createQueries = (count: number) =>
+      Array.from({ length: count }, () =>
+        createQuery(block, createVector(random, block, 'random')),
+      );
+
+    it('answers many batches at once, each as brute force does', async () => {
+      await Promise.all(
+        [1, 2, 3, 7, 20, 1].map(async (count) => {
+          const queries = createQueries(count);
+          const hits = await engine.search(queries);
+          for (const [i, query] of queries.entries()) {
+            assertTrueHits(hits[i]!, bruteForce(query), `${count} queries, seed ${SEED}`);
+          }
+        }),
+      );
+    });
+
+    it('rejects a search that is given up while it runs, and goes on answering', async () => {
+      const controller = new AbortController();
+      const searched = engine.search(createQueries(600), { signal: controller.signal });
+      setTimeout(() => controller.abort(new Error('the client went away')), 2);
+      await assert.rejects(searched, /the client went away/);
+      const query = createQuery(block, rowOf(block, 7));
+      const [hits] = await engine.search([query]);
+      assertTrueHits(hits!, bruteForce(query), 'after an abort');
+    });
+
+    it('encodes many rows in the pool as it encodes a few at once', async () => {
+      const encoder = engine.rowEncoder!;
+      const { values, dimension, rowCount } = block;
+      const byteLength = encoder.byteLength(rowCount, dimension);
+      const atOnce = encoder.allocate(byteLength);
+      const inPool = encoder.allocate(byteLength);
+      encoder.encode({ values, dimension, from: 0, to: rowCount, codes: atOnce });
+      await encoder.encodeAll({ values, dimension, from: 0, to: 1_000, codes: inPool });
+      await encoder.encodeAll({ values, dimension, from: 1_000, to: rowCount, codes: inPool });
+      assert.deepEqual(inPool, atOnce);
+      assert.equal(kernels.alignmentOffset(inPool), 0);
+    });
+  });
+
+  describe('the simd engine and a pool that fails it', () => {
+    const random = createRandom(SEED);
+    const block = createRandomBlock(random, 'random', 20_000, 64);
+    const query = createQuery(block, rowOf(block, 0));
+
+    /** A pool whose tasks end when and as the test says. */
+    function createStubPool() {
+      const tasks: PromiseWithResolvers<never>[] = [];
+      const pool: WorkerPool = {
+        threadCount: 2,
+        run() {
+          const task = withResolvers<never>();
+          tasks.push(task);
+          return task.promise;
+        },
+        async close() {},
+      };
+      return { pool, tasks };
+    }
+
+    it('rejects when no thread ended the search', async () => {
+      const { pool, tasks } = createStubPool();
+      const engine = createSimdEngine({ pool });
+      const searched = engine.search([query]);
+      for (const task of tasks) task.resolve(false as never);
+      await assert.rejects(searched, /no thread of the pool ended the search/);
+      await engine.close();
+    });
+
+    it('rejects with what a thread failed with', async () => {
+      const { pool, tasks } = createStubPool();
+      const engine = createSimdEngine({ pool });
+      const searched = engine.search([query]);
+      for (const task of tasks) task.reject(new Error('the thread died'));
+      await assert.rejects(searched, /the thread died/);
+      await engine.close();
+    });
+
+    it('closes only when no thread is at work any more', async () => {
+      const { pool, tasks } = createStubPool();
+      const engine = createSimdEngine({ pool });
+      const searched = engine.search([query]);
+      let isClosed = false;
+      const closed = engine.close().then(() => {
+        isClosed = true;
+      });
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.equal(isClosed, false);
+      for (const task of tasks) task.reject(new Error('the pool closed'));
+      await assert.rejects(searched, /the pool closed/);
+      await closed;
+    });
+  });
+
+  describe('the choice of a target', () => {
+    it('refuses one that the processor does not have, naming those that it has', () => {
+      const missing = ['avx512_vnni', 'neon_dotprod'].find(
+        (name) => !kernels.targets().includes(name),
+      )!;
+      assert.throws(
+        () => createSimdEngine({ pool: createInlinePool(), target: missing }),
+        new RegExp(`does not have ${missing}; it has .*reference`),
+      );
+    });
+  });
+
+  describe('the kernels', () => {
+    const encode = (dimension: number, to: number, valueCount: number, byteCount: number) =>
+      kernels.encode(new Float32Array(valueCount), dimension, 0, to, new Uint8Array(byteCount));
+
+    it('refuse arrays that are too short, whoever made them', () => {
+      assert.throws(() => encode(8, 5, 39, 10_000), /fewer values than rows/);
+      assert.throws(() => encode(8, 5, 40, 100), /no room for the codes/);
+      assert.throws(() => encode(0, 5, 40, 10_000), RangeError);
+      assert.throws(() => kernels.takeHits(4_000_000), /no such ticket/);
+      const bytes = new Uint8Array(160) as unknown as Float32Array;
+      assert.throws(() => kernels.encode(bytes, 4, 0, 5, new Uint8Array(10_000)), TypeError);
+      assert.equal(kernels.work(4_000_000), false);
+    });
+  });
+}

@@ -1,0 +1,108 @@
+// LZ4 and Zstandard frames of pyarrow, whole and damaged. `frame` is what follows the length.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { decompressed, uncompressedLengths } from '../../../src/formats/arrow/compression.js';
+import type { EncodedPart } from '../../../src/formats/arrow/encoded-batch.js';
+import { decodeLz4Frame } from '../../../src/formats/arrow/lz4-frame.js';
+import { decodeZstdFrames } from '../../../src/formats/arrow/zstd-frames.js';
+import { LZ4_STREAM, ZSTD_STREAM } from './fixtures.js';
+import { batchesOf, rowsOf } from './streams.js';
+
+const DECODERS = { lz4_frame: decodeLz4Frame, zstd: decodeZstdFrames };
+
+/** The compressed buffers of a stream's first batch: frames, and how long each is decompressed. */
+async function framesOf(stream: Uint8Array) {
+  const [batch] = await batchesOf(stream);
+  const { shape, body } = batch!.part;
+  const lengths = uncompressedLengths(batch!.part, 1_000_000);
+  return [...lengths].flatMap((length, i) => {
+    const [offset, byteCount] = [shape.regions[i * 2]!, shape.regions[i * 2 + 1]!];
+    const frame = body.slice(offset + 8, offset + byteCount);
+    const isStored = byteCount - 8 === length;
+    return byteCount === 0 || isStored ? [] : [{ frame, length, codec: shape.codec! }];
+  });
+}
+
+describe('compressed buffers', () => {
+  it('give the rows that went in', async () => {
+    for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
+      const rows = await rowsOf(stream);
+      assert.equal(rows.length, 24);
+      rows.forEach((row, i) => {
+        assert.deepEqual(row, {
+          id: String(i),
+          values: [i % 7, i % 5],
+          metadata: `{"tag":"tag ${i % 9} and more of it"}`,
+        });
+      });
+    }
+  });
+
+  it('are refused when they give more or less than they say', async () => {
+    for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
+      const frames = await framesOf(stream);
+      assert.ok(frames.length > 0);
+      for (const { frame, length, codec } of frames) {
+        const decode = DECODERS[codec];
+        assert.equal(decode(frame, new Uint8Array(length)), length);
+        assert.throws(() => decode(frame, new Uint8Array(length - 1)), /more bytes than announced/);
+        assert.equal(decode(frame, new Uint8Array(length + 1)), length);
+      }
+    }
+  });
+
+  it('end in an error or in time when a byte is changed or the end is missing', async () => {
+    for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
+      for (const { frame, length, codec } of await framesOf(stream)) {
+        const room = new Uint8Array(length + 64);
+        const target = room.subarray(32, 32 + length);
+        const start = performance.now();
+        let refusedCount = 0;
+        const decode = (bytes: Uint8Array) => {
+          try {
+            DECODERS[codec](bytes, target);
+          } catch (error) {
+            assert.ok(error instanceof Error && !(error instanceof TypeError), String(error));
+            refusedCount++;
+          }
+        };
+        for (let at = 0; at < frame.length; at++) {
+          for (const change of [1, 0x80, 0xff]) {
+            const bytes = frame.slice();
+            bytes[at]! ^= change;
+            decode(bytes);
+          }
+          decode(frame.subarray(0, at));
+        }
+        assert.ok(refusedCount > frame.length);
+        assert.ok(performance.now() - start < 2_000);
+        const outside = [...room.subarray(0, 32), ...room.subarray(32 + length)];
+        assert.ok(outside.every((byte) => byte === 0));
+      }
+    }
+  });
+
+  it('are not allocated when all of them are beyond the bound', () => {
+    const body = new Uint8Array(16);
+    new DataView(body.buffer).setBigInt64(0, 2n ** 40n, true);
+    const shape = {
+      rowCount: 1,
+      nodes: new Float64Array(2),
+      regions: Float64Array.of(0, 16),
+      variadicCounts: new Float64Array(0),
+      codec: 'zstd' as const,
+    };
+    const part: EncodedPart = { shape, body };
+    assert.throws(() => decompressed(part, 64_000_000), {
+      code: 'invalid_arrow',
+      message: /a body of 1099511627776 bytes when decompressed, expected at most 64000000/,
+    });
+    new DataView(body.buffer).setBigInt64(0, -2n, true);
+    assert.throws(() => decompressed(part, 64_000_000), /-2 bytes in compressed buffer 0/);
+    new DataView(body.buffer).setBigInt64(0, -1n, true);
+    assert.equal(decompressed(part, 64_000_000).body.length, 8);
+    new DataView(body.buffer).setBigInt64(0, 5n, true);
+    assert.throws(() => decompressed(part, 64_000_000), /buffer 0, whose zstd frame is damaged/);
+  });
+});

@@ -1,0 +1,96 @@
+// What the tests of Arrow streams share: chunks, rows as objects, and streams of a few columns.
+
+import type { Utf8Column } from '../../../src/common/types.js';
+import type { EncodedBatch } from '../../../src/formats/arrow/encoded-batch.js';
+import { ArrowStreamReader } from '../../../src/formats/arrow/stream-reader.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/stream-writer.js';
+import { readVectorRows, type VectorRows } from '../../../src/formats/arrow/vector-rows.js';
+
+export const BATCH_BYTES_MAX = 1_000_000;
+
+export async function* chunked(bytes: Uint8Array, chunkBytes = bytes.length) {
+  for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
+}
+
+export async function batchesOf(bytes: Uint8Array, chunkBytes?: number): Promise<EncodedBatch[]> {
+  const options = { batchBytesMax: BATCH_BYTES_MAX };
+  const batches: EncodedBatch[] = [];
+  for await (const batch of new ArrowStreamReader(chunked(bytes, chunkBytes), options).batches()) {
+    // As it arrives in a thread.
+    batches.push(structuredClone(batch));
+  }
+  return batches;
+}
+
+export interface Row {
+  readonly id: string | null;
+  readonly values: number[];
+  readonly metadata: string | null;
+}
+
+export interface ReadOptions {
+  readonly dimension?: number;
+  readonly idColumn?: string;
+  readonly vectorColumn?: string;
+  readonly metadataBytesMax?: number;
+}
+
+export function readBatch(batch: EncodedBatch, options: ReadOptions = {}): VectorRows {
+  return readVectorRows(batch, {
+    dimension: 2,
+    batchBytesMax: BATCH_BYTES_MAX,
+    idBytesMax: 512,
+    metadataBytesMax: 4_096,
+    ...options,
+  });
+}
+
+/** Every row; a fault is an error. */
+export async function rowsOf(
+  bytes: Uint8Array,
+  options: ReadOptions = {},
+  chunkBytes?: number,
+): Promise<Row[]> {
+  const batches = await batchesOf(bytes, chunkBytes);
+  return batches.flatMap((batch) => rowsOfBatch(readBatch(batch, options)));
+}
+
+export function rowsOfBatch({ count, ids, values, metadata, faults }: VectorRows): Row[] {
+  if (faults.length > 0) throw new Error(JSON.stringify(faults));
+  const dimension = values.length / count;
+  return Array.from({ length: count }, (_, i) => ({
+    id: ids === null ? null : textAt(ids, i),
+    values: [...values.subarray(i * dimension, (i + 1) * dimension)],
+    metadata: metadata === null ? null : textAt(metadata, i),
+  }));
+}
+
+export function textAt({ offsets, bytes }: Utf8Column, row: number): string {
+  return Buffer.from(bytes.subarray(offsets[row], offsets[row + 1])).toString();
+}
+
+export function textColumn(texts: readonly string[]): Utf8Column {
+  const offsets = [0];
+  for (const text of texts) offsets.push(offsets.at(-1)! + Buffer.byteLength(text));
+  return { offsets: Int32Array.from(offsets), bytes: Buffer.from(texts.join('')) };
+}
+
+/** Ids and vectors of two elements, a batch for each list of ids; a schema, batches, the mark. */
+export function plainStream(batches: readonly (readonly string[])[]): Uint8Array[] {
+  const fields = [
+    { name: 'id', type: 'utf8' },
+    { name: 'values', type: { vectorOf: 2 } },
+  ] as const;
+  return [
+    encodeSchema(fields),
+    ...batches.map((ids) =>
+      Buffer.concat(
+        encodeBatch(ids.length, [
+          { text: textColumn(ids), from: 0 },
+          { vectors: Float32Array.from({ length: ids.length * 2 }, (_, i) => i) },
+        ]),
+      ),
+    ),
+    encodeEnd(),
+  ];
+}

@@ -1,0 +1,179 @@
+// Rows out of batches: the columns that are taken, and what is said about rows that are wrong.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { tableFromIPC } from 'apache-arrow';
+import { findNotFinite } from '../../../src/formats/arrow/finite.js';
+import { float16Table } from '../../../src/formats/arrow/floats.js';
+import {
+  type ColumnToWrite,
+  encodeBatch,
+  encodeEnd,
+  encodeSchema,
+  type FieldToWrite,
+} from '../../../src/formats/arrow/stream-writer.js';
+import { VIEWS_STREAM } from './fixtures.js';
+import { batchesOf, type ReadOptions, readBatch, rowsOf, textColumn } from './streams.js';
+
+const VECTORS = { vectorOf: 2 } as const;
+
+function streamOf(rowCount: number, columns: [string, FieldToWrite['type'], ColumnToWrite][]) {
+  const fields = columns.map(([name, type]) => ({ name, type }));
+  const data = columns.map(([, , column]) => column);
+  const metadata = new Map([['sequence', '7']]);
+  return Buffer.concat([
+    encodeSchema(fields, metadata),
+    ...encodeBatch(rowCount, data),
+    encodeEnd(),
+  ]);
+}
+
+const text = (...texts: string[]) => ({ text: textColumn(texts), from: 0 });
+const vectors = (...values: number[]) => ({ vectors: Float32Array.from(values) });
+
+async function faultsOf(bytes: Uint8Array, options: ReadOptions = {}) {
+  const [batch] = await batchesOf(bytes);
+  return readBatch(batch!, options).faults;
+}
+
+describe('rows of a batch', () => {
+  it('come from views, lists, maps and dictionaries', async () => {
+    const rows = await rowsOf(VIEWS_STREAM);
+    assert.deepEqual(
+      rows.map(({ id }) => id),
+      ['id-0', 'id-1', 'id-2', 'id-3', 'id-4', 'id-5'],
+    );
+    assert.deepEqual(JSON.parse(rows[5]!.metadata!), {
+      sv: 'a long string beyond twelve bytes 5',
+      lv: [5, 5],
+      m: { k: 5 },
+      s: { a: 5, b: ['x', null] },
+    });
+  });
+
+  it('have the metadata of a column of JSON with the other columns in it', async () => {
+    const bytes = streamOf(2, [
+      ['vector', VECTORS, vectors(1, 2, 3, 4)],
+      ['metadata', 'utf8', text('{"a":[1]} ', '{ }')],
+      ['na"me', 'utf8', text('x\n', 'ü')],
+      ['number', 'float32', { numbers: Float32Array.of(0.1, 3e30) }],
+    ]);
+    const rows = await rowsOf(bytes);
+    assert.deepEqual(
+      rows.map(({ metadata }) => metadata),
+      ['{"a":[1],"na\\"me":"x\\n","number":0.1}', '{ "na\\"me":"ü","number":3e+30}'],
+    );
+    assert.equal(rows[0]!.id, null);
+    assert.equal(tableFromIPC(bytes).schema.metadata.get('sequence'), '7');
+  });
+
+  it('have text that is UTF-8 string by string', async () => {
+    const bytes = Buffer.from('xäy');
+    for (const [ends, row] of [
+      [[1, 2, 4], 1],
+      [[0, 2, 4], 1],
+    ] as const) {
+      const ids = { offsets: Int32Array.of(0, ...ends), bytes };
+      const stream = streamOf(3, [
+        ['id', 'utf8', { text: ids, from: 0 }],
+        ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
+      ]);
+      await assert.rejects(rowsOf(stream), {
+        code: 'invalid_arrow',
+        message: `record batch 0: found text that is not UTF-8 in row ${row} of column "id".`,
+      });
+    }
+  });
+
+  it('take integers as ids, exactly', async () => {
+    const ids = BigInt64Array.of(-(2n ** 63n), 2n ** 53n + 1n, 0n);
+    const bytes = streamOf(3, [
+      ['key', 'int64', { numbers: ids }],
+      ['v', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
+    ]);
+    const rows = await rowsOf(bytes, { idColumn: 'key', vectorColumn: 'v' });
+    assert.deepEqual(rows[1], { id: '9007199254740993', values: [3, 4], metadata: null });
+    assert.deepEqual([rows[0]!.id, rows[2]!.id], ['-9223372036854775808', '0']);
+  });
+
+  it('name the column that is missing or of the wrong type', async () => {
+    const bytes = streamOf(1, [
+      ['a', VECTORS, vectors(1, 2)],
+      ['b', 'float32', { numbers: Float32Array.of(1) }],
+    ]);
+    const cases: [ReadOptions, RegExp][] = [
+      [{}, /no column "values", "vector" or "embedding"; found "a", "b"/],
+      [{ vectorColumn: 'c' }, /no vector column "c"; found "a", "b"/],
+      [{ vectorColumn: 'b' }, /vector column "b" has lists of numbers; found float32/],
+      [
+        { vectorColumn: 'a', idColumn: 'b' },
+        /id column "b" has text, integers or UUIDs; found float32/,
+      ],
+    ];
+    const [batch] = await batchesOf(bytes);
+    for (const [options, message] of cases) {
+      assert.throws(() => readBatch(batch!, options), { code: 'invalid_request', message });
+    }
+  });
+
+  it('are faults where a vector is not finite or too short, an id too long, metadata too large', async () => {
+    const bytes = streamOf(3, [
+      ['id', 'utf8', text('a', 'b'.repeat(600), 'c')],
+      ['values', VECTORS, vectors(1, 2, 3, Number.NaN, Infinity, 6)],
+      ['m', 'utf8', text('x'.repeat(5_000), '', 'y')],
+    ]);
+    const found = (await faultsOf(bytes)).map(
+      ({ row, member, code }) => `${row} ${member} ${code}`,
+    );
+    assert.deepEqual(found, [
+      '1 values invalid_vector',
+      '2 values invalid_vector',
+      '1 id limit_exceeded',
+      '0 metadata invalid_metadata',
+    ]);
+    const [fault] = await faultsOf(bytes, { dimension: 3 });
+    assert.deepEqual([fault!.code, fault!.expected, fault!.actual], ['dimension_mismatch', 3, 2]);
+  });
+
+  it('are faults where metadata and a column say the same, or JSON cannot', async () => {
+    const bytes = streamOf(3, [
+      ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
+      ['metadata', 'utf8', text('{"n":1}', '{"m":2}', '[]')],
+      ['n', 'float32', { numbers: Float32Array.of(1, Number.NaN, 1) }],
+    ]);
+    const details = (await faultsOf(bytes)).map(({ detail }) => detail);
+    assert.match(details[0]!, /found a member of "metadata" with the name of the column "n"/);
+    assert.match(details[1]!, /in the column "n" found NaN, which JSON does not have/);
+    assert.match(details[2]!, /found text that is no JSON object/);
+  });
+
+  it('give no more text than a bound, however often a dictionary repeats it', async () => {
+    const bytes = streamOf(3, [
+      ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
+      ['m', 'utf8', text('x'.repeat(9_000), 'x'.repeat(9_000), 'x'.repeat(9_000))],
+    ]);
+    const [batch] = await batchesOf(bytes);
+    const read = () => readBatch(batch!, { metadataBytesMax: 100 }).faults.length;
+    assert.equal(read(), 3);
+  });
+});
+
+describe('floats', () => {
+  it('of 16 bits are exact', () => {
+    const table = float16Table();
+    const known = { 1: 2 ** -24, 1023: 1023 * 2 ** -24, 15360: 1, 31743: 65_504, 49152: -2 };
+    for (const [bits, value] of Object.entries(known)) assert.equal(table[Number(bits)], value);
+    assert.ok(Object.is(table[0x8000], -0) && table[0x7c00] === Infinity);
+    assert.ok(Number.isNaN(table[0x7e00]));
+  });
+
+  it('that are not finite are found at any place', () => {
+    const values = new Float32Array(10_000);
+    assert.equal(findNotFinite(values), -1);
+    for (const at of [0, 1, 4_095, 4_096, 9_999]) {
+      for (const bad of [Number.NaN, Infinity, -Infinity]) {
+        assert.equal(findNotFinite(values.with(at, bad)), at);
+      }
+    }
+  });
+});

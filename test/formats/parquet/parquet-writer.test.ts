@@ -1,0 +1,200 @@
+// Parquet files, read by pyarrow, Polars and DuckDB. SAGITTA_TEST_PYTHON names an interpreter that
+// has them; without it only the bytes of a small file are looked at.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { encodeSchema, type FieldToWrite } from '../../../src/formats/arrow/stream-writer.js';
+import { type ParquetField, ParquetWriter } from '../../../src/formats/parquet/parquet-writer.js';
+import { pushVarint, ThriftStruct } from '../../../src/formats/parquet/thrift.js';
+import { textColumn } from '../../server/fake-readings.js';
+
+const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
+const hasModules = spawnSync(python, ['-c', 'import pyarrow, polars, duckdb']).status === 0;
+const skip = hasModules
+  ? false
+  : `${python} has no pyarrow, polars or duckdb; SAGITTA_TEST_PYTHON names one that has`;
+
+/** For each file what each reader finds; values as hexadecimal, so that every bit counts. */
+const SCRIPT = `
+import json, struct, sys
+import duckdb, polars, pyarrow.parquet
+def hexed(rows):
+    return [struct.pack("<%df" % len(row), *row).hex() for row in rows]
+def plain(columns):
+    return {name: hexed(rows) if name == "values" else list(rows) for name, rows in columns.items()}
+found = []
+for path in sys.argv[1:]:
+    file = pyarrow.parquet.ParquetFile(path)
+    table = file.read()
+    table.validate(full=True)
+    frame = polars.read_parquet(path)
+    relation = duckdb.connect().sql("select * from '%s'" % path)
+    names, rows = relation.columns, relation.fetchall()
+    found.append({
+        "groups": file.num_row_groups,
+        "types": {field.name: str(field.type) for field in table.schema},
+        "polars_types": {name: str(kind) for name, kind in frame.schema.items()},
+        "duckdb_types": [str(kind) for kind in relation.types],
+        "metadata": {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()},
+        "pyarrow": plain({name: table[name].to_pylist() for name in table.column_names}),
+        "polars": plain(frame.to_dict(as_series=False)),
+        "duckdb": plain({name: [row[i] for row in rows] for i, name in enumerate(names)}),
+    })
+print(json.dumps(found))
+`;
+
+interface Found {
+  readonly groups: number;
+  readonly types: Record<string, string>;
+  readonly polars_types: Record<string, string>;
+  readonly duckdb_types: readonly string[];
+  readonly metadata: Record<string, string>;
+  readonly pyarrow: Columns;
+  readonly polars: Columns;
+  readonly duckdb: Columns;
+}
+type Columns = Record<string, string[]>;
+
+describe('a Parquet file', () => {
+  it('opens in pyarrow, Polars and DuckDB with every value as it was', { skip }, () => {
+    const long = 'x'.repeat(300);
+    const texts = ['', 'ä', long, '{"a": [1,2 ]}', 'a', '☃', '"', '\\n'];
+    const wide = Array.from({ length: 40 }, (_, i) => `row ${i}`);
+    const files = [
+      fileOf({ dimension: 3, groups: [[texts, ['one']], [wide]] }),
+      fileOf({ dimension: 1, groups: [[texts]] }),
+      fileOf({ dimension: 200, groups: Array.from({ length: 20 }, () => [wide]) }),
+      fileOf({ dimension: 2, groups: [] }),
+      fileOf({ dimension: 2, groups: [[texts]], isPlain: true }),
+      fileOf({ dimension: null, groups: [[texts], [wide]] }),
+    ];
+    const folder = mkdtempSync(join(tmpdir(), 'sagitta-parquet-'));
+    try {
+      const paths = files.map(({ bytes }, i) => {
+        const path = join(folder, `${i}.parquet`);
+        writeFileSync(path, bytes);
+        return path;
+      });
+      const run = spawnSync(python, ['-c', SCRIPT, ...paths], {
+        encoding: 'utf8',
+        maxBuffer: 2 ** 26,
+      });
+      assert.equal(run.status, 0, run.stderr);
+      const found = JSON.parse(run.stdout) as Found[];
+      for (const [i, { columns }] of files.entries()) {
+        for (const reader of ['pyarrow', 'polars', 'duckdb'] as const) {
+          assert.deepEqual(found[i]![reader], columns, `file ${i} by ${reader}`);
+        }
+      }
+      assert.deepEqual(
+        found.map(({ groups }) => groups),
+        [2, 1, 20, 0, 1, 2],
+      );
+      const [first, , , , plain] = found;
+      assert.match(first!.types.values!, /^fixed_size_list<.*: float not null>\[3\]$/);
+      assert.equal(first!.types.id, 'string');
+      assert.match(first!.polars_types.values!, /^Array\(Float32, shape=\(3,\)\)$/);
+      assert.deepEqual(first!.duckdb_types, ['VARCHAR', 'FLOAT[]', 'VARCHAR']);
+      assert.equal(first!.metadata.sequence, '7');
+      assert.match(plain!.types.values!, /^list<.*: float not null>$/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('begins and ends as the format says', () => {
+    const { bytes } = fileOf({ dimension: 2, groups: [[['a']]] });
+    assert.equal(bytes.subarray(0, 4).toString(), 'PAR1');
+    assert.equal(bytes.subarray(-4).toString(), 'PAR1');
+    const footerBytes = bytes.readUInt32LE(bytes.length - 8);
+    assert.ok(footerBytes > 100 && footerBytes < bytes.length - 12);
+    // Version 2, as the first field of the footer.
+    assert.deepEqual([...bytes.subarray(-8 - footerBytes, -6 - footerBytes)], [0x15, 0x04]);
+  });
+});
+
+describe('Thrift as bytes', () => {
+  it('is that of the compact protocol', () => {
+    const written = new ThriftStruct()
+      .i32(1, -1)
+      .i64(3, 2 ** 40)
+      .text(4, 'ä')
+      .struct(10, (inner) => inner.i16(2, 300))
+      .i32List(12, [0, 1])
+      .end();
+    const expected =
+      '1501' + '2680808080804' + '0' + '1802c3a4' + '6c' + '24d80400' + '292500' + '02' + '00';
+    assert.equal(Buffer.from(written).toString('hex'), expected);
+    const many = new ThriftStruct()
+      .textList(
+        1,
+        Array.from({ length: 15 }, () => ''),
+      )
+      .end();
+    assert.equal(Buffer.from(many).toString('hex'), `19f80f${'00'.repeat(15)}00`);
+    const varint: number[] = [];
+    pushVarint(varint, 2 ** 35 + 127);
+    assert.deepEqual(varint, [0xff, 0x80, 0x80, 0x80, 0x80, 0x01]);
+  });
+});
+
+/** Groups of pieces of texts, which are ids and metadata alike. */
+function fileOf({
+  dimension,
+  groups,
+  isPlain = false,
+}: {
+  dimension: number | null;
+  groups: readonly (readonly (readonly string[])[])[];
+  isPlain?: boolean;
+}): { bytes: Buffer; columns: Columns } {
+  const fields: ParquetField[] = [{ kind: 'text', name: 'id' }];
+  const arrow: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
+  const columns: Columns = { id: [] };
+  if (dimension !== null) {
+    fields.push({ kind: 'vector', name: 'values', dimension });
+    arrow.push({ name: 'values', type: { vectorOf: dimension } });
+    columns.values = [];
+  }
+  fields.push({ kind: 'text', name: 'metadata' });
+  arrow.push({ name: 'metadata', type: 'utf8' });
+  columns.metadata = [];
+  const writer = new ParquetWriter({
+    fields,
+    metadata: new Map([['sequence', '7']]),
+    createdBy: 'a test',
+    ...(isPlain ? {} : { arrowSchema: encodeSchema(arrow, new Map([['sequence', '7']])) }),
+  });
+  const chunks = [writer.begin()];
+  let next = 1;
+  for (const group of groups) {
+    const pieces = group.map((texts) => {
+      const values = Float32Array.from({ length: texts.length * (dimension ?? 0) }, () => {
+        next = Math.fround(next * -1.37 + 1e-3);
+        return Math.abs(next) > 1e30 ? 1e-40 : next;
+      });
+      // A column of which the piece is only a part.
+      const padded = textColumn(['before', ...texts, 'after']);
+      const column = { ...padded, offsets: padded.offsets.subarray(1) };
+      columns.id!.push(...texts);
+      columns.metadata!.push(...texts);
+      if (dimension !== null) {
+        const bytes = Buffer.from(values.buffer);
+        for (let at = 0; at < bytes.length; at += dimension * 4) {
+          columns.values!.push(bytes.subarray(at, at + dimension * 4).toString('hex'));
+        }
+      }
+      return {
+        count: texts.length,
+        columns: dimension === null ? [column, column] : [column, values, column],
+      };
+    });
+    chunks.push(...writer.rowGroup(pieces));
+  }
+  chunks.push(writer.end());
+  return { bytes: Buffer.concat(chunks), columns };
+}

@@ -1,0 +1,54 @@
+// The kernels' own tests, in C++, under AddressSanitizer and UndefinedBehaviorSanitizer: every
+// target that this processor has, against the formulas and brute force. CI runs them under
+// ThreadSanitizer, emulated and on another architecture besides.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+/** The compiled test is at dist/test. */
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const BUILD = join(ROOT, 'scripts', 'build-kernels.mjs');
+
+const SEED = process.env.SAGITTA_TEST_SEED ?? String(Date.now() % 1_000_000);
+
+function build(...names: string[]) {
+  return spawnSync(process.execPath, [BUILD, ...names], { encoding: 'utf8' });
+}
+
+const built = build('test-memory');
+const hasCompiler = !built.stderr.includes('no C++ compiler');
+
+describe('the kernels', { skip: hasCompiler ? false : 'there is no C++ compiler' }, () => {
+  it('compile without a warning', () => {
+    assert.equal(built.status, 0, built.stderr);
+  });
+
+  it('answer as brute force does on every target, without touching what is not theirs', () => {
+    const output = execFileSync(join(ROOT, 'build', 'kernels', 'test-memory'), ['--seed', SEED], {
+      encoding: 'utf8',
+    });
+    console.log(output.trim().replaceAll('\n', ', '));
+    assert.match(output, /^reference: ok$/m);
+  });
+});
+
+describe('the build of the kernels', () => {
+  it('is one line and no failure where there is no compiler and none is required', () => {
+    const env = { ...process.env, CXX: '', PATH: join(ROOT, 'no-such-folder') };
+    const optional = spawnSync(process.execPath, [BUILD, '--if-possible'], {
+      env,
+      encoding: 'utf8',
+    });
+    assert.equal(optional.status, 0);
+    assert.match(
+      optional.stdout,
+      /^sagitta: the SIMD kernels were not built \(no C\+\+ .*\)[^\n]*\n$/,
+    );
+    const required = spawnSync(process.execPath, [BUILD], { env, encoding: 'utf8' });
+    assert.equal(required.status, 1);
+    assert.match(required.stderr, /no C\+\+ compiler/);
+  });
+});

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { SagittaError } from '../../src/common/errors.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { ENGINE_NAMES } from '../../src/engine/core/engine.js';
+import {
+  type ConfigSources,
+  describeSettings,
+  ENGINE_CHOICES,
+  loadConfig,
+} from '../../src/platform/config.js';
+
+function refuse(sources: ConfigSources): string {
+  let message = '';
+  assert.throws(
+    () => loadConfig(sources),
+    (error: SagittaError) => {
+      message = error.message;
+      return error.code === 'configuration_invalid';
+    },
+  );
+  return message;
+}
+
+describe('the configuration', () => {
+  it('has a default for everything', () => {
+    assert.deepEqual(loadConfig({ env: {} }), {
+      host: '127.0.0.1',
+      port: 8484,
+      dataDir: './data',
+      engine: 'auto',
+      logLevel: 'info',
+      defaultCollection: null,
+      simd: 'auto',
+      deviceMemory: null,
+      threads: null,
+      shutdownMs: 10_000,
+      tlsCert: null,
+      tlsKey: null,
+      tlsClientCa: null,
+      tlsPrincipals: null,
+      jwks: null,
+      jwtIssuer: null,
+      jwtAudience: null,
+      jwtAlgorithms: ['RS256', 'PS256', 'ES256', 'EdDSA'],
+      trustedProxies: [],
+      insecure: false,
+      slowQueryMs: 1_000,
+      backupDir: null,
+      tracesUrl: null,
+      limits: DEFAULT_LIMITS,
+    });
+  });
+
+  it('reads the environment, and the command line over it', () => {
+    const config = loadConfig({
+      env: {
+        SAGITTA_PORT: '1',
+        SAGITTA_DATA_DIR: '/d',
+        SAGITTA_THREADS: '3',
+        SAGITTA_DIMENSION_MAX: '99',
+        SAGITTA_RETENTION_MS: '60000',
+        PATH: '/bin',
+      },
+      overrides: { port: '2', topKMax: '500', host: undefined },
+    });
+    assert.deepEqual(
+      [config.port, config.dataDir, config.threads, config.host],
+      [2, '/d', 3, '127.0.0.1'],
+    );
+    assert.deepEqual(config.limits, {
+      ...DEFAULT_LIMITS,
+      dimensionMax: 99,
+      retentionMs: 60_000,
+      topKMax: 500,
+    });
+  });
+
+  it('names the setting, what was found and what is expected', () => {
+    for (const [variable, value, expected] of [
+      ['SAGITTA_PORT', 'http', 'an integer from 0 to 65535'],
+      ['SAGITTA_PORT', '65536', 'an integer'],
+      ['SAGITTA_PORT', '-1', 'an integer'],
+      ['SAGITTA_PORT', '80.5', 'an integer'],
+      ['SAGITTA_PORT', '1e3', 'an integer'],
+      ['SAGITTA_PORT', '', 'an integer'],
+      ['SAGITTA_ENGINE', 'gpu', 'auto, cuda, tensorflow, simd, wasm'],
+      ['SAGITTA_DEVICE_MEMORY', '90%', 'an integer from 268435456'],
+      ['SAGITTA_LOG_LEVEL', 'loud', 'debug, info'],
+      ['SAGITTA_INSECURE', 'true', 'yes or no'],
+      ['SAGITTA_DATA_DIR', '', 'a path'],
+      ['SAGITTA_DIMENSION_MAX', '0', 'an integer from 1'],
+      ['SAGITTA_VECTOR_ID_BYTES_MAX', '513', 'an integer from 26 to 512'],
+    ] as const) {
+      const message = refuse({ env: { [variable]: value } });
+      assert.ok(
+        message.startsWith(`${variable} is ${JSON.stringify(value)}; expected ${expected}`),
+        message,
+      );
+    }
+    assert.match(refuse({ env: {}, overrides: { dataDir: '' } }), /^--data-dir is ""; expected/);
+  });
+
+  it('takes no name that it does not know, but those of the tests', () => {
+    assert.match(refuse({ env: { SAGITTA_PROT: '1' } }), /SAGITTA_PROT is set/);
+    assert.match(refuse({ env: {}, overrides: { prot: '1' } }), /--prot/);
+    loadConfig({ env: { SAGITTA_TEST_SEED: '1' } });
+  });
+
+  it('serves other addresses without credentials only when told so by name', () => {
+    for (const host of [
+      '0.0.0.0',
+      '::',
+      '192.168.0.7',
+      'example.org',
+      '1270.0.0.1',
+      '127.evil.com',
+    ]) {
+      assert.match(refuse({ env: { SAGITTA_HOST: host } }), /SAGITTA_INSECURE=yes/);
+      const config = loadConfig({ env: { SAGITTA_HOST: host, SAGITTA_INSECURE: 'yes' } });
+      assert.deepEqual([config.host, config.insecure], [host, true]);
+    }
+    for (const host of ['localhost', '::1', '127.0.0.9', '::ffff:127.0.0.1']) {
+      assert.equal(loadConfig({ env: { SAGITTA_HOST: host } }).host, host);
+    }
+  });
+
+  it('takes the endpoint of traces from the variables of OpenTelemetry', () => {
+    const common = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+    for (const [env, url] of [
+      [common, 'http://collector:4318/v1/traces'],
+      [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c/otlp/' }, 'https://c/otlp/v1/traces'],
+      [{ ...common, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://t/x' }, 'http://t/x'],
+      [{ ...common, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '' }, 'http://collector:4318/v1/traces'],
+      [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }, null],
+    ] as const) {
+      assert.equal(loadConfig({ env }).tracesUrl, url);
+    }
+    for (const endpoint of ['collector:4318', 'ftp://c', 'http://']) {
+      const message = refuse({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } });
+      assert.match(
+        message,
+        /^OTEL_EXPORTER_OTLP_ENDPOINT is ".*"; expected an http or https URL\.$/,
+      );
+    }
+  });
+
+  it('has no default beyond its bound', () => {
+    assert.match(refuse({ env: { SAGITTA_TOP_K_MAX: '5' } }), /SAGITTA_TOP_K_DEFAULT is 10/);
+    const config = loadConfig({ env: { SAGITTA_TOP_K_MAX: '5', SAGITTA_TOP_K_DEFAULT: '5' } });
+    assert.equal(config.limits.topKDefault, 5);
+  });
+
+  it('describes every setting, with a default that it takes itself', () => {
+    const settings = describeSettings();
+    const named = settings.find(({ name }) => name === 'shutdownMs');
+    assert.deepEqual(
+      [named?.variable, named?.option, named?.default, named?.unit],
+      ['SAGITTA_SHUTDOWN_MS', '--shutdown-ms', '10000', 'milliseconds'],
+    );
+    const env = Object.fromEntries(
+      settings.filter((setting) => setting.default !== '').map((s) => [s.variable, s.default]),
+    );
+    assert.deepEqual(loadConfig({ env }), loadConfig({ env: {} }));
+    for (const setting of settings)
+      assert.ok(setting.help.endsWith('.') && setting.expected !== '');
+    // Where traces go is said by variables that OpenTelemetry defines.
+    const { limits, tracesUrl: _url, ...others } = loadConfig({ env: {} });
+    assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
+  });
+
+  it('offers the engines that there are', () => {
+    assert.deepEqual([...ENGINE_CHOICES].sort(), ['auto', ...ENGINE_NAMES].sort());
+  });
+});

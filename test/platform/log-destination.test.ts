@@ -1,0 +1,82 @@
+// The log goes on whatever becomes of the disk that it lies on, and keeps nobody from ending.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { open, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LogDestination } from '../../src/platform/log-destination.js';
+import { makeDirectory, onSmallDisk } from '../storage/directories.js';
+
+/** Runs lines of a program that has a destination `log` on its stderr. */
+function runWith(program: string, stderr: 'pipe' | number) {
+  const url = JSON.stringify(
+    new URL('../../src/platform/log-destination.js', import.meta.url).href,
+  );
+  const script = `import { LogDestination } from ${url};
+    const log = new LogDestination(2);
+    ${program}`;
+  return spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', stderr],
+    timeout: 90_000,
+    encoding: 'utf8',
+  });
+}
+
+describe('the destination of the log', () => {
+  it('has every line in order, also of a process that ends at once', async () => {
+    const program = `for (let i = 0; i < 5000; i++) log.write('line ' + i + '\\n'); process.exit(3);`;
+    const path = join(await makeDirectory(), 'log');
+    const file = await open(path, 'w');
+    const toFile = runWith(program, file.fd);
+    await file.close();
+    assert.equal(toFile.status, 3);
+    const expected = Array.from({ length: 5000 }, (_, i) => `line ${i}\n`).join('');
+    assert.equal(await readFile(path, 'utf8'), expected);
+    const toPipe = runWith(program, 'pipe');
+    assert.equal(toPipe.stderr, expected);
+  });
+
+  const skip = existsSync('/dev/full') ? false : 'there is no /dev/full on this system';
+  it('keeps no process from ending when nothing can be written', { skip }, async () => {
+    const full = await open('/dev/full', 'w');
+    const program = `for (let i = 0; i < 10; i++) log.write('line\\n');
+      setTimeout(() => log.write('later\\n'), 20);`;
+    const startedAt = performance.now();
+    assert.equal(runWith(program, full.fd).status, 0);
+    await full.close();
+    assert.ok(performance.now() - startedAt < 10_000);
+  });
+
+  it('says how many lines were lost when there is room again', async (t) => {
+    const isDone = await onSmallDisk(1, async (disk) => {
+      const path = join(disk, 'log');
+      const file = await open(path, 'a');
+      const log = new LogDestination(file.fd);
+      log.write('first\n');
+      await sleep(50);
+      await writeFile(join(disk, 'ballast'), Buffer.alloc(2_000_000)).catch(() => {});
+      // Longer than what is left of the page that the first line is on.
+      const long = `${'x'.repeat(3_000)}\n`;
+      for (let i = 0; i < 4; i++) {
+        log.write(long);
+        await sleep(20);
+      }
+      await rm(join(disk, 'ballast'));
+      log.write('last\n');
+      await sleep(100);
+      await file.close();
+      const lines = (await readFile(path, 'utf8')).split('\n');
+      assert.equal(lines[0], 'first');
+      assert.equal(lines.at(-2), 'last');
+      const told = JSON.parse(lines.at(-3)!) as { level: number; lines: number };
+      assert.equal(told.level, 40);
+      const wholeCount = lines.filter((line) => line.length === 3_000).length;
+      assert.equal(told.lines, 4 - wholeCount);
+      assert.ok(told.lines > 0);
+    });
+    if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
+  });
+});

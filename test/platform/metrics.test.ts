@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createMetrics } from '../../src/platform/metrics.js';
+
+/** The lines of one metric, without help and type. */
+async function linesOf(metrics: ReturnType<typeof createMetrics>, name: string): Promise<string[]> {
+  const text = await metrics.render();
+  return text.split('\n').filter((line) => new RegExp(`^${name}(_\\w+)?[ {]`).test(line));
+}
+
+describe('metrics', () => {
+  it('count from zero, by label where there is one', async () => {
+    const metrics = createMetrics();
+    const countPlain = metrics.addCounter('a_total', 'A.');
+    const countLabelled = metrics.addCounter('b_total', 'B.', { name: 'kind', values: ['x', 'y'] });
+    assert.deepEqual(await linesOf(metrics, 'a_total'), ['a_total 0']);
+    countPlain(2);
+    countPlain(0.5);
+    countLabelled(3, { kind: 'y' });
+    assert.deepEqual(await linesOf(metrics, 'a_total'), ['a_total 2.5']);
+    assert.deepEqual(await linesOf(metrics, 'b_total'), [
+      'b_total{kind="x"} 0',
+      'b_total{kind="y"} 3',
+    ]);
+  });
+
+  it('put a value into every bucket that is not below it', async () => {
+    const metrics = createMetrics();
+    const observe = metrics.addHistogram('c_seconds', 'C.', { buckets: [0.1, 1], labels: ['to'] });
+    observe(0.1, { to: 'q' });
+    observe(5, { to: 'q' });
+    assert.deepEqual(await linesOf(metrics, 'c_seconds'), [
+      'c_seconds_bucket{le="0.1",to="q"} 1',
+      'c_seconds_bucket{le="1",to="q"} 1',
+      'c_seconds_bucket{le="+Inf",to="q"} 2',
+      'c_seconds_sum{to="q"} 5.1',
+      'c_seconds_count{to="q"} 2',
+    ]);
+  });
+
+  it('read at each scrape, and are counters when their name ends so', async () => {
+    const metrics = createMetrics();
+    let value = 7;
+    let readCount = 0;
+    metrics.addReading('d_bytes', 'D.', () => {
+      readCount++;
+      return value;
+    });
+    metrics.addReading('e_total', 'E.', async () => value * 10);
+    assert.equal(readCount, 0);
+    assert.deepEqual(await linesOf(metrics, 'd_bytes'), ['d_bytes 7']);
+    value = 8;
+    const text = await metrics.render();
+    assert.equal(readCount, 2);
+    assert.match(text, /# TYPE d_bytes gauge\nd_bytes 8\n/);
+    assert.match(text, /# TYPE e_total counter\ne_total 80\n/);
+  });
+
+  it('tell of the process without keeping it awake', async () => {
+    const before = process.getActiveResourcesInfo().length;
+    const metrics = createMetrics();
+    metrics.addInfo('f_info', 'F.', { version: '1' });
+    const text = await metrics.render();
+    assert.match(text, /^f_info\{version="1"\} 1$/m);
+    assert.match(text, /^process_resident_memory_bytes \d{7,}$/m);
+    assert.match(text, /# TYPE process_cpu_seconds_total counter\n/);
+    assert.match(text, /^nodejs_eventloop_utilization (0|1|0\.\d+)(e-\d+)?$/m);
+    assert.equal(process.getActiveResourcesInfo().length, before);
+  });
+});

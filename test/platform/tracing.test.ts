@@ -1,0 +1,221 @@
+// Traces as a collector sees them: a local one that takes OTLP over HTTP, and a server that sends.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, it } from 'node:test';
+import { createTracer } from '../../src/platform/tracing.js';
+import { captureLog } from '../server/log.js';
+import { startTestServer } from '../support/server-in-process.js';
+
+interface SentSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly traceState?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly { key: string; value: Record<string, unknown> }[];
+  readonly status: { readonly code?: number };
+}
+interface SentResource {
+  readonly resource: { readonly attributes: SentSpan['attributes'] };
+  readonly scopeSpans: readonly { readonly spans: readonly SentSpan[] }[];
+}
+
+const SERVER = 2;
+const ERROR = 2;
+
+/** Keeps what it is sent, or answers all with `status`. */
+async function startCollector(status = 200) {
+  const bodies: string[] = [];
+  const paths: string[] = [];
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      paths.push(`${request.method} ${request.url} ${request.headers['content-type']}`);
+      bodies.push(Buffer.concat(chunks).toString());
+      response.writeHead(status, { 'content-type': 'application/json' }).end('{}');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    paths,
+    text: () => bodies.join('\n'),
+    resources: () =>
+      bodies.flatMap(
+        (body) => (JSON.parse(body) as { resourceSpans: SentResource[] }).resourceSpans,
+      ),
+    spans(): SentSpan[] {
+      return this.resources().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans));
+    },
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const attributesOf = ({ attributes }: Pick<SentSpan, 'attributes'>): Record<string, unknown> =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const PARENT = 'b7ad6b7169203331';
+
+describe('traces', () => {
+  it('have a span a request under the caller’s, its phases under that, and no data', async () => {
+    const collector = await startCollector();
+    const server = await startTestServer({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+    const call = (method: string, path: string, body?: object, headers = {}) =>
+      fetch(server.url + path, {
+        method,
+        headers: { ...(body && { 'content-type': 'application/json' }), ...headers },
+        ...(body && { body: JSON.stringify(body) }),
+      }).then((reply) => reply.text());
+    await call('POST', '/v1/collections', { id: 'c', dimension: 2, metric: 'dot' });
+    const metadata = { a: 'marker' };
+    await call('PUT', '/v1/collections/c/vectors/marker', { values: [1234.5, 1], metadata });
+    const headers = {
+      traceparent: `00-${TRACE}-${PARENT}-01`,
+      tracestate: 'other=1',
+      authorization: 'Bearer marker',
+    };
+    const query = { vector: [1234.5, 0], filter: { a: 'marker' }, top_k: 1 };
+    await call('POST', '/v1/collections/c/query', query, headers);
+    await call('GET', '/collections/none?marker=marker');
+    await call('GET', '/readyz');
+    await call('GET', '/collections', undefined, {
+      traceparent: `00-${'1'.repeat(32)}-${PARENT}-00`,
+    });
+    await server.close();
+    await collector.close();
+
+    assert.deepEqual([...new Set(collector.paths)], ['POST /v1/traces application/json']);
+    const resource = attributesOf(collector.resources()[0]!.resource);
+    assert.equal(resource['service.name'], 'sagitta');
+    assert.match(String(resource['service.version']), /^\d+\.\d+\.\d+/);
+
+    const spans = collector.spans();
+    const named = (name: string) => spans.filter((span) => span.name === name);
+    const [queried] = named('POST /collections/{id}/query');
+    assert.deepEqual(
+      [queried?.traceId, queried?.parentSpanId, queried?.kind, queried?.traceState],
+      [TRACE, PARENT, SERVER, 'other=1'],
+    );
+    assert.deepEqual(attributesOf(queried!), {
+      'http.request.method': 'POST',
+      'http.route': '/collections/{id}/query',
+      'url.scheme': 'http',
+      'http.response.status_code': 200,
+    });
+    const phases = spans.filter(({ parentSpanId }) => parentSpanId === queried!.spanId);
+    assert.deepEqual(
+      phases.map(({ name, traceId }) => [name, traceId]),
+      ['filter', 'wait', 'search', 'assemble'].map((name) => [name, TRACE]),
+    );
+    let before = BigInt(queried!.startTimeUnixNano);
+    for (const { startTimeUnixNano, endTimeUnixNano } of phases) {
+      assert.ok(BigInt(startTimeUnixNano) >= before);
+      before = BigInt(endTimeUnixNano);
+    }
+    assert.ok(BigInt(queried!.endTimeUnixNano) >= before);
+    const distance = Date.now() * 1e6 - Number(queried!.endTimeUnixNano);
+    assert.ok(Math.abs(distance) < 60e9, `${distance} ns from now`);
+    assert.equal(attributesOf(phases[2]!)['sagitta.rows.scanned'], 1);
+
+    const [written] = named('PUT /collections/{id}/vectors/{vector_id}');
+    assert.match(written!.traceId, /^[\da-f]{32}$/);
+    assert.equal(written!.parentSpanId, undefined);
+    assert.deepEqual(
+      spans.filter(({ parentSpanId }) => parentSpanId === written!.spanId).map(({ name }) => name),
+      ['wait', 'commit'],
+    );
+    const [missing] = named('GET /collections/{id}');
+    assert.equal(attributesOf(missing!)['error.type'], 'unknown_parameter');
+    assert.notEqual(missing!.status.code, ERROR);
+    assert.deepEqual([named('GET /readyz'), named('GET /collections')], [[], []]);
+    assert.deepEqual(collector.text().match(/\S*(marker|1234\.5)\S*/g), null);
+  });
+
+  it('are lost, with a line a minute and no harm, when nobody takes them', async (t) => {
+    const refusing = await startCollector(400);
+    t.after(() => refusing.close());
+    const log = captureLog('info');
+    const tracer = createTracer({
+      url: `${refusing.url}/v1/traces`,
+      version: '1.2.3',
+      logger: log.logger,
+    });
+    const startOne = () =>
+      tracer.startRequest({
+        method: 'GET',
+        route: '/x',
+        scheme: 'http',
+        startMs: performance.now(),
+        parent: null,
+      });
+    for (let i = 0; i < 5_000; i++) {
+      const span = startOne();
+      assert.match(span.traceId, /^[\da-f]{32}$/);
+      span.end({ status: 500, errorCode: 'internal', endMs: performance.now() });
+    }
+    await tracer.close();
+    const lines = log.lines('traces could not be sent');
+    assert.equal(lines.length, 1, log.text);
+    assert.ok(Number(lines[0]!.lost_spans) > 0);
+    assert.ok(refusing.paths.length >= 2, 'more than one batch was tried');
+  });
+
+  it('do not hold up the end when the collector hangs', async () => {
+    const hanging = createServer(() => {});
+    hanging.listen(0, '127.0.0.1');
+    await once(hanging, 'listening');
+    const { port } = hanging.address() as AddressInfo;
+    const server = await startTestServer({
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${port}/v1/traces`,
+    });
+    assert.equal((await fetch(`${server.url}/collections`)).status, 200);
+    const startedAt = performance.now();
+    await server.close();
+    const milliseconds = performance.now() - startedAt;
+    assert.ok(milliseconds < 6_000, `${milliseconds} ms`);
+    hanging.closeAllConnections();
+    hanging.close();
+  });
+
+  it('load nothing that makes or sends them when no endpoint is set', async () => {
+    assert.equal(await countModules({}), 0);
+    const endpoint = 'http://127.0.0.1:9';
+    assert.ok((await countModules({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })) > 10);
+  });
+});
+
+/** How many modules of OpenTelemetry, but for its interface, a server of its own has loaded when it is up. */
+async function countModules(settings: Readonly<Record<string, string>>): Promise<number> {
+  const program = `
+    const { startTestServer } = await import(${JSON.stringify(new URL('../support/server-in-process.js', import.meta.url).href)});
+    const { createRequire } = await import('node:module');
+    const server = await startTestServer(${JSON.stringify(settings)});
+    const { cache } = createRequire(${JSON.stringify(import.meta.url)});
+    const loaded = Object.keys(cache).filter((path) => /@opentelemetry.(?!api.)/.test(path));
+    await server.close();
+    console.log(loaded.length);
+    process.exit(0);`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  await once(child, 'close');
+  return Number(text);
+}

@@ -1,0 +1,329 @@
+// Keeps the arrows of docs/ARCHITECTURE.md: which folder may import which, which package lives
+// where, and that files do not import each other in a circle.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+/**
+ * What a folder of src/ may import beside itself. Every folder may import `common`, which imports
+ * nothing; `platform` may be imported by all that does not run in a browser.
+ */
+const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  common: [],
+  platform: ['common'],
+  formats: ['common', 'platform'],
+  storage: ['common', 'platform'],
+  segment: ['common', 'platform', 'formats'],
+  filter: ['common', 'platform'],
+  engine: ['common', 'platform'],
+  database: ['common', 'platform', 'segment', 'filter', 'engine', 'storage'],
+  server: ['common', 'platform', 'formats', 'database'],
+  tools: ['common', 'platform', 'engine', 'storage', 'segment', 'database'],
+  client: ['common'],
+  console: ['client'],
+  integrations: ['common', 'client'],
+  cli: ['common', 'platform', 'formats', 'client', 'tools'],
+};
+
+/** Imports of types only, which do not exist when the program runs. */
+const ALLOWED_TYPE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  client: ['server/schemas/'],
+};
+
+/** Files flat in src/: each puts a process or a thread together, and may import any folder. */
+const ENTRY_POINTS = ['main.ts', 'offline.ts', 'worker.ts'];
+
+/** Who may import an entry point; the others are started by their file name. */
+const MAY_START: Readonly<Record<string, readonly string[]>> = {
+  'main.ts': ['cli/'],
+  'offline.ts': ['cli/'],
+  'worker.ts': [],
+};
+
+/** Where a package may be imported: folders end in a slash, files are whole. */
+const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
+  '@fastify/swagger': ['server/'],
+  '@fastify/swagger-ui': ['server/'],
+  '@langchain/core': ['integrations/langchain/'],
+  '@opentelemetry/api': ['platform/tracing.ts'],
+  '@opentelemetry/exporter-trace-otlp-http': ['platform/tracing.ts'],
+  '@opentelemetry/resources': ['platform/tracing.ts'],
+  '@opentelemetry/sdk-trace-base': ['platform/tracing.ts'],
+  '@tensorflow/tfjs-backend-wasm': ['engine/wasm/'],
+  '@tensorflow/tfjs-core': ['engine/wasm/'],
+  '@tensorflow/tfjs-node-gpu': ['engine/tensor/'],
+  'apache-arrow': ['formats/arrow/', 'segment/', 'client/arrow.ts', 'cli/'],
+  'csv-parse': ['cli/readers/'],
+  commander: ['cli/'],
+  fastify: ['server/'],
+  h5wasm: ['cli/readers/'],
+  jose: ['server/auth/'],
+  lmdb: ['storage/'],
+  'openapi-types': ['server/'],
+  'parquet-wasm': ['cli/readers/'],
+  pino: ['main.ts'],
+  piscina: ['platform/pool.ts'],
+  'prom-client': ['platform/metrics.ts'],
+  ulid: ['server/'],
+  zod: ['server/', 'platform/settings.ts'],
+};
+
+/**
+ * Who reads the environment; every other file is given the values. TensorFlow's device writes the
+ * variables that its library reads.
+ */
+const ENVIRONMENT_READERS = ['platform/config.ts', 'cli/', 'engine/tensor/tensorflow-device.ts'];
+
+/** Folders whose code also runs in a browser. */
+const WITHOUT_NODE = ['client/', 'console/', 'integrations/'];
+
+/** Every way to name another module. */
+const STATEMENT =
+  /^[ \t]*(?:import|export)\b(?<clause>[^'"`;()]*?)\bfrom\s*['"](?<from>[^'"]+)['"]|^[ \t]*import\s*['"](?<effect>[^'"]+)['"]|\b(?:import|require|require\.resolve|createRequire\([^)]*\))\(\s*['"](?<call>[^'"]+)['"]/gm;
+
+interface Import {
+  /** As written. */
+  readonly specifier: string;
+  readonly isTypeOnly: boolean;
+}
+
+interface SourceFile {
+  /** Below src/, with slashes. */
+  readonly path: string;
+  readonly imports: readonly Import[];
+  readonly readsEnvironment: boolean;
+}
+
+/** The compiled test is at dist/test; the sources are read where they were written. */
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const SOURCE = join(ROOT, 'src');
+const files = readSources();
+
+test('imports follow the arrows between the folders', () => {
+  assertNone(
+    files.flatMap(({ path, imports }) =>
+      imports.filter(isRelative).flatMap((found) => {
+        const target = resolve(path, found.specifier);
+        return isAllowed(path, target, found.isTypeOnly) ? [] : [`${path} imports ${target}`];
+      }),
+    ),
+  );
+});
+
+test('every package has one home', () => {
+  assertNone(
+    files.flatMap(({ path, imports }) =>
+      imports
+        .filter((found) => !isRelative(found) && !isBuiltin(found.specifier))
+        .flatMap(({ specifier }) => {
+          const homes = PACKAGE_HOMES[packageOf(specifier)];
+          if (homes === undefined) return [`${path} imports ${specifier}, which has no home`];
+          if (homes.some((home) => isWithin(path, home))) return [];
+          return [`${path} imports ${specifier}, whose home is ${homes.join(', ')}`];
+        }),
+    ),
+  );
+});
+
+test('what may run in a browser imports nothing of node', () => {
+  assertNone(
+    files
+      .filter(({ path }) => WITHOUT_NODE.some((folder) => isWithin(path, folder)))
+      .flatMap(({ path, imports }) =>
+        imports
+          .filter(({ specifier }) => isBuiltin(specifier))
+          .map(({ specifier }) => `${path} imports ${specifier}`),
+      ),
+  );
+});
+
+test('only the configuration and the command line read the environment', () => {
+  assertNone(
+    files
+      .filter(({ path, readsEnvironment }) => {
+        return readsEnvironment && !ENVIRONMENT_READERS.some((place) => isWithin(path, place));
+      })
+      .map(({ path }) => `${path} names process.env`),
+  );
+});
+
+test('no file imports itself by way of others, type-only imports included', () => {
+  const targets = new Map(
+    files.map(({ path, imports }) => [
+      path,
+      imports.filter(isRelative).map(({ specifier }) => resolve(path, specifier)),
+    ]),
+  );
+  const finished = new Set<string>();
+  const circles: string[] = [];
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) {
+      circles.push([...trail.slice(trail.indexOf(path)), path].join(' → '));
+      return;
+    }
+    if (finished.has(path)) return;
+    for (const target of targets.get(path) ?? []) visit(target, [...trail, path]);
+    finished.add(path);
+  };
+  for (const path of targets.keys()) visit(path, []);
+  assertNone(circles);
+});
+
+test('every import names a file that exists', () => {
+  const known = new Set(files.map(({ path }) => path));
+  assertNone(
+    files.flatMap(({ path, imports }) =>
+      imports
+        .filter(isRelative)
+        .map(({ specifier }) => resolve(path, specifier))
+        .filter((target) => !known.has(target))
+        .map((target) => `${path} imports ${target}`),
+    ),
+  );
+});
+
+test('the rules know forbidden arrows from allowed ones', () => {
+  const cases: readonly [from: string, to: string, isTypeOnly: boolean, allowed: boolean][] = [
+    ['server/app.ts', 'database/api.ts', false, true],
+    ['server/app.ts', 'common/errors.ts', false, true],
+    ['server/app.ts', 'server/schemas/query.ts', false, true],
+    ['server/app.ts', 'segment/segment.ts', false, false],
+    ['database/database.ts', 'server/app.ts', true, false],
+    ['segment/segment.ts', 'storage/store.ts', true, false],
+    ['client/types.ts', 'server/schemas/query.ts', true, true],
+    ['client/types.ts', 'server/schemas/query.ts', false, false],
+    ['client/types.ts', 'server/app.ts', true, false],
+    ['common/errors.ts', 'common/types.ts', false, true],
+    ['common/errors.ts', 'server/app.ts', true, false],
+    ['common/errors.ts', 'main.ts', false, false],
+    ['main.ts', 'storage/lmdb-store.ts', false, true],
+    ['worker.ts', 'filter/evaluate-task.ts', false, true],
+    ['cli/serve.ts', 'main.ts', false, true],
+    ['server/app.ts', 'main.ts', false, false],
+    ['cli/commands/selftest.ts', 'tools/selftest/selftest.ts', false, true],
+    ['tools/selftest/contract.ts', 'engine/core/engine.ts', false, true],
+    ['engine/choose-engine.ts', 'tools/selftest/contract.ts', true, false],
+    ['cli/commands/selftest.ts', 'engine/core/engine.ts', true, false],
+    ['unknown/file.ts', 'common/errors.ts', false, false],
+    ['server/app.ts', 'unknown/file.ts', false, false],
+  ];
+  for (const [from, to, isTypeOnly, allowed] of cases) {
+    assert.equal(isAllowed(from, to, isTypeOnly), allowed, `${from} → ${to}`);
+  }
+});
+
+test('imports are found however they are written', () => {
+  const text = `
+    import fastify, { type FastifyInstance } from 'fastify';
+    import type { A } from "./a.js";
+    import { type B, type C } from './b.js';
+    import './effect.js';
+    export { d } from './d.js';
+    export type * from './e.js';
+    import {
+      f,
+    } from './f.js';
+    // import { no } from './no.js';
+    /* import { no } from './no.js'; */
+    const g = await import('./g.js');
+    const h = createRequire(import.meta.url)('h');
+    const i = require.resolve('i/j');
+    const text = "from nowhere";
+    type K = import('./k.js').K;
+  `;
+  assert.deepEqual(
+    importsOf(text).map(({ specifier, isTypeOnly }) => `${isTypeOnly ? 'type ' : ''}${specifier}`),
+    [
+      'fastify',
+      'type ./a.js',
+      'type ./b.js',
+      './effect.js',
+      './d.js',
+      'type ./e.js',
+      './f.js',
+      './g.js',
+      'h',
+      'i/j',
+      './k.js',
+    ],
+  );
+});
+
+function isAllowed(from: string, to: string, isTypeOnly: boolean): boolean {
+  const fromFolder = folderOf(from);
+  const toFolder = folderOf(to);
+  const isEntryPoint = ENTRY_POINTS.includes(from);
+  if (fromFolder !== undefined && ALLOWED_IMPORTS[fromFolder] === undefined) return false;
+  if (toFolder === undefined) {
+    return MAY_START[to] === undefined || MAY_START[to].some((place) => isWithin(from, place));
+  }
+  if (ALLOWED_IMPORTS[toFolder] === undefined) return false;
+  if (fromFolder === undefined) return isEntryPoint;
+  if (fromFolder === toFolder || ALLOWED_IMPORTS[fromFolder]!.includes(toFolder)) return true;
+  return (
+    isTypeOnly && (ALLOWED_TYPE_IMPORTS[fromFolder] ?? []).some((place) => isWithin(to, place))
+  );
+}
+
+/** Undefined for a file at the root of src/. */
+function folderOf(path: string): string | undefined {
+  const slash = path.indexOf('/');
+  return slash === -1 ? undefined : path.slice(0, slash);
+}
+
+/** Whether the file is the place, or lies in it where the place is a folder. */
+function isWithin(path: string, place: string): boolean {
+  return place.endsWith('/') ? path.startsWith(place) : path === place;
+}
+
+function isRelative({ specifier }: Import): boolean {
+  return specifier.startsWith('.');
+}
+
+function packageOf(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+}
+
+function resolve(from: string, specifier: string): string {
+  return join(dirname(from), specifier).replaceAll('\\', '/').replace(/\.js$/, '.ts');
+}
+
+function readSources(): SourceFile[] {
+  return readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => {
+      const text = readFileSync(join(SOURCE, path), 'utf8');
+      return {
+        path: path.replaceAll('\\', '/'),
+        imports: importsOf(text),
+        readsEnvironment: /\bprocess\.env\b/.test(text),
+      };
+    })
+    .sort((left, right) => (left.path < right.path ? -1 : 1));
+}
+
+function importsOf(text: string): Import[] {
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^[ \t]*\/\/.*$/gm, '');
+  return [...code.matchAll(STATEMENT)].map(({ groups }) => ({
+    specifier: (groups!.from ?? groups!.effect ?? groups!.call)!,
+    isTypeOnly: groups!.clause !== undefined && isTypeClause(groups!.clause),
+  }));
+}
+
+/** `type { A }`, `type * as a`, or braces in which every name says `type`. */
+function isTypeClause(clause: string): boolean {
+  if (/^\s*type\b/.test(clause)) return true;
+  const names = /^\s*\{(?<names>[^}]*)\}\s*$/.exec(clause)?.groups?.names;
+  if (names === undefined) return false;
+  const each = names.split(',').filter((name) => name.trim() !== '');
+  return each.length > 0 && each.every((name) => /^\s*type\s/.test(name));
+}
+
+function assertNone(violations: readonly string[]): void {
+  assert.ok(files.length > 0, `found no source below ${SOURCE}`);
+  assert.equal(violations.length, 0, `\n  ${violations.join('\n  ')}\n`);
+}

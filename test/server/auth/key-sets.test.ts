@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import { exportJWK, type JWK } from 'jose';
+import type { Clock } from '../../../src/common/clock.js';
+import { SagittaError } from '../../../src/common/errors.js';
+import { silentLogger } from '../../../src/common/logger.js';
+import { AccessTokens } from '../../../src/server/auth/access-tokens.js';
+import { type KeySet, type KeySetTimes, openKeySet } from '../../../src/server/auth/key-sets.js';
+import { type LogLine, recordingLogger, until } from '../secure-service.js';
+import { AUDIENCE, createSigner, ISSUER, type Signer, sign } from './signed-tokens.js';
+
+describe('a key set', () => {
+  let server: Server;
+  let fetchCount = 0;
+  let answer: { status: number; body: unknown };
+  const opened: KeySet[] = [];
+  const clock: Clock = { now: () => Date.now() };
+
+  async function serve(keys: readonly JWK[]): Promise<string> {
+    fetchCount = 0;
+    answer = { status: 200, body: { keys } };
+    server = createServer((_request, response) => {
+      fetchCount++;
+      response.statusCode = answer.status;
+      response.end(typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`;
+  }
+  afterEach(() => {
+    for (const keys of opened.splice(0)) keys.close();
+    server?.closeAllConnections();
+    server?.close();
+  });
+  async function tokensOf(
+    source: string,
+    times: Partial<KeySetTimes> = {},
+    logger = silentLogger,
+  ): Promise<AccessTokens> {
+    const keys = await openKeySet({ source, logger, times });
+    opened.push(keys);
+    return new AccessTokens({
+      keys,
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      algorithms: ['ES256'],
+      clock,
+    });
+  }
+
+  it('is fetched once for many tokens, and not again for each key that nobody has', async () => {
+    const signer = await createSigner('ES256', 'one');
+    const stranger = await createSigner('ES256', 'none');
+    const tokens = await tokensOf(await serve([signer.jwk]));
+    const many = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => sign(signer, { sub: `user-${index}` })),
+    );
+    for (let round = 0; round < 5; round++) {
+      await Promise.all(many.map((token) => tokens.verify(token)));
+    }
+    assert.equal(fetchCount, 1);
+    for (let index = 0; index < 50; index++) {
+      const token = await sign(stranger, { sub: `user-${index}` });
+      await assert.rejects(async () => tokens.verify(token), { code: 'credentials_invalid' });
+    }
+    assert.equal(fetchCount, 1);
+  });
+
+  it('takes up a new key, and lets go of one that is removed', async () => {
+    const [old, fresh] = [await createSigner('ES256', 'old'), await createSigner('ES256', 'new')];
+    const tokens = await tokensOf(await serve([old.jwk]), { refetchMsMin: 0, cacheMsMax: 100 });
+    assert.ok(await tokens.verify(await sign(old)));
+    answer = { status: 200, body: { keys: [fresh.jwk] } };
+    assert.ok(await tokens.verify(await sign(fresh)), 'an unknown key makes it look again');
+    await assert.rejects(async () => tokens.verify(await sign(old, { sub: 'bob' })), {
+      message: /not in its issuer's key set/,
+    });
+  });
+
+  it('that cannot be had is 503 and not 401, asked for seldom, and had again', async () => {
+    const signer = await createSigner('ES256', 'one');
+    const log: LogLine[] = [];
+    const url = await serve([signer.jwk]);
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    const tokens = await tokensOf(url, { retryMsMin: 200 }, recordingLogger(log));
+    const token = await sign(signer);
+    for (let index = 0; index < 20; index++) {
+      await assert.rejects(async () => tokens.verify(token), {
+        code: 'credentials_unavailable',
+        retryAfterSeconds: 1,
+      });
+    }
+    assert.equal(log.filter(({ level }) => level === 'warn').length, 1);
+    assert.ok(!JSON.stringify(log).includes(token));
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    await until(async () => {
+      try {
+        return (await tokens.verify(token)).id.endsWith('alice');
+      } catch {
+        return false;
+      }
+    });
+  });
+
+  it('stays in use while its issuer is down, for so long, and is asked for seldom', async () => {
+    const signer = await createSigner('ES256', 'one');
+    const stranger = await createSigner('ES256', 'none');
+    const log: LogLine[] = [];
+    const times = { cacheMsMax: 100, staleMsMax: 1_500, refetchMsMin: 50, retryMsMin: 200 };
+    const tokens = await tokensOf(await serve([signer.jwk]), times, recordingLogger(log));
+    let number = 0;
+    const ask = async (by: Signer) => tokens.verify(await sign(by, { sub: `user-${number++}` }));
+    assert.ok(await ask(signer));
+    const startMs = performance.now();
+    answer.status = 500;
+    await sleep(120);
+    while (performance.now() < startMs + 1_000) {
+      assert.ok(await ask(signer));
+      await assert.rejects(ask(stranger), { code: 'credentials_unavailable' });
+    }
+    assert.ok(fetchCount >= 3 && fetchCount <= 7, `${fetchCount} fetches in a second`);
+    await sleep(600);
+    await assert.rejects(ask(signer), { code: 'credentials_unavailable' });
+    assert.equal(log.filter(({ level }) => level === 'warn').length, 1);
+    answer.status = 200;
+    await sleep(250);
+    assert.ok(await ask(signer));
+    await assert.rejects(ask(stranger), { code: 'credentials_invalid' });
+  });
+
+  it('that hangs holds up nobody whose key is known, after the first', async () => {
+    const signer = await createSigner('ES256', 'one');
+    const times = { cacheMsMax: 300, retryMsMin: 10, fetchMsMax: 200 };
+    const tokens = await tokensOf(await serve([signer.jwk]), times);
+    await tokens.verify(await sign(signer));
+    server.removeAllListeners('request');
+    server.on('request', () => {});
+    await sleep(320);
+    await tokens.verify(await sign(signer, { sub: 'bob' }));
+    for (let index = 0; index < 20; index++) {
+      const token = await sign(signer, { sub: `user-${index}` });
+      const startMs = performance.now();
+      await tokens.verify(token);
+      assert.ok(performance.now() - startMs < 100, 'waited');
+      await sleep(15);
+    }
+  });
+
+  it('is refused with a password in its URL, and its query is told to nobody', async () => {
+    const secret = /s3cret|t0ken/;
+    for (const source of [
+      'https://user:s3cret@issuer.example/jwks?token=t0ken',
+      'https://t0ken@issuer.example/jwks',
+      'https:/user:s3cret@issuer.example/jwks',
+      'HTTPS:user:s3cret@issuer.example/jwks',
+      'https://user:s3cret@issuer example/',
+      'http://issuer.example/jwks?token=t0ken#s3cret',
+      'ftp://user:s3cret@issuer.example/jwks?token=t0ken',
+    ]) {
+      await assert.rejects(openKeySet({ source, logger: silentLogger }), (error) => {
+        assert.ok(error instanceof SagittaError);
+        assert.equal(error.code, 'configuration_invalid');
+        assert.match(error.message, /https URL|expected none/);
+        assert.doesNotMatch(inspect(error), secret, source);
+        return true;
+      });
+    }
+    const signer = await createSigner('ES256', 'one');
+    const url = await serve([]);
+    for (const body of ['t0ken', '{"keys":"s3cret"}', null]) {
+      const log: LogLine[] = [];
+      if (body === null) server.close();
+      answer = { status: 200, body };
+      const tokens = await tokensOf(`${url}?token=t0ken#s3cret`, {}, recordingLogger(log));
+      const token = await sign(signer);
+      await assert.rejects(
+        async () => tokens.verify(token),
+        (error) => {
+          assert.doesNotMatch(String((error as Error).message), secret);
+          return true;
+        },
+      );
+      assert.equal(log.length, 1);
+      assert.equal(log[0]!.details.url, url);
+      assert.doesNotMatch(JSON.stringify(log), secret);
+    }
+  });
+
+  it('that answers something else is 503 as well, and asked for seldom', async () => {
+    const signer = await createSigner('ES256', 'one');
+    for (const [status, body] of [
+      [500, ''],
+      [302, ''],
+      [200, 'not JSON'],
+      [200, {}],
+    ] as const) {
+      const tokens = await tokensOf(await serve([]));
+      answer = { status, body };
+      for (let index = 0; index < 5; index++) {
+        const token = await sign(signer);
+        await assert.rejects(async () => tokens.verify(token), { code: 'credentials_unavailable' });
+      }
+      assert.equal(fetchCount, 1, `${status} ${body}`);
+      server.close();
+    }
+  });
+
+  it('is refused where others could change it on its way', async () => {
+    for (const source of [
+      'http://issuer.example/jwks',
+      'ftp://issuer.example/jwks',
+      'http://127.0.0.1.issuer.example/jwks',
+      'https://',
+    ]) {
+      await assert.rejects(openKeySet({ source, logger: silentLogger }), {
+        code: 'configuration_invalid',
+        message: /https/,
+      });
+    }
+    for (const source of ['https://issuer.example/jwks', 'http://[::1]:8080/jwks']) {
+      (await openKeySet({ source, logger: silentLogger })).close();
+    }
+  });
+
+  it('in a file is read again when it changes, and refused by what is wrong with it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sagitta-jwks-'));
+    const source = join(folder, 'jwks.json');
+    const [old, fresh] = [await createSigner('ES256', 'old'), await createSigner('ES256', 'new')];
+    const { d } = await exportJWK(fresh.privateKey);
+    const cases: [content: string, message: RegExp][] = [
+      ['{', /jwks\.json is not JSON/],
+      ['{}', /not one at \/keys/],
+      ['{"keys":[]}', /not one at \/keys; expected .* at least one/],
+      [JSON.stringify({ keys: [{ ...fresh.jwk, d }] }), /holds a secret at \/keys\/0\/d/],
+      [JSON.stringify({ keys: [{ kty: 'oct', k: 'AAAA' }] }), /holds a secret at \/keys\/0\/k/],
+    ];
+    await assert.rejects(openKeySet({ source, logger: silentLogger }), { message: /no such file/ });
+    for (const [content, message] of cases) {
+      await writeFile(source, content);
+      await assert.rejects(openKeySet({ source, logger: silentLogger }), { message });
+    }
+    await writeFile(source, JSON.stringify({ keys: [old.jwk] }));
+    const log: LogLine[] = [];
+    const tokens = await tokensOf(source, {}, recordingLogger(log));
+    assert.ok(await tokens.verify(await sign(old)));
+    await writeFile(source, 'broken');
+    await until(() => log.some(({ level }) => level === 'error'));
+    assert.ok(await tokens.verify(await sign(old, { sub: 'bob' })));
+    await writeFile(source, JSON.stringify({ keys: [fresh.jwk] }));
+    await until(() => log.some(({ message }) => message === 'key set reloaded'));
+    assert.ok(await tokens.verify(await sign(fresh)));
+    await assert.rejects(async () => tokens.verify(await sign(old, { sub: 'carol' })));
+    await rm(folder, { recursive: true });
+  });
+});

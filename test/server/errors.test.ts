@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { ERROR_TITLES, type ErrorCode, SagittaError } from '../../src/common/errors.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { silentLogger } from '../../src/common/logger.js';
+import { createInlinePool } from '../../src/platform/pool.js';
+import { isRetryable, problemReply, STATUS_OF_CODE } from '../../src/server/problem.js';
+import { createFilledService, createService, expectProblem, type Service } from './harness.js';
+
+describe('problems', () => {
+  it('exist for every code, with a status of a failure', () => {
+    for (const code of Object.keys(ERROR_TITLES) as ErrorCode[]) {
+      assert.ok(STATUS_OF_CODE[code] >= 400, code);
+      const { status, headers, body } = problemReply(new SagittaError(code, 'why'), {
+        requestId: 'r',
+        path: '/p',
+      });
+      assert.deepEqual(JSON.parse(body), {
+        type: `urn:sagitta:error:${code}`,
+        title: ERROR_TITLES[code],
+        status,
+        detail: 'why',
+        instance: '/p',
+        code,
+        request_id: 'r',
+        retryable: isRetryable(code),
+      });
+      assert.equal(headers['cache-control'], 'no-store');
+      assert.equal('retry-after' in headers, status === 503 || status === 429);
+      assert.equal('www-authenticate' in headers, status === 401 || status === 403);
+    }
+  });
+
+  it('say when to come back, where the error knows', () => {
+    const error = new SagittaError('overloaded', 'full', { retryAfterSeconds: 7 });
+    const { headers } = problemReply(error, { requestId: 'r', path: '/p' });
+    assert.equal(headers['retry-after'], '7');
+  });
+});
+
+describe('failures over HTTP', () => {
+  let service: Service;
+  const logged: { details: object; message: string }[] = [];
+  before(async () => {
+    const logger = {
+      ...silentLogger,
+      error: (details: object, message: string) => logged.push({ details, message }),
+    };
+    service = await createFilledService({
+      limits: { ...DEFAULT_LIMITS, bodyBytesMax: 200_000 },
+      logger,
+    });
+  });
+  after(() => service.close());
+
+  it('name unknown routes', async () => {
+    for (const url of [
+      '/',
+      '/v1',
+      '/v2/collections',
+      '/v1/v1/collections',
+      '/collections/',
+      '/v1/livez',
+      '/x',
+    ]) {
+      await expectProblem(service.call('GET', url), 404, 'route_not_found');
+    }
+    // Not even a body of an unknown type or of endless length is looked at.
+    const posted = service.call('POST', '/nope', {
+      body: 'x'.repeat(300_000),
+      headers: { 'content-type': 'text/csv' },
+    });
+    await expectProblem(posted, 404, 'route_not_found');
+  });
+
+  it('name the methods that a path takes', async () => {
+    for (const [method, url, allow] of [
+      ['PUT', '/v1/collections', 'POST, GET, HEAD'],
+      ['POST', '/collections/c', 'GET, HEAD, PATCH, DELETE'],
+      ['GET', '/vectors/a', 'PUT'],
+      ['OPTIONS', '/query', 'POST'],
+      ['GET', '/collections/c/query', 'POST'],
+      ['POST', '/livez', 'GET, HEAD'],
+      ['DELETE', '/collections/c/vectors', 'POST, GET, HEAD'],
+    ] as const) {
+      const reply = await expectProblem(service.call(method, url), 405, 'method_not_allowed');
+      assert.equal(reply.headers.allow, allow, `${method} ${url}`);
+    }
+    // A vector may be called like a route.
+    const read = service.call('GET', '/collections/c/vectors/fetch');
+    await expectProblem(read, 404, 'vector_not_found');
+  });
+
+  it('refuse paths that are not UTF-8', async () => {
+    for (const part of ['%', '%zz', '%ff', '%c3%28', '%ed%a0%80']) {
+      const calling = service.call('GET', `/collections/c/vectors/${part}`);
+      await expectProblem(calling, 400, 'invalid_request');
+    }
+    const long = service.call('GET', `/collections/c/vectors/${'x'.repeat(5000)}`);
+    const { json } = await expectProblem(long, 400, 'invalid_request');
+    assert.match(json.detail, /too long to be an id/);
+  });
+
+  it('refuse bodies that are not plain JSON', async () => {
+    const post = (body: unknown, headers: Record<string, string>) =>
+      service.call('POST', '/collections/c/query', { body, headers });
+    const body = { vector: [1, 2, 3] };
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'application/merge-patch+json',
+      'application/jsonx',
+      'x',
+      'application/json; charset=latin1',
+      'application/json;charset="utf-16"',
+    ]) {
+      const calling = post(body, { 'content-type': type });
+      await expectProblem(calling, 415, 'unsupported_media_type');
+    }
+    await expectProblem(post(body, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type');
+    for (const type of [
+      'application/json; charset=UTF-8',
+      'Application/JSON',
+      'application/json;x=y',
+    ]) {
+      assert.equal((await post(body, { 'content-type': type })).status, 200, type);
+    }
+    for (const text of ['', '{', '{"vector":[1,2,3],}', "{'vector':[1]}", '{"vector":[1,2,3]} x']) {
+      await expectProblem(post(text, {}), 400, 'invalid_json', '');
+    }
+    await expectProblem(post(Buffer.from([0x22, 0xc3, 0x28, 0x22]), {}), 400, 'invalid_json');
+    await expectProblem(service.call('POST', '/collections/c/query'), 400, 'invalid_json');
+  });
+
+  it('name the bound of a body and what was found', async () => {
+    const calling = service.call('POST', '/collections/c/query', { body: ' '.repeat(200_001) });
+    const { json } = await expectProblem(calling, 413, 'payload_too_large');
+    assert.deepEqual([json.errors[0].expected, json.errors[0].actual], [200_000, 200_001]);
+  });
+
+  it('refuse clients that take no JSON', async () => {
+    const get = (accept: string) => service.call('GET', '/limits', { headers: { accept } });
+    for (const accept of [
+      'text/html',
+      'application/xml, text/*',
+      'application/json;q=0',
+      '*/*;q=0',
+    ]) {
+      await expectProblem(get(accept), 406, 'not_acceptable');
+    }
+    for (const accept of [
+      '*/*',
+      'application/*',
+      'text/html, application/json;q=0.1',
+      'application/JSON; charset=utf-8',
+      'application/json, */*;q=0',
+      'text/html;q=0, */*',
+    ]) {
+      assert.equal((await get(accept)).status, 200, accept);
+    }
+    assert.equal(
+      (await service.call('GET', '/livez', { headers: { accept: 'text/html' } })).status,
+      200,
+    );
+  });
+
+  it('that are ours tell nothing but a request id, under which the log has more', async () => {
+    for (const error of [
+      new Error('secret path'),
+      new SagittaError('internal', 'secret path'),
+      new SagittaError('data_corrupt', 'secret path'),
+      'secret path',
+    ]) {
+      service.database.beforeQuery = () => Promise.reject(error);
+      const calling = service.call('POST', '/collections/c/query', { body: { vector: [1, 2, 3] } });
+      const { json, text } = await expectProblem(calling, 500, 'internal');
+      assert.doesNotMatch(text, /secret/);
+      const { details } = logged.at(-1)!;
+      assert.equal((details as { request_id: string }).request_id, json.request_id);
+      assert.match(String((details as { err: unknown }).err), /secret path/);
+    }
+    service.database.beforeQuery = async () => {};
+  });
+
+  it('that the database names keep their code', async () => {
+    service.database.beforeQuery = () =>
+      Promise.reject(new SagittaError('overloaded', 'Full.', { retryAfterSeconds: 3 }));
+    const calling = service.call('POST', '/collections/c/query', { body: { vector: [1, 2, 3] } });
+    const { headers } = await expectProblem(calling, 503, 'overloaded');
+    assert.equal(headers['retry-after'], '3');
+    service.database.beforeQuery = async () => {};
+  });
+
+  it('carry the request id that the client sent, when it is sane', async () => {
+    const get = async (id: string) =>
+      (await service.call('GET', '/nope', { headers: { 'x-request-id': id } })).json.request_id;
+    assert.equal(await get('trace-1/2:3'), 'trace-1/2:3');
+    for (const id of ['', 'a b', 'x'.repeat(129), 'a"b', '{"a":1}']) {
+      assert.match(await get(id), /^[0-9a-f-]{36}$/);
+    }
+  });
+});
+
+describe('large bodies', () => {
+  it('are not written to another collection than the one they were checked against', async () => {
+    const inline = createInlinePool();
+    const service = await createService({
+      pool: {
+        ...inline,
+        async run(task, input) {
+          const output = await inline.run(task, input);
+          await service.call('DELETE', '/collections/c');
+          await service.call('POST', '/collections', { body: { id: 'c', dimension: 2 } });
+          return output;
+        },
+      },
+    });
+    await service.call('POST', '/collections', { body: { id: 'c', dimension: 1 } });
+    const body = { vectors: new Array(5000).fill({ values: [1] }) };
+    const calling = service.call('POST', '/collections/c/vectors', { body });
+    await expectProblem(calling, 404, 'collection_not_found');
+    await service.close();
+  });
+
+  it('are parsed in the pool, small ones at once', async () => {
+    const tasks: string[] = [];
+    const inline = createInlinePool();
+    const service = await createService({
+      pool: {
+        ...inline,
+        run: (task, input) => {
+          tasks.push(task.name);
+          return inline.run(task, input);
+        },
+      },
+    });
+    await service.call('POST', '/collections', { body: { id: 'c', dimension: 1, metric: 'dot' } });
+    const vectors = Array.from({ length: 3000 }, (_, i) => ({ id: `id-${i}`, values: [i] }));
+    const write = (count: number) =>
+      service.call('POST', '/collections/c/vectors', {
+        body: { vectors: vectors.slice(0, count) },
+      });
+    assert.equal((await write(3)).json.upserted_count, 3);
+    assert.deepEqual(tasks, []);
+    assert.equal((await write(3000)).json.upserted_count, 3000);
+    const ids = vectors.flatMap(({ id }) => [id, `${id}-not-there`]);
+    await service.call('POST', '/collections/c/vectors/delete', { body: { ids } });
+    assert.deepEqual(tasks, ['http.parseVectors', 'http.parseJson']);
+    await expectProblem(
+      service.call('POST', '/collections/c/vectors', {
+        body: { vectors: [...vectors, { values: 'x' }] },
+      }),
+      400,
+      'invalid_vector',
+      '/vectors/3000/values',
+    );
+    await service.close();
+  });
+});

@@ -1,0 +1,29 @@
+// Backups without a disk: names in a list, each made a moment after the one before.
+
+import { SagittaError } from '../../src/common/errors.js';
+import type { BackupRecord, BackupService } from '../../src/database/api.js';
+
+export function createFakeBackups(): BackupService {
+  const records = new Map<string, BackupRecord>();
+  const make = (): Omit<BackupRecord, 'name'> => ({
+    createdAt: new Date(Date.UTC(2026, 0, 1, 0, 0, records.size)).toISOString(),
+    byteLength: 4096,
+    collectionCount: 1,
+  });
+  return {
+    async create(name = `made-${records.size}`) {
+      if (records.has(name)) {
+        throw new SagittaError('backup_exists', `There is a backup with the name "${name}".`);
+      }
+      const record = { name, ...make() };
+      records.set(name, record);
+      return record;
+    },
+    async createAt() {
+      return make();
+    },
+    async list() {
+      return [...records.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    },
+  };
+}

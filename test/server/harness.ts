@@ -1,0 +1,224 @@
+// The application over a fake database, and a way to call it that holds every reply to the OpenAPI
+// document: a declared status, a declared code, a body of the declared shape without members that
+// the document does not know, and a request id.
+
+import assert from 'node:assert/strict';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { silentLogger } from '../../src/common/logger.js';
+import { createMetrics } from '../../src/platform/metrics.js';
+import { createInlinePool } from '../../src/platform/pool.js';
+import { type AppOptions, createApp } from '../../src/server/app.js';
+import { Authenticator } from '../../src/server/auth/authenticator.js';
+import { createFakeBackups } from './fake-backups.js';
+import { createFakeDatabase, type FakeDatabase } from './fake-database.js';
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly text: string;
+  /** The body, parsed; undefined where there is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into replies freely
+  readonly json: any;
+}
+
+export interface CallOptions {
+  /** Sent as JSON, or as it is when it is text or bytes. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Service {
+  readonly app: FastifyInstance;
+  readonly database: FakeDatabase;
+  call(method: string, url: string, options?: CallOptions): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+export async function createService(options: Partial<AppOptions> = {}): Promise<Service> {
+  const database = createFakeDatabase();
+  const app = await createApp({
+    database,
+    backups: createFakeBackups(),
+    pool: createInlinePool(),
+    limits: DEFAULT_LIMITS,
+    defaultCollection: null,
+    logger: silentLogger,
+    metrics: createMetrics(),
+    slowQueryMs: 1_000,
+    authenticator: new Authenticator(),
+    ...options,
+  });
+  const document = (await app.inject('/openapi.json')).json() as OpenApi;
+  return {
+    app,
+    database,
+    async call(method, url, { body, headers = {} } = {}) {
+      const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+      const reply = await app.inject({
+        method: method as 'GET',
+        url,
+        headers: {
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined
+          ? {}
+          : { payload: isRaw ? Buffer.from(body) : JSON.stringify(body) }),
+      });
+      const isJson =
+        /[/+]json\b/.test(String(reply.headers['content-type'] ?? '')) && reply.body !== '';
+      const found: Reply = {
+        status: reply.statusCode,
+        headers: reply.headers as Record<string, string | undefined>,
+        text: reply.body,
+        json: isJson ? JSON.parse(reply.body) : undefined,
+      };
+      checkAgainst(document, method, url, found);
+      return found;
+    },
+    close: () => app.close(),
+  };
+}
+
+/** Three vectors of dimension 3 under the dot product, in a collection `c`. */
+export async function createFilledService(options: Partial<AppOptions> = {}): Promise<Service> {
+  const service = await createService(options);
+  await service.call('POST', '/collections', { body: { id: 'c', dimension: 3, metric: 'dot' } });
+  const vectors = [
+    { id: 'a', values: [1, 0, 0], metadata: { year: 2020, kind: 'x' } },
+    { id: 'b', values: [0, 1, 0], metadata: { year: 2021, kind: 'x' } },
+    { id: 'd', values: [1, 1, 0.5], metadata: { year: 2022, kind: 'y' } },
+  ];
+  await service.call('POST', '/collections/c/vectors', { body: { vectors } });
+  return service;
+}
+
+/** A gate that every query of the service waits at. */
+export function holdQueries(service: Service): { arrived: Promise<void>; release: () => void } {
+  let release = () => {};
+  let arrive = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  service.database.beforeQuery = () => {
+    arrive();
+    return gate;
+  };
+  return { arrived, release };
+}
+
+/** Asserts that the call fails with the code, and returns the reply. */
+export async function expectProblem(
+  calling: Promise<Reply>,
+  status: number,
+  code: string,
+  pointer?: string,
+): Promise<Reply> {
+  const reply = await calling;
+  assert.equal(`${reply.status} ${reply.json?.code}`, `${status} ${code}`, reply.text);
+  if (pointer !== undefined) {
+    const pointers = (reply.json.errors ?? []).map((item: { pointer: string }) => item.pointer);
+    assert.ok(pointers.includes(pointer), `expected ${pointer} among ${pointers}`);
+  }
+  return reply;
+}
+
+interface Schema {
+  readonly $ref?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+}
+interface Operation {
+  readonly responses: Readonly<
+    Record<string, { description: string; content?: Record<string, { schema: Schema }> }>
+  >;
+}
+export interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+/** Codes of failures that happen before a route is found. */
+const CODES_WITHOUT_ROUTE = ['route_not_found', 'method_not_allowed'];
+
+function checkAgainst(document: OpenApi, method: string, url: string, reply: Reply): void {
+  const place = `${method} ${url} → ${reply.status} ${reply.text.slice(0, 300)}`;
+  assert.ok(reply.headers['x-request-id'], `no request id: ${place}`);
+  if (CODES_WITHOUT_ROUTE.includes(reply.json?.code)) return;
+  const path = (url.split('?')[0] ?? '').replace(/^\/v1(?=\/)/, '');
+  const operation = findPath(document, path)?.[method.toLowerCase()];
+  if (operation === undefined) return;
+  const response = operation.responses[reply.status];
+  assert.ok(response, `a status that is not described: ${place}`);
+  const type = (reply.headers['content-type'] ?? '').split(';')[0] ?? '';
+  const media = Object.entries(response.content ?? {}).find(([name]) => name.startsWith(type));
+  if (media === undefined) {
+    assert.equal(reply.text, '', `a body that is not described: ${place}`);
+    return;
+  }
+  if (type === 'application/problem+json') {
+    assert.ok(
+      response.description.includes(`\`${reply.json.code}\``),
+      `a code that is not described: ${place}`,
+    );
+    assert.equal(reply.json.status, reply.status);
+    // A replay is the reply of the first request, to the byte.
+    if (reply.headers['idempotent-replayed'] === undefined) {
+      assert.equal(reply.json.request_id, reply.headers['x-request-id']);
+    }
+  }
+  if (reply.json !== undefined) checkBody(document, media[1].schema, reply.json, place);
+}
+
+function findPath(document: OpenApi, path: string) {
+  const exact = document.paths[path];
+  if (exact !== undefined) return exact;
+  const template = Object.keys(document.paths).find((candidate) =>
+    new RegExp(`^${candidate.replace(/\{\w+\}/g, '[^/]+')}$`).test(path),
+  );
+  return template === undefined ? undefined : document.paths[template];
+}
+
+const schemaCache = new WeakMap<OpenApi, Map<string, z.ZodType>>();
+
+/** A schema of the document as one that can check, by zod's own reading of JSON Schema. */
+export function schemaOf(document: OpenApi, schema: Schema): z.ZodType {
+  const cache = schemaCache.get(document) ?? new Map<string, z.ZodType>();
+  schemaCache.set(document, cache);
+  const text = JSON.stringify(schema);
+  const known = cache.get(text);
+  if (known !== undefined) return known;
+  const whole = JSON.stringify({ ...schema, $defs: document.components.schemas });
+  const made = z.fromJSONSchema(JSON.parse(whole.replaceAll('#/components/schemas/', '#/$defs/')));
+  cache.set(text, made);
+  return made;
+}
+
+function checkBody(document: OpenApi, schema: Schema, value: unknown, place: string): void {
+  const result = schemaOf(document, schema).safeParse(value);
+  assert.ok(result.success, `${place}\n${JSON.stringify(result.error?.issues, null, 1)}`);
+  refuseUndescribed(document, schema, value, place);
+}
+
+function refuseUndescribed(document: OpenApi, schema: Schema, value: unknown, place: string): void {
+  if (schema.$ref !== undefined) {
+    const name = schema.$ref.slice('#/components/schemas/'.length);
+    refuseUndescribed(document, document.components.schemas[name]!, value, place);
+    return;
+  }
+  if (Array.isArray(value)) {
+    if (schema.items === undefined) return;
+    for (const element of value) refuseUndescribed(document, schema.items, element, place);
+  } else if (typeof value === 'object' && value !== null && schema.properties !== undefined) {
+    for (const [name, member] of Object.entries(value)) {
+      const described = schema.properties[name];
+      assert.ok(described, `the member ${name} is not described: ${place}`);
+      refuseUndescribed(document, described, member, place);
+    }
+  }
+}

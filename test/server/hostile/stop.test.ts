@@ -1,0 +1,96 @@
+// SIGTERM while many clients write and ask: what was accepted is finished, what comes later is told
+// to go elsewhere (503), nothing that was acknowledged is missing after the next start, and the
+// process ends by itself with exit code 0.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createCaller, startServerProcess } from '../../support/server-process.js';
+
+const CLIENTS = 32;
+const ROUNDS = 3;
+const DIMENSION = 8;
+const LOAD_MS = 700;
+const END_MS_MAX = 9_000;
+
+it(`a server that is told to stop under load finishes what it accepted (${ROUNDS} rounds)`, async (t) => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-stop-'));
+  const settings = {
+    SAGITTA_ENGINE: 'reference',
+    SAGITTA_THREADS: '1',
+    SAGITTA_LOG_LEVEL: 'error',
+  };
+  const acknowledged: string[] = [];
+  let next = 0;
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      const server = await startServerProcess({ dataDirectory, settings });
+      const { call, close } = createCaller(server.url, CLIENTS);
+      if (round === 0) {
+        await call('POST', '/v1/collections', { id: 's', dimension: DIMENSION, metric: 'dot' });
+      }
+      const statuses = new Map<string, number>();
+      let isStopping = false;
+      let refusedBeforeStop = 0;
+      const work = async (client: number) => {
+        while (true) {
+          const id = `v${next++}`;
+          const isWrite = client % 2 === 0;
+          const values = Array.from({ length: DIMENSION }, (_, i) => i + next);
+          let status: string;
+          try {
+            const reply = isWrite
+              ? await call('POST', '/v1/collections/s/vectors', { id, values })
+              : await call('POST', '/v1/collections/s/query', { vector: values });
+            status = String(reply.status);
+            if (isWrite && reply.status === 200) acknowledged.push(id);
+            if (reply.status === 503) assert.equal(reply.json<{ code: string }>().code, 'stopping');
+          } catch (error) {
+            status = (error as NodeJS.ErrnoException).code ?? 'error';
+          }
+          statuses.set(status, (statuses.get(status) ?? 0) + 1);
+          if (status === '200') continue;
+          if (!isStopping) refusedBeforeStop++;
+          return;
+        }
+      };
+      const working = Promise.all(Array.from({ length: CLIENTS }, (_, client) => work(client)));
+      await sleep(LOAD_MS);
+      const ended = once(server.child, 'exit');
+      const startMs = performance.now();
+      isStopping = true;
+      server.child.kill('SIGTERM');
+      const [code] = (await ended) as [number | null];
+      const tookMs = performance.now() - startMs;
+      await working;
+      close();
+      t.diagnostic(`${JSON.stringify(Object.fromEntries(statuses))}, ${Math.round(tookMs)} ms`);
+      assert.equal(code, 0);
+      assert.equal(refusedBeforeStop, 0);
+      assert.ok(tookMs < END_MS_MAX, `${tookMs} ms`);
+      // Whoever was cut off had nothing accepted: its connection was refused or idle by then.
+      const known = ['200', '503', 'ECONNREFUSED', 'ECONNRESET'];
+      assert.deepEqual(
+        [...statuses.keys()].filter((status) => !known.includes(status)),
+        [],
+      );
+    }
+
+    const server = await startServerProcess({ dataDirectory, settings });
+    const { call, close } = createCaller(server.url);
+    assert.ok(acknowledged.length > 50, `${acknowledged.length} writes`);
+    for (let start = 0; start < acknowledged.length; start += 1_000) {
+      const ids = acknowledged.slice(start, start + 1_000);
+      const reply = await call('POST', '/v1/collections/s/vectors/fetch', { ids });
+      assert.deepEqual(reply.json<{ not_found: string[] }>().not_found, []);
+    }
+    close();
+    await server.stop();
+  } finally {
+    await rm(dataDirectory, { recursive: true });
+  }
+});

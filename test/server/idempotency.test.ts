@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { SagittaError } from '../../src/common/errors.js';
+import { createFilledService, expectProblem, type Reply, type Service } from './harness.js';
+
+let service: Service;
+beforeEach(async () => {
+  service = await createFilledService();
+});
+afterEach(() => service.close());
+
+const WRITES: readonly [name: string, url: string, body: object][] = [
+  ['creating a collection', '/collections', { id: 'new', dimension: 3 }],
+  ['writing vectors', '/collections/c/vectors', { vectors: [{ values: [1, 2, 3] }] }],
+  ['writing one vector', '/collections/c/vectors', { values: [1, 2, 3] }],
+  ['deleting vectors', '/collections/c/vectors/delete', { ids: ['a'] }],
+];
+
+const post = (url: string, body: object, key?: string) =>
+  service.call('POST', url, {
+    body,
+    ...(key === undefined ? {} : { headers: { 'idempotency-key': key } }),
+  });
+
+function assertReplay(first: Reply, second: Reply): void {
+  assert.equal(first.headers['idempotent-replayed'], undefined);
+  assert.equal(second.headers['idempotent-replayed'], 'true');
+  assert.deepEqual([second.status, second.text], [first.status, first.text]);
+  assert.notEqual(second.headers['x-request-id'], first.headers['x-request-id']);
+}
+
+describe('an idempotency key', () => {
+  for (const [name, url, body] of WRITES) {
+    it(`makes ${name} happen once, with one reply, from header, body or both`, async () => {
+      const before = service.database.writeCount;
+      const first = await post(url, body, 'k1');
+      assert.equal(first.status, 200);
+      const second = await post(`/v1${url}`, body, 'k1');
+      assertReplay(first, second);
+      assert.equal(second.headers.location, first.headers.location);
+      assert.equal(service.database.writeCount, before + 1);
+      const inBody = { ...body, id: 'other', idempotency_key: 'k2' };
+      if (!url.startsWith('/collections/')) {
+        assertReplay(await post(url, inBody), await post(url, inBody));
+      }
+    });
+
+    it(`tells payloads of ${name} apart`, async () => {
+      await post(url, body, 'k');
+      await expectProblem(post(url, { ...body, x: 1 }, 'k'), 422, 'idempotency_key_reused');
+      const withQuery = post(`${url}?y=1`, body, 'k');
+      // The parameter is unknown on most routes, which shows before the key is looked at.
+      assert.ok([400, 422].includes((await withQuery).status));
+    });
+  }
+
+  it('may stand in the body, or in both when they agree', async () => {
+    const body = { values: [1, 2, 3], id: 'x', idempotency_key: 'é k' };
+    const url = '/collections/c/vectors';
+    const first = await post(url, body);
+    assertReplay(first, await post(url, body));
+    const header = Buffer.from('é k').toString('latin1');
+    assertReplay(first, await post(url, body, header));
+    const other = post(url, body, 'k2');
+    await expectProblem(other, 400, 'idempotency_key_mismatch', '/idempotency_key');
+  });
+
+  it('keeps refusals, whatever refused', async () => {
+    for (const [url, body, status] of [
+      ['/collections', { id: 'c', dimension: 3 }, 409],
+      ['/collections', { dimension: 'x' }, 400],
+      ['/collections/c/vectors', { vectors: [{ values: [1] }] }, 400],
+      ['/collections/none/vectors', { vectors: [{ values: [1] }] }, 404],
+      ['/collections/none/vectors/delete', { all: true }, 404],
+      ['/collections/c/vectors/delete', {}, 400],
+    ] as const) {
+      for (const keyed of [
+        () => post(url, body, `header ${url} ${status}`),
+        () => post(url, { ...body, idempotency_key: `body ${url} ${status}` }),
+      ]) {
+        const first = await keyed();
+        assert.equal(first.status, status);
+        assertReplay(first, await keyed());
+      }
+    }
+  });
+
+  it('does not keep failures of ours, nor what another attempt may change', async () => {
+    const { database } = service;
+    const original = database.writeVectors;
+    for (const code of [
+      'internal',
+      'overloaded',
+      'storage_full',
+      'collection_unavailable',
+    ] as const) {
+      database.writeVectors = () => Promise.reject(new SagittaError(code, 'not now'));
+      const body = { id: `at ${code}`, values: [1, 2, 3] };
+      assert.ok((await post('/collections/c/vectors', body, code)).status >= 500);
+      database.writeVectors = original;
+      const again = await post('/collections/c/vectors', body, code);
+      assert.deepEqual([again.status, again.headers['idempotent-replayed']], [200, undefined]);
+    }
+  });
+
+  it('is busy while its request runs', async () => {
+    const { database } = service;
+    const original = database.writeVectors;
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    database.writeVectors = async (...rest) => {
+      await gate;
+      return original(...rest);
+    };
+    const body = { id: 'slow', values: [1, 2, 3] };
+    const first = post('/collections/c/vectors', body, 'k');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const second = await expectProblem(
+      post('/collections/c/vectors', body, 'k'),
+      409,
+      'idempotency_in_flight',
+    );
+    assert.equal(second.json.retryable, true);
+    release();
+    assertReplay(await first, await post('/collections/c/vectors', body, 'k'));
+  });
+
+  it('belongs to a route', async () => {
+    const first = await post('/collections', { id: 'p', dimension: 3 }, 'k');
+    const other = await post('/collections/c/vectors', { values: [1, 2, 3] }, 'k');
+    assert.deepEqual([first.status, other.status], [200, 200]);
+    assert.equal(other.headers['idempotent-replayed'], undefined);
+    const elsewhere = post('/collections/p/vectors', { values: [1, 2, 3] }, 'k');
+    await expectProblem(elsewhere, 422, 'idempotency_key_reused');
+  });
+
+  it('is text of 1 to 255 printable characters', async () => {
+    for (const key of ['', 'a\nb', 7, null, ['k'], { a: 1 }]) {
+      const body = { values: [1, 2, 3], idempotency_key: key };
+      const calling = post('/collections/c/vectors', body);
+      await expectProblem(calling, 400, 'invalid_request', '/idempotency_key');
+    }
+    const tooLong = 'x'.repeat(256);
+    await expectProblem(
+      post('/collections/c/vectors', { values: [1, 2, 3], idempotency_key: tooLong }),
+      400,
+      'limit_exceeded',
+      '/idempotency_key',
+    );
+    await expectProblem(
+      post('/collections/c/vectors', { values: [1, 2, 3] }, tooLong),
+      400,
+      'limit_exceeded',
+    );
+    const longest = { values: [1, 2, 3], idempotency_key: 'x'.repeat(255) };
+    assert.equal((await post('/collections/c/vectors', longest)).status, 200);
+  });
+});

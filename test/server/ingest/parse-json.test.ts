@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { createThreadPool } from '../../../src/platform/pool.js';
+import {
+  type JsonBody,
+  type ParsedBody,
+  parseJsonTask,
+} from '../../../src/server/ingest/parse-json.js';
+
+const parse = (body: string | Uint8Array, isKeyed = false): ParsedBody<JsonBody> =>
+  parseJsonTask.run({
+    body: Buffer.from(body),
+    isKeyed,
+    vectorsAt: 'vector',
+    dimensionMax: 4,
+  });
+
+function refuse(body: string): string {
+  const { outcome } = parse(body);
+  assert.ok(!outcome.ok);
+  return `${outcome.error.code}: ${outcome.error.detail}`;
+}
+
+describe('a JSON body', () => {
+  it('is an object, in which the vector is a Float32Array', () => {
+    const { outcome } = parse('{"vector":[1,0.1],"filter":{"a":[1]}}');
+    assert.ok(outcome.ok);
+    assert.deepEqual(outcome.value, { vector: Float32Array.of(1, 0.1), filter: { a: [1] } });
+    assert.match(refuse('{"vector":[1,2,3,4,5]}'), /^limit_exceeded: .*1 to 4 elements; found 5/);
+    assert.match(refuse('{"vector":{"0":1}}'), /^invalid_vector/);
+  });
+
+  it('has a digest where there is a key, beside it or in it, and keeps both when refused', () => {
+    const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
+    assert.equal(parse('{"a":1}').digest, undefined);
+    assert.equal(parse('{"a":1}', true).digest, digestOf('{"a":1}'));
+    const keyed = '{"idempotency_key":"k","vector":"no"}';
+    const parsed = parse(keyed);
+    assert.deepEqual(
+      [parsed.idempotencyKey, parsed.digest, parsed.outcome.ok],
+      ['k', digestOf(keyed), false],
+    );
+  });
+
+  it('is refused when it holds more than any valid one', () => {
+    const members = (count: number) =>
+      Array.from({ length: count }, (_, i) => `"key-${i}":1`).join(',');
+    assert.match(refuse(`{"labels":{${members(10_001)}}}`), /^limit_exceeded: .*10000 members/);
+    assert.match(refuse(`{${members(10_001)}}`), /^limit_exceeded: .*10000 members/);
+    const ones = (count: number) => new Array(count).fill(1).join(',');
+    assert.match(refuse(`{"ids":[${ones(1_000_001)}]}`), /^limit_exceeded: .*1000000 values/);
+    const lists = new Array(3).fill(`[${ones(400_000)}]`).join(',');
+    assert.match(refuse(`{"a":{"b":[${lists}]}}`), /^limit_exceeded: .*1000000 values/);
+    assert.ok(parse(`{"labels":{${members(10_000)}},"ids":[${ones(900_000)}]}`).outcome.ok);
+  });
+
+  it('reaches the event loop from a worker however it nests, or is refused', async () => {
+    const workerUrl = new URL('../../../src/worker.js', import.meta.url);
+    const pool = createThreadPool({ workerUrl, threadCount: 1 });
+    try {
+      for (const depth of [100, 950, 19_000, 2_000_000]) {
+        const body = Buffer.from(`{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`);
+        const { outcome } = await pool.run(parseJsonTask, {
+          body,
+          isKeyed: false,
+          vectorsAt: null,
+          dimensionMax: 4,
+        });
+        assert.equal(outcome.ok, depth < 1000);
+      }
+    } finally {
+      await pool.close();
+    }
+  });
+});

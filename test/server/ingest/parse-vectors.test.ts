@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { type ErrorItem, fromErrorMessage, type SagittaError } from '../../../src/common/errors.js';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import type { Utf8Column } from '../../../src/common/types.js';
+import type { ParsedBody } from '../../../src/server/ingest/parse-json.js';
+import { type ParsedVectors, parseVectorsTask } from '../../../src/server/ingest/parse-vectors.js';
+import type { VectorShape } from '../../../src/server/ingest/vector-values.js';
+
+const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
+console.log(`SAGITTA_TEST_SEED=${seed}`);
+
+interface Options {
+  shape?: VectorShape | null;
+  pathId?: string | null;
+}
+
+function parse(body: unknown, options: Options = {}): ParsedBody<ParsedVectors> {
+  const isText = typeof body === 'string' || body instanceof Uint8Array;
+  return parseVectorsTask.run({
+    body: isText ? Buffer.from(body) : Buffer.from(JSON.stringify(body)),
+    isKeyed: false,
+    pathId: null,
+    shape: { dimension: 2, metric: 'dot' },
+    limits: DEFAULT_LIMITS,
+    ...options,
+  });
+}
+
+function accept(body: unknown, options: Options = {}): ParsedVectors {
+  const { outcome } = parse(body, options);
+  if (!outcome.ok) throw fromErrorMessage(outcome.error);
+  return outcome.value;
+}
+
+function refuse(body: unknown, options: Options = {}): SagittaError {
+  const { outcome } = parse(body, options);
+  assert.ok(!outcome.ok, `accepted: ${JSON.stringify(body)?.slice(0, 200)}`);
+  return fromErrorMessage(outcome.error);
+}
+
+/** `pointer code` of each finding. */
+const findings = (error: SagittaError) =>
+  error.items.map(({ pointer, code }: ErrorItem) => `${pointer} ${code}`);
+
+function texts({ offsets, bytes }: Utf8Column): string[] {
+  const buffer = Buffer.from(bytes);
+  return Array.from(offsets.subarray(1), (end, i) => buffer.toString('utf8', offsets[i], end));
+}
+
+describe('a body of vectors', () => {
+  it('becomes columns over one buffer, metadata as it was spelled', () => {
+    const { batch, mode, ids } = accept(
+      '{"mode":"insert","vectors":[{"id":"é","values":[1,-0.1],"metadata":{ "n":1.0,"b":12345678901234567890 }},{"values":[0,1e-3],"id":"b"}]}',
+    );
+    assert.equal(batch.count, 2);
+    assert.deepEqual(texts(batch.ids), ['é', 'b']);
+    assert.deepEqual(texts(batch.metadata), ['{ "n":1.0,"b":12345678901234567890 }', '{}']);
+    assert.deepEqual(batch.values, Float32Array.of(1, -0.1, 0, 1e-3));
+    for (const array of [batch.values, batch.ids.bytes, batch.ids.offsets, batch.metadata.bytes]) {
+      assert.equal(array.buffer, batch.metadata.offsets.buffer);
+    }
+    assert.equal(mode, 'insert');
+    assert.equal(ids, null);
+  });
+
+  it('may be one vector, with mode and key beside its members', () => {
+    const parsed = parse({ id: 'a', values: [1, 2], mode: 'update', idempotency_key: 'k' });
+    assert.equal(parsed.idempotencyKey, 'k');
+    assert.match(parsed.digest ?? '', /^[0-9a-f]{64}$/);
+    assert.ok(parsed.outcome.ok);
+    assert.equal(parsed.outcome.value.mode, 'update');
+    assert.equal(parse({ id: 'a', values: [1, 2] }).digest, undefined);
+  });
+
+  it('gets ids where it has none: distinct, in order, and all are told', () => {
+    const { ids, batch } = accept({
+      vectors: [{ values: [1, 2] }, { id: 'x', values: [1, 2] }, { values: [3, 4] }],
+    });
+    assert.deepEqual(texts(batch.ids), ids);
+    assert.equal(ids?.[1], 'x');
+    assert.match(ids?.[0] ?? '', /^[0-9A-HJKMNP-TV-Z]{26}$/);
+    assert.ok(ids![0]! < ids![2]!);
+  });
+
+  it('takes base64 of little-endian float32, bit by bit', () => {
+    const vector = Float32Array.of(-0, 1.5);
+    const text = Buffer.from(vector.buffer).toString('base64');
+    assert.deepEqual(accept({ values: text }).batch.values, vector);
+    for (const wrong of [
+      text.slice(0, -1),
+      `${text.slice(0, -3)}-_=`,
+      `${text} `,
+      text.replace('=', ''),
+      'AAAA',
+      '',
+    ]) {
+      const { code } = refuse({ values: wrong });
+      assert.ok(code === 'invalid_vector' || code === 'dimension_mismatch', wrong);
+    }
+    const nan = Buffer.from(Float32Array.of(1, Number.NaN).buffer).toString('base64');
+    assert.match(refuse({ values: nan }).message, /Element 1 is NaN/);
+  });
+
+  it('is refused for values that are no vector', () => {
+    for (const values of [
+      ['1', 2],
+      [1, null],
+      [1, true],
+      [1, [2]],
+      [1, {}],
+      [[1], 2],
+      { 0: 1, 1: 2, length: 2 },
+      null,
+      7,
+    ]) {
+      assert.deepEqual(findings(refuse({ values })), ['/values invalid_vector']);
+    }
+    for (const number of ['1e39', '-1e39', '1e999', '3.4028236e38']) {
+      assert.equal(refuse(`{"values":[1,${number}]}`).code, 'invalid_vector', number);
+    }
+    assert.equal(accept('{"values":[1,3.4028235e38]}').batch.values[1], 3.4028234663852886e38);
+    assert.deepEqual(findings(refuse({ id: 'a' })), ['/values invalid_vector']);
+    assert.equal(refuse('{"values":[1,NaN]}').code, 'invalid_json');
+  });
+
+  it('is refused for a wrong length, with both lengths', () => {
+    const [item] = refuse({ vectors: [{ values: [1, 2] }, { values: [1, 2, 3] }] }).items;
+    assert.deepEqual(
+      { ...item, detail: '' },
+      {
+        pointer: '/vectors/1/values',
+        code: 'dimension_mismatch',
+        detail: '',
+        expected: 2,
+        actual: 3,
+      },
+    );
+  });
+
+  it('is refused for a zero vector under cosine only, after narrowing', () => {
+    const cosine: Options = { shape: { dimension: 2, metric: 'cosine' } };
+    assert.equal(refuse({ values: [0, -0] }, cosine).code, 'invalid_vector');
+    assert.equal(refuse('{"values":[1e-60,0]}', cosine).code, 'invalid_vector');
+    accept('{"values":[1e-45,0]}', cosine);
+    accept({ values: [0, 0] });
+    accept({ values: [0, 0] }, { shape: { dimension: 2, metric: 'euclidean' } });
+  });
+
+  it('is refused for ids that are no ids', () => {
+    const wrong = [
+      '',
+      'a\nb',
+      '\u0000',
+      '\u007f',
+      '\u0085',
+      'x'.repeat(513),
+      'é'.repeat(257),
+      7,
+      null,
+    ];
+    for (const id of wrong) {
+      const error = refuse({ id, values: [1, 2] });
+      assert.equal(error.items[0]?.pointer, '/id', String(id));
+    }
+    for (const id of ['\\ud800', '\\udc00\\ud800', 'a\\udfff', '\\udc00\\udc00']) {
+      assert.equal(refuse(`{"id":"${id}","values":[1,2]}`).items[0]?.pointer, '/id', id);
+    }
+    for (const id of [
+      'a/b %é😀',
+      'x'.repeat(512),
+      'é'.repeat(256),
+      ' ',
+      '\u00a0',
+      '😀'.repeat(128),
+    ]) {
+      assert.deepEqual(texts(accept({ id, values: [1, 2] }).batch.ids), [id]);
+    }
+  });
+
+  it('is refused when two rows have one id, however it is spelled', () => {
+    const error = refuse(
+      String.raw`{"vectors":[{"id":"ab","values":[1,2]},{"id":"c","values":[1,2]},{"id":"a\u0062","values":[1,2]}]}`,
+    );
+    assert.deepEqual(findings(error), ['/vectors/2/id duplicate_id']);
+    assert.match(error.message, /Row 0/);
+  });
+
+  it('is refused for metadata that breaks a rule', () => {
+    const nested = (depth: number): unknown => (depth === 1 ? {} : { a: nested(depth - 1) });
+    const lists = (depth: number): unknown => (depth === 1 ? [] : [lists(depth - 1)]);
+    for (const metadata of [
+      null,
+      [],
+      'text',
+      1,
+      { $a: 1 },
+      { a: { $b: 1 } },
+      { a: [{ b: [{ $c: 1 }] }] },
+      nested(9),
+      { a: lists(8) },
+      { a: 'x'.repeat(40_953) },
+    ]) {
+      const error = refuse({ values: [1, 2], metadata });
+      assert.deepEqual(findings(error), ['/metadata invalid_metadata']);
+    }
+    for (const metadata of [
+      {},
+      { a: '$', b$: 1, '': 2 },
+      nested(8),
+      { a: lists(7) },
+      { a: 'x'.repeat(40_952) },
+    ]) {
+      accept({ values: [1, 2], metadata });
+    }
+    const padded = `{"values":[1,2],"metadata":{${' '.repeat(40_960)}}}`;
+    assert.equal(refuse(padded).code, 'invalid_metadata', 'counted as sent');
+  });
+
+  it('keeps a member named __proto__ in metadata, and knows none elsewhere', () => {
+    const text = '{"__proto__":{"polluted":true}}';
+    const { batch } = accept(`{"values":[1,2],"metadata":${text}}`);
+    assert.deepEqual(texts(batch.metadata), [text]);
+    assert.deepEqual(findings(refuse('{"values":[1,2],"__proto__":{"mode":"insert"}}')), [
+      '/__proto__ unknown_parameter',
+    ]);
+    assert.deepEqual(findings(refuse('{"vectors":[{"values":[1,2],"__proto__":{"id":"x"}}]}')), [
+      '/vectors/0/__proto__ unknown_parameter',
+    ]);
+    assert.equal(({} as { polluted?: unknown }).polluted, undefined);
+  });
+
+  it('is refused for unknown members, which are escaped in pointers', () => {
+    assert.deepEqual(findings(refuse({ vectors: [{ values: [1, 2], 'a/b~c': 1 }], values: [1] })), [
+      '/values unknown_parameter',
+      '/vectors/0/a~1b~0c unknown_parameter',
+    ]);
+    assert.equal(refuse({ values: [1, 2], mode: 'replace' }).items[0]?.pointer, '/mode');
+    assert.equal(refuse({ values: [1, 2], collection: 'c' }).items[0]?.pointer, '/collection');
+  });
+
+  it('is refused when it is empty, too long or no list', () => {
+    for (const vectors of [[], {}, null, 'x', 7]) {
+      assert.deepEqual(findings(refuse({ vectors })), ['/vectors invalid_request']);
+    }
+    const vectors = new Array(10_001).fill({ values: [1, 2] });
+    const error = refuse({ vectors });
+    assert.deepEqual(findings(error), ['/vectors limit_exceeded']);
+    assert.deepEqual([error.items[0]?.expected, error.items[0]?.actual], [10_000, 10_001]);
+    assert.equal(accept({ vectors: vectors.slice(1) }).batch.count, 10_000);
+    assert.deepEqual(findings(refuse({ vectors: [7, null, []] })), [
+      '/vectors/0 invalid_request',
+      '/vectors/1 invalid_request',
+      '/vectors/2 invalid_request',
+    ]);
+    const good = { id: 'a', values: [1, 2], metadata: { a: 1 } };
+    assert.deepEqual(findings(refuse({ vectors: ['{"', good] })), ['/vectors/0 invalid_request']);
+  });
+
+  it('reports the first hundred findings of many', () => {
+    const vectors = Array.from({ length: 500 }, (_, i) => ({
+      id: `${i}`,
+      values: i < 3 ? [1, 2] : [1],
+    }));
+    const { items, code, message } = refuse({ vectors });
+    assert.equal(items.length, 100);
+    assert.equal(items[0]?.pointer, '/vectors/3/values');
+    assert.equal(code, 'dimension_mismatch');
+    assert.match(message, /the first of 100 or more findings/);
+  });
+
+  it('with the id in the path is one vector, of any length while no collection is known', () => {
+    const options: Options = { pathId: 'p', shape: null };
+    const { batch, collection, ids } = accept({ values: [1, 2, 3, 4], collection: 'c' }, options);
+    assert.deepEqual([texts(batch.ids), collection, ids], [['p'], 'c', null]);
+    assert.equal(batch.values.length, 4);
+    accept({ id: 'p', values: [1] }, options);
+    assert.deepEqual(findings(refuse({ id: 'q', values: [1] }, options)), ['/id invalid_request']);
+    assert.deepEqual(findings(refuse({ id: null, values: [1] }, options)), ['/id invalid_request']);
+    assert.deepEqual(findings(refuse({ vectors: [] }, options)).sort(), [
+      '/values invalid_vector',
+      '/vectors unknown_parameter',
+    ]);
+    assert.equal(refuse({ values: new Array(16_385).fill(1) }, options).code, 'limit_exceeded');
+    assert.equal(refuse({ values: [] }, options).code, 'invalid_vector');
+  });
+
+  it('is refused when it is not JSON, and the message shows nothing of it', () => {
+    for (const [body, expected] of [
+      ['', /empty/],
+      ['{"values":[1,secret]}', /unexpected "s"/],
+      ['{"values":[1,2]', /position 15/],
+      [Buffer.from([0x7b, 0xff, 0x7d]), /not UTF-8/],
+      [Buffer.from('\ufeff{}'), /unexpected/],
+    ] as const) {
+      const error = refuse(body);
+      assert.equal(error.code, 'invalid_json');
+      assert.match(error.message, expected);
+      assert.doesNotMatch(error.message, /secret/);
+    }
+    for (const body of ['[]', 'null', '7', '"x"'])
+      assert.equal(refuse(body).code, 'invalid_request');
+  });
+
+  it('nests as deep as it likes without harm', () => {
+    assert.match(refuse('['.repeat(5_000_000)).message, /more than 1000000 objects and arrays/);
+    assert.match(refuse('['.repeat(900_000)).message, /nests deeper than 128 levels at byte 128/);
+    const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`;
+    assert.match(refuse(`{"values":[1,2],"metadata":{"a":${deep}}}`).message, /nests deeper/);
+    const below = `${'{"a":'.repeat(90_000)}1${'}'.repeat(90_000)}`;
+    assert.equal(refuse(`{"values":[1,2],"metadata":${below}}`).code, 'invalid_metadata');
+    // Many brackets side by side are no depth.
+    const wide = `{"a":[${new Array(9000).fill('[]').join(',')}]}`;
+    const rows = new Array(20).fill(`{"values":[1,2],"metadata":${wide}}`).join(',');
+    assert.equal(accept(`{"vectors":[${rows}]}`).batch.count, 20);
+  });
+
+  it('gives back any metadata as sent, and any float32 to the bit', () => {
+    const float = fc.float({ noNaN: true, noDefaultInfinity: true });
+    const object = fc.dictionary(
+      fc.string().filter((key) => !key.startsWith('$')),
+      fc.jsonValue({ maxDepth: 2 }),
+    );
+    const plain = object.filter((value) => !JSON.stringify(value).includes('"$'));
+    const vector = fc.record({ values: fc.tuple(float, float), metadata: plain });
+    fc.assert(
+      fc.property(fc.array(vector, { minLength: 1, maxLength: 8 }), (vectors) => {
+        const sent = vectors.map(({ metadata }, i) => JSON.stringify(metadata, null, i % 3));
+        const rows = vectors.map(
+          ({ values }, i) =>
+            `{"metadata":${sent[i]},"values":[${values.map((x) => (Object.is(x, -0) ? '-0' : x))}]}`,
+        );
+        const { batch } = accept(`{"vectors":[${rows.join(',')}]}`);
+        assert.deepEqual(texts(batch.metadata), sent);
+        assert.deepEqual(batch.values, Float32Array.from(vectors.flatMap(({ values }) => values)));
+      }),
+      { seed, numRuns: 500 },
+    );
+  });
+});

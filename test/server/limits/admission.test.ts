@@ -1,0 +1,433 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, request as sendRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { describe, it } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { parseGrant } from '../../../src/common/access.js';
+import type { SagittaError } from '../../../src/common/errors.js';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import { Authenticator } from '../../../src/server/auth/authenticator.js';
+import { BodyAdmission } from '../../../src/server/limits/admission.js';
+import { createFilledService, type Service } from '../harness.js';
+import { openSession, startSecureService } from '../secure-service.js';
+import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
+
+setFlagsFromString('--expose-gc');
+
+const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
+
+const createBounded = (bodyBytesInFlightMax: number) =>
+  createFilledService({ limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax } });
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** A query of so many bytes. */
+function queryOf(byteCount: number): string {
+  const text = '{"vector":[1,2,3]}';
+  return text + ' '.repeat(byteCount - text.length);
+}
+
+describe('the admission of bodies', () => {
+  const isOverloaded = (error: SagittaError) => {
+    return error.code === 'overloaded' && error.retryAfterSeconds === 1;
+  };
+
+  /** A body of which so many bytes have arrived, of somebody without a share unless one is named. */
+  const holding = (
+    admission: BodyAdmission,
+    byteCount: number,
+    principalId: string | null = null,
+  ) => {
+    const place = admission.open(principalId);
+    place.holdAtLeast(byteCount);
+    return place;
+  };
+
+  it('takes bodies up to the bound, and gives back what is released, once', () => {
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const first = holding(admission, 60);
+    admission.check(null);
+    const second = holding(admission, 40);
+    assert.throws(() => admission.check(null), isOverloaded);
+    assert.throws(() => holding(admission, 1), isOverloaded);
+    assert.equal(admission.bytesInFlight, 100);
+    first.release();
+    first.release();
+    assert.equal(admission.bytesInFlight, 40);
+    second.release();
+    assert.equal(admission.bytesInFlight, 0);
+  });
+
+  it('takes a body that grows as far as there is room', () => {
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const other = holding(admission, 50);
+    const growing = admission.open(null);
+    growing.holdAtLeast(30);
+    growing.holdAtLeast(20);
+    assert.equal(admission.bytesInFlight, 80);
+    growing.holdAtLeast(50);
+    assert.throws(() => growing.holdAtLeast(51), isOverloaded);
+    assert.equal(admission.bytesInFlight, 100);
+    growing.release();
+    growing.holdAtLeast(70);
+    other.release();
+    assert.equal(admission.bytesInFlight, 0);
+  });
+
+  it('takes one body of any length when there is no other', () => {
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const large = holding(admission, 500);
+    assert.throws(() => holding(admission, 1), isOverloaded);
+    large.holdAtLeast(600);
+    large.release();
+    assert.equal(admission.bytesInFlight, 0);
+  });
+
+  it('leaves half of the room to others than one principal, and forgets who holds nothing', () => {
+    const isOfShare = (error: SagittaError) =>
+      isOverloaded(error) && error.message.includes('share of this credential');
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const first = holding(admission, 30, 'key:a');
+    const second = holding(admission, 20, 'key:a');
+    assert.throws(() => admission.check('key:a'), isOfShare);
+    assert.throws(() => first.holdAtLeast(31), isOfShare);
+    admission.check('key:b');
+    const other = holding(admission, 50, 'key:b');
+    assert.equal(admission.bytesInFlight, 100);
+    other.release();
+    second.release();
+    // Alone it may be larger than the share, and is finished; a second one then finds nothing.
+    first.holdAtLeast(80);
+    assert.throws(() => holding(admission, 1, 'key:a'), isOfShare);
+    holding(admission, 20, 'key:b').release();
+    first.release();
+    first.release();
+    assert.equal(admission.bytesInFlight, 0);
+    assert.equal(admission.principalCount, 0);
+  });
+});
+
+describe('bodies in flight over HTTP', () => {
+  it('are held from their first byte until the work on them ends', async () => {
+    const service = await createBounded(10_000);
+    const port = await listen(service);
+    let release: (() => void) | undefined;
+    service.database.beforeQuery = () =>
+      new Promise((resolve) => {
+        release = resolve;
+      });
+    const body = queryOf(9_000);
+    const text = exchange(port, (socket) => {
+      socket.write(
+        headOf('POST', '/collections/c/query', {
+          ...JSON_TYPE,
+          'content-length': body.length,
+          connection: 'close',
+        }) + body.slice(0, 5_000),
+      );
+      void eventually('a part is there', async () => (await bytesHeld(service)) === 5_000).then(
+        () => socket.write(body.slice(5_000)),
+      );
+    });
+    await eventually('the query runs', () => release !== undefined);
+    assert.equal(await bytesHeld(service), 9_000);
+    const refused = await service.call('POST', '/collections/c/query', { body: queryOf(2_000) });
+    assert.deepEqual(
+      [refused.status, refused.json.code, refused.headers['retry-after']],
+      [503, 'overloaded', '1'],
+    );
+    release?.();
+    assert.equal(repliesIn(await text)[0]?.status, 200);
+    assert.equal(await bytesHeld(service), 0);
+    await service.close();
+  });
+
+  it('are given back when uploads break off, long or short, counted or chunked', async () => {
+    const service = await createBounded(2_000_000);
+    const port = await listen(service);
+    const upload = (headers: Record<string, string | number>, first: string) =>
+      new Promise<void>((resolve) => {
+        const socket = connect(port, '127.0.0.1', () => {
+          socket.write(
+            headOf('POST', '/collections/c/query', { ...JSON_TYPE, ...headers }) + first,
+          );
+        });
+        socket.once('close', () => resolve());
+        void eventually('the body is there', async () => (await bytesHeld(service)) > 0).then(() =>
+          socket.destroy(),
+        );
+      });
+    await upload({ 'content-length': 500_000 }, queryOf(100_000));
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await upload({ 'transfer-encoding': 'chunked' }, `186a0\r\n${queryOf(100_000)}\r\n`);
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is under way', async () => {
+      // The scrape itself is.
+      return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 1;
+    });
+    await service.close();
+  });
+
+  it('are given back when the client of a pipelined request goes away', async () => {
+    const service = await createBounded(1_000_000);
+    const port = await listen(service);
+    let arrivedCount = 0;
+    service.database.beforeQuery = () => {
+      arrivedCount++;
+      return pause(100);
+    };
+    const body = queryOf(1_000);
+    const one = headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 1_000 });
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(`${(one + body).repeat(3)}${one} `),
+    );
+    await eventually('all of them run', () => arrivedCount === 3);
+    assert.equal(await bytesHeld(service), 3_001);
+    socket.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is under way', async () => {
+      return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 1;
+    });
+    await service.close();
+  });
+
+  it('count chunked bodies as they arrive, and let a refused client read why', async () => {
+    const service = await createBounded(1_000_000);
+    const port = await listen(service);
+    // Somebody else has nearly all of the room.
+    const other = connect(port, '127.0.0.1', () =>
+      other.write(
+        headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_001 }) +
+          queryOf(900_000),
+      ),
+    );
+    await eventually('the room is taken', async () => (await bytesHeld(service)) === 900_000);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const refused = await post(port, agent, queryOf(4_000_000), { isChunked: true });
+    assert.deepEqual([refused.status, refused.code, refused.retryAfter], [503, 'overloaded', '1']);
+    assert.equal(await bytesHeld(service), 900_000);
+    const small = await post(port, agent, queryOf(50_000), { isChunked: true });
+    assert.equal(small.status, 200);
+    assert.equal(small.socketId, refused.socketId, 'the connection stays');
+    other.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    agent.destroy();
+    await service.close();
+  });
+
+  it('that are only announced take nothing from anybody', async () => {
+    const service = await createBounded(2_000_000);
+    const port = await listen(service);
+    const announced = headOf('POST', '/collections/c/query', {
+      ...JSON_TYPE,
+      'content-length': 1_000_000,
+    });
+    const silent = Array.from({ length: 20 }, () => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(announced));
+      return socket;
+    });
+    await eventually('all heads are there', async () => {
+      return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 21;
+    });
+    assert.equal(await bytesHeld(service), 0);
+    const { status } = await service.call('POST', '/collections/c/query', {
+      body: queryOf(500_000),
+    });
+    assert.equal(status, 200);
+    for (const socket of silent) socket.destroy();
+    await service.close();
+  });
+
+  it('of one credential leave room for those of another', async () => {
+    let isInUse = false;
+    const service = await createFilledService({
+      limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax: 2_000_000 },
+      authenticator: new Authenticator({
+        apiKeys: {
+          get isInUse() {
+            return isInUse;
+          },
+          verify: (token) => ({
+            id: `key:${token}`,
+            grants: [parseGrant('vectors:read')!, parseGrant('metrics:read')!],
+          }),
+        },
+      }),
+    });
+    const port = await listen(service);
+    isInUse = true;
+    const as = (name: string) => ({ authorization: `Bearer sk_${name}` });
+    const bytesHeldNow = async () => {
+      const { text } = await service.call('GET', '/metrics', { headers: as('watching') });
+      return Number(/^sagitta_http_body_bytes_in_flight (\d+)$/m.exec(text)?.[1]);
+    };
+    const halfSent =
+      headOf('POST', '/collections/c/query', {
+        ...JSON_TYPE,
+        ...as('greedy'),
+        'content-length': 900_000,
+      }) + queryOf(500_000);
+    const sockets = [1, 2].map(() => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(halfSent));
+      return socket;
+    });
+    await eventually('half of the room is taken', async () => (await bytesHeldNow()) === 1_000_000);
+    const query = (name: string) =>
+      service.call('POST', '/collections/c/query', { headers: as(name), body: queryOf(600_000) });
+    const refused = await query('greedy');
+    assert.deepEqual(
+      [refused.status, refused.json.code, refused.headers['retry-after']],
+      [503, 'overloaded', '1'],
+    );
+    assert.match(refused.json.detail, /share of this credential/);
+    assert.equal((await query('modest')).status, 200);
+    for (const socket of sockets) socket.destroy();
+    await eventually('nothing is held', async () => (await bytesHeldNow()) === 0);
+    await service.close();
+  });
+
+  it('that are refused hold nothing while their client goes on sending', async () => {
+    const secure = await startSecureService({
+      limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax: 1_048_576 },
+    });
+    const { service } = secure;
+    const session = await openSession(secure.url, { ca: secure.authority.cert });
+    const beginUpload = () => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/collections/c/query',
+        ...JSON_TYPE,
+      });
+      stream.write(queryOf(600_000));
+      return stream;
+    };
+    beginUpload();
+    await eventually('one holds much', async () => (await bytesHeld(service)) === 600_000);
+    const [headers] = await once(beginUpload(), 'response');
+    assert.equal(headers[':status'], 503);
+    assert.equal(await bytesHeld(service), 600_000);
+    session.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await secure.close();
+  });
+
+  it('take no more memory for coming in chunks of one byte', async () => {
+    const service = await createBounded(2_000_000);
+    const port = await listen(service);
+    const collectGarbage: () => void = runInNewContext('gc');
+    const chunkCount = 200_000;
+    const head = headOf('POST', '/collections/c/query', {
+      ...JSON_TYPE,
+      'transfer-encoding': 'chunked',
+      connection: 'close',
+    });
+    collectGarbage();
+    const before = process.memoryUsage();
+    let socket: Socket | undefined;
+    const text = exchange(port, (connected) => {
+      socket = connected;
+      const query = '{"vector":[1,2,3]}';
+      connected.write(head + [...query].map((character) => `1\r\n${character}\r\n`).join(''));
+      connected.write('1\r\n \r\n'.repeat(chunkCount - query.length));
+    });
+    await eventually('all have come', async () => (await bytesHeld(service)) === chunkCount);
+    collectGarbage();
+    const after = process.memoryUsage();
+    // Some 40 MB if each were kept as it came.
+    const grown = after.heapUsed + after.external - before.heapUsed - before.external;
+    assert.ok(grown < 20_000_000, `${grown}`);
+    socket?.write('0\r\n\r\n');
+    assert.equal(repliesIn(await text)[0]?.status, 200);
+    await service.close();
+  });
+
+  it('are too large before they are too many', async () => {
+    const service = await createFilledService({
+      limits: { ...DEFAULT_LIMITS, bodyBytesMax: 5_000, bodyBytesInFlightMax: 2_000_000 },
+    });
+    const port = await listen(service);
+    const agent = new Agent({ keepAlive: true });
+    for (const isChunked of [false, true]) {
+      const { status, code } = await post(port, agent, queryOf(6_000), { isChunked });
+      assert.deepEqual([status, code], [413, 'payload_too_large']);
+    }
+    assert.equal(await bytesHeld(service), 0);
+    agent.destroy();
+    await service.close();
+  });
+
+  it('of 64 clients at once are answered rightly or refused, and leave nothing behind', async () => {
+    const service = await createBounded(1_048_576);
+    const port = await listen(service);
+    service.database.beforeQuery = () => pause(2);
+    const counts = { answered: 0, refused: 0 };
+    const client = async (number: number) => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      for (let i = 0; i < 8; i++) {
+        // The fake database scores by the dot product: 'a' gets what was asked for.
+        const text = `{"vector":[${number + 2},0,0],"top_k":1}`.padEnd(100_000);
+        const reply = await post(port, agent, text, { isChunked: (number + i) % 2 === 0 });
+        if (reply.status === 200) {
+          counts.answered++;
+          assert.equal(reply.json.matches[0].score, number + 2);
+        } else {
+          counts.refused++;
+          assert.deepEqual([reply.status, reply.code, reply.retryAfter], [503, 'overloaded', '1']);
+        }
+      }
+      agent.destroy();
+    };
+    await Promise.all(Array.from({ length: 64 }, (_, number) => client(number)));
+    assert.equal(counts.answered + counts.refused, 512);
+    assert.ok(counts.answered >= 8 && counts.refused >= 1, JSON.stringify(counts));
+    assert.equal(await bytesHeld(service), 0);
+    await service.close();
+  });
+});
+
+interface Posted {
+  readonly status: number;
+  readonly code: string | undefined;
+  readonly retryAfter: string | undefined;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into replies freely
+  readonly json: any;
+  /** The client's port, which tells connections apart. */
+  readonly socketId: number | undefined;
+}
+
+function post(
+  port: number,
+  agent: Agent,
+  body: string,
+  { isChunked }: { isChunked: boolean },
+): Promise<Posted> {
+  return new Promise((resolve, reject) => {
+    const headers = isChunked ? JSON_TYPE : { ...JSON_TYPE, 'content-length': body.length };
+    const request = sendRequest(
+      { port, agent, method: 'POST', path: '/collections/c/query', headers },
+      (reply) => {
+        let text = '';
+        const socketId = reply.socket.localPort;
+        reply.on('data', (chunk) => {
+          text += chunk;
+        });
+        reply.on('end', () => {
+          const json = JSON.parse(text);
+          resolve({
+            status: reply.statusCode!,
+            code: json.code,
+            retryAfter: reply.headers['retry-after'],
+            json,
+            socketId,
+          });
+        });
+      },
+    );
+    request.on('error', reject);
+    // In pieces, so that chunked bodies have several chunks.
+    for (let at = 0; at < body.length; at += 65_536) request.write(body.slice(at, at + 65_536));
+    request.end();
+  });
+}

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdir, readlink } from 'node:fs/promises';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { describe, it } from 'node:test';
+import type { SagittaError } from '../../../src/common/errors.js';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import { ReplyAdmission } from '../../../src/server/limits/replies.js';
+import { createFilledService, type Service } from '../harness.js';
+import { startSecureService } from '../secure-service.js';
+import { eventually, headOf, listen, metricOf } from '../wire.js';
+
+const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_reply_bytes_in_flight');
+
+const isOverloaded = (error: SagittaError) =>
+  error.code === 'overloaded' && error.retryAfterSeconds === 1;
+
+const MATCHES = '{"vector":[1,2,3],"top_k":1000,"include_metadata":true}';
+const QUERY = { body: MATCHES, headers: { 'content-type': 'application/json' } };
+
+/** A query gives so many megabytes, about. */
+async function fillWith(service: Service, megabytes: number): Promise<void> {
+  const metadata = { text: 'x'.repeat(40_000) };
+  const vectors = new Array(megabytes * 25).fill({ values: [1, 2, 3], metadata });
+  await service.call('POST', '/collections/c/vectors', { body: { vectors } });
+}
+
+describe('the admission of replies', () => {
+  const LARGE = 40_000;
+
+  it('takes replies up to the bound, and gives back what is released, once', () => {
+    const admission = new ReplyAdmission({ bytesMax: 100_000 });
+    const [first, second, third] = [admission.place(), admission.place(), admission.place()];
+    first.hold('anonymous', LARGE);
+    first.hold('anonymous', 60_000);
+    second.hold('anonymous', LARGE);
+    assert.throws(() => third.hold('anonymous', 5_000), isOverloaded);
+    assert.equal(admission.bytesInFlight, 100_000);
+    first.release();
+    first.release();
+    assert.equal(admission.bytesInFlight, LARGE);
+    third.hold('anonymous', 5_000);
+    second.release();
+    third.release();
+    assert.equal(admission.bytesInFlight, 0);
+  });
+
+  it('always lets small ones and problems pass, and one that is alone', () => {
+    const admission = new ReplyAdmission({ bytesMax: 100_000 });
+    const alone = admission.place();
+    alone.hold('key:a', 150_000);
+    alone.hold('key:a', 200_000);
+    admission.place().hold('key:a', 1_000);
+    admission.place().count('key:a', 50_000);
+    assert.equal(admission.bytesInFlight, 251_000);
+  });
+
+  it('leaves half of the room to the others', () => {
+    const admission = new ReplyAdmission({ bytesMax: 100_000 });
+    const first = admission.place();
+    first.hold('key:a', LARGE);
+    assert.throws(() => admission.place().hold('key:a', LARGE), /share of 50000/);
+    admission.place().hold('key:b', LARGE);
+    first.release();
+    admission.place().hold('key:a', LARGE);
+  });
+
+  it('ends the making of a reply whose client has gone away', () => {
+    const place = new ReplyAdmission({ bytesMax: 100_000 }).place();
+    place.hold('key:a', LARGE);
+    place.release();
+    assert.throws(() => place.hold('key:a', 50_000), { code: 'deadline_exceeded' });
+  });
+});
+
+describe('replies that nobody takes', { timeout: 60_000 }, () => {
+  it('are held up to the bound over HTTP/1, and then refused until they are gone', async () => {
+    const replyBytesInFlightMax = 40_000_000;
+    const service = await createFilledService({
+      limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax },
+    });
+    await fillWith(service, 15);
+    const port = await listen(service);
+    const sockets: Socket[] = [];
+    for (let count = 1; count <= 2; count++) {
+      const socket = connect(port, '127.0.0.1', () => {
+        const length = { 'content-type': 'application/json', 'content-length': MATCHES.length };
+        socket.write(headOf('POST', '/collections/c/query', length) + MATCHES);
+      });
+      sockets.push(socket);
+      await eventually('it waits', async () => (await bytesHeld(service)) > count * 15_000_000);
+    }
+    const refused = await service.call('POST', '/collections/c/query', QUERY);
+    assert.deepEqual(
+      [refused.status, refused.json.code, refused.headers['retry-after']],
+      [503, 'overloaded', '1'],
+    );
+    // What is small passes.
+    assert.equal((await service.call('GET', '/collections/c')).status, 200);
+    for (const socket of sockets) socket.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    assert.equal((await service.call('POST', '/collections/c/query', QUERY)).status, 200);
+    assert.equal(await bytesHeld(service), 0);
+    await service.close();
+  });
+
+  it('are refused over HTTP/2 beyond the bound', async () => {
+    const replyBytesInFlightMax = 5_000_000;
+    const secure = await startSecureService({
+      limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax },
+    });
+    const { service } = secure;
+    await fillWith(service, 1);
+    const session = await openWithoutWindow(secure.url, secure.authority.cert);
+    const statuses: (number | undefined)[] = [];
+    for (let i = 0; i < 10; i++) {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/collections/c/query',
+        'content-type': 'application/json',
+      });
+      stream.on('error', () => {});
+      stream.end(MATCHES);
+      const [head] = await once(stream, 'response');
+      statuses.push(head[':status']);
+    }
+    assert.deepEqual(statuses, [200, 200, 200, 200, 503, 503, 503, 503, 503, 503]);
+    const held = await bytesHeld(service);
+    assert.ok(held > 4_000_000 && held <= replyBytesInFlightMax, `${held}`);
+    session.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await secure.close();
+  });
+
+  it('refuse writes before they have done anything, since their replies cannot be', async () => {
+    const secure = await startSecureService({
+      limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax: 1_048_576 },
+    });
+    const { service } = secure;
+    await fillWith(service, 2);
+    const session = await openWithoutWindow(secure.url, secure.authority.cert);
+    // Alone it may be longer than the bound.
+    const stream = session.request({ ':path': '/collections/c/vectors?limit=100' });
+    stream.on('error', () => {});
+    assert.equal((await once(stream, 'response'))[0][':status'], 200);
+    const { writeCount } = service.database;
+    const refused = await service.call('DELETE', '/collections/c/vectors/a');
+    assert.deepEqual([refused.status, refused.json.code], [503, 'overloaded']);
+    assert.equal(service.database.writeCount, writeCount);
+    session.destroy();
+    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    assert.equal((await service.call('DELETE', '/collections/c/vectors/a')).status, 200);
+    await secure.close();
+  });
+
+  it('hold no files of the documentation open', async () => {
+    const secure = await startSecureService();
+    const session = await openWithoutWindow(secure.url, secure.authority.cert);
+    for (let i = 0; i < 20; i++) {
+      const stream = session.request({ ':path': '/docs/static/swagger-ui-bundle.js' });
+      stream.on('error', () => {});
+      assert.equal((await once(stream, 'response'))[0][':status'], 200);
+    }
+    const links = await Promise.all(
+      (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
+    );
+    assert.deepEqual(
+      links.filter((link) => link.includes('swagger-ui')),
+      [],
+    );
+    assert.equal(await bytesHeld(secure.service), 0, 'all share one');
+    session.destroy();
+    await secure.close();
+  });
+});
+
+/** A client that gives no stream leave to send a body. */
+async function openWithoutWindow(url: string, ca: string): Promise<ClientHttp2Session> {
+  const session = connectHttp2(url, { ca, settings: { initialWindowSize: 0 } });
+  session.on('error', () => {});
+  await once(session, 'connect');
+  return session;
+}

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { ERROR_TITLES } from '../../src/common/errors.js';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { parseVectorsTask } from '../../src/server/ingest/parse-vectors.js';
+import { createSchemas } from '../../src/server/schemas/all.js';
+import { createFilledService, type OpenApi, type Service, schemaOf } from './harness.js';
+
+const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
+console.log(`SAGITTA_TEST_SEED=${seed}`);
+
+describe('the OpenAPI document', () => {
+  let service: Service;
+  let document: OpenApi;
+  before(async () => {
+    service = await createFilledService();
+    document = (await service.app.inject('/openapi.json')).json();
+  });
+  after(() => service.close());
+
+  it('is the file openapi.json', () => {
+    const path = new URL('openapi.json', rootUrl());
+    const isSame = isDeepStrictEqual(JSON.parse(readFileSync(path, 'utf8')), document);
+    assert.ok(isSame, 'openapi.json is not what the service says: run scripts/write-openapi.mjs');
+  });
+
+  it('names every error code', () => {
+    const { enum: codes } = document.components.schemas.ErrorCode as { enum?: string[] };
+    assert.deepEqual(codes, Object.keys(ERROR_TITLES));
+  });
+
+  it('describes the routes that are served, and serves those that it describes', () => {
+    const served = service.app.printRoutes({ commonPrefix: false });
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const method of Object.keys(operations)) {
+        if (['parameters', 'servers'].includes(method)) continue;
+        const url = path.replace(/\{(\w+)\}/g, ':$1');
+        assert.ok(service.app.hasRoute({ method: method.toUpperCase() as 'GET', url }), path);
+        const isOperational = 'servers' in operations;
+        const versioned = { method: method.toUpperCase() as 'GET', url: `/v1${url}` };
+        assert.equal(service.app.hasRoute(versioned), !isOperational, path);
+      }
+    }
+    assert.ok(served.includes('/v1/collections'));
+  });
+
+  it('has an id, a summary, a tag and statuses for every operation', () => {
+    const ids = new Set<string>();
+    for (const operations of Object.values(document.paths)) {
+      for (const [method, operation] of Object.entries(operations)) {
+        if (['parameters', 'servers'].includes(method)) continue;
+        const { operationId, summary, tags, responses } = operation as unknown as {
+          operationId: string;
+          summary: string;
+          tags: string[];
+          responses: Record<string, unknown>;
+        };
+        assert.ok(
+          summary && tags.length === 1 && responses['200'] && responses['400'],
+          operationId,
+        );
+        ids.add(operationId);
+      }
+    }
+    assert.equal(ids.size, 34);
+  });
+
+  it('has only references that lead somewhere', () => {
+    const text = JSON.stringify(document);
+    for (const [, kind, name] of text.matchAll(/"#\/components\/(\w+)\/(\w+)"/g)) {
+      const components = document.components as unknown as Record<string, Record<string, unknown>>;
+      assert.ok(components[kind!]?.[name!], `${kind}/${name}`);
+    }
+    assert.ok(!text.includes('$defs'));
+  });
+
+  it('has examples that its schemas take', () => {
+    let count = 0;
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
+      const { examples = [] } = schema as { examples?: unknown[] };
+      for (const example of examples) {
+        count++;
+        const result = schemaOf(document, schema).safeParse(example);
+        assert.ok(result.success, `${name}: ${JSON.stringify(result.error?.issues)}`);
+      }
+    }
+    assert.ok(count >= 20);
+  });
+
+  it('takes the examples of its bodies, as the service does', async () => {
+    const schemas = document.components.schemas as unknown as Record<
+      string,
+      { examples: object[] }
+    >;
+    for (const [name, method, url] of [
+      ['CollectionCreate', 'POST', '/collections'],
+      ['CollectionUpdate', 'PATCH', '/collections/c'],
+      ['VectorBatchWrite', 'POST', '/collections/c/vectors'],
+      ['VectorInput', 'POST', '/collections/c/vectors'],
+      ['VectorPutInCollection', 'PUT', '/collections/c/vectors/x'],
+      ['VectorPatch', 'PATCH', '/collections/c/vectors/a'],
+      ['VectorFetch', 'POST', '/collections/c/vectors/fetch'],
+      ['VectorCount', 'POST', '/collections/c/count'],
+      ['Query', 'POST', '/collections/c/query'],
+      ['VectorDelete', 'POST', '/collections/c/vectors/delete'],
+    ] as const) {
+      for (const body of schemas[name]!.examples) {
+        const { status, text } = await service.call(method, url, { body });
+        assert.equal(status, 200, `${name}: ${text}`);
+      }
+    }
+  });
+
+  it('describes bodies of vectors as they are checked', () => {
+    const { write } = createSchemas(DEFAULT_LIMITS).vectors;
+    const described = schemaOf(document, { $ref: '#/components/schemas/VectorWrite' });
+    const odd = fc.constantFrom(undefined, null, 1, 'x', [], {}, true);
+    const values = fc.oneof({ weight: 8, arbitrary: fc.constant([1, 2]) }, odd);
+    const vector = fc.record(
+      {
+        id: fc.oneof({ weight: 8, arbitrary: fc.uuid() }, odd),
+        values,
+        metadata: fc.oneof({ weight: 8, arbitrary: fc.constant({ a: 1 }) }, odd),
+        extra: odd,
+      },
+      { requiredKeys: ['values'] },
+    );
+    const rest = { mode: fc.oneof(fc.constantFrom('upsert', 'insert', 'update'), odd) };
+    const batch = fc.record(
+      {
+        vectors: fc.oneof({ weight: 8, arbitrary: fc.array(vector, { maxLength: 2 }) }, odd),
+        ...rest,
+      },
+      { requiredKeys: ['vectors'] },
+    );
+    const single = fc.tuple(vector, fc.record(rest, { requiredKeys: [] }));
+    const body = fc.oneof(
+      batch,
+      single.map(([members, others]) => ({ ...members, ...others })),
+    );
+    let acceptedCount = 0;
+    fc.assert(
+      fc.property(body, (sent) => {
+        const text = JSON.stringify(sent);
+        const { outcome } = parseVectorsTask.run({
+          body: Buffer.from(text),
+          isKeyed: false,
+          pathId: null,
+          shape: { dimension: 2, metric: 'dot' },
+          limits: DEFAULT_LIMITS,
+        });
+        const result = described.safeParse(JSON.parse(text));
+        // What only the collection or other rows tell, the schema cannot know.
+        const isBeyond =
+          !outcome.ok && ['dimension_mismatch', 'duplicate_id'].includes(outcome.error.code);
+        // Text as values may or may not be base64 of the right length.
+        const isText = /"values":"x"/.test(text);
+        if (outcome.ok) acceptedCount++;
+        if (!isBeyond && !isText) assert.equal(result.success, outcome.ok, text);
+      }),
+      { seed, numRuns: 2000 },
+    );
+    assert.ok(acceptedCount > 50);
+    assert.ok(write);
+  });
+});
+
+/** The root of the repository, from wherever the compiled test lies in it. */
+function rootUrl(): URL {
+  const isCompiled = import.meta.url.includes('/dist/test/');
+  return new URL(isCompiled ? '../../../' : '../../', import.meta.url);
+}

@@ -1,0 +1,117 @@
+// The routes of backups, over backups without a disk.
+
+import assert from 'node:assert/strict';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { SagittaError } from '../../../src/common/errors.js';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import { Authenticator } from '../../../src/server/auth/authenticator.js';
+import { createCaller } from '../../support/server-process.js';
+import { createFakeBackups } from '../fake-backups.js';
+import { createService, expectProblem, type Service } from '../harness.js';
+
+describe('backups over HTTP', () => {
+  let service: Service;
+  before(async () => {
+    service = await createService();
+  });
+  after(() => service.close());
+
+  it('are made under a name, or one made of the time, and listed', async () => {
+    const named = await service.call('POST', '/v1/backups', { body: { name: 'monday' } });
+    assert.deepEqual(named.json, {
+      name: 'monday',
+      created_at: '2026-01-01T00:00:00.000Z',
+      byte_length: 4096,
+      collections: 1,
+    });
+    const unnamed = await service.call('POST', '/v1/backups', { body: {} });
+    assert.equal(unnamed.json.name, 'made-1');
+    const listed = await service.call('GET', '/v1/backups');
+    assert.deepEqual(listed.json.backups, [unnamed.json, named.json]);
+    const again = service.call('POST', '/backups', { body: { name: 'monday' } });
+    await expectProblem(again, 409, 'backup_exists');
+  });
+
+  it('take no name that could lead elsewhere, and no directory over the network', async () => {
+    for (const name of ['', '.', '../x', 'a/b', '.x', 'x'.repeat(129), 7]) {
+      const sent = service.call('POST', '/backups', { body: { name } });
+      await expectProblem(sent, 400, 'invalid_request', '/name');
+    }
+    const sent = service.call('POST', '/backups', { body: { directory: '/somewhere' } });
+    await expectProblem(sent, 400, 'unknown_parameter');
+  });
+
+  it('go where the operator says', async () => {
+    const authenticator = new Authenticator({ isOperator: () => true });
+    const operated = await createService({ authenticator });
+    const { status, json } = await operated.call('POST', '/backups', {
+      body: { name: 'x' },
+    });
+    assert.equal(status, 200);
+    assert.equal(json.name, 'x');
+    // Not described, since it is nobody's else: asked for past the check against the description.
+    const reply = await operated.app.inject({
+      method: 'POST',
+      url: '/v1/backups',
+      headers: { 'content-type': 'application/json' },
+      payload: '{"directory":"/somewhere"}',
+    });
+    assert.deepEqual(reply.json(), {
+      directory: '/somewhere',
+      created_at: '2026-01-01T00:00:01.000Z',
+      byte_length: 4096,
+      collections: 1,
+    });
+    await operated.close();
+  });
+
+  it('say what keeps them from being made', async () => {
+    for (const [code, status] of [
+      ['backups_not_configured', 400],
+      ['collection_unavailable', 503],
+      ['overloaded', 503],
+      ['storage_full', 507],
+    ] as const) {
+      const refuse = async () => {
+        throw new SagittaError(code, 'why');
+      };
+      const backups = { ...createFakeBackups(), create: refuse };
+      const refusing = await createService({ backups });
+      await expectProblem(refusing.call('POST', '/backups', { body: {} }), status, code);
+      await refusing.close();
+    }
+  });
+
+  it('take longer than a request may, and are made when the client has gone away', async () => {
+    let madeCount = 0;
+    const fake = createFakeBackups();
+    const slow = {
+      ...fake,
+      async create(name?: string) {
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        madeCount++;
+        return fake.create(name);
+      },
+    };
+    const limits = { ...DEFAULT_LIMITS, requestMsMax: 100 };
+    const patient = await createService({ backups: slow, limits });
+    const made = await patient.call('POST', '/backups', { body: { name: 'a' } });
+    assert.equal(made.status, 200);
+    await patient.app.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = patient.app.server.address() as AddressInfo;
+    const { call, close } = createCaller(`http://127.0.0.1:${port}`);
+    const cut = assert.rejects(call('POST', '/backups', { name: 'b' }));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    close();
+    await cut;
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    assert.equal(madeCount, 2);
+    const listed = await patient.call('GET', '/backups');
+    assert.deepEqual(
+      listed.json.backups.map(({ name }: { name: string }) => name),
+      ['a', 'b'],
+    );
+    await patient.close();
+  });
+});

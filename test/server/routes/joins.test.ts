@@ -1,0 +1,193 @@
+// Joins over HTTP: both forms say the same, of long rows as well, and only to who may read both
+// collections.
+
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { tableFromIPC } from 'apache-arrow';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import type { Database } from '../../../src/database/database.js';
+import { Authenticator } from '../../../src/server/auth/authenticator.js';
+import { batchOf, createRandom, openDatabase } from '../../database/harness.js';
+import { createService, expectProblem, type Service } from '../harness.js';
+import { type LogLine, recordingLogger, until } from '../secure-service.js';
+
+const ARROW = 'application/vnd.apache.arrow.stream';
+const JOIN = '/collections/a/join';
+
+interface Line {
+  readonly id: string;
+  readonly matches: { id: string; score: number; distance?: number; metadata?: object }[];
+}
+
+describe('a join over HTTP', () => {
+  let real: Database;
+  let service: Service;
+  beforeEach(async () => {
+    real = await openDatabase({ limits: { segmentRowsMax: 256 } });
+    await fill(real, 'a', 90);
+    await fill(real, 'b', 60);
+    service = await createService({ database: real });
+  });
+  afterEach(async () => {
+    await service.close();
+    await real.close();
+  });
+
+  const linesOf = async (body: object): Promise<Line[]> => {
+    const { status, text } = await service.call('POST', JOIN, { body });
+    assert.equal(status, 200, text);
+    return text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line);
+  };
+  const tableOf = async (body: object) => {
+    const reply = await service.app.inject({
+      method: 'POST',
+      url: JOIN,
+      headers: { accept: ARROW },
+      payload: body,
+    });
+    assert.equal(reply.statusCode, 200, reply.body);
+    return tableFromIPC(reply.rawPayload);
+  };
+
+  it('says the same as lines and as an Arrow stream', async () => {
+    for (const body of [
+      { top_k: 4, include_metadata: true },
+      { with: 'b', top_k: 3, metric: 'euclidean' },
+      { with: 'b', score_threshold: 0.5, metric: 'cosine', filter: { n: { $lt: 30 } } },
+      { score_threshold: -1e6 },
+      { with: 'b', score_threshold: 1e6 },
+    ]) {
+      const lines = await linesOf(body);
+      const table = await tableOf(body);
+      const expected = lines.flatMap(({ id, matches }) =>
+        matches.map(({ id: matchId, metadata, ...scores }, i) => ({
+          id,
+          rank: i + 1,
+          match_id: matchId,
+          ...scores,
+          ...(metadata === undefined ? {} : { metadata: JSON.stringify(metadata) }),
+        })),
+      );
+      const found = [...table].map((row) => row!.toJSON());
+      // Lines have the shortest decimal that reads back as the same float32.
+      for (const row of expected) {
+        row.score = Math.fround(row.score);
+        if (row.distance !== undefined) row.distance = Math.fround(row.distance);
+      }
+      assert.deepEqual(found, expected, JSON.stringify(body));
+      assert.deepEqual(Object.fromEntries(table.schema.metadata), {
+        sequence: String(real.getCollection('a').sequence),
+        with_sequence: String(real.getCollection('with' in body ? 'b' : 'a').sequence),
+      });
+    }
+  });
+
+  it('gives a row whole whose matches are longer than a piece', async () => {
+    await fill(real, 'long', 150, 'm'.repeat(39_000));
+    const body = { with: 'long', score_threshold: -1e6, filter: { n: { $lt: 2 } } };
+    const lines = await linesOf({ ...body, include_metadata: true });
+    assert.deepEqual(
+      lines.map(
+        ({ id, matches }) => `${id} ${matches.length} ${new Set(matches.map((m) => m.id)).size}`,
+      ),
+      ['v0 150 150', 'v1 150 150'],
+    );
+    const table = await tableOf({ ...body, include_metadata: true });
+    const ranks = [...table.getChild('rank')!];
+    assert.deepEqual(
+      ranks,
+      [...ranks.keys()].map((i) => (i % 150) + 1),
+    );
+    assert.ok(table.batches.length > 2);
+  });
+
+  it('asks for the scope on the searched collection as well', async () => {
+    const authenticator = new Authenticator({ apiKeys: real.apiKeys });
+    const guarded = await createService({ database: real, authenticator });
+    const ask = async (scopes: string[], body: object) => {
+      const { key } = await real.apiKeys.create({ owner: 'test', scopes, expiresAt: null });
+      const headers = { authorization: `Bearer ${key}` };
+      return guarded.call('POST', JOIN, { body, headers });
+    };
+    const body = { with: 'b', top_k: 1 };
+    assert.equal((await ask(['vectors:read'], body)).status, 200);
+    assert.equal((await ask(['vectors:read:a', 'vectors:read:b'], body)).status, 200);
+    assert.equal((await ask(['vectors:read:a'], { top_k: 1, with: 'a' })).status, 200);
+    await expectProblem(ask(['vectors:read:a'], body), 404, 'collection_not_found');
+    await expectProblem(
+      ask(['vectors:read:a', 'vectors:write:b'], body),
+      403,
+      'insufficient_scope',
+    );
+    await expectProblem(ask(['vectors:read:b'], body), 404, 'collection_not_found');
+    await guarded.close();
+  });
+
+  it('slows down a principal that may not read so much, and does not refuse it', async () => {
+    const limits = { ...DEFAULT_LIMITS, readRateMax: 2_000, readBurstMax: 100 };
+    const slow = await createService({ database: real, limits });
+    await fill(real, 'many', 600);
+    const startedAt = performance.now();
+    const reply = await slow.call('POST', '/collections/many/join', { body: { top_k: 1 } });
+    assert.equal(reply.text.trimEnd().split('\n').length, 600);
+    // A hundred at once; what the groups before owe is waited for, the last group's is not.
+    const milliseconds = performance.now() - startedAt;
+    assert.ok(milliseconds > 200, `${milliseconds} ms`);
+    await slow.close();
+  });
+
+  it('is no failure of ours when its client goes away while it waits to be allowed more', async () => {
+    const log: LogLine[] = [];
+    const limits = { ...DEFAULT_LIMITS, readRateMax: 10, readBurstMax: 50 };
+    const logger = recordingLogger(log);
+    const slow = await createService({ database: real, limits, logger });
+    const { port } = new URL(await slow.app.listen({ port: 0, host: '127.0.0.1' }));
+    await fill(real, 'many', 600);
+    const socket = post(port, '/collections/many/join', '{"top_k":1}');
+    // The second group waits for minutes.
+    await new Promise((resolve) => socket.once('readable', resolve));
+    socket.destroy();
+    await until(() => real.readings.joinCount === 0);
+    await slow.close();
+    assert.deepEqual(
+      log.filter(({ level }) => level === 'error'),
+      [],
+    );
+  });
+
+  it('ends when its client goes away', async () => {
+    const url = new URL(await service.app.listen({ port: 0, host: '127.0.0.1' }));
+    await fill(real, 'much', 400, 'x'.repeat(30_000));
+    const body = JSON.stringify({ with: 'much', score_threshold: -1e6, include_metadata: true });
+    const socket = post(url.port, JOIN, body);
+    await new Promise((resolve) => socket.once('readable', resolve));
+    await until(() => real.readings.joinCount === 1);
+    socket.destroy();
+    await until(() => real.readings.joinCount === 0);
+    assert.equal(real.readings.joinRowsLeft, 0);
+    await until(() => real.queuedQueryCount === 0);
+  });
+});
+
+function post(port: string, path: string, body: string): Socket {
+  const socket = connect({ port: Number(port), host: '127.0.0.1' });
+  const head = `Host: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+  socket.write(`POST ${path} HTTP/1.1\r\n${head}\r\n\r\n${body}`);
+  return socket;
+}
+
+async function fill(database: Database, id: string, count: number, text = ''): Promise<void> {
+  const random = createRandom(count);
+  const rest = { description: null, labels: {} };
+  await database.createCollection({ id, dimension: 4, metric: 'dot', ...rest });
+  const rows = Array.from({ length: count }, (_, n) => ({
+    id: `v${n}`,
+    values: Array.from({ length: 4 }, () => random() * 2 - 1),
+    metadata: JSON.stringify(text === '' ? { n } : { n, text }),
+  }));
+  await database.writeVectors(id, batchOf(rows), { mode: 'upsert' });
+}

@@ -1,0 +1,202 @@
+// API keys over HTTP: what the routes take and give, and that a secret is shown once and logged
+// nowhere.
+
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { SCOPES } from '../../../src/common/access.js';
+import type { Logger } from '../../../src/common/logger.js';
+import { Authenticator } from '../../../src/server/auth/authenticator.js';
+import { createFakeDatabase } from '../fake-database.js';
+import { createService, expectProblem, type Reply, type Service } from '../harness.js';
+
+let service: Service;
+let logged: string[];
+beforeEach(async () => {
+  const database = createFakeDatabase();
+  logged = [];
+  const log = (details: object, message: string) => {
+    logged.push(`${JSON.stringify(details)} ${message}`);
+  };
+  const logger: Logger = { debug: log, info: log, warn: log, error: log };
+  const authenticator = new Authenticator({ apiKeys: database.apiKeys });
+  service = await createService({ database, authenticator, logger });
+});
+afterEach(() => service.close());
+
+const INPUT = { owner: 'search', scopes: ['vectors:read:catalog-*', 'collections:read'] };
+
+/** As the administrator, once there is one. */
+let admin: string | undefined;
+beforeEach(() => {
+  admin = undefined;
+});
+const call = (method: string, url: string, body?: unknown, key = admin): Promise<Reply> =>
+  service.call(method, url, {
+    ...(body === undefined ? {} : { body }),
+    headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+  });
+const create = async (body: object = INPUT) => {
+  const { status, json, text } = await call('POST', '/keys', body);
+  assert.equal(status, 200, text);
+  return json as { id: string; key: string };
+};
+
+/** The first key is made by anybody; from then on it takes an administrator. */
+async function lock(): Promise<void> {
+  admin = (await create({ owner: 'ops', scopes: ['admin'] })).key;
+}
+
+describe('the routes of keys', () => {
+  it('make the first key without a credential, and no other', async () => {
+    assert.equal((await call('GET', '/collections')).status, 200);
+    await lock();
+    await expectProblem(call('GET', '/collections', undefined, ''), 401, 'credentials_invalid');
+    const anonymous = service.call('POST', '/keys', { body: INPUT });
+    await expectProblem(anonymous, 401, 'credentials_missing');
+    assert.equal((await call('GET', '/collections')).status, 200);
+  });
+
+  it('show a key once, and its record from then on', async () => {
+    await lock();
+    const before = Date.now();
+    const reply = await call('POST', '/keys', {
+      ...INPUT,
+      expires_at: '2999-01-01T02:00:00+02:00',
+    });
+    assert.equal(reply.headers['cache-control'], 'no-store');
+    const { key, ...record } = reply.json;
+    assert.match(key, new RegExp(`^sk_${record.id}_[0-9A-Za-z]{43}$`));
+    assert.deepEqual(record, {
+      ...INPUT,
+      id: record.id,
+      created_at: record.created_at,
+      expires_at: '2999-01-01T00:00:00.000Z',
+      rotated_at: null,
+      revoked_at: null,
+    });
+    assert.ok(Date.parse(record.created_at) >= before);
+
+    const shown = await call('GET', `/keys/${record.id}`);
+    assert.equal(shown.headers['cache-control'], 'no-store');
+    assert.deepEqual(shown.json, record);
+    const list = await call('GET', '/v1/keys');
+    assert.equal(list.json.keys.length, 2);
+    assert.deepEqual(list.json.keys[1], record);
+    for (const { text } of [shown, list]) assert.ok(!text.includes(key.split('_')[2]));
+  });
+
+  it('rotate a key, with and without grace', async () => {
+    await lock();
+    const { id, key: first } = await create();
+    const rotate = async (body: object) => (await call('POST', `/keys/${id}/rotate`, body)).json;
+    const { key: second, rotated_at } = await rotate({});
+    assert.ok(rotated_at);
+    assert.equal((await call('GET', '/collections', undefined, second)).status, 200);
+    const old = call('GET', '/collections', undefined, first);
+    await expectProblem(old, 401, 'credentials_invalid');
+    const { key: third } = await rotate({ grace_seconds: 60 });
+    for (const key of [second, third]) {
+      assert.equal((await call('GET', '/collections', undefined, key)).status, 200);
+    }
+    for (const grace_seconds of [-1, 1.5, '60', 2_592_001]) {
+      const calling = call('POST', `/keys/${id}/rotate`, { grace_seconds });
+      const code = grace_seconds === 2_592_001 ? 'limit_exceeded' : 'invalid_request';
+      await expectProblem(calling, 400, code, '/grace_seconds');
+    }
+  });
+
+  it('revoke a key, as often as they are asked to', async () => {
+    await lock();
+    const { id, key } = await create();
+    const { json } = await call('DELETE', `/keys/${id}`);
+    assert.ok(json.revoked_at);
+    assert.deepEqual((await call('DELETE', `/keys/${id}`)).json, json);
+    const refused = call('GET', '/collections', undefined, key);
+    await expectProblem(refused, 401, 'credentials_invalid');
+    await expectProblem(call('POST', `/keys/${id}/rotate`, {}), 404, 'key_not_found');
+  });
+
+  it('stay closed when the last key is revoked', async () => {
+    await lock();
+    const [{ id }] = (await call('GET', '/keys')).json.keys;
+    assert.equal((await call('DELETE', `/keys/${id}`)).status, 200);
+    for (const key of [undefined, admin]) {
+      const { status } = await service.call('GET', '/collections', {
+        headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+      });
+      assert.equal(status, 401);
+    }
+  });
+
+  it('say of an id that is not there that it is not', async () => {
+    await lock();
+    for (const [method, url, body] of [
+      ['GET', '/keys/nope'],
+      ['GET', '/keys/__proto__'],
+      ['DELETE', '/keys/nope'],
+      ['POST', '/keys/nope/rotate', {}],
+    ] as const) {
+      await expectProblem(call(method, url, body), 404, 'key_not_found');
+    }
+  });
+
+  it('name what is wrong with a request, and what is expected', async () => {
+    await lock();
+    for (const [change, pointer, pattern] of [
+      [{ scopes: ['vectors:read', 'admin', 'vectors:all'] }, '/scopes/2', /"vectors:all"/],
+      [{ scopes: ['metrics:read:a*'] }, '/scopes/0', /metrics:read/],
+      [{ scopes: ['vectors:read:a b'] }, '/scopes/0', /glob/],
+      [{ scopes: [''] }, '/scopes/0', /found ""/],
+      [{ scopes: [] }, '/scopes', /at least 1/],
+      [{ scopes: 'admin' }, '/scopes', /an array/],
+      [{ scopes: [1] }, '/scopes/0', /string/],
+      [{ owner: '' }, '/owner', /at least 1/],
+      [{ owner: 'a\nb' }, '/owner', /printable/],
+      [{ owner: undefined }, '/owner', /required/],
+      [{ expires_at: 'soon' }, '/expires_at', /datetime/],
+      [{ expires_at: '2020-01-01T00:00:00Z' }, '/expires_at', /still to come/],
+      [{ id: 'x' }, '/id', /nothing named/],
+      [{ idempotency_key: 'x' }, '/idempotency_key', /nothing named/],
+    ] as const) {
+      const reply = await call('POST', '/keys', { ...INPUT, ...change });
+      assert.equal(reply.status, 400, JSON.stringify(change));
+      const item = reply.json.errors.find((error: Fault) => error.pointer === pointer);
+      assert.ok(item, `${JSON.stringify(change)}: ${reply.text}`);
+      assert.match(item.detail, pattern);
+    }
+    const bad = await call('POST', '/keys', { ...INPUT, scopes: ['x'] });
+    for (const scope of SCOPES) assert.ok(bad.json.detail.includes(scope), scope);
+    const long = call('POST', '/keys', { ...INPUT, owner: 'x'.repeat(257) });
+    await expectProblem(long, 400, 'limit_exceeded', '/owner');
+    assert.equal((await call('GET', '/keys')).json.keys.length, 1);
+  });
+
+  it('keep no reply under an idempotency key, since it has a secret', async () => {
+    await lock();
+    const headers = { 'idempotency-key': 'k', authorization: `Bearer ${admin}` };
+    const replies = [];
+    for (let attempt = 0; attempt < 2; attempt++) {
+      replies.push(await service.call('POST', '/keys', { body: INPUT, headers }));
+    }
+    assert.notEqual(replies[0]!.json.key, replies[1]!.json.key);
+  });
+
+  it('let no key into the log', async () => {
+    await lock();
+    const { id, key } = await create();
+    await call('POST', `/keys/${id}/rotate`, {});
+    await call('GET', '/collections', undefined, key);
+    await call('POST', '/keys', { ...INPUT, scopes: [key] });
+    // A whole key in the place of its id.
+    await call('GET', `/keys/${key}`);
+    await call('DELETE', `/keys/${key}`);
+    assert.match(logged.join('\n'), new RegExp(`"audit":"key.create".*"target":"${id}"`));
+    assert.ok(logged.length > 0);
+    const text = logged.join('\n');
+    for (const each of [admin!, key]) assert.ok(!text.includes(each.split('_')[2]!), text);
+  });
+});
+
+interface Fault {
+  readonly pointer: string;
+}

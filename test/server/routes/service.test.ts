@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import { createFilledService, expectProblem, type Service } from '../harness.js';
+
+describe('the service', () => {
+  let service: Service;
+  before(async () => {
+    service = await createFilledService({ limits: { ...DEFAULT_LIMITS, topKMax: 77 } });
+  });
+  after(() => service.close());
+
+  it('tells every bound as it is configured', async () => {
+    const { json } = await service.call('GET', '/v1/limits');
+    assert.equal(Object.keys(json).length, Object.keys(DEFAULT_LIMITS).length);
+    assert.equal(json.top_k_max, 77);
+    assert.equal(json.body_bytes_max, 64_000_000);
+    const calling = service.call('POST', '/collections/c/query', {
+      body: { vector: [1, 2, 3], top_k: 78 },
+    });
+    const problem = await expectProblem(calling, 400, 'limit_exceeded', '/top_k');
+    assert.equal(problem.json.errors[0].expected, 77);
+  });
+
+  it('is alive whatever its state, and ready when it serves', async () => {
+    for (const state of ['starting', 'stopping'] as const) {
+      service.database.state = state;
+      assert.equal((await service.call('GET', '/livez')).status, 200);
+      assert.equal((await service.call('GET', '/limits')).status, 200);
+      const ready = await service.call('GET', '/readyz');
+      assert.deepEqual([ready.status, ready.json.status], [503, state]);
+      const expected = { starting: /1 of 1 collections/, stopping: /finishes/ }[state];
+      assert.match(ready.json.reason, expected);
+      assert.equal(ready.headers['retry-after'], '1');
+      for (const url of ['/collections', '/v1/collections/c/vectors/a']) {
+        const { headers } = await expectProblem(service.call('GET', url), 503, state);
+        assert.ok(headers['retry-after']);
+      }
+    }
+    service.database.state = 'ready';
+    const { status, json } = await service.call('GET', '/readyz');
+    assert.deepEqual([status, json], [200, { status: 'ready', collections_not_ready: [] }]);
+  });
+
+  it('names the collections that are not ready', async () => {
+    const { database } = service;
+    const original = database.listCollections;
+    database.listCollections = (request) => {
+      const page = original(request);
+      const collections = page.collections.map((record) => ({
+        ...record,
+        status: 'failed' as const,
+        statusReason: 'Segment file x/1.arrow is damaged.',
+      }));
+      return { ...page, collections };
+    };
+    const { json, status } = await service.call('GET', '/readyz');
+    assert.equal(status, 200);
+    assert.deepEqual(json.collections_not_ready, [
+      { id: 'c', status: 'failed', reason: 'Segment file x/1.arrow is damaged.' },
+    ]);
+    database.listCollections = original;
+  });
+
+  it('counts requests by route and status, and vectors when scraped', async () => {
+    await service.call('GET', '/v1/collections/c');
+    await service.call('GET', '/collections/none');
+    await service.call('GET', '/wp-login.php');
+    const { text, headers } = await service.call('GET', '/metrics');
+    assert.match(headers['content-type'] ?? '', /^text\/plain; version=0\.0\.4/);
+    for (const line of [
+      /^sagitta_http_request_duration_seconds_count\{method="GET",route="\/collections\/\{id\}",status="200"\} 1$/m,
+      /^sagitta_http_request_duration_seconds_count\{method="GET",route="\/collections\/\{id\}",status="404"\} 1$/m,
+      /^sagitta_http_request_duration_seconds_count\{method="GET",route="other",status="404"\} 1$/m,
+      /^sagitta_vectors 3$/m,
+      /^sagitta_collections 1$/m,
+      /^process_cpu_seconds_total \d/m,
+      /^process_resident_memory_bytes \d{7,}$/m,
+    ]) {
+      assert.match(text, line);
+    }
+  });
+
+  it('shows its description on a page that needs nothing from elsewhere', async () => {
+    const page = await service.call('GET', '/docs');
+    assert.equal(page.status, 200);
+    assert.match(page.headers['content-security-policy'] ?? '', /default-src 'none'/);
+    const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+    assert.ok(assets.length >= 5);
+    for (const asset of assets) {
+      assert.match(asset, /^\/docs\//);
+      assert.equal((await service.call('GET', asset)).status, 200, asset);
+    }
+    const { json } = await service.call('GET', '/docs/json');
+    assert.equal(json.openapi, '3.1.0');
+    const headers = { 'if-none-match': page.headers.etag! };
+    const again = await service.call('GET', '/docs', { headers });
+    assert.deepEqual([again.status, again.text], [304, '']);
+  });
+
+  it('answers HEAD like GET, without the body', async () => {
+    const get = await service.call('GET', '/collections/c');
+    const head = await service.call('HEAD', '/collections/c');
+    assert.deepEqual([head.status, head.text], [200, '']);
+    assert.equal(head.headers.etag, get.headers.etag);
+    assert.equal(head.headers['content-length'], get.headers['content-length']);
+  });
+});

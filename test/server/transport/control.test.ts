@@ -1,0 +1,174 @@
+// The socket of the operator: who comes through it, what a dead process leaves, and its end.
+
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { connectOperator } from '../../../src/cli/operator.js';
+import type { SagittaClientError } from '../../../src/client/error.js';
+import { Authenticator } from '../../../src/server/auth/authenticator.js';
+import { ControlSocket } from '../../../src/server/transport/control.js';
+import { createFakeDatabase } from '../fake-database.js';
+import { createService } from '../harness.js';
+
+let directory: string;
+let control: ControlSocket;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sagitta-control-'));
+  control = new ControlSocket(directory);
+});
+afterEach(async () => {
+  await control.close();
+  await rm(directory, { recursive: true });
+});
+
+const answer = (text: string) => (_request: IncomingMessage, response: ServerResponse) =>
+  response.end(JSON.stringify(text));
+
+/** What the server of the directory says; null when there is none. */
+async function call(path = '/'): Promise<unknown> {
+  const operator = await connectOperator({ dataDir: directory });
+  if (operator === null) return null;
+  return operator.call('GET', path).finally(() => operator.close());
+}
+
+describe('the control socket', () => {
+  it('answers until it is closed, and leaves nothing', async () => {
+    assert.equal(await call(), null);
+    await control.listen(answer('here'));
+    assert.equal(await call(), 'here');
+    await control.close();
+    assert.equal(await call(), null);
+    assert.deepEqual(await readdir(join(directory, 'control')), []);
+  });
+
+  it('is for its user alone, whatever the folder was before', async () => {
+    await mkdir(join(directory, 'control'));
+    await chmod(join(directory, 'control'), 0o777);
+    await control.listen(answer('here'));
+    assert.equal((await stat(join(directory, 'control'))).mode & 0o777, 0o700);
+    assert.equal((await stat(join(directory, 'control', 'socket'))).mode & 0o777, 0o600);
+  });
+
+  it('takes the place of what a dead process left', async () => {
+    await mkdir(join(directory, 'control'));
+    await writeFile(join(directory, 'control', 'socket'), '');
+    await control.listen(answer('here'));
+    assert.equal(await call(), 'here');
+  });
+
+  it('says where it cannot be', async () => {
+    await writeFile(join(directory, 'control'), '');
+    await assert.rejects(control.listen(answer('here')), {
+      code: 'configuration_invalid',
+      message: /control does not take a unix socket/,
+    });
+  });
+
+  it('knows those who come through it from others', async () => {
+    const seen: boolean[] = [];
+    const note = ({ socket }: IncomingMessage, response: ServerResponse) => {
+      seen.push(control.isOperator(socket));
+      response.end('{}');
+    };
+    await control.listen(note);
+    const other = createServer(note).listen(0, '127.0.0.1');
+    await call();
+    await fetch(`http://127.0.0.1:${(other.address() as AddressInfo).port}`);
+    other.close();
+    assert.deepEqual(seen, [true, false]);
+  });
+
+  it('finishes what is under way when it stops listening, and takes nothing new', async () => {
+    const requests = new EventEmitter();
+    await control.listen((_request, response) => requests.emit('request', response));
+    const waiting = call();
+    const [response] = await once(requests, 'request');
+    control.stopListening();
+    assert.equal(await call(), null);
+    response.end('"done"');
+    assert.equal(await waiting, 'done');
+  });
+
+  it('cuts what is left when it closes, of which the client is told', async () => {
+    const requests = new EventEmitter();
+    await control.listen(() => requests.emit('request'));
+    const waiting = assert.rejects(call(), /^CliError: cannot ask the server of .*: /);
+    await once(requests, 'request');
+    await control.close();
+    await waiting;
+  });
+
+  it('answers what is not HTTP with a problem', async () => {
+    await control.listen(answer('here'));
+    const socket = connect(join(directory, 'control', 'socket'));
+    socket.end('nonsense\r\n\r\n');
+    const text = await read(socket);
+    assert.match(text, /^HTTP\/1\.1 400 Bad Request\r\n/);
+    assert.match(text, /"code":"invalid_request"/);
+  });
+});
+
+describe('the application behind it', () => {
+  it('serves the operator all there is, and others nothing without a key', async () => {
+    const database = createFakeDatabase();
+    const authenticator = new Authenticator({
+      apiKeys: database.apiKeys,
+      isOperator: control.isOperator,
+    });
+    const { app, close } = await createService({ database, authenticator });
+    await control.listen((incoming, response) => app.routing(incoming, response));
+    try {
+      const operator = (await connectOperator({ dataDir: directory }))!;
+      const made = await operator.call<{ key: string }>('POST', '/keys', {
+        owner: 'me',
+        scopes: ['admin'],
+      });
+      assert.match(made.key, /^sk_/);
+      assert.equal((await operator.call<{ keys: object[] }>('GET', '/keys')).keys.length, 1);
+      assert.equal((await app.inject('/keys')).statusCode, 401);
+      await assert.rejects(operator.call('GET', '/keys/x'), (error: SagittaClientError) => {
+        assert.deepEqual([error.status, error.code], [404, 'key_not_found']);
+        return true;
+      });
+      // A wrong credential does not matter to who needs none.
+      const status = await new Promise((resolve, reject) => {
+        const socketPath = join(directory, 'control', 'socket');
+        const headers = { authorization: 'Bearer sk_wrong' };
+        const outgoing = request({ socketPath, path: '/keys', headers }, (reply) => {
+          reply.resume();
+          resolve(reply.statusCode);
+        });
+        outgoing.on('error', reject).end();
+      });
+      assert.equal(status, 200);
+
+      // A server that reads its data is waited for.
+      database.state = 'starting';
+      setTimeout(() => {
+        database.state = 'ready';
+      }, 150);
+      const startedAt = performance.now();
+      await operator.call('GET', '/keys');
+      assert.ok(performance.now() - startedAt > 100);
+      await operator.close();
+    } finally {
+      await close();
+    }
+  });
+});
+
+function read(socket: Socket): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    socket.on('end', () => resolve(text));
+    socket.on('error', reject);
+  });
+}

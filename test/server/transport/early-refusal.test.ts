@@ -1,0 +1,62 @@
+// Long bodies that are refused for how they begin: their senders, who write all before they read,
+// get to write all, learn why, and may go on with the connection.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/stream-writer.js';
+import { ARROW_STREAM } from '../../../src/server/media-types.js';
+import { createFilledService } from '../harness.js';
+import { exchange, headOf, listen, repliesIn } from '../wire.js';
+
+/** Longer than what sockets and buffers on the way take. */
+const ROWS = 400_000;
+const BATCHES = 5;
+
+function bodyWithColumn(name: string): Buffer {
+  const batch = encodeBatch(ROWS, [{ vectors: new Float32Array(ROWS * 3).fill(1) }]);
+  return Buffer.concat([
+    encodeSchema([{ name, type: { vectorOf: 3 } }]),
+    ...Array.from({ length: BATCHES }, () => batch).flat(),
+    encodeEnd(),
+  ]);
+}
+
+const noStream = Buffer.concat([
+  Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),
+  Buffer.alloc(24_000_000),
+]);
+
+describe('a long body that is refused for its beginning', () => {
+  for (const [what, path, body, code] of [
+    ['columns', '/collections/c/vectors', bodyWithColumn('nothing'), 'invalid_request'],
+    ['columns', '/collections/c/query/batch', bodyWithColumn('nothing'), 'invalid_request'],
+    ['frame', '/collections/c/vectors', noStream, 'invalid_arrow'],
+    ['frame', '/collections/c/query/batch', noStream, 'invalid_arrow'],
+    [
+      'collection',
+      '/collections/none/query/batch',
+      bodyWithColumn('values'),
+      'collection_not_found',
+    ],
+  ] as const) {
+    it(`is taken whole for its ${what} by ${path}`, { timeout: 20_000 }, async () => {
+      const service = await createFilledService();
+      const port = await listen(service);
+      const text = await exchange(port, async (socket) => {
+        const headers = { 'content-type': ARROW_STREAM, 'content-length': body.length };
+        socket.write(headOf('POST', path, headers));
+        // Nothing of the reply is read before the last byte has left.
+        socket.pause();
+        await new Promise<void>((resolve) => {
+          socket.write(body, () => resolve());
+        });
+        socket.resume();
+        socket.write(headOf('GET', '/readyz', { connection: 'close' }));
+      });
+      const [refused, next] = repliesIn(text);
+      assert.equal(JSON.parse(refused!.body).code, code);
+      assert.equal(next!.status, 200);
+      await service.close();
+    });
+  }
+});

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect as connectHttp2, type ServerHttp2Stream } from 'node:http2';
+import { type AddressInfo, connect } from 'node:net';
+import { describe, it } from 'node:test';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import { boundTaking } from '../../../src/server/transport/connections.js';
+import { startSecureService } from '../secure-service.js';
+import { headOf } from '../wire.js';
+
+describe('clients that take a little of a reply now and then', { timeout: 30_000 }, () => {
+  it('lose their connection of HTTP/1 when the whole takes too long', async () => {
+    const body = 'x'.repeat(30_000_000);
+    const server = createServer((_request, response) => {
+      response.end(body);
+      // As for 64 KB, so that the test need not wait for minutes.
+      boundTaking(response, 65_536, 200);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const startMs = performance.now();
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write(headOf('GET', '/'));
+    let taken = 0;
+    // Something moves far more often than the bound on stalling.
+    socket.on('data', (chunk) => {
+      taken += chunk.length;
+      socket.pause();
+      setTimeout(() => socket.resume(), 20);
+    });
+    const [connection] = await once(server, 'connection');
+    await once(connection, 'close');
+    const ms = performance.now() - startMs;
+    assert.ok(ms >= 1_150 && ms < 10_000, `${ms}`);
+    assert.ok(taken > 0 && taken < body.length, `${taken}`);
+    socket.destroy();
+    server.close();
+  });
+
+  it('keep it when they are quick, also for a reply that waits for the one before it', async () => {
+    const server = createServer((request, response) => {
+      // The first is slower than a single reply may be.
+      setTimeout(
+        () => {
+          response.end('done');
+          boundTaking(response, 4, 10);
+        },
+        request.url === '/first' ? 1_500 : 0,
+      );
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write(headOf('GET', '/first') + headOf('GET', '/', { connection: 'close' }));
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    await once(socket, 'close');
+    assert.equal(text.match(/done/g)?.length, 2);
+    server.close();
+  });
+
+  it('lose their stream of HTTP/2, and nothing else', async () => {
+    const secure = await startSecureService({ limits: { ...DEFAULT_LIMITS, stalledMsMax: 400 } });
+    const session = connectHttp2(secure.url, {
+      ca: secure.authority.cert,
+      settings: { initialWindowSize: 0 },
+    });
+    await once(session, 'connect');
+    // One byte more for every stream.
+    let windowBytes = 0;
+    const timer = setInterval(() => session.settings({ initialWindowSize: ++windowBytes }), 100);
+    const arrived = once(secure.service.app.server, 'stream') as Promise<[ServerHttp2Stream]>;
+    const stream = session.request({ ':path': '/limits' });
+    stream.on('error', () => {});
+    const startMs = performance.now();
+    const [served] = await arrived;
+    const closed = once(served, 'close');
+    await once(stream, 'response');
+    // Nothing is read, since the client would then open the window again by itself.
+    stream.pause();
+    let taken = 0;
+    const look = setInterval(() => {
+      taken = stream.readableLength;
+    }, 50);
+    await closed;
+    clearInterval(timer);
+    clearInterval(look);
+    const ms = performance.now() - startMs;
+    assert.equal(served.rstCode, 8, 'cancelled');
+    assert.ok(ms >= 1_350 && ms < 10_000, `${ms}`);
+    assert.ok(taken >= 5, `${taken}`);
+    assert.equal(session.destroyed, false);
+    session.destroy();
+    await secure.close();
+  });
+});

@@ -1,0 +1,85 @@
+// What tests say to the application over a real connection, byte by byte where a client library
+// would be too polite.
+
+import assert from 'node:assert/strict';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { after } from 'node:test';
+import { stopApp } from '../../src/server/app.js';
+import type { Service } from './harness.js';
+
+/** What a test that failed has left open would keep its process. */
+const listening = new Set<Service>();
+after(async () => {
+  for (const { app } of listening) await stopApp(app, { deadlineMs: 0 });
+});
+
+/** On a free port, which it returns. */
+export async function listen(service: Service): Promise<number> {
+  await service.app.listen({ port: 0, host: '127.0.0.1' });
+  listening.add(service);
+  service.app.server.once('close', () => listening.delete(service));
+  return (service.app.server.address() as AddressInfo).port;
+}
+
+/** Sends bytes and gives back everything until the server closes the connection, within 10 s. */
+export function exchange(port: number, send: (socket: Socket) => void): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => send(socket));
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    const timer = setTimeout(() => {
+      socket.destroy(new Error(`the connection stays open after ${text.slice(0, 1_000)}`));
+    }, 10_000);
+    socket.on('close', () => {
+      clearTimeout(timer);
+      resolve(text);
+    });
+    socket.on('error', reject);
+  });
+}
+
+/** The head of a request, with the blank line. */
+export function headOf(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string | number>> = {},
+): string {
+  const lines = Object.entries({ host: 'x', ...headers }).map(([name, value]) => {
+    return `${name}: ${value}\r\n`;
+  });
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}
+
+/** The replies in what a connection gave, as far as they have heads. */
+export function repliesIn(text: string): { status: number; head: string; body: string }[] {
+  return text
+    .split(/(?=HTTP\/1\.1 \d)/)
+    .filter((part) => part !== '')
+    .map((part) => {
+      const [head = '', body = ''] = part.split('\r\n\r\n');
+      return { status: Number(head.slice(9, 12)), head, body };
+    });
+}
+
+/** Waits until it is so; fails after ten seconds. */
+export async function eventually(what: string, isSo: () => boolean | Promise<boolean>) {
+  const deadlineMs = performance.now() + 10_000;
+  while (!(await isSo())) {
+    assert.ok(performance.now() < deadlineMs, `not after ten seconds: ${what}`);
+    await pause(5);
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** One value of /metrics. */
+export async function metricOf(service: Pick<Service, 'app'>, name: string): Promise<number> {
+  const { body } = await service.app.inject('/metrics');
+  const found = new RegExp(`^${name} (\\S+)$`, 'm').exec(body)?.[1];
+  assert.ok(found !== undefined, `no metric ${name}`);
+  return Number(found);
+}

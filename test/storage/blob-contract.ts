@@ -1,0 +1,74 @@
+// What every store must do with blobs; part of contract.ts.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Store } from '../../src/storage/store.js';
+
+/** Opens a store for `use`, which may answer another one that it opened in its place, and closes it. */
+export type WithStore = (use: (store: Store) => Promise<Store | undefined>) => Promise<void>;
+
+const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
+
+export function blobContract(name: string, withStore: WithStore): void {
+  describe(`${name}: blobs`, () => {
+    it('writes, replaces, lists and removes blobs, and reads them into shared memory', () =>
+      withStore(async (store) => {
+        assert.equal(await store.readBlob('c/none'), undefined);
+        assert.deepEqual(await store.listBlobs('c/'), []);
+        await store.writeBlob('c/1.arrow', [bytes('old')]);
+        await store.writeBlob('c/1.arrow', [bytes('new'), bytes(''), bytes('er')]);
+        await store.writeBlob('d/2.arrow', []);
+        await store.writeBlob('cc/3.arrow', [new Uint8Array(new SharedArrayBuffer(4)).fill(65)]);
+        const blob = await store.readBlob('c/1.arrow');
+        assert.equal(text(blob), 'newer');
+        assert.ok(blob!.buffer instanceof SharedArrayBuffer);
+        assert.equal(text(await store.readBlob('cc/3.arrow')), 'AAAA');
+        assert.equal((await store.readBlob('d/2.arrow'))!.byteLength, 0);
+        assert.deepEqual(await store.listBlobs(), ['c/1.arrow', 'cc/3.arrow', 'd/2.arrow']);
+        assert.deepEqual(await store.listBlobs('c'), ['c/1.arrow', 'cc/3.arrow']);
+        assert.deepEqual(await store.listBlobs('c/'), ['c/1.arrow']);
+        assert.deepEqual(await store.listBlobs('d/2'), ['d/2.arrow']);
+        await store.removeBlob('c/1.arrow');
+        await store.removeBlob('c/1.arrow');
+        assert.deepEqual(await store.listBlobs(), ['cc/3.arrow', 'd/2.arrow']);
+        return undefined;
+      }));
+
+    it('leaves the old blob when a write fails, and whole ones when two write the same name', () =>
+      withStore(async (store) => {
+        await store.writeBlob('c/1', [bytes('old')]);
+        const failing = function* () {
+          yield bytes('half');
+          throw new Error('no more');
+        };
+        await assert.rejects(store.writeBlob('c/1', failing()), /no more/);
+        assert.equal(text(await store.readBlob('c/1')), 'old');
+        assert.deepEqual(await store.listBlobs(), ['c/1']);
+        const parts = (digit: string) =>
+          Array.from({ length: 300 }, () => bytes(digit.repeat(1_000)));
+        await Promise.all(['1', '2', '3'].map((digit) => store.writeBlob('c/1', parts(digit))));
+        assert.match(text(await store.readBlob('c/1'))!, /^(1{300000}|2{300000}|3{300000})$/);
+        return undefined;
+      }));
+
+    it('takes no name that could leave its folder', () =>
+      withStore(async (store) => {
+        for (const name of [
+          '../x',
+          'a/../x',
+          '/x',
+          'a',
+          'a/b/c',
+          'a/',
+          'a/..',
+          'a/.x',
+          'a/b.unfinished',
+        ]) {
+          await assert.rejects(async () => store.writeBlob(name, []), /blob's name/, name);
+        }
+        assert.deepEqual(await store.listBlobs(), []);
+        return undefined;
+      }));
+  });
+}

@@ -1,0 +1,36 @@
+// A child process for the tests of death and rivalry. Opens the store of the directory that it is
+// given, commits as fast as it can and prints each sequence once it is acknowledged. A commit is a
+// record, the same number as a value, and now and then a trim: all of it or nothing.
+
+import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+
+const COMMITTER_COUNT = 8;
+const TRIM_EVERY = 50;
+const KEPT_COUNT = 200;
+
+const directory = process.argv[2]!;
+const store = await openLmdbStore({ directory });
+let sequence = Number(Buffer.from(store.get(['count']) ?? []).toString() || 0);
+
+async function commitNext(): Promise<void> {
+  const mine = ++sequence;
+  const record = new Uint8Array(1_500).fill(mine % 251);
+  const trims = mine % TRIM_EVERY === 0 && mine > KEPT_COUNT;
+  await store.commit([
+    { kind: 'append', log: 'l', sequence: mine, record },
+    ...(trims ? [{ kind: 'trim', log: 'l', throughSequence: mine - KEPT_COUNT } as const] : []),
+    { kind: 'put', key: ['count'], value: Buffer.from(String(mine)) },
+  ]);
+  process.stdout.write(`${mine}\n`);
+}
+
+process.stdout.write('ready\n');
+if (process.argv[3] !== 'idle') {
+  await Promise.all(
+    Array.from({ length: COMMITTER_COUNT }, async () => {
+      while (true) await commitNext();
+    }),
+  );
+} else {
+  setInterval(() => {}, 60_000);
+}

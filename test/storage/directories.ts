@@ -1,0 +1,58 @@
+// Data directories of a test file: made in the system's temporary folder, gone when it is through.
+
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import type { Store } from '../../src/storage/store.js';
+import type { StoreHarness } from './contract.js';
+
+const made: string[] = [];
+const directoryOf = new WeakMap<Store, string>();
+
+after(async () => {
+  for (const directory of made) await rm(directory, { recursive: true, force: true });
+});
+
+export async function makeDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'sagitta-store-'));
+  made.push(directory);
+  return directory;
+}
+
+export async function openIn(directory: string): Promise<Store> {
+  const store = await openLmdbStore({ directory });
+  directoryOf.set(store, directory);
+  return store;
+}
+
+export const lmdbHarness: StoreHarness = {
+  open: async () => openIn(await makeDirectory()),
+  reopen: async (store) => {
+    await store.close();
+    return openIn(directoryOf.get(store)!);
+  },
+};
+
+/** Calls `use` with a directory on a disk of so many megabytes; answers false where none can be made. */
+export async function onSmallDisk(
+  megabytes: number,
+  use: (directory: string, resize: (megabytes: number) => void) => Promise<void>,
+): Promise<boolean> {
+  const directory = await makeDirectory();
+  const mount = (options: string) =>
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', directory], { stdio: 'ignore' });
+  try {
+    mount(`size=${megabytes}m`);
+  } catch {
+    return false;
+  }
+  try {
+    await use(directory, (newMegabytes) => mount(`remount,size=${newMegabytes}m`));
+  } finally {
+    execFileSync('umount', [directory]);
+  }
+  return true;
+}

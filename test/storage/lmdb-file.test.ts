@@ -1,0 +1,104 @@
+// Files that lmdb could not open or read without taking the process with it.
+
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { makeDirectory, openIn } from './directories.js';
+
+async function makeFilledDirectory(): Promise<{ directory: string; path: string }> {
+  const directory = await makeDirectory();
+  const store = await openIn(directory);
+  for (let i = 1; i <= 20; i++) {
+    await store.commit([
+      { kind: 'append', log: 'l', sequence: i, record: new Uint8Array(100_000).fill(i) },
+      { kind: 'put', key: ['k', String(i)], value: new Uint8Array(1_000) },
+    ]);
+  }
+  await store.close();
+  return { directory, path: join(directory, 'store.lmdb') };
+}
+
+function assertCorrupt(path: string) {
+  return (error: Error & { code: string }) => {
+    assert.equal(error.code, 'data_corrupt', error.message);
+    assert.ok(error.message.includes(path), error.message);
+    return true;
+  };
+}
+
+describe('lmdb file', () => {
+  it('is not made anew beside segment files that belonged to another', async () => {
+    for (const loss of ['missing', 'empty', 'zeros']) {
+      const { directory, path } = await makeFilledDirectory();
+      const store = await openIn(directory);
+      await store.writeBlob('a/1.arrow', [new Uint8Array(10)]);
+      await store.close();
+      if (loss === 'missing') await rm(path);
+      else await writeFile(path, Buffer.alloc(loss === 'empty' ? 0 : 8_192));
+      await assert.rejects(openLmdbStore({ directory }), assertCorrupt(path));
+      assert.equal((await stat(join(directory, 'segments/a/1.arrow'))).size, 10);
+    }
+  });
+
+  it('is named when it is not one, or when one of its first two pages is not', async () => {
+    const { directory, path } = await makeFilledDirectory();
+    const whole = await readFile(path);
+    const damages: Buffer[] = [
+      Buffer.from('something else'),
+      randomBytes(100_000),
+      Buffer.alloc(1_000_000),
+      Buffer.concat([Buffer.alloc(4_096), whole.subarray(4_096)]),
+      Buffer.concat([whole.subarray(0, 4_096), randomBytes(4_096), whole.subarray(8_192)]),
+      whole.subarray(0, 4_096),
+      whole.subarray(0, 100),
+    ];
+    for (const damaged of damages) {
+      await writeFile(path, damaged);
+      await assert.rejects(openLmdbStore({ directory }), assertCorrupt(path));
+    }
+    await writeFile(path, whole);
+    const store = await openIn(directory);
+    assert.equal([...store.readLog('l', 0)].length, 20);
+    await store.close();
+  });
+
+  it('is named when its end is missing, at the latest when that is read', async () => {
+    const { directory, path } = await makeFilledDirectory();
+    const { size } = await stat(path);
+    await truncate(path, 8_192);
+    await assert.rejects(async () => {
+      const store = await openIn(directory);
+      try {
+        [...store.list([])];
+        [...store.readLog('l', 0)];
+      } finally {
+        await store.close();
+      }
+    }, assertCorrupt(path));
+    assert.ok((await stat(path)).size >= size - 4_096);
+  });
+
+  it('is made anew when a first start left it empty or blank', async () => {
+    for (const blank of [Buffer.alloc(0), Buffer.alloc(8_192)]) {
+      const directory = await makeDirectory();
+      await writeFile(join(directory, 'store.lmdb'), blank);
+      const store = await openIn(directory);
+      await store.commit([{ kind: 'put', key: ['k'], value: new Uint8Array(1) }]);
+      await store.close();
+    }
+  });
+
+  it('is named when it cannot be opened', async () => {
+    const directory = await makeDirectory();
+    const path = join(directory, 'store.lmdb');
+    await mkdir(path);
+    await assert.rejects(openLmdbStore({ directory }), (error: Error & { code: string }) => {
+      assert.equal(error.code, 'configuration_invalid');
+      assert.ok(error.message.includes(path), error.message);
+      return true;
+    });
+  });
+});

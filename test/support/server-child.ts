@@ -1,0 +1,13 @@
+// A real server in a process of its own, for tests and benches that kill it or measure it: prints
+// its address when it listens, and `ready` when every collection is loaded.
+
+import { startServer } from '../../src/main.js';
+import { loadConfig } from '../../src/platform/config.js';
+
+const server = await startServer(loadConfig({ env: process.env }));
+process.stdout.write(`${server.url}\n`);
+await server.loaded;
+process.stdout.write('ready\n');
+process.once('SIGTERM', () => {
+  server.stop().then(() => process.exit(0));
+});

@@ -1,0 +1,321 @@
+// Every kind of damage that a data directory can have and that we can think of, done to the sample of
+// verify.test.ts, and what verification says of it.
+
+import {
+  type CollectionDefinition,
+  decodeJson,
+  encodeJson,
+  type Manifest,
+} from '../../../src/database/collection/manifest.js';
+import { keys, segmentBlobName } from '../../../src/database/keys.js';
+import { encodeDeletions } from '../../../src/segment/deletions.js';
+import { encodeLogRecord } from '../../../src/segment/log-record.js';
+import type { SegmentData } from '../../../src/segment/segment-data.js';
+import { decodeSegment, encodeSegment } from '../../../src/segment/segment-file.js';
+import type { DiskStore } from '../../../src/storage/store.js';
+import { batchOf } from '../../database/harness.js';
+
+const text = (value: string) => new Uint8Array(Buffer.from(value));
+
+/** A store with the sample, and ways to change it that the service does not have. */
+export class DamagedData {
+  readonly store: DiskStore;
+  readonly definition: CollectionDefinition;
+  readonly manifest: Manifest;
+
+  constructor(store: DiskStore) {
+    this.store = store;
+    this.definition = decodeJson(store.get(keys.collection('c'))!, 'c');
+    this.manifest = decodeJson(store.get(keys.manifest(this.definition.incarnation))!, 'c');
+  }
+
+  segmentName(number: number): string {
+    return segmentBlobName(this.definition.incarnation, number);
+  }
+
+  putManifest(change: Partial<Manifest>): Promise<void> {
+    const key = keys.manifest(this.definition.incarnation);
+    const value = encodeJson({ ...this.manifest, ...change });
+    return this.store.commit([{ kind: 'put', key, value }]);
+  }
+
+  putDefinition(change: object): Promise<void> {
+    const value = encodeJson({ ...this.definition, ...change });
+    return this.store.commit([{ kind: 'put', key: keys.collection('c'), value }]);
+  }
+
+  /** Changes rows of a segment as nothing that we write ever would, with a checksum that fits. */
+  async rewriteSegment(index: number, change: (data: SegmentData) => void): Promise<void> {
+    const entry = this.manifest.segments[index]!;
+    const name = this.segmentName(entry.number);
+    const bytes = (await this.store.readBlob(name))!;
+    const data = decodeSegment(bytes, { key: 'k', number: entry.number }).toData();
+    change(data);
+    const encoded = encodeSegment(data);
+    await this.store.writeBlob(name, [encoded.bytes]);
+    const segments = this.manifest.segments.with(index, {
+      ...entry,
+      byteLength: encoded.bytes.byteLength,
+      checksum: encoded.checksum,
+    });
+    await this.putManifest({ segments });
+  }
+
+  putDeletions(rows: number[], sequences: number[]): Promise<void> {
+    const key = keys.deletions(this.definition.incarnation, 1, 9_999);
+    const deletions = { rows: Uint32Array.from(rows), sequences: Float64Array.from(sequences) };
+    return this.store.commit([{ kind: 'put', key, value: encodeDeletions(deletions) }]);
+  }
+
+  appendRecord(sequence: number, record: Uint8Array): Promise<void> {
+    const log = this.definition.incarnation;
+    return this.store.commit([{ kind: 'append', log, sequence, record }]);
+  }
+
+  appendWrite(batch: ReturnType<typeof batchOf>): Promise<void> {
+    return this.appendRecord(100, encodeLogRecord({ kind: 'write', timeMs: 1, batch }));
+  }
+}
+
+/** By what is wrong: how it is done, and what the finding says. */
+export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<unknown>, RegExp]>> =
+  {
+    'a definition that is not JSON': [
+      (data) => data.store.commit([{ kind: 'put', key: keys.collection('c'), value: text('{') }]),
+      /^error: collection "c", catalogue: the entry is not valid JSON/,
+    ],
+    'a newer definition': [
+      (data) => data.putDefinition({ formatVersion: 2 }),
+      /^error: collection "c", catalogue: .*format version 2; this version reads 1\. A newer/,
+    ],
+    'a definition with the id of another': [
+      (data) => data.putDefinition({ id: 'x' }),
+      /^error: collection "c", catalogue: it has the id "x"/,
+    ],
+    'a metric that there is not': [
+      (data) => data.putDefinition({ metric: 'manhattan' }),
+      /^error: collection "c", catalogue: its metric is "manhattan"/,
+    ],
+    'a dimension that is none': [
+      (data) => data.putDefinition({ dimension: 0 }),
+      /^error: collection "c", catalogue: its dimension is 0/,
+    ],
+    'another dimension': [
+      (data) => data.putDefinition({ dimension: 4 }),
+      /1\.arrow: found the dimension 3, expected 4/,
+    ],
+    'two collections with one data': [
+      (data) =>
+        data.store.commit([
+          {
+            kind: 'put',
+            key: keys.collection('d'),
+            value: encodeJson({ ...data.definition, id: 'd' }),
+          },
+        ]),
+      /^error: collection "d", catalogue: its data are those of collection "c", too/,
+    ],
+    'a newer manifest': [
+      (data) => data.putManifest({ formatVersion: 2 }),
+      /^error: collection "c", manifest: .*format version 2; this version reads 1\. A newer/,
+    ],
+    'a manifest without segments': [
+      (data) => data.putManifest({ segments: undefined as never }),
+      /^error: collection "c", manifest: its segments are missing/,
+    ],
+    'a manifest without a checkpoint': [
+      (data) => data.putManifest({ checkpointSequence: -1 }),
+      /^error: collection "c", manifest: its checkpointSequence is -1/,
+    ],
+    'a segment that is named twice': [
+      (data) =>
+        data.putManifest({ segments: [...data.manifest.segments, data.manifest.segments.at(-1)!] }),
+      /^error: collection "c", manifest: it names segment \d+ twice/,
+    ],
+    'a segment number of the future': [
+      (data) => data.putManifest({ nextSegmentNumber: 1 }),
+      /^error: collection "c", manifest: it names segment 1; the next one shall be 1/,
+    ],
+    'rows gone that a snapshot may see': [
+      (data) => data.putManifest({ horizonSequence: 999 }),
+      /^error: collection "c", manifest: rows may be gone that ended until 999/,
+    ],
+    'a missing file': [
+      (data) => data.store.removeBlob(data.segmentName(1)),
+      /^error: collection "c", segments\/.*\/1\.arrow: the file is missing/,
+    ],
+    'a file that is cut': [
+      async (data) => {
+        const bytes = (await data.store.readBlob(data.segmentName(2)))!;
+        await data.store.writeBlob(data.segmentName(2), [bytes.subarray(0, -64)]);
+      },
+      /\/2\.arrow: it has \d+ bytes, expected \d+/,
+    ],
+    'a file that is none of ours': [
+      async (data) => {
+        const bytes = (await data.store.readBlob(data.segmentName(2)))!;
+        await data.store.writeBlob(data.segmentName(2), [new Uint8Array(bytes.byteLength)]);
+      },
+      /\/2\.arrow: found the checksum crc32:\w+ over \d+ bytes, expected crc32/,
+    ],
+    'another count of rows': [
+      (data) =>
+        data.putManifest({
+          segments: data.manifest.segments.with(0, { ...data.manifest.segments[0]!, rowCount: 63 }),
+        }),
+      /\/1\.arrow: it has 64 rows; the manifest says 63/,
+    ],
+    'segments in another order': [
+      (data) => data.putManifest({ segments: data.manifest.segments.toReversed() }),
+      /its first sequence \d+ comes before \d+, the last one of the file before it/,
+    ],
+    'a value that is no number': [
+      (data) =>
+        data.rewriteSegment(1, ({ values }) => {
+          values[7] = Number.NaN;
+        }),
+      /\/2\.arrow: row 2: value 1 is NaN/,
+    ],
+    'a zero vector under cosine': [
+      (data) =>
+        data.rewriteSegment(1, ({ values }) => {
+          values.fill(0, 6, 9);
+        }),
+      /\/2\.arrow: row 2: all its values are zero, under cosine/,
+    ],
+    'metadata that is not JSON': [
+      (data) =>
+        data.rewriteSegment(1, ({ json }) => {
+          json.bytes[json.offsets[5]!] = 0x5b;
+        }),
+      /\/2\.arrow: row 5: its metadata is not a JSON object/,
+    ],
+    'an id that is not UTF-8': [
+      (data) =>
+        data.rewriteSegment(1, ({ ids }) => {
+          ids.bytes[ids.offsets[5]!] = 0xff;
+        }),
+      /\/2\.arrow: row 5: its id is not UTF-8/,
+    ],
+    'an id that lives twice': [
+      (data) =>
+        data.rewriteSegment(2, ({ ids }) => {
+          ids.bytes.set(text('v110'), ids.offsets[1]!);
+        }),
+      /\/3\.arrow: row 1: its id "v110" lives in row \d+ of segment \d+ as well/,
+    ],
+    'a deletion of a row that there is not': [
+      (data) => data.putDeletions([64], [3]),
+      /^error: collection "c", deletions of segment 1 through 9999: row 64 of 64 does not exist/,
+    ],
+    'a deletion before the row': [
+      (data) => data.putDeletions([2], [1]),
+      /deletions of segment 1 .*: row 2, inserted at 1, ends at 1/,
+    ],
+    'a deletion after the checkpoint': [
+      (data) => data.putDeletions([0], [999]),
+      /deletions of segment 1 .*: row 0, inserted at 1, ends at 999; the checkpoint is/,
+    ],
+    'a row that ends twice': [
+      (data) => data.putDeletions([35, 35], [3, 4]),
+      /deletions of segment 1 .*: row 35 ends at \d, and ended at \d already/,
+    ],
+    'deletions that cannot be read': [
+      (data) =>
+        data.store.commit([
+          {
+            kind: 'put',
+            key: keys.deletions(data.definition.incarnation, 1, 5),
+            value: text('nothing'),
+          },
+        ]),
+      /deletions of segment 1 through 5: found the ending/,
+    ],
+    'a count of straddling rows': [
+      (data) => data.putManifest({ partialRowCount: 1 }),
+      /^error: collection "c": the segment files hold \d+ rows of the write \d+; the manifest says 1/,
+    ],
+    'a log that lacks a record': [
+      (data) => data.appendRecord(100, encodeLogRecord({ kind: 'deleteAll', timeMs: 1 })),
+      /^error: collection "c", log: after the sequence \d+ comes 100: records are missing/,
+    ],
+    'a log that was cut too far': [
+      (data) =>
+        data.store.commit([
+          {
+            kind: 'trim',
+            log: data.definition.incarnation,
+            throughSequence: data.manifest.checkpointSequence + 1,
+          },
+        ]),
+      /^error: collection "c", log: it is cut through \d+, and the files reach to \d+/,
+    ],
+    'a log that is gone': [
+      (data) => data.store.commit([{ kind: 'dropLog', log: data.definition.incarnation }]),
+      /^error: collection "c", log: it is gone, and the files reach to/,
+    ],
+    'a record that cannot be read': [
+      (data) => data.appendRecord(100, text('nothing')),
+      /log: record 100: found the ending/,
+    ],
+    'a record of another dimension': [
+      (data) => data.appendWrite(batchOf([{ id: 'a', values: [1, 2], metadata: '{}' }])),
+      /log: record 100: its vectors have 2 dimensions, expected 3/,
+    ],
+    'a record with one id twice': [
+      (data) => {
+        const row = { id: 'a', values: [1, 2, 3], metadata: '{}' };
+        return data.appendWrite(batchOf([row, row]));
+      },
+      /log: record 100: it writes 2 rows with 1 ids/,
+    ],
+    'a record with rows that may not be': [
+      (data) => data.appendWrite(batchOf([{ id: '', values: [Infinity, 2, 3], metadata: '[]' }])),
+      /log: record 100: row 0: its metadata is not a JSON object/,
+    ],
+    'an idempotent reply that cannot be read': [
+      (data) =>
+        data.store.commit([
+          { kind: 'put', key: keys.idempotentReply('x'), value: text('{"reply":1}') },
+        ]),
+      /^error: idempotent replies: the reply under x cannot be read/,
+    ],
+    'an API key that cannot be read': [
+      (data) => data.store.commit([{ kind: 'put', key: keys.apiKey('x'), value: text('{}') }]),
+      /^error: API keys: the stored API key x is damaged/,
+    ],
+    'a secret of another length': [
+      (data) => data.store.commit([{ kind: 'put', key: keys.cursorSecret, value: text('short') }]),
+      /^error: the secret of cursors: it has 5 bytes, expected 32/,
+    ],
+  };
+
+/** What is left over and harms nobody. */
+export const LEFTOVERS: typeof DAMAGES = {
+  'a file that nobody names': [
+    (data) => data.store.writeBlob(data.segmentName(77), [text('x')]),
+    /^note: segments\/.*\/77\.arrow: no manifest names this file/,
+  ],
+  'a manifest without a collection': [
+    (data) =>
+      data.store.commit([
+        { kind: 'put', key: keys.manifest('gone'), value: encodeJson(data.manifest) },
+      ]),
+    /^note: manifest gone: it has no collection/,
+  ],
+  'deletions of a segment that is gone': [
+    (data) =>
+      data.store.commit([
+        { kind: 'put', key: keys.deletions(data.definition.incarnation, 77, 5), value: text('x') },
+      ]),
+    /^note: deletions of segment .*\/77: there is no such segment/,
+  ],
+  'a log without a collection': [
+    (data) => data.store.commit([{ kind: 'append', log: 'gone', sequence: 1, record: text('x') }]),
+    /^note: log gone: its 1 records have no collection/,
+  ],
+  'no secret': [
+    (data) => data.store.commit([{ kind: 'remove', key: keys.cursorSecret }]),
+    /^note: the secret of cursors: it is missing/,
+  ],
+};

@@ -1,0 +1,237 @@
+// Verification: untouched data gives no finding, and each kind of damage is named, wherever it is and
+// whatever else is damaged. Nothing is changed by the look.
+
+import assert from 'node:assert/strict';
+import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, it } from 'node:test';
+import { silentLogger } from '../../../src/common/logger.js';
+import { Backups } from '../../../src/database/backup.js';
+import type { Manifest } from '../../../src/database/collection/manifest.js';
+import { segmentBlobName } from '../../../src/database/keys.js';
+import { verifyDirectory } from '../../../src/offline.js';
+import type { DiskStore } from '../../../src/storage/store.js';
+import type { VerifyReport } from '../../../src/tools/verify/verify-report.js';
+import {
+  batchOf,
+  createRandom,
+  createTestClock,
+  openDatabase,
+  testSeed,
+} from '../../database/harness.js';
+import { makeDirectory, openIn } from '../../storage/directories.js';
+import { DAMAGES, DamagedData, LEFTOVERS } from './damages.js';
+
+const DIMENSION = 3;
+const PAGE_BYTES = 4096;
+let sound: string;
+let backup: string;
+let incarnation: string;
+let manifest: Manifest;
+
+const rowsOf = (from: number, count: number, n: number) =>
+  batchOf(
+    Array.from({ length: count }, (_, i) => ({
+      id: `v${from + i}`,
+      values: [n, i, 1],
+      metadata: `{"n":${n},"t":"x${i}"}`,
+    })),
+  );
+
+before(async () => {
+  sound = await makeDirectory();
+  const store = (await openIn(sound)) as DiskStore;
+  const database = await openDatabase({ store, clock: createTestClock() });
+  const input = { dimension: DIMENSION, description: null, labels: {} };
+  await database.createCollection({ id: 'c', metric: 'cosine', ...input });
+  await database.createCollection({ id: 'empty', metric: 'dot', ...input });
+  // Segments of 64 rows; the last write straddles two of them, and later ones are in the log only.
+  for (let n = 1; n <= 6; n++)
+    await database.writeVectors('c', rowsOf(n * 30, 50, n), { mode: 'upsert' });
+  await database.deleteVectors('c', { kind: 'ids', ids: ['v31', 'v32'] }, { dryRun: false });
+  await database.runIdempotent({ scope: 's', key: 'k', payloadDigest: 'd' }, async () => ({
+    status: 200,
+    headers: {},
+    body: '{}',
+  }));
+  await database.apiKeys.create({ owner: 'o', scopes: ['admin'], expiresAt: null });
+  await database.writeVectors('c', rowsOf(1000, 30, 7), { mode: 'upsert' });
+  await database.deleteVectors('c', { kind: 'ids', ids: ['v33'] }, { dryRun: false });
+  await database.close();
+  backup = join(await makeDirectory(), 'backup');
+  await new Backups({ store, directory: null, logger: silentLogger }).createAt(backup);
+  const data = new DamagedData(store);
+  incarnation = data.definition.incarnation;
+  manifest = data.manifest;
+  assert.ok(manifest.segments.length >= 3);
+  assert.ok(manifest.partialRowCount > 0, 'no write straddles');
+  await store.close();
+});
+
+async function copyOf(directory: string): Promise<string> {
+  const copy = join(await makeDirectory(), 'copy');
+  await cp(directory, copy, { recursive: true, filter: (path) => !path.includes('/lock/') });
+  return copy;
+}
+
+const lines = ({ findings }: VerifyReport) =>
+  findings.map(({ severity, where, what }) => `${severity}: ${where}: ${what}`);
+
+/** Everything in the folder, by name. */
+async function contentsOf(directory: string): Promise<Map<string, string>> {
+  const contents = new Map<string, string>();
+  for (const name of (await readdir(directory, { recursive: true })).sort()) {
+    const path = join(directory, name);
+    const isFile = (await stat(path)).isFile();
+    contents.set(name, isFile ? (await readFile(path)).toString('base64') : 'folder');
+  }
+  return contents;
+}
+
+describe('verify', () => {
+  it('finds nothing in sound data, counts what it saw, and changes nothing', async () => {
+    for (const directory of [sound, backup]) {
+      const before = await contentsOf(directory);
+      const shares: number[] = [];
+      const report = await verifyDirectory(directory, (_rows, share) => shares.push(share));
+      assert.deepEqual(report.findings, []);
+      assert.equal(report.isBackup, directory === backup);
+      const { bytes, ...counts } = report.counts;
+      assert.ok(bytes > 1_000 && shares.at(-1)! <= 1);
+      assert.deepEqual(counts, {
+        collections: 2,
+        segments: manifest.segments.length,
+        rows: 6 * 50 + 30,
+        deletions: counts.deletions,
+        logRecords: counts.logRecords,
+        idempotentReplies: 1,
+        apiKeys: 1,
+      });
+      assert.ok(counts.deletions > 0 && counts.logRecords > 0);
+      assert.deepEqual(await contentsOf(directory), before);
+    }
+  });
+
+  for (const [severity, damages] of Object.entries({ error: DAMAGES, note: LEFTOVERS })) {
+    for (const [what, [damage, expected]] of Object.entries(damages)) {
+      it(`names ${what}`, async () => {
+        const directory = await copyOf(sound);
+        const store = (await openIn(directory)) as DiskStore;
+        await damage(new DamagedData(store));
+        await store.close();
+        const report = await verifyDirectory(directory);
+        const found = lines(report);
+        assert.ok(
+          found.some((line) => expected.test(line)),
+          found.join('\n'),
+        );
+        assert.equal(report.errorCount > 0, severity === 'error', found.join('\n'));
+      });
+    }
+  }
+
+  it('tells of everything that is damaged, a few times for each place', async () => {
+    const directory = await copyOf(sound);
+    const store = (await openIn(directory)) as DiskStore;
+    const data = new DamagedData(store);
+    await data.rewriteSegment(1, ({ values }) => values.fill(Number.NaN));
+    await store.removeBlob(data.segmentName(1));
+    await data.appendRecord(100, new Uint8Array(16));
+    await store.close();
+    const report = await verifyDirectory(directory);
+    assert.equal(lines(report).filter((line) => /2\.arrow: row/.test(line)).length, 10);
+    assert.ok(report.errorCount >= 66, `${report.errorCount}`);
+    assert.ok(lines(report).some((line) => /1\.arrow: the file is missing/.test(line)));
+    assert.ok(lines(report).some((line) => /record 100/.test(line)));
+  });
+
+  it('finds every flipped byte of a segment file and of the tables of a backup', async () => {
+    const random = createRandom(testSeed());
+    for (const name of ['store.lmdb', `segments/${segmentBlobName(incarnation, 2)}`]) {
+      const directory = await copyOf(backup);
+      const path = join(directory, name);
+      const bytes = await readFile(path);
+      const places = [0, 1, 7, 8, bytes.length >> 1, bytes.length - 1];
+      for (let i = 0; i < 25; i++) places.push(Math.floor(random() * bytes.length));
+      for (const at of places) {
+        const flipped = Buffer.from(bytes);
+        flipped[at]! ^= 1 << Math.floor(random() * 8);
+        await writeFile(path, flipped);
+        const report = await verifyDirectory(directory).catch((error: { code: string }) => {
+          assert.ok(['data_corrupt', 'configuration_invalid'].includes(error.code), `${error}`);
+        });
+        assert.ok(report === undefined || report.errorCount > 0, `byte ${at} of ${name}`);
+      }
+    }
+  });
+
+  it('finds what is wrong with pages of the tables, and survives whatever is done to them', async (t) => {
+    const seed = testSeed();
+    t.diagnostic(`seed ${seed}`);
+    const random = createRandom(seed);
+    const directory = await copyOf(sound);
+    const path = join(directory, 'store.lmdb');
+    const bytes = await readFile(path);
+    const isFoundAt = async (at: number) => {
+      const damaged = Buffer.from(bytes);
+      damaged[at]! ^= 1 + Math.floor(random() * 255);
+      await writeFile(path, damaged);
+      try {
+        return (await verifyDirectory(directory)).errorCount > 0;
+      } catch (error) {
+        const { code } = error as { code?: string };
+        assert.ok(code === 'data_corrupt' || code === 'configuration_invalid', `${error}`);
+        return true;
+      }
+    };
+    let pageCount = 0;
+    let foundCount = 0;
+    for (let page = 2; page < bytes.length / PAGE_BYTES; page++) {
+      const start = page * PAGE_BYTES;
+      // What nothing leads to may hold anything.
+      if (!(await isFoundAt(start))) continue;
+      pageCount++;
+      // Its number, its flags, where free space begins and ends.
+      for (const at of [1, 7, 18, 19, 20, 21, 22, 23]) {
+        assert.ok(await isFoundAt(start + at), `byte ${at} of page ${page}`);
+      }
+      for (let i = 0; i < 10; i++) {
+        if (await isFoundAt(start + Math.floor(random() * PAGE_BYTES))) foundCount++;
+      }
+    }
+    for (const at of [24, 28, 4096 + 24, 4096 + 28]) assert.ok(await isFoundAt(at), `byte ${at}`);
+    t.diagnostic(`${foundCount} of ${pageCount * 10} other bytes; the rest is free space or text`);
+    assert.ok(pageCount > 3 && foundCount > pageCount);
+    await writeFile(path, bytes.subarray(0, bytes.length - 2 * PAGE_BYTES));
+    assert.ok((await verifyDirectory(directory)).errorCount > 0);
+  });
+
+  it('names what is no data directory, and leaves it as it is', async () => {
+    const directory = await makeDirectory();
+    await writeFile(join(directory, 'mine'), 'x');
+    for (const path of [directory, join(directory, 'none'), join(directory, 'mine')]) {
+      await assert.rejects(verifyDirectory(path), {
+        code: 'configuration_invalid',
+        message: /is neither a data directory nor a backup: there is no store\.lmdb in it/,
+      });
+    }
+    assert.deepEqual(await readdir(directory), ['mine']);
+  });
+
+  it('does not look at a directory that is in use, and takes a damaged marker for damage', async () => {
+    const directory = await copyOf(sound);
+    const store = await openIn(directory);
+    await assert.rejects(verifyDirectory(directory), { code: 'data_directory_locked' });
+    await store.close();
+    const broken = await copyOf(backup);
+    await writeFile(join(broken, 'backup.json'), '{"format_version": 1}');
+    await assert.rejects(verifyDirectory(broken), { code: 'data_corrupt' });
+    await writeFile(join(broken, 'backup.json'), '{"format_version": 2}');
+    await assert.rejects(verifyDirectory(broken), {
+      code: 'configuration_invalid',
+      message: /format version 2; this Sagitta reads version 1/,
+    });
+    await rm(join(broken, 'backup.json'));
+    assert.equal((await verifyDirectory(broken)).isBackup, false);
+  });
+});
