@@ -259,7 +259,7 @@ async function engineRate(
       vector,
       metric: 'cosine',
       k,
-      parts: data.parts,
+      views: data.parts,
       after: null,
       scoreMin: null,
     }),
@@ -283,12 +283,14 @@ async function checkReply(reply: Buffer, data: DataSet): Promise<void> {
       vector: data.queries[7]!,
       metric: 'cosine',
       k: K,
-      parts: data.parts,
+      views: data.parts,
       after: null,
       scoreMin: null,
     },
   ]);
-  const expected = Array.from(hits!.rows, (row, i) => idOf(data.starts[hits!.parts[i]!]! + row));
+  const expected = Array.from(hits!.rows, (row, i) =>
+    idOf(data.starts[hits!.viewIndexes[i]!]! + row),
+  );
   const answered: string[] = [];
   for (let row = 0; row < found.numRows; row++) {
     if (Number(index.get(row)) === 7) answered.push(ids.get(row));

@@ -10,7 +10,7 @@ import { packageVersion } from './common/package-version.js';
 import type { Tracer } from './common/trace.js';
 import { Backups } from './database/backup.js';
 import { Database } from './database/database.js';
-import { addStorageReadings, createMeasures } from './database/measures.js';
+import { addStorageGauges, createDatabaseMetrics } from './database/database-metrics.js';
 import { createEngine } from './engine/choose-engine.js';
 import { type Config, isLoopback } from './platform/config.js';
 import { LogDestination } from './platform/log-destination.js';
@@ -71,7 +71,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       limits: config.limits,
       clock: systemClock,
       logger,
-      observer: createMeasures(metrics),
+      observer: createDatabaseMetrics(metrics),
     });
     closers.push(() => database.close());
     const control = new ControlSocket(config.dataDir);
@@ -88,11 +88,11 @@ export async function startServer(config: Config): Promise<RunningServer> {
       node: process.version,
       engine: engine.name,
     });
-    metrics.addReading('sagitta_pool_tasks_waiting', 'Tasks that wait for a thread.', () => {
+    metrics.addGauge('sagitta_pool_tasks_waiting', 'Tasks that wait for a thread.', () => {
       return pool.waitingCount;
     });
-    for (const { name, help, read } of gauges) metrics.addReading(name, help, read);
-    addStorageReadings(metrics, database);
+    for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
+    addStorageGauges(metrics, database);
     const app = await createApp({
       database,
       backups: new Backups({ store, directory: config.backupDir, logger }),

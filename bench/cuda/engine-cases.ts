@@ -128,7 +128,7 @@ function toCase(step: EngineStep, { batchCount, filterPercent }: EngineStepCase)
 
 /** Searches until the devices have every block, and rejects where they never do: figures would be the CPU's. */
 async function waitUntilResident(engine: Engine, { parts, queries }: DataSet): Promise<void> {
-  const query = { metric: 'cosine', k: K, parts, after: null, scoreMin: null } as const;
+  const query = { metric: 'cosine', k: K, views: parts, after: null, scoreMin: null } as const;
   const giveUpAt = performance.now() + UPLOAD_MS_MAX;
   for (;;) {
     const before = countFallback(engine);

@@ -88,7 +88,7 @@ export function createQueries(benchCase: Case, data: DataSet, truth: Truth): Sea
             rows: createRandomBitmap(random, part.rowCount, passShare),
           }));
     const after = page > 1 ? positionBefore(truth, index, benchCase) : null;
-    return { vector, metric, k, parts, after, scoreMin: null };
+    return { vector, metric, k, views: parts, after, scoreMin: null };
   });
 }
 

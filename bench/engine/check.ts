@@ -89,7 +89,10 @@ export function checkAnswer(hits: SearchHits, expected: readonly Match[], data: 
   }
 }
 
-export function matchesOf({ parts, rows, scores }: SearchHits, { starts }: DataSet): Match[] {
+export function matchesOf(
+  { viewIndexes: parts, rows, scores }: SearchHits,
+  { starts }: DataSet,
+): Match[] {
   return Array.from(rows, (row, index) => ({
     row: starts[parts[index]!]! + row,
     score: scores[index]!,
@@ -113,7 +116,7 @@ function best(scores: Float64Array, k: number, isEligible: (row: number) => bool
     .slice(0, k);
 }
 
-function passesFilter({ parts }: SearchQuery, { starts }: DataSet, row: number): boolean {
+function passesFilter({ views: parts }: SearchQuery, { starts }: DataSet, row: number): boolean {
   let index = 0;
   while (index + 1 < starts.length && starts[index + 1]! <= row) index++;
   const { rows } = parts[index]!;

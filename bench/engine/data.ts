@@ -3,7 +3,7 @@
 
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import type { VectorBlock } from '../../src/common/types.js';
-import type { SearchPart } from '../../src/engine/core/engine.js';
+import type { BlockView } from '../../src/engine/core/engine.js';
 import type { DataName, Parameters, Shape } from './options.js';
 
 export const SEED = 20_251;
@@ -18,7 +18,7 @@ export interface DataSet extends Shape {
   /** The first row of each block, counted over all blocks. */
   readonly starts: readonly number[];
   /** All rows of all blocks. */
-  readonly parts: readonly SearchPart[];
+  readonly parts: readonly BlockView[];
   readonly queries: readonly Float32Array[];
 }
 
@@ -64,7 +64,7 @@ function rowsPerSegment(dimension: number): number {
   return Math.min(segmentRowsMax, Math.floor(segmentValueBytesMax / (4 * dimension)));
 }
 
-function partsOf(blocks: readonly VectorBlock[]): SearchPart[] {
+function partsOf(blocks: readonly VectorBlock[]): BlockView[] {
   return blocks.map((block) => ({ block, rowCount: block.rowCount, rows: null }));
 }
 

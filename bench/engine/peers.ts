@@ -164,7 +164,7 @@ async function findTruths(
 ): Promise<Map<Metric, number[][]>> {
   const truths = new Map<Metric, number[][]>();
   for (const metric of new Set(results.map(({ benchCase }) => benchCase.metric))) {
-    const plain = { metric, k: K, parts: data.parts, after: null, scoreMin: null };
+    const plain = { metric, k: K, views: data.parts, after: null, scoreMin: null };
     const hits = await engine.search(data.queries.map((vector) => ({ ...plain, vector })));
     truths.set(
       metric,

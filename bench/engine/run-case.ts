@@ -79,7 +79,7 @@ function checkAll(
   }
 }
 
-function checkScannedCount({ scannedCount }: SearchHits, { parts }: SearchQuery): void {
+function checkScannedCount({ scannedCount }: SearchHits, { views: parts }: SearchQuery): void {
   let expected = 0;
   for (const { rowCount, rows } of parts) {
     if (rows === null) expected += rowCount;
@@ -92,7 +92,7 @@ function checkScannedCount({ scannedCount }: SearchHits, { parts }: SearchQuery)
 
 function checksumOf(hits: readonly SearchHits[]): string {
   let sum = 0;
-  for (const { parts, rows, scores } of hits) {
+  for (const { viewIndexes: parts, rows, scores } of hits) {
     for (const array of [parts, rows, scores]) {
       sum = crc32(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), sum);
     }

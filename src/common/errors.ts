@@ -59,7 +59,7 @@ export const ERROR_TITLES = {
 export type ErrorCode = keyof typeof ERROR_TITLES;
 
 /** One finding inside a request; `pointer` is a JSON pointer into the body, or `?name` of a query parameter. */
-export interface ErrorItem {
+export interface ValidationIssue {
   readonly pointer: string;
   readonly code: ErrorCode;
   readonly detail: string;
@@ -68,7 +68,7 @@ export interface ErrorItem {
 }
 
 /** At most this many findings are reported; a body of 10 000 bad rows says no more with 10 000 of them. */
-export const ERROR_ITEMS_MAX = 100;
+export const ISSUES_MAX = 100;
 
 /** The rows of a stream before its row `count` are durable and visible. */
 export interface Committed {
@@ -83,7 +83,7 @@ export interface Committed {
  */
 export class SagittaError extends Error {
   readonly code: ErrorCode;
-  readonly items: readonly ErrorItem[];
+  readonly issues: readonly ValidationIssue[];
   /** Seconds after which a retry is worth it, where the code is retryable. */
   readonly retryAfterSeconds: number | undefined;
   /** What the credential lacks, with `insufficient_scope`. */
@@ -95,7 +95,7 @@ export class SagittaError extends Error {
     code: ErrorCode,
     detail: string,
     options: {
-      items?: readonly ErrorItem[];
+      issues?: readonly ValidationIssue[];
       retryAfterSeconds?: number | undefined;
       scope?: string | undefined;
       committed?: Committed | undefined;
@@ -105,7 +105,7 @@ export class SagittaError extends Error {
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'SagittaError';
     this.code = code;
-    this.items = (options.items ?? []).slice(0, ERROR_ITEMS_MAX);
+    this.issues = (options.issues ?? []).slice(0, ISSUES_MAX);
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.scope = options.scope;
     this.committed = options.committed;
@@ -121,20 +121,20 @@ export function collectionNotFound(id: string): SagittaError {
 export interface ErrorMessage {
   readonly code: ErrorCode;
   readonly detail: string;
-  readonly items: readonly ErrorItem[];
+  readonly issues: readonly ValidationIssue[];
   readonly stack: string | undefined;
 }
 
 export function toErrorMessage(error: unknown): ErrorMessage {
   if (error instanceof SagittaError) {
-    return { code: error.code, detail: error.message, items: error.items, stack: error.stack };
+    return { code: error.code, detail: error.message, issues: error.issues, stack: error.stack };
   }
   const plain = error instanceof Error ? error : new Error(String(error));
-  return { code: 'internal', detail: plain.message, items: [], stack: plain.stack };
+  return { code: 'internal', detail: plain.message, issues: [], stack: plain.stack };
 }
 
 export function fromErrorMessage(message: ErrorMessage): SagittaError {
-  const error = new SagittaError(message.code, message.detail, { items: message.items });
+  const error = new SagittaError(message.code, message.detail, { issues: message.issues });
   if (message.stack !== undefined) error.stack = message.stack;
   return error;
 }

@@ -5,7 +5,7 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type Grant, type Principal, parseGrant, SCOPES } from '../common/access.js';
 import type { Clock } from '../common/clock.js';
-import { type ErrorCode, type ErrorItem, SagittaError } from '../common/errors.js';
+import { type ErrorCode, SagittaError, type ValidationIssue } from '../common/errors.js';
 import type { Store, StoreOperation } from '../storage/store.js';
 import type { ApiKeyInput, ApiKeyRecord, ApiKeyService } from './api.js';
 import { type ApiKeyEntry, decodeEntry, encodeEntry, KEY_FORMAT_VERSION } from './api-key-entry.js';
@@ -235,7 +235,7 @@ function toRecord(entry: ApiKeyEntry): ApiKeyRecord {
 
 /** Throws with an item for everything that is wrong. */
 function refuseInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): void {
-  const items: ErrorItem[] = [];
+  const items: ValidationIssue[] = [];
   const find = (pointer: string, detail: string, code: ErrorCode = 'invalid_request') =>
     items.push({ pointer, code, detail });
   if (owner.length < 1 || owner.length > OWNER_CHARACTERS_MAX || UNPRINTABLE.test(owner)) {
@@ -258,7 +258,7 @@ function refuseInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): vo
   const [first] = items;
   if (first === undefined) return;
   const detail = `${first.pointer}: ${first.detail}`;
-  throw new SagittaError(first.code, detail, { items });
+  throw new SagittaError(first.code, detail, { issues: items });
 }
 
 function describeBadScope(scope: string): string {

@@ -109,7 +109,7 @@ export interface CommitTimings {
 export type OnCommitted = (timings: CommitTimings) => void;
 
 /** Operations to be committed in one transaction with a write, made from the write's result. */
-export type AlsoCommit<Result> = (result: Result) => readonly StoreOperation[];
+export type CommitTogether<Result> = (result: Result) => readonly StoreOperation[];
 
 export interface VectorRecord {
   readonly id: string;
@@ -241,7 +241,7 @@ export interface CollectionsPage extends Page {
 
 export interface WriteOptions {
   readonly mode: WriteMode;
-  readonly alsoCommit?: AlsoCommit<WriteResult> | undefined;
+  readonly alsoCommit?: CommitTogether<WriteResult> | undefined;
   readonly onCommitted?: OnCommitted | undefined;
 }
 
@@ -256,12 +256,12 @@ export interface VectorPatch {
 
 export interface DeleteOptions {
   readonly dryRun: boolean;
-  readonly alsoCommit?: AlsoCommit<DeleteResult> | undefined;
+  readonly alsoCommit?: CommitTogether<DeleteResult> | undefined;
   readonly onCommitted?: OnCommitted | undefined;
 }
 
 /** Of what may take long: aborted when nobody waits for it any more. */
-export interface Waiting {
+export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -273,7 +273,7 @@ export interface DatabaseService {
 
   createCollection(
     input: CollectionInput,
-    options?: { ifNotExists?: boolean; alsoCommit?: AlsoCommit<CollectionRecord> | undefined },
+    options?: { ifNotExists?: boolean; alsoCommit?: CommitTogether<CollectionRecord> | undefined },
   ): Promise<{ record: CollectionRecord; created: boolean }>;
   getCollection(id: string): CollectionRecord;
   /** What every write needs of the record, without summing up its memory. Throws `collection_not_found`. */
@@ -328,25 +328,25 @@ export interface DatabaseService {
   ): { vectors: readonly VectorRecord[]; notFound: readonly string[] };
   listVectors(collectionId: string, request: ListRequest): Promise<ListReply>;
   countVectors(collectionId: string, filter: JsonObject | undefined): Promise<number>;
-  query(collectionId: string, request: QueryRequest, options?: Waiting): Promise<QueryReply>;
+  query(collectionId: string, request: QueryRequest, options?: CallOptions): Promise<QueryReply>;
   /**
    * From a state that includes the write `minSequence`. The caller closes it; the signal closes it as
    * well.
    */
   openQueries(
     collectionId: string,
-    options?: Waiting & { minSequence?: number | undefined },
+    options?: CallOptions & { minSequence?: number | undefined },
   ): Promise<QuerySession>;
   /** How many of the ids are among the exact nearest, where an equal score is as good. */
-  recall(collectionId: string, request: RecallRequest, options?: Waiting): Promise<RecallReply>;
+  recall(collectionId: string, request: RecallRequest, options?: CallOptions): Promise<RecallReply>;
 
   /** All rows as columns, from one snapshot. Throws `invalid_filter`. */
-  scan(collectionId: string, request: ScanRequest, options?: Waiting): Promise<Scan>;
+  scan(collectionId: string, request: ScanRequest, options?: CallOptions): Promise<Scan>;
   /**
    * Every row with its matches in a collection, from one snapshot of each. Throws `invalid_filter`,
    * `dimension_mismatch`, `limit_exceeded`.
    */
-  join(collectionId: string, request: JoinRequest, options?: Waiting): Promise<Join>;
+  join(collectionId: string, request: JoinRequest, options?: CallOptions): Promise<Join>;
 
   /**
    * Runs `perform` once per key. `attach(encode)` makes the AlsoCommit for the write inside, so
@@ -357,7 +357,7 @@ export interface DatabaseService {
   runIdempotent(
     request: IdempotencyRequest,
     perform: (
-      attach: <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>,
+      attach: <Result>(encode: (result: Result) => StoredReply) => CommitTogether<Result>,
     ) => Promise<StoredReply>,
   ): Promise<{ reply: StoredReply; isReplay: boolean }>;
 

@@ -10,7 +10,7 @@ import type { Logger } from '../common/logger.js';
 import type { RowEncoder } from '../common/types.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Store } from '../storage/store.js';
-import type { AlsoCommit, CollectionInput } from './api.js';
+import type { CollectionInput, CommitTogether } from './api.js';
 import type { Collection } from './collection/collection.js';
 import type { Maintenance } from './collection/maintenance.js';
 import {
@@ -163,7 +163,7 @@ export class Catalogue {
     input: CollectionInput,
     options: {
       ifNotExists: boolean;
-      alsoCommit: AlsoCommit<CollectionEntry> | undefined;
+      alsoCommit: CommitTogether<CollectionEntry> | undefined;
     },
   ): Promise<{ entry: CollectionEntry; created: boolean }> {
     return this.#lock.run(async () => {
@@ -178,7 +178,7 @@ export class Catalogue {
         const detail = `There are ${this.#entries.size} collections; at most ${collectionsMax} may exist.`;
         const bound = { expected: collectionsMax, actual: this.#entries.size + 1 };
         throw new SagittaError('limit_exceeded', detail, {
-          items: [{ pointer: '', code: 'limit_exceeded', detail, ...bound }],
+          issues: [{ pointer: '', code: 'limit_exceeded', detail, ...bound }],
         });
       }
       const now = this.#options.clock.now();

@@ -71,7 +71,7 @@ function decodeCollectionCursor(token: string): string {
   if (id === '' || encodeCollectionCursor(id) !== token) {
     const detail = 'The cursor is not a token of this service.';
     throw new SagittaError('cursor_invalid', detail, {
-      items: [{ pointer: '?cursor', code: 'cursor_invalid', detail }],
+      issues: [{ pointer: '?cursor', code: 'cursor_invalid', detail }],
     });
   }
   return id;

@@ -11,11 +11,12 @@ import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Store } from '../storage/store.js';
 import type {
-  AlsoCommit,
+  CallOptions,
   CollectionInput,
   CollectionRecord,
   CollectionsPage,
   CollectionsRequest,
+  CommitTogether,
   DatabaseService,
   DeleteOptions,
   DeleteResult,
@@ -28,7 +29,6 @@ import type {
   StoredReply,
   VectorPatch,
   VectorRecord,
-  Waiting,
   WriteMode,
   WriteOptions,
   WriteResult,
@@ -36,9 +36,9 @@ import type {
 } from './api.js';
 import { ApiKeys } from './api-keys.js';
 import type { Join, JoinRequest } from './bulk/join.js';
-import type { Readings } from './bulk/reading.js';
 import type { Scan, ScanRequest } from './bulk/scan.js';
-import { WholeReads, type WholeReadsOptions } from './bulk/whole-reads.js';
+import { ScanService, type ScanServiceOptions } from './bulk/scan-service.js';
+import type { ScanStats } from './bulk/scan-stats.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
 import { vectorNotFound } from './collection/collection.js';
 import { countSelected } from './collection/count.js';
@@ -90,8 +90,8 @@ export class Database implements DatabaseService {
   readonly #queries: Queries;
   readonly #observer: DatabaseObserver;
   readonly #filters: FilterCache;
-  readonly #wholeReads: WholeReads;
-  readonly #reads: Omit<WholeReadsOptions, 'unloadBlock'>;
+  readonly #wholeReads: ScanService;
+  readonly #reads: Omit<ScanServiceOptions, 'unloadBlock'>;
   readonly apiKeys: ApiKeys;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
@@ -125,7 +125,7 @@ export class Database implements DatabaseService {
       observer,
       now: () => clock.now(),
     });
-    this.#wholeReads = new WholeReads({ ...this.#reads, unloadBlock });
+    this.#wholeReads = new ScanService({ ...this.#reads, unloadBlock });
     this.loaded = this.#catalogue.load();
   }
 
@@ -156,7 +156,7 @@ export class Database implements DatabaseService {
   }
 
   /** Scans and joins under way, for metrics. */
-  get readings(): Readings {
+  get readings(): ScanStats {
     return this.#wholeReads.readings;
   }
 
@@ -167,7 +167,10 @@ export class Database implements DatabaseService {
 
   async createCollection(
     input: CollectionInput,
-    options: { ifNotExists?: boolean; alsoCommit?: AlsoCommit<CollectionRecord> | undefined } = {},
+    options: {
+      ifNotExists?: boolean;
+      alsoCommit?: CommitTogether<CollectionRecord> | undefined;
+    } = {},
   ): Promise<{ record: CollectionRecord; created: boolean }> {
     const { alsoCommit } = options;
     const { entry, created } = await this.#catalogue.create(input, {
@@ -342,14 +345,14 @@ export class Database implements DatabaseService {
   async query(
     collectionId: string,
     request: QueryRequest,
-    options: Waiting = {},
+    options: CallOptions = {},
   ): Promise<QueryReply> {
     return this.#queries.one(this.#catalogue.require(collectionId), request, options);
   }
 
   async openQueries(
     collectionId: string,
-    options: Waiting & { minSequence?: number | undefined } = {},
+    options: CallOptions & { minSequence?: number | undefined } = {},
   ): Promise<QuerySession> {
     return this.#queries.open(this.#catalogue.require(collectionId), options);
   }
@@ -357,7 +360,7 @@ export class Database implements DatabaseService {
   async recall(
     collectionId: string,
     request: RecallRequest,
-    options: Waiting = {},
+    options: CallOptions = {},
   ): Promise<RecallReply> {
     return this.#queries.recall(this.#catalogue.require(collectionId), request, options);
   }
@@ -365,17 +368,17 @@ export class Database implements DatabaseService {
   runIdempotent(
     request: IdempotencyRequest,
     perform: (
-      attach: <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>,
+      attach: <Result>(encode: (result: Result) => StoredReply) => CommitTogether<Result>,
     ) => Promise<StoredReply>,
   ): Promise<{ reply: StoredReply; isReplay: boolean }> {
     return observeIdempotent(this.#observer, runIdempotent(this.#claims, request, perform));
   }
 
-  async scan(collectionId: string, request: ScanRequest, options: Waiting = {}): Promise<Scan> {
+  async scan(collectionId: string, request: ScanRequest, options: CallOptions = {}): Promise<Scan> {
     return this.#wholeReads.scan(this.#catalogue.require(collectionId), request, options);
   }
 
-  async join(collectionId: string, request: JoinRequest, options: Waiting = {}): Promise<Join> {
+  async join(collectionId: string, request: JoinRequest, options: CallOptions = {}): Promise<Join> {
     const collection = this.#catalogue.require(collectionId);
     const searched =
       request.with === undefined ? collection : this.#catalogue.require(request.with);

@@ -1,7 +1,7 @@
 // Idempotency keys of requests with one effect: a write that is sent twice happens once. The reply is
 // committed together with the effect, so that a crash between the two cannot be seen.
 
-import type { AlsoCommit, IdempotencyRequest, StoredReply } from './api.js';
+import type { CommitTogether, IdempotencyRequest, StoredReply } from './api.js';
 import type { IdempotencyClaims } from './idempotency-claims.js';
 
 /** See DatabaseService.runIdempotent. */
@@ -9,7 +9,7 @@ export async function runIdempotent(
   claims: IdempotencyClaims,
   request: IdempotencyRequest,
   perform: (
-    attach: <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>,
+    attach: <Result>(encode: (result: Result) => StoredReply) => CommitTogether<Result>,
   ) => Promise<StoredReply>,
 ): Promise<{ reply: StoredReply; isReplay: boolean }> {
   const claim = claims.claim(request);

@@ -232,7 +232,7 @@ async function prove(engine: Engine, reference: Engine): Promise<void> {
     const parts = [{ block, rowCount: block.rowCount, rows: null }];
     const queries = METRICS.map((metric): SearchQuery => {
       const vector = block.values.slice(0, block.dimension);
-      return { vector, metric, k: 10, parts, after: null, scoreMin: null };
+      return { vector, metric, k: 10, views: parts, after: null, scoreMin: null };
     });
     const expected = await reference.search(queries);
     const actual = await engine.search(queries);

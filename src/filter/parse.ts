@@ -1,7 +1,7 @@
 // From a filter as JSON to a FilterNode. Reports every finding with a pointer into the filter, up
 // to the bound on findings, and stops counting where a bound on the filter is passed.
 
-import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../common/errors.js';
+import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
 import type { Json, JsonObject } from '../common/types.js';
@@ -30,7 +30,7 @@ interface Place {
 
 class Parser {
   readonly #limits: Limits;
-  readonly #items: ErrorItem[] = [];
+  readonly #items: ValidationIssue[] = [];
   #nodeCount = 0;
 
   constructor(limits: Limits) {
@@ -60,7 +60,7 @@ class Parser {
     const more = this.#items.length === 1 ? '' : ' (the first of several findings)';
     const where = first.pointer === '' ? '' : `at ${first.pointer}: `;
     throw new SagittaError('invalid_filter', `${where}${first.detail}${more}`, {
-      items: this.#items,
+      issues: this.#items,
     });
   }
 
@@ -211,9 +211,9 @@ class Parser {
     this.#add({ pointer, code: 'limit_exceeded', detail, expected, actual });
   }
 
-  #add(item: ErrorItem): void {
+  #add(item: ValidationIssue): void {
     this.#items.push(item);
-    if (this.#items.length === ERROR_ITEMS_MAX) this.throwFindings();
+    if (this.#items.length === ISSUES_MAX) this.throwFindings();
   }
 }
 

@@ -34,7 +34,7 @@ export interface Metrics {
     options: { readonly buckets: readonly number[]; readonly labels?: readonly string[] },
   ): Observe;
   /** Read at each scrape; what another part counts is a counter, by its name's end in `_total`. */
-  addReading(name: string, help: string, read: Read): void;
+  addGauge(name: string, help: string, read: Read): void;
   /** A gauge that is always 1: its labels are what there is to know. */
   addInfo(name: string, help: string, labels: Labels): void;
   /** The text format. */
@@ -78,7 +78,7 @@ export function createMetrics(): Metrics {
         else histogram.observe(labels, value);
       };
     },
-    addReading(name, help, read) {
+    addGauge(name, help, read) {
       if (name.endsWith('_total')) {
         const counter: Counter = new Counter({
           name,
@@ -113,27 +113,23 @@ export function createMetrics(): Metrics {
 
 function addProcessMetrics(metrics: Metrics): void {
   const startSeconds = performance.timeOrigin / 1000;
-  metrics.addReading('process_start_time_seconds', 'When the process started, Unix time.', () => {
+  metrics.addGauge('process_start_time_seconds', 'When the process started, Unix time.', () => {
     return startSeconds;
   });
-  metrics.addReading(
-    'process_cpu_seconds_total',
-    'CPU time of all threads, user and system.',
-    () => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1e6;
-    },
-  );
-  metrics.addReading('process_resident_memory_bytes', 'Resident memory.', () =>
+  metrics.addGauge('process_cpu_seconds_total', 'CPU time of all threads, user and system.', () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  });
+  metrics.addGauge('process_resident_memory_bytes', 'Resident memory.', () =>
     process.memoryUsage.rss(),
   );
-  metrics.addReading('nodejs_heap_used_bytes', 'JavaScript heap of the main thread in use.', () => {
+  metrics.addGauge('nodejs_heap_used_bytes', 'JavaScript heap of the main thread in use.', () => {
     return process.memoryUsage().heapUsed;
   });
-  metrics.addReading('nodejs_external_memory_bytes', 'Memory behind buffers.', () => {
+  metrics.addGauge('nodejs_external_memory_bytes', 'Memory behind buffers.', () => {
     return process.memoryUsage().external;
   });
-  metrics.addReading(
+  metrics.addGauge(
     'process_open_fds',
     'Open file descriptors; 0 where the system does not tell.',
     () => {
@@ -141,7 +137,7 @@ function addProcessMetrics(metrics: Metrics): void {
     },
   );
   let before = performance.eventLoopUtilization();
-  metrics.addReading(
+  metrics.addGauge(
     'nodejs_eventloop_utilization',
     'Share of the time since the last scrape in which the main thread was busy, 0 to 1.',
     () => {

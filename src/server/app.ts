@@ -37,10 +37,10 @@ import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { createSchemas } from './schemas/all.js';
 import { bindRoute, type Sending, send } from './serve.js';
-import { StrangerLines } from './telemetry/audit-log-limiter.js';
+import { AuditLogLimiter } from './telemetry/audit-log-limiter.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
-import { RequestWatch, type Watching } from './telemetry/request-telemetry.js';
+import { RequestTelemetry, type Watching } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import {
   arrivingBody,
@@ -97,7 +97,7 @@ declare module 'fastify' {
     isOperational?: boolean | undefined;
   }
   interface FastifyRequest {
-    watch: RequestWatch;
+    watch: RequestTelemetry;
     /** Known once a route has admitted it. */
     principal: Principal;
   }
@@ -111,13 +111,13 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const watching: Watching = {
     logger,
     tracer: options.tracer ?? null,
-    strangerLines: new StrangerLines(nowMs),
+    strangerLines: new AuditLogLimiter(nowMs),
     metrics: createHttpMetrics(metrics, {
       requestsInFlight: () => lifecycle.underWayCount,
       connections: () => listener.countConnections(),
       bodyBytesInFlight: () => guards.bodies.bytesInFlight,
       replyBytesInFlight: () => guards.replies.bytesInFlight,
-      eventLoopDelayMs: () => guards.pressure.delayMs,
+      eventLoopDelayMs: () => guards.eventLoop.delayMs,
       certificateExpiresAtMs: tls === null ? null : () => tls.material.expiresAtMs,
     }),
   };
@@ -161,18 +161,18 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   };
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     const { raw } = reply;
-    request.watch = new RequestWatch(watching, request);
+    request.watch = new RequestTelemetry(watching, request);
     request.principal = NOBODY;
     request.allowance = null;
     request.bodyPlace = null;
     request.replyPlace = guards.replies.place();
     reply.header('x-request-id', request.id);
     lifecycle.begin();
-    guards.pressure.begin();
+    guards.eventLoop.begin();
     // Also comes when the client goes away before its reply, which `onResponse` does not.
     whenOver(request.raw, raw, () => {
       lifecycle.end();
-      guards.pressure.end();
+      guards.eventLoop.end();
       if (request.bodyPlace?.isWorkedOn === false) request.bodyPlace.release();
       request.replyPlace.release();
       request.watch.ended(raw.writableEnded ? raw.statusCode : 'closed');

@@ -1,7 +1,7 @@
 // Which collection a request means whose path names none: the body's, else the query's, else the
 // configured one.
 
-import { refusal } from './ingest/findings.js';
+import { validationError } from './ingest/findings.js';
 import type { RouteRequest, RouteServices } from './route.js';
 
 /** Throws `collection_required` when nobody names one, and what `authorize` throws. */
@@ -16,7 +16,7 @@ export function chooseCollection(
     request.authorize(id);
     return id;
   }
-  throw refusal([
+  throw validationError([
     {
       pointer: '?collection',
       code: 'collection_required',

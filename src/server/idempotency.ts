@@ -4,14 +4,14 @@
 import { createHash } from 'node:crypto';
 import { type ErrorCode, fromErrorMessage, SagittaError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
-import type { AlsoCommit, StoredReply } from '../database/api.js';
-import { refusal } from './ingest/findings.js';
+import type { CommitTogether, StoredReply } from '../database/api.js';
+import { validationError } from './ingest/findings.js';
 import type { ParsedBody } from './ingest/parse-json.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
 import type { RouteRequest, RouteServices } from './route.js';
 
 /** Makes the operations that keep the reply in one transaction with the write. */
-export type Attach = <Result>(encode: (result: Result) => StoredReply) => AlsoCommit<Result>;
+export type Attach = <Result>(encode: (result: Result) => StoredReply) => CommitTogether<Result>;
 
 /** Refusals that another attempt with the same payload need not meet again. */
 const STATUSES_NOT_KEPT: readonly number[] = [401, 403, 408, 413, 429];
@@ -93,7 +93,7 @@ function findKey(
     if (key !== undefined) checkKey(key, key === inHeader ? 'header' : 'body', limits);
   }
   if (inHeader !== undefined && inBody !== undefined && inHeader !== inBody) {
-    throw refusal([
+    throw validationError([
       {
         pointer: '/idempotency_key',
         code: 'idempotency_key_mismatch',
@@ -109,7 +109,7 @@ function checkKey(key: unknown, place: 'header' | 'body', limits: Limits): void 
   const isPrintable = typeof key === 'string' && !/[\p{Cc}\p{Cs}]/u.test(key);
   if (isPrintable && key.length >= 1 && key.length <= idempotencyKeyCharactersMax) return;
   const isTooLong = isPrintable && key.length > idempotencyKeyCharactersMax;
-  throw refusal([
+  throw validationError([
     {
       pointer: place === 'body' ? '/idempotency_key' : '',
       code: isTooLong ? 'limit_exceeded' : 'invalid_request',

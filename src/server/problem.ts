@@ -75,7 +75,7 @@ export interface ProblemPlace {
 const RETRY_AFTER_SECONDS_DEFAULT = 1;
 
 export function problemReply(error: SagittaError, place: ProblemPlace): StoredReply {
-  const { code, items } = error;
+  const { code, issues: items } = error;
   const status: number = STATUS_OF_CODE[code];
   const body = JSON.stringify({
     type: `urn:sagitta:error:${code}`,

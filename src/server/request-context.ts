@@ -9,7 +9,7 @@ import { authorizeCollection, authorizeCreation } from './auth/authorization.js'
 import { chooseType, notAcceptable } from './media-types.js';
 import type { ProblemPlace } from './problem.js';
 import type { Route, RouteRequest } from './route.js';
-import type { RequestWatch } from './telemetry/request-telemetry.js';
+import type { RequestTelemetry } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import { isCutOff } from './transport/listener.js';
 
@@ -20,7 +20,7 @@ export const NO_QUERY = {};
 /** For parts of a stream: what is revoked ends it within a part and this time. */
 const READMIT_MS = 1_000;
 
-export class Exchange implements RouteRequest<Readonly<Record<string, unknown>>> {
+export class RequestContext implements RouteRequest<Readonly<Record<string, unknown>>> {
   readonly #route: Route;
   readonly #readmit: () => Promise<void>;
   #admittedAtMs = performance.now();
@@ -52,7 +52,7 @@ export class Exchange implements RouteRequest<Readonly<Record<string, unknown>>>
     return this.#request.principal;
   }
 
-  get watch(): RequestWatch {
+  get watch(): RequestTelemetry {
     return this.#request.watch;
   }
 

@@ -16,7 +16,7 @@ import type { StreamType } from './media-types.js';
 import type { ProblemPlace } from './problem.js';
 import type { ReplyPieces } from './replies/reply-stream.js';
 import type { Schemas } from './schemas/all.js';
-import type { RequestWatch } from './telemetry/request-telemetry.js';
+import type { RequestTelemetry } from './telemetry/request-telemetry.js';
 import type { BodyStream } from './transport/body-stream.js';
 
 /** What the handlers of routes work with. */
@@ -61,7 +61,7 @@ export interface RouteRequest<Query> {
   readonly place: ProblemPlace;
   readonly principal: Principal;
   /** Where the handler tells what its work was about, and how long parts of it took. */
-  readonly watch: RequestWatch;
+  readonly watch: RequestTelemetry;
   /**
    * For collections that the path does not name: throws `collection_not_found` or
    * `insufficient_scope` unless the principal may do this to it. `isNew`: it shall be made.

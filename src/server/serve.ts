@@ -7,15 +7,15 @@ import { NOBODY } from '../common/access.js';
 import { assert, SagittaError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import { authorizeRoute } from './auth/authorization.js';
-import { refusal } from './ingest/findings.js';
+import { validationError } from './ingest/findings.js';
 import { validateQuery } from './ingest/validate.js';
 import type { Lifecycle } from './lifecycle.js';
-import { holdBody, openBodyPlace } from './limits/guards.js';
+import { holdBody, openBodyReservation } from './limits/guards.js';
 import { type RateKind, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_SPARE_BYTES, ownCharacters } from './limits/replies.js';
 import { chooseType, JSON_TYPE, notAcceptable } from './media-types.js';
 import { begin, isStream, type ReplyPieces, toReadable } from './replies/reply-stream.js';
-import { Exchange, NO_QUERY, placeOf } from './request-context.js';
+import { NO_QUERY, placeOf, RequestContext } from './request-context.js';
 import type { Route, RouteReply, RouteServices } from './route.js';
 import { BodyStream } from './transport/body-stream.js';
 import { boundTaking } from './transport/connections.js';
@@ -64,7 +64,7 @@ export function bindRoute(
     async handler(request, reply) {
       const readmit = () => admitAgain(route, request, services);
       if (route.body !== null) await readmit();
-      const exchange = new Exchange(route, request, reply, readmit);
+      const exchange = new RequestContext(route, request, reply, readmit);
       const isSentWhole = !(request.body instanceof BodyStream);
       const handle = () => {
         if (route.body === null && exchange.body.length > 0) {
@@ -175,7 +175,7 @@ async function admit(
   services: RouteServices,
 ): Promise<void> {
   const { guards } = services;
-  if (route.isAlwaysServed !== true) guards.pressure.check();
+  if (route.isAlwaysServed !== true) guards.eventLoop.check();
   await identify(route, request, services);
   // What is refused for want of a scope was work as well. Strangers are told to come with a name.
   if (rateKind !== null && request.principal !== NOBODY) {
@@ -185,7 +185,7 @@ async function admit(
   authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
   // Before it has done anything: what waits may be its own earlier replies.
   if (rateKind === 'write') guards.replies.check(request.principal.id, 1, 0);
-  request.bodyPlace = openBodyPlace(route, request, guards.bodies);
+  request.bodyPlace = openBodyReservation(route, request, guards.bodies);
 }
 
 async function identify(
@@ -233,7 +233,7 @@ function readQuery(
   if (route.query !== undefined) return validateQuery(route.query, rawQuery);
   const names = Object.keys(rawQuery);
   if (names.length === 0) return NO_QUERY;
-  throw refusal(
+  throw validationError(
     names.map((name) => ({
       pointer: `?${name}`,
       code: 'unknown_parameter',
@@ -245,7 +245,7 @@ function readQuery(
 /** Rejects with `deadline_exceeded` when the work takes too long, and then tells the work. */
 function withDeadline<Value>(
   work: Promise<Value>,
-  exchange: Exchange,
+  exchange: RequestContext,
   msMax: number,
 ): Promise<Value> {
   return new Promise((resolve, reject) => {

@@ -11,7 +11,7 @@ export interface PageEntry {
   readonly value: () => Buffer | undefined;
 }
 
-export type TellDamage = (where: string, what: string) => void;
+export type ReportCorruption = (where: string, what: string) => void;
 
 /** From `start` to before `end`. */
 interface Range {
@@ -101,7 +101,7 @@ export class LmdbPages {
    * Walks every tree, tells what is wrong with its pages and calls `visit` for every entry of every
    * table. Returns how many pages nothing leads to: lost room.
    */
-  check(tell: TellDamage, visit: (table: string, entry: PageEntry) => void): number {
+  check(tell: ReportCorruption, visit: (table: string, entry: PageEntry) => void): number {
     for (const problem of this.#meta.problems) tell('the first pages', problem);
     this.#readTables(tell);
     for (const [name, tree] of this.#tables) {
@@ -117,7 +117,7 @@ export class LmdbPages {
     if (tree !== undefined) yield* this.#walk(table, tree, range, undefined);
   }
 
-  #readTables(tell: TellDamage): void {
+  #readTables(tell: ReportCorruption): void {
     for (const entry of this.#checkTree(TABLE_LIST, this.#meta.main, tell)) {
       const value = entry.value();
       // As C writes it, with a zero behind it.
@@ -131,10 +131,10 @@ export class LmdbPages {
     return this.#meta.lastPage + 1;
   }
 
-  *#checkTree(place: string, tree: Tree, tell: TellDamage): Iterable<PageEntry> {
+  *#checkTree(place: string, tree: Tree, tell: ReportCorruption): Iterable<PageEntry> {
     let entryCount = 0;
     let damageCount = 0;
-    const count: TellDamage = (where, what) => {
+    const count: ReportCorruption = (where, what) => {
       damageCount++;
       tell(where, what);
     };
@@ -151,7 +151,7 @@ export class LmdbPages {
     place: string,
     tree: Tree,
     range: Range,
-    tell: TellDamage | undefined,
+    tell: ReportCorruption | undefined,
   ): Iterable<PageEntry> {
     if (tree.root === null) return;
     if (tree.depth > DEPTH_MAX) {
@@ -168,7 +168,7 @@ export class LmdbPages {
   }
 
   *#walkPage(
-    walk: { place: string; tree: Tree; range: Range; tell: TellDamage | undefined },
+    walk: { place: string; tree: Tree; range: Range; tell: ReportCorruption | undefined },
     number: number,
     level: number,
     bounds: Range,
@@ -202,7 +202,7 @@ export class LmdbPages {
   }
 
   /** Marks pages as part of a tree; false when they are not there or part of one already. */
-  #use(first: number, count: number, where: string, tell: TellDamage): boolean {
+  #use(first: number, count: number, where: string, tell: ReportCorruption): boolean {
     if (!(first >= META_PAGES && first + count <= this.#pageCount)) {
       tell(where, `it leads to page ${first} of ${this.#pageCount}`);
       return false;
@@ -265,7 +265,7 @@ export class LmdbPages {
     return nodes;
   }
 
-  #checkLongValue(node: Node, where: string, tell: TellDamage): void {
+  #checkLongValue(node: Node, where: string, tell: ReportCorruption): void {
     if ((node.flags & IS_LONG_VALUE) === 0) return;
     const { first, count } = longValueOf(node);
     const expected = Math.ceil((HEADER_BYTES + node.byteLength) / this.#meta.pageBytes);
@@ -294,7 +294,7 @@ export class LmdbPages {
   }
 
   /** A page that is in use and listed as free would be written over. */
-  #checkFreeList(tell: TellDamage): void {
+  #checkFreeList(tell: ReportCorruption): void {
     for (const { key, value } of this.#checkTree(FREE_LIST, this.#meta.free, tell)) {
       // A key that is no number has been told of with its page.
       if (key.byteLength !== FREE_KEY_BYTES) continue;
@@ -362,7 +362,7 @@ function checkOrder(
   bounds: Range,
   hasNumbers: boolean,
   where: string,
-  tell: TellDamage,
+  tell: ReportCorruption,
 ): void {
   for (const [i, { key }] of nodes.entries()) {
     if (!isLeaf && i === 0) continue;

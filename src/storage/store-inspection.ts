@@ -23,14 +23,14 @@ import {
 } from './store-keys.js';
 import { BLOB_FOLDER, STORE_FILE } from './write-backup.js';
 
-export interface Finding {
+export interface CorruptionIssue {
   /** `note`: nothing is lost by it, and the next start clears it away. */
   readonly severity: 'error' | 'note';
   readonly where: string;
   readonly what: string;
 }
 
-export type TellFinding = (finding: Finding) => void;
+export type ReportIssue = (finding: CorruptionIssue) => void;
 
 const FORMAT_KEY = encodeKey(['format']);
 const TABLES = ['meta', 'values', 'records', 'trims'];
@@ -58,7 +58,7 @@ export class StoreInspection {
    * directory or has a newer format, `data_directory_locked`, and `data_corrupt` when nothing in the
    * file of tables can be read.
    */
-  static async open(directory: string, tell: TellFinding): Promise<StoreInspection> {
+  static async open(directory: string, tell: ReportIssue): Promise<StoreInspection> {
     await requireDataDirectory(directory);
     const marker = await readMarker(directory);
     const release = marker === undefined ? await lockForLooking(directory) : async () => {};
@@ -199,7 +199,7 @@ async function listBlobs(folder: string): Promise<Map<string, number>> {
 
 function checkTables(
   pages: LmdbPages,
-  tell: TellFinding,
+  tell: ReportIssue,
 ): { byName: Map<string, InspectedLog>; isEmpty: boolean } {
   const trims = new Map<string, number>();
   const recordCounts = new Map<string, number>();
@@ -247,7 +247,7 @@ function checkFormat(
   directory: string,
   pages: LmdbPages,
   isEmpty: boolean,
-  tell: TellFinding,
+  tell: ReportIssue,
 ): void {
   const [entry] = pages.entries('meta', { start: FORMAT_KEY, end: rangeUnder(['format']).end });
   const found = entry?.value()?.toString();

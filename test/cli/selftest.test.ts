@@ -168,11 +168,11 @@ const LIES: Readonly<Record<string, (hits: SearchHits) => SearchHits>> = {
   'one row': (hits) => ({ ...hits, rows: hits.rows.map((row, i) => (i === 0 ? row ^ 1 : row)) }),
   'one part': (hits) => ({
     ...hits,
-    parts: hits.parts.map((part, i) => (i === 0 ? part + 1 : part)),
+    viewIndexes: hits.viewIndexes.map((part, i) => (i === 0 ? part + 1 : part)),
   }),
   'the last hit': (hits) => ({
     ...hits,
-    parts: hits.parts.slice(0, -1),
+    viewIndexes: hits.viewIndexes.slice(0, -1),
     rows: hits.rows.slice(0, -1),
     scores: hits.scores.slice(0, -1),
   }),

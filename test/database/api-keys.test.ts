@@ -188,10 +188,10 @@ describe('an API key', () => {
       (error) => {
         assert.ok(error instanceof SagittaError);
         assert.deepEqual(
-          error.items.map(({ pointer }) => pointer),
+          error.issues.map(({ pointer }) => pointer),
           ['/owner', '/scopes/1', '/scopes/2', '/expires_at'],
         );
-        assert.match(error.items[1]!.detail, /collections:read, .*admin.*found "vectors:delete"/);
+        assert.match(error.issues[1]!.detail, /collections:read, .*admin.*found "vectors:delete"/);
         return true;
       },
     );

@@ -38,7 +38,7 @@ function createWatchingEngine() {
       name: 'reference',
       rowEncoder: encoder,
       search: (queries: readonly SearchQuery[]) => {
-        for (const { block } of queries.flatMap(({ parts }) => parts)) {
+        for (const { block } of queries.flatMap(({ views: parts }) => parts)) {
           watching.blockCount++;
           assertCodes(block);
         }

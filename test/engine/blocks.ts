@@ -12,7 +12,7 @@ export * from '../../src/tools/selftest/truth.js';
 export const SEED = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000_007);
 
 /** A query over one block as what lies behind an engine is asked it … */
-export function toBlockQuery({ parts, ...query }: SearchQuery): BlockQuery {
+export function toBlockQuery({ views: parts, ...query }: SearchQuery): BlockQuery {
   assert.equal(parts.length, 1);
   const { rowCount, rows } = parts[0]!;
   return { ...query, rowCount, rows };
@@ -20,7 +20,7 @@ export function toBlockQuery({ parts, ...query }: SearchQuery): BlockQuery {
 
 /** … and the answer as an engine gives it. */
 export function toSearchHits(hits: BlockHits): SearchHits {
-  return { ...hits, parts: new Uint32Array(hits.rows.length) };
+  return { ...hits, viewIndexes: new Uint32Array(hits.rows.length) };
 }
 
 /** Fails unless the engine answers a batch truly. */

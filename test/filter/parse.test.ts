@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../src/common/errors.js';
+import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../src/common/errors.js';
 import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
 import type { Json, JsonObject } from '../../src/common/types.js';
 import { filterPaths } from '../../src/filter/filter-node.js';
@@ -11,14 +11,14 @@ import { parseFilter } from '../../src/filter/parse.js';
 const parse = (filter: Json, limits: Partial<Limits> = {}) =>
   parseFilter(filter as JsonObject, { ...DEFAULT_LIMITS, ...limits });
 
-function findings(filter: Json, limits: Partial<Limits> = {}): readonly ErrorItem[] {
+function findings(filter: Json, limits: Partial<Limits> = {}): readonly ValidationIssue[] {
   try {
     parse(filter, limits);
   } catch (error) {
     assert.ok(error instanceof SagittaError);
     assert.equal(error.code, 'invalid_filter');
-    assert.ok(error.message.includes(error.items[0].detail));
-    return error.items;
+    assert.ok(error.message.includes(error.issues[0].detail));
+    return error.issues;
   }
   return [];
 }
@@ -262,7 +262,7 @@ test('a pointer escapes the names it goes through', () => {
 test('all findings are reported at once, up to the bound on findings', () => {
   const pointers = findings({ a: [], $or: [{ b: { $x: 1, $gt: null } }, 1] }).map((i) => i.pointer);
   assert.deepEqual(pointers, ['/a', '/$or/0/b/$x', '/$or/0/b/$gt', '/$or/1']);
-  assert.equal(findings({ $and: new Array(100_000).fill(1) }).length, ERROR_ITEMS_MAX);
+  assert.equal(findings({ $and: new Array(100_000).fill(1) }).length, ISSUES_MAX);
 });
 
 test('a filter nests as deep as the bound and no deeper', () => {

@@ -42,11 +42,11 @@ describe('metrics', () => {
     const metrics = createMetrics();
     let value = 7;
     let readCount = 0;
-    metrics.addReading('d_bytes', 'D.', () => {
+    metrics.addGauge('d_bytes', 'D.', () => {
       readCount++;
       return value;
     });
-    metrics.addReading('e_total', 'E.', async () => value * 10);
+    metrics.addGauge('e_total', 'E.', async () => value * 10);
     assert.equal(readCount, 0);
     assert.deepEqual(await linesOf(metrics, 'd_bytes'), ['d_bytes 7']);
     value = 8;

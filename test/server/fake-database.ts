@@ -34,7 +34,7 @@ function checkQueryVector(vector: Float32Array, dimension: number, metric: Metri
         : null;
   if (code === null) return;
   const detail = 'The vector does not fit.';
-  throw new SagittaError(code, detail, { items: [{ pointer: '/vector', code, detail }] });
+  throw new SagittaError(code, detail, { issues: [{ pointer: '/vector', code, detail }] });
 }
 
 /** Many queries are answered so many at a time. */

@@ -3,7 +3,7 @@
 
 import type { Metric, Utf8Column } from '../../common/types.js';
 import { distanceOf, publicScore } from '../../engine/core/engine.js';
-import type { SnapshotPart } from '../collection/snapshot.js';
+import type { SegmentView } from '../collection/snapshot.js';
 import { toFloat32 } from '../query/query.js';
 
 /** Some rows, in order of arrival, and their matches, best first. */
@@ -62,14 +62,14 @@ export class JoinPieceBuilder {
     return this.#rank;
   }
 
-  beginRow({ block: { ids } }: SnapshotPart, row: number): void {
+  beginRow({ block: { ids } }: SegmentView, row: number): void {
     this.#ids.add(ids, row);
     this.#offsets.push(this.#numbers.length);
     this.#rank = 0;
   }
 
   /** @param score as the engine gives it. */
-  addMatch({ block: { ids }, metadata: { json } }: SnapshotPart, row: number, score: number): void {
+  addMatch({ block: { ids }, metadata: { json } }: SegmentView, row: number, score: number): void {
     this.#matchIds.add(ids, row);
     this.#metadata?.add(json, row);
     this.#numbers.add(score);

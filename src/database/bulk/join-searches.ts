@@ -6,11 +6,11 @@ import { nextSetBit } from '../../common/bitmap.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
-import type { SnapshotPart } from '../collection/snapshot.js';
+import type { SegmentView } from '../collection/snapshot.js';
 import type { SearchTarget, SubmitSearches } from '../query/search.js';
 
 export interface JoinPlan {
-  readonly parts: readonly SnapshotPart[];
+  readonly parts: readonly SegmentView[];
   readonly target: SearchTarget;
   readonly metric: Metric;
   /** Null for all that reach the threshold. */
@@ -47,7 +47,7 @@ const GROUP_MS_MAX = 200;
 const RETRY_MS = 50;
 
 export interface JoinRow {
-  readonly part: SnapshotPart;
+  readonly part: SegmentView;
   readonly row: number;
 }
 
@@ -169,7 +169,7 @@ export class JoinSearches {
       group.after[place] = null;
       return;
     }
-    const { segment } = target.shown[hits.parts[count - 1]!]!;
+    const { segment } = target.shown[hits.viewIndexes[count - 1]!]!;
     group.after[place] = {
       score: hits.scores[count - 1]!,
       id: segment.idBytes(hits.rows[count - 1]!),
@@ -179,7 +179,7 @@ export class JoinSearches {
   #queryOf({ part, row }: JoinRow, after: Position | null, k: number): SearchQuery {
     const { target, metric, scoreMin } = this.#plan;
     const vector = valuesOf(part, row);
-    return { vector, metric, k, parts: target.searched, after, scoreMin };
+    return { vector, metric, k, views: target.searched, after, scoreMin };
   }
 
   #hasDirection({ part, row }: JoinRow): boolean {
@@ -192,12 +192,12 @@ export class JoinSearches {
   }
 }
 
-function valuesOf({ block: { values, dimension } }: SnapshotPart, row: number): Float32Array {
+function valuesOf({ block: { values, dimension } }: SegmentView, row: number): Float32Array {
   return values.subarray(row * dimension, (row + 1) * dimension);
 }
 
 /** In order of arrival. */
-export function* walkRows(parts: readonly SnapshotPart[]): Generator<JoinRow> {
+export function* walkRows(parts: readonly SegmentView[]): Generator<JoinRow> {
   for (const part of parts) {
     const { rows, rowCount } = part;
     let row = rows === null ? 0 : nextSetBit(rows, 0);

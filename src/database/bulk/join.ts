@@ -7,13 +7,13 @@ import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, filterParts, type SnapshotPart } from '../collection/snapshot.js';
+import { countVisible, filterViews, type SegmentView } from '../collection/snapshot.js';
 import { parseFilterAt } from '../query/filter-at.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import { type SubmitSearches, searchTarget } from '../query/search.js';
 import { type JoinPiece, JoinPieceBuilder } from './join-pieces.js';
 import { type Group, type JoinPlan, JoinSearches, walkRows } from './join-searches.js';
-import type { Readings } from './reading.js';
+import type { ScanStats } from './scan-stats.js';
 
 export interface JoinRequest {
   /** Where the matches are searched; the collection itself when absent. */
@@ -49,9 +49,9 @@ export interface JoinContext {
   readonly limits: Limits;
   readonly submitAll: SubmitSearches;
   readonly signal: AbortSignal | undefined;
-  readonly readings: Readings;
+  readonly readings: ScanStats;
   /** Called when no search of it is under way any more. */
-  readonly onEnded: (searched: readonly SnapshotPart[]) => void;
+  readonly onEnded: (searched: readonly SegmentView[]) => void;
 }
 
 /** Throws `invalid_request`, `limit_exceeded`, `dimension_mismatch` and `invalid_filter`. */
@@ -68,8 +68,8 @@ export async function runJoin(
   const snapshot = collection.snapshot();
   const withSnapshot = searched === collection ? snapshot : searched.snapshot();
   const [parts, withParts] = await Promise.all([
-    filterParts(filters, snapshot.parts, filter, signal),
-    filterParts(filters, withSnapshot.parts, withFilter, signal),
+    filterViews(filters, snapshot.views, filter, signal),
+    filterViews(filters, withSnapshot.views, withFilter, signal),
   ]);
   const metric = request.metric ?? searched.definition.metric;
   const plan: JoinPlan = {
@@ -115,7 +115,7 @@ async function* joinPieces(plan: JoinPlan, context: JoinContext): AsyncGenerator
           for (const hits of group.found[i]!.splice(0)) {
             for (let at = 0; at < hits.rows.length; at++) {
               if (builder.rank === plan.topK) break;
-              const match = plan.target.shown[hits.parts[at]!]!;
+              const match = plan.target.shown[hits.viewIndexes[at]!]!;
               const matchRow = hits.rows[at]!;
               if (plan.excludesSelf && isSameId(part, row, match, matchRow)) continue;
               if (builder.isFull) yield builder.take(true)!;
@@ -140,7 +140,7 @@ async function* joinPieces(plan: JoinPlan, context: JoinContext): AsyncGenerator
   }
 }
 
-function isSameId(part: SnapshotPart, row: number, other: SnapshotPart, otherRow: number): boolean {
+function isSameId(part: SegmentView, row: number, other: SegmentView, otherRow: number): boolean {
   const { offsets, bytes } = part.block.ids;
   const { offsets: otherOffsets, bytes: otherBytes } = other.block.ids;
   const start = offsets[row]!;
@@ -192,5 +192,5 @@ function refused(
   detail: string,
   bound: { readonly expected?: number; readonly actual?: number } = {},
 ): SagittaError {
-  return new SagittaError(code, detail, { items: [{ pointer, code, detail, ...bound }] });
+  return new SagittaError(code, detail, { issues: [{ pointer, code, detail, ...bound }] });
 }

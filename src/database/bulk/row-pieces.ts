@@ -4,7 +4,7 @@
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { Utf8Column, VectorBlock } from '../../common/types.js';
-import type { SnapshotPart } from '../collection/snapshot.js';
+import type { SegmentView } from '../collection/snapshot.js';
 
 /** Rows as columns; null for what was not asked for. Nobody writes to them. */
 export interface RowPiece {
@@ -31,7 +31,7 @@ interface Stretch {
 }
 
 export function* cutIntoPieces(
-  parts: readonly SnapshotPart[],
+  parts: readonly SegmentView[],
   options: PieceOptions,
 ): Generator<RowPiece> {
   for (const part of parts) {
@@ -40,7 +40,7 @@ export function* cutIntoPieces(
 }
 
 /** Which rows make up each piece, without those that are not visible. */
-function* cutPart(part: SnapshotPart, options: PieceOptions): Generator<Stretch[]> {
+function* cutPart(part: SegmentView, options: PieceOptions): Generator<Stretch[]> {
   const { bytesMax, rowsMax } = options;
   let stretches: Stretch[] = [];
   let rowsLeft = rowsMax;
@@ -67,7 +67,7 @@ function* cutPart(part: SnapshotPart, options: PieceOptions): Generator<Stretch[
   if (stretches.length > 0) yield stretches;
 }
 
-function* visibleStretches({ rows, rowCount }: SnapshotPart): Generator<Stretch> {
+function* visibleStretches({ rows, rowCount }: SegmentView): Generator<Stretch> {
   if (rows === null) {
     if (rowCount > 0) yield { from: 0, to: rowCount };
     return;
@@ -95,7 +95,7 @@ function nextClearBit(words: Uint32Array, from: number): number {
 
 /** The end of the longest stretch from `from` on, at most to `to`, that takes no more than the bytes. */
 function lastFitting(
-  part: SnapshotPart,
+  part: SegmentView,
   from: number,
   to: number,
   bytesMax: number,
@@ -113,7 +113,7 @@ function lastFitting(
 }
 
 function bytesOf(
-  { block, metadata: { json } }: SnapshotPart,
+  { block, metadata: { json } }: SegmentView,
   from: number,
   to: number,
   { values, metadata }: PieceOptions,
@@ -124,7 +124,7 @@ function bytesOf(
 }
 
 function pieceOf(
-  { block, metadata: { json } }: SnapshotPart,
+  { block, metadata: { json } }: SegmentView,
   stretches: readonly Stretch[],
   { values, metadata }: PieceOptions,
 ): RowPiece {

@@ -4,11 +4,11 @@
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, filterParts } from '../collection/snapshot.js';
+import { countVisible, filterViews } from '../collection/snapshot.js';
 import { parseFilterAt } from '../query/filter-at.js';
 import type { FilterCache } from '../query/filter-cache.js';
-import type { Readings } from './reading.js';
 import { cutIntoPieces, type RowPiece } from './row-pieces.js';
+import type { ScanStats } from './scan-stats.js';
 
 /**
  * Long enough that what is done once a piece does not count, short enough that a reader who stops
@@ -43,14 +43,14 @@ export async function runScan(
     readonly filters: FilterCache;
     readonly limits: Limits;
     readonly signal: AbortSignal | undefined;
-    readonly readings: Readings;
+    readonly readings: ScanStats;
   },
 ): Promise<Scan> {
   const { filters, limits, signal, readings } = context;
   const filter =
     request.filter === undefined ? null : parseFilterAt('?filter', request.filter, limits);
   const snapshot = collection.snapshot();
-  const parts = await filterParts(filters, snapshot.parts, filter, signal);
+  const parts = await filterViews(filters, snapshot.views, filter, signal);
   const rowCount = countVisible(parts);
   const options = {
     values: request.includeValues,

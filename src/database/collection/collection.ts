@@ -180,7 +180,7 @@ export class Collection {
     if (vector.length !== dimension) {
       const detail = `The query vector has ${vector.length} elements; the collection's dimension is ${dimension}.`;
       throw new SagittaError('dimension_mismatch', detail, {
-        items: [
+        issues: [
           {
             pointer,
             code: 'dimension_mismatch',
@@ -194,7 +194,7 @@ export class Collection {
     if (metric === 'cosine' && vector.every((value) => value === 0)) {
       const detail = 'A zero vector has no direction; cosine is not defined for it.';
       throw new SagittaError('invalid_vector', detail, {
-        items: [{ pointer, code: 'invalid_vector', detail }],
+        issues: [{ pointer, code: 'invalid_vector', detail }],
       });
     }
   }

@@ -5,7 +5,7 @@ import type { DeleteSelection } from '../api.js';
 import { parseFilterAt } from '../query/filter-at.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
-import { countVisible, filterParts } from './snapshot.js';
+import { countVisible, filterViews } from './snapshot.js';
 
 /** Throws `invalid_filter` and the bounds of filters. */
 export async function countSelected(
@@ -20,8 +20,8 @@ export async function countSelected(
       return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
     case 'filter': {
       const filter = parseFilterAt('/filter', selection.filter, limits);
-      const { parts } = collection.snapshot();
-      return countVisible(await filterParts(filters, parts, filter));
+      const { views: parts } = collection.snapshot();
+      return countVisible(await filterViews(filters, parts, filter));
     }
   }
 }

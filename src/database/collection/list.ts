@@ -10,7 +10,7 @@ import { parseFilterAt } from '../query/filter-at.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import { checkPaging, mismatch, openCursor, sameJson } from '../query/paging.js';
 import type { Collection } from './collection.js';
-import { countVisible, filterParts, type SnapshotPart } from './snapshot.js';
+import { countVisible, filterViews, type SegmentView } from './snapshot.js';
 
 export interface ListContext {
   readonly filters: FilterCache;
@@ -30,7 +30,7 @@ interface ListPlan {
 }
 
 interface FoundRow {
-  readonly part: SnapshotPart;
+  readonly part: SegmentView;
   readonly row: number;
 }
 
@@ -46,7 +46,7 @@ export async function runList(
       : planNextPage(collection, request, request.cursor, context);
   const filter =
     plan.filter === null ? null : parseFilterAt('?filter', plan.filter, context.limits);
-  const { parts } = collection.snapshot(plan.sequence);
+  const { views: parts } = collection.snapshot(plan.sequence);
   let found: FoundRow[];
   let total: number | undefined;
   if (request.offset === undefined) {
@@ -59,11 +59,11 @@ export async function runList(
       // Rows of one write may lie in two segments: after the cursor's row every row counts.
       isPastStart ||= isRowBefore(part, start, plan.after!);
       if (start >= part.rowCount) continue;
-      const [filtered] = await filterParts(context.filters, [part], filter);
+      const [filtered] = await filterViews(context.filters, [part], filter);
       collect(filtered!, start, plan.limit + 1, found);
     }
   } else {
-    const filtered = await filterParts(context.filters, parts, filter);
+    const filtered = await filterViews(context.filters, parts, filter);
     total = countVisible(filtered);
     found = collectAtOffset(filtered, request.offset, plan.limit + 1);
   }
@@ -122,12 +122,12 @@ function planNextPage(
   };
 }
 
-function startRow(part: SnapshotPart, after: { sequence: number; id: string }): number {
+function startRow(part: SegmentView, after: { sequence: number; id: string }): number {
   return part.segment.rowAfter(after.sequence, Buffer.from(after.id));
 }
 
 function isRowBefore(
-  { segment }: SnapshotPart,
+  { segment }: SegmentView,
   row: number,
   after: { sequence: number; id: string },
 ): boolean {
@@ -139,7 +139,7 @@ function isRowBefore(
 }
 
 /** Adds visible rows from `start` on until `found` has `countMax`. */
-function collect(part: SnapshotPart, start: number, countMax: number, found: FoundRow[]): void {
+function collect(part: SegmentView, start: number, countMax: number, found: FoundRow[]): void {
   let row = start;
   while (found.length < countMax) {
     if (part.rows !== null) {
@@ -154,7 +154,7 @@ function collect(part: SnapshotPart, start: number, countMax: number, found: Fou
 }
 
 function collectAtOffset(
-  parts: readonly SnapshotPart[],
+  parts: readonly SegmentView[],
   offset: number,
   countMax: number,
 ): FoundRow[] {

@@ -48,6 +48,6 @@ function depthOf(value: Json): number {
 function tooMuch(unit: string, expected: number, actual: number): SagittaError {
   const detail = `The patched metadata has ${actual} ${unit}; at most ${expected} are kept.`;
   return new SagittaError('invalid_metadata', detail, {
-    items: [{ pointer: '/metadata', code: 'invalid_metadata', detail, expected, actual }],
+    issues: [{ pointer: '/metadata', code: 'invalid_metadata', detail, expected, actual }],
   });
 }

@@ -77,7 +77,7 @@ export class SnapshotView {
       this.#look = {
         segments,
         snapshot,
-        shown: new Set(snapshot.parts.map(({ segment }) => segment)),
+        shown: new Set(snapshot.views.map(({ segment }) => segment)),
         ended: new Map(),
         endedThrough: this.sequence,
       };
@@ -88,7 +88,7 @@ export class SnapshotView {
   #noteEnded(look: Look): void {
     const { sequence } = this.collection;
     if (look.endedThrough === sequence) return;
-    for (const { segment, rowCount } of look.snapshot.parts) {
+    for (const { segment, rowCount } of look.snapshot.views) {
       for (const row of segment.deletionsBetween(look.endedThrough, sequence).rows) {
         if (row < rowCount) look.ended.set(segment.id(row), { segment, row });
       }

@@ -9,7 +9,7 @@ import type { Segment } from '../../segment/segment.js';
 import type { FilterCache } from '../query/filter-cache.js';
 
 /** One segment's share of a snapshot. */
-export interface SnapshotPart {
+export interface SegmentView {
   readonly segment: Segment;
   readonly block: VectorBlock;
   readonly metadata: MetadataView;
@@ -23,11 +23,11 @@ export interface SnapshotPart {
 export interface Snapshot {
   readonly sequence: number;
   /** In order of arrival, without segments that show nothing. */
-  readonly parts: readonly SnapshotPart[];
+  readonly views: readonly SegmentView[];
 }
 
 export function takeSnapshot(segments: readonly Segment[], sequence: number): Snapshot {
-  const parts: SnapshotPart[] = [];
+  const parts: SegmentView[] = [];
   for (const segment of segments) {
     const visible = segment.visibleAt(sequence);
     if (visible.visibleCount === 0) continue;
@@ -38,23 +38,23 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
       ...visible,
     });
   }
-  return { sequence, parts };
+  return { sequence, views: parts };
 }
 
 /**
  * The parts with only the rows that pass the filter, which `visibleCount` counts. Bitmaps are shared
  * with other readers. Rejects with the signal's reason when it aborts.
  */
-export async function filterParts(
+export async function filterViews(
   filters: FilterCache,
-  parts: readonly SnapshotPart[],
+  parts: readonly SegmentView[],
   filter: FilterNode | null,
   signal?: AbortSignal,
-): Promise<readonly SnapshotPart[]> {
+): Promise<readonly SegmentView[]> {
   return filter === null ? parts : filters.filter(parts, filter, signal);
 }
 
-export function countVisible(parts: readonly SnapshotPart[]): number {
+export function countVisible(parts: readonly SegmentView[]): number {
   let count = 0;
   for (const part of parts) count += part.visibleCount;
   return count;

@@ -3,20 +3,26 @@
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { Clock } from '../../common/clock.js';
-import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../common/errors.js';
+import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { ReusedBytes } from '../../common/reused-bytes.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { encodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import type { StoreOperation } from '../../storage/store.js';
-import type { AlsoCommit, DeleteResult, DeleteSelection, WriteMode, WriteResult } from '../api.js';
+import type {
+  CommitTogether,
+  DeleteResult,
+  DeleteSelection,
+  WriteMode,
+  WriteResult,
+} from '../api.js';
 import { logName } from '../keys.js';
 import { parseFilterAt } from '../query/filter-at.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { applyMergePatch } from './merge-patch.js';
-import { filterParts } from './snapshot.js';
+import { filterViews } from './snapshot.js';
 import { singleRowBatch, stringAt, utf8ColumnOf } from './utf8.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 
@@ -26,7 +32,7 @@ export function writeVectors(
   options: {
     mode: WriteMode;
     clock: Clock;
-    alsoCommit: AlsoCommit<WriteResult> | undefined;
+    alsoCommit: CommitTogether<WriteResult> | undefined;
     /** Of the log records of one stream; each has its own when absent. */
     recordBytes?: ReusedBytes;
   },
@@ -57,7 +63,7 @@ function judgeRows(
 ): { insertedCount: number; ids: string[] } {
   let insertedCount = 0;
   let refusedCount = 0;
-  const refused: ErrorItem[] = [];
+  const refused: ValidationIssue[] = [];
   const ids: string[] = [];
   for (let i = 0; i < batch.count; i++) {
     const bytes = batch.ids.bytes.subarray(batch.ids.offsets[i]!, batch.ids.offsets[i + 1]!);
@@ -67,7 +73,7 @@ function judgeRows(
     if (!isPresent) insertedCount++;
     if (mode === 'upsert' || isPresent === (mode === 'update')) continue;
     refusedCount++;
-    if (refused.length === ERROR_ITEMS_MAX) continue;
+    if (refused.length === ISSUES_MAX) continue;
     refused.push({
       pointer: `/vectors/${i}/id`,
       code: isPresent ? 'vector_exists' : 'vector_not_found',
@@ -78,7 +84,7 @@ function judgeRows(
     throw new SagittaError(
       mode === 'insert' ? 'vector_exists' : 'vector_not_found',
       `${refusedCount} of ${batch.count} ids ${mode === 'insert' ? 'exist already' : 'do not exist'}; nothing was written.`,
-      { items: refused },
+      { issues: refused },
     );
   }
   return { insertedCount, ids };
@@ -134,7 +140,7 @@ export function deleteSelected(
     clock: Clock;
     limits: Limits;
     filters: FilterCache;
-    alsoCommit: AlsoCommit<DeleteResult> | undefined;
+    alsoCommit: CommitTogether<DeleteResult> | undefined;
   },
 ): Write<DeleteResult> {
   switch (selection.kind) {
@@ -152,7 +158,7 @@ export function deleteSelected(
 export function deleteIds(
   collection: Collection,
   ids: readonly string[],
-  options: { clock: Clock; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+  options: { clock: Clock; alsoCommit: CommitTogether<DeleteResult> | undefined },
 ): Write<DeleteResult> {
   return {
     mayFollow: () => true,
@@ -170,14 +176,18 @@ export function deleteIds(
 function deleteMatching(
   collection: Collection,
   filter: FilterNode,
-  options: { clock: Clock; filters: FilterCache; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+  options: {
+    clock: Clock;
+    filters: FilterCache;
+    alsoCommit: CommitTogether<DeleteResult> | undefined;
+  },
 ): Write<DeleteResult> {
   return {
     // It reads every row, so nothing may be pending, and what it deletes is not noted for others.
     mayFollow: () => false,
     endsCommit: true,
     async prepare(sequence) {
-      const parts = await filterParts(options.filters, collection.snapshot().parts, filter);
+      const parts = await filterViews(options.filters, collection.snapshot().views, filter);
       const ids: string[] = [];
       for (const { rows, rowCount, segment } of parts) {
         if (rows === null) {
@@ -195,7 +205,7 @@ function deleteMatching(
 
 function deleteAll(
   collection: Collection,
-  options: { clock: Clock; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+  options: { clock: Clock; alsoCommit: CommitTogether<DeleteResult> | undefined },
 ): Write<DeleteResult> {
   return {
     mayFollow: () => false,
@@ -216,7 +226,7 @@ function loggedDelete(
   ids: Utf8Column,
   count: number,
   sequence: number,
-  options: { clock: Clock; alsoCommit: AlsoCommit<DeleteResult> | undefined },
+  options: { clock: Clock; alsoCommit: CommitTogether<DeleteResult> | undefined },
 ): PreparedWrite<DeleteResult> {
   if (count === 0) return withoutEffect(collection, options.alsoCommit);
   return logged(collection, { deletedCount: count, sequence }, options.alsoCommit, {
@@ -229,7 +239,7 @@ function loggedDelete(
 
 function withoutEffect(
   collection: Collection,
-  alsoCommit: AlsoCommit<DeleteResult> | undefined,
+  alsoCommit: CommitTogether<DeleteResult> | undefined,
 ): PreparedWrite<DeleteResult> {
   const result = { deletedCount: 0, sequence: collection.sequence };
   return {
@@ -243,7 +253,7 @@ function withoutEffect(
 function logged<Result extends { readonly sequence: number }>(
   collection: Collection,
   result: Result,
-  alsoCommit: AlsoCommit<Result> | undefined,
+  alsoCommit: CommitTogether<Result> | undefined,
   record: LogRecord,
   recordBytes?: ReusedBytes,
 ): PreparedWrite<Result> {

@@ -13,7 +13,7 @@ export function parseFilterAt(pointer: string, filter: JsonObject, limits: Limit
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
     throw new SagittaError(error.code, error.message, {
-      items: error.items.map((item) => ({ ...item, pointer: pointer + item.pointer })),
+      issues: error.issues.map((item) => ({ ...item, pointer: pointer + item.pointer })),
     });
   }
 }

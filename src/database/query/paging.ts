@@ -72,7 +72,7 @@ function refusal(
   bound: { expected?: number; actual?: number } = {},
 ): SagittaError {
   return new SagittaError(code, detail, {
-    items: [{ pointer: PLACES[kind] + field, code, detail, ...bound }],
+    issues: [{ pointer: PLACES[kind] + field, code, detail, ...bound }],
   });
 }
 

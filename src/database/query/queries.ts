@@ -2,7 +2,7 @@
 // somebody's answers.
 
 import type { JsonObject } from '../../common/types.js';
-import type { Waiting } from '../api.js';
+import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import { observePage } from '../observer.js';
@@ -34,7 +34,7 @@ export class Queries {
   async one(
     collection: Collection,
     request: QueryRequest,
-    { signal }: Waiting,
+    { signal }: CallOptions,
   ): Promise<QueryReply> {
     if (request.minSequence !== undefined && request.cursor === undefined) {
       await collection.waitForSequence(request.minSequence, signal);
@@ -45,7 +45,7 @@ export class Queries {
 
   async open(
     collection: Collection,
-    { minSequence = 0, signal }: Waiting & { readonly minSequence?: number | undefined },
+    { minSequence = 0, signal }: CallOptions & { readonly minSequence?: number | undefined },
   ): Promise<QuerySession> {
     await collection.waitForSequence(minSequence, signal);
     return openSession(this.#lookAt(collection), this.#options, signal);
@@ -54,7 +54,7 @@ export class Queries {
   async recall(
     collection: Collection,
     request: RecallRequest,
-    { signal }: Waiting,
+    { signal }: CallOptions,
   ): Promise<RecallReply> {
     await collection.waitForSequence(request.minSequence ?? 0, signal);
     const view = this.#lookAt(collection);

@@ -195,7 +195,7 @@ export function nextCursor(
     sort: plan.sort,
     scoreThreshold: plan.scoreThreshold,
     givenCount: plan.givenCount + plan.offset + hits.length,
-    after: plan.sort === null ? { score: last.score, id: last.part.segment.id(last.row) } : null,
+    after: plan.sort === null ? { score: last.score, id: last.view.segment.id(last.row) } : null,
   };
 }
 
@@ -211,6 +211,6 @@ function invalid(
   bound: { expected?: number; actual?: number } = {},
 ): SagittaError {
   return new SagittaError('invalid_request', detail, {
-    items: [{ pointer, code: 'invalid_request', detail, ...bound }],
+    issues: [{ pointer, code: 'invalid_request', detail, ...bound }],
   });
 }

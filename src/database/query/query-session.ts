@@ -1,7 +1,7 @@
 // Many queries from one snapshot. All of a request is planned before any of it is searched, and goes
 // to the engine in groups: large enough to fill its batches, bounded by what their answers hold.
 
-import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../common/errors.js';
+import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import { type DatabaseObserver, observeAnswers } from '../observer.js';
 import { answerPlans, type QueryContext } from './query.js';
@@ -66,7 +66,7 @@ function planAll(
 ): readonly QueryPlan[] {
   const plans: QueryPlan[] = [];
   const errors: SagittaError[] = [];
-  const items: ErrorItem[] = [];
+  const items: ValidationIssue[] = [];
   for (const [i, request] of requests.entries()) {
     try {
       const plan = planQuery(view, request, context);
@@ -78,22 +78,24 @@ function planAll(
       if (error.code.startsWith('cursor_')) observer.cursorRefused(error.code);
       errors.push(error);
       items.push(...itemsAt(`/queries/${firstIndex + i}`, error));
-      if (items.length >= ERROR_ITEMS_MAX) break;
+      if (items.length >= ISSUES_MAX) break;
     }
   }
   const [first] = errors;
   if (first === undefined) return plans;
   const code = errors.every((error) => error.code === first.code) ? first.code : 'invalid_request';
   const others = errors.length === 1 ? '' : ` This is the first of ${errors.length} such queries.`;
-  throw new SagittaError(code, `${items[0]!.pointer}: ${first.message}${others}`, { items });
+  throw new SagittaError(code, `${items[0]!.pointer}: ${first.message}${others}`, {
+    issues: items,
+  });
 }
 
-function itemsAt(place: string, error: SagittaError): readonly ErrorItem[] {
-  if (error.items.length === 0) {
+function itemsAt(place: string, error: SagittaError): readonly ValidationIssue[] {
+  if (error.issues.length === 0) {
     // The only thing that a query names.
     return [{ pointer: `${place}/id`, code: error.code, detail: error.message }];
   }
-  return error.items.map((item) => ({ ...item, pointer: place + item.pointer }));
+  return error.issues.map((item) => ({ ...item, pointer: place + item.pointer }));
 }
 
 function splitPlans(plans: readonly QueryPlan[]): { start: number; end: number }[] {

@@ -9,9 +9,9 @@ import { type FilterNode, filterTests } from '../../filter/filter-node.js';
 import type { RowAddress } from '../collection/rows.js';
 import {
   countVisible,
-  filterParts,
+  filterViews,
+  type SegmentView,
   type Snapshot,
-  type SnapshotPart,
 } from '../collection/snapshot.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer } from './cursor.js';
@@ -42,7 +42,7 @@ export interface QueryContext {
 /** What the queries with one filter at one sequence have in common. */
 interface FilteredView {
   readonly snapshot: Snapshot;
-  readonly parts: readonly SnapshotPart[];
+  readonly parts: readonly SegmentView[];
   readonly target: SearchTarget;
   readonly visibleCount: number;
   readonly conditionCount: number;
@@ -97,7 +97,7 @@ export async function answerPlans(
       sequence: plan.sequence,
       work: {
         conditionCount,
-        segmentCount: snapshot.parts.length,
+        segmentCount: snapshot.views.length,
         rowsScanned: page.scannedCount,
         rowsPassedFilter: visibleCount,
         candidatesRescored: page.rescoredCount,
@@ -152,7 +152,7 @@ async function filterView(
   filterNode: FilterNode | null,
   signal: AbortSignal | undefined,
 ): Promise<FilteredView> {
-  const parts = await filterParts(filters, snapshot.parts, filterNode, signal);
+  const parts = await filterViews(filters, snapshot.views, filterNode, signal);
   return {
     snapshot,
     parts,
@@ -183,7 +183,7 @@ async function nearestPage(plan: QueryPlan, context: PageContext): Promise<PageO
     scannedCount += result.scannedCount;
     rescoredCount += result.rescoredCount;
     const last = result.hits.at(-1);
-    if (last !== undefined) after = { score: last.score, id: last.part.segment.idBytes(last.row) };
+    if (last !== undefined) after = { score: last.score, id: last.view.segment.idBytes(last.row) };
     return result.hits;
   };
   while (toSkip > 0) {
@@ -228,17 +228,17 @@ async function searchOthers(
   });
   if (plan.excludedId === null) return result;
   const excluded = Buffer.from(plan.excludedId);
-  const others = result.hits.filter((hit) => !hit.part.segment.idEquals(hit.row, excluded));
+  const others = result.hits.filter((hit) => !hit.view.segment.idEquals(hit.row, excluded));
   return { ...result, hits: others.slice(0, count) };
 }
 
-function isAmong(address: RowAddress | undefined, parts: readonly SnapshotPart[]): boolean {
+function isAmong(address: RowAddress | undefined, parts: readonly SegmentView[]): boolean {
   if (address === undefined) return false;
   const part = parts.find(({ segment }) => segment === address.segment);
   return part !== undefined && (part.rows === null || hasBit(part.rows, address.row));
 }
 
-function toMatch({ part, row, score }: Hit, plan: QueryPlan): Match {
+function toMatch({ view: part, row, score }: Hit, plan: QueryPlan): Match {
   const { segment } = part;
   return {
     id: segment.id(row),

@@ -4,9 +4,9 @@
 
 import { createBitmap, hasBit, setBit } from '../../common/bitmap.js';
 import type { Limits } from '../../common/limits.js';
-import type { SearchPart, SearchQuery } from '../../engine/core/engine.js';
+import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
 import type { RowAddress } from '../collection/rows.js';
-import { filterParts, type SnapshotPart } from '../collection/snapshot.js';
+import { filterViews, type SegmentView } from '../collection/snapshot.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseObserver } from '../observer.js';
 import { parseFilterAt } from './filter-at.js';
@@ -50,15 +50,15 @@ export async function runRecall(
   for (let start = 0; start < vectors.length; ) {
     const startedAtMs = performance.now();
     const end = endOfGroup(ids, start);
-    const { parts } = view.snapshot();
+    const { views: parts } = view.snapshot();
     // Rows may move while the filter is at work.
     const given = ids.slice(start, end).map((list) => addressesOf(view, list));
-    const target = searchTarget(await filterParts(context.filters, parts, node, context.signal));
+    const target = searchTarget(await filterViews(context.filters, parts, node, context.signal));
     const filteredAtMs = performance.now();
     const { shown, searched } = target;
     const queries = vectors.slice(start, end).map((vector, i): SearchQuery => {
       const k = ids[start + i]!.length;
-      return { vector, metric, k, parts: searched, after: null, scoreMin: null };
+      return { vector, metric, k, views: searched, after: null, scoreMin: null };
     });
     const nearest = shown.length === 0 ? null : await submit(queries);
     const graded = queries.map(({ k }, i) => {
@@ -68,7 +68,7 @@ export async function runRecall(
     const open = graded.flatMap(({ rest }, i) => (rest.length === 0 ? [] : [i]));
     const ties = open.map((i): SearchQuery => {
       const { rest } = graded[i]!;
-      return { ...queries[i]!, k: rest.length, parts: partsOf(rest, shown) };
+      return { ...queries[i]!, k: rest.length, views: partsOf(rest, shown) };
     });
     const tied = ties.length === 0 ? null : await submit(ties);
     for (const [place, i] of open.entries()) {
@@ -135,8 +135,8 @@ function gradeIds(
   { shown }: SearchTarget,
 ): Grade {
   const places = new Map(shown.map(({ segment }, part) => [segment, part]));
-  const rowsOf = new Map<SnapshotPart, Set<number>>();
-  for (const { part, row } of nearest) {
+  const rowsOf = new Map<SegmentView, Set<number>>();
+  for (const { view: part, row } of nearest) {
     const rows = rowsOf.get(part);
     if (rows === undefined) rowsOf.set(part, new Set([row]));
     else rows.add(row);
@@ -157,8 +157,8 @@ function gradeIds(
 }
 
 /** Exactly these rows. */
-function partsOf(rows: readonly PlacedRow[], shown: SearchTarget['shown']): SearchPart[] {
-  const bitmaps = new Map<number, SearchPart & { rows: ReturnType<typeof createBitmap> }>();
+function partsOf(rows: readonly PlacedRow[], shown: SearchTarget['shown']): BlockView[] {
+  const bitmaps = new Map<number, BlockView & { rows: ReturnType<typeof createBitmap> }>();
   for (const { part, row } of rows) {
     let searched = bitmaps.get(part);
     if (searched === undefined) {

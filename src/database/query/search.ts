@@ -2,7 +2,7 @@
 // answer told in the terms of the snapshot.
 
 import type { Engine, SearchHits, SearchQuery } from '../../engine/core/engine.js';
-import type { SnapshotPart } from '../collection/snapshot.js';
+import type { SegmentView } from '../collection/snapshot.js';
 import type { DatabaseObserver } from '../observer.js';
 import { createBatcher } from './batcher.js';
 
@@ -47,22 +47,22 @@ export function createSearchQueue(
   };
 }
 
-export type SearchRequest = Omit<SearchQuery, 'parts'>;
+export type SearchRequest = Omit<SearchQuery, 'views'>;
 
 /** Where to search: the parts that show anything, in both forms, shared by all queries of a batch. */
 export interface SearchTarget {
-  readonly shown: readonly SnapshotPart[];
-  readonly searched: SearchQuery['parts'];
+  readonly shown: readonly SegmentView[];
+  readonly searched: SearchQuery['views'];
 }
 
-export function searchTarget(parts: readonly SnapshotPart[]): SearchTarget {
+export function searchTarget(parts: readonly SegmentView[]): SearchTarget {
   const shown = parts.filter((part) => part.visibleCount > 0);
   const searched = shown.map(({ block, rowCount, rows }) => ({ block, rowCount, rows }));
   return { shown, searched };
 }
 
 export interface Hit {
-  readonly part: SnapshotPart;
+  readonly view: SegmentView;
   readonly row: number;
   /** As the engine gives it: unrounded, for the order. */
   readonly score: number;
@@ -84,15 +84,15 @@ export async function searchTargetFor(
   request: SearchRequest,
 ): Promise<SearchResult> {
   if (shown.length === 0) return { hits: [], scannedCount: 0, rescoredCount: 0 };
-  const answer = await ask({ ...request, parts: searched });
+  const answer = await ask({ ...request, views: searched });
   const { scannedCount, rescoredCount } = answer;
   return { hits: hitsAmong(shown, answer), scannedCount, rescoredCount };
 }
 
 /** An answer of the engine in the terms of the parts that it searched. */
-export function hitsAmong(searched: readonly SnapshotPart[], answer: SearchHits): readonly Hit[] {
-  return Array.from(answer.parts, (part, place) => ({
-    part: searched[part]!,
+export function hitsAmong(searched: readonly SegmentView[], answer: SearchHits): readonly Hit[] {
+  return Array.from(answer.viewIndexes, (viewIndex, place) => ({
+    view: searched[viewIndex]!,
     row: answer.rows[place]!,
     score: answer.scores[place]!,
   }));

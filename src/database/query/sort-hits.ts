@@ -11,11 +11,11 @@ export function sortHits(hits: readonly Hit[], metric: Metric, sort: readonly So
   const isMetadataRead = sort.some(({ field }) => field !== 'score' && field !== 'id');
   const rows = hits.map((hit) => {
     const metadata = isMetadataRead
-      ? (JSON.parse(hit.part.segment.metadata(hit.row)) as JsonObject)
+      ? (JSON.parse(hit.view.segment.metadata(hit.row)) as JsonObject)
       : {};
     const values = sort.map(({ field }): Json | undefined => {
       if (field === 'score') return publicScore(metric, hit.score);
-      if (field === 'id') return hit.part.segment.id(hit.row);
+      if (field === 'id') return hit.view.segment.id(hit.row);
       return resolvePath(metadata, field);
     });
     return { hit, values };

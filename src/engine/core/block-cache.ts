@@ -5,7 +5,7 @@
 
 import type { VectorBlock } from '../../common/types.js';
 import type { DeviceMatrix, MatrixDevice } from '../tensor/matrix-device.js';
-import { BlockFacts } from './block-facts.js';
+import { BlockNorms } from './block-norms.js';
 import { isWorthScanning, RowTerms } from './row-terms.js';
 import { rowScale } from './scaling.js';
 
@@ -42,7 +42,7 @@ export interface BlockUsage {
 
 export interface CachedBlock {
   readonly key: string;
-  readonly facts: BlockFacts;
+  readonly facts: BlockNorms;
   readonly chunkRowCount: number;
   readonly chunks: Chunk[];
   /** The search that used it last. */
@@ -241,13 +241,13 @@ function createCachedBlock(
 ): CachedBlock {
   const rowCount = Math.floor(chunkValuesMax / dimension / 64) * 64;
   const chunkRowCount = Math.min(chunkRowsMax, Math.max(64, rowCount));
-  return { key, facts: new BlockFacts(), chunkRowCount, chunks: [], lastUse: 0, residentBytes: 0 };
+  return { key, facts: new BlockNorms(), chunkRowCount, chunks: [], lastUse: 0, residentBytes: 0 };
 }
 
 /** The rows from..to as the left operand [rows, dimension], scaled; a view where no row needs scaling. */
 export function scaledRows(
   block: VectorBlock,
-  facts: BlockFacts,
+  facts: BlockNorms,
   from: number,
   to: number,
 ): Float32Array {
@@ -267,7 +267,7 @@ export function scaledRows(
 /** Writes rows as the right operand [dimension, rowCount], scaled, into `transposed`. */
 function transposeRows(
   { values, dimension }: VectorBlock,
-  facts: BlockFacts,
+  facts: BlockNorms,
   { firstRow, rowCount }: { firstRow: number; rowCount: number },
   transposed: Float32Array,
 ): void {

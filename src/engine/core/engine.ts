@@ -15,7 +15,7 @@ export interface Position {
 }
 
 /** A block, and which of its rows a query searches. */
-export interface SearchPart {
+export interface BlockView {
   readonly block: VectorBlock;
   /** Only the rows before this one are searched; at most the block's. */
   readonly rowCount: number;
@@ -30,7 +30,7 @@ export interface SearchQuery {
   /** 1 to 10 000. */
   readonly k: number;
   /** Where to search; parts of different queries with one block may hold different views of it. */
-  readonly parts: readonly SearchPart[];
+  readonly views: readonly BlockView[];
   /** Only rows strictly after this place in the order; null for all. */
   readonly after: Position | null;
   /** Only rows whose public score (see `publicScore`), rounded to float32, is at least this; null for all. */
@@ -40,7 +40,7 @@ export interface SearchQuery {
 /** The best rows of one query over all its parts, best first: at most k. The caller owns the arrays. */
 export interface SearchHits {
   /** Indexes into the query's parts. */
-  readonly parts: Uint32Array;
+  readonly viewIndexes: Uint32Array;
   /** Row numbers within their parts' blocks. */
   readonly rows: Uint32Array;
   /** Canonical float64: cosine, dot product, or minus the squared L2 distance. */

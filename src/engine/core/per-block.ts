@@ -4,14 +4,14 @@
 
 import { assert } from '../../common/errors.js';
 import type { VectorBlock } from '../../common/types.js';
-import type { SearchHits, SearchPart, SearchQuery } from './engine.js';
+import type { BlockView, SearchHits, SearchQuery } from './engine.js';
 import { compareIdWith } from './order.js';
 
 /** A query's share of the work in one block. */
-export type BlockQuery = Omit<SearchQuery, 'parts'> & Omit<SearchPart, 'block'>;
+export type BlockQuery = Omit<SearchQuery, 'views'> & Omit<BlockView, 'block'>;
 
 /** The best rows of one query in one block, best first: at most k. The caller owns the arrays. */
-export type BlockHits = Omit<SearchHits, 'parts'>;
+export type BlockHits = Omit<SearchHits, 'viewIndexes'>;
 
 export interface SearchOptions {
   readonly signal?: AbortSignal;
@@ -80,7 +80,7 @@ export function cutByWeight<Query>(
   return slices;
 }
 
-function countHitsMax({ k, parts }: SearchQuery): number {
+function countHitsMax({ k, views: parts }: SearchQuery): number {
   return parts.reduce((sum, { rowCount }) => sum + Math.min(k, rowCount), 0);
 }
 
@@ -89,7 +89,7 @@ async function searchSlice(
   searchBlock: SearchBlock,
   options: SearchOptions,
 ): Promise<SearchHits[]> {
-  const answers = queries.map(({ parts }) => parts.map(() => NO_HITS));
+  const answers = queries.map(({ views: parts }) => parts.map(() => NO_HITS));
   await Promise.all(
     groupByBlock(queries).map(async ({ block, queries: asked, places }) => {
       const hits = await searchBlock(block, asked, options);
@@ -100,7 +100,7 @@ async function searchSlice(
   return queries.map((query, index) =>
     mergeHits(
       query,
-      answers[index]!.map((hits, part) => ({ ...hits, parts: part })),
+      answers[index]!.map((hits, viewIndexes) => ({ ...hits, viewIndexes })),
     ),
   );
 }
@@ -114,7 +114,7 @@ interface BlockGroup {
 
 function groupByBlock(queries: readonly SearchQuery[]): BlockGroup[] {
   const groups = new Map<string, BlockGroup>();
-  for (const [index, { parts, ...query }] of queries.entries()) {
+  for (const [index, { views: parts, ...query }] of queries.entries()) {
     for (const [part, { block, rowCount, rows }] of parts.entries()) {
       if (rowCount === 0) continue;
       let group = groups.get(block.key);
@@ -134,11 +134,14 @@ function groupByBlock(queries: readonly SearchQuery[]): BlockGroup[] {
 /** The best rows of one query in some of its parts, best first: at most k. */
 export type PartialHits = BlockHits & {
   /** The part of each hit, or the one that all are of. */
-  readonly parts: Uint32Array | number;
+  readonly viewIndexes: Uint32Array | number;
 };
 
 /** Merges sorted answers of a query that share no part; few, so the best head is looked for one by one. */
-export function mergeHits({ k, parts }: SearchQuery, answers: readonly PartialHits[]): SearchHits {
+export function mergeHits(
+  { k, views: parts }: SearchQuery,
+  answers: readonly PartialHits[],
+): SearchHits {
   let hitCount = 0;
   let scannedCount = 0;
   let rescoredCount = 0;
@@ -149,7 +152,7 @@ export function mergeHits({ k, parts }: SearchQuery, answers: readonly PartialHi
   }
   const count = Math.min(k, hitCount);
   const merged = {
-    parts: new Uint32Array(count),
+    viewIndexes: new Uint32Array(count),
     rows: new Uint32Array(count),
     scores: new Float64Array(count),
     scannedCount,
@@ -162,15 +165,15 @@ export function mergeHits({ k, parts }: SearchQuery, answers: readonly PartialHi
       if (heads[i]! >= answers[i]!.rows.length) continue;
       if (best < 0 || isBefore(i, best)) best = i;
     }
-    merged.parts[place] = partOf(best);
+    merged.viewIndexes[place] = viewOf(best);
     const head = heads[best]!++;
     merged.rows[place] = answers[best]!.rows[head]!;
     merged.scores[place] = answers[best]!.scores[head]!;
   }
   return merged;
 
-  function partOf(i: number): number {
-    const { parts: from } = answers[i]!;
+  function viewOf(i: number): number {
+    const { viewIndexes: from } = answers[i]!;
     return typeof from === 'number' ? from : from[heads[i]!]!;
   }
 
@@ -179,11 +182,11 @@ export function mergeHits({ k, parts }: SearchQuery, answers: readonly PartialHi
     const scoreA = answers[a]!.scores[heads[a]!]!;
     const scoreB = answers[b]!.scores[heads[b]!]!;
     if (scoreA !== scoreB) return scoreA > scoreB;
-    const idsB = parts[partOf(b)]!.block.ids;
+    const idsB = parts[viewOf(b)]!.block.ids;
     const rowB = answers[b]!.rows[heads[b]!]!;
     const idB = idsB.bytes.subarray(idsB.offsets[rowB]!, idsB.offsets[rowB + 1]!);
-    const idsA = parts[partOf(a)]!.block.ids;
+    const idsA = parts[viewOf(a)]!.block.ids;
     const order = compareIdWith(idsA, answers[a]!.rows[heads[a]!]!, idB);
-    return order < 0 || (order === 0 && partOf(a) < partOf(b));
+    return order < 0 || (order === 0 && viewOf(a) < viewOf(b));
   }
 }

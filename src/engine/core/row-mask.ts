@@ -1,6 +1,6 @@
 // Which rows of a chunk any of some queries wants, as a row of numbers that is added to keys.
 
-import type { CertifiedSelection } from './certified-selection.js';
+import type { ExactTopKSelector } from './exact-top-k-selector.js';
 
 export interface RowMask {
   /** [rowCount] float32: 0 for rows that some query wants, −Infinity for the others. */
@@ -10,7 +10,7 @@ export interface RowMask {
 
 /** For the rows from `firstRow`, a multiple of 32; null where some query wants them all. */
 export function createRowMask(
-  selections: readonly CertifiedSelection[],
+  selections: readonly ExactTopKSelector[],
   firstRow: number,
   rowCount: number,
 ): RowMask | null {

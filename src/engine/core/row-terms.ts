@@ -2,7 +2,7 @@
 // keys (certified-selection.ts): a weight and a bias for each, and which rows it must not choose among.
 
 import type { DeviceMatrix, MatrixDevice } from '../tensor/matrix-device.js';
-import type { BlockFacts } from './block-facts.js';
+import type { BlockNorms } from './block-norms.js';
 import { PLAIN_SQUARE_MAX, PLAIN_SQUARE_MIN } from './scaling.js';
 
 /**
@@ -37,7 +37,7 @@ export class RowTerms {
   /** Null when the device has no room. */
   static load(
     device: MatrixDevice,
-    facts: BlockFacts,
+    facts: BlockNorms,
     { from, to }: { from: number; to: number },
   ): RowTerms | null {
     const weights = new Float32Array(to - from);
@@ -77,7 +77,7 @@ export class RowTerms {
 }
 
 /** Whether so few rows must be scored apart that the others are worth a scan. */
-export function isWorthScanning(facts: BlockFacts, from: number, to: number): boolean {
+export function isWorthScanning(facts: BlockNorms, from: number, to: number): boolean {
   const isOdd = oddTest(facts, from, to);
   let oddCount = 0;
   for (let row = from; row < to; row++) if (isOdd(facts.squares[row]!)) oddCount++;
@@ -85,7 +85,7 @@ export function isWorthScanning(facts: BlockFacts, from: number, to: number): bo
 }
 
 /** By x·x: a row that is scaled, or much longer than the others that are not. */
-function oddTest(facts: BlockFacts, from: number, to: number): (square: number) => boolean {
+function oddTest(facts: BlockNorms, from: number, to: number): (square: number) => boolean {
   const isScaled = (square: number) =>
     square !== 0 && (square < PLAIN_SQUARE_MIN || square > PLAIN_SQUARE_MAX);
   let sum = 0;

@@ -204,7 +204,8 @@ class DevicesEngine implements CudaEngine {
       signal?.throwIfAborted();
       const partials = queries.map((): PartialHits[] => []);
       const onAnswered: Answered = ({ query, parts }, hits) => {
-        for (let i = 0; i < hits.parts.length; i++) hits.parts[i] = parts[hits.parts[i]!]!;
+        for (let i = 0; i < hits.viewIndexes.length; i++)
+          hits.viewIndexes[i] = parts[hits.viewIndexes[i]!]!;
         partials[query]!.push(hits);
       };
       const shares = splitByDevice(queries, holding);
@@ -277,7 +278,7 @@ class DevicesEngine implements CudaEngine {
 /** Parts without rows are left out: nobody has anything to say about them. */
 function splitByDevice(queries: readonly SearchQuery[], holding: Holding): Share[] {
   const shares = new Map<CudaDevice | null, Share>();
-  for (const [query, { parts, ...rest }] of queries.entries()) {
+  for (const [query, { views: parts, ...rest }] of queries.entries()) {
     const dealt = new Map<CudaDevice | null, number[]>();
     for (const [part, { block, rowCount }] of parts.entries()) {
       if (rowCount === 0) continue;
@@ -289,7 +290,7 @@ function splitByDevice(queries: readonly SearchQuery[], holding: Holding): Share
     for (const [device, places] of dealt) {
       const share = shares.get(device) ?? { device, queries: [], places: [] };
       shares.set(device, share);
-      share.queries.push({ ...rest, parts: places.map((part) => parts[part]!) });
+      share.queries.push({ ...rest, views: places.map((part) => parts[part]!) });
       share.places.push({ query, parts: places });
     }
   }

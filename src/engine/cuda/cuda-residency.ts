@@ -194,7 +194,7 @@ function mayBeRestored(placement: DevicePlacement, resident: Resident): boolean 
 /** Of each block that is searched at all. */
 function needsOf(queries: readonly SearchQuery[]): Map<string, Need> {
   const needs = new Map<string, Need>();
-  for (const { parts } of queries) {
+  for (const { views: parts } of queries) {
     for (const { block, rowCount } of parts) {
       if (rowCount === 0) continue;
       const need = needs.get(block.key);

@@ -38,7 +38,7 @@ export function cutForKernels(queries: readonly SearchQuery[], bounds: SearchBou
   );
 }
 
-function weigh({ k, parts, vector }: SearchQuery, bounds: SearchBounds): number {
+function weigh({ k, views: parts, vector }: SearchQuery, bounds: SearchBounds): number {
   const rowCount = parts.reduce((sum, part) => sum + part.rowCount, 0);
   return (
     Math.min(k, rowCount) / bounds.hitsMax +
@@ -60,7 +60,7 @@ function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]
 /** Columns over all queries, in arrays of their own. Blocks and bitmaps that queries share are named once. */
 export function packColumns(queries: readonly SearchQuery[], dimension: number): PackedBatch {
   const count = queries.length;
-  const partCount = queries.reduce((sum, { parts }) => sum + parts.length, 0);
+  const partCount = queries.reduce((sum, { views: parts }) => sum + parts.length, 0);
   const afterByteCount = queries.reduce((sum, { after }) => sum + (after?.id.length ?? 0), 0);
   const blocks: VectorBlock[] = [];
   const columns = {
@@ -80,7 +80,7 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
   const bitmapPlaces = new Map<Uint32Array, number>();
   let partAt = 0;
   let afterAt = 0;
-  for (const [index, { vector, metric, k, parts, after, scoreMin }] of queries.entries()) {
+  for (const [index, { vector, metric, k, views: parts, after, scoreMin }] of queries.entries()) {
     columns.vectors.set(vector, index * dimension);
     columns.metrics[index] = METRIC_NUMBERS[metric];
     columns.ks[index] = k;
@@ -131,7 +131,7 @@ export function sliceHits(hits: KernelHits, index: number): SearchHits {
   const from = hits.offsets[index]!;
   const to = hits.offsets[index + 1]!;
   return {
-    parts: hits.parts.subarray(from, to),
+    viewIndexes: hits.parts.subarray(from, to),
     rows: hits.rows.subarray(from, to),
     scores: hits.scores.subarray(from, to),
     scannedCount: hits.scannedCounts[index]!,

@@ -1,13 +1,13 @@
 // The queries of a batch on their way into products.
 
-import type { CertifiedSelection } from '../core/certified-selection.js';
+import type { ExactTopKSelector } from '../core/exact-top-k-selector.js';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 
 /** The scanned queries as operands; kept while the same queries are scanned, chunk after chunk. */
 export class QueryOperands {
   private readonly device: MatrixDevice;
   private readonly dimension: number;
-  private selections: readonly CertifiedSelection[] = [];
+  private selections: readonly ExactTopKSelector[] = [];
   private rows: DeviceMatrix | null = null;
   private columns: DeviceMatrix | null = null;
 
@@ -17,7 +17,7 @@ export class QueryOperands {
   }
 
   /** [selections.length, dimension]; null when the device has no room. */
-  asRows(selections: readonly CertifiedSelection[]): DeviceMatrix | null {
+  asRows(selections: readonly ExactTopKSelector[]): DeviceMatrix | null {
     this.keepFor(selections);
     if (this.rows === null) {
       const values = new Float32Array(selections.length * this.dimension);
@@ -30,7 +30,7 @@ export class QueryOperands {
   }
 
   /** [dimension, selections.length]; null when the device has no room. */
-  asColumns(selections: readonly CertifiedSelection[]): DeviceMatrix | null {
+  asColumns(selections: readonly ExactTopKSelector[]): DeviceMatrix | null {
     this.keepFor(selections);
     if (this.columns === null) {
       const count = selections.length;
@@ -50,7 +50,7 @@ export class QueryOperands {
     this.columns = null;
   }
 
-  private keepFor(selections: readonly CertifiedSelection[]): void {
+  private keepFor(selections: readonly ExactTopKSelector[]): void {
     const isSame =
       selections.length === this.selections.length &&
       selections.every((selection, index) => selection === this.selections[index]);

@@ -3,7 +3,7 @@
 
 import type { VectorBlock } from '../../common/types.js';
 import { type BlockCache, type CachedBlock, scaledRows } from '../core/block-cache.js';
-import type { CertifiedSelection } from '../core/certified-selection.js';
+import type { ExactTopKSelector } from '../core/exact-top-k-selector.js';
 import type { ProductDevice } from './matrix-device.js';
 import { QueryOperands } from './tensor-operands.js';
 import type { RowRange, TensorScan } from './tensor-scan.js';
@@ -30,7 +30,7 @@ export class ProductScan implements TensorScan {
     this.operands = new QueryOperands(device, block.dimension);
   }
 
-  scan(range: RowRange, scanned: readonly CertifiedSelection[]): 'scanned' | 'unsuited' {
+  scan(range: RowRange, scanned: readonly ExactTopKSelector[]): 'scanned' | 'unsuited' {
     const { from, to } = range;
     const { block, cached, operands } = this;
     const resident = this.cache.residentOf(cached, block, from / cached.chunkRowCount);
@@ -73,7 +73,7 @@ export class ProductScan implements TensorScan {
 
 /** `product` is row-major [scanned.length, rowCount]. */
 function collectRows(
-  scanned: readonly CertifiedSelection[],
+  scanned: readonly ExactTopKSelector[],
   firstRow: number,
   rowCount: number,
   product: Float32Array,
@@ -89,7 +89,7 @@ const COLLECTED_ROWS = 64;
 
 /** `product` is row-major [rows, scanned.length]. */
 function collectColumns(
-  scanned: readonly CertifiedSelection[],
+  scanned: readonly ExactTopKSelector[],
   { from, to }: RowRange,
   product: Float32Array,
 ): void {

@@ -5,7 +5,7 @@
 import { countBitsBetween } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
 import { BlockCache, type BlockUsage } from '../core/block-cache.js';
-import { CertifiedSelection } from '../core/certified-selection.js';
+import { ExactTopKSelector } from '../core/exact-top-k-selector.js';
 import type { PackedQueries } from '../core/packed-queries.js';
 import type { BlockHits } from '../core/per-block.js';
 import type { MatrixDevice } from './matrix-device.js';
@@ -33,7 +33,7 @@ export class TensorProgram {
     const cached = this.cache.open(block);
     const productError = this.device.productError(block.dimension);
     const selections = packed.queries.map(
-      (_, index) => new CertifiedSelection(block, cached.facts, { packed, index, productError }),
+      (_, index) => new ExactTopKSelector(block, cached.facts, { packed, index, productError }),
     );
     const scan =
       this.device.kind === 'top'
@@ -72,9 +72,9 @@ export class TensorProgram {
 
 /** Scores the few rows that pass where they are few, and returns the selections that want a scan. */
 function scoreSparse(
-  selections: readonly CertifiedSelection[],
+  selections: readonly ExactTopKSelector[],
   { from, to }: RowRange,
-): CertifiedSelection[] {
+): ExactTopKSelector[] {
   return selections.filter((selection) => {
     const { rows, rowCount } = selection.query;
     const end = Math.min(to, rowCount);

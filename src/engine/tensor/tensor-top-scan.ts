@@ -5,7 +5,7 @@
 import { countBitsBetween } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
 import type { BlockCache, CachedBlock } from '../core/block-cache.js';
-import type { CertifiedSelection } from '../core/certified-selection.js';
+import type { ExactTopKSelector } from '../core/exact-top-k-selector.js';
 import { createRowMask } from '../core/row-mask.js';
 import type { RowTerms } from '../core/row-terms.js';
 import type { DeviceMatrix, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
@@ -39,7 +39,7 @@ interface ChunkRows {
 
 /** A query that wants rows of a chunk beside those that it has had. */
 interface Wish {
-  readonly selection: CertifiedSelection;
+  readonly selection: ExactTopKSelector;
   readonly countMin: number;
   readonly had: ReadonlySet<number> | null;
 }
@@ -64,7 +64,7 @@ interface OpenWish {
 
 /** Queries whose operands are on the device. */
 interface Group {
-  readonly selections: readonly CertifiedSelection[];
+  readonly selections: readonly ExactTopKSelector[];
   readonly operands: QueryOperands;
   /** [queries, 1]: the powers of two by which queries are scaled; null until asked for. */
   scales: DeviceMatrix | null;
@@ -89,7 +89,7 @@ export class TopScan implements TensorScan {
 
   scan(
     { from, to }: RowRange,
-    scanned: readonly CertifiedSelection[],
+    scanned: readonly ExactTopKSelector[],
   ): 'scanned' | 'unsuited' | 'no room' {
     const { cached } = this;
     const resident = this.cache.residentOf(cached, this.block, from / cached.chunkRowCount);
@@ -220,7 +220,7 @@ export class TopScan implements TensorScan {
     return true;
   }
 
-  private groupOf(selections: readonly CertifiedSelection[]): Group {
+  private groupOf(selections: readonly ExactTopKSelector[]): Group {
     const known = this.groups.find(
       (group) =>
         group.selections.length === selections.length &&
@@ -274,7 +274,7 @@ function groupByCount(
 }
 
 /** As `keyCap`, rounded up to float32. */
-function capOf(selection: CertifiedSelection, { lengthMax }: RowTerms): number {
+function capOf(selection: ExactTopKSelector, { lengthMax }: RowTerms): number {
   const cap = selection.keyCap(lengthMax);
   return cap + Math.abs(cap) * 2 ** -22 + 2 ** -120;
 }

@@ -1,6 +1,6 @@
 // What is wrong with rows of a batch: named row by row, so that whoever sent them can find them.
 
-import { ERROR_ITEMS_MAX, type ErrorCode } from '../../common/errors.js';
+import { type ErrorCode, ISSUES_MAX } from '../../common/errors.js';
 
 export interface RowFault {
   /** Of the batch, from 0. */
@@ -18,7 +18,7 @@ export class RowFaults {
   readonly items: RowFault[] = [];
 
   get isFull(): boolean {
-    return this.items.length >= ERROR_ITEMS_MAX;
+    return this.items.length >= ISSUES_MAX;
   }
 
   add(fault: RowFault): void {

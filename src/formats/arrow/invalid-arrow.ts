@@ -26,5 +26,5 @@ export function located<Result>(place: string, work: () => Result): Result {
 export function atPlace(place: string, error: unknown): unknown {
   if (!(error instanceof SagittaError)) return error;
   const detail = `${place}: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}`;
-  return new SagittaError(error.code, detail, { items: error.items, cause: error });
+  return new SagittaError(error.code, detail, { issues: error.issues, cause: error });
 }

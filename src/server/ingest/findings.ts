@@ -2,10 +2,10 @@
 // finding that does not know yet where in the request it stands.
 
 import {
-  ERROR_ITEMS_MAX,
   type ErrorCode,
-  type ErrorItem,
+  ISSUES_MAX,
   SagittaError,
+  type ValidationIssue,
 } from '../../common/errors.js';
 
 export interface Fault {
@@ -16,16 +16,16 @@ export interface Fault {
   readonly actual?: string | number;
 }
 
-export const findingAt = (pointer: string, fault: Fault): ErrorItem => ({ pointer, ...fault });
+export const issueAt = (pointer: string, fault: Fault): ValidationIssue => ({ pointer, ...fault });
 
 /** The error that reports these findings, at least one. Its code is theirs, or, when they differ, `invalid_request`. */
-export function refusal(items: readonly ErrorItem[]): SagittaError {
+export function validationError(items: readonly ValidationIssue[]): SagittaError {
   const first = items[0]!;
   const code = items.every((item) => item.code === first.code) ? first.code : 'invalid_request';
-  const count = `${items.length}${items.length < ERROR_ITEMS_MAX ? '' : ' or more'}`;
+  const count = `${items.length}${items.length < ISSUES_MAX ? '' : ' or more'}`;
   const others = items.length === 1 ? '' : ` This is the first of ${count} findings.`;
   const where = first.pointer === '' ? '' : `${first.pointer}: `;
-  return new SagittaError(code, `${where}${first.detail}${others}`, { items });
+  return new SagittaError(code, `${where}${first.detail}${others}`, { issues: items });
 }
 
 /** Does `work`; where it is refused, findings are moved to where this request has what they are about. */
@@ -37,10 +37,10 @@ export async function withPointers<Result>(
     return await work();
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
-    const items = error.items.map((item) => ({ ...item, pointer: move(item.pointer) }));
+    const items = error.issues.map((item) => ({ ...item, pointer: move(item.pointer) }));
     const { retryAfterSeconds } = error;
     throw new SagittaError(error.code, error.message, {
-      items,
+      issues: items,
       cause: error,
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
     });

@@ -17,7 +17,7 @@ import { internalError } from '../problem.js';
 import { jsonReply } from '../replies/reply.js';
 import type { RouteRequest, RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';
-import { refusal } from './findings.js';
+import { validationError } from './findings.js';
 import { writeUnits } from './pipeline.js';
 import { batchUnits, lineUnits, type UnitsOptions } from './units.js';
 
@@ -107,7 +107,7 @@ export function refuseParameters(
       code: 'unknown_parameter' as const,
       detail: `This parameter is for bodies of ${bodies}.`,
     }));
-  if (findings.length > 0) throw refusal(findings);
+  if (findings.length > 0) throw validationError(findings);
 }
 
 /** The body is compared batch by batch; here is what it is read with. */
@@ -145,10 +145,10 @@ function writtenReply(
 function withCommitted(error: unknown, { progress }: WriteStream): unknown {
   const known = error instanceof SagittaError ? error : internalError(error);
   if (known.code.startsWith('idempotency_')) return known;
-  const { code, message, items, retryAfterSeconds, scope } = known;
+  const { code, message, issues: items, retryAfterSeconds, scope } = known;
   const committed = { count: progress.rowCount, sequence: progress.sequence };
   return new SagittaError(code, message, {
-    items,
+    issues: items,
     retryAfterSeconds,
     scope,
     committed,

@@ -1,7 +1,7 @@
 // Cuts a stream of lines into units of whole lines, without making strings. Where it cuts depends on
 // the bytes alone, not on how they arrive: a stream that is sent again has the same units.
 
-import { refusal } from './findings.js';
+import { validationError } from './findings.js';
 
 /** A commit of so many rows costs little beside them, and is soon there for its readers. */
 export const UNIT_LINES_MAX = 1_000;
@@ -118,7 +118,7 @@ class LineCutter {
 
   #tooLong(): Error {
     const line = this.#firstLine + this.#lineCount;
-    return refusal([
+    return validationError([
       {
         pointer: `/rows/${this.#firstRow + this.#rowCount}`,
         code: 'limit_exceeded',

@@ -4,14 +4,14 @@
 
 import { createHash } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
-import { ERROR_ITEMS_MAX, type ErrorItem } from '../../common/errors.js';
+import { ISSUES_MAX, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column } from '../../common/types.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedPart } from '../../formats/arrow/encoded-batch.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
-import { type Fault, refusal } from './findings.js';
+import { type Fault, validationError } from './findings.js';
 import { checkMetadata } from './metadata-rules.js';
 import { buffersOf, type ParsedUnit } from './unit.js';
 import { measureId } from './vector-ids.js';
@@ -72,14 +72,14 @@ function readBatch(input: BatchInput): ParsedUnit {
 /** Says of each finding where it is in the stream, and in words where in the batch. */
 class BatchFindings {
   readonly #batch: EncodedBatch;
-  readonly #items: ErrorItem[] = [];
+  readonly #items: ValidationIssue[] = [];
 
   constructor(batch: EncodedBatch) {
     this.#batch = batch;
   }
 
   get isFull(): boolean {
-    return this.#items.length >= ERROR_ITEMS_MAX;
+    return this.#items.length >= ISSUES_MAX;
   }
 
   add(row: number, member: string, fault: Fault): void {
@@ -92,7 +92,7 @@ class BatchFindings {
   }
 
   throwAny(): void {
-    if (this.#items.length > 0) throw refusal(this.#items);
+    if (this.#items.length > 0) throw validationError(this.#items);
   }
 }
 

@@ -5,14 +5,14 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import {
-  ERROR_ITEMS_MAX,
-  type ErrorItem,
   type ErrorMessage,
+  ISSUES_MAX,
   SagittaError,
   toErrorMessage,
+  type ValidationIssue,
 } from '../../common/errors.js';
 import type { Task } from '../../platform/pool.js';
-import { findingAt, refusal } from './findings.js';
+import { issueAt, validationError } from './findings.js';
 import { readVector } from './vector-values.js';
 
 /** Our deepest valid body is a filter of depth 16, at two or three levels each. */
@@ -113,23 +113,23 @@ export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
 
 /** What is no array or no object is the schema's to refuse. */
 function readVectors(json: JsonBody, place: VectorsAt, dimensionMax: number): void {
-  const findings: ErrorItem[] = [];
+  const findings: ValidationIssue[] = [];
   const read = (holder: Record<PropertyKey, unknown>, key: string | number, at: string) => {
     if (holder[key] === undefined) return;
     const vector = readVector(holder[key], dimensionMax);
     if (vector instanceof Float32Array) holder[key] = vector;
-    else findings.push(findingAt(`${at}/${key}`, vector));
+    else findings.push(issueAt(`${at}/${key}`, vector));
   };
   const value = json[place];
   if (place === 'vector' || place === 'values') {
     read(json, place, '');
   } else if (Array.isArray(value)) {
-    for (let i = 0; i < value.length && findings.length < ERROR_ITEMS_MAX; i++) {
+    for (let i = 0; i < value.length && findings.length < ISSUES_MAX; i++) {
       if (place === 'vectors') read(value as unknown as Record<number, unknown>, i, '/vectors');
       else if (isObject(value[i])) read(value[i], 'vector', `/queries/${i}`);
     }
   }
-  if (findings.length > 0) throw refusal(findings);
+  if (findings.length > 0) throw validationError(findings);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -140,7 +140,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody {
   const json = parseJson(body, bracketsUnchecked, 'The body');
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-    throw refusal([
+    throw validationError([
       { pointer: '', code: 'invalid_request', detail: 'The body must be an object.' },
     ]);
   }
@@ -172,7 +172,7 @@ function describeSyntaxError(error: unknown): string {
 function notJson(what: string, why: string): SagittaError {
   const detail = `${what} is not valid JSON: ${why}.`;
   return new SagittaError('invalid_json', detail, {
-    items: [{ pointer: '', code: 'invalid_json', detail }],
+    issues: [{ pointer: '', code: 'invalid_json', detail }],
   });
 }
 
@@ -206,7 +206,7 @@ function checkExtent(json: JsonBody): void {
 
 function tooMuch(what: string, max: number): SagittaError {
   const detail = `The body has more than ${max} ${what}.`;
-  return refusal([{ pointer: '', code: 'limit_exceeded', detail, expected: max }]);
+  return validationError([{ pointer: '', code: 'limit_exceeded', detail, expected: max }]);
 }
 
 function checkDepth(bytes: Uint8Array, invalidJson: (why: string) => SagittaError): void {

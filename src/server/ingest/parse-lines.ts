@@ -2,9 +2,9 @@
 // lines. A line is a vector by the same rules as a member of `vectors` in a JSON body.
 
 import { createHash } from 'node:crypto';
-import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../common/errors.js';
+import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { Task } from '../../platform/pool.js';
-import { refusal } from './findings.js';
+import { validationError } from './findings.js';
 import { MetadataFinder } from './metadata-span.js';
 import { isBlank, type LinesUnit } from './ndjson-units.js';
 import { parseJson } from './parse-json.js';
@@ -31,14 +31,14 @@ export const parseLinesTask: Task<LinesInput, ParsedUnit> = {
 /** Throws a refusal with the first findings. */
 function readLines(input: LinesInput): ParsedUnit {
   const { bytes, rowCount, firstRow } = input;
-  const findings: ErrorItem[] = [];
+  const findings: ValidationIssue[] = [];
   const cuts: number[] = [];
   const spans = new Int32Array(2 * rowCount);
   const finder = new MetadataFinder(bytes, spans);
   const reader = new RowReader({ ...input, body: bytes, pathId: null, spans, findings, cuts });
   let row = 0;
   let line = input.firstLine;
-  for (let start = 0; start < bytes.length && findings.length < ERROR_ITEMS_MAX; line++) {
+  for (let start = 0; start < bytes.length && findings.length < ISSUES_MAX; line++) {
     const newline = bytes.indexOf(NEWLINE, start);
     const end = newline === -1 ? bytes.length : newline;
     if (!isBlank(bytes[start], end - start)) {
@@ -52,7 +52,7 @@ function readLines(input: LinesInput): ParsedUnit {
     }
     start = end + 1;
   }
-  if (findings.length > 0) throw refusal(findings);
+  if (findings.length > 0) throw validationError(findings);
   const digest = input.isKeyed ? createHash('sha256').update(bytes).digest('hex') : undefined;
   return { batch: reader.build(), cuts, digest };
 }
@@ -63,13 +63,13 @@ function parseLine(
   bytes: Uint8Array,
   line: number,
   pointer: string,
-  findings: ErrorItem[],
+  findings: ValidationIssue[],
 ): unknown {
   try {
     return parseJson(bytes, BRACKETS_UNCHECKED, `Line ${line}`);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
-    for (const item of error.items) findings.push({ ...item, pointer });
+    for (const item of error.issues) findings.push({ ...item, pointer });
     return FAILED;
   }
 }

@@ -2,12 +2,12 @@
 // bodies and in the pool for large ones. Everything about the rows is checked here, and metadata
 // is cut out of the body as it was spelled. Either all rows are good or none is taken.
 
-import { ERROR_ITEMS_MAX, type ErrorItem } from '../../common/errors.js';
+import { ISSUES_MAX, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { VectorBatch } from '../../common/types.js';
 import type { WriteMode } from '../../database/api.js';
 import type { Task } from '../../platform/pool.js';
-import { describeKind, refusal } from './findings.js';
+import { describeKind, validationError } from './findings.js';
 import { findMetadataSpan, findMetadataSpans } from './metadata-span.js';
 import { type BodyInput, type JsonBody, type ParsedBody, parseBody } from './parse-json.js';
 import { checkMembers, isObject, ROW_MEMBERS, type RowLimits, RowReader } from './row-reader.js';
@@ -51,7 +51,7 @@ const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
 
 /** Throws a refusal with the first findings. */
 function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
-  const findings: ErrorItem[] = [];
+  const findings: ValidationIssue[] = [];
   const hasPathId = input.pathId !== null;
   const isArray = !hasPathId && Object.hasOwn(json, 'vectors');
   const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
@@ -61,10 +61,10 @@ function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
   const rows = isArray ? readRows(json.vectors, input.limits) : [json];
   const spans = isArray ? findSpansOfRows(input.body, rows) : findMetadataSpan(input.body);
   const reader = new RowReader({ ...input, rowCount: rows.length, spans, findings });
-  for (let row = 0; row < rows.length && findings.length < ERROR_ITEMS_MAX; row++) {
+  for (let row = 0; row < rows.length && findings.length < ISSUES_MAX; row++) {
     reader.read(row, rows[row], isArray ? `/vectors/${row}` : '');
   }
-  if (findings.length > 0) throw refusal(findings);
+  if (findings.length > 0) throw validationError(findings);
   return {
     batch: reader.build(),
     mode,
@@ -74,7 +74,7 @@ function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
   };
 }
 
-function readMode(value: unknown, findings: ErrorItem[]): WriteMode {
+function readMode(value: unknown, findings: ValidationIssue[]): WriteMode {
   const mode = value === undefined ? 'upsert' : MODES.find((name) => name === value);
   if (mode === undefined) {
     findings.push({
@@ -87,7 +87,7 @@ function readMode(value: unknown, findings: ErrorItem[]): WriteMode {
   return mode ?? 'upsert';
 }
 
-function readCollection(value: unknown, findings: ErrorItem[]): string | undefined {
+function readCollection(value: unknown, findings: ValidationIssue[]): string | undefined {
   if (value === undefined || (typeof value === 'string' && value !== '')) return value;
   findings.push({
     pointer: '/collection',
@@ -100,7 +100,7 @@ function readCollection(value: unknown, findings: ErrorItem[]): string | undefin
 function readRows(value: unknown, limits: VectorLimits): readonly unknown[] {
   const rowCount = Array.isArray(value) ? value.length : 0;
   if (Array.isArray(value) && rowCount > 0 && rowCount <= limits.batchRowsMax) return value;
-  throw refusal([
+  throw validationError([
     {
       pointer: '/vectors',
       code: rowCount > limits.batchRowsMax ? 'limit_exceeded' : 'invalid_request',

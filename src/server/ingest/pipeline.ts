@@ -199,8 +199,8 @@ class Pipeline {
 
 /** Says of findings where in the stream they are: a write knows them by its own rows. */
 function ofStream(error: unknown, firstRow: number, rowCount: number): unknown {
-  if (!(error instanceof SagittaError) || error.items.length === 0) return error;
-  const items = error.items.map((item) => ({
+  if (!(error instanceof SagittaError) || error.issues.length === 0) return error;
+  const items = error.issues.map((item) => ({
     ...item,
     pointer: item.pointer.replace(
       /^\/vectors\/(\d+)/,
@@ -208,5 +208,5 @@ function ofStream(error: unknown, firstRow: number, rowCount: number): unknown {
     ),
   }));
   const detail = `Rows ${firstRow} to ${firstRow + rowCount - 1}: ${error.message}`;
-  return new SagittaError(error.code, detail, { items, cause: error });
+  return new SagittaError(error.code, detail, { issues: items, cause: error });
 }

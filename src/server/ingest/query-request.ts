@@ -2,7 +2,7 @@
 // what it costs.
 
 import type { z } from 'zod';
-import type { ErrorItem } from '../../common/errors.js';
+import type { ValidationIssue } from '../../common/errors.js';
 import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
 import type { Limits } from '../../common/limits.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
@@ -48,8 +48,8 @@ export function costOf(query: QueryRequest, limits: Limits): number {
 }
 
 /** What can be told to be wrong without the collection and without opening the cursor. @param at where the query stands. */
-export function findRuleBreaks(query: QueryRequest, limits: Limits, at: string): ErrorItem[] {
-  const findings: ErrorItem[] = [];
+export function findRuleBreaks(query: QueryRequest, limits: Limits, at: string): ValidationIssue[] {
+  const findings: ValidationIssue[] = [];
   const invalid = (member: string, detail: string) =>
     findings.push({ pointer: `${at}/${member}`, code: 'invalid_request', detail });
   if (query.vector !== undefined && query.id !== undefined) {

@@ -81,6 +81,6 @@ function tooLarge(bound: number, declared: number | null): SagittaError {
   const found = declared ?? `more than ${bound}`;
   const detail = `A body has at most ${bound} bytes; found ${found}.`;
   return new SagittaError('payload_too_large', detail, {
-    items: [{ pointer: '', code: 'payload_too_large', detail, expected: bound, actual: found }],
+    issues: [{ pointer: '', code: 'payload_too_large', detail, expected: bound, actual: found }],
   });
 }

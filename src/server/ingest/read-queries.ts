@@ -1,7 +1,7 @@
 // An Arrow body as queries: record batches as they arrive, their rows as requests, and requests in
 // groups that fill the engine, unless there is nothing more to read for the moment.
 
-import { ERROR_ITEMS_MAX, type ErrorItem, SagittaError } from '../../common/errors.js';
+import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { type JsonObject, METRICS, type Metric } from '../../common/types.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
@@ -15,7 +15,7 @@ import {
 } from '../../formats/arrow/query-rows.js';
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
-import { describeKind, type Fault, refusal } from './findings.js';
+import { describeKind, type Fault, validationError } from './findings.js';
 import { parseJson } from './parse-json.js';
 import { toThreshold } from './query-request.js';
 import { measureId } from './vector-ids.js';
@@ -123,7 +123,7 @@ async function readRows(
         { mayBeRefused: true, transfer: transferables(batch) },
       );
   if (rows.faults.length === 0) return rows;
-  throw refusal(
+  throw validationError(
     rows.faults.map(({ row, member, ...fault }) => ({
       ...fault,
       pointer: `/rows/${firstRow + row}/${member === 'values' ? 'vector' : member}`,
@@ -147,10 +147,10 @@ function requestsOf(
   to: number,
   context: RowContext,
 ): readonly QueryRequest[] {
-  const findings: ErrorItem[] = [];
+  const findings: ValidationIssue[] = [];
   const requests: QueryRequest[] = [];
   for (let row = from; row < to; row++) requests.push(requestOf(rows, row, context, findings));
-  if (findings.length > 0) throw refusal(findings.slice(0, ERROR_ITEMS_MAX));
+  if (findings.length > 0) throw validationError(findings.slice(0, ISSUES_MAX));
   return requests;
 }
 
@@ -158,7 +158,7 @@ function requestOf(
   rows: QueryRows,
   row: number,
   { dimension, limits, defaults, firstRow, filters }: RowContext,
-  findings: ErrorItem[],
+  findings: ValidationIssue[],
 ): QueryRequest {
   const refuse = (member: string, fault: Fault) =>
     findings.push({ pointer: `/rows/${firstRow + row}/${member}`, ...fault });

@@ -3,10 +3,10 @@
 // whole and for lines of a stream alike.
 
 import { monotonicFactory } from 'ulid';
-import { ERROR_ITEMS_MAX, type ErrorItem } from '../../common/errors.js';
+import { ISSUES_MAX, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
-import { describeKind, type Fault, findingAt, pointerTo } from './findings.js';
+import { describeKind, type Fault, issueAt, pointerTo } from './findings.js';
 import { checkMetadata } from './metadata-rules.js';
 import type { JsonBody } from './parse-json.js';
 import { measureId } from './vector-ids.js';
@@ -28,7 +28,7 @@ export interface RowsInput {
   readonly shape: VectorShape | null;
   readonly limits: RowLimits;
   /** Where what is wrong is put. */
-  readonly findings: ErrorItem[];
+  readonly findings: ValidationIssue[];
   /**
    * Where an id may come again, since its rows are written one after the other: gets the rows that
    * must not be written together with those before. Absent where it is wrong.
@@ -49,11 +49,11 @@ export function checkMembers(
   json: object,
   known: readonly string[],
   prefix: string,
-  findings: ErrorItem[],
+  findings: ValidationIssue[],
 ): void {
   for (const name of Object.keys(json)) {
     if (known.includes(name)) continue;
-    if (findings.length >= ERROR_ITEMS_MAX) return;
+    if (findings.length >= ISSUES_MAX) return;
     findings.push({
       pointer: prefix + pointerTo([name]),
       code: 'unknown_parameter',
@@ -65,7 +65,7 @@ export function checkMembers(
 /** Checks row after row and gathers what the columns are built from. */
 export class RowReader {
   readonly #input: RowsInput;
-  readonly #findings: ErrorItem[];
+  readonly #findings: ValidationIssue[];
   /** Row-major [rows, dimension]. */
   #values: Float32Array;
   readonly #firstRowOf = new Map<string, number>();
@@ -144,7 +144,7 @@ export class RowReader {
   }
 
   #note(pointer: string, fault: Fault | null): void {
-    if (fault !== null) this.#findings.push(findingAt(pointer, fault));
+    if (fault !== null) this.#findings.push(issueAt(pointer, fault));
   }
 
   /** Lays the rows out in one buffer; only when there are no findings. */

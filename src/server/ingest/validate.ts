@@ -3,8 +3,8 @@
 // parameters is read by the type that the schema declares.
 
 import { z } from 'zod';
-import { ERROR_ITEMS_MAX, type ErrorCode, type ErrorItem } from '../../common/errors.js';
-import { describeKind, type Fault, pointerTo, refusal } from './findings.js';
+import { type ErrorCode, ISSUES_MAX, type ValidationIssue } from '../../common/errors.js';
+import { describeKind, type Fault, pointerTo, validationError } from './findings.js';
 
 type Issue = z.core.$ZodIssue;
 
@@ -24,7 +24,7 @@ export function validateQuery<Schema extends z.ZodObject>(
   // Without a prototype: parameters may have any name.
   const values: Record<string, unknown> = Object.create(null);
   for (const [name, text] of Object.entries(query)) {
-    if (Array.isArray(text)) throw refusal([repeated(name, text.length)]);
+    if (Array.isArray(text)) throw validationError([repeated(name, text.length)]);
     const parameter = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
     values[name] = typeof text === 'string' ? readText(text, typeOf(parameter)) : text;
   }
@@ -38,10 +38,10 @@ function validate<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const items: ErrorItem[] = [];
-  for (const issue of result.error.issues.slice(0, ERROR_ITEMS_MAX)) {
+  const items: ValidationIssue[] = [];
+  for (const issue of result.error.issues.slice(0, ISSUES_MAX)) {
     if (issue.code === 'unrecognized_keys') {
-      for (const key of issue.keys.slice(0, ERROR_ITEMS_MAX)) {
+      for (const key of issue.keys.slice(0, ISSUES_MAX)) {
         items.push({
           pointer: place([...issue.path, key]),
           code: 'unknown_parameter',
@@ -55,10 +55,10 @@ function validate<Schema extends z.ZodType>(
       });
     }
   }
-  throw refusal(items);
+  throw validationError(items);
 }
 
-function repeated(name: string, count: number): ErrorItem {
+function repeated(name: string, count: number): ValidationIssue {
   return {
     pointer: `?${name}`,
     code: 'invalid_request',

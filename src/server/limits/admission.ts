@@ -3,16 +3,16 @@
 // not fit is refused at once. Knows neither requests nor who reads.
 
 import { SagittaError } from '../../common/errors.js';
-import { HeldBytes } from './memory-budget.js';
+import { MemoryBudget } from './memory-budget.js';
 
 /** Other bodies are worked off within about that time. */
 const RETRY_AFTER_SECONDS = 1;
 
 export class BodyAdmission {
-  readonly #held: HeldBytes;
+  readonly #held: MemoryBudget;
 
   constructor(options: { bytesMax: number }) {
-    this.#held = new HeldBytes(options.bytesMax);
+    this.#held = new MemoryBudget(options.bytesMax);
   }
 
   /** For metrics. */
@@ -35,8 +35,8 @@ export class BodyAdmission {
   }
 
   /** A place that holds nothing yet. */
-  open(principalId: string | null): BodyPlace {
-    return new BodyPlace(this, principalId);
+  open(principalId: string | null): BodyReservation {
+    return new BodyReservation(this, principalId);
   }
 
   /**
@@ -67,7 +67,7 @@ export class BodyAdmission {
 }
 
 /** What one body holds, until it is released. */
-export class BodyPlace {
+export class BodyReservation {
   readonly #admission: BodyAdmission;
   readonly #principalId: string | null;
   #byteCount = 0;

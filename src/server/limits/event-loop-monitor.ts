@@ -9,13 +9,13 @@ const INTERVAL_MS = 50;
 /** A delay ends with the turn of the event loop that caused it, or is worth waiting out. */
 const RETRY_AFTER_SECONDS = 1;
 
-export interface PressureOptions {
+export interface EventLoopMonitorOptions {
   readonly delayMsMax: number;
   /** Milliseconds of a clock that never goes back. */
   readonly nowMs: () => number;
 }
 
-export class Pressure {
+export class EventLoopMonitor {
   readonly #delayMsMax: number;
   readonly #nowMs: () => number;
   #underWayCount = 0;
@@ -25,7 +25,7 @@ export class Pressure {
   /** By how much it came late the last time. */
   #lastDelayMs = 0;
 
-  constructor({ delayMsMax, nowMs }: PressureOptions) {
+  constructor({ delayMsMax, nowMs }: EventLoopMonitorOptions) {
     this.#delayMsMax = delayMsMax;
     this.#nowMs = nowMs;
   }

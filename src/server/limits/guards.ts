@@ -4,17 +4,17 @@
 import type { FastifyRequest } from 'fastify';
 import type { Limits } from '../../common/limits.js';
 import type { Route, RouteReply } from '../route.js';
-import { BodyAdmission, type BodyPlace } from './admission.js';
-import { Pressure } from './event-loop-monitor.js';
+import { BodyAdmission, type BodyReservation } from './admission.js';
+import { EventLoopMonitor } from './event-loop-monitor.js';
 import { shareOwner } from './memory-budget.js';
 import { type Allowance, RateLimiter } from './rate-limit.js';
-import { ReplyAdmission, type ReplyPlace } from './replies.js';
+import { ReplyAdmission, type ReplyReservation } from './replies.js';
 
 export interface Guards {
   readonly rates: RateLimiter;
   readonly bodies: BodyAdmission;
   readonly replies: ReplyAdmission;
-  readonly pressure: Pressure;
+  readonly eventLoop: EventLoopMonitor;
 }
 
 declare module 'fastify' {
@@ -22,9 +22,9 @@ declare module 'fastify' {
     /** What its principal has left; null where nothing is counted, or nobody is known yet. */
     allowance: Allowance | null;
     /** What its body holds; null where there is none. */
-    bodyPlace: BodyPlace | null;
+    bodyPlace: BodyReservation | null;
     /** What its reply holds. */
-    replyPlace: ReplyPlace;
+    replyPlace: ReplyReservation;
   }
 }
 
@@ -34,16 +34,16 @@ export function createGuards(limits: Limits, nowMs: () => number): Guards {
     rates: new RateLimiter({ limits, nowMs }),
     bodies: new BodyAdmission({ bytesMax: limits.bodyBytesInFlightMax }),
     replies: new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax }),
-    pressure: new Pressure({ delayMsMax: limits.eventLoopDelayMsMax, nowMs }),
+    eventLoop: new EventLoopMonitor({ delayMsMax: limits.eventLoopDelayMsMax, nowMs }),
   };
 }
 
 /** A place for the body that comes; it is taken as the body arrives. Throws `overloaded`. */
-export function openBodyPlace(
+export function openBodyReservation(
   route: Route,
   { principal, headers }: FastifyRequest,
   bodies: BodyAdmission,
-): BodyPlace | null {
+): BodyReservation | null {
   // The body of a GET is never read.
   if (route.method === 'GET') return null;
   const principalId = shareOwner(principal.id);

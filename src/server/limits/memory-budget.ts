@@ -6,7 +6,7 @@ import { EVERYBODY } from '../../common/access.js';
 /** Of all that may be held, for one principal: another one always finds room beside it. */
 const PRINCIPAL_SHARE = 1 / 2;
 
-export class HeldBytes {
+export class MemoryBudget {
   readonly bytesMax: number;
   readonly shareBytesMax: number;
   #byteCount = 0;

@@ -4,7 +4,7 @@
 
 import { EVERYBODY } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
-import { HeldBytes, shareOwner } from './memory-budget.js';
+import { MemoryBudget, shareOwner } from './memory-budget.js';
 
 /** A reply that is not much longer than the problem in its place is sent whatever else waits. */
 const SMALL_BYTES = 4_096;
@@ -16,10 +16,10 @@ export const OPERATIONAL_SPARE_BYTES = 64_000_000;
 const RETRY_AFTER_SECONDS = 1;
 
 export class ReplyAdmission {
-  readonly #held: HeldBytes;
+  readonly #held: MemoryBudget;
 
   constructor(options: { bytesMax: number }) {
-    this.#held = new HeldBytes(options.bytesMax);
+    this.#held = new MemoryBudget(options.bytesMax);
   }
 
   /** For metrics. */
@@ -28,8 +28,8 @@ export class ReplyAdmission {
   }
 
   /** For one reply, which holds nothing yet. */
-  place(): ReplyPlace {
-    return new ReplyPlace(this);
+  place(): ReplyReservation {
+    return new ReplyReservation(this);
   }
 
   /**
@@ -57,7 +57,7 @@ export class ReplyAdmission {
 }
 
 /** What one reply holds, until it is released. */
-export class ReplyPlace {
+export class ReplyReservation {
   readonly #admission: ReplyAdmission;
   #principalId = EVERYBODY.id;
   #byteCount = 0;

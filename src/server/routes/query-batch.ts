@@ -2,7 +2,7 @@
 // answers leave while later queries are still at work.
 
 import type { z } from 'zod';
-import type { ErrorItem } from '../../common/errors.js';
+import type { ValidationIssue } from '../../common/errors.js';
 import type {
   PreparedQueries,
   QueryRequest,
@@ -12,7 +12,7 @@ import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
-import { refusal, withPointers } from '../ingest/findings.js';
+import { validationError, withPointers } from '../ingest/findings.js';
 import { costOf, findRuleBreaks, toQueryRequest, toThreshold } from '../ingest/query-request.js';
 import { readQueries } from '../ingest/read-queries.js';
 import { validateBody } from '../ingest/validate.js';
@@ -90,7 +90,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     let queries = body.queries.map(toQueryRequest);
     const findings = queries.flatMap((query, i) => findRuleBreaks(query, limits, `/queries/${i}`));
     if (type === ARROW_STREAM) findings.push(...findUnfitForArrow(queries));
-    if (findings.length > 0) throw refusal(findings);
+    if (findings.length > 0) throw validationError(findings);
     if (type === ARROW_STREAM) queries = queries.map(withLargePages);
     request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
     const { id } = request.params;
@@ -290,12 +290,14 @@ function refuseRowOptions(rawQuery: Readonly<Record<string, unknown>>): void {
   const detail = 'The query string is for Arrow bodies; queries in JSON say it themselves.';
   const names = Object.keys(rawQuery);
   if (names.length === 0) return;
-  throw refusal(names.map((name) => ({ pointer: `?${name}`, code: 'unknown_parameter', detail })));
+  throw validationError(
+    names.map((name) => ({ pointer: `?${name}`, code: 'unknown_parameter', detail })),
+  );
 }
 
 /** What an Arrow reply has no place for. */
-function findUnfitForArrow(queries: readonly QueryRequest[]): ErrorItem[] {
-  const findings: ErrorItem[] = [];
+function findUnfitForArrow(queries: readonly QueryRequest[]): ValidationIssue[] {
+  const findings: ValidationIssue[] = [];
   const unfit = (index: number, member: string, detail: string) =>
     findings.push({ pointer: `/queries/${index}/${member}`, code: 'invalid_request', detail });
   const [first] = queries;

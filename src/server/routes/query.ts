@@ -1,12 +1,12 @@
 // Nearest-neighbour search, in a collection that the path names or in one that the body names.
 
 import type { z } from 'zod';
-import type { ErrorCode, ErrorItem } from '../../common/errors.js';
+import type { ErrorCode, ValidationIssue } from '../../common/errors.js';
 import type { StoredReply } from '../../database/api.js';
 import { chooseCollection } from '../collection-choice.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
-import { refusal, withPointers } from '../ingest/findings.js';
+import { validationError, withPointers } from '../ingest/findings.js';
 import { costOf, findRuleBreaks, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { jsonReply } from '../replies/reply.js';
@@ -45,7 +45,7 @@ export function queryRoutes(services: RouteServices): Route[] {
   ): Promise<StoredReply> {
     const query = toQueryRequest(withPage(body, request.query));
     const findings = findRuleBreaks(query, limits, '');
-    if (findings.length > 0) throw refusal(findings);
+    if (findings.length > 0) throw validationError(findings);
     request.charge(costOf(query, limits));
     const { watch, signal } = request;
     const reply = await slowQueries.watch(request, collectionId, query, () =>
@@ -111,7 +111,7 @@ function placeOf(pointer: string, body: QueryBody): string {
 
 /** The body with what the query string says about the page. Throws where the two differ. */
 function withPage(body: QueryBody, page: QueryPage): QueryBody {
-  const findings: ErrorItem[] = [];
+  const findings: ValidationIssue[] = [];
   for (const name of PAGE_MEMBERS) {
     const inBody = body[name];
     const inQuery = page[name];
@@ -122,7 +122,7 @@ function withPage(body: QueryBody, page: QueryPage): QueryBody {
       detail: `The ${name} in the query string differs from the one in the body.`,
     });
   }
-  if (findings.length > 0) throw refusal(findings);
+  if (findings.length > 0) throw validationError(findings);
   return {
     ...body,
     limit: body.limit ?? page.limit,

@@ -2,7 +2,7 @@
 
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
-import { refusal } from '../ingest/findings.js';
+import { validationError } from '../ingest/findings.js';
 import { validateBody } from '../ingest/validate.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -36,7 +36,7 @@ export function recallRoutes(services: RouteServices): Route[] {
         if (vectors.length !== ids.length) {
           const detail = `Expected as many lists as vectors, ${vectors.length}; found ${ids.length}.`;
           const bound = { expected: vectors.length, actual: ids.length };
-          throw refusal([{ pointer: '/ids', code: 'invalid_request', detail, ...bound }]);
+          throw validationError([{ pointer: '/ids', code: 'invalid_request', detail, ...bound }]);
         }
         request.charge(vectors.length);
         const { recalls, sequence } = await database.recall(

@@ -14,7 +14,7 @@ import { chooseCollection } from '../collection-choice.js';
 import { requiredVersion, tagOfVersion } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { parseJsonBody, parseVectorsBody, requireShape, shapeOf } from '../ingest/bodies.js';
-import { findingAt, refusal, withPointers } from '../ingest/findings.js';
+import { issueAt, validationError, withPointers } from '../ingest/findings.js';
 import { ingest, refuseParameters } from '../ingest/ingest.js';
 import { checkMetadata } from '../ingest/metadata-rules.js';
 import { findMetadataSpan } from '../ingest/metadata-span.js';
@@ -89,7 +89,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
     const { batch, collection: inBody } = bodyOf(parsed);
     if (collectionId !== undefined && inBody !== undefined) {
-      throw refusal([
+      throw validationError([
         {
           pointer: '/collection',
           code: 'unknown_parameter',
@@ -100,7 +100,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     const id =
       collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
     const fault = checkVector(batch.values, database.getVectorShape(id));
-    if (fault !== null) throw refusal([findingAt('/values', fault)]);
+    if (fault !== null) throw validationError([issueAt('/values', fault)]);
     const onCommitted = committed(request);
     const result = await database.writeVectors(id, batch, { mode: 'upsert', onCommitted });
     return jsonReply(
@@ -185,11 +185,11 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     if (metadata !== undefined) {
       // How long the merged metadata becomes is the database's to see.
       const fault = checkMetadata(metadata, 0, limits);
-      if (fault !== null) throw refusal([findingAt('/metadata', fault)]);
+      if (fault !== null) throw validationError([issueAt('/metadata', fault)]);
     }
     if (values !== undefined) {
       const fault = checkVector(values, shape);
-      if (fault !== null) throw refusal([findingAt('/values', fault)]);
+      if (fault !== null) throw validationError([issueAt('/values', fault)]);
     }
   }
 

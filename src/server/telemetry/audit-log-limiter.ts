@@ -5,7 +5,7 @@
 const LINES_MAX = 10;
 const INTERVAL_MS = 10_000;
 
-export class StrangerLines {
+export class AuditLogLimiter {
   readonly #nowMs: () => number;
   #intervalEndsAtMs = Number.NEGATIVE_INFINITY;
   #lineCount = 0;

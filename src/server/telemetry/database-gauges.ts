@@ -15,11 +15,11 @@ export function addDatabaseGauges(metrics: Metrics, database: DatabaseService): 
     }
     return sums[name];
   };
-  metrics.addReading('sagitta_collections', 'Collections.', read('collections'));
-  metrics.addReading('sagitta_collections_failed', 'Those that cannot be served.', read('failed'));
-  metrics.addReading('sagitta_vectors', 'Vectors in all collections.', read('vectors'));
-  metrics.addReading('sagitta_host_bytes', 'Host memory of all collections.', read('hostBytes'));
-  metrics.addReading('sagitta_device_bytes', 'Device memory of them.', read('deviceBytes'));
+  metrics.addGauge('sagitta_collections', 'Collections.', read('collections'));
+  metrics.addGauge('sagitta_collections_failed', 'Those that cannot be served.', read('failed'));
+  metrics.addGauge('sagitta_vectors', 'Vectors in all collections.', read('vectors'));
+  metrics.addGauge('sagitta_host_bytes', 'Host memory of all collections.', read('hostBytes'));
+  metrics.addGauge('sagitta_device_bytes', 'Device memory of them.', read('deviceBytes'));
 }
 
 function sumCollections(database: DatabaseService) {

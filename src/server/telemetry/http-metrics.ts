@@ -65,35 +65,35 @@ export function createHttpMetrics(
     { name: 'direction', values: ['in', 'out'] },
   );
   let streamCount = 0;
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_streams_in_flight',
     'Bodies and replies under way that go row by row.',
     () => streamCount,
   );
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_http_requests_in_flight',
     'Requests whose reply is not sent to its last byte.',
     read.requestsInFlight,
   );
-  metrics.addReading('sagitta_http_connections', 'Open connections.', read.connections);
-  metrics.addReading(
+  metrics.addGauge('sagitta_http_connections', 'Open connections.', read.connections);
+  metrics.addGauge(
     'sagitta_http_body_bytes_in_flight',
     'Bodies that are being received or worked on.',
     read.bodyBytesInFlight,
   );
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_http_reply_bytes_in_flight',
     'Replies that are being made, or wait to be taken by their clients.',
     read.replyBytesInFlight,
   );
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_event_loop_delay_seconds',
     'How late the main thread was lately; 0 while nothing is under way.',
     () => read.eventLoopDelayMs() / 1000,
   );
   const { certificateExpiresAtMs } = read;
   if (certificateExpiresAtMs !== null) {
-    metrics.addReading(
+    metrics.addGauge(
       'sagitta_tls_certificate_expiry_timestamp_seconds',
       'When the certificate of the server ends, Unix time; only with TLS.',
       () => certificateExpiresAtMs() / 1000,

@@ -11,7 +11,7 @@ import type { CommitTimings } from '../../database/api.js';
 import { API_KEY_ID_PATTERN } from '../../database/api-keys.js';
 import { STATUS_OF_CODE } from '../problem.js';
 import type { RouteReply } from '../route.js';
-import type { StrangerLines } from './audit-log-limiter.js';
+import type { AuditLogLimiter } from './audit-log-limiter.js';
 import type { HttpMetrics, StreamCount, StreamDirection } from './http-metrics.js';
 import { readTraceContext } from './trace-context.js';
 
@@ -21,13 +21,13 @@ export interface Watching {
   /** Null when no traces are sent. */
   readonly tracer: Tracer | null;
   /** Of the audit log. */
-  readonly strangerLines: StrangerLines;
+  readonly strangerLines: AuditLogLimiter;
 }
 
 /** A target is an id that somebody sent: no longer than one can be. */
 const TARGET_CHARACTERS_MAX = 128;
 
-export class RequestWatch {
+export class RequestTelemetry {
   /** The head of the request, by `performance.now()`. */
   readonly startedAtMs = performance.now();
   readonly #watching: Watching;

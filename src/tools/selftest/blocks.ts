@@ -2,7 +2,7 @@
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
-import type { SearchPart, SearchQuery } from '../../engine/core/engine.js';
+import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
 
 /** A number in [0, 1), the same sequence for the same seed. */
 export type Random = () => number;
@@ -124,7 +124,7 @@ export function createBlocks(
 }
 
 /** All of a block. */
-export function wholeOf(block: VectorBlock): SearchPart {
+export function wholeOf(block: VectorBlock): BlockView {
   return { block, rowCount: block.rowCount, rows: null };
 }
 
@@ -132,7 +132,7 @@ export function wholeOf(block: VectorBlock): SearchPart {
 export function createQuery(
   block: VectorBlock,
   vector: Float32Array,
-  changes: Partial<Omit<SearchQuery, 'parts'> & Omit<SearchPart, 'block'>> = {},
+  changes: Partial<Omit<SearchQuery, 'views'> & Omit<BlockView, 'block'>> = {},
 ): SearchQuery {
   const { rowCount = block.rowCount, rows = null, ...rest } = changes;
   return createPartsQuery([{ block, rowCount, rows }], vector, rest);
@@ -140,11 +140,11 @@ export function createQuery(
 
 /** A query over several blocks, for the ten nearest unless `changes` say otherwise. */
 export function createPartsQuery(
-  parts: readonly SearchPart[],
+  parts: readonly BlockView[],
   vector: Float32Array,
-  changes: Partial<Omit<SearchQuery, 'parts'>> = {},
+  changes: Partial<Omit<SearchQuery, 'views'>> = {},
 ): SearchQuery {
-  return { vector, metric: 'cosine', k: 10, after: null, scoreMin: null, ...changes, parts };
+  return { vector, metric: 'cosine', k: 10, after: null, scoreMin: null, ...changes, views: parts };
 }
 
 /** A vector to ask for: a row of the block as often as not, so that distances of 0 occur. */

@@ -52,7 +52,7 @@ export async function checkAnswers(
   const hits = await engine.search(queries);
   assert.equal(hits.length, queries.length);
   for (const [index, query] of queries.entries()) {
-    const rowCounts = query.parts.map(({ rowCount }) => rowCount);
+    const rowCounts = query.views.map(({ rowCount }) => rowCount);
     const shape = `[${rowCounts}] rows of ${query.vector.length}, query ${index} of ${queries.length}`;
     const what = `${query.metric}, k ${query.k}, ${shape}, ${message}`;
     assertTrueHits(hits[index]!, bruteForce(query), what);

@@ -2,13 +2,13 @@
 // arrive, in goes of different sizes. For checks that are about answers and not about segments.
 
 import type { RowEncoder, VectorBlock } from '../../common/types.js';
-import type { Engine, SearchPart } from '../../engine/core/engine.js';
+import type { BlockView, Engine } from '../../engine/core/engine.js';
 
 export function withCodes(engine: Engine): Engine {
   const encoder = engine.rowEncoder;
   if (encoder === null) return engine;
   const encoded = new WeakMap<VectorBlock, VectorBlock>();
-  const encodePart = (part: SearchPart): SearchPart => {
+  const encodePart = (part: BlockView): BlockView => {
     let block = encoded.get(part.block);
     if (block === undefined) {
       block = { ...part.block, codes: encodeBlock(encoder, part.block) };
@@ -21,7 +21,7 @@ export function withCodes(engine: Engine): Engine {
     rowEncoder: encoder,
     search: (queries, options) =>
       engine.search(
-        queries.map((query) => ({ ...query, parts: query.parts.map(encodePart) })),
+        queries.map((query) => ({ ...query, parts: query.views.map(encodePart) })),
         options,
       ),
     unload: (key) => engine.unload(key),

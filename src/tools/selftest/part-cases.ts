@@ -6,10 +6,10 @@ import { getEventListeners } from 'node:events';
 import { createBitmap, setBit } from '../../common/bitmap.js';
 import { METRICS, type VectorBlock } from '../../common/types.js';
 import {
+  type BlockView,
   type Position,
   publicScore,
   type SearchHits,
-  type SearchPart,
 } from '../../engine/core/engine.js';
 import {
   createBlock,
@@ -84,7 +84,7 @@ export const PART_CASES: readonly ContractCase[] = [
           const [hits] = await check([query]);
           const expected = byId.slice(0, k);
           assert.deepEqual(
-            [...hits!.parts],
+            [...hits!.viewIndexes],
             expected.map(({ part }) => part),
           );
           assert.deepEqual(
@@ -107,8 +107,8 @@ export const PART_CASES: readonly ContractCase[] = [
         createPartsQuery(blocks.map(wholeOf).reverse(), vector, { k: 200 }),
       ]);
       assert.deepEqual(
-        [...forwards!.parts],
-        [...backwards!.parts].map((part) => 3 - part),
+        [...forwards!.viewIndexes],
+        [...backwards!.viewIndexes].map((part) => 3 - part),
       );
       assert.deepEqual(forwards!.rows, backwards!.rows);
     },
@@ -136,7 +136,7 @@ export const PART_CASES: readonly ContractCase[] = [
             ]);
             walked.push(...placesOf(page!));
             if (page!.rows.length < 150) break;
-            const block = blocks[page!.parts.at(-1)!]!;
+            const block = blocks[page!.viewIndexes.at(-1)!]!;
             position = { score: page!.scores.at(-1)!, id: idOf(block, page!.rows.at(-1)!) };
           }
           assert.ok(walked.length > 1_000);
@@ -214,7 +214,7 @@ export const PART_CASES: readonly ContractCase[] = [
       // Its only row is not among those searched.
       const late = { block: full, rowCount: 400, rows: createBitmap(500) };
       setBit(late.rows, 450);
-      const partLists: SearchPart[][] = [
+      const partLists: BlockView[][] = [
         [],
         [noRows],
         [wholeOf(empty)],
@@ -339,6 +339,6 @@ export const PART_CASES: readonly ContractCase[] = [
   },
 ];
 
-function placesOf({ parts, rows }: SearchHits): number[][] {
+function placesOf({ viewIndexes: parts, rows }: SearchHits): number[][] {
   return Array.from(parts, (part, place) => [part, rows[place]!]);
 }

@@ -1,7 +1,7 @@
 // Queries with anything set, for looking where nobody thought of looking.
 
 import { METRICS, type Metric, type VectorBlock } from '../../common/types.js';
-import { publicScore, type SearchPart, type SearchQuery } from '../../engine/core/engine.js';
+import { type BlockView, publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import {
   createPartsQuery,
   createQuery,
@@ -39,7 +39,7 @@ export function createRandomPartsQuery(
   kind: RowKind,
 ): SearchQuery {
   const rest = [...blocks];
-  const parts = Array.from({ length: 1 + randomInt(random, blocks.length) }, (): SearchPart => {
+  const parts = Array.from({ length: 1 + randomInt(random, blocks.length) }, (): BlockView => {
     const [block] = rest.splice(randomInt(random, rest.length), 1) as [VectorBlock];
     return {
       block,

@@ -34,7 +34,7 @@ export function trueScore(
 }
 
 export interface TrueHits {
-  readonly parts: number[];
+  readonly viewIndexes: number[];
   readonly rows: number[];
   readonly scores: number[];
   readonly scannedCount: number;
@@ -45,7 +45,7 @@ export function bruteForce(query: SearchQuery): TrueHits {
   const { metric, after, scoreMin } = query;
   const querySquare = laneSum(query.vector, query.vector);
   let matches: { part: number; row: number; score: number; id: Buffer }[] = [];
-  for (const [part, { block, rowCount, rows: bitmap }] of query.parts.entries()) {
+  for (const [part, { block, rowCount, rows: bitmap }] of query.views.entries()) {
     for (let row = 0; row < rowCount; row++) {
       if (bitmap !== null && ((bitmap.words[row >> 5]! >> (row % 32)) & 1) === 0) continue;
       const score = trueScore(metric, query.vector, rowOf(block, row), querySquare);
@@ -65,7 +65,7 @@ export function bruteForce(query: SearchQuery): TrueHits {
   }
   matches = matches.slice(0, query.k);
   return {
-    parts: matches.map(({ part }) => part),
+    viewIndexes: matches.map(({ part }) => part),
     rows: matches.map(({ row }) => row),
     scores: matches.map(({ score }) => score),
     scannedCount,
@@ -74,12 +74,12 @@ export function bruteForce(query: SearchQuery): TrueHits {
 
 /** Fails unless the hits are the true ones, score bits included. Says the first difference alone. */
 export function assertTrueHits(actual: SearchHits, expected: TrueHits, message: string): void {
-  const count = Math.max(actual.parts.length, actual.rows.length, actual.scores.length);
+  const count = Math.max(actual.viewIndexes.length, actual.rows.length, actual.scores.length);
   const expectedBits = bitsOf(expected.scores);
   const actualBits = bitsOf(actual.scores);
   for (let place = 0; place < Math.max(count, expected.rows.length); place++) {
     const isTrue =
-      actual.parts[place] === expected.parts[place] &&
+      actual.viewIndexes[place] === expected.viewIndexes[place] &&
       actual.rows[place] === expected.rows[place] &&
       actualBits[place] === expectedBits[place];
     if (isTrue) continue;
@@ -95,11 +95,14 @@ export function assertTrueHits(actual: SearchHits, expected: TrueHits, message: 
   );
 }
 
-function describe(hits: Pick<SearchHits | TrueHits, 'parts' | 'rows' | 'scores'>, place: number) {
+function describe(
+  hits: Pick<SearchHits | TrueHits, 'viewIndexes' | 'rows' | 'scores' | 'rows' | 'scores'>,
+  place: number,
+) {
   const score = hits.scores[place];
   if (score === undefined) return `nothing (of ${hits.rows.length} hits)`;
   const [bits] = bitsOf([score]);
-  return `part ${hits.parts[place]} row ${hits.rows[place]} score ${score} (0x${bits!.toString(16)})`;
+  return `part ${hits.viewIndexes[place]} row ${hits.rows[place]} score ${score} (0x${bits!.toString(16)})`;
 }
 
 function bitsOf(scores: Iterable<number>): BigUint64Array {

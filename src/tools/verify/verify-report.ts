@@ -2,9 +2,9 @@
 // then counts.
 
 import { SagittaError } from '../../common/errors.js';
-import type { Finding, TellFinding } from '../../storage/store-inspection.js';
+import type { CorruptionIssue, ReportIssue } from '../../storage/store-inspection.js';
 
-export type { Finding, TellFinding };
+export type { CorruptionIssue as Finding, ReportIssue as TellFinding };
 
 export interface VerifyCounts {
   collections: number;
@@ -24,7 +24,7 @@ export interface VerifyReport {
   readonly errorCount: number;
   readonly noteCount: number;
   /** The first of each place. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly CorruptionIssue[];
   readonly counts: Readonly<VerifyCounts>;
 }
 
@@ -43,12 +43,12 @@ export class Findings {
     apiKeys: 0,
     bytes: 0,
   };
-  readonly #kept: Finding[] = [];
+  readonly #kept: CorruptionIssue[] = [];
   readonly #countByPlace = new Map<string, number>();
   #errorCount = 0;
   #noteCount = 0;
 
-  readonly tell: TellFinding = (finding) => {
+  readonly tell: ReportIssue = (finding) => {
     if (finding.severity === 'error') this.#errorCount++;
     else this.#noteCount++;
     const count = (this.#countByPlace.get(finding.where) ?? 0) + 1;

@@ -204,7 +204,7 @@ describe('a join', () => {
     const refused = (request: JoinRequest, code: string, pointer: string) =>
       assert.rejects(database.join('a', request), (error) => {
         assert.ok(error instanceof SagittaError);
-        assert.deepEqual([error.code, error.items[0]?.pointer], [code, pointer]);
+        assert.deepEqual([error.code, error.issues[0]?.pointer], [code, pointer]);
         return true;
       });
     await refused({}, 'invalid_request', '/top_k');

@@ -42,7 +42,7 @@ describe('kept results of filters', () => {
     const segment = createSegment(100, { isSealed: true });
     const filter = node({ a: { $lt: 50 } });
     const ask = async (sequence: number) => {
-      const { parts } = takeSnapshot([segment], sequence);
+      const { views: parts } = takeSnapshot([segment], sequence);
       return (await cache.filter(parts, filter))[0]!;
     };
     const first = await ask(1);
@@ -59,7 +59,7 @@ describe('kept results of filters', () => {
 
   it('are shared by filters that say the same in another order', async () => {
     const cache = createCache();
-    const { parts } = takeSnapshot([createSegment(100)], 1);
+    const { views: parts } = takeSnapshot([createSegment(100)], 1);
     const [first] = await cache.filter(parts, node({ a: { $gte: 10, $lt: 20 }, b: 1 }));
     const [second] = await cache.filter(parts, node({ b: 1, a: { $lt: 20, $gte: 10 } }));
     assert.equal(second!.rows, first!.rows);
@@ -71,10 +71,10 @@ describe('kept results of filters', () => {
     const cache = createCache();
     const segment = createSegment(100);
     const filter = node({ a: { $gte: 0 } });
-    const [all] = await cache.filter(takeSnapshot([segment], 1).parts, filter);
+    const [all] = await cache.filter(takeSnapshot([segment], 1).views, filter);
     assert.deepEqual([all!.rows, all!.visibleCount], [null, 100]);
     segment.markDeleted(99, 2);
-    const { parts } = takeSnapshot([segment], 2);
+    const { views: parts } = takeSnapshot([segment], 2);
     const [visible] = await cache.filter(parts, filter);
     assert.deepEqual([visible!.rows, visible!.visibleCount], [parts[0]!.rows, 99]);
   });
@@ -113,7 +113,7 @@ describe('kept results of filters', () => {
   it('stay within their bytes: those used least recently leave', async () => {
     const bytesMax = 20_000;
     const cache = createCache({ bytesMax });
-    const { parts } = takeSnapshot([createSegment(4_000)], 1);
+    const { views: parts } = takeSnapshot([createSegment(4_000)], 1);
     const often = node({ a: { $lt: 5 } });
     const [first] = await cache.filter(parts, often);
     for (let i = 0; i < 200; i++) {
@@ -346,7 +346,7 @@ async function runHistory(seed: number, bytesMax: number): Promise<void> {
     await Promise.all(
       asked.map(async (at) => {
         const filter = filters[below(filters.length)]!;
-        const { parts } = takeSnapshot(segments, at);
+        const { views: parts } = takeSnapshot(segments, at);
         for (const part of await cache.filter(parts, filter)) {
           const expected = documents
             .get(part.segment)!

@@ -272,9 +272,9 @@ describe('a cursor', () => {
   for (const [pointer, other] of others) {
     it(`is refused with another ${pointer.slice(1)}`, async () => {
       await assert.rejects(database.query('c', { cursor, ...other }), (error: unknown) => {
-        const { code, items } = error as { code: string; items: { pointer: string }[] };
+        const { code, issues } = error as { code: string; issues: { pointer: string }[] };
         assert.equal(code, 'cursor_mismatch');
-        assert.equal(items[0]!.pointer, pointer);
+        assert.equal(issues[0]!.pointer, pointer);
         return true;
       });
     });

@@ -197,7 +197,7 @@ describe('queries of one session', () => {
       (error: SagittaError) => {
         assert.equal(error.code, 'invalid_request');
         assert.deepEqual(
-          error.items.map(({ pointer, code }) => [pointer, code]),
+          error.issues.map(({ pointer, code }) => [pointer, code]),
           [
             ['/queries/101/vector', 'dimension_mismatch'],
             ['/queries/102/filter/group/$no', 'invalid_filter'],

@@ -77,7 +77,7 @@ describe('a search block by block', () => {
     );
     searchPerBlock(queries, searchBlock, {});
     assert.equal(calls.length, 1);
-    assert.equal(calls[0]!.block, queries[1]!.parts[0]!.block);
+    assert.equal(calls[0]!.block, queries[1]!.views[0]!.block);
   });
 
   it('asks nothing about parts without rows', async () => {
@@ -85,7 +85,7 @@ describe('a search block by block', () => {
     const block = createHollowBlock('a', 10);
     const queries = [createPartsQuery([], vector), createQuery(block, vector, { rowCount: 0 })];
     for (const hits of await searchPerBlock(queries, searchBlock, {})) {
-      assert.equal(hits.parts.length, 0);
+      assert.equal(hits.viewIndexes.length, 0);
       assert.equal(hits.scannedCount, 0);
     }
     assert.equal(calls.length, 0);

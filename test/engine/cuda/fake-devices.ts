@@ -219,7 +219,7 @@ function searchFake(
     const hits = bruteForce(queryOf(batch, query, blocks, residents));
     const passing = hits.scores.filter((score) => score >= batch.floors[query]!).length;
     const count = Math.min(passing, k);
-    const { parts, rows, scores, scannedCount } = hits;
+    const { viewIndexes: parts, rows, scores, scannedCount } = hits;
     return {
       parts: parts.slice(0, count),
       rows: rows.slice(0, count),
@@ -260,7 +260,7 @@ function queryOf(
   residents: readonly FakeBlock[],
 ): SearchQuery {
   const { dimension, vectors, partOffsets, afterOffsets, bitmaps } = batch;
-  const parts: SearchQuery['parts'][number][] = [];
+  const parts: SearchQuery['views'][number][] = [];
   for (let part = partOffsets[query]!; part < partOffsets[query + 1]!; part++) {
     const [place, rowCount, bitmap] = batch.parts.subarray(3 * part) as unknown as number[];
     assert.ok(rowCount! <= residents[place!]!.rowCount, 'the rows are there');
@@ -274,7 +274,7 @@ function queryOf(
     metric: METRICS[batch.metrics[query]!]!,
     // The floor is looked at afterwards.
     k: Number.POSITIVE_INFINITY,
-    parts,
+    views: parts,
     after: id.length === 0 ? null : { score: batch.afterScores[query]!, id },
     scoreMin: null,
   };

@@ -97,9 +97,9 @@ describe('a stream of lines', () => {
     const start = Buffer.from('a\n\n');
     for (const ends of [[], [UNIT_BYTES_MAX / 2]]) {
       const text = Buffer.concat([start, Buffer.alloc(LINE_BYTES_MAX + 1, 'x')]);
-      await assert.rejects(cut(text, ends), (error: { code: string; items: object[] }) => {
+      await assert.rejects(cut(text, ends), (error: { code: string; issues: object[] }) => {
         assert.equal(error.code, 'limit_exceeded');
-        assert.deepEqual(error.items, [
+        assert.deepEqual(error.issues, [
           {
             pointer: '/rows/1',
             code: 'limit_exceeded',

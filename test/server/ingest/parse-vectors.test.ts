@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type ErrorItem, fromErrorMessage, type SagittaError } from '../../../src/common/errors.js';
+import {
+  fromErrorMessage,
+  type SagittaError,
+  type ValidationIssue,
+} from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Utf8Column } from '../../../src/common/types.js';
 import type { ParsedBody } from '../../../src/server/ingest/parse-json.js';
@@ -42,7 +46,7 @@ function refuse(body: unknown, options: Options = {}): SagittaError {
 
 /** `pointer code` of each finding. */
 const findings = (error: SagittaError) =>
-  error.items.map(({ pointer, code }: ErrorItem) => `${pointer} ${code}`);
+  error.issues.map(({ pointer, code }: ValidationIssue) => `${pointer} ${code}`);
 
 function texts({ offsets, bytes }: Utf8Column): string[] {
   const buffer = Buffer.from(bytes);
@@ -126,7 +130,7 @@ describe('a body of vectors', () => {
   });
 
   it('is refused for a wrong length, with both lengths', () => {
-    const [item] = refuse({ vectors: [{ values: [1, 2] }, { values: [1, 2, 3] }] }).items;
+    const [item] = refuse({ vectors: [{ values: [1, 2] }, { values: [1, 2, 3] }] }).issues;
     assert.deepEqual(
       { ...item, detail: '' },
       {
@@ -162,10 +166,10 @@ describe('a body of vectors', () => {
     ];
     for (const id of wrong) {
       const error = refuse({ id, values: [1, 2] });
-      assert.equal(error.items[0]?.pointer, '/id', String(id));
+      assert.equal(error.issues[0]?.pointer, '/id', String(id));
     }
     for (const id of ['\\ud800', '\\udc00\\ud800', 'a\\udfff', '\\udc00\\udc00']) {
-      assert.equal(refuse(`{"id":"${id}","values":[1,2]}`).items[0]?.pointer, '/id', id);
+      assert.equal(refuse(`{"id":"${id}","values":[1,2]}`).issues[0]?.pointer, '/id', id);
     }
     for (const id of [
       'a/b %é😀',
@@ -236,8 +240,8 @@ describe('a body of vectors', () => {
       '/values unknown_parameter',
       '/vectors/0/a~1b~0c unknown_parameter',
     ]);
-    assert.equal(refuse({ values: [1, 2], mode: 'replace' }).items[0]?.pointer, '/mode');
-    assert.equal(refuse({ values: [1, 2], collection: 'c' }).items[0]?.pointer, '/collection');
+    assert.equal(refuse({ values: [1, 2], mode: 'replace' }).issues[0]?.pointer, '/mode');
+    assert.equal(refuse({ values: [1, 2], collection: 'c' }).issues[0]?.pointer, '/collection');
   });
 
   it('is refused when it is empty, too long or no list', () => {
@@ -247,7 +251,7 @@ describe('a body of vectors', () => {
     const vectors = new Array(10_001).fill({ values: [1, 2] });
     const error = refuse({ vectors });
     assert.deepEqual(findings(error), ['/vectors limit_exceeded']);
-    assert.deepEqual([error.items[0]?.expected, error.items[0]?.actual], [10_000, 10_001]);
+    assert.deepEqual([error.issues[0]?.expected, error.issues[0]?.actual], [10_000, 10_001]);
     assert.equal(accept({ vectors: vectors.slice(1) }).batch.count, 10_000);
     assert.deepEqual(findings(refuse({ vectors: [7, null, []] })), [
       '/vectors/0 invalid_request',
@@ -263,7 +267,7 @@ describe('a body of vectors', () => {
       id: `${i}`,
       values: i < 3 ? [1, 2] : [1],
     }));
-    const { items, code, message } = refuse({ vectors });
+    const { issues: items, code, message } = refuse({ vectors });
     assert.equal(items.length, 100);
     assert.equal(items[0]?.pointer, '/vectors/3/values');
     assert.equal(code, 'dimension_mismatch');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
-import { Pressure } from '../../../src/server/limits/event-loop-monitor.js';
+import { EventLoopMonitor } from '../../../src/server/limits/event-loop-monitor.js';
 import { createFilledService, expectProblem, type Service } from '../harness.js';
 import { eventually, pause } from '../wire.js';
 
@@ -13,7 +13,7 @@ function block(ms: number): void {
 }
 
 const createPressure = (delayMsMax: number) =>
-  new Pressure({ delayMsMax, nowMs: () => performance.now() });
+  new EventLoopMonitor({ delayMsMax, nowMs: () => performance.now() });
 
 describe('the pressure on the main thread', () => {
   it('is how late the event loop is, while it is late and for a moment after', async () => {

@@ -6,7 +6,7 @@ import { sumOfSquares } from './canonical.js';
 import type { RowSquares } from './canonical-scan.js';
 import { rowScale } from './scaling.js';
 
-export class BlockFacts {
+export class BlockNorms {
   /** Canonical x·x. */
   squares = new Float64Array(0);
   /** √(x·x). */

@@ -1,16 +1,16 @@
 // Reads of whole collections: all rows as columns, or every row with its nearest neighbours.
 
 import type { Limits } from '../../common/limits.js';
-import type { Waiting } from '../api.js';
+import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
-import type { SnapshotPart } from '../collection/snapshot.js';
+import type { SegmentView } from '../collection/snapshot.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { SubmitSearches } from '../query/search.js';
 import { type Join, type JoinRequest, runJoin } from './join.js';
-import { Readings } from './reading.js';
 import { runScan, type Scan, type ScanRequest } from './scan.js';
+import { ScanStats } from './scan-stats.js';
 
-export interface WholeReadsOptions {
+export interface ScanServiceOptions {
   readonly filters: FilterCache;
   readonly limits: Limits;
   readonly submitAll: SubmitSearches;
@@ -20,16 +20,16 @@ export interface WholeReadsOptions {
   readonly unloadBlock: (key: string) => void;
 }
 
-export class WholeReads {
-  readonly #options: WholeReadsOptions;
+export class ScanService {
+  readonly #options: ScanServiceOptions;
   /** Those under way, for metrics. */
-  readonly readings = new Readings();
+  readonly readings = new ScanStats();
 
-  constructor(options: WholeReadsOptions) {
+  constructor(options: ScanServiceOptions) {
     this.#options = options;
   }
 
-  scan(collection: Collection, request: ScanRequest, { signal }: Waiting): Promise<Scan> {
+  scan(collection: Collection, request: ScanRequest, { signal }: CallOptions): Promise<Scan> {
     const { filters, limits } = this.#options;
     return runScan(collection, request, { filters, limits, signal, readings: this.readings });
   }
@@ -38,7 +38,7 @@ export class WholeReads {
     collection: Collection,
     searched: Collection,
     request: JoinRequest,
-    { signal }: Waiting,
+    { signal }: CallOptions,
   ): Promise<Join> {
     const { filters, limits, submitAll } = this.#options;
     return runJoin(collection, searched, request, {
@@ -52,7 +52,7 @@ export class WholeReads {
   }
 
   /** What a long search has loaded into the engine again after its segment was gone from the collection. */
-  #unloadGone(collection: Collection, parts: readonly SnapshotPart[]): void {
+  #unloadGone(collection: Collection, parts: readonly SegmentView[]): void {
     const { isServing, unloadBlock } = this.#options;
     const there = new Set(isServing(collection) ? collection.rows.segments : []);
     for (const { segment } of parts) if (!there.has(segment)) unloadBlock(segment.key);

@@ -10,7 +10,7 @@ const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
 /** Checkpoints and compactions write a file of up to 64 MiB and more. */
 const MAINTENANCE_SECONDS_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export function createMeasures(metrics: Metrics): DatabaseObserver {
+export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {
   return { ...queryMeasures(metrics), ...writeMeasures(metrics), ...keptMeasures(metrics) };
 }
 
@@ -150,8 +150,8 @@ function keptMeasures(metrics: Metrics) {
 }
 
 /** What only a whole database knows; what any service tells is in `server/telemetry/database-gauges.ts`. */
-export function addStorageReadings(metrics: Metrics, database: Database): void {
-  metrics.addReading(
+export function addStorageGauges(metrics: Metrics, database: Database): void {
+  metrics.addGauge(
     'sagitta_engine_queue_queries',
     'Queries that wait for the engine.',
     () => database.queuedQueryCount,
@@ -168,30 +168,30 @@ export function addStorageReadings(metrics: Metrics, database: Database): void {
     }
     return use[name];
   };
-  metrics.addReading('sagitta_segments', 'Segments of all collections.', read('segmentCount'));
-  metrics.addReading(
+  metrics.addGauge('sagitta_segments', 'Segments of all collections.', read('segmentCount'));
+  metrics.addGauge(
     'sagitta_rows',
     'Rows in them, also those that ended and that only snapshots see.',
     read('rowCount'),
   );
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_log_bytes',
     'Bytes of the logs that no checkpoint has trimmed: what a start would replay.',
     read('logBytes'),
   );
   const { filterCacheUse } = database;
   const readCache = (name: keyof typeof filterCacheUse) => () => database.filterCacheUse[name];
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_filter_cache_bytes',
     'Kept results of filters.',
     readCache('bytesUsed'),
   );
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_filter_cache_hits_total',
     'Segments whose filter needed no evaluation.',
     readCache('hitCount'),
   );
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_filter_cache_misses_total',
     'Segments, or their new rows, that a filter was evaluated for.',
     readCache('missCount'),
@@ -202,18 +202,18 @@ export function addStorageReadings(metrics: Metrics, database: Database): void {
 function addReadings(metrics: Metrics, { readings }: Database): void {
   const read = (name: keyof typeof readings & `${string}${'Count' | 'Left'}`) => () =>
     readings[name];
-  metrics.addReading('sagitta_exports_in_progress', 'Exports under way.', read('scanCount'));
-  metrics.addReading('sagitta_joins_in_progress', 'Joins under way.', read('joinCount'));
-  metrics.addReading(
+  metrics.addGauge('sagitta_exports_in_progress', 'Exports under way.', read('scanCount'));
+  metrics.addGauge('sagitta_joins_in_progress', 'Joins under way.', read('joinCount'));
+  metrics.addGauge(
     'sagitta_export_rows_remaining',
     'Rows that the exports under way have not sent yet.',
     read('scanRowsLeft'),
   );
-  metrics.addReading(
+  metrics.addGauge(
     'sagitta_join_rows_remaining',
     'Rows that the joins under way have not joined yet.',
     read('joinRowsLeft'),
   );
-  metrics.addReading('sagitta_export_rows_total', 'Rows exported.', read('scannedRowCount'));
-  metrics.addReading('sagitta_join_rows_total', 'Rows joined.', read('joinedRowCount'));
+  metrics.addGauge('sagitta_export_rows_total', 'Rows exported.', read('scannedRowCount'));
+  metrics.addGauge('sagitta_join_rows_total', 'Rows joined.', read('joinedRowCount'));
 }

@@ -41,7 +41,7 @@
 
 import { hasBit } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
-import type { BlockFacts } from './block-facts.js';
+import type { BlockNorms } from './block-norms.js';
 import type { CanonicalQuery } from './canonical.js';
 import { createTopRows, scanRows, scoreRow, unpackQuery } from './canonical-scan.js';
 import { KthLargest } from './kth-largest.js';
@@ -73,13 +73,13 @@ const KEY_ERROR = 2 ** -22;
 /** Rows that may wait for rescoring beside twice k: waiting longer prunes more and costs memory. */
 const PENDING_ROWS = 1024;
 
-export class CertifiedSelection {
+export class ExactTopKSelector {
   readonly query: PackedQuery;
   /** [dimension] float32: the query times its scale, as the scan wants it. */
   readonly scaled: Float32Array;
 
   private readonly block: VectorBlock;
-  private readonly facts: BlockFacts;
+  private readonly facts: BlockNorms;
   private readonly canonical: CanonicalQuery;
   private readonly length: number;
   /** s, and |sq|; 1 for a zero query, whose c is 0 anyway. */
@@ -103,7 +103,7 @@ export class CertifiedSelection {
   /** `productError` is the device's, for the dimension of the block. */
   constructor(
     block: VectorBlock,
-    facts: BlockFacts,
+    facts: BlockNorms,
     { packed, index, productError }: { packed: PackedQueries; index: number; productError: number },
   ) {
     const query = packed.queries[index]!;

@@ -1,6 +1,6 @@
 // How many scans and joins are under way, and how far they are: for metrics.
 
-export class Readings {
+export class ScanStats {
   scanCount = 0;
   joinCount = 0;
   /** Rows of the scans and of the joins under way that have not been given yet. */
