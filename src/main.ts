@@ -19,7 +19,7 @@ import { createThreadPool } from './platform/pool.js';
 import { createApp, stopApp } from './server/app.js';
 import { Authenticator } from './server/auth/authenticator.js';
 import { openSecurity } from './server/auth/security.js';
-import { ControlSocket } from './server/transport/control.js';
+import { ControlSocket } from './server/transport/control-socket.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
 
 export interface RunningServer {
@@ -82,7 +82,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       certificates: security.certificates,
       isOperator: control.isOperator,
     });
-    refuseOpenDoor(config, authenticator);
+    requireCredentials(config, authenticator);
     metrics.addInfo('sagitta_build_info', 'What is running, in its labels.', {
       version: packageVersion(),
       node: process.version,
@@ -145,7 +145,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
 }
 
 /** Without any credential, whoever reaches the service may do everything: only this machine shall. */
-function refuseOpenDoor(config: Config, authenticator: Authenticator): void {
+function requireCredentials(config: Config, authenticator: Authenticator): void {
   const { host, insecure, dataDir } = config;
   if (insecure || isLoopback(host) || authenticator.isRequired) return;
   throw new SagittaError(

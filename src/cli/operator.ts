@@ -19,7 +19,7 @@ export interface Operator {
   close(): Promise<void>;
 }
 
-/** The folder and the name of the socket in a data directory; `server/transport/control.ts` makes them. */
+/** The folder and the name of the socket in a data directory; `server/transport/control-socket.ts` makes them. */
 const FOLDER = 'control';
 const SOCKET = 'socket';
 /** A server that reads its data takes no requests yet. */

@@ -15,14 +15,15 @@ import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
 import { serveDocs } from './docs.js';
-import { logFailure, replyToClientError, toClientError } from './failures.js';
+import { logFailure, respondToParseError, toClientError } from './failures.js';
 import { addBodyParsers } from './ingest/content.js';
 import { Lifecycle } from './lifecycle.js';
 import { createGuards } from './limits/guards.js';
 import { methodsAt } from './method-table.js';
 import { describeApi } from './openapi.js';
 import { problemReply } from './problem.js';
-import { pathOf, placeOf } from './request-context.js';
+import { pathOf, problemContextOf } from './request-context.js';
+import { bindRoute, type Sending, send } from './request-pipeline.js';
 import type { Route, RouteServices } from './route.js';
 import { backupRoutes } from './routes/backups.js';
 import { collectionRoutes } from './routes/collections.js';
@@ -36,19 +37,18 @@ import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { createSchemas } from './schemas/all.js';
-import { bindRoute, type Sending, send } from './serve.js';
 import { AuditLogLimiter } from './telemetry/audit-log-limiter.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
-import { RequestTelemetry, type Watching } from './telemetry/request-telemetry.js';
+import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import {
-  arrivingBody,
-  boundArrival,
-  cutOff,
-  isUninvited,
+  abortReply,
+  bodyReadable,
+  isAwaitingContinue,
   logRefusedConnections,
-  whenOver,
+  onReplyClosed,
+  startBodyTimeout,
 } from './transport/connections.js';
 import { Listener } from './transport/listener.js';
 import type { Tls } from './transport/tls.js';
@@ -97,7 +97,7 @@ declare module 'fastify' {
     isOperational?: boolean | undefined;
   }
   interface FastifyRequest {
-    watch: RequestTelemetry;
+    telemetry: RequestTelemetry;
     /** Known once a route has admitted it. */
     principal: Principal;
   }
@@ -108,12 +108,12 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const listener = new Listener({ limits, tls, logger, trustedProxies });
   const lifecycle = new Lifecycle();
   const nowMs = options.nowMs ?? (() => performance.now());
-  const watching: Watching = {
+  const watching: TelemetryServices = {
     logger,
     tracer: options.tracer ?? null,
-    strangerLines: new AuditLogLimiter(nowMs),
+    auditLogLimiter: new AuditLogLimiter(nowMs),
     metrics: createHttpMetrics(metrics, {
-      requestsInFlight: () => lifecycle.underWayCount,
+      requestsInFlight: () => lifecycle.inFlightCount,
       connections: () => listener.countConnections(),
       bodyBytesInFlight: () => guards.bodies.bytesInFlight,
       replyBytesInFlight: () => guards.replies.bytesInFlight,
@@ -147,35 +147,35 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
 
   const onFailed = (error: unknown, request: FastifyRequest) => {
     const clientError = toClientError(error, request);
-    request.watch.failed(clientError);
+    request.telemetry.requestFailed(clientError);
     logFailure(logger, clientError, request);
     return clientError;
   };
   const sending: Sending = { lifecycle, limits, onFailed };
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     // A method that no router knows fails before any hook.
-    if (request.watch == null) begin(request, reply);
+    if (request.telemetry == null) begin(request, reply);
     const clientError = onFailed(error, request);
     letFinishUpload(request, reply);
-    return send(reply, problemReply(clientError, placeOf(request)), sending);
+    return send(reply, problemReply(clientError, problemContextOf(request)), sending);
   };
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     const { raw } = reply;
-    request.watch = new RequestTelemetry(watching, request);
+    request.telemetry = new RequestTelemetry(watching, request);
     request.principal = NOBODY;
     request.allowance = null;
-    request.bodyPlace = null;
-    request.replyPlace = guards.replies.place();
+    request.bodyReservation = null;
+    request.replyReservation = guards.replies.open();
     reply.header('x-request-id', request.id);
     lifecycle.begin();
     guards.eventLoop.begin();
     // Also comes when the client goes away before its reply, which `onResponse` does not.
-    whenOver(request.raw, raw, () => {
+    onReplyClosed(request.raw, raw, () => {
       lifecycle.end();
       guards.eventLoop.end();
-      if (request.bodyPlace?.isWorkedOn === false) request.bodyPlace.release();
-      request.replyPlace.release();
-      request.watch.ended(raw.writableEnded ? raw.statusCode : 'closed');
+      if (request.bodyReservation?.isWorkedOn === false) request.bodyReservation.release();
+      request.replyReservation.release();
+      request.telemetry.requestEnded(raw.writableEnded ? raw.statusCode : 'closed');
     });
   };
 
@@ -193,18 +193,18 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       fail(error, request, reply);
     },
     clientErrorHandler(error, socket) {
-      const code = replyToClientError(error, socket as Socket, randomUUID());
-      if (code !== null) watching.metrics.refused(code);
+      const code = respondToParseError(error, socket as Socket, randomUUID());
+      if (code !== null) watching.metrics.requestFailed(code);
     },
   });
   app.decorate(LIFECYCLE, lifecycle);
   app.decorate(LISTENER, listener);
   app.decorate(ROUTES, routes);
   app.decorateRequest('principal');
-  app.decorateRequest('watch');
+  app.decorateRequest('telemetry');
   app.decorateRequest('allowance');
-  app.decorateRequest('bodyPlace');
-  app.decorateRequest('replyPlace');
+  app.decorateRequest('bodyReservation');
+  app.decorateRequest('replyReservation');
   addBodyParsers(app, limits);
   app.setErrorHandler((error, request, reply) => fail(error, request, reply));
   // Unknown routes are refused before they come so far.
@@ -245,7 +245,7 @@ export async function stopApp(
   lifecycle.isStopping = true;
   listener.stopListening();
   await lifecycle.drained(options.deadlineMs);
-  await listener.flushed(Math.max(0, deadline - performance.now()));
+  await listener.flush(Math.max(0, deadline - performance.now()));
   listener.cutConnections();
   await app.close();
 }
@@ -264,14 +264,14 @@ const STREAM_REST_MS_MAX = 5_000;
  * never read why. What arrives is thrown away; the bound on arrival ends it.
  */
 function letFinishUpload(request: FastifyRequest, reply: FastifyReply): void {
-  if (isUninvited(request.raw)) reply.header('connection', 'close');
+  if (isAwaitingContinue(request.raw)) reply.header('connection', 'close');
   else reply.removeHeader('connection');
   const { body } = request;
-  if (body instanceof BodyStream) body.letGo();
+  if (body instanceof BodyStream) body.discard();
   else request.raw.resume();
   // Of a stream there may be any amount to come, which the bound on other bodies does not end.
   if (body instanceof BodyStream && !body.isComplete) {
-    boundArrival(arrivingBody(request.raw), STREAM_REST_MS_MAX, () => cutOff(reply.raw));
+    startBodyTimeout(bodyReadable(request.raw), STREAM_REST_MS_MAX, () => abortReply(reply.raw));
   }
 }
 

@@ -6,15 +6,15 @@ import type { StoredReply } from '../database/api.js';
 import type { RouteReply } from './route.js';
 
 /** The entity tag of a body. */
-export function tagOf(body: string | Buffer): string {
+export function etagOf(body: string | Buffer): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
 }
 
 /** The entity tag of a version that the database gave; versions are made of characters that a tag may have. */
-export const tagOfVersion = (version: string): string => `"${version}"`;
+export const etagOfVersion = (version: string): string => `"${version}"`;
 
 /** 304 without a body when the client has this very representation, else the reply. */
-export function unlessUnchanged<Reply extends RouteReply>(
+export function applyIfNoneMatch<Reply extends RouteReply>(
   reply: Reply,
   ifNoneMatch: string | undefined,
 ): Reply | StoredReply {
@@ -31,7 +31,7 @@ export function unlessUnchanged<Reply extends RouteReply>(
  * The version that a write must find, from If-Match; undefined when any will do. Throws
  * `precondition_failed` when the current one is not among those listed.
  */
-export function requiredVersion(
+export function checkIfMatch(
   ifMatch: string | undefined,
   currentVersion: () => string,
 ): string | undefined {
@@ -40,10 +40,10 @@ export function requiredVersion(
   if (tags === '*') return undefined;
   const version = currentVersion();
   // Strong comparison: a weak tag never matches.
-  if (tags.includes(tagOfVersion(version))) return version;
+  if (tags.includes(etagOfVersion(version))) return version;
   throw new SagittaError(
     'precondition_failed',
-    `If-Match names ${ifMatch}; the vector's ETag is ${tagOfVersion(version)}.`,
+    `If-Match names ${ifMatch}; the vector's ETag is ${etagOfVersion(version)}.`,
   );
 }
 

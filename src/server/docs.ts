@@ -7,9 +7,9 @@ import swaggerUi from '@fastify/swagger-ui';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { OpenAPIV3 } from 'openapi-types';
 import { assert } from '../common/errors.js';
-import { tagOf, unlessUnchanged } from './conditional.js';
+import { applyIfNoneMatch, etagOf } from './conditional.js';
+import { type Sending, send } from './request-pipeline.js';
 import type { RouteReply } from './route.js';
-import { type Sending, send } from './serve.js';
 
 /** Only what the page itself brings; Swagger UI styles its elements inline. */
 const CONTENT_SECURITY_POLICY = [
@@ -53,7 +53,7 @@ export function serveDocs(
         throw error;
       });
       const page = (await reading).get(path)!;
-      return send(reply, unlessUnchanged(page, request.headers['if-none-match']), sending);
+      return send(reply, applyIfNoneMatch(page, request.headers['if-none-match']), sending);
     });
   }
 }
@@ -79,7 +79,7 @@ async function readPages(
         'content-security-policy': CONTENT_SECURITY_POLICY,
         // Asked for each time, and spared the body when it is the same.
         'cache-control': 'public, max-age=0',
-        etag: tagOf(rawPayload),
+        etag: etagOf(rawPayload),
       },
       body: rawPayload,
     });

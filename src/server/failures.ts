@@ -43,9 +43,9 @@ export function toClientError(error: unknown, request: FastifyRequest): SagittaE
 export function logFailure(logger: Logger, error: SagittaError, request: FastifyRequest): void {
   const status = STATUS_OF_CODE[error.code];
   const details = {
-    ...request.watch.details,
+    ...request.telemetry.details,
     method: request.method,
-    route: request.watch.route,
+    route: request.telemetry.route,
     code: error.code,
   };
   if (status === 500) logger.error({ ...details, err: error.cause }, 'request failed');
@@ -86,7 +86,7 @@ function warnOfRefusal(logger: Logger, details: object, { code, message }: Sagit
 }
 
 /** Answers what is not HTTP, or too slow or too long to become a request; with which code, if it does. */
-export function replyToClientError(
+export function respondToParseError(
   error: NodeJS.ErrnoException,
   socket: Socket,
   requestId: string,

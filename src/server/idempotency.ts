@@ -22,7 +22,7 @@ const CODES_NOT_KEPT: readonly ErrorCode[] = [
 ];
 
 /** Whether the header alone tells that the request has a key, before its body is parsed. */
-export function hasKeyHeader(request: RouteRequest<unknown>): boolean {
+export function hasIdempotencyKeyHeader(request: RouteRequest<unknown>): boolean {
   return request.headers['idempotency-key'] !== undefined;
 }
 
@@ -49,22 +49,25 @@ export async function runWrite<Value>(
         return await write(bodyOf(parsed), attach);
       } catch (error) {
         if (error instanceof SagittaError && isKept(error)) {
-          return problemReply(error, request.place);
+          return problemReply(error, request.problemContext);
         }
         throw error;
       }
     },
   );
-  return isReplay ? replayed(reply) : reply;
+  return isReplay ? asReplay(reply) : reply;
 }
 
 /** A reply that was given before. */
-export function replayed(reply: StoredReply): StoredReply {
+export function asReplay(reply: StoredReply): StoredReply {
   return { ...reply, headers: { ...reply.headers, 'idempotent-replayed': 'true' } };
 }
 
 /** Of a request whose body is no place for a key. */
-export function keyInHeader(request: RouteRequest<unknown>, limits: Limits): string | undefined {
+export function idempotencyKeyInHeader(
+  request: RouteRequest<unknown>,
+  limits: Limits,
+): string | undefined {
   return findKey(request, undefined, limits);
 }
 

@@ -5,7 +5,7 @@ export class Lifecycle {
   #underWayCount = 0;
   #onDrained: (() => void) | undefined;
 
-  get underWayCount(): number {
+  get inFlightCount(): number {
     return this.#underWayCount;
   }
 

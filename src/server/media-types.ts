@@ -11,7 +11,7 @@ export const PARQUET = 'application/vnd.apache.parquet';
 export const STREAM_TYPES = [ARROW_STREAM, NDJSON] as const;
 export type StreamType = (typeof STREAM_TYPES)[number];
 
-export function notAcceptable(
+export function notAcceptableError(
   offered: readonly string[],
   accept: string | undefined,
 ): SagittaError {

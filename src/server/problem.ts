@@ -66,7 +66,7 @@ export function isRetryable(code: ErrorCode): boolean {
 }
 
 /** Where the error happened. */
-export interface ProblemPlace {
+export interface ProblemContext {
   readonly requestId: string;
   /** Of the URL, without the query. */
   readonly path: string;
@@ -74,7 +74,7 @@ export interface ProblemPlace {
 
 const RETRY_AFTER_SECONDS_DEFAULT = 1;
 
-export function problemReply(error: SagittaError, place: ProblemPlace): StoredReply {
+export function problemReply(error: SagittaError, place: ProblemContext): StoredReply {
   const { code, issues: items } = error;
   const status: number = STATUS_OF_CODE[code];
   const body = JSON.stringify({

@@ -6,12 +6,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../common/access.js';
 import { assert, SagittaError } from '../common/errors.js';
 import { authorizeCollection, authorizeCreation } from './auth/authorization.js';
-import { chooseType, notAcceptable } from './media-types.js';
-import type { ProblemPlace } from './problem.js';
+import { chooseType, notAcceptableError } from './media-types.js';
+import type { ProblemContext } from './problem.js';
 import type { Route, RouteRequest } from './route.js';
 import type { RequestTelemetry } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
-import { isCutOff } from './transport/listener.js';
+import { isReplyClosed } from './transport/listener.js';
 
 const NO_BODY = new Uint8Array(0);
 /** Of routes without parameters. */
@@ -52,8 +52,8 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     return this.#request.principal;
   }
 
-  get watch(): RequestTelemetry {
-    return this.#request.watch;
+  get telemetry(): RequestTelemetry {
+    return this.#request.telemetry;
   }
 
   authorize(collectionId: string, options: { isNew?: boolean } = {}): void {
@@ -63,7 +63,7 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
       'the route says what it asks for',
     );
     // One beside the collection in the path is not what the request is about.
-    if (access.on === 'named') this.watch.target(collectionId);
+    if (access.on === 'named') this.telemetry.setAuditTarget(collectionId);
     const check = options.isNew === true ? authorizeCreation : authorizeCollection;
     check(access.scope, this.principal, collectionId);
   }
@@ -72,7 +72,7 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     this.#request.allowance?.charge(cost);
   }
 
-  async chargePart(cost: number): Promise<void> {
+  async chargeOrWait(cost: number): Promise<void> {
     // A stream may last for hours, and a key be revoked or a token expire meanwhile.
     if (performance.now() - this.#admittedAtMs >= READMIT_MS) {
       await this.#readmit();
@@ -81,7 +81,7 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     const { allowance } = this.#request;
     if (allowance === null) return;
     for (;;) {
-      const waitMs = allowance.chargePart(cost);
+      const waitMs = allowance.chargeOrWaitMs(cost);
       if (waitMs === 0) return;
       // What the timer rejects with when it is aborted is an error of its own.
       await wait(waitMs, undefined, { signal: this.signal }).catch(() => {});
@@ -89,15 +89,15 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     }
   }
 
-  chooseReply(offered: readonly string[]): string {
+  chooseReplyType(offered: readonly string[]): string {
     const { accept } = this.headers;
     const type = chooseType(accept, offered);
-    if (type === null) throw notAcceptable(offered, accept);
+    if (type === null) throw notAcceptableError(offered, accept);
     return type;
   }
 
-  holdReply(byteCount: number): void {
-    this.#request.replyPlace.hold(this.principal.id, byteCount);
+  reserveReply(byteCount: number): void {
+    this.#request.replyReservation.reserve(this.principal.id, byteCount);
   }
 
   get params(): Readonly<Record<string, string>> {
@@ -127,8 +127,8 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     return body instanceof BodyStream ? body : null;
   }
 
-  get place(): ProblemPlace {
-    return placeOf(this.#request);
+  get problemContext(): ProblemContext {
+    return problemContextOf(this.#request);
   }
 
   /** Made when first asked for: most routes have no use for it. */
@@ -143,7 +143,7 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
         }
       };
       if (this.#abortReason !== undefined) controller.abort(this.#abortReason);
-      else if (isCutOff(raw)) abortUnlessAnswered();
+      else if (isReplyClosed(raw)) abortUnlessAnswered();
       else raw.once('close', abortUnlessAnswered);
     }
     return this.#controller.signal;
@@ -156,7 +156,7 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
 }
 
 /** Where problems happen, as they tell it. */
-export function placeOf(request: FastifyRequest): ProblemPlace {
+export function problemContextOf(request: FastifyRequest): ProblemContext {
   return { requestId: request.id, path: pathOf(request) };
 }
 

@@ -13,7 +13,7 @@ import type { Authenticator } from './auth/authenticator.js';
 import type { RouteAccess } from './auth/authorization.js';
 import type { Guards } from './limits/guards.js';
 import type { StreamType } from './media-types.js';
-import type { ProblemPlace } from './problem.js';
+import type { ProblemContext } from './problem.js';
 import type { ReplyPieces } from './replies/reply-stream.js';
 import type { Schemas } from './schemas/all.js';
 import type { RequestTelemetry } from './telemetry/request-telemetry.js';
@@ -58,10 +58,10 @@ export interface RouteRequest<Query> {
   readonly bodyStream: BodyStream | null;
   /** Aborted when the deadline passes or the client goes away. */
   readonly signal: AbortSignal;
-  readonly place: ProblemPlace;
+  readonly problemContext: ProblemContext;
   readonly principal: Principal;
   /** Where the handler tells what its work was about, and how long parts of it took. */
-  readonly watch: RequestTelemetry;
+  readonly telemetry: RequestTelemetry;
   /**
    * For collections that the path does not name: throws `collection_not_found` or
    * `insufficient_scope` unless the principal may do this to it. `isNew`: it shall be made.
@@ -77,17 +77,17 @@ export interface RouteRequest<Query> {
    * waits. Throws `credentials_invalid` and the like when the credential has lost what it needs, and
    * rejects with the signal's reason.
    */
-  chargePart(cost: number): Promise<void>;
+  chargeOrWait(cost: number): Promise<void>;
   /**
    * Of these content types the one that the client likes best. Throws `not_acceptable` for none. For
    * routes whose choice depends on more than the route.
    */
-  chooseReply(offered: readonly string[]): string;
+  chooseReplyType(offered: readonly string[]): string;
   /**
    * Says how long its reply is by now, while a long one is made. Throws `overloaded` when there is no
    * room for it, and `deadline_exceeded` when its client has gone away.
    */
-  holdReply(byteCount: number): void;
+  reserveReply(byteCount: number): void;
 }
 
 export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {

@@ -11,7 +11,7 @@ import { type Principal, parseGrant, SCOPES } from '../../common/access.js';
 import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import { reasonOf } from '../transport/tls.js';
+import { describeFileError } from '../transport/tls.js';
 import { watchFiles } from '../transport/watched-files.js';
 import type { CertificateTable } from './authenticator.js';
 import {
@@ -159,7 +159,10 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw refuse(`The table of certificates ${path} cannot be read: ${reasonOf(error)}.`, error);
+    throw refuse(
+      `The table of certificates ${path} cannot be read: ${describeFileError(error)}.`,
+      error,
+    );
   }
 }
 

@@ -15,7 +15,7 @@ import { z } from 'zod';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import { isLoopback } from '../../platform/config.js';
-import { reasonOf } from '../transport/tls.js';
+import { describeFileError } from '../transport/tls.js';
 import { watchFiles } from '../transport/watched-files.js';
 
 export interface KeySet {
@@ -234,7 +234,7 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw invalid(`The key set ${path} cannot be read: ${reasonOf(error)}.`, error);
+    throw invalid(`The key set ${path} cannot be read: ${describeFileError(error)}.`, error);
   }
 }
 

@@ -4,7 +4,7 @@
 import { SagittaError } from '../../common/errors.js';
 import type { DatabaseService } from '../../database/api.js';
 import type { Task } from '../../platform/pool.js';
-import { hasKeyHeader } from '../idempotency.js';
+import { hasIdempotencyKeyHeader } from '../idempotency.js';
 import type { RouteRequest, RouteServices } from '../route.js';
 import {
   type BodyInput,
@@ -29,7 +29,7 @@ export function parseJsonBody(
 ): Promise<ParsedBody<JsonBody>> {
   return run(services, parseJsonTask, {
     body: request.body,
-    isKeyed: hasKeyHeader(request),
+    isKeyed: hasIdempotencyKeyHeader(request),
     vectorsAt,
     dimensionMax: services.limits.dimensionMax,
   });
@@ -45,7 +45,7 @@ export function parseVectorsBody(
     services.limits;
   return run(services, parseVectorsTask, {
     body: request.body,
-    isKeyed: hasKeyHeader(request),
+    isKeyed: hasIdempotencyKeyHeader(request),
     ...options,
     limits: { batchRowsMax, dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax },
   });

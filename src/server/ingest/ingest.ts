@@ -11,7 +11,7 @@ import type {
   WriteMode,
   WriteStream,
 } from '../../database/api.js';
-import { keyInHeader, replayed } from '../idempotency.js';
+import { asReplay, idempotencyKeyInHeader } from '../idempotency.js';
 import { ARROW_STREAM } from '../media-types.js';
 import { internalError } from '../problem.js';
 import { jsonReply } from '../replies/reply.js';
@@ -51,7 +51,7 @@ export async function ingest(
     Object.assign(held, change);
     const byteCount = isOver ? 0 : held.buffered + held.underWay;
     heldMax = Math.max(heldMax, byteCount);
-    bodyStream.hold(byteCount);
+    bodyStream.reserve(byteCount);
   };
   const options: UnitsOptions = {
     services,
@@ -61,7 +61,7 @@ export async function ingest(
     vectorColumn,
     onBuffered: (buffered) => hold({ buffered }),
   };
-  const counting = request.watch.openStream('in');
+  const counting = request.telemetry.openStream('in');
   try {
     const units = (isArrow ? batchUnits : lineUnits)(bodyStream, options);
     await writeUnits(units, {
@@ -71,16 +71,16 @@ export async function ingest(
         if (services.isStopping()) {
           throw new SagittaError('stopping', 'The service is stopping; send the rest elsewhere.');
         }
-        return request.chargePart(rowCount);
+        return request.chargeOrWait(rowCount);
       },
       onHeld: (underWay) => hold({ underWay }),
-      onCommitted: (timings) => request.watch.addCommit(timings),
+      onCommitted: (timings) => request.telemetry.addCommit(timings),
       onDurable: () => counting.advance(stream.progress.rowCount - stream.resumed.rowCount),
     });
     const { reply, isReplay } = await stream.end((progress) =>
       writtenReply(progress, stream.resumed, () => database.getCollection(id).sequence),
     );
-    return isReplay ? replayed(reply) : reply;
+    return isReplay ? asReplay(reply) : reply;
   } catch (error) {
     throw withCommitted(error, stream);
   } finally {
@@ -115,7 +115,7 @@ function idempotencyOf(
   { limits }: RouteServices,
   request: RouteRequest<IngestQuery>,
 ): IdempotencyRequest | undefined {
-  const key = keyInHeader(request, limits);
+  const key = idempotencyKeyInHeader(request, limits);
   if (key === undefined) return undefined;
   const query = Object.entries(request.rawQuery).sort(([a], [b]) => (a < b ? -1 : 1));
   const payloadDigest = createHash('sha256')

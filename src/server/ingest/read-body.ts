@@ -4,7 +4,7 @@
 import type { FastifyRequest } from 'fastify';
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { invite } from '../transport/connections.js';
+import { sendContinue } from '../transport/connections.js';
 
 /** A chunk of one byte takes hundreds as an object; so many are put together into one block. */
 const CHUNKS_KEPT_MAX = 1_024;
@@ -14,13 +14,13 @@ const CHUNKS_KEPT_MAX = 1_024;
  * the caller's to throw away.
  */
 export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
-  const { raw, bodyPlace } = request;
+  const { raw, bodyReservation: bodyPlace } = request;
   const { bodyBytesMax } = limits;
   const declared = declaredBytes(request);
   if (declared !== null && declared > bodyBytesMax) {
     return Promise.reject(tooLarge(bodyBytesMax, declared));
   }
-  invite(raw);
+  sendContinue(raw);
   return new Promise((resolve, reject) => {
     const blocks: Buffer[] = [];
     let chunks: Buffer[] = [];
@@ -38,7 +38,7 @@ export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffe
       byteCount += chunk.length;
       try {
         if (byteCount > bodyBytesMax) throw tooLarge(bodyBytesMax, null);
-        bodyPlace?.holdAtLeast(byteCount);
+        bodyPlace?.reserveAtLeast(byteCount);
         chunks.push(chunk);
         if (chunks.length === CHUNKS_KEPT_MAX) {
           blocks.push(Buffer.concat(chunks));

@@ -4,11 +4,11 @@
 import type { FastifyRequest } from 'fastify';
 import type { Limits } from '../../common/limits.js';
 import type { Route, RouteReply } from '../route.js';
-import { BodyAdmission, type BodyReservation } from './admission.js';
+import { BodyAdmission, type BodyReservation } from './body-admission.js';
 import { EventLoopMonitor } from './event-loop-monitor.js';
-import { shareOwner } from './memory-budget.js';
+import { shareHolder } from './memory-budget.js';
 import { type Allowance, RateLimiter } from './rate-limit.js';
-import { ReplyAdmission, type ReplyReservation } from './replies.js';
+import { ReplyAdmission, type ReplyReservation } from './reply-admission.js';
 
 export interface Guards {
   readonly rates: RateLimiter;
@@ -22,9 +22,9 @@ declare module 'fastify' {
     /** What its principal has left; null where nothing is counted, or nobody is known yet. */
     allowance: Allowance | null;
     /** What its body holds; null where there is none. */
-    bodyPlace: BodyReservation | null;
+    bodyReservation: BodyReservation | null;
     /** What its reply holds. */
-    replyPlace: ReplyReservation;
+    replyReservation: ReplyReservation;
   }
 }
 
@@ -46,17 +46,17 @@ export function openBodyReservation(
 ): BodyReservation | null {
   // The body of a GET is never read.
   if (route.method === 'GET') return null;
-  const principalId = shareOwner(principal.id);
+  const principalId = shareHolder(principal.id);
   if (Number(headers['content-length'] ?? 0) > 0) bodies.check(principalId);
   return bodies.open(principalId);
 }
 
 /** Holds the body's place until the work on it has ended, even if its client has long gone away. */
-export function holdBody(
+export function releaseBodyAfter(
   request: FastifyRequest,
   work: () => RouteReply | Promise<RouteReply>,
 ): RouteReply | Promise<RouteReply> {
-  const { bodyPlace } = request;
+  const { bodyReservation: bodyPlace } = request;
   if (bodyPlace === null) return work();
   bodyPlace.isWorkedOn = true;
   const release = () => {

@@ -19,7 +19,7 @@ export class MemoryBudget {
   }
 
   /** Of everybody. */
-  get byteCount(): number {
+  get bytesReserved(): number {
     return this.#byteCount;
   }
 
@@ -28,7 +28,7 @@ export class MemoryBudget {
   }
 
   /** Here and below: `principalId` is null for who has no share, and so no bound of its own. */
-  heldBy(principalId: string | null): number {
+  reservedBy(principalId: string | null): number {
     return principalId === null ? 0 : (this.#bytesOf.get(principalId) ?? 0);
   }
 
@@ -39,7 +39,7 @@ export class MemoryBudget {
 
   /** The same for the share of one principal. */
   hasShare(principalId: string | null, byteCount: number, held: number, spareBytes = 0): boolean {
-    const own = this.heldBy(principalId);
+    const own = this.reservedBy(principalId);
     return own <= held || own + byteCount <= this.shareBytesMax + spareBytes;
   }
 
@@ -47,13 +47,13 @@ export class MemoryBudget {
   add(principalId: string | null, byteCount: number): void {
     this.#byteCount += byteCount;
     if (principalId === null) return;
-    const own = this.heldBy(principalId) + byteCount;
+    const own = this.reservedBy(principalId) + byteCount;
     if (own === 0) this.#bytesOf.delete(principalId);
     else this.#bytesOf.set(principalId, own);
   }
 }
 
 /** A service without credentials has one principal, which shares with nobody. */
-export function shareOwner(principalId: string): string | null {
+export function shareHolder(principalId: string): string | null {
   return principalId === EVERYBODY.id ? null : principalId;
 }

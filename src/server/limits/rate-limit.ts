@@ -76,7 +76,7 @@ export class Allowance {
    * Takes the cost of one of many parts of a stream, which makes it wait rather than refuses it: the
    * milliseconds after which to try again, 0 when it is paid.
    */
-  chargePart(cost: number): number {
+  chargeOrWaitMs(cost: number): number {
     return this.#table.takeOrWait(this.#principalId, cost);
   }
 

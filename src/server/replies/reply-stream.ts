@@ -6,8 +6,8 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { SagittaError } from '../../common/errors.js';
 import { NDJSON } from '../media-types.js';
-import { type ProblemPlace, problemReply } from '../problem.js';
-import { breakOff, cutOff, takingMsMax } from '../transport/connections.js';
+import { type ProblemContext, problemReply } from '../problem.js';
+import { abortAfterFlush, abortReply, slowReaderMsMax } from '../transport/connections.js';
 
 /** Pieces of a body, each short enough to be held: some megabytes at most. */
 export type ReplyPieces = AsyncIterable<Uint8Array | string>;
@@ -15,7 +15,7 @@ export type ReplyPieces = AsyncIterable<Uint8Array | string>;
 export interface SendingStream {
   /** Of the Content-Type. */
   readonly type: string;
-  readonly place: ProblemPlace;
+  readonly place: ProblemContext;
   readonly stalledMsMax: number;
   /** Tells the log and the metrics, and gives the error that the client may see. */
   readonly onFailed: (error: unknown) => SagittaError;
@@ -55,13 +55,16 @@ async function* flow(
   { type, place, stalledMsMax, onFailed }: SendingStream,
 ): AsyncGenerator<Uint8Array> {
   const { request, raw } = reply;
-  const { replyPlace } = request;
+  const { replyReservation: replyPlace } = request;
   try {
     for await (const piece of pieces) {
       const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
       if (bytes.byteLength === 0) continue;
-      replyPlace.count(request.principal.id, bytes.byteLength + raw.writableLength);
-      const timer = setTimeout(() => cutOff(raw), takingMsMax(bytes.byteLength, stalledMsMax));
+      replyPlace.reserveUnchecked(request.principal.id, bytes.byteLength + raw.writableLength);
+      const timer = setTimeout(
+        () => abortReply(raw),
+        slowReaderMsMax(bytes.byteLength, stalledMsMax),
+      );
       try {
         yield bytes;
       } finally {
@@ -73,9 +76,9 @@ async function* flow(
     if (type.startsWith(NDJSON)) {
       yield Buffer.from(`{"error":${problemReply(clientError, place).body}}\n`);
     }
-    await breakOff(raw);
+    await abortAfterFlush(raw);
     throw clientError;
   } finally {
-    replyPlace.count(request.principal.id, raw.writableLength);
+    replyPlace.reserveUnchecked(request.principal.id, raw.writableLength);
   }
 }

@@ -11,13 +11,13 @@ export async function* sendRows(
   costOf: (rowCount: number) => number,
   make: (pay: Pay) => AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
-  const counting = request.watch.openStream('out');
+  const counting = request.telemetry.openStream('out');
   let sentCount = 0;
   try {
     yield* make(async (rowCount) => {
       // Those of the piece before are on their way by now.
       counting.advance(sentCount);
-      await request.chargePart(costOf(rowCount));
+      await request.chargeOrWait(costOf(rowCount));
       sentCount += rowCount;
     });
     counting.advance(sentCount);

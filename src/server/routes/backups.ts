@@ -45,7 +45,7 @@ export function backupRoutes(services: RouteServices): Route[] {
       }
       const { name } = validateBody(schemas.create, json);
       const record = await backups.create(name);
-      request.watch.target(record.name);
+      request.telemetry.setAuditTarget(record.name);
       return jsonReply(JSON.stringify(toWireByName(record)));
     },
   });

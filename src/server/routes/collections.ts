@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import type { CollectionRecord, StoredReply } from '../../database/api.js';
-import { tagOf, unlessUnchanged } from '../conditional.js';
+import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
 import type { JsonBody, ParsedBody } from '../ingest/parse-json.js';
@@ -78,7 +78,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
       const page = database.listCollections({ ...query, isVisible });
       const records = page.collections.map(collectionText).join(',');
       const text = `{"collections":[${records}]${pageMembers(page)}}`;
-      return unlessUnchanged(taggedReply(text), headers['if-none-match']);
+      return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
     },
   });
 
@@ -95,7 +95,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     errors: ['collection_not_found'],
     handle({ params, headers }) {
       const text = collectionText(database.getCollection(params.id));
-      return unlessUnchanged(taggedReply(text), headers['if-none-match']);
+      return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
     },
   });
 
@@ -152,5 +152,5 @@ function createdReply(record: CollectionRecord): StoredReply {
 }
 
 function taggedReply(text: string): StoredReply {
-  return jsonReply(text, { etag: tagOf(text), 'cache-control': CACHE_RECORD });
+  return jsonReply(text, { etag: etagOf(text), 'cache-control': CACHE_RECORD });
 }

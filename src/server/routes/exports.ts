@@ -48,9 +48,9 @@ export function exportRoutes(services: RouteServices): Route[] {
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],
     async handle(request) {
       const { query, params, signal } = request;
-      const format = query.format ?? formatOf(request.chooseReply(TYPES));
+      const format = query.format ?? formatOf(request.chooseReplyType(TYPES));
       const { type, extension } = FORMATS[format];
-      request.chooseReply([type]);
+      request.chooseReplyType([type]);
       const include = {
         includeValues: query.include_values,
         includeMetadata: query.include_metadata,

@@ -60,7 +60,7 @@ export function joinRoutes(services: RouteServices): Route[] {
         },
         { signal },
       );
-      const type = request.chooseReply(TYPES);
+      const type = request.chooseReplyType(TYPES);
       const includeMetadata = body.include_metadata;
       return {
         status: 200,

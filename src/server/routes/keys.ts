@@ -36,7 +36,7 @@ export function keyRoutes(services: RouteServices): Route[] {
     async handle(request) {
       const { owner, scopes, expires_at } = await read(schemas.create, request);
       const made = await database.apiKeys.create({ owner, scopes, expiresAt: expires_at });
-      request.watch.target(made.record.id);
+      request.telemetry.setAuditTarget(made.record.id);
       return secretReply(made);
     },
   });

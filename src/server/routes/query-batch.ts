@@ -34,7 +34,7 @@ import {
   type RouteServices,
 } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
-import { SlowQueries, serverTiming } from '../telemetry/query-report.js';
+import { SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
 import type { BodyStream } from '../transport/body-stream.js';
 import { QUERY_ERRORS } from './query.js';
 
@@ -50,7 +50,7 @@ const DESCRIPTION = [
 export function queryBatchRoutes(services: RouteServices): Route[] {
   const { database, limits, pool } = services;
   const schemas = services.schemas.query;
-  const slowQueries = new SlowQueries(services);
+  const slowQueries = new SlowQueryLog(services);
 
   return [
     defineRoute({
@@ -84,7 +84,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
 
   async function answerJson(request: RouteRequest<RowOptions>): Promise<RouteReply> {
     refuseRowOptions(request.rawQuery);
-    const type = request.chooseReply([JSON_TYPE, NDJSON, ARROW_STREAM]);
+    const type = request.chooseReplyType([JSON_TYPE, NDJSON, ARROW_STREAM]);
     const json = bodyOf(await parseJsonBody(services, request, 'queries'));
     const body = validateBody(schemas.batch, json);
     let queries = body.queries.map(toQueryRequest);
@@ -105,7 +105,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
       const headers: Record<string, string> = {};
       const timings = groups.first?.replies[0]?.timings;
       if (prepared.length === 1 && timings !== undefined) {
-        const totalMs = performance.now() - request.watch.startedAtMs;
+        const totalMs = performance.now() - request.telemetry.startedAtMs;
         headers['server-timing'] = serverTiming(timings, totalMs);
       }
       const hasDistance = queries.every(({ metric = session.metric }) => metric === 'euclidean');
@@ -122,11 +122,11 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     request: RouteRequest<RowOptions>,
     bodyStream: BodyStream,
   ): Promise<RouteReply> {
-    const type = request.chooseReply([ARROW_STREAM, NDJSON]);
+    const type = request.chooseReplyType([ARROW_STREAM, NDJSON]);
     const { query, signal, params } = request;
     const reader = new ArrowStreamReader(bodyStream, {
       batchBytesMax: limits.bodyBytesMax,
-      onBuffered: (byteCount) => bodyStream.hold(byteCount),
+      onBuffered: (byteCount) => bodyStream.reserve(byteCount),
     });
     const { fields } = await reader.readSchema();
     const columns = chooseQueryColumns(fields, query.vector_column);
@@ -155,7 +155,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
         for await (const group of requests) {
           const queries =
             type === ARROW_STREAM ? group.requests.map(withLargePages) : group.requests;
-          await request.chargePart(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
+          await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
           yield* await withPointers(toRowPointer, async () =>
             session.prepare(queries, group.firstIndex),
           );
@@ -181,7 +181,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     type: string,
   ): AsyncGenerator<AnsweredGroup> {
     const batch = slowQueries.batch(request, request.params.id!);
-    const stream = type === JSON_TYPE ? null : request.watch.openStream('out');
+    const stream = type === JSON_TYPE ? null : request.telemetry.openStream('out');
     let rowCount = 0;
     let failure: unknown;
     const work = async (group: PreparedQueries, signal: AbortSignal) => ({
@@ -225,7 +225,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
       sample: QueryRequest;
     },
   ): ReplyPieces {
-    const onGrown = (characterCount: number) => request.holdReply(characterCount);
+    const onGrown = (characterCount: number) => request.reserveReply(characterCount);
     if (type === JSON_TYPE) return jsonPieces(groups, onGrown);
     if (type === NDJSON) return ndjsonPieces(groups, onGrown);
     return arrowPieces(groups, {

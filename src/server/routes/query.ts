@@ -13,7 +13,7 @@ import { jsonReply } from '../replies/reply.js';
 import { queryText } from '../replies/reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
-import { phasesOf, SlowQueries, serverTiming } from '../telemetry/query-report.js';
+import { phasesOf, SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
 
 /** What the query string may say as well as the body. */
 const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
@@ -36,7 +36,7 @@ export const QUERY_ERRORS: readonly ErrorCode[] = [
 export function queryRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;
   const schemas = services.schemas.query;
-  const slowQueries = new SlowQueries(services);
+  const slowQueries = new SlowQueryLog(services);
 
   async function answer(
     request: RouteRequest<QueryPage>,
@@ -47,15 +47,15 @@ export function queryRoutes(services: RouteServices): Route[] {
     const findings = findRuleBreaks(query, limits, '');
     if (findings.length > 0) throw validationError(findings);
     request.charge(costOf(query, limits));
-    const { watch, signal } = request;
-    const reply = await slowQueries.watch(request, collectionId, query, () =>
+    const { telemetry: watch, signal } = request;
+    const reply = await slowQueries.run(request, collectionId, query, () =>
       withPointers(
         (pointer) => placeOf(pointer, body),
         () => database.query(collectionId, query, { signal }),
       ),
     );
     watch.addPhases(phasesOf(reply));
-    const text = await queryText(reply, (count) => request.holdReply(count));
+    const text = await queryText(reply, (count) => request.reserveReply(count));
     const totalMs = performance.now() - watch.startedAtMs;
     return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs) });
   }

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
 import type { StoredReply } from '../../database/api.js';
 import { chooseCollection } from '../collection-choice.js';
-import { tagOfVersion, unlessUnchanged } from '../conditional.js';
+import { applyIfNoneMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
 import { validateBody } from '../ingest/validate.js';
@@ -44,10 +44,10 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
         metadata: query.include_metadata,
       });
       const reply = jsonReply(vectorRecordText(record), {
-        etag: tagOfVersion(record.version),
+        etag: etagOfVersion(record.version),
         'cache-control': CACHE_VECTOR,
       });
-      return unlessUnchanged(reply, headers['if-none-match']);
+      return applyIfNoneMatch(reply, headers['if-none-match']);
     },
   });
 
@@ -69,7 +69,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
         values: body.include_values,
         metadata: body.include_metadata,
       });
-      return jsonReply(await fetchedText(found, (count) => request.holdReply(count)));
+      return jsonReply(await fetchedText(found, (count) => request.reserveReply(count)));
     },
   });
 
@@ -88,7 +88,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
       includeValues: query.include_values,
       includeMetadata: query.include_metadata,
     });
-    return jsonReply(await listText(reply, (count) => request.holdReply(count)));
+    return jsonReply(await listText(reply, (count) => request.reserveReply(count)));
   }
 
   const listDescription =

@@ -11,7 +11,7 @@ import type {
   WriteResult,
 } from '../../database/api.js';
 import { chooseCollection } from '../collection-choice.js';
-import { requiredVersion, tagOfVersion } from '../conditional.js';
+import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { parseJsonBody, parseVectorsBody, requireShape, shapeOf } from '../ingest/bodies.js';
 import { issueAt, validationError, withPointers } from '../ingest/findings.js';
@@ -160,7 +160,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const json = bodyOf(await parseJsonBody(services, request, 'values'));
       const { metadata, values } = validateBody(vectors.patch, json);
       checkPatch(metadata, values, collectionId);
-      const ifVersion = requiredVersion(
+      const ifVersion = checkIfMatch(
         request.headers['if-match'],
         () =>
           database.getVector(collectionId, vectorId, { values: false, metadata: false }).version,
@@ -172,7 +172,9 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
         onCommitted: committed(request),
       };
       const { sequence, version } = await database.patchVector(collectionId, vectorId, change);
-      return jsonReply(JSON.stringify({ id: vectorId, sequence }), { etag: tagOfVersion(version) });
+      return jsonReply(JSON.stringify({ id: vectorId, sequence }), {
+        etag: etagOfVersion(version),
+      });
     },
   });
 
@@ -248,7 +250,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
 }
 
 /** Tells the request's trace of the commit. */
-function committed({ watch }: RouteRequest<unknown>): OnCommitted {
+function committed({ telemetry: watch }: RouteRequest<unknown>): OnCommitted {
   return (timings) => watch.addCommit(timings);
 }
 

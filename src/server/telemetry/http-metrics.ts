@@ -11,7 +11,7 @@ export interface HttpMetrics {
     readonly status: number | 'closed';
     readonly seconds: number;
   }): void;
-  refused(code: ErrorCode): void;
+  requestFailed(code: ErrorCode): void;
   /** A body or a reply that goes row by row is under way. */
   streamOpened(direction: StreamDirection): StreamCount;
 }
@@ -103,7 +103,7 @@ export function createHttpMetrics(
     requestEnded({ method, route, status, seconds }) {
       observeRequest(seconds, { method, route, status });
     },
-    refused: (code) => countRefused(1, { code }),
+    requestFailed: (code) => countRefused(1, { code }),
     streamOpened(direction) {
       streamCount++;
       let counted = 0;

@@ -15,13 +15,13 @@ import type { AuditLogLimiter } from './audit-log-limiter.js';
 import type { HttpMetrics, StreamCount, StreamDirection } from './http-metrics.js';
 import { readTraceContext } from './trace-context.js';
 
-export interface Watching {
+export interface TelemetryServices {
   readonly logger: Logger;
   readonly metrics: HttpMetrics;
   /** Null when no traces are sent. */
   readonly tracer: Tracer | null;
   /** Of the audit log. */
-  readonly strangerLines: AuditLogLimiter;
+  readonly auditLogLimiter: AuditLogLimiter;
 }
 
 /** A target is an id that somebody sent: no longer than one can be. */
@@ -30,7 +30,7 @@ const TARGET_CHARACTERS_MAX = 128;
 export class RequestTelemetry {
   /** The head of the request, by `performance.now()`. */
   readonly startedAtMs = performance.now();
-  readonly #watching: Watching;
+  readonly #watching: TelemetryServices;
   readonly #request: FastifyRequest;
   readonly #span: RequestSpan | null;
   readonly #traceId: string | undefined;
@@ -40,7 +40,7 @@ export class RequestTelemetry {
   #errorCode: string | undefined;
   #isHandled = false;
 
-  constructor(watching: Watching, request: FastifyRequest) {
+  constructor(watching: TelemetryServices, request: FastifyRequest) {
     this.#watching = watching;
     this.#request = request;
     const { audit, isOperational } = request.routeOptions.config;
@@ -60,7 +60,7 @@ export class RequestTelemetry {
     if (audit !== undefined) {
       this.#client = request.ip;
       const [id] = Object.values((request.params ?? {}) as Record<string, string>);
-      if (id !== undefined) this.target(id);
+      if (id !== undefined) this.setAuditTarget(id);
     }
   }
 
@@ -75,7 +75,7 @@ export class RequestTelemetry {
   }
 
   /** What the audit log says that the request is about, where the path does not tell. */
-  target(id: string): void {
+  setAuditTarget(id: string): void {
     // Somebody may put a whole key, or a part of it, where its id is asked for.
     const isOfKey = this.#request.routeOptions.config.audit?.startsWith('key.') === true;
     this.#target =
@@ -102,7 +102,7 @@ export class RequestTelemetry {
   }
 
   /** The audit log tells of work how it ended, also when nobody has waited for its reply. */
-  handled(work: RouteReply | Promise<RouteReply>): void {
+  workStarted(work: RouteReply | Promise<RouteReply>): void {
     if (this.#request.routeOptions.config.audit === undefined) return;
     this.#isHandled = true;
     if (!(work instanceof Promise)) {
@@ -117,13 +117,13 @@ export class RequestTelemetry {
     );
   }
 
-  failed({ code }: SagittaError): void {
+  requestFailed({ code }: SagittaError): void {
     this.#errorCode = code;
-    this.#watching.metrics.refused(code);
+    this.#watching.metrics.requestFailed(code);
     if (!this.#isHandled) this.#audit(STATUS_OF_CODE[code]);
   }
 
-  ended(status: number | 'closed'): void {
+  requestEnded(status: number | 'closed'): void {
     const { metrics, logger } = this.#watching;
     const endMs = performance.now();
     const { method, id: request_id } = this.#request;
@@ -142,7 +142,7 @@ export class RequestTelemetry {
     const { audit } = this.#request.routeOptions.config;
     if (audit === undefined) return;
     const isStranger = this.#request.principal === NOBODY;
-    const unlogged = isStranger ? this.#watching.strangerLines.next() : 0;
+    const unlogged = isStranger ? this.#watching.auditLogLimiter.next() : 0;
     if (unlogged === null) return;
     this.#watching.logger.info(
       {

@@ -4,7 +4,7 @@
 import type { FastifyRequest } from 'fastify';
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { allowToTakeLong, invite } from './connections.js';
+import { clearBodyTimeout, sendContinue } from './connections.js';
 
 export class BodyStream implements AsyncIterable<Buffer> {
   readonly #request: FastifyRequest;
@@ -24,8 +24,8 @@ export class BodyStream implements AsyncIterable<Buffer> {
   }
 
   /** How many bytes of it are kept by now. Throws `overloaded` when there is no room for more. */
-  hold(byteCount: number): void {
-    this.#request.bodyPlace?.hold(byteCount);
+  reserve(byteCount: number): void {
+    this.#request.bodyReservation?.reserve(byteCount);
   }
 
   /**
@@ -34,8 +34,8 @@ export class BodyStream implements AsyncIterable<Buffer> {
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     const { raw } = this.#request;
-    allowToTakeLong(raw);
-    invite(raw);
+    clearBodyTimeout(raw);
+    sendContinue(raw);
     // Destroyed at its end, the request would take its reply with it.
     const chunks = raw.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>;
     this.#chunks = chunks;
@@ -46,7 +46,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
         yield next.value;
       }
     } finally {
-      this.letGo();
+      this.discard();
     }
   }
 
@@ -55,7 +55,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
    * everything is sent. Any number of times; also for a reader who stopped and did not say so. Not
    * waited for, since the iterator may itself wait for a chunk.
    */
-  letGo(): void {
+  discard(): void {
     clearTimeout(this.#idleTimer);
     const { raw } = this.#request;
     const goOn = () => {

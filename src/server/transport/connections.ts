@@ -12,7 +12,10 @@ import type { Logger } from '../../common/logger.js';
  * Cuts a connection of whose reply nothing has moved for so long. The time of a reply that is still
  * being worked on does not count, and every byte that the client takes begins it anew.
  */
-export function watchReaders(handler: RequestListener, stalledMsMax: number): RequestListener {
+export function withWriteStallTimeout(
+  handler: RequestListener,
+  stalledMsMax: number,
+): RequestListener {
   return (request, response) => {
     response.setTimeout(stalledMsMax, () => {
       // What waits for us, in the middle of a stream, is not the client's fault.
@@ -27,7 +30,7 @@ export function watchReaders(handler: RequestListener, stalledMsMax: number): Re
 const arrivals = new WeakMap<object, NodeJS.Timeout>();
 
 /** Calls `onLate` unless all of the body has arrived by then. */
-export function boundArrival(body: Readable, msMax: number, onLate: () => void): void {
+export function startBodyTimeout(body: Readable, msMax: number, onLate: () => void): void {
   clearTimeout(arrivals.get(body));
   const timer = setTimeout(onLate, msMax).unref();
   arrivals.set(body, timer);
@@ -36,17 +39,17 @@ export function boundArrival(body: Readable, msMax: number, onLate: () => void):
 }
 
 /** For bodies whose reader bounds their arrival itself. */
-export function allowToTakeLong(request: IncomingMessage | Http2ServerRequest): void {
-  clearTimeout(arrivals.get(arrivingBody(request)));
+export function clearBodyTimeout(request: IncomingMessage | Http2ServerRequest): void {
+  clearTimeout(arrivals.get(bodyReadable(request)));
 }
 
 /** What ends when all of the body is there. */
-export function arrivingBody(request: IncomingMessage | Http2ServerRequest): Readable {
+export function bodyReadable(request: IncomingMessage | Http2ServerRequest): Readable {
   return 'stream' in request ? request.stream : request;
 }
 
 /** Gives every body so long to arrive. */
-export function watchArrivals(
+export function withBodyTimeout(
   handler: RequestListener,
   msMax: number,
   onLate: (socket: Socket) => void,
@@ -54,7 +57,7 @@ export function watchArrivals(
   return (request, response) => {
     const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
     if (encoding !== undefined || Number(length ?? 0) > 0) {
-      boundArrival(request, msMax, () => {
+      startBodyTimeout(request, msMax, () => {
         // Whoever has the reply already reads no other.
         if (response.headersSent) request.socket.destroy();
         else onLate(request.socket);
@@ -68,14 +71,14 @@ export function watchArrivals(
  * What a line of a phone carries with ease. Who takes less than that on the whole holds the memory of
  * a reply on purpose, however often a byte of it moves.
  */
-const TAKEN_BYTES_PER_SECOND_MIN = 64 * 1024;
+const READ_BYTES_PER_SECOND_MIN = 64 * 1024;
 
 /**
  * Cuts off who has not taken the whole reply in time: the connection of HTTP/1, the stream of HTTP/2.
  * Called when the reply has been handed over. The time of a reply that waits for the one before it
  * begins when that has left.
  */
-export function boundTaking(
+export function startSlowReaderTimeout(
   response: ServerResponse | Http2ServerResponse,
   byteCount: number,
   stalledMsMax: number,
@@ -84,21 +87,24 @@ export function boundTaking(
   // The system has taken all of it already, as it does of nearly every reply.
   if (!isHttp2 && response.writableEnded && response.writableLength === 0) return;
   if (!isHttp2 && response.socket === null) {
-    response.once('socket', () => boundTaking(response, byteCount, stalledMsMax));
+    response.once('socket', () => startSlowReaderTimeout(response, byteCount, stalledMsMax));
     return;
   }
-  const timer = setTimeout(() => cutOff(response), takingMsMax(byteCount, stalledMsMax)).unref();
+  const timer = setTimeout(
+    () => abortReply(response),
+    slowReaderMsMax(byteCount, stalledMsMax),
+  ).unref();
   response.once('close', () => clearTimeout(timer));
 }
 
 /** How long a client may take over so many bytes. */
-export function takingMsMax(byteCount: number, stalledMsMax: number): number {
+export function slowReaderMsMax(byteCount: number, stalledMsMax: number): number {
   // Whole seconds: timers of the same length share a list.
-  return stalledMsMax + Math.ceil(byteCount / TAKEN_BYTES_PER_SECOND_MIN) * 1000;
+  return stalledMsMax + Math.ceil(byteCount / READ_BYTES_PER_SECOND_MIN) * 1000;
 }
 
 /** Ends a reply that cannot be finished: the connection of HTTP/1, the stream of HTTP/2. */
-export function cutOff(response: ServerResponse | Http2ServerResponse): void {
+export function abortReply(response: ServerResponse | Http2ServerResponse): void {
   if ('stream' in response) response.stream.close(http2.NGHTTP2_CANCEL);
   else response.socket?.destroy();
 }
@@ -108,7 +114,9 @@ export function cutOff(response: ServerResponse | Http2ServerResponse): void {
  * ends with an error. Destroyed as it is, it would end like one that is whole. The connection of
  * HTTP/1 is the caller's to destroy.
  */
-export async function breakOff(response: ServerResponse | Http2ServerResponse): Promise<void> {
+export async function abortAfterFlush(
+  response: ServerResponse | Http2ServerResponse,
+): Promise<void> {
   if (response.destroyed) return;
   await new Promise<void>((resolve) => {
     response.once('close', resolve);
@@ -120,34 +128,34 @@ export async function breakOff(response: ServerResponse | Http2ServerResponse): 
 }
 
 /** Requests that were not told yet that their body is welcome. */
-const uninvited = new WeakMap<IncomingMessage, ServerResponse>();
+const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
  * Clients that ask (`Expect: 100-continue`) are told to send their body when it is about to be read,
  * not before: what is refused by its head costs no upload.
  */
-export function deferInvitations(server: NetServer, handler: RequestListener): void {
+export function deferContinue(server: NetServer, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    uninvited.set(request, response);
+    awaitingContinue.set(request, response);
     handler(request, response);
   });
 }
 
-export function invite(request: IncomingMessage): void {
-  uninvited.get(request)?.writeContinue();
-  uninvited.delete(request);
+export function sendContinue(request: IncomingMessage): void {
+  awaitingContinue.get(request)?.writeContinue();
+  awaitingContinue.delete(request);
 }
 
 /** Whether nobody can tell if a body follows: Node closes the connection after the reply. */
-export function isUninvited(request: IncomingMessage): boolean {
-  return request.headers.expect !== undefined && uninvited.has(request);
+export function isAwaitingContinue(request: IncomingMessage): boolean {
+  return request.headers.expect !== undefined && awaitingContinue.has(request);
 }
 
 /**
  * Calls `onOver` once, when the reply has been sent to the last byte or cannot be any more. A reply
  * that waits for the one before it has no connection yet; when that goes, the reply never closes.
  */
-export function whenOver(
+export function onReplyClosed(
   request: IncomingMessage,
   response: ServerResponse,
   onOver: () => void,

@@ -3,7 +3,7 @@
 
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Limits } from '../../common/limits.js';
-import { boundArrival } from './connections.js';
+import { startBodyTimeout } from './connections.js';
 import { HEADER_BYTES_MAX } from './server.js';
 
 /** Requests of one client that are under way on one connection; more of them take another. */
@@ -60,7 +60,7 @@ function boundStream(
   limits: SessionLimits,
 ): void {
   const cancel = () => stream.close(constants.NGHTTP2_CANCEL);
-  if (!stream.endAfterHeaders) boundArrival(stream, limits.arrivalMsMax, cancel);
+  if (!stream.endAfterHeaders) startBodyTimeout(stream, limits.arrivalMsMax, cancel);
   cutWhenStalled(stream, session, limits.stalledMsMax, cancel);
 }
 

@@ -13,11 +13,11 @@ import {
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Limits } from '../../common/limits.js';
 import type { Logger } from '../../common/logger.js';
-import { AddressBound } from './address-bound.js';
-import { deferInvitations } from './connections.js';
+import { AddressLimiter } from './address-limiter.js';
+import { deferContinue } from './connections.js';
 import { boundSession, SESSION_OPTIONS, type SessionUse } from './http2-session.js';
 import { createHttpServer, cutConnections, stopListening } from './server.js';
-import { contextOf, type Tls } from './tls.js';
+import { secureContextOptions, type Tls } from './tls.js';
 
 export interface ListenerOptions {
   readonly limits: Limits;
@@ -31,23 +31,23 @@ export interface ListenerOptions {
 /** For the news that we are going to reach a client that asks for nothing. */
 const FAREWELL_MS = 250;
 
-interface OneServer {
+interface ProtocolServer {
   readonly server: Server;
   stopListening(): void;
   /** Resolves when what was sent has left, after `msMax` at the latest. */
-  flushed(msMax: number): Promise<void>;
+  flush(msMax: number): Promise<void>;
   cutConnections(): void;
 }
 
 /** All servers of one application: a name such as localhost may mean two addresses. */
 export class Listener {
   readonly #options: ListenerOptions;
-  readonly #servers: OneServer[] = [];
-  readonly #addressBound: AddressBound;
+  readonly #servers: ProtocolServer[] = [];
+  readonly #addressBound: AddressLimiter;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
-    this.#addressBound = new AddressBound({
+    this.#addressBound = new AddressLimiter({
       connectionsMax: options.limits.connectionsPerAddressMax,
       trustedProxies: options.trustedProxies,
     });
@@ -58,7 +58,7 @@ export class Listener {
     const made =
       tls === null ? clearServer(handler, limits) : new TlsServer(handler, limits, tls, logger);
     this.#servers.push(made);
-    this.#addressBound.watch(made.server);
+    this.#addressBound.attach(made.server);
     return made.server;
   }
 
@@ -67,8 +67,8 @@ export class Listener {
     for (const server of this.#servers) server.stopListening();
   }
 
-  async flushed(msMax: number): Promise<void> {
-    await Promise.all(this.#servers.map((server) => server.flushed(msMax)));
+  async flush(msMax: number): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.flush(msMax)));
   }
 
   cutConnections(): void {
@@ -89,18 +89,18 @@ export class Listener {
   }
 }
 
-function clearServer(handler: RequestListener, limits: Limits): OneServer {
+function clearServer(handler: RequestListener, limits: Limits): ProtocolServer {
   const server = createHttpServer(handler, limits);
   return {
     server,
     stopListening: () => stopListening(server),
     // A reply counts as under way until it has left, here.
-    flushed: () => Promise.resolve(),
+    flush: () => Promise.resolve(),
     cutConnections: () => cutConnections(server),
   };
 }
 
-class TlsServer implements OneServer {
+class TlsServer implements ProtocolServer {
   readonly server: Server;
   /** For clients that prefer it: the very server of clear text, which never listens itself. */
   readonly #http1: Server;
@@ -114,18 +114,18 @@ class TlsServer implements OneServer {
 
   constructor(handler: RequestListener, limits: Limits, tls: Tls, logger: Logger) {
     const server: Http2SecureServer = createSecureServer({
-      ...contextOf(tls.material),
+      ...secureContextOptions(tls.material),
       ...SESSION_OPTIONS,
       ALPNCallback: chooseProtocol,
       handshakeTimeout: limits.headerMsMax,
       noDelay: true,
-      ...(tls.asksForCertificates ? { requestCert: true, rejectUnauthorized: false } : {}),
+      ...(tls.requestsClientCertificates ? { requestCert: true, rejectUnauthorized: false } : {}),
     });
     // Both kinds of messages have what Fastify uses.
     this.server = server as unknown as Server;
     this.server.maxConnections = limits.connectionsMax;
     this.server.on('request', handler);
-    deferInvitations(this.server, handler);
+    deferContinue(this.server, handler);
     this.#http1 = createHttpServer(handler, limits);
     this.#http1.on('clientError', (error, socket) => server.emit('clientError', error, socket));
     // Connections are handed to it; this is what makes it watch their time.
@@ -151,7 +151,9 @@ class TlsServer implements OneServer {
       logger.debug({ code: (error as NodeJS.ErrnoException).code }, 'TLS handshake failed');
       socket.destroy();
     });
-    this.#forgetReloads = tls.onReload(() => server.setSecureContext(contextOf(tls.material)));
+    this.#forgetReloads = tls.onReload(() =>
+      server.setSecureContext(secureContextOptions(tls.material)),
+    );
   }
 
   stopListening(): void {
@@ -165,7 +167,7 @@ class TlsServer implements OneServer {
     }
   }
 
-  async flushed(msMax: number): Promise<void> {
+  async flush(msMax: number): Promise<void> {
     // The last of a reply is still on its way when its stream ends, and would be lost if the
     // connection were cut while the client sends: it is the client that closes. One without a
     // request may be a machine that is gone; it gets the time to read that we are going.
@@ -214,6 +216,6 @@ export function connectionOf(request: IncomingMessage | Http2ServerRequest): Soc
 }
 
 /** Whether the reply can no longer reach the client. */
-export function isCutOff(response: ServerResponse | Http2ServerResponse): boolean {
+export function isReplyClosed(response: ServerResponse | Http2ServerResponse): boolean {
   return 'stream' in response ? response.stream.destroyed : response.destroyed;
 }

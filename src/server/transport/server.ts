@@ -4,7 +4,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Limits } from '../../common/limits.js';
-import { deferInvitations, watchArrivals, watchReaders } from './connections.js';
+import { deferContinue, withBodyTimeout, withWriteStallTimeout } from './connections.js';
 
 /** A cursor in the query string holds the query vector: 87 KB for 16 384 dimensions. */
 export const HEADER_BYTES_MAX = 128 * 1024;
@@ -14,8 +14,8 @@ export function createHttpServer(handler: RequestListener, limits: Limits): Serv
     const error = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
     server.emit('clientError', error, socket);
   };
-  const listener = watchArrivals(
-    watchReaders(handler, limits.stalledMsMax),
+  const listener = withBodyTimeout(
+    withWriteStallTimeout(handler, limits.stalledMsMax),
     limits.arrivalMsMax,
     onLate,
   );
@@ -31,7 +31,7 @@ export function createHttpServer(handler: RequestListener, limits: Limits): Serv
     },
     listener,
   );
-  deferInvitations(server, listener);
+  deferContinue(server, listener);
   server.maxConnections = limits.connectionsMax;
   return server;
 }

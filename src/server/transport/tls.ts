@@ -31,7 +31,7 @@ export interface Tls {
   /** The latest that could be read. */
   readonly material: TlsMaterial;
   /** Whether clients are asked for a certificate. */
-  readonly asksForCertificates: boolean;
+  readonly requestsClientCertificates: boolean;
   /** Calls back whenever other files are in force, until the function that it returns is called. */
   onReload(listener: () => void): () => void;
   close(): void;
@@ -76,7 +76,7 @@ export async function openTls(options: {
     get material() {
       return material;
     },
-    asksForCertificates: paths.clientCa !== null,
+    requestsClientCertificates: paths.clientCa !== null,
     onReload(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -100,7 +100,7 @@ async function readMaterial(paths: TlsPaths): Promise<TlsMaterial> {
   if (ca !== null) parseCertificates(ca, 'certificate authority', paths.clientCa!);
   const material = { cert, key, ca, expiresAtMs: Date.parse(first!.validTo) };
   try {
-    createSecureContext(contextOf(material));
+    createSecureContext(secureContextOptions(material));
   } catch (error) {
     // What OpenSSL refuses although it could be parsed, such as a key that is too short.
     throw invalid(
@@ -112,7 +112,7 @@ async function readMaterial(paths: TlsPaths): Promise<TlsMaterial> {
 }
 
 /** For `setSecureContext`, which forgets what it is not told. */
-export function contextOf({ cert, key, ca }: TlsMaterial): SecureContextOptions {
+export function secureContextOptions({ cert, key, ca }: TlsMaterial): SecureContextOptions {
   const server = { cert, key, minVersion: 'TLSv1.3' } as const;
   // A connection that is resumed shows no certificate again; each shall, under the present
   // authorities.
@@ -123,12 +123,12 @@ async function readNamed(what: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
-    throw invalid(`The ${what} ${path} cannot be read: ${reasonOf(error)}.`, error);
+    throw invalid(`The ${what} ${path} cannot be read: ${describeFileError(error)}.`, error);
   }
 }
 
 /** Why a file cannot be read, in words. */
-export function reasonOf(error: unknown): string {
+export function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   const reasons: Readonly<Record<string, string>> = {
     ENOENT: 'there is no such file',

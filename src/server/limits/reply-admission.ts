@@ -4,13 +4,13 @@
 
 import { EVERYBODY } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
-import { MemoryBudget, shareOwner } from './memory-budget.js';
+import { MemoryBudget, shareHolder } from './memory-budget.js';
 
 /** A reply that is not much longer than the problem in its place is sent whatever else waits. */
 const SMALL_BYTES = 4_096;
 
 /** Beyond the bound, for replies that tell how the service does: those who run it need them then. */
-export const OPERATIONAL_SPARE_BYTES = 64_000_000;
+export const OPERATIONAL_HEADROOM_BYTES = 64_000_000;
 
 /** Clients take their replies within about that time. */
 const RETRY_AFTER_SECONDS = 1;
@@ -24,11 +24,11 @@ export class ReplyAdmission {
 
   /** For metrics. */
   get bytesInFlight(): number {
-    return this.#held.byteCount;
+    return this.#held.bytesReserved;
   }
 
   /** For one reply, which holds nothing yet. */
-  place(): ReplyReservation {
+  open(): ReplyReservation {
     return new ReplyReservation(this);
   }
 
@@ -39,20 +39,20 @@ export class ReplyAdmission {
   check(principalId: string, byteCount: number, held: number, spareBytes = 0): void {
     if (!this.#held.hasRoom(byteCount, held, spareBytes)) {
       throw overloaded(
-        `Replies of ${this.#held.byteCount} bytes wait for their clients; with this one it would be more than ${this.#held.bytesMax}.`,
+        `Replies of ${this.#held.bytesReserved} bytes wait for their clients; with this one it would be more than ${this.#held.bytesMax}.`,
       );
     }
-    const owner = shareOwner(principalId);
+    const owner = shareHolder(principalId);
     if (!this.#held.hasShare(owner, byteCount, held, spareBytes)) {
       throw overloaded(
-        `Replies of ${this.#held.heldBy(owner)} bytes wait for this credential; with this one it would be more than its share of ${this.#held.shareBytesMax}. Take them first.`,
+        `Replies of ${this.#held.reservedBy(owner)} bytes wait for this credential; with this one it would be more than its share of ${this.#held.shareBytesMax}. Take them first.`,
       );
     }
   }
 
   /** Counts what is held, whether or not it has room. */
   add(principalId: string, byteCount: number): void {
-    this.#held.add(shareOwner(principalId), byteCount);
+    this.#held.add(shareHolder(principalId), byteCount);
   }
 }
 
@@ -71,17 +71,17 @@ export class ReplyReservation {
    * For a reply that may still be refused, in the making or when it is made. Throws `overloaded`, or
    * `deadline_exceeded` when nobody waits for it any more.
    */
-  hold(principalId: string, byteCount: number, spareBytes = 0): void {
+  reserve(principalId: string, byteCount: number, spareBytes = 0): void {
     if (this.#isReleased) throw new SagittaError('deadline_exceeded', 'The client went away.');
     if (byteCount > SMALL_BYTES) {
       const more = byteCount - this.#byteCount;
       this.#admission.check(principalId, more, this.#byteCount, spareBytes);
     }
-    this.count(principalId, byteCount);
+    this.reserveUnchecked(principalId, byteCount);
   }
 
   /** For a reply that is sent in any case: a problem, or what a write has done. */
-  count(principalId: string, byteCount: number): void {
+  reserveUnchecked(principalId: string, byteCount: number): void {
     if (this.#isReleased) return;
     if (this.#byteCount === 0) this.#principalId = principalId;
     this.#admission.add(this.#principalId, byteCount - this.#byteCount);
@@ -97,7 +97,7 @@ export class ReplyReservation {
 }
 
 /** What a body adds to what is held, about: its bytes are counted once, when it is sent. */
-export function ownCharacters(body: string | object): number {
+export function unsharedLength(body: string | object): number {
   return typeof body === 'string' ? body.length : 0;
 }
 

@@ -8,7 +8,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { assert, SagittaError } from '../../common/errors.js';
-import { replyToClientError } from '../failures.js';
+import { respondToParseError } from '../failures.js';
 
 /** Below the data directory: the folder keeps others out even before the socket has its mode. */
 const FOLDER = 'control';
@@ -42,7 +42,7 @@ export class ControlSocket {
       const server = createServer(handler);
       server.on('connection', (socket) => this.#connections.add(socket));
       server.on('clientError', (error, socket) => {
-        replyToClientError(error, socket as Socket, randomUUID());
+        respondToParseError(error, socket as Socket, randomUUID());
       });
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);

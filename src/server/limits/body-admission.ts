@@ -17,7 +17,7 @@ export class BodyAdmission {
 
   /** For metrics. */
   get bytesInFlight(): number {
-    return this.#held.byteCount;
+    return this.#held.bytesReserved;
   }
 
   /** Those that hold something and are bounded by a share. */
@@ -30,8 +30,8 @@ export class BodyAdmission {
    * `principalId`: whose share it takes from, null for one that has no share.
    */
   check(principalId: string | null): void {
-    if (this.#held.byteCount >= this.#held.bytesMax) throw this.#full();
-    if (this.#held.heldBy(principalId) >= this.#held.shareBytesMax) throw this.#shareUsedUp();
+    if (this.#held.bytesReserved >= this.#held.bytesMax) throw this.#full();
+    if (this.#held.reservedBy(principalId) >= this.#held.shareBytesMax) throw this.#shareUsedUp();
   }
 
   /** A place that holds nothing yet. */
@@ -43,19 +43,19 @@ export class BodyAdmission {
    * `held`: what the same body has already. A body is never too large for a service, or a share,
    * that has no other: it can always be finished. Throws `overloaded`, and then takes nothing.
    */
-  take(byteCount: number, held: number, principalId: string | null): void {
+  reserve(byteCount: number, held: number, principalId: string | null): void {
     if (!this.#held.hasRoom(byteCount, held)) throw this.#full();
     if (!this.#held.hasShare(principalId, byteCount, held)) throw this.#shareUsedUp();
     this.#held.add(principalId, byteCount);
   }
 
-  giveBack(byteCount: number, principalId: string | null): void {
+  release(byteCount: number, principalId: string | null): void {
     this.#held.add(principalId, -byteCount);
   }
 
   #full(): SagittaError {
     return overloaded(
-      `Bodies of ${this.#held.byteCount} bytes are held, of all clients together; with this one it would be more than ${this.#held.bytesMax}.`,
+      `Bodies of ${this.#held.bytesReserved} bytes are held, of all clients together; with this one it would be more than ${this.#held.bytesMax}.`,
     );
   }
 
@@ -81,17 +81,17 @@ export class BodyReservation {
   }
 
   /** As more of the body arrives. Throws `overloaded`. */
-  holdAtLeast(byteCount: number): void {
+  reserveAtLeast(byteCount: number): void {
     if (this.#isReleased || byteCount <= this.#byteCount) return;
-    this.#admission.take(byteCount - this.#byteCount, this.#byteCount, this.#principalId);
+    this.#admission.reserve(byteCount - this.#byteCount, this.#byteCount, this.#principalId);
     this.#byteCount = byteCount;
   }
 
   /** For a body that is worked off while it arrives. Throws `overloaded`. */
-  hold(byteCount: number): void {
-    this.holdAtLeast(byteCount);
+  reserve(byteCount: number): void {
+    this.reserveAtLeast(byteCount);
     if (this.#isReleased || byteCount === this.#byteCount) return;
-    this.#admission.giveBack(this.#byteCount - byteCount, this.#principalId);
+    this.#admission.release(this.#byteCount - byteCount, this.#principalId);
     this.#byteCount = byteCount;
   }
 
@@ -99,7 +99,7 @@ export class BodyReservation {
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    this.#admission.giveBack(this.#byteCount, this.#principalId);
+    this.#admission.release(this.#byteCount, this.#principalId);
   }
 }
 

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
-import { ReplyAdmission } from '../../../src/server/limits/replies.js';
+import { ReplyAdmission } from '../../../src/server/limits/reply-admission.js';
 import { createFilledService, type Service } from '../harness.js';
 import { startSecureService } from '../secure-service.js';
 import { eventually, headOf, listen, metricOf } from '../wire.js';
@@ -31,16 +31,16 @@ describe('the admission of replies', () => {
 
   it('takes replies up to the bound, and gives back what is released, once', () => {
     const admission = new ReplyAdmission({ bytesMax: 100_000 });
-    const [first, second, third] = [admission.place(), admission.place(), admission.place()];
-    first.hold('anonymous', LARGE);
-    first.hold('anonymous', 60_000);
-    second.hold('anonymous', LARGE);
-    assert.throws(() => third.hold('anonymous', 5_000), isOverloaded);
+    const [first, second, third] = [admission.open(), admission.open(), admission.open()];
+    first.reserve('anonymous', LARGE);
+    first.reserve('anonymous', 60_000);
+    second.reserve('anonymous', LARGE);
+    assert.throws(() => third.reserve('anonymous', 5_000), isOverloaded);
     assert.equal(admission.bytesInFlight, 100_000);
     first.release();
     first.release();
     assert.equal(admission.bytesInFlight, LARGE);
-    third.hold('anonymous', 5_000);
+    third.reserve('anonymous', 5_000);
     second.release();
     third.release();
     assert.equal(admission.bytesInFlight, 0);
@@ -48,29 +48,29 @@ describe('the admission of replies', () => {
 
   it('always lets small ones and problems pass, and one that is alone', () => {
     const admission = new ReplyAdmission({ bytesMax: 100_000 });
-    const alone = admission.place();
-    alone.hold('key:a', 150_000);
-    alone.hold('key:a', 200_000);
-    admission.place().hold('key:a', 1_000);
-    admission.place().count('key:a', 50_000);
+    const alone = admission.open();
+    alone.reserve('key:a', 150_000);
+    alone.reserve('key:a', 200_000);
+    admission.open().reserve('key:a', 1_000);
+    admission.open().reserveUnchecked('key:a', 50_000);
     assert.equal(admission.bytesInFlight, 251_000);
   });
 
   it('leaves half of the room to the others', () => {
     const admission = new ReplyAdmission({ bytesMax: 100_000 });
-    const first = admission.place();
-    first.hold('key:a', LARGE);
-    assert.throws(() => admission.place().hold('key:a', LARGE), /share of 50000/);
-    admission.place().hold('key:b', LARGE);
+    const first = admission.open();
+    first.reserve('key:a', LARGE);
+    assert.throws(() => admission.open().reserve('key:a', LARGE), /share of 50000/);
+    admission.open().reserve('key:b', LARGE);
     first.release();
-    admission.place().hold('key:a', LARGE);
+    admission.open().reserve('key:a', LARGE);
   });
 
   it('ends the making of a reply whose client has gone away', () => {
-    const place = new ReplyAdmission({ bytesMax: 100_000 }).place();
-    place.hold('key:a', LARGE);
+    const place = new ReplyAdmission({ bytesMax: 100_000 }).open();
+    place.reserve('key:a', LARGE);
     place.release();
-    assert.throws(() => place.hold('key:a', 50_000), { code: 'deadline_exceeded' });
+    assert.throws(() => place.reserve('key:a', 50_000), { code: 'deadline_exceeded' });
   });
 });
 

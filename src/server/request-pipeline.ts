@@ -10,15 +10,15 @@ import { authorizeRoute } from './auth/authorization.js';
 import { validationError } from './ingest/findings.js';
 import { validateQuery } from './ingest/validate.js';
 import type { Lifecycle } from './lifecycle.js';
-import { holdBody, openBodyReservation } from './limits/guards.js';
+import { openBodyReservation, releaseBodyAfter } from './limits/guards.js';
 import { type RateKind, rateKindOf } from './limits/rate-limit.js';
-import { OPERATIONAL_SPARE_BYTES, ownCharacters } from './limits/replies.js';
-import { chooseType, JSON_TYPE, notAcceptable } from './media-types.js';
+import { OPERATIONAL_HEADROOM_BYTES, unsharedLength } from './limits/reply-admission.js';
+import { chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
 import { begin, isStream, type ReplyPieces, toReadable } from './replies/reply-stream.js';
-import { NO_QUERY, placeOf, RequestContext } from './request-context.js';
+import { NO_QUERY, problemContextOf, RequestContext } from './request-context.js';
 import type { Route, RouteReply, RouteServices } from './route.js';
 import { BodyStream } from './transport/body-stream.js';
-import { boundTaking } from './transport/connections.js';
+import { startSlowReaderTimeout } from './transport/connections.js';
 import { connectionOf } from './transport/listener.js';
 
 /** What all replies of one application are sent with. */
@@ -38,11 +38,15 @@ export function bindRoute(
 ): void {
   const { lifecycle } = sending;
   const rateKind = rateKindOf(route.access);
-  const spareBytes = route.isAlwaysServed === true ? OPERATIONAL_SPARE_BYTES : 0;
+  const spareBytes = route.isAlwaysServed === true ? OPERATIONAL_HEADROOM_BYTES : 0;
   // What a write has done cannot be refused any more.
   const admitReply = (request: FastifyRequest, found: RouteReply): RouteReply => {
     if (rateKind !== 'write' && !isStream(found.body)) {
-      request.replyPlace.hold(request.principal.id, ownCharacters(found.body), spareBytes);
+      request.replyReservation.reserve(
+        request.principal.id,
+        unsharedLength(found.body),
+        spareBytes,
+      );
     }
     return found;
   };
@@ -72,11 +76,11 @@ export function bindRoute(
         }
         exchange.query = readQuery(route, exchange.rawQuery);
         const handling = route.handle(exchange);
-        request.watch.handled(handling);
+        request.telemetry.workStarted(handling);
         return handling;
       };
       // A stream is let go of when the request is over: its reply may begin before its end.
-      const replying = isSentWhole ? holdBody(request, handle) : handle();
+      const replying = isSentWhole ? releaseBodyAfter(request, handle) : handle();
       if (!(replying instanceof Promise)) {
         return send(reply, admitReply(request, replying), sending);
       }
@@ -99,9 +103,12 @@ export function send(reply: FastifyReply, found: RouteReply, { lifecycle, limits
   const { request } = reply;
   setHead(reply, found, lifecycle);
   const byteCount = Buffer.byteLength(body);
-  request.replyPlace.count(request.principal.id, typeof body === 'string' ? byteCount : 0);
+  request.replyReservation.reserveUnchecked(
+    request.principal.id,
+    typeof body === 'string' ? byteCount : 0,
+  );
   reply.send(body);
-  boundTaking(reply.raw, byteCount, limits.stalledMsMax);
+  startSlowReaderTimeout(reply.raw, byteCount, limits.stalledMsMax);
   return reply;
 }
 
@@ -116,7 +123,7 @@ function sendStream(
   return reply.send(
     toReadable(reply, found.body, {
       type,
-      place: placeOf(reply.request),
+      place: problemContextOf(reply.request),
       stalledMsMax,
       onFailed: (error) => onFailed(error, reply.request),
     }),
@@ -156,7 +163,7 @@ function refuseHead(
   }
   const { replyTypes = JSON_ALONE } = route;
   if (route.isOperational !== true && chooseType(headers.accept, replyTypes) === null) {
-    return notAcceptable(replyTypes, headers.accept);
+    return notAcceptableError(replyTypes, headers.accept);
   }
   if (route.method !== 'GET') return refusePrecondition(route, headers);
   return undefined;
@@ -185,7 +192,7 @@ async function admit(
   authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
   // Before it has done anything: what waits may be its own earlier replies.
   if (rateKind === 'write') guards.replies.check(request.principal.id, 1, 0);
-  request.bodyPlace = openBodyReservation(route, request, guards.bodies);
+  request.bodyReservation = openBodyReservation(route, request, guards.bodies);
 }
 
 async function identify(

@@ -3,18 +3,18 @@
 
 import { BlockList, isIPv6, type Server, type Socket } from 'node:net';
 
-export interface AddressBoundOptions {
+export interface AddressLimiterOptions {
   readonly connectionsMax: number;
   /** Addresses and CIDR blocks of gateways. */
   readonly trustedProxies: readonly string[];
 }
 
-export class AddressBound {
+export class AddressLimiter {
   readonly #connectionsMax: number;
   readonly #unbounded = new BlockList();
   readonly #counts = new Map<string, number>();
 
-  constructor({ connectionsMax, trustedProxies }: AddressBoundOptions) {
+  constructor({ connectionsMax, trustedProxies }: AddressLimiterOptions) {
     this.#connectionsMax = connectionsMax;
     for (const block of ['127.0.0.0/8', '::1', ...trustedProxies]) {
       const [address, prefix] = block.split('/') as [string, string | undefined];
@@ -33,7 +33,7 @@ export class AddressBound {
    * Closes connections beyond the bound at once, and tells of them as Node does of those beyond
    * `maxConnections`: by the event `drop`.
    */
-  watch(server: Server): void {
+  attach(server: Server): void {
     // Before anybody else spends work on it.
     server.prependListener('connection', (socket: Socket) => {
       if (this.#take(socket)) return;

@@ -53,7 +53,7 @@ interface BatchWork {
 /** More groups than these say nothing new in a trace. */
 const TRACED_GROUPS_MAX = 16;
 
-export class SlowQueries {
+export class SlowQueryLog {
   readonly #logger: Logger;
   readonly #slowQueryMs: number;
 
@@ -78,7 +78,7 @@ export class SlowQueries {
       add: (replies: readonly QueryReply[]) => {
         const [first] = replies;
         if (first === undefined) return;
-        if (groupCount++ < TRACED_GROUPS_MAX) request.watch.addPhases(phasesOf(first));
+        if (groupCount++ < TRACED_GROUPS_MAX) request.telemetry.addPhases(phasesOf(first));
         const { timings } = first;
         work.queryCount += replies.length;
         work.filterMs += timings.filterMs;
@@ -98,7 +98,7 @@ export class SlowQueries {
         if (milliseconds < this.#slowQueryMs) return;
         this.#logger.warn(
           {
-            ...request.watch.details,
+            ...request.telemetry.details,
             principal: request.principal.id,
             collection: collectionId,
             milliseconds: shorten(milliseconds),
@@ -120,7 +120,7 @@ export class SlowQueries {
   }
 
   /** Runs the query, and logs it when it took long, also when it failed or nobody waited for it. */
-  async watch(
+  async run(
     request: RouteRequest<unknown>,
     collectionId: string,
     query: QueryRequest,
@@ -132,7 +132,7 @@ export class SlowQueries {
       if (milliseconds < this.#slowQueryMs) return;
       this.#logger.warn(
         {
-          ...request.watch.details,
+          ...request.telemetry.details,
           principal: request.principal.id,
           collection: collectionId,
           milliseconds: shorten(milliseconds),

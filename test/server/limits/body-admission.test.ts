@@ -9,7 +9,7 @@ import { parseGrant } from '../../../src/common/access.js';
 import type { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
-import { BodyAdmission } from '../../../src/server/limits/admission.js';
+import { BodyAdmission } from '../../../src/server/limits/body-admission.js';
 import { createFilledService, type Service } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
 import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
@@ -41,7 +41,7 @@ describe('the admission of bodies', () => {
     principalId: string | null = null,
   ) => {
     const place = admission.open(principalId);
-    place.holdAtLeast(byteCount);
+    place.reserveAtLeast(byteCount);
     return place;
   };
 
@@ -64,14 +64,14 @@ describe('the admission of bodies', () => {
     const admission = new BodyAdmission({ bytesMax: 100 });
     const other = holding(admission, 50);
     const growing = admission.open(null);
-    growing.holdAtLeast(30);
-    growing.holdAtLeast(20);
+    growing.reserveAtLeast(30);
+    growing.reserveAtLeast(20);
     assert.equal(admission.bytesInFlight, 80);
-    growing.holdAtLeast(50);
-    assert.throws(() => growing.holdAtLeast(51), isOverloaded);
+    growing.reserveAtLeast(50);
+    assert.throws(() => growing.reserveAtLeast(51), isOverloaded);
     assert.equal(admission.bytesInFlight, 100);
     growing.release();
-    growing.holdAtLeast(70);
+    growing.reserveAtLeast(70);
     other.release();
     assert.equal(admission.bytesInFlight, 0);
   });
@@ -80,7 +80,7 @@ describe('the admission of bodies', () => {
     const admission = new BodyAdmission({ bytesMax: 100 });
     const large = holding(admission, 500);
     assert.throws(() => holding(admission, 1), isOverloaded);
-    large.holdAtLeast(600);
+    large.reserveAtLeast(600);
     large.release();
     assert.equal(admission.bytesInFlight, 0);
   });
@@ -92,14 +92,14 @@ describe('the admission of bodies', () => {
     const first = holding(admission, 30, 'key:a');
     const second = holding(admission, 20, 'key:a');
     assert.throws(() => admission.check('key:a'), isOfShare);
-    assert.throws(() => first.holdAtLeast(31), isOfShare);
+    assert.throws(() => first.reserveAtLeast(31), isOfShare);
     admission.check('key:b');
     const other = holding(admission, 50, 'key:b');
     assert.equal(admission.bytesInFlight, 100);
     other.release();
     second.release();
     // Alone it may be larger than the share, and is finished; a second one then finds nothing.
-    first.holdAtLeast(80);
+    first.reserveAtLeast(80);
     assert.throws(() => holding(admission, 1, 'key:a'), isOfShare);
     holding(admission, 20, 'key:b').release();
     first.release();

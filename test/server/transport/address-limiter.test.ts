@@ -5,15 +5,15 @@ import { describe, it } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { silentLogger } from '../../../src/common/logger.js';
-import { AddressBound } from '../../../src/server/transport/address-bound.js';
+import { AddressLimiter } from '../../../src/server/transport/address-limiter.js';
 import { createFilledService, type Service } from '../harness.js';
 import { startSecureService } from '../secure-service.js';
 import { eventually, exchange, headOf, listen, repliesIn } from '../wire.js';
 
 function createBounded(trustedProxies: string[] = []) {
-  const bound = new AddressBound({ connectionsMax: 2, trustedProxies });
+  const bound = new AddressLimiter({ connectionsMax: 2, trustedProxies });
   const server = createServer();
-  bound.watch(server);
+  bound.attach(server);
   let refusedCount = 0;
   server.on('drop', () => refusedCount++);
   return {

@@ -11,7 +11,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { connectOperator } from '../../../src/cli/operator.js';
 import type { SagittaClientError } from '../../../src/client/error.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
-import { ControlSocket } from '../../../src/server/transport/control.js';
+import { ControlSocket } from '../../../src/server/transport/control-socket.js';
 import { createFakeDatabase } from '../fake-database.js';
 import { createService } from '../harness.js';
 

@@ -5,7 +5,7 @@ import { connect as connectHttp2, type ServerHttp2Stream } from 'node:http2';
 import { type AddressInfo, connect } from 'node:net';
 import { describe, it } from 'node:test';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
-import { boundTaking } from '../../../src/server/transport/connections.js';
+import { startSlowReaderTimeout } from '../../../src/server/transport/connections.js';
 import { startSecureService } from '../secure-service.js';
 import { headOf } from '../wire.js';
 
@@ -15,7 +15,7 @@ describe('clients that take a little of a reply now and then', { timeout: 30_000
     const server = createServer((_request, response) => {
       response.end(body);
       // As for 64 KB, so that the test need not wait for minutes.
-      boundTaking(response, 65_536, 200);
+      startSlowReaderTimeout(response, 65_536, 200);
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -45,7 +45,7 @@ describe('clients that take a little of a reply now and then', { timeout: 30_000
       setTimeout(
         () => {
           response.end('done');
-          boundTaking(response, 4, 10);
+          startSlowReaderTimeout(response, 4, 10);
         },
         request.url === '/first' ? 1_500 : 0,
       );
