@@ -70,19 +70,21 @@ const LIBRARY = [
   'simd/avx_vnni.cpp',
   'simd/neon_dotprod.cpp',
 ];
-const TEST = [...LIBRARY, 'test/check.cpp', 'test/test_batch.cpp', 'test/test.cpp'];
+const TEST = [...LIBRARY, 'testing/check.cpp', 'testing/test_batch.cpp', 'testing/test.cpp'];
 const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni'].map(
   (name) => `bench/peaks_${name}.cpp`,
 );
 
 /** What runs on a device, and its host's side; and what stands in for CUDA where there is none. */
 const CUDA = sourcesIn('cuda', '.cu');
-const EMULATION = sourcesIn('cuda/emulation', '.cpp');
-const EMULATION_TEST = ['.cu', '.cpp'].flatMap((end) => sourcesIn('cuda/emulation/test', end));
+const EMULATION = sourcesIn('testing/cuda_emulation', '.cpp');
+const EMULATION_TEST = ['.cu', '.cpp'].flatMap((end) =>
+  sourcesIn('testing/cuda_emulation/test', end),
+);
 // GCC takes what is set between two jumps of a fiber for unset.
 const EMULATED = ['-DSAGITTA_EMULATE_CUDA', '-Wno-unknown-pragmas', '-Wno-maybe-uninitialized'];
 const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
-const CUDA_TEST = ['test/check.cpp', 'test/test_batch.cpp', 'cuda/test/test.cu'];
+const CUDA_TEST = ['testing/check.cpp', 'testing/test_batch.cpp', 'testing/cuda_test.cu'];
 const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
 /** Code for each, and PTX, which drivers translate for what comes later. */
@@ -101,7 +103,7 @@ const TARGETS = {
   },
   bench: {
     file: 'bench',
-    sources: [...LIBRARY, 'test/check.cpp', 'bench/bench.cpp', ...PEAKS],
+    sources: [...LIBRARY, 'testing/check.cpp', 'bench/bench.cpp', ...PEAKS],
     flags: ['-O3'],
   },
   test: { file: 'test', sources: TEST, flags: ['-O3'] },
@@ -117,7 +119,7 @@ const TARGETS = {
   cuda: onDevice('sagitta-cuda.node', ...CUDA_ADDON),
   'cuda-bench': onDevice(
     'cuda-bench',
-    'test/check.cpp',
+    'testing/check.cpp',
     'cuda/bench/bench.cpp',
     'cuda/bench/peaks.cu',
   ),
@@ -132,7 +134,7 @@ const TARGETS = {
   },
   'platform-test': {
     file: 'platform-test',
-    sources: sourcesIn('cuda/emulation/test', '.cu'),
+    sources: sourcesIn('testing/cuda_emulation/test', '.cu'),
     flags: ['-O3'],
     isCuda: true,
   },
@@ -237,7 +239,7 @@ async function build(name, compiler) {
   const files = readdirSync(kernels, { recursive: true }).sort();
   const paths = files.filter((path) => path.endsWith('.h'));
   const hashOfAll = (some) => hashOf(some.map((path) => readFileSync(join(kernels, path), 'utf8')));
-  const headers = hashOfAll(paths.filter((path) => !path.startsWith('cuda/')));
+  const headers = hashOfAll(paths.filter((path) => !path.includes('cuda')));
   const headersAndCuda = hashOfAll(paths);
   const jobs = sources.map((source) => {
     const object = join(objects, `${source.replaceAll('/', '-').replace(/\.cpp$/, '')}.o`);
@@ -248,7 +250,7 @@ async function build(name, compiler) {
       : [compiler.command, ...compileFlags(source, flags, special, compiler), '-c'];
     const content = readFileSync(join(kernels, source), 'utf8');
     const stamp = hashOf([
-      /^(node\/)?cuda/.test(source) ? headersAndCuda : headers,
+      source.includes('cuda') ? headersAndCuda : headers,
       content,
       command.join(' '),
       compiler.version,

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "../test/check.h"
+#include "../testing/check.h"
 #include "data.h"
 #include "peaks.h"
 

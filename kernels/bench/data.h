@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "../test/check.h"
+#include "../testing/check.h"
 
 namespace bench {
 

@@ -8,7 +8,7 @@
 #include "platform.h"
 
 #if defined(SAGITTA_EMULATE_CUDA)
-#include "emulation/tensor_cores.h"
+#include "../testing/cuda_emulation/tensor_cores.h"
 #endif
 
 namespace sagitta::cuda {

@@ -1,7 +1,8 @@
-// What every .cu file includes: CUDA, or an emulation of it on the CPU, for one and the same source.
+// The CUDA platform that every .cu file includes: CUDA itself, or its emulation on the CPU.
 //
-// nvcc compiles the sources for devices. A C++ compiler with -DSAGITTA_EMULATE_CUDA compiles them
-// against emulation/, for tests alone: there, threads are fibers, and streams run as late as they may.
+// nvcc compiles the sources for devices. A C++ compiler with -DSAGITTA_EMULATE_CUDA compiles the same
+// sources against testing/cuda_emulation/, for tests only: there, threads are fibers, and streams
+// run as late as CUDA allows.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +12,11 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 #elif defined(SAGITTA_EMULATE_CUDA)
-#include "emulation/arithmetic.h"
-#include "emulation/launch.h"
-#include "emulation/runtime.h"
-#include "emulation/threads.h"
-#include "emulation/types.h"
+#include "../testing/cuda_emulation/arithmetic.h"
+#include "../testing/cuda_emulation/launch.h"
+#include "../testing/cuda_emulation/runtime.h"
+#include "../testing/cuda_emulation/threads.h"
+#include "../testing/cuda_emulation/types.h"
 #else
 #error "kernels for devices are compiled by nvcc, or with -DSAGITTA_EMULATE_CUDA by a C++ compiler"
 #endif

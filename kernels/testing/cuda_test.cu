@@ -9,10 +9,10 @@
 #include <cstring>
 #include <string>
 
-#include "../../test/check.h"
-#include "../../test/test_batch.h"
-#include "../device.h"
-#include "../device_state.h"
+#include "check.h"
+#include "test_batch.h"
+#include "../cuda/device.h"
+#include "../cuda/device_state.h"
 
 namespace {
 

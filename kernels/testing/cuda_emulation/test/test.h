@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../../platform.h"
+#include "../../../cuda/platform.h"
 
 namespace platform_test {
 

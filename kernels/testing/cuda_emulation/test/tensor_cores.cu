@@ -2,7 +2,7 @@
 #include <ctime>
 #include <vector>
 
-#include "../../intrinsics.h"
+#include "../../../cuda/intrinsics.h"
 #include "test.h"
 
 namespace platform_test {

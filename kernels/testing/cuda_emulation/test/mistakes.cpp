@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "../../intrinsics.h"
+#include "../../../cuda/intrinsics.h"
 #include "../settings.h"
 #include "test.h"
 
