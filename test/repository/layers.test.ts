@@ -70,6 +70,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   'prom-client': ['platform/metrics.ts'],
   ulid: ['server/'],
   zod: ['server/', 'platform/settings.ts'],
+  zstddec: ['formats/arrow/'],
 };
 
 /**

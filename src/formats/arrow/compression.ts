@@ -5,16 +5,16 @@
 import type { EncodedPart } from './encoded-batch.js';
 import { invalidArrow } from './invalid-arrow.js';
 import { decodeLz4Frame } from './lz4-frame.js';
-import type { BodyShape, Codec } from './message.js';
-import { decodeZstdFrames } from './zstd-frames.js';
+import type { BodyShape } from './message.js';
+import { decodeZstd, loadZstd } from './zstd.js';
+
+/** A part as it came in, with what its decompression needs on whichever thread that happens. */
+export async function encodedPart(shape: BodyShape, body: Uint8Array): Promise<EncodedPart> {
+  return shape.codec === 'zstd' ? { shape, body, zstd: await loadZstd() } : { shape, body };
+}
 
 const LENGTH_BYTES = 8;
 const STORED = -1;
-
-const DECODERS: { readonly [codec in Codec]: (frame: Uint8Array, target: Uint8Array) => number } = {
-  lz4_frame: decodeLz4Frame,
-  zstd: decodeZstdFrames,
-};
 
 /** The uncompressed length of every buffer. Throws `invalid_arrow` when they exceed the bound. */
 export function uncompressedLengths({ shape, body }: EncodedPart, bytesMax: number): Float64Array {
@@ -64,7 +64,8 @@ export function decompressInto(part: EncodedPart, index: number, target: Uint8Ar
   }
   let byteCount: number;
   try {
-    byteCount = DECODERS[codec](frame, target);
+    byteCount =
+      codec === 'zstd' ? decodeZstd(part.zstd!, frame, target) : decodeLz4Frame(frame, target);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw invalidArrow(`buffer ${index}, whose ${codec} frame is damaged (${reason})`, error);

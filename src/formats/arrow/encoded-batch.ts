@@ -4,11 +4,14 @@
 
 import type { BodyShape } from './message.js';
 import type { ArrowField } from './schema.js';
+import type { ZstdModule } from './zstd.js';
 
 export interface EncodedPart {
   readonly shape: BodyShape;
   /** Starts at byte 0 of its buffer. */
   readonly body: Uint8Array;
+  /** There when the codec is zstd; structured clone shares it. */
+  readonly zstd?: ZstdModule;
 }
 
 /** Parts of each dictionary, in the order of their indexes. */

@@ -1,7 +1,7 @@
 // Reads an Arrow IPC file of strangers batch by batch, in the order of its footer, from whatever can be
 // read at any place. The footer is trusted as little as the rest.
 
-import { decompressed } from './compression.js';
+import { decompressed, encodedPart } from './compression.js';
 import { Dictionaries } from './dictionaries.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { FlatTable } from './flat-table.js';
@@ -80,9 +80,9 @@ export class ArrowFileReader {
     for (const [index, block] of this.#dictionaryBlocks.entries()) {
       const { message, body } = await this.#readMessage(block, `dictionary batch ${index}`);
       if (message.kind !== 'dictionary') throw invalidArrow(`a ${message.kind} as a dictionary`);
+      const part = await encodedPart(message.shape, body);
       located(`dictionary batch ${index}`, () => {
         dictionaries.expect(message.id);
-        const part = { shape: message.shape, body };
         // In shared memory, as those of streams are.
         dictionaries.add(message.id, decompressed(part, this.#batchBytesMax), message.isDelta);
       });
@@ -93,7 +93,7 @@ export class ArrowFileReader {
       if (message.kind !== 'batch') throw invalidArrow(`a ${message.kind} as a record batch`);
       const { shape } = message;
       const { rowCount } = shape;
-      const part = { shape, body };
+      const part = await encodedPart(shape, body);
       if (rowCount > 0) {
         yield { index, firstRow, rowCount, fields, part, dictionaries: dictionaries.snapshot() };
       }

@@ -3,7 +3,7 @@
 // size; whatever the bytes are, it ends with the stream or with `invalid_arrow`.
 
 import { ByteSource } from './byte-source.js';
-import { decompressed } from './compression.js';
+import { decompressed, encodedPart } from './compression.js';
 import { Dictionaries } from './dictionaries.js';
 import type { EncodedBatch, EncodedPart } from './encoded-batch.js';
 import { atPlace, invalidArrow } from './invalid-arrow.js';
@@ -94,7 +94,7 @@ export class ArrowStreamReader {
       if (message.kind === 'schema') throw invalidArrow(`a second schema before batch ${index}`);
       if (message.kind === 'batch') {
         this.#source.release(body.length);
-        return { shape: message.shape, body };
+        return await encodedPart(message.shape, body);
       }
       await this.#addDictionary(message, body);
     }
@@ -105,7 +105,7 @@ export class ArrowStreamReader {
     body: Uint8Array,
   ): Promise<void> {
     const { decompress = async (part, bytesMax) => decompressed(part, bytesMax) } = this.#options;
-    let part: EncodedPart = { shape: message.shape, body };
+    let part = await encodedPart(message.shape, body);
     this.#dictionaries.expect(message.id);
     if (message.shape.codec !== null) part = await decompress(part, this.#options.batchBytesMax);
     this.#dictionaries.add(message.id, part, message.isDelta);

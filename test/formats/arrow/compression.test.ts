@@ -5,11 +5,15 @@ import { describe, it } from 'node:test';
 import { decompressed, uncompressedLengths } from '../../../src/formats/arrow/compression.js';
 import type { EncodedPart } from '../../../src/formats/arrow/encoded-batch.js';
 import { decodeLz4Frame } from '../../../src/formats/arrow/lz4-frame.js';
-import { decodeZstdFrames } from '../../../src/formats/arrow/zstd-frames.js';
+import { decodeZstd, loadZstd } from '../../../src/formats/arrow/zstd.js';
 import { LZ4_STREAM, ZSTD_STREAM } from './fixtures.js';
 import { batchesOf, rowsOf } from './streams.js';
 
-const DECODERS = { lz4_frame: decodeLz4Frame, zstd: decodeZstdFrames };
+const zstd = await loadZstd();
+const DECODERS = {
+  lz4_frame: decodeLz4Frame,
+  zstd: (frame: Uint8Array, target: Uint8Array) => decodeZstd(zstd, frame, target),
+};
 
 /** The compressed buffers of a stream's first batch: frames, and how long each is decompressed. */
 async function framesOf(stream: Uint8Array) {
@@ -83,6 +87,33 @@ describe('compressed buffers', () => {
     }
   });
 
+  it('may grow the memory of the Zstandard decoder without harm to later frames', () => {
+    const byteCount = 48_000_000;
+    const runs = Math.ceil(byteCount / 131_072);
+    // A frame of runs: three bytes of header with the block's length and one byte to repeat.
+    const frame = Buffer.alloc(6 + runs * 4);
+    frame.writeUInt32LE(0xfd2fb528, 0);
+    frame.writeUInt8(0x58, 5);
+    for (let i = 0; i < runs; i++) {
+      const isLast = i === runs - 1;
+      const length = isLast ? byteCount - i * 131_072 : 131_072;
+      frame.writeUIntLE((length << 3) | 2 | (isLast ? 1 : 0), 6 + i * 4, 3);
+      frame.writeUInt8(7, 9 + i * 4);
+    }
+    const target = new Uint8Array(byteCount);
+    for (let round = 0; round < 2; round++) {
+      target.fill(0);
+      assert.equal(decodeZstd(zstd, frame, target), byteCount);
+      assert.ok(target.every((byte) => byte === 7));
+      assert.throws(
+        () => decodeZstd(zstd, frame, new Uint8Array(100)),
+        /more bytes than announced/,
+      );
+    }
+    assert.throws(() => decodeZstd(zstd, frame, new Uint8Array(0)), /more bytes than announced/);
+    assert.equal(decodeZstd(zstd, new Uint8Array(0), new Uint8Array(0)), 0);
+  });
+
   it('are not allocated when all of them are beyond the bound', () => {
     const body = new Uint8Array(16);
     new DataView(body.buffer).setBigInt64(0, 2n ** 40n, true);
@@ -93,7 +124,7 @@ describe('compressed buffers', () => {
       variadicCounts: new Float64Array(0),
       codec: 'zstd' as const,
     };
-    const part: EncodedPart = { shape, body };
+    const part: EncodedPart = { shape, body, zstd };
     assert.throws(() => decompressed(part, 64_000_000), {
       code: 'invalid_arrow',
       message: /a body of 1099511627776 bytes when decompressed, expected at most 64000000/,
