@@ -1,59 +1,59 @@
-// The one table of errors. Every failure that a user can cause has a code here and a test; what
-// only we can cause is an assertion. Nothing in this file knows HTTP: `server/problem.ts` maps each
-// code to a status, exhaustively.
+// The table of error codes and the one error class. Every failure that a user can cause has a code
+// here and a test; failures that only a bug can cause are assertions. Nothing in this file knows
+// HTTP: `server/problem.ts` maps each code to a status, exhaustively.
 
-/** Every code that a reply can carry. A code is never reused for another meaning. */
+/** Titles by error code. A code is part of the API: it is never reused for another meaning. */
 export const ERROR_TITLES = {
   // the request itself
   invalid_request: 'The request is not valid',
   invalid_json: 'The body is not valid JSON',
   invalid_arrow: 'The body is not valid Arrow',
-  unknown_parameter: 'The request has an unknown member or parameter',
-  dimension_mismatch: 'The vector has the wrong length',
+  unknown_parameter: 'The request contains an unknown member or parameter',
+  dimension_mismatch: 'The vector has the wrong dimension',
   invalid_vector: 'The vector is not valid',
   invalid_metadata: 'The metadata is not valid',
   invalid_filter: 'The filter is not valid',
   duplicate_id: 'The same id appears twice in the body',
-  collection_required: 'No collection is named',
-  cursor_invalid: 'The cursor is not one of ours',
-  cursor_mismatch: 'The cursor belongs to another request',
+  collection_required: 'The request names no collection',
+  cursor_invalid: 'The cursor is not valid',
+  cursor_mismatch: 'The cursor belongs to a different request',
   cursor_expired: 'The cursor has expired',
-  limit_exceeded: 'A bound is exceeded',
+  limit_exceeded: 'A limit is exceeded',
   idempotency_key_mismatch: 'Two different idempotency keys were sent',
-  // who asks
-  credentials_missing: 'No credential was sent',
+  // authentication, authorization and rate limits
+  credentials_missing: 'The request carries no credential',
   credentials_invalid: 'The credential is not valid',
   insufficient_scope: 'The credential does not allow this',
   rate_limited: 'The rate limit is exceeded',
-  // what the request names
-  route_not_found: 'There is no such route',
-  method_not_allowed: 'The route does not take this method',
-  not_acceptable: 'No acceptable representation exists',
+  // routes and resources
+  route_not_found: 'The route does not exist',
+  method_not_allowed: 'The route does not support this method',
+  not_acceptable: 'No acceptable content type is available',
   unsupported_media_type: 'The content type is not supported',
   payload_too_large: 'The body is too large',
-  collection_not_found: 'There is no such collection',
-  collection_exists: 'The collection exists',
-  vector_not_found: 'There is no such vector',
-  key_not_found: 'There is no such key',
-  backup_exists: 'The backup exists',
-  vector_exists: 'The vector exists',
-  precondition_failed: 'The precondition does not hold',
-  idempotency_in_flight: 'A request with this idempotency key is in flight',
-  idempotency_key_reused: 'The idempotency key was used with another payload',
+  collection_not_found: 'The collection does not exist',
+  collection_exists: 'The collection already exists',
+  vector_not_found: 'The vector does not exist',
+  key_not_found: 'The API key does not exist',
+  backup_exists: 'The backup already exists',
+  vector_exists: 'The vector already exists',
+  precondition_failed: 'The precondition failed',
+  idempotency_in_flight: 'A request with this idempotency key is in progress',
+  idempotency_key_reused: 'The idempotency key was used with a different payload',
   // the state of the service
-  collection_unavailable: 'The collection cannot be served',
-  backups_not_configured: 'The service keeps no backups',
-  credentials_unavailable: 'Credentials cannot be checked now',
+  collection_unavailable: 'The collection is unavailable',
+  backups_not_configured: 'Backups are not configured',
+  credentials_unavailable: 'Credentials cannot be verified at the moment',
   overloaded: 'The service is overloaded',
   starting: 'The service is starting',
   stopping: 'The service is stopping',
   deadline_exceeded: 'The request took too long',
   storage_full: 'The disk is full',
-  internal: 'Something went wrong on our side',
+  internal: 'Internal server error',
   // the start of the process
   configuration_invalid: 'The configuration is not valid',
-  data_directory_locked: 'Another process uses the data directory',
-  data_corrupt: 'Stored data is damaged',
+  data_directory_locked: 'The data directory is in use by another process',
+  data_corrupt: 'Stored data is corrupt',
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_TITLES;
@@ -84,11 +84,11 @@ export interface Committed {
 export class SagittaError extends Error {
   readonly code: ErrorCode;
   readonly issues: readonly ValidationIssue[];
-  /** Seconds after which a retry is worth it, where the code is retryable. */
+  /** Seconds after which to retry, where the code is retryable. */
   readonly retryAfterSeconds: number | undefined;
-  /** What the credential lacks, with `insufficient_scope`. */
+  /** With `insufficient_scope`: the scope that the credential lacks. */
   readonly scope: string | undefined;
-  /** What a stream has made durable before it failed. */
+  /** The rows of a stream that were durable before it failed. */
   readonly committed: Committed | undefined;
 
   constructor(
@@ -112,12 +112,25 @@ export class SagittaError extends Error {
   }
 }
 
-/** Said alike of what does not exist and of what the asking principal may not see. */
+/**
+ * An overload error; `detail` is a sentence that names the limit that was reached. Appends when to
+ * retry, which clients also find in Retry-After.
+ */
+export function overloadedError(
+  detail: string,
+  { retryAfterSeconds = 1 }: { retryAfterSeconds?: number } = {},
+): SagittaError {
+  return new SagittaError('overloaded', `${detail} Retry after ${retryAfterSeconds} s.`, {
+    retryAfterSeconds,
+  });
+}
+
+/** The same error for a collection that does not exist and for one that the principal may not see. */
 export function collectionNotFound(id: string): SagittaError {
   return new SagittaError('collection_not_found', `There is no collection with the id "${id}".`);
 }
 
-/** What crosses a thread boundary in place of an error, which would lose its `code` there. */
+/** An error as plain data: structured clone across threads would lose `code`. */
 export interface ErrorMessage {
   readonly code: ErrorCode;
   readonly detail: string;
@@ -139,7 +152,7 @@ export function fromErrorMessage(message: ErrorMessage): SagittaError {
   return error;
 }
 
-/** For what only a mistake of ours can cause. */
+/** Checks an invariant that only a bug can violate. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${message}`);
 }

@@ -1,40 +1,40 @@
-// The configuration: the only reader of the environment. A setting comes from the command line, else
-// from the environment, else it has its default; `settings.ts` is the table of them.
+// Loads the configuration; nothing else reads the environment. The command line takes precedence
+// over the environment, and the environment over the defaults; `settings.ts` is the table.
 
 import { SagittaError } from '../common/errors.js';
 import { ALL_SETTINGS, BOUND_NAMES, type Config, SETTING_NAMES, type Setting } from './settings.js';
 
 export { type Config, ENGINE_CHOICES, LOG_LEVELS, SIMD_CHOICES } from './settings.js';
 
-/** One row of the help text and of the documents. */
+/** One setting in the help text and in docs/configuration.md. */
 export interface SettingDescription {
-  /** In the environment. */
+  /** The environment variable. */
   readonly variable: string;
-  /** On the command line. */
+  /** The command line option. */
   readonly option: string;
-  /** Key of an override. */
+  /** The key in `ConfigSources.overrides`. */
   readonly name: string;
   readonly unit: string | null;
-  /** As text; empty where there is none. */
+  /** The default as text; empty if there is none. */
   readonly default: string;
-  /** What is accepted, in words. */
+  /** The accepted values, in words. */
   readonly expected: string;
   readonly help: string;
 }
 
 const PREFIX = 'SAGITTA_';
-/** Read by the tests only. */
+/** Variables that only the tests read. */
 const TEST_PREFIX = 'SAGITTA_TEST_';
 
 const nameByVariable = new Map([...ALL_SETTINGS.keys()].map((name) => [variableOf(name), name]));
 
 export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** From the command line, by the names of the settings; they win over the environment. */
+  /** Values from the command line, by setting name; they take precedence over the environment. */
   readonly overrides?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Throws `configuration_invalid`, which names the setting, what was found and what is expected. */
+/** Throws `configuration_invalid`, which names the setting, the value found and the values expected. */
 export function loadConfig({ env, overrides = {} }: ConfigSources): Config {
   refuseUnknownNames(env, overrides);
   const values: Record<string, unknown> = {};
@@ -53,7 +53,7 @@ export function loadConfig({ env, overrides = {} }: ConfigSources): Config {
   return config;
 }
 
-/** Every setting, in the order in which they are best read. */
+/** Every setting, in the order of the documentation. */
 export function describeSettings(): SettingDescription[] {
   return [...ALL_SETTINGS].map(([name, setting]) => ({
     variable: variableOf(name),
@@ -88,7 +88,10 @@ function readSetting(setting: Setting, found: string, place: string): unknown {
   throw invalid(`${place} is ${JSON.stringify(found)}; expected ${setting.expected}.`);
 }
 
-/** As OpenTelemetry says: an endpoint of its own as it is, the common one with a path; empty is absent. */
+/**
+ * The OTLP endpoint for traces, as OpenTelemetry specifies: the endpoint for traces is used as it is,
+ * the common endpoint gets the path `v1/traces`, and an empty value counts as absent.
+ */
 function readTracesUrl(env: ConfigSources['env']): string | null {
   for (const [variable, path] of [
     ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', ''],
@@ -104,7 +107,7 @@ function readTracesUrl(env: ConfigSources['env']): string | null {
   return null;
 }
 
-/** A name that nobody reads is a typo, and the setting that was meant keeps its default. */
+/** Rejects unknown names: a typo would leave the intended setting at its default without notice. */
 function refuseUnknownNames(
   env: ConfigSources['env'],
   overrides: NonNullable<ConfigSources['overrides']>,
@@ -112,11 +115,11 @@ function refuseUnknownNames(
   for (const variable of Object.keys(env)) {
     if (!variable.startsWith(PREFIX) || variable.startsWith(TEST_PREFIX)) continue;
     if (!nameByVariable.has(variable)) {
-      throw invalid(`${variable} is set, but there is no such setting; see sagitta serve --help.`);
+      throw invalid(`${variable} is not a known setting; see sagitta serve --help.`);
     }
   }
   for (const name of Object.keys(overrides)) {
-    if (!ALL_SETTINGS.has(name)) throw invalid(`There is no option ${optionOf(name)}.`);
+    if (!ALL_SETTINGS.has(name)) throw invalid(`${optionOf(name)} is not a known option.`);
   }
 }
 
@@ -127,13 +130,13 @@ function refuseContradictions(config: Config): void {
   requireTogether(config, ['jwks', 'jwtIssuer', 'jwtAudience']);
   if (config.tlsClientCa !== null && config.tlsCert === null) {
     throw invalid(
-      `${variableOf('tlsClientCa')} is set; expected ${variableOf('tlsCert')} and ${variableOf('tlsKey')} too, since clients show certificates to a server that has one.`,
+      `${variableOf('tlsClientCa')} requires ${variableOf('tlsCert')} and ${variableOf('tlsKey')}: client certificates need TLS.`,
     );
   }
   const isPrivate = config.tlsCert !== null || config.trustedProxies.length > 0;
   if (!insecure && !isPrivate && !isLoopback(host)) {
     throw invalid(
-      `${variableOf('host')} is ${JSON.stringify(host)}; expected a loopback address, since clear text is for everybody on the network to read. Set ${variableOf('tlsCert')} and ${variableOf('tlsKey')}, or ${variableOf('trustedProxies')} where a gateway ends TLS; ${variableOf('insecure')}=yes allows clear text.`,
+      `${variableOf('host')} is ${JSON.stringify(host)}; without TLS, expected a loopback address, since anyone on the network could read the traffic. Set ${variableOf('tlsCert')} and ${variableOf('tlsKey')}, or ${variableOf('trustedProxies')} if a proxy terminates TLS; ${variableOf('insecure')}=yes allows clear text.`,
     );
   }
   for (const [smaller, larger] of [
@@ -153,11 +156,11 @@ function requireTogether(config: Config, names: readonly (keyof Config)[]): void
   if (missing.length === 0 || missing.length === names.length) return;
   const set = names.filter((name) => config[name] !== null);
   throw invalid(
-    `${set.map(variableOf).join(' and ')} is set; expected ${missing.map(variableOf).join(' and ')} too.`,
+    `${set.map(variableOf).join(' and ')} requires ${missing.map(variableOf).join(' and ')} to be set as well.`,
   );
 }
 
-/** Whether only this machine can reach the address. */
+/** Whether the address is reachable from this machine only. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(host);
 }

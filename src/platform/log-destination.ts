@@ -1,16 +1,17 @@
-// Where the lines of the log go: a descriptor, which may be a file on the very disk that is full. A
-// line that cannot be written is lost and counted; the service neither ends nor waits for it. Lines
-// are written behind the caller's back, many at once, and what is left when the process ends is
-// written then.
+// Writes log lines to a file descriptor, which may be a file on a full disk. A line that cannot be
+// written is dropped and counted; the service neither fails nor waits. Lines are written
+// asynchronously, many at once; lines that are still queued when the process exits are written
+// synchronously.
 
 import { write, writeSync } from 'node:fs';
 
-/** What may wait; lines beyond are lost. A pipe whose reader stands still fills this. */
+/** Limit of the queue; further lines are dropped. A pipe whose reader has stalled fills it. */
 const WAITING_BYTES_MAX = 16 * 1024 * 1024;
-/** A pipe that is full has room soon. */
-const AGAIN_MS = 50;
-/** At the end of the process nobody waits longer for a reader. */
-const END_MS_MAX = 1_000;
+/** Delay before the next attempt to write to a full pipe. */
+const RETRY_MS = 50;
+/** Limit on the time that the exit of the process waits for a reader. */
+const EXIT_MS_MAX = 1_000;
+/** Time for a write of the thread pool to finish at exit. */
 const IN_FLIGHT_MS = 10;
 const LINE_END = 0x0a;
 
@@ -18,7 +19,7 @@ export class LogDestination {
   readonly #descriptor: number;
   #waiting: string[] = [];
   #waitingLength = 0;
-  /** What is being written. */
+  /** The bytes that are being written. */
   #current: Uint8Array = new Uint8Array(0);
   /** Whether the last byte that was written is the end of a line. */
   #isAtLineEnd = true;
@@ -28,10 +29,10 @@ export class LogDestination {
 
   constructor(descriptor: number) {
     this.#descriptor = descriptor;
-    process.on('exit', () => this.#end());
+    process.on('exit', () => this.#flushAtExit());
   }
 
-  /** One line with its end. */
+  /** `line` ends with a line feed. */
   write(line: string): void {
     if (this.#waitingLength + line.length > WAITING_BYTES_MAX) {
       this.#lostCount++;
@@ -50,11 +51,11 @@ export class LogDestination {
     write(this.#descriptor, this.#current, (error, byteCount) => {
       this.#isInFlight = false;
       if (error?.code === 'EAGAIN') {
-        setTimeout(() => this.#writeNext(), AGAIN_MS);
+        setTimeout(() => this.#writeNext(), RETRY_MS);
         return;
       }
       if (error === null) this.#wrote(byteCount);
-      else this.#lose();
+      else this.#dropCurrent();
       this.#writeNext();
     });
   }
@@ -63,14 +64,14 @@ export class LogDestination {
     const lines = this.#waiting;
     this.#waiting = [];
     this.#waitingLength = 0;
-    // First where it shows: behind the gap.
+    // Reported where the gap is: before the lines that follow it.
     if (this.#lostCount > 0 && lines.length > 0) {
       lines.unshift(
-        `{"level":40,"time":${Date.now()},"lines":${this.#lostCount},"msg":"lines of the log are lost: they could not be written"}\n`,
+        `{"level":40,"time":${Date.now()},"lines":${this.#lostCount},"msg":"log lines were dropped because they could not be written"}\n`,
       );
       this.#lostCount = 0;
     }
-    // Half a line stays alone.
+    // A partially written line is ended first.
     if (!this.#isAtLineEnd && lines.length > 0) lines.unshift('\n');
     return Buffer.from(lines.join(''));
   }
@@ -80,19 +81,19 @@ export class LogDestination {
     this.#current = this.#current.subarray(byteCount);
   }
 
-  #lose(): void {
+  #dropCurrent(): void {
     for (const byte of this.#current) if (byte === LINE_END) this.#lostCount++;
     this.#current = new Uint8Array(0);
   }
 
-  #end(): void {
-    // A thread is about to write this, and does so before the process is gone; what comes after it
-    // waits for that moment.
+  #flushAtExit(): void {
+    // A thread of the pool is writing these bytes and will finish before the process is gone; the
+    // lines after them wait for that.
     if (this.#isInFlight) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, IN_FLIGHT_MS);
       this.#current = new Uint8Array(0);
     }
-    const endsAt = performance.now() + END_MS_MAX;
+    const endsAt = performance.now() + EXIT_MS_MAX;
     while (performance.now() < endsAt) {
       if (this.#current.byteLength === 0) this.#current = this.#takeWaiting();
       if (this.#current.byteLength === 0) return;

@@ -1,13 +1,13 @@
-// Metrics for Prometheus, and the only place that knows prom-client: other parts ask here for a
-// counter, a histogram or a gauge and get a function. Whatever can be read when somebody scrapes is
-// read then: an idle server keeps no timer. (The default collectors of prom-client watch the event
-// loop with a timer of 10 ms, hence our own.)
+// Prometheus metrics; the only file that imports prom-client. Other parts register a counter, a
+// histogram or a gauge here and get a function to update it. Gauges are read when they are scraped,
+// so that an idle server runs no timer. (The default collectors of prom-client sample the event loop
+// every 10 ms; the process metrics below replace them.)
 
 import { readdirSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Of few values each: never an id, never a principal. */
+/** Labels have few values each: never an id or a principal. */
 export type Labels = Readonly<Record<string, string | number>>;
 
 /** Adds to a counter; the amount is never negative. */
@@ -19,34 +19,34 @@ type Read = () => number | Promise<number>;
 export interface Metrics {
   readonly contentType: string;
   /**
-   * The name ends in `_total`. With a label, `values` are those that are known: they begin at 0, so
-   * that a rate can be told from the first one on.
+   * `name` ends in `_total`. The known `values` of a label start at 0, so that a rate can be computed
+   * from the first increment on.
    */
   addCounter(
     name: string,
     help: string,
     label?: { readonly name: string; readonly values: readonly string[] },
   ): Count;
-  /** `buckets` are upper bounds, in the unit that the name ends in. */
+  /** `buckets` are upper bounds, in the unit that `name` ends in. */
   addHistogram(
     name: string,
     help: string,
     options: { readonly buckets: readonly number[]; readonly labels?: readonly string[] },
   ): Observe;
-  /** Read at each scrape; what another part counts is a counter, by its name's end in `_total`. */
+  /** Reads the value at each scrape. A name that ends in `_total` makes it a counter. */
   addGauge(name: string, help: string, read: Read): void;
-  /** A gauge that is always 1: its labels are what there is to know. */
+  /** A gauge with the constant value 1, whose labels carry the information. */
   addInfo(name: string, help: string, labels: Labels): void;
-  /** The text format. */
+  /** All metrics in the text exposition format. */
   render(): Promise<string>;
 }
 
-/** From a memory hit to the deadline of a request. */
+/** Buckets for requests: from a cached reply to the default deadline. */
 export const SECONDS_BUCKETS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ] as const;
 
-/** Phases of a query: a small one is done in tens of microseconds. */
+/** Buckets for phases of a query, which may take tens of microseconds only. */
 export const PHASE_SECONDS_BUCKETS = [
   0.000025, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30,
 ] as const;
@@ -113,25 +113,29 @@ export function createMetrics(): Metrics {
 
 function addProcessMetrics(metrics: Metrics): void {
   const startSeconds = performance.timeOrigin / 1000;
-  metrics.addGauge('process_start_time_seconds', 'When the process started, Unix time.', () => {
+  metrics.addGauge('process_start_time_seconds', 'Start time of the process, Unix time.', () => {
     return startSeconds;
   });
   metrics.addGauge('process_cpu_seconds_total', 'CPU time of all threads, user and system.', () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;
   });
-  metrics.addGauge('process_resident_memory_bytes', 'Resident memory.', () =>
+  metrics.addGauge('process_resident_memory_bytes', 'Resident memory of the process.', () =>
     process.memoryUsage.rss(),
   );
-  metrics.addGauge('nodejs_heap_used_bytes', 'JavaScript heap of the main thread in use.', () => {
+  metrics.addGauge('nodejs_heap_used_bytes', 'Used JavaScript heap of the main thread.', () => {
     return process.memoryUsage().heapUsed;
   });
-  metrics.addGauge('nodejs_external_memory_bytes', 'Memory behind buffers.', () => {
-    return process.memoryUsage().external;
-  });
+  metrics.addGauge(
+    'nodejs_external_memory_bytes',
+    'Memory of buffers outside the JavaScript heap.',
+    () => {
+      return process.memoryUsage().external;
+    },
+  );
   metrics.addGauge(
     'process_open_fds',
-    'Open file descriptors; 0 where the system does not tell.',
+    'Open file descriptors; 0 where the platform does not report them.',
     () => {
       return countOpenFiles();
     },
@@ -139,7 +143,7 @@ function addProcessMetrics(metrics: Metrics): void {
   let before = performance.eventLoopUtilization();
   metrics.addGauge(
     'nodejs_eventloop_utilization',
-    'Share of the time since the last scrape in which the main thread was busy, 0 to 1.',
+    'Fraction of the time since the last scrape in which the main thread was busy, 0 to 1.',
     () => {
       const now = performance.eventLoopUtilization();
       const { utilization } = performance.eventLoopUtilization(now, before);

@@ -1,32 +1,32 @@
-// The one worker pool: filters, large bodies and CPU engines run here, off the event loop. A task
-// is a named pure function; `worker.ts` says which tasks a worker knows.
+// The worker pool: filters, large bodies and CPU engines run here, off the event loop. A task is a
+// named pure function; `worker.ts` lists the tasks that a worker knows.
 
 import { availableParallelism } from 'node:os';
 import { move, Piscina, transferableSymbol, valueSymbol } from 'piscina';
 import {
   type ErrorMessage,
   fromErrorMessage,
-  SagittaError,
+  overloadedError,
   toErrorMessage,
 } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
 
 /** Input and output cross threads by structured clone: plain data, typed arrays, shared buffers. */
 export interface Task<Input, Output> {
-  /** `<folder>.<verb>`, unique. */
+  /** Unique, of the form `<folder>.<verb>`. */
   readonly name: string;
   run(input: Input): Output;
-  /** Buffers of the output that move to the caller; the rest is copied or shared. */
+  /** Buffers of the output that are transferred to the caller; all others are copied or shared. */
   transfer?(output: Output): ArrayBuffer[];
 }
 
 export interface WorkerPool {
-  /** How many tasks run at once. */
+  /** The number of tasks that run at once. */
   readonly threadCount: number;
   /**
-   * Runs the task on a worker. Rejects with the SagittaError that the task threw, code and all; and
-   * with `overloaded`, at once, when too many tasks wait and this one `mayBeRefused`: what requests
-   * begin. What already has a bound of its own, or must not fail half-way, is never refused.
+   * Runs the task on a worker. Rejects with the SagittaError that the task threw. With `mayBeRefused`
+   * (set by tasks that a request starts), rejects with `overloaded` at once when the queue is full;
+   * tasks that are bounded elsewhere, or must not fail half-way, are always queued.
    */
   run<Input, Output>(
     task: Task<Input, Output>,
@@ -34,16 +34,16 @@ export interface WorkerPool {
     options?: {
       signal?: AbortSignal;
       mayBeRefused?: boolean;
-      /** Buffers of the input that move to the worker; they are then gone from here. */
+      /** Buffers of the input that are transferred to the worker, and so detached here. */
       transfer?: readonly ArrayBuffer[];
     },
   ): Promise<Output>;
   close(): Promise<void>;
 }
 
-/** A pool whose queue can be looked at. */
+/** A pool with a visible queue. */
 export interface ThreadPool extends WorkerPool {
-  /** Tasks that wait for a thread. */
+  /** The number of tasks that wait for a thread. */
   readonly waitingCount: number;
 }
 
@@ -57,19 +57,26 @@ export type TaskReply =
   | { readonly ok: false; readonly error: ErrorMessage };
 
 /**
- * A worker's tasks leave little behind but garbage; a larger nursery would only hold more of it.
- * Parsing is as fast with it as with the default of 48 MB.
+ * Tasks leave little but garbage, of which a larger young generation only holds more. Parsing is as
+ * fast with this size as with the default of 48 MB.
  */
 const YOUNG_GENERATION_MB = 12;
 
-/** The name of a task that no worker has: its reply says no more than that the worker is there. */
+/**
+ * Input of at most this many bytes is parsed on the event loop. Parsing takes about 3 µs per
+ * kilobyte and a task in the pool another 20 to 60 µs: longer input blocks the event loop for longer
+ * than handing it over takes.
+ */
+export const INLINE_BYTES_MAX = 64 * 1024;
+
+/** A task that no worker has: any reply to it shows that the worker has loaded its module. */
 const LOAD_TASK = 'pool.load';
 
-/** A pool of worker threads; `workerUrl` names the module whose default export is `createTaskHandler(...)`. */
+/** A pool of worker threads; `workerUrl` is the module whose default export is `createTaskHandler(...)`. */
 export function createThreadPool(options: {
   workerUrl: URL;
   threadCount?: number;
-  /** Tasks that may wait for a thread before further ones are refused. */
+  /** The number of tasks that may wait for a thread before further ones are refused. */
   waitingMax?: number;
 }): ThreadPool {
   const threadCount = options.threadCount ?? availableParallelism();
@@ -81,8 +88,8 @@ export function createThreadPool(options: {
     idleTimeout: Number.POSITIVE_INFINITY,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
-  // One empty task a worker, answered when it has loaded its module: Node 20 aborts the process when
-  // a worker is ended in the middle of that.
+  // One empty task per worker, answered when the worker has loaded its module: Node 20 aborts the
+  // process when a worker is terminated while it loads.
   const loaded = Promise.allSettled(
     Array.from({ length: threadCount }, () => piscina.run({ task: LOAD_TASK, input: null })),
   );
@@ -101,7 +108,9 @@ export function createThreadPool(options: {
       } = {},
     ): Promise<Output> {
       if (runOptions.mayBeRefused === true && piscina.queueSize >= waitingMax) {
-        throw overloaded(piscina.queueSize);
+        throw overloadedError(
+          `Too many tasks are waiting for a worker thread (limit ${waitingMax}).`,
+        );
       }
       const message: TaskMessage = { task: task.name, input };
       const reply = (await piscina.run(message, {
@@ -118,15 +127,7 @@ export function createThreadPool(options: {
   };
 }
 
-function overloaded(waitingCount: number): SagittaError {
-  return new SagittaError(
-    'overloaded',
-    `${waitingCount} tasks wait for a thread, which is the most that may.`,
-    { retryAfterSeconds: 1 },
-  );
-}
-
-/** Runs every task at once on the calling thread: for tests and for tools that serve nobody. */
+/** Runs every task at once on the calling thread: for tests, and for tools that serve no requests. */
 export function createInlinePool(): WorkerPool {
   return {
     threadCount: 1,
@@ -137,7 +138,7 @@ export function createInlinePool(): WorkerPool {
   };
 }
 
-/** The worker's side: dispatches by name and turns a throw into a reply that keeps its code. */
+/** The worker's side: dispatches by name and turns an exception into a reply that keeps its code. */
 export function createTaskHandler(
   tasks: readonly Task<never, unknown>[],
 ): (message: TaskMessage) => TaskReply {
@@ -156,7 +157,7 @@ export function createTaskHandler(
   };
 }
 
-/** What piscina posts with a transfer list. */
+/** Wraps the reply so that piscina posts it with a transfer list. */
 function moved(reply: TaskReply, buffers: ArrayBuffer[]): TaskReply {
   const transferable = { [transferableSymbol]: buffers, [valueSymbol]: reply };
   return move(transferable as unknown as ArrayBuffer) as unknown as TaskReply;

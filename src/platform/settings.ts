@@ -1,5 +1,6 @@
-// The table of settings: every one's name, default, unit and meaning. Help texts, documents and
-// checks are made from it; `config.ts` reads it against the environment and the command line.
+// The table of settings: name, default, unit, accepted values and help of each. The help of the
+// command line, docs/configuration.md and the checks are made from it; `config.ts` applies it to the
+// environment and the command line.
 
 import { z } from 'zod';
 import { DEFAULT_LIMITS, type Limits } from '../common/limits.js';
@@ -13,7 +14,7 @@ export const SIMD_CHOICES = [
   'neon_dotprod',
   'reference',
 ] as const;
-/** Signatures by a private key: a shared secret would let every verifier issue tokens. */
+/** Asymmetric algorithms only: with a shared secret, every verifier could issue tokens. */
 export const JWT_ALGORITHMS = [
   'RS256',
   'RS384',
@@ -35,35 +36,35 @@ export interface Config {
   readonly engine: (typeof ENGINE_CHOICES)[number];
   /** The instruction set of the simd engine. */
   readonly simd: (typeof SIMD_CHOICES)[number];
-  /** Bytes on each GPU; null for nearly all that is free. */
+  /** Bytes to use on each GPU; null for most of the free memory. */
   readonly deviceMemory: number | null;
   readonly logLevel: (typeof LOG_LEVELS)[number];
-  /** Of requests that name no collection. */
+  /** The collection of requests that name none. */
   readonly defaultCollection: string | null;
-  /** Worker threads; null for one a core. */
+  /** The number of worker threads; null for one per core. */
   readonly threads: number | null;
   readonly shutdownMs: number;
-  /** Paths of PEM files; both or neither. */
+  /** Paths of PEM files; either both are set or neither. */
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
-  /** Path of a PEM file: who signs the certificates of clients. */
+  /** Path of a PEM file with the authorities that sign client certificates. */
   readonly tlsClientCa: string | null;
-  /** Path of a JSON file: which certificate is which principal. */
+  /** Path of a JSON file that maps client certificates to principals. */
   readonly tlsPrincipals: string | null;
-  /** URL or path of the JSON Web Key Set that signs access tokens. */
+  /** URL or path of the JSON Web Key Set that verifies access tokens. */
   readonly jwks: string | null;
   readonly jwtIssuer: string | null;
   readonly jwtAudience: string | null;
   readonly jwtAlgorithms: readonly string[];
-  /** Addresses and CIDR blocks of gateways whose X-Forwarded-For is believed. */
+  /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
-  /** Whether clear text, or no credentials, on another than a loopback address is wanted. */
+  /** Allows clear text, or no credentials, on an address other than loopback. */
   readonly insecure: boolean;
-  /** Queries that take longer are logged. */
+  /** Queries that take at least this long are logged. */
   readonly slowQueryMs: number;
-  /** Where backups that are asked for over the network go; null for nowhere. */
+  /** The directory for backups requested over the API; null disables them. */
   readonly backupDir: string | null;
-  /** Where traces go, by the variables that OpenTelemetry defines; null for nowhere. */
+  /** The OTLP endpoint for traces, from the variables that OpenTelemetry defines; null for none. */
   readonly tracesUrl: string | null;
   readonly limits: Limits;
 }
@@ -102,249 +103,304 @@ const list = (element: z.ZodType<string, string>, expected: string) => ({
 
 const SETTINGS = {
   host: {
-    ...text('an address or a name'),
+    ...text('an address or a host name'),
     default: '127.0.0.1',
     unit: null,
-    help: 'Where to listen. Another than a loopback address needs credentials, and TLS or a gateway that ends it.',
+    help: 'The address to listen on. An address other than loopback requires credentials, and TLS or a trusted proxy that terminates it.',
   },
   port: {
     ...integer(0, 65_535),
     default: 8484,
     unit: null,
-    help: 'The port to listen on; 0 takes a free one.',
+    help: 'The port to listen on; 0 picks a free port.',
   },
   dataDir: {
     ...text('a path'),
     default: './data',
     unit: null,
-    help: 'The directory that holds everything. One process at a time may use it.',
+    help: 'The data directory. Only one process at a time can use it.',
   },
   engine: {
     ...choice(ENGINE_CHOICES),
     default: 'auto',
     unit: null,
-    help: 'What scores vectors; auto takes the fastest that works on this machine. All give the same answers.',
+    help: 'The engine that scores vectors; auto picks the fastest one that works on this machine. All engines return the same results.',
   },
   simd: {
     ...choice(SIMD_CHOICES),
     default: 'auto',
     unit: null,
-    help: 'The instruction set that the simd engine uses; auto takes the best that the processor has. All give the same answers.',
+    help: 'The instruction set of the simd engine; auto picks the best one that the processor supports. All return the same results.',
   },
   deviceMemory: {
     ...integer(268_435_456, 1_099_511_627_776),
     default: null,
     unit: 'bytes',
-    help: 'Memory of each GPU that the cuda engine may use; 90 % of what is free at the start when not set. What has no room is searched on the CPU.',
+    help: 'Memory that the cuda engine may use on each GPU; by default 90 % of the memory that is free at startup. Segments that do not fit are searched on the CPU.',
   },
   logLevel: {
     ...choice(LOG_LEVELS),
     default: 'info',
     unit: null,
-    help: 'The least important messages to log.',
+    help: 'The lowest level of messages to log.',
   },
   defaultCollection: {
     ...text('the id of a collection'),
     default: null,
     unit: null,
-    help: 'The collection of requests that name none, such as PUT /vectors/{id}.',
+    help: 'The collection used by requests that name none, such as PUT /vectors/{id}.',
   },
   threads: {
     ...integer(1, 1024),
     default: null,
     unit: null,
-    help: 'Worker threads for filters, scores and large bodies; one a core when not set.',
+    help: 'The number of worker threads for filters, scoring and large bodies; by default one per core.',
   },
   shutdownMs: {
     ...integer(0, 3_600_000),
     default: 10_000,
     unit: 'milliseconds',
-    help: 'How long requests may take to finish after a signal to stop.',
+    help: 'How long requests in progress may take to finish after SIGTERM or SIGINT.',
   },
   tlsCert: {
-    ...text('a path of a PEM file'),
+    ...text('the path of a PEM file'),
     default: null,
     unit: null,
-    help: 'The certificate chain of the server. With it, TLS 1.3 is all that is spoken, as HTTP/2 or HTTP/1.1. Read again when it changes.',
+    help: "The server's certificate chain. Enables TLS 1.3, with HTTP/2 or HTTP/1.1; clear text is then refused. Reloaded when the file changes.",
   },
   tlsKey: {
-    ...text('a path of a PEM file'),
+    ...text('the path of a PEM file'),
     default: null,
     unit: null,
-    help: 'The private key of that certificate.',
+    help: "The private key of the server's certificate.",
   },
   tlsClientCa: {
-    ...text('a path of a PEM file'),
+    ...text('the path of a PEM file'),
     default: null,
     unit: null,
-    help: 'The authorities whose certificates clients may show in place of a key or a token (mutual TLS).',
+    help: 'The authorities that sign client certificates, which clients may present instead of a key or a token (mutual TLS).',
   },
   tlsPrincipals: {
-    ...text('a path of a JSON file'),
+    ...text('the path of a JSON file'),
     default: null,
     unit: null,
-    help: 'Which certificate is which principal, with which scopes; docs/operations.md has the form.',
+    help: 'Maps client certificates to principals and their scopes; docs/operations.md describes the format.',
   },
   jwks: {
-    ...text('an https URL, or a path of a JSON file'),
+    ...text('an https URL, or the path of a JSON file'),
     default: null,
     unit: null,
     help: 'The JSON Web Key Set that verifies access tokens (OAuth 2.0, JWT).',
   },
   jwtIssuer: {
-    ...text('the claim iss'),
+    ...text('the value of the claim iss'),
     default: null,
     unit: null,
-    help: 'Who must have issued an access token.',
+    help: 'The issuer that access tokens must come from.',
   },
   jwtAudience: {
-    ...text('the claim aud'),
+    ...text('the value of the claim aud'),
     default: null,
     unit: null,
-    help: 'For whom an access token must be meant.',
+    help: 'The audience that access tokens must be issued for.',
   },
   jwtAlgorithms: {
-    ...list(z.enum(JWT_ALGORITHMS), `some of ${JWT_ALGORITHMS.join(', ')}, with commas`),
+    ...list(z.enum(JWT_ALGORITHMS), `a comma-separated list of ${JWT_ALGORITHMS.join(', ')}`),
     default: ['RS256', 'PS256', 'ES256', 'EdDSA'],
     unit: null,
-    help: 'The algorithms by which an access token may be signed.',
+    help: 'The signature algorithms accepted for access tokens.',
   },
   trustedProxies: {
     ...list(
       z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
-      'addresses or CIDR blocks, with commas',
+      'a comma-separated list of addresses or CIDR blocks',
     ),
     default: [],
     unit: null,
-    help: 'Gateways that end TLS before Sagitta: what they say of the client in X-Forwarded-For is believed.',
+    help: 'Proxies that terminate TLS in front of Sagitta; their X-Forwarded-For headers are trusted.',
   },
   insecure: {
     schema: z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
     expected: 'yes or no',
     default: false,
     unit: null,
-    help: 'Listen on another than a loopback address although there is no TLS, or no credential is configured and everybody who reaches it may do everything.',
+    help: 'Allows listening on an address other than loopback without TLS, or without credentials, in which case anyone who can reach the service has full access.',
   },
   slowQueryMs: {
     ...integer(0, 3_600_000),
     default: 1_000,
     unit: 'milliseconds',
-    help: 'Queries that take at least so long are logged, without their vectors and values.',
+    help: 'Queries that take at least this long are logged, without their vectors and filter values.',
   },
   backupDir: {
     ...text('a path'),
     default: null,
     unit: null,
-    help: 'The directory under which POST /v1/backups puts backups; without it that route refuses.',
+    help: 'The directory in which POST /v1/backups creates backups; without it the route returns an error.',
   },
 } as const satisfies Record<SettingName, Setting>;
 
 const bound = (unit: string, min: number, max: number, help: string) => ({ unit, min, max, help });
 
-/** Ids are at most so long wherever they are stored; fewer may be allowed. */
+/** The longest id that can be stored; the setting may only lower it. */
 const VECTOR_ID_BYTES_MAX = DEFAULT_LIMITS.vectorIdBytesMax;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What may be asked of the bounds in `limits.ts`, which has the reasons. */
+/** Units, ranges and help of the limits; `limits.ts` has the defaults and their reasons. */
 const BOUNDS = {
-  dimensionMax: bound('elements', 1, 16_384, 'The longest vector.'),
-  bodyBytesMax: bound('bytes', 1_024, 512_000_000, 'The largest JSON body.'),
-  batchRowsMax: bound('vectors', 1, 100_000, 'Vectors in one JSON body.'),
-  batchQueriesMax: bound('queries', 1, 65_536, 'Queries in one JSON body, or lists in one recall.'),
-  pageLimitMax: bound('records', 1, 10_000, 'The largest page.'),
-  pageLimitDefault: bound('records', 1, 10_000, 'The page of requests that name no limit.'),
-  topKMax: bound('matches', 1, 10_000, 'Matches of a query in one page.'),
-  topKDefault: bound('matches', 1, 10_000, 'Matches of a query that names no top_k.'),
-  filterNodesMax: bound('conditions', 1, 10_000, 'Conditions of a filter.'),
-  filterDepthMax: bound('levels', 1, 32, 'How deep $and, $or and $not nest.'),
-  filterValuesMax: bound('values', 1, 1_000_000, 'Values of one $in, $nin or $contains_*.'),
+  dimensionMax: bound('elements', 1, 16_384, 'The maximum dimension of a vector.'),
+  bodyBytesMax: bound('bytes', 1_024, 512_000_000, 'The maximum size of a JSON body.'),
+  batchRowsMax: bound('vectors', 1, 100_000, 'The maximum number of vectors in one JSON body.'),
+  batchQueriesMax: bound(
+    'queries',
+    1,
+    65_536,
+    'The maximum number of queries in one JSON body, or of lists in one recall request.',
+  ),
+  pageLimitMax: bound('records', 1, 10_000, 'The maximum page size.'),
+  pageLimitDefault: bound('records', 1, 10_000, 'The page size of requests without limit.'),
+  topKMax: bound('matches', 1, 10_000, 'The maximum top_k of a query.'),
+  topKDefault: bound('matches', 1, 10_000, 'The top_k of queries that do not set it.'),
+  filterNodesMax: bound('conditions', 1, 10_000, 'The maximum number of conditions in a filter.'),
+  filterDepthMax: bound('levels', 1, 32, 'The maximum nesting depth of $and, $or and $not.'),
+  filterValuesMax: bound(
+    'values',
+    1,
+    1_000_000,
+    'The maximum number of values in one $in, $nin or $contains_*.',
+  ),
   filterPathCharactersMax: bound(
     'characters',
     1,
     4_096,
-    'The longest name of a field in a filter.',
+    'The maximum length of a field name in a filter.',
   ),
   filterCacheBytesMax: bound(
     'bytes',
     0,
     64 * 1024 * 1024 * 1024,
-    'Kept results of filters, over all collections; 0 keeps none.',
+    'Memory for cached filter results, over all collections; 0 disables the cache.',
   ),
-  vectorIdBytesMax: bound('bytes', 26, VECTOR_ID_BYTES_MAX, 'The longest id of a vector.'),
-  metadataBytesMax: bound('bytes', 2, 1_048_576, 'Metadata of one vector, as sent.'),
-  metadataDepthMax: bound('levels', 1, 32, 'How deep metadata nests.'),
-  metadataColumnsMax: bound('columns', 0, 4_096, 'Metadata paths of one segment kept as columns.'),
-  segmentRowsMax: bound('rows', 64, 16_777_216, 'Rows of a segment before it is sealed.'),
+  vectorIdBytesMax: bound('bytes', 26, VECTOR_ID_BYTES_MAX, 'The maximum length of a vector id.'),
+  metadataBytesMax: bound(
+    'bytes',
+    2,
+    1_048_576,
+    'The maximum size of the metadata of one vector, as sent.',
+  ),
+  metadataDepthMax: bound('levels', 1, 32, 'The maximum nesting depth of metadata.'),
+  metadataColumnsMax: bound(
+    'columns',
+    0,
+    4_096,
+    'The maximum number of metadata paths that a segment stores as columns.',
+  ),
+  segmentRowsMax: bound('rows', 64, 16_777_216, 'The number of rows at which a segment is sealed.'),
   segmentValueBytesMax: bound(
     'bytes',
     65_536,
     2_147_483_648,
-    'Bytes of values of a segment before it is sealed.',
+    'The size of the vector values at which a segment is sealed.',
   ),
-  collectionsMax: bound('collections', 1, 100_000, 'Collections of the service.'),
-  requestMsMax: bound('milliseconds', 100, 3_600_000, 'The deadline of a request.'),
-  retentionMs: bound('milliseconds', 1_000, 30 * DAY_MS, 'How long a cursor works.'),
-  idempotencyMs: bound('milliseconds', 1_000, 30 * DAY_MS, 'How long an idempotency key is known.'),
-  queuedQueriesMax: bound('queries', 1, 1_000_000, 'Queries that wait for the engine.'),
-  queuedWritesMax: bound('writes', 1, 1_000_000, 'Writes that wait for a commit of a collection.'),
+  collectionsMax: bound('collections', 1, 100_000, 'The maximum number of collections.'),
+  requestMsMax: bound('milliseconds', 100, 3_600_000, 'The maximum duration of a request.'),
+  retentionMs: bound('milliseconds', 1_000, 30 * DAY_MS, 'How long a cursor is valid.'),
+  idempotencyMs: bound(
+    'milliseconds',
+    1_000,
+    30 * DAY_MS,
+    'How long an idempotency key is remembered.',
+  ),
+  queuedQueriesMax: bound(
+    'queries',
+    1,
+    1_000_000,
+    'The maximum number of queries that wait for the engine.',
+  ),
+  queuedWritesMax: bound(
+    'writes',
+    1,
+    1_000_000,
+    'The maximum number of writes per collection that wait for a commit.',
+  ),
   queuedTasksMax: bound(
     'tasks',
     1,
     1_000_000,
-    'Filters and large bodies that wait for a worker thread.',
+    'The maximum number of tasks (filters, large bodies) that wait for a worker thread.',
   ),
-  idempotencyKeyCharactersMax: bound('characters', 1, 1_024, 'The longest idempotency key.'),
-  descriptionCharactersMax: bound('characters', 0, 100_000, 'The longest description.'),
-  labelsMax: bound('labels', 0, 1_024, 'Labels of a collection.'),
-  labelCharactersMax: bound('characters', 1, 4_096, 'The longest name or text of a label.'),
+  idempotencyKeyCharactersMax: bound(
+    'characters',
+    1,
+    1_024,
+    'The maximum length of an idempotency key.',
+  ),
+  descriptionCharactersMax: bound('characters', 0, 100_000, 'The maximum length of a description.'),
+  labelsMax: bound('labels', 0, 1_024, 'The maximum number of labels on a collection.'),
+  labelCharactersMax: bound(
+    'characters',
+    1,
+    4_096,
+    'The maximum length of the name or value of a label.',
+  ),
   readRateMax: bound(
-    'queries a second',
+    'queries per second',
     0,
     1e9,
-    'Reads of one principal: queries, or vectors read by id; 0 for no bound.',
+    'The read rate limit per principal: queries, or vectors read by id; 0 disables it.',
   ),
-  readBurstMax: bound('queries', 1, 1e9, 'Reads that one principal may have saved up.'),
-  writeRateMax: bound('vectors a second', 0, 1e9, 'Writes of one principal; 0 for no bound.'),
-  writeBurstMax: bound('vectors', 1, 1e9, 'Writes that one principal may have saved up.'),
+  readBurstMax: bound('queries', 1, 1e9, 'The read burst limit per principal.'),
+  writeRateMax: bound(
+    'vectors per second',
+    0,
+    1e9,
+    'The write rate limit per principal; 0 disables it.',
+  ),
+  writeBurstMax: bound('vectors', 1, 1e9, 'The write burst limit per principal.'),
   bodyBytesInFlightMax: bound(
     'bytes',
     1_048_576,
     1e12,
-    'Bodies that are being received or worked on, all together.',
+    'The total size of request bodies that are being received or processed.',
   ),
   replyBytesInFlightMax: bound(
     'bytes',
     1_048_576,
     1e12,
-    'Replies that their clients have not taken yet, all together.',
+    'The total size of replies that clients have not read yet.',
   ),
   eventLoopDelayMsMax: bound(
     'milliseconds',
     10,
     60_000,
-    'A longer delay of the main thread is overload.',
+    'The event loop delay above which requests are refused as overload.',
   ),
-  connectionsMax: bound('connections', 1, 1_000_000, 'Open connections.'),
+  connectionsMax: bound('connections', 1, 1_000_000, 'The maximum number of open connections.'),
   connectionsPerAddressMax: bound(
     'connections',
     1,
     1_000_000,
-    'Open connections of one address, or of one IPv6 network of 64 bits; those of this machine and of trusted proxies are not counted.',
+    'The maximum number of open connections per client address (for IPv6, per /64 network). Loopback addresses and trusted proxies are exempt.',
   ),
-  headerMsMax: bound('milliseconds', 100, 600_000, 'For the arrival of the head of a request.'),
+  headerMsMax: bound(
+    'milliseconds',
+    100,
+    600_000,
+    'The maximum time for receiving the headers of a request.',
+  ),
   arrivalMsMax: bound(
     'milliseconds',
     1_000,
     3_600_000,
-    'For the arrival of a whole request; streams may take longer.',
+    'The maximum time for receiving a whole request; streams may take longer.',
   ),
   stalledMsMax: bound(
     'milliseconds',
     1_000,
     3_600_000,
-    'How long a client may take none of its reply.',
+    'How long a client may neither send nor read before its request is aborted.',
   ),
-  keepAliveMs: bound('milliseconds', 0, 3_600_000, 'How long an idle connection is kept.'),
+  keepAliveMs: bound('milliseconds', 0, 3_600_000, 'How long an idle connection is kept open.'),
 } as const satisfies Record<keyof Limits, ReturnType<typeof bound>>;
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];

@@ -1,6 +1,7 @@
-// Spans for an OpenTelemetry collector, sent as OTLP over HTTP in JSON. The only place that knows
-// @opentelemetry; loaded when an endpoint is configured and not before. A collector that is slow or
-// gone costs spans, never requests: they go in batches, and what does not fit the queue is dropped.
+// Exports spans to an OpenTelemetry collector as OTLP over HTTP in JSON. The only file that imports
+// @opentelemetry, and loaded only if an endpoint is configured. A slow or unreachable collector
+// loses spans but never delays requests: spans are sent in batches, and dropped when the queue is
+// full.
 
 import {
   createTraceState,
@@ -29,27 +30,27 @@ import {
 import type { Logger } from '../common/logger.js';
 import type { Phase, RequestSpan, TraceContext, Tracer } from '../common/trace.js';
 
-/** For one batch to reach the collector, and for the last ones when we stop. */
+/** Timeout of the export of a batch, and of the last batches at shutdown. */
 const EXPORT_MS_MAX = 3_000;
-/** A collector that is gone for a day is worth a line a minute. */
-const COMPLAINT_MS = 60_000;
-/** An answer of the collector may be a page of HTML. */
+/** Failures are logged at most this often. */
+const WARNING_INTERVAL_MS = 60_000;
+/** The reply of a collector may be a whole HTML page. */
 const CAUSE_CHARACTERS_MAX = 300;
 
 export interface TracingOptions {
-  /** Of the collector, with the path. */
+  /** The endpoint of the collector, with the path. */
   readonly url: string;
   readonly version: string;
   readonly logger: Logger;
 }
 
 export function createTracer({ url, version, logger }: TracingOptions): Tracer {
-  const exporter = new PatientExporter(
+  const exporter = new LoggingExporter(
     new OTLPTraceExporter({ url, timeoutMillis: EXPORT_MS_MAX }),
     logger,
   );
   const provider = new BasicTracerProvider({
-    // The environment has the last word: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES.
+    // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'sagitta', 'service.version': version }))
       .merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] })),
@@ -112,21 +113,21 @@ class ServerSpan implements RequestSpan {
 
   end({ status, errorCode, endMs }: Parameters<RequestSpan['end']>[0]): void {
     if (typeof status === 'number') this.#span.setAttribute('http.response.status_code', status);
-    const isOurFault = typeof status === 'number' && status >= 500;
+    const isServerError = typeof status === 'number' && status >= 500;
     const errorType = errorCode ?? (status === 'closed' ? 'client_closed' : undefined);
     if (errorType !== undefined) this.#span.setAttribute('error.type', errorType);
-    // By the conventions, what a client did wrong is no error of the server's span.
-    if (isOurFault) this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    // By the semantic conventions, a client error does not mark the server's span as failed.
+    if (isServerError) this.#span.setStatus({ code: SpanStatusCode.ERROR });
     this.#span.end(this.#toTime(endMs));
   }
 }
 
-/** From `performance.now()` to seconds and nanoseconds since 1970. */
+/** Converts `performance.now()` to seconds and nanoseconds since 1970. */
 type TimeScale = (milliseconds: number) => [seconds: number, nanoseconds: number];
 
 /**
- * One for all spans of a request, so that they fit together; a new one for each request, since the
- * wall clock is adjusted while the process runs and the other is not.
+ * All spans of a request share one time scale, so that they align. Each request makes a new one,
+ * since the wall clock is adjusted while the process runs and the monotonic clock is not.
  */
 function createTimeScale(): TimeScale {
   const originMs = Date.now() - performance.now();
@@ -146,11 +147,11 @@ function toSpanContext({ traceId, spanId, isSampled, state }: TraceContext): Spa
   };
 }
 
-/** Takes failures upon itself: nobody above could do anything about one but log it. */
-class PatientExporter implements SpanExporter {
+/** Logs failed exports, at most one line per minute, and reports success to the caller. */
+class LoggingExporter implements SpanExporter {
   readonly #exporter: SpanExporter;
   readonly #logger: Logger;
-  #complainedAtMs = Number.NEGATIVE_INFINITY;
+  #warnedAtMs = Number.NEGATIVE_INFINITY;
   #lostCount = 0;
 
   constructor(exporter: SpanExporter, logger: Logger) {
@@ -160,7 +161,7 @@ class PatientExporter implements SpanExporter {
 
   export(spans: ReadableSpan[], done: Parameters<SpanExporter['export']>[1]): void {
     this.#exporter.export(spans, ({ error, code }) => {
-      if (code !== SUCCESS) this.#complain(spans.length, error);
+      if (code !== SUCCESS) this.#warn(spans.length, error);
       done({ code: SUCCESS });
     });
   }
@@ -173,16 +174,16 @@ class PatientExporter implements SpanExporter {
     return this.#exporter.shutdown();
   }
 
-  #complain(spanCount: number, error: Error | undefined): void {
+  #warn(spanCount: number, error: Error | undefined): void {
     this.#lostCount += spanCount;
-    const now = performance.now();
-    if (now - this.#complainedAtMs < COMPLAINT_MS) return;
-    this.#complainedAtMs = now;
+    const nowMs = performance.now();
+    if (nowMs - this.#warnedAtMs < WARNING_INTERVAL_MS) return;
+    this.#warnedAtMs = nowMs;
     const cause = (error?.message ?? 'unknown').slice(0, CAUSE_CHARACTERS_MAX);
     this.#logger.warn({ cause, lost_spans: this.#lostCount }, 'traces could not be sent');
     this.#lostCount = 0;
   }
 }
 
-/** `ExportResultCode.SUCCESS`, whose package is not ours to import. */
+/** `ExportResultCode.SUCCESS`, whose package is not a direct dependency. */
 const SUCCESS = 0;

@@ -52,7 +52,7 @@ it('an option wins over the environment, whose client variables do not matter', 
 it('a setting that is not valid is told in a sentence, with exit code 2', async () => {
   for (const [args, env, message] of [
     [['--port', 'x'], {}, /^sagitta: --port is "x"; expected an integer/],
-    [[], { SAGITTA_PROT: '1' }, /^sagitta: SAGITTA_PROT is set, but there is no such setting/],
+    [[], { SAGITTA_PROT: '1' }, /^sagitta: SAGITTA_PROT is not a known setting/],
     [
       [],
       { SAGITTA_HOST: '0.0.0.0' },

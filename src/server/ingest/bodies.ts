@@ -3,7 +3,7 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { DatabaseService } from '../../database/api.js';
-import type { Task } from '../../platform/pool.js';
+import { INLINE_BYTES_MAX, type Task } from '../../platform/pool.js';
 import { hasIdempotencyKeyHeader } from '../idempotency.js';
 import type { RouteRequest, RouteServices } from '../route.js';
 import {
@@ -15,12 +15,6 @@ import {
 } from './parse-json.js';
 import { type ParsedVectors, parseVectorsTask } from './parse-vectors.js';
 import type { VectorShape } from './vector-values.js';
-
-/**
- * Parsing takes about 3 µs a kilobyte, a task in the pool 20 to 60 µs beside that: from here on the
- * event loop is held up longer by parsing than by handing the work over.
- */
-const INLINE_BYTES_MAX = 64 * 1024;
 
 export function parseJsonBody(
   services: RouteServices,

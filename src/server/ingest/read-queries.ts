@@ -14,7 +14,7 @@ import {
   textAt,
 } from '../../formats/arrow/query-rows.js';
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
-import type { Task, WorkerPool } from '../../platform/pool.js';
+import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { describeKind, type Fault, validationError } from './findings.js';
 import { parseJson } from './parse-json.js';
 import { toThreshold } from './query-request.js';
@@ -40,8 +40,6 @@ export interface ReadQueriesOptions {
 const GROUP_QUERIES = 256;
 /** How long a group waits for its next batch: who sends one query and waits gets an answer. */
 const WAIT_MS = 3;
-/** What is read at once, rather than in a thread of the pool. */
-const INLINE_BYTES_MAX = 64 * 1024;
 /** Longer text than this is not repeated in an error. */
 const SHOWN_CHARACTERS_MAX = 64;
 /** Whoever sends more different ones has them read again. */

@@ -3,7 +3,7 @@
 import { ReusedBytes } from '../../common/reused-bytes.js';
 import { chooseVectorColumns } from '../../formats/arrow/column-choice.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
-import type { Task } from '../../platform/pool.js';
+import { INLINE_BYTES_MAX, type Task } from '../../platform/pool.js';
 import type { RouteServices } from '../route.js';
 import { cutLines } from './ndjson-units.js';
 import { decompressPartTask, parseBatchTask } from './parse-batch.js';
@@ -23,8 +23,6 @@ export interface UnitsOptions {
 
 /** One is read, one parsed, one written. */
 const BODIES_KEPT_MAX = 3;
-/** As of other bodies; see bodies.ts. */
-const INLINE_BYTES_MAX = 64 * 1024;
 
 export async function* lineUnits(
   body: AsyncIterable<Uint8Array>,
