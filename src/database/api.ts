@@ -1,20 +1,11 @@
-// What the service can do, without HTTP: the interface that `http/` is written against and that
-// `Database` implements. Vectors are Float32Arrays here, metadata is the JSON text as sent, and
-// every failure that a caller can cause is a SagittaError.
+// Requests and replies of the database, beside those of queries (query/query-api.ts). Vectors are
+// Float32Arrays, metadata is the JSON text as sent, and every failure that a caller can cause is a
+// SagittaError.
 
 import type { Principal } from '../common/access.js';
 import type { JsonObject, Metric, VectorBatch } from '../common/types.js';
 import type { StoreOperation } from '../storage/store.js';
-import type { Join, JoinRequest } from './bulk/join.js';
-import type { Scan, ScanRequest } from './bulk/scan.js';
-import type {
-  Page,
-  QueryReply,
-  QueryRequest,
-  QuerySession,
-  RecallReply,
-  RecallRequest,
-} from './query/query-api.js';
+import type { Page } from './query/query-api.js';
 
 export interface CollectionInput {
   /** Generated when absent. */
@@ -45,6 +36,9 @@ export interface CollectionRecord {
   readonly engine: { readonly name: string; readonly reason: string };
   readonly memory: { readonly hostBytes: number; readonly deviceBytes: number };
 }
+
+/** What a collection expects of its vectors. */
+export type CollectionShape = Pick<CollectionRecord, 'dimension' | 'metric'>;
 
 export type WriteMode = 'upsert' | 'insert' | 'update';
 
@@ -263,103 +257,4 @@ export interface DeleteOptions {
 /** Of what may take long: aborted when nobody waits for it any more. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-}
-
-export interface DatabaseService {
-  /** `starting` until every collection is loaded or has failed; `stopping` from close on. */
-  readonly state: 'starting' | 'ready' | 'stopping';
-
-  readonly apiKeys: ApiKeyService;
-
-  createCollection(
-    input: CollectionInput,
-    options?: { ifNotExists?: boolean; alsoCommit?: CommitTogether<CollectionRecord> | undefined },
-  ): Promise<{ record: CollectionRecord; created: boolean }>;
-  getCollection(id: string): CollectionRecord;
-  /** What every write needs of the record, without summing up its memory. Throws `collection_not_found`. */
-  getVectorShape(id: string): Pick<CollectionRecord, 'dimension' | 'metric'>;
-  listCollections(request: CollectionsRequest): CollectionsPage;
-  updateCollection(
-    id: string,
-    change: {
-      description?: string | null | undefined;
-      labels?: Readonly<Record<string, string>> | undefined;
-    },
-  ): Promise<CollectionRecord>;
-  deleteCollection(id: string): Promise<{ vectorCount: number }>;
-
-  /** `insert` throws `vector_exists`, `update` throws `vector_not_found`, with an item for each row. */
-  writeVectors(
-    collectionId: string,
-    batch: VectorBatch,
-    options: WriteOptions,
-  ): Promise<WriteResult>;
-  /**
-   * For many batches, of which a failure leaves those before it. It belongs to the collection that is
-   * there now: when that is deleted or replaced, its writes fail. Whoever opens it closes it. Throws
-   * `collection_not_found`, `idempotency_in_flight` and `idempotency_key_reused`.
-   */
-  openWriteStream(
-    collectionId: string,
-    options: { mode: WriteMode; idempotency?: IdempotencyRequest | undefined },
-  ): WriteStream;
-  /** JSON merge patch (RFC 7396) of the metadata, as JSON text of an object, and new values where given. */
-  patchVector(
-    collectionId: string,
-    vectorId: string,
-    change: VectorPatch,
-  ): Promise<{ sequence: number; version: string }>;
-  deleteVector(
-    collectionId: string,
-    vectorId: string,
-    options?: { onCommitted?: OnCommitted | undefined },
-  ): Promise<{ sequence: number }>;
-  deleteVectors(
-    collectionId: string,
-    selection: DeleteSelection,
-    options: DeleteOptions,
-  ): Promise<DeleteResult>;
-
-  getVector(collectionId: string, vectorId: string, include: Include): VectorRecord;
-  fetchVectors(
-    collectionId: string,
-    ids: readonly string[],
-    include: Include,
-  ): { vectors: readonly VectorRecord[]; notFound: readonly string[] };
-  listVectors(collectionId: string, request: ListRequest): Promise<ListReply>;
-  countVectors(collectionId: string, filter: JsonObject | undefined): Promise<number>;
-  query(collectionId: string, request: QueryRequest, options?: CallOptions): Promise<QueryReply>;
-  /**
-   * From a state that includes the write `minSequence`. The caller closes it; the signal closes it as
-   * well.
-   */
-  openQueries(
-    collectionId: string,
-    options?: CallOptions & { minSequence?: number | undefined },
-  ): Promise<QuerySession>;
-  /** How many of the ids are among the exact nearest, where an equal score is as good. */
-  recall(collectionId: string, request: RecallRequest, options?: CallOptions): Promise<RecallReply>;
-
-  /** All rows as columns, from one snapshot. Throws `invalid_filter`. */
-  scan(collectionId: string, request: ScanRequest, options?: CallOptions): Promise<Scan>;
-  /**
-   * Every row with its matches in a collection, from one snapshot of each. Throws `invalid_filter`,
-   * `dimension_mismatch`, `limit_exceeded`.
-   */
-  join(collectionId: string, request: JoinRequest, options?: CallOptions): Promise<Join>;
-
-  /**
-   * Runs `perform` once per key. `attach(encode)` makes the AlsoCommit for the write inside, so
-   * that effect and reply are one transaction; a reply that was not attached (a refusal, a write
-   * without effect) is committed alone. When `perform` rejects, nothing is kept. Throws
-   * `idempotency_in_flight` and `idempotency_key_reused`.
-   */
-  runIdempotent(
-    request: IdempotencyRequest,
-    perform: (
-      attach: <Result>(encode: (result: Result) => StoredReply) => CommitTogether<Result>,
-    ) => Promise<StoredReply>,
-  ): Promise<{ reply: StoredReply; isReplay: boolean }>;
-
-  close(): Promise<void>;
 }

@@ -131,16 +131,22 @@ export class Catalogue {
     return this.#entries.get(id);
   }
 
-  /** Throws `collection_not_found`. */
-  requireEntry(id: string): CollectionEntry {
+  /**
+   * The collection that was found under the id before, by its incarnation; undefined when there was
+   * none. Throws `collection_not_found` when it is gone or another one has taken its place.
+   */
+  requireEntry(id: string, incarnation: string | undefined): CollectionEntry {
     const entry = this.#entries.get(id);
     if (entry === undefined) throw collectionNotFound(id);
-    return entry;
+    if (entry.definition.incarnation === incarnation) return entry;
+    throw new SagittaError(
+      'collection_not_found',
+      'The collection was created or replaced while the request was read; send it again.',
+    );
   }
 
-  /** Throws `collection_not_found`, `starting` while it loads and `collection_unavailable` when it failed. */
-  require(id: string): Collection {
-    const { state } = this.requireEntry(id);
+  /** Throws `starting` while the collection is being loaded, `collection_unavailable` when that failed. */
+  requireServed({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
     if (state.kind === 'loading') {
       throw new SagittaError('starting', `Collection "${id}" is still being loaded.`, {
@@ -153,9 +159,16 @@ export class Catalogue {
     );
   }
 
-  /** Whether the id still stands for this collection, which may have been deleted. */
-  isServing(id: string, collection: Collection): boolean {
-    const state = this.#entries.get(id)?.state;
+  /** The collection that has this id now. Throws as `requireServed`, and `collection_not_found`. */
+  require(id: string): Collection {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) throw collectionNotFound(id);
+    return this.requireServed(entry);
+  }
+
+  /** Whether the collection is still there: it may have been deleted. */
+  isServing(collection: Collection): boolean {
+    const state = this.#entries.get(collection.definition.id)?.state;
     return state?.kind === 'ready' && state.collection === collection;
   }
 
@@ -207,13 +220,14 @@ export class Catalogue {
   /** Throws `collection_not_found`. */
   update(
     id: string,
+    incarnation: string | undefined,
     change: {
       description?: string | null | undefined;
       labels?: Readonly<Record<string, string>> | undefined;
     },
   ): Promise<CollectionEntry> {
     return this.#lock.run(async () => {
-      const entry = this.requireEntry(id);
+      const entry = this.requireEntry(id, incarnation);
       const definition: CollectionDefinition = {
         ...entry.definition,
         description:
@@ -232,11 +246,12 @@ export class Catalogue {
   }
 
   /** Also deletes a collection that cannot be served. Throws `collection_not_found`, `starting`. */
-  delete(id: string): Promise<{ vectorCount: number }> {
+  delete(id: string, expected: string | undefined): Promise<{ vectorCount: number }> {
     return this.#lock.run(async () => {
-      const { definition, state } = this.requireEntry(id);
-      const { incarnation } = definition;
-      if (state.kind === 'loading') this.require(id);
+      const entry = this.requireEntry(id, expected);
+      const { state } = entry;
+      const { incarnation } = entry.definition;
+      if (state.kind === 'loading') this.requireServed(entry);
       let vectorCount = 0;
       if (state.kind === 'ready') {
         // Writes under way end first: what was acknowledged was there, what comes later finds nothing.

@@ -51,45 +51,44 @@ export const SILENT_OBSERVER: DatabaseObserver = {
   idempotencyDecided() {},
 };
 
-/** Tells what becomes of the cursors of a page. */
-export async function observePage<Reply extends Page>(
+/** Reports the cursors of a page: the one that it continued and the one that it issues. */
+export function observeCursors(
   observer: DatabaseObserver,
-  cursor: string | undefined,
-  answering: Promise<Reply>,
-): Promise<Reply> {
-  try {
-    const reply = await answering;
-    if (cursor !== undefined) observer.cursorResumed();
-    if (reply.nextCursor !== undefined) observer.cursorIssued();
-    return reply;
-  } catch (error) {
-    const code = error instanceof SagittaError ? error.code : '';
-    if (cursor !== undefined && code.startsWith('cursor_')) observer.cursorRefused(code);
-    throw error;
-  }
+  request: { readonly cursor?: string | undefined },
+  page: Page,
+): void {
+  if (request.cursor !== undefined) observer.cursorResumed();
+  if (page.nextCursor !== undefined) observer.cursorIssued();
 }
 
-/** Tells of queries that were answered together, and what becomes of their cursors. */
-export async function observeAnswers(
+/** Reports a cursor that was refused; other errors are not its subject. */
+export function observeCursorError(
   observer: DatabaseObserver,
-  answering: Promise<readonly QueryReply[]>,
+  cursor: string | undefined,
+  error: unknown,
+): void {
+  if (cursor === undefined || !(error instanceof SagittaError)) return;
+  if (error.code.startsWith('cursor_')) observer.cursorRefused(error.code);
+}
+
+/** Reports queries that were answered together, one reply a request, and their cursors. */
+export function observeReplies(
+  observer: DatabaseObserver,
   requests: readonly QueryRequest[],
-): Promise<readonly QueryReply[]> {
-  const replies = await answering;
+  replies: readonly QueryReply[],
+): void {
   let rowsScanned = 0;
   let candidatesRescored = 0;
-  for (const [i, { work, nextCursor }] of replies.entries()) {
-    rowsScanned += work.rowsScanned;
-    candidatesRescored += work.candidatesRescored;
-    if (requests[i]!.cursor !== undefined) observer.cursorResumed();
-    if (nextCursor !== undefined) observer.cursorIssued();
+  for (const [i, reply] of replies.entries()) {
+    rowsScanned += reply.work.rowsScanned;
+    candidatesRescored += reply.work.candidatesRescored;
+    observeCursors(observer, requests[i]!, reply);
   }
   const [first] = replies;
   if (first !== undefined) {
     const work = { rowsScanned, candidatesRescored };
     observer.queriesAnswered(replies.length, first.timings, work);
   }
-  return replies;
 }
 
 /** Tells what becomes of a request with an idempotency key. */

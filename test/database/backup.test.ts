@@ -61,8 +61,8 @@ describe('backups', () => {
       const vectors = ids.map((id) => ({ id, values: [sequence, 1, 0, 0], metadata }));
       sent.push({ sequence, ids, isDelete });
       const result = isDelete
-        ? await database.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false })
-        : await database.writeVectors('c', batchOf(vectors), { mode: 'upsert' });
+        ? await database.collection('c').delete({ kind: 'ids', ids }, { dryRun: false })
+        : await database.collection('c').write(batchOf(vectors), { mode: 'upsert' });
       assert.equal(result.sequence, sequence);
       acknowledged = Math.max(acknowledged, sequence);
     };
@@ -96,7 +96,7 @@ describe('backups', () => {
       deletionCount += report.counts.deletions;
       const copyStore = await openIn(folder);
       const copy = await openDatabase({ store: copyStore, clock });
-      const { sequence } = copy.getCollection('c');
+      const { sequence } = copy.collection('c').record();
       assert.ok(sequence >= acknowledgedBefore, `${name}: ${sequence} of ${acknowledgedBefore}`);
       assert.ok(sequence <= sentAfter, `${name}: ${sequence} of ${sentAfter} sent`);
       assertState(copy, stateAfter(sent, sequence), name);
@@ -168,9 +168,9 @@ function stateAfter(sent: readonly Sent[], sequence: number): Map<string, number
 }
 
 function assertState(database: Database, expected: Map<string, number>, name: string): void {
-  assert.equal(database.getCollection('c').vectorCount, expected.size, name);
+  assert.equal(database.collection('c').record().vectorCount, expected.size, name);
   const ids = Array.from({ length: ID_COUNT }, (_, i) => `v${i}`);
-  const { vectors } = database.fetchVectors('c', ids, NO_VECTOR);
+  const { vectors } = database.collection('c').fetch(ids, NO_VECTOR);
   for (const { id, metadata } of vectors) {
     assert.equal(metadata, `{"n":${expected.get(id)}}`, `${name}, ${id}`);
   }

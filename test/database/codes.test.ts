@@ -79,7 +79,7 @@ describe('the codes of rows', () => {
     let database = await open();
     const search = async () => {
       const request = { vector: Float32Array.of(1, 0, 0), topK: 5, explain: true } as const;
-      const { matches, explain } = await database.query('c', request);
+      const { matches, explain } = await database.collection('c').query(request);
       assert.equal(matches.length, 5);
       return explain!.segmentCount;
     };
@@ -91,19 +91,19 @@ describe('the codes of rows', () => {
       labels: {},
     });
     for (let i = 0; i < 300; i += 7) {
-      await database.writeVectors('c', batchOf(vectors(i, i + 7)), { mode: 'upsert' });
+      await database.collection('c').write(batchOf(vectors(i, i + 7)), { mode: 'upsert' });
       if (i % 5 === 0) await search();
     }
     const before = await search();
     assert.ok(before > 4, `${before} segments`);
 
     // Most rows end; when the retention is over, what is left of them is one segment.
-    await database.writeVectors('c', batchOf(vectors(0, 250)), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(vectors(0, 250)), { mode: 'upsert' });
     clock.nowMs += 60_000;
-    await database.writeVectors('c', batchOf(vectors(1000, 1064)), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(vectors(1000, 1064)), { mode: 'upsert' });
     await settle();
     clock.nowMs += 16 * 60_000;
-    await database.writeVectors('c', batchOf(vectors(2000, 2064)), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(vectors(2000, 2064)), { mode: 'upsert' });
     await settle();
     const files = [...state.blobs.keys()];
     assert.ok(!files.some((name) => name.endsWith('/1.arrow')), `${files}: nothing was compacted`);

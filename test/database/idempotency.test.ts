@@ -14,11 +14,12 @@ const replyOf = (body: string, status = 200): StoredReply => ({ status, headers:
 function write(database: Database, id: string, request = REQUEST) {
   return database.runIdempotent(request, async (attach) => {
     const encode = (result: WriteResult) => replyOf(JSON.stringify(result));
-    const result = await database.writeVectors(
-      'c',
-      batchOf([{ id, values: [1, 2], metadata: '{}' }]),
-      { mode: 'upsert', alsoCommit: attach(encode) },
-    );
+    const result = await database
+      .collection('c')
+      .write(batchOf([{ id, values: [1, 2], metadata: '{}' }]), {
+        mode: 'upsert',
+        alsoCommit: attach(encode),
+      });
     return encode(result);
   });
 }
@@ -47,7 +48,7 @@ describe('an idempotency key', () => {
     const again = await openDatabase({ state });
     const third = await write(again, 'a');
     assert.deepEqual(third, second);
-    assert.equal(again.getCollection('c').sequence, 1);
+    assert.equal(again.collection('c').record().sequence, 1);
     await again.close();
   });
 
@@ -76,7 +77,7 @@ describe('an idempotency key', () => {
     await assert.rejects(write(database, 'b', { ...REQUEST, payloadDigest: 'd2' }), {
       code: 'idempotency_key_reused',
     });
-    assert.equal(database.getCollection('c').vectorCount, 1);
+    assert.equal(database.collection('c').record().vectorCount, 1);
     const elsewhere = await write(database, 'b', { ...REQUEST, scope: 'another route' });
     assert.equal(elsewhere.isReplay, false);
     await database.close();
@@ -93,7 +94,7 @@ describe('an idempotency key', () => {
     isBroken = true;
     await assert.rejects(write(database, 'a'), { code: 'storage_full' });
     isBroken = false;
-    assert.equal(database.getCollection('c').vectorCount, 0);
+    assert.equal(database.collection('c').record().vectorCount, 0);
     assert.equal((await write(database, 'a')).isReplay, false);
 
     const refusal = { ...REQUEST, key: 'k2' };

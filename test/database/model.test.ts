@@ -106,7 +106,7 @@ async function runRound(seed: number): Promise<void> {
     async upsert() {
       const rows = distinct(Array.from({ length: 1 + below(12) }, randomRow));
       const updated = rows.filter(({ id }) => model.rows.has(id)).length;
-      const result = await database.writeVectors('c', batchOf(rows), { mode: 'upsert' });
+      const result = await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
       sequence++;
       assert.deepEqual(result, {
         insertedCount: rows.length - updated,
@@ -118,7 +118,7 @@ async function runRound(seed: number): Promise<void> {
     async concurrentUpserts() {
       const rows = Array.from({ length: 5 }, randomRow);
       const results = await Promise.all(
-        rows.map((row) => database.writeVectors('c', batchOf([row]), { mode: 'upsert' })),
+        rows.map((row) => database.collection('c').write(batchOf([row]), { mode: 'upsert' })),
       );
       for (const [i, row] of rows.entries()) {
         assert.equal(results[i]!.updatedCount, model.rows.has(row.id) ? 1 : 0);
@@ -129,14 +129,14 @@ async function runRound(seed: number): Promise<void> {
     async insert() {
       const rows = distinct([randomRow(), randomRow()]);
       const isTaken = rows.some(({ id }) => model.rows.has(id));
-      const write = database.writeVectors('c', batchOf(rows), { mode: 'insert' });
+      const write = database.collection('c').write(batchOf(rows), { mode: 'insert' });
       if (isTaken) return assert.rejects(write, { code: 'vector_exists' });
       assert.equal((await write).sequence, ++sequence);
       for (const row of rows) model.write(row);
     },
     async update() {
       const row = randomRow();
-      const write = database.writeVectors('c', batchOf([row]), { mode: 'update' });
+      const write = database.collection('c').write(batchOf([row]), { mode: 'update' });
       if (!model.rows.has(row.id)) return assert.rejects(write, { code: 'vector_not_found' });
       assert.equal((await write).sequence, ++sequence);
       model.write(row);
@@ -144,7 +144,7 @@ async function runRound(seed: number): Promise<void> {
     async patch() {
       const row = randomRow();
       const old = model.rows.get(row.id);
-      const patch = database.patchVector('c', row.id, {
+      const patch = database.collection('c').patch(row.id, {
         metadata: JSON.stringify({ nested: { count: row.count } }),
         values: Float32Array.from(row.values),
       });
@@ -156,7 +156,7 @@ async function runRound(seed: number): Promise<void> {
     async remove() {
       const ids = Array.from({ length: 1 + below(6) }, () => `v${below(150)}`);
       const found = new Set(ids.filter((id) => model.rows.has(id)));
-      const result = await database.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false });
+      const result = await database.collection('c').delete({ kind: 'ids', ids }, { dryRun: false });
       if (found.size > 0) sequence++;
       assert.deepEqual(result, { deletedCount: found.size, sequence });
       for (const id of found) model.rows.delete(id);
@@ -166,16 +166,16 @@ async function runRound(seed: number): Promise<void> {
       const { json, keep } = randomFilter();
       const gone = [...model.rows.values()].filter(keep);
       const selection = { kind: 'filter', filter: json } as const;
-      const dry = await database.deleteVectors('c', selection, { dryRun: true });
+      const dry = await database.collection('c').delete(selection, { dryRun: true });
       assert.equal(dry.deletedCount, gone.length);
-      const result = await database.deleteVectors('c', selection, { dryRun: false });
+      const result = await database.collection('c').delete(selection, { dryRun: false });
       if (gone.length > 0) sequence++;
       assert.deepEqual(result, { deletedCount: gone.length, sequence });
       for (const { id } of gone) model.rows.delete(id);
     },
     async removeAll() {
       if (random() > 0.1) return;
-      const result = await database.deleteVectors('c', { kind: 'all' }, { dryRun: false });
+      const result = await database.collection('c').delete({ kind: 'all' }, { dryRun: false });
       if (model.rows.size > 0) sequence++;
       assert.deepEqual(result, { deletedCount: model.rows.size, sequence });
       model.rows.clear();
@@ -199,7 +199,7 @@ async function runRound(seed: number): Promise<void> {
       const { json, keep } = randomFilter();
       const isFiltered = random() < 0.5;
       const k = 1 + below(40);
-      const reply = await database.query('c', {
+      const reply = await database.collection('c').query({
         vector: Float32Array.from(query),
         topK: k,
         ...(isFiltered ? { filter: json } : {}),
@@ -217,7 +217,7 @@ async function runRound(seed: number): Promise<void> {
       const listed: string[] = [];
       let cursor: string | undefined;
       do {
-        const page = await database.listVectors('c', {
+        const page = await database.collection('c').list({
           limit: 1 + below(30),
           cursor,
           ...(isFiltered && cursor === undefined ? { filter: json } : {}),
@@ -234,14 +234,14 @@ async function runRound(seed: number): Promise<void> {
         expected.map(({ id }) => id),
       );
       assert.equal(
-        await database.countVectors('c', isFiltered ? json : undefined),
+        await database.collection('c').count(isFiltered ? json : undefined),
         expected.length,
       );
     },
     async get() {
       const row = randomRow();
       const old = model.rows.get(row.id);
-      const { vectors, notFound } = database.fetchVectors('c', [row.id], {
+      const { vectors, notFound } = database.collection('c').fetch([row.id], {
         values: true,
         metadata: true,
       });
@@ -257,7 +257,7 @@ async function runRound(seed: number): Promise<void> {
     const name = names[below(names.length)]!;
     try {
       await operations[name]!();
-      const record = database.getCollection('c');
+      const record = database.collection('c').record();
       assert.equal(record.vectorCount, model.rows.size);
       assert.equal(record.sequence, sequence);
       assert.equal(record.status, 'ready');

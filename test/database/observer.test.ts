@@ -48,16 +48,16 @@ describe('the observer of a database', () => {
   it('is told of writes by what they did, and of their commits', async () => {
     clear();
     const timings: CommitTimings[] = [];
-    await database.writeVectors('c', vectors(0, 10), {
+    await database.collection('c').write(vectors(0, 10), {
       mode: 'upsert',
       onCommitted: (found) => timings.push(found),
     });
-    await database.writeVectors('c', vectors(8, 13), { mode: 'upsert' });
-    await database.patchVector('c', 'v0', { metadata: '{"a":1}' });
-    await database.deleteVector('c', 'v12');
-    await database.deleteVectors('c', { kind: 'ids', ids: ['v11', 'no'] }, { dryRun: false });
-    await database.deleteVectors('c', { kind: 'all' }, { dryRun: true });
-    await assert.rejects(database.writeVectors('c', vectors(0, 1), { mode: 'insert' }));
+    await database.collection('c').write(vectors(8, 13), { mode: 'upsert' });
+    await database.collection('c').patch('v0', { metadata: '{"a":1}' });
+    await database.collection('c').deleteVector('v12');
+    await database.collection('c').delete({ kind: 'ids', ids: ['v11', 'no'] }, { dryRun: false });
+    await database.collection('c').delete({ kind: 'all' }, { dryRun: true });
+    await assert.rejects(database.collection('c').write(vectors(0, 1), { mode: 'insert' }));
     assert.deepEqual(seen.vectorsWritten, [
       [10, 0],
       [3, 2],
@@ -76,8 +76,11 @@ describe('the observer of a database', () => {
     clear();
     const filter = { $and: [{ even: true }, { even: { $ne: 3 } }] };
     const request = { vector: Float32Array.of(1, 1), topK: 3, filter };
-    const reply = await database.query('c', request);
-    assert.deepEqual(seen.queriesAnswered, [[1, reply.timings, reply.work]]);
+    const reply = await database.collection('c').query(request);
+    const { rowsScanned, candidatesRescored } = reply.work;
+    assert.deepEqual(seen.queriesAnswered, [
+      [1, reply.timings, { rowsScanned, candidatesRescored }],
+    ]);
     const { startedAtMs, ...phases } = reply.timings;
     assert.ok(startedAtMs > 0 && Object.values(phases).every((milliseconds) => milliseconds >= 0));
     assert.deepEqual(Object.keys(phases), ['filterMs', 'waitMs', 'searchMs', 'assembleMs']);
@@ -85,7 +88,7 @@ describe('the observer of a database', () => {
     // v0, v2 … v10: the patch of v0 left the field as it was.
     assert.deepEqual([reply.work.rowsPassedFilter, reply.work.rowsScanned], [6, 6]);
     assert.equal(reply.explain, undefined);
-    const explained = await database.query('c', { ...request, explain: true });
+    const explained = await database.collection('c').query({ ...request, explain: true });
     assert.equal(explained.explain?.rowsScanned, explained.work.rowsScanned);
     assert.deepEqual(
       seen.batchSearched.map(([count]) => count),
@@ -113,8 +116,8 @@ describe('the observer of a database', () => {
     };
     const busy = await openDatabase({ observer: recorder.observer, engine });
     await busy.createCollection(INPUT);
-    await busy.writeVectors('c', vectors(0, 3), { mode: 'upsert' });
-    const query = () => busy.query('c', { vector: Float32Array.of(1, 0) });
+    await busy.collection('c').write(vectors(0, 3), { mode: 'upsert' });
+    const query = () => busy.collection('c').query({ vector: Float32Array.of(1, 0) });
     const first = query();
     await settle();
     const others = [query(), query(), query()];
@@ -135,12 +138,12 @@ describe('the observer of a database', () => {
   it('is told what becomes of cursors', async () => {
     clear();
     const vector = Float32Array.of(1, 1);
-    const page = await database.query('c', { vector, limit: 2 });
-    await database.query('c', { cursor: page.nextCursor, limit: 1_000 });
-    const list = await database.listVectors('c', { limit: 2 });
-    await assert.rejects(database.query('c', { cursor: list.nextCursor! }));
-    await assert.rejects(database.listVectors('c', { cursor: 'nonsense' }));
-    await assert.rejects(database.listVectors('c', { limit: 1_000_000 }));
+    const page = await database.collection('c').query({ vector, limit: 2 });
+    await database.collection('c').query({ cursor: page.nextCursor, limit: 1_000 });
+    const list = await database.collection('c').list({ limit: 2 });
+    await assert.rejects(database.collection('c').query({ cursor: list.nextCursor! }));
+    await assert.rejects(database.collection('c').list({ cursor: 'nonsense' }));
+    await assert.rejects(database.collection('c').list({ limit: 1_000_000 }));
     assert.deepEqual([seen.cursorIssued.length, seen.cursorResumed.length], [2, 1]);
     assert.deepEqual(seen.cursorRefused, [['cursor_mismatch'], ['cursor_invalid']]);
   });
@@ -180,15 +183,15 @@ describe('the observer of a database', () => {
       limits: { retentionMs: 1_000 },
     });
     await worn.createCollection(INPUT);
-    await worn.writeVectors('c', vectors(0, 64), { mode: 'upsert' });
+    await worn.collection('c').write(vectors(0, 64), { mode: 'upsert' });
     const ids = Array.from({ length: 40 }, (_, i) => `v${i}`);
-    await worn.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false });
+    await worn.collection('c').delete({ kind: 'ids', ids }, { dryRun: false });
     assert.deepEqual(worn.storageUse().rowCount, 64);
     assert.ok(worn.storageUse().logBytes > 0);
     // Each full segment is a checkpoint, and the one after the retention finds the worn segment.
     for (let i = 1; i <= 3; i++) {
       clock.nowMs += 5_000;
-      await worn.writeVectors('c', vectors(i * 64, (i + 1) * 64), { mode: 'upsert' });
+      await worn.collection('c').write(vectors(i * 64, (i + 1) * 64), { mode: 'upsert' });
       await settle();
     }
     assert.ok(recorder.seen.checkpointEnded.length >= 1);

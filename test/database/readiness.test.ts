@@ -27,7 +27,7 @@ async function createState(): Promise<MemoryState> {
     metadata: '{}',
   }));
   for (const id of ['c', 'd']) await database.createCollection({ id, ...input });
-  await database.writeVectors('c', batchOf(rows), { mode: 'upsert' });
+  await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
   await database.close();
   return state;
@@ -58,7 +58,7 @@ describe('a collection that is not ready', () => {
       },
     });
     const reasonOf = (id: string) => {
-      const { status, statusReason } = database.getCollection(id);
+      const { status, statusReason } = database.collection(id).record();
       return [status, statusReason];
     };
     const next = async () => {
@@ -91,7 +91,7 @@ describe('a collection that is not ready', () => {
     state.blobs.set(name, bytes.slice(0, -1));
     const database = await openOver(createMemoryStore({ state }));
     await database.loaded;
-    const { status, statusReason } = database.getCollection('c');
+    const { status, statusReason } = database.collection('c').record();
     assert.equal(status, 'failed');
     assert.ok(statusReason!.includes(name) && /is damaged: it has \d+ bytes/.test(statusReason!));
     await database.close();
@@ -108,14 +108,17 @@ describe('a collection that is not ready', () => {
     });
     await database.loaded;
     assert.equal(
-      database.getCollection('c').statusReason,
+      database.collection('c').record().statusReason,
       'Its data cannot be read; the log has the cause.',
     );
-    await assert.rejects(database.query('c', { vector: Float32Array.of(1) }), (error: Error) => {
-      return (
-        (error as SagittaError).code === 'collection_unavailable' && !/lmdb/.test(error.message)
-      );
-    });
+    await assert.rejects(
+      database.collection('c').query({ vector: Float32Array.of(1) }),
+      (error: Error) => {
+        return (
+          (error as SagittaError).code === 'collection_unavailable' && !/lmdb/.test(error.message)
+        );
+      },
+    );
     await database.close();
   });
 });

@@ -6,12 +6,13 @@ import { SagittaError } from '../../src/common/errors.js';
 import type { JsonObject, Metric, VectorBatch } from '../../src/common/types.js';
 import type {
   CollectionRecord,
-  DatabaseService,
   Include,
   StreamProgress,
   VectorRecord,
 } from '../../src/database/api.js';
 import { ApiKeys } from '../../src/database/api-keys.js';
+import type { CollectionHandle } from '../../src/database/collection-handle.js';
+import type { DatabaseService } from '../../src/database/database.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
 import { fakeJoin, fakeScan } from './fake-readings.js';
 
@@ -50,6 +51,10 @@ export interface FakeDatabase extends DatabaseService {
   openSessionCount: number;
   /** Runs before every query; a test makes it wait or throw. */
   beforeQuery: (signal: AbortSignal | undefined) => Promise<void>;
+  /** Runs before every write of vectors; a test makes it wait or throw. */
+  beforeWrite: () => Promise<void>;
+  /** Runs before a collection is deleted. */
+  beforeDrop: () => Promise<void>;
   /** Runs before every batch of a stream is written. */
   beforeStreamedWrite: () => Promise<void>;
 }
@@ -105,6 +110,246 @@ export function createFakeDatabase(): FakeDatabase {
     nextCursor: start + limit < rows.length ? `at-${start + limit}` : undefined,
   });
 
+  const collection = (id: string): CollectionHandle => {
+    const incarnation = collections.get(id);
+    const handle: Pick<CollectionHandle, keyof CollectionHandle> = {
+      id,
+      exists: incarnation !== undefined,
+      requireExists: () => {
+        if (find(id) === incarnation) return;
+        throw new SagittaError('collection_not_found', 'The collection was created or replaced.');
+      },
+      get shape() {
+        return find(id).record;
+      },
+      record: () => find(id).record,
+      async update(change) {
+        const collection = find(id);
+        const { description, labels } = change;
+        collection.record = {
+          ...collection.record,
+          ...(description === undefined ? {} : { description }),
+          ...(labels === undefined ? {} : { labels }),
+        };
+        return collection.record;
+      },
+      async drop() {
+        await database.beforeDrop();
+        const vectorCount = find(id).vectors.size;
+        collections.delete(id);
+        return { vectorCount };
+      },
+      async write(batch, { mode, alsoCommit }) {
+        await database.beforeWrite();
+        const collection = find(id);
+        database.lastBatch = batch;
+        const texts = (column: VectorBatch['ids'], row: number) =>
+          Buffer.from(column.bytes).toString('utf8', column.offsets[row], column.offsets[row + 1]);
+        const rows = Array.from({ length: batch.count }, (_, row) => texts(batch.ids, row));
+        const isKnown = (row: string) => collection.vectors.has(row);
+        if (mode === 'insert' && rows.some(isKnown))
+          throw new SagittaError('vector_exists', 'Exists.');
+        if (mode === 'update' && !rows.every(isKnown)) {
+          throw new SagittaError('vector_not_found', 'There is no such vector.');
+        }
+        const updatedCount = rows.filter(isKnown).length;
+        const { dimension, sequence } = collection.record;
+        for (const [row, vectorId] of rows.entries()) {
+          collection.vectors.set(vectorId, {
+            version: `v${sequence + 1}`,
+            values: batch.values.slice(row * dimension, (row + 1) * dimension),
+            metadata: texts(batch.metadata, row),
+          });
+        }
+        const insertedCount = rows.length - updatedCount;
+        const result = { insertedCount, updatedCount, sequence: touch(collection) };
+        alsoCommit?.(result);
+        return result;
+      },
+      openWriteStream({ mode }) {
+        find(id);
+        const none = { batchCount: 0, rowCount: 0, insertedCount: 0, updatedCount: 0 };
+        let progress: StreamProgress = { ...none, sequence: undefined };
+        let last: Promise<unknown> = Promise.resolve();
+        return {
+          resumed: progress,
+          get progress() {
+            return progress;
+          },
+          async write(batch) {
+            const before = last;
+            const writing = (async () => {
+              await before;
+              await database.beforeStreamedWrite();
+              const result = await handle.write(batch, { mode });
+              progress = {
+                batchCount: progress.batchCount + 1,
+                rowCount: progress.rowCount + batch.count,
+                insertedCount: progress.insertedCount + result.insertedCount,
+                updatedCount: progress.updatedCount + result.updatedCount,
+                sequence: result.sequence,
+              };
+            })();
+            last = writing;
+            await writing;
+          },
+          end: async (encode) => ({ reply: encode(progress), isReplay: false }),
+          close() {},
+        };
+      },
+      async patch(vectorId, { metadata, values, ifVersion }) {
+        const stored = findVector(id, vectorId);
+        if (ifVersion !== undefined && ifVersion !== stored.version) {
+          throw new SagittaError('precondition_failed', 'Changed.');
+        }
+        const collection = find(id);
+        const sequence = touch(collection);
+        const version = `v${sequence}`;
+        const merged = {
+          ...(JSON.parse(stored.metadata) as JsonObject),
+          ...(JSON.parse(metadata ?? '{}') as JsonObject),
+        };
+        collection.vectors.set(vectorId, {
+          version,
+          values: values ?? stored.values,
+          metadata: JSON.stringify(merged),
+        });
+        return { sequence, version };
+      },
+      async deleteVector(vectorId) {
+        findVector(id, vectorId);
+        find(id).vectors.delete(vectorId);
+        return { sequence: touch(find(id)) };
+      },
+      async delete(selection, { dryRun, alsoCommit }) {
+        const collection = find(id);
+        const all = passing(collection, selection.kind === 'filter' ? selection.filter : {});
+        const ids = all.map(([vectorId]) => vectorId);
+        const chosen =
+          selection.kind === 'ids' ? ids.filter((known) => selection.ids.includes(known)) : ids;
+        if (!dryRun) for (const vectorId of chosen) collection.vectors.delete(vectorId);
+        const sequence = dryRun ? collection.record.sequence : touch(collection);
+        const result = { deletedCount: chosen.length, sequence };
+        if (!dryRun) alsoCommit?.(result);
+        return result;
+      },
+      get: (vectorId, include) => toRecord(vectorId, findVector(id, vectorId), include),
+      fetch(ids, include) {
+        const { vectors } = find(id);
+        return {
+          vectors: ids
+            .filter((known) => vectors.has(known))
+            .map((known) => toRecord(known, vectors.get(known)!, include)),
+          notFound: ids.filter((unknown) => !vectors.has(unknown)),
+        };
+      },
+      async list(request) {
+        const all = passing(find(id), request.filter);
+        const start = request.offset ?? readCursor(request.cursor);
+        const { rows, ...page } = slice(all, start, request.limit ?? 100);
+        const include = {
+          values: request.includeValues ?? false,
+          metadata: request.includeMetadata ?? true,
+        };
+        return {
+          vectors: rows.map(([vectorId, stored]) => toRecord(vectorId, stored, include)),
+          ...page,
+          ...(request.offset === undefined ? {} : { total: all.length }),
+        };
+      },
+      async count(filter) {
+        return passing(find(id), filter).length;
+      },
+      async query(request, options = {}) {
+        await database.beforeQuery(options.signal);
+        const collection = find(id);
+        const vector = request.vector ?? findVector(id, request.id ?? '').values;
+        checkQueryVector(vector, collection.record.dimension, request.metric);
+        const all = passing(collection, request.filter)
+          .filter(([vectorId]) => vectorId !== request.id)
+          .map(([vectorId, stored]) => {
+            const score = stored.values.reduce((sum, x, i) => sum + x * vector[i]!, 0);
+            return { vectorId, stored, score: Math.fround(score) };
+          })
+          .sort((a, b) => b.score - a.score);
+        const limit = request.limit ?? request.topK ?? 10;
+        const { rows, ...page } = slice(all, request.offset ?? readCursor(request.cursor), limit);
+        const { includeValues = false, includeMetadata = false } = request;
+        return {
+          matches: rows.map(({ vectorId, stored, score }) => ({
+            id: vectorId,
+            score,
+            ...(includeMetadata ? { metadata: stored.metadata } : {}),
+            ...(includeValues === false ? {} : { values: stored.values }),
+          })),
+          ...page,
+          total: all.length,
+          valuesEncoding: includeValues === 'base64' ? 'base64' : 'numbers',
+          sequence: collection.record.sequence,
+          timings: {
+            startedAtMs: performance.now(),
+            filterMs: 1,
+            waitMs: 2,
+            searchMs: 3,
+            assembleMs: 4,
+          },
+          work: {
+            conditionCount: Object.keys(request.filter ?? {}).length,
+            segmentCount: 1,
+            rowsScanned: all.length,
+            rowsPassedFilter: all.length,
+            candidatesRescored: all.length,
+          },
+        };
+      },
+      async openQueries() {
+        const { sequence, dimension, metric } = find(id).record;
+        let isOpen = true;
+        database.openSessionCount++;
+        return {
+          sequence,
+          dimension,
+          metric,
+          prepare: (requests, firstIndex = 0) =>
+            Array.from({ length: Math.ceil(requests.length / GROUP_QUERIES) }, (_, group) => {
+              const start = group * GROUP_QUERIES;
+              const own = requests.slice(start, start + GROUP_QUERIES);
+              return {
+                firstIndex: firstIndex + start,
+                count: own.length,
+                answer: ({ signal } = {}) =>
+                  Promise.all(own.map((request) => handle.query(request, { signal }))),
+              };
+            }),
+          close() {
+            if (isOpen) database.openSessionCount--;
+            isOpen = false;
+          },
+        };
+      },
+      async recall({ ids }) {
+        return { recalls: ids.map(() => 1), sequence: find(id).record.sequence };
+      },
+      async scan({ filter, ...include }) {
+        const { dimension, sequence } = find(id).record;
+        const rows = passing(find(id), filter).map(([vectorId, stored]) => ({
+          ...stored,
+          id: vectorId,
+        }));
+        return fakeScan(rows, { ...include, dimension, sequence });
+      },
+      async join({ with: other = id, filter, withFilter, topK = 10 }) {
+        const rowsOf = (collectionId: string, by: JsonObject | undefined) =>
+          passing(find(collectionId), by).map(([vectorId, stored]) => ({
+            ...stored,
+            id: vectorId,
+          }));
+        return fakeJoin(rowsOf(id, filter), rowsOf(other, withFilter), topK);
+      },
+    };
+    return handle as CollectionHandle;
+  };
+
   const database: FakeDatabase = {
     state: 'ready',
     apiKeys: new ApiKeys({ store: createMemoryStore(), clock: systemClock }),
@@ -112,6 +357,8 @@ export function createFakeDatabase(): FakeDatabase {
     writeCount: 0,
     openSessionCount: 0,
     beforeQuery: async () => {},
+    beforeWrite: async () => {},
+    beforeDrop: async () => {},
     beforeStreamedWrite: async () => {},
     async createCollection(input, options = {}) {
       const id = input.id ?? `generated-${collections.size}`;
@@ -140,219 +387,13 @@ export function createFakeDatabase(): FakeDatabase {
       options.alsoCommit?.(record);
       return { record, created: true };
     },
-    getCollection: (id) => find(id).record,
-    getVectorShape: (id) => find(id).record,
+    collection,
     listCollections({ limit = 100, cursor, isVisible = () => true }) {
       const records = [...collections.values()]
         .map(({ record }) => record)
         .filter(({ id }) => isVisible(id));
       const { rows, ...page } = slice(records, readCursor(cursor), limit);
       return { collections: rows, total: records.length, ...page };
-    },
-    async updateCollection(id, change) {
-      const collection = find(id);
-      const { description, labels } = change;
-      collection.record = {
-        ...collection.record,
-        ...(description === undefined ? {} : { description }),
-        ...(labels === undefined ? {} : { labels }),
-      };
-      return collection.record;
-    },
-    async deleteCollection(id) {
-      const vectorCount = find(id).vectors.size;
-      collections.delete(id);
-      return { vectorCount };
-    },
-    async writeVectors(id, batch, { mode, alsoCommit }) {
-      const collection = find(id);
-      database.lastBatch = batch;
-      const texts = (column: VectorBatch['ids'], row: number) =>
-        Buffer.from(column.bytes).toString('utf8', column.offsets[row], column.offsets[row + 1]);
-      const rows = Array.from({ length: batch.count }, (_, row) => texts(batch.ids, row));
-      const isKnown = (row: string) => collection.vectors.has(row);
-      if (mode === 'insert' && rows.some(isKnown))
-        throw new SagittaError('vector_exists', 'Exists.');
-      if (mode === 'update' && !rows.every(isKnown)) {
-        throw new SagittaError('vector_not_found', 'There is no such vector.');
-      }
-      const updatedCount = rows.filter(isKnown).length;
-      const { dimension, sequence } = collection.record;
-      for (const [row, vectorId] of rows.entries()) {
-        collection.vectors.set(vectorId, {
-          version: `v${sequence + 1}`,
-          values: batch.values.slice(row * dimension, (row + 1) * dimension),
-          metadata: texts(batch.metadata, row),
-        });
-      }
-      const insertedCount = rows.length - updatedCount;
-      const result = { insertedCount, updatedCount, sequence: touch(collection) };
-      alsoCommit?.(result);
-      return result;
-    },
-    openWriteStream(id, { mode }) {
-      find(id);
-      const none = { batchCount: 0, rowCount: 0, insertedCount: 0, updatedCount: 0 };
-      let progress: StreamProgress = { ...none, sequence: undefined };
-      let last: Promise<unknown> = Promise.resolve();
-      return {
-        resumed: progress,
-        get progress() {
-          return progress;
-        },
-        async write(batch) {
-          const before = last;
-          const writing = (async () => {
-            await before;
-            await database.beforeStreamedWrite();
-            const result = await database.writeVectors(id, batch, { mode });
-            progress = {
-              batchCount: progress.batchCount + 1,
-              rowCount: progress.rowCount + batch.count,
-              insertedCount: progress.insertedCount + result.insertedCount,
-              updatedCount: progress.updatedCount + result.updatedCount,
-              sequence: result.sequence,
-            };
-          })();
-          last = writing;
-          await writing;
-        },
-        end: async (encode) => ({ reply: encode(progress), isReplay: false }),
-        close() {},
-      };
-    },
-    async patchVector(id, vectorId, { metadata, values, ifVersion }) {
-      const stored = findVector(id, vectorId);
-      if (ifVersion !== undefined && ifVersion !== stored.version) {
-        throw new SagittaError('precondition_failed', 'Changed.');
-      }
-      const collection = find(id);
-      const sequence = touch(collection);
-      const version = `v${sequence}`;
-      const merged = {
-        ...(JSON.parse(stored.metadata) as JsonObject),
-        ...(JSON.parse(metadata ?? '{}') as JsonObject),
-      };
-      collection.vectors.set(vectorId, {
-        version,
-        values: values ?? stored.values,
-        metadata: JSON.stringify(merged),
-      });
-      return { sequence, version };
-    },
-    async deleteVector(id, vectorId) {
-      findVector(id, vectorId);
-      find(id).vectors.delete(vectorId);
-      return { sequence: touch(find(id)) };
-    },
-    async deleteVectors(id, selection, { dryRun, alsoCommit }) {
-      const collection = find(id);
-      const all = passing(collection, selection.kind === 'filter' ? selection.filter : {});
-      const ids = all.map(([vectorId]) => vectorId);
-      const chosen =
-        selection.kind === 'ids' ? ids.filter((known) => selection.ids.includes(known)) : ids;
-      if (!dryRun) for (const vectorId of chosen) collection.vectors.delete(vectorId);
-      const sequence = dryRun ? collection.record.sequence : touch(collection);
-      const result = { deletedCount: chosen.length, sequence };
-      if (!dryRun) alsoCommit?.(result);
-      return result;
-    },
-    getVector: (id, vectorId, include) => toRecord(vectorId, findVector(id, vectorId), include),
-    fetchVectors(id, ids, include) {
-      const { vectors } = find(id);
-      return {
-        vectors: ids
-          .filter((known) => vectors.has(known))
-          .map((known) => toRecord(known, vectors.get(known)!, include)),
-        notFound: ids.filter((unknown) => !vectors.has(unknown)),
-      };
-    },
-    async listVectors(id, request) {
-      const all = passing(find(id), request.filter);
-      const start = request.offset ?? readCursor(request.cursor);
-      const { rows, ...page } = slice(all, start, request.limit ?? 100);
-      const include = {
-        values: request.includeValues ?? false,
-        metadata: request.includeMetadata ?? true,
-      };
-      return {
-        vectors: rows.map(([vectorId, stored]) => toRecord(vectorId, stored, include)),
-        ...page,
-        ...(request.offset === undefined ? {} : { total: all.length }),
-      };
-    },
-    async countVectors(id, filter) {
-      return passing(find(id), filter).length;
-    },
-    async query(id, request, options = {}) {
-      await database.beforeQuery(options.signal);
-      const collection = find(id);
-      const vector = request.vector ?? findVector(id, request.id ?? '').values;
-      checkQueryVector(vector, collection.record.dimension, request.metric);
-      const all = passing(collection, request.filter)
-        .filter(([vectorId]) => vectorId !== request.id)
-        .map(([vectorId, stored]) => {
-          const score = stored.values.reduce((sum, x, i) => sum + x * vector[i]!, 0);
-          return { vectorId, stored, score: Math.fround(score) };
-        })
-        .sort((a, b) => b.score - a.score);
-      const limit = request.limit ?? request.topK ?? 10;
-      const { rows, ...page } = slice(all, request.offset ?? readCursor(request.cursor), limit);
-      const { includeValues = false, includeMetadata = false } = request;
-      return {
-        matches: rows.map(({ vectorId, stored, score }) => ({
-          id: vectorId,
-          score,
-          ...(includeMetadata ? { metadata: stored.metadata } : {}),
-          ...(includeValues === false ? {} : { values: stored.values }),
-        })),
-        ...page,
-        total: all.length,
-        valuesEncoding: includeValues === 'base64' ? 'base64' : 'numbers',
-        sequence: collection.record.sequence,
-        timings: {
-          startedAtMs: performance.now(),
-          filterMs: 1,
-          waitMs: 2,
-          searchMs: 3,
-          assembleMs: 4,
-        },
-        work: {
-          conditionCount: Object.keys(request.filter ?? {}).length,
-          segmentCount: 1,
-          rowsScanned: all.length,
-          rowsPassedFilter: all.length,
-          candidatesRescored: all.length,
-        },
-      };
-    },
-    async openQueries(id) {
-      const { sequence, dimension, metric } = find(id).record;
-      let isOpen = true;
-      database.openSessionCount++;
-      return {
-        sequence,
-        dimension,
-        metric,
-        prepare: (requests, firstIndex = 0) =>
-          Array.from({ length: Math.ceil(requests.length / GROUP_QUERIES) }, (_, group) => {
-            const start = group * GROUP_QUERIES;
-            const own = requests.slice(start, start + GROUP_QUERIES);
-            return {
-              firstIndex: firstIndex + start,
-              count: own.length,
-              answer: ({ signal } = {}) =>
-                Promise.all(own.map((request) => database.query(id, request, { signal }))),
-            };
-          }),
-        close() {
-          if (isOpen) database.openSessionCount--;
-          isOpen = false;
-        },
-      };
-    },
-    async recall(id, { ids }) {
-      return { recalls: ids.map(() => 1), sequence: find(id).record.sequence };
     },
     async runIdempotent({ scope, key, payloadDigest }, perform) {
       const place = JSON.stringify([scope, key]);
@@ -374,19 +415,6 @@ export function createFakeDatabase(): FakeDatabase {
       } finally {
         inFlight.delete(place);
       }
-    },
-    async scan(id, { filter, ...include }) {
-      const { dimension, sequence } = find(id).record;
-      const rows = passing(find(id), filter).map(([vectorId, stored]) => ({
-        ...stored,
-        id: vectorId,
-      }));
-      return fakeScan(rows, { ...include, dimension, sequence });
-    },
-    async join(id, { with: other = id, filter, withFilter, topK = 10 }) {
-      const rowsOf = (collectionId: string, by: JsonObject | undefined) =>
-        passing(find(collectionId), by).map(([vectorId, stored]) => ({ ...stored, id: vectorId }));
-      return fakeJoin(rowsOf(id, filter), rowsOf(other, withFilter), topK);
     },
     async close() {
       database.state = 'stopping';

@@ -87,17 +87,16 @@ describe('an idempotency key', () => {
 
   it('does not keep failures of ours, nor what another attempt may change', async () => {
     const { database } = service;
-    const original = database.writeVectors;
     for (const code of [
       'internal',
       'overloaded',
       'storage_full',
       'collection_unavailable',
     ] as const) {
-      database.writeVectors = () => Promise.reject(new SagittaError(code, 'not now'));
+      database.beforeWrite = () => Promise.reject(new SagittaError(code, 'not now'));
       const body = { id: `at ${code}`, values: [1, 2, 3] };
       assert.ok((await post('/collections/c/vectors', body, code)).status >= 500);
-      database.writeVectors = original;
+      database.beforeWrite = async () => {};
       const again = await post('/collections/c/vectors', body, code);
       assert.deepEqual([again.status, again.headers['idempotent-replayed']], [200, undefined]);
     }
@@ -105,15 +104,11 @@ describe('an idempotency key', () => {
 
   it('is busy while its request runs', async () => {
     const { database } = service;
-    const original = database.writeVectors;
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
     });
-    database.writeVectors = async (...rest) => {
-      await gate;
-      return original(...rest);
-    };
+    database.beforeWrite = () => gate;
     const body = { id: 'slow', values: [1, 2, 3] };
     const first = post('/collections/c/vectors', body, 'k');
     await new Promise((resolve) => setTimeout(resolve, 20));

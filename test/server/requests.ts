@@ -124,5 +124,5 @@ export async function fillCollection(database: Database, id = COLLECTION): Promi
     { id: 'a', values: [1, 0], metadata: '{}' },
     { id: 'b', values: [0, 1], metadata: '{}' },
   ]);
-  await database.writeVectors(id, batch, { mode: 'upsert' });
+  await database.collection(id).write(batch, { mode: 'upsert' });
 }

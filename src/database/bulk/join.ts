@@ -8,12 +8,11 @@ import type { JsonObject, Metric } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, filterViews, type SegmentView } from '../collection/snapshot.js';
+import type { DatabaseServices } from '../database-services.js';
 import { parseFilterAt } from '../query/filter-at.js';
-import type { FilterCache } from '../query/filter-cache.js';
-import { type SubmitSearches, searchTarget } from '../query/search.js';
+import { searchTarget } from '../query/search.js';
 import { type JoinPiece, JoinPieceBuilder } from './join-pieces.js';
 import { type Group, type JoinPlan, JoinSearches, walkRows } from './join-searches.js';
-import type { ScanStats } from './scan-stats.js';
 
 export interface JoinRequest {
   /** Where the matches are searched; the collection itself when absent. */
@@ -44,24 +43,18 @@ export interface Join {
   pieces(): AsyncGenerator<JoinPiece>;
 }
 
-export interface JoinContext {
-  readonly filters: FilterCache;
-  readonly limits: Limits;
-  readonly submitAll: SubmitSearches;
-  readonly signal: AbortSignal | undefined;
-  readonly readings: ScanStats;
-  /** Called when no search of it is under way any more. */
-  readonly onEnded: (searched: readonly SegmentView[]) => void;
-}
-
-/** Throws `invalid_request`, `limit_exceeded`, `dimension_mismatch` and `invalid_filter`. */
+/**
+ * Throws `invalid_request`, `limit_exceeded`, `dimension_mismatch` and `invalid_filter`, and for the
+ * collection `with` what `Catalogue.require` throws.
+ */
 export async function runJoin(
   collection: Collection,
-  searched: Collection,
   request: JoinRequest,
-  context: JoinContext,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
 ): Promise<Join> {
-  const { filters, limits, signal } = context;
+  const { catalogue, filters, limits } = services;
+  const searched = request.with === undefined ? collection : catalogue.require(request.with);
   checkRequest(collection, searched, request, limits);
   const filter = parseOptional('/filter', request.filter, limits);
   const withFilter = parseOptional('/with_filter', request.withFilter, limits);
@@ -87,17 +80,21 @@ export async function runJoin(
     withSequence: withSnapshot.sequence,
     metric,
     rowCount: countVisible(parts),
-    pieces: () => joinPieces(plan, context),
+    pieces: () => joinPieces(plan, searched, services, signal),
   };
 }
 
-async function* joinPieces(plan: JoinPlan, context: JoinContext): AsyncGenerator<JoinPiece> {
-  const { signal, readings, onEnded } = context;
-  const reading = readings.join(countVisible(plan.parts));
+async function* joinPieces(
+  plan: JoinPlan,
+  searched: Collection,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<JoinPiece> {
+  const reading = services.scanStats.join(countVisible(plan.parts));
   const controller = new AbortController();
   const abort = () => controller.abort(signal?.reason);
   signal?.addEventListener('abort', abort, { once: true });
-  const searches = new JoinSearches(plan, context.submitAll, controller.signal);
+  const searches = new JoinSearches(plan, services.submitAll, controller.signal);
   const rows = walkRows(plan.parts);
   const builder = new JoinPieceBuilder(plan);
   let ahead: Group | null = null;
@@ -136,8 +133,18 @@ async function* joinPieces(plan: JoinPlan, context: JoinContext): AsyncGenerator
     controller.abort();
     await ahead?.searching?.catch(() => {});
     reading.ended();
-    onEnded(plan.target.shown);
+    unloadGone(searched, plan.target.shown, services);
   }
+}
+
+/** Unloads what a long search has loaded again after its segment was gone from the collection. */
+function unloadGone(
+  collection: Collection,
+  searched: readonly SegmentView[],
+  { catalogue, unloadBlock }: DatabaseServices,
+): void {
+  const current = new Set(catalogue.isServing(collection) ? collection.rows.segments : []);
+  for (const { segment } of searched) if (!current.has(segment)) unloadBlock(segment.key);
 }
 
 function isSameId(part: SegmentView, row: number, other: SegmentView, otherRow: number): boolean {

@@ -1,14 +1,12 @@
 // All rows of a collection, or those that pass a filter, as columns: one snapshot in order of
 // arrival, read piece by piece for as long as its reader likes.
 
-import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, filterViews } from '../collection/snapshot.js';
+import type { DatabaseServices } from '../database-services.js';
 import { parseFilterAt } from '../query/filter-at.js';
-import type { FilterCache } from '../query/filter-cache.js';
 import { cutIntoPieces, type RowPiece } from './row-pieces.js';
-import type { ScanStats } from './scan-stats.js';
 
 /**
  * Long enough that what is done once a piece does not count, short enough that a reader who stops
@@ -39,14 +37,9 @@ export interface Scan {
 export async function runScan(
   collection: Collection,
   request: ScanRequest,
-  context: {
-    readonly filters: FilterCache;
-    readonly limits: Limits;
-    readonly signal: AbortSignal | undefined;
-    readonly readings: ScanStats;
-  },
+  { filters, limits, scanStats }: DatabaseServices,
+  signal: AbortSignal | undefined,
 ): Promise<Scan> {
-  const { filters, limits, signal, readings } = context;
   const filter =
     request.filter === undefined ? null : parseFilterAt('?filter', request.filter, limits);
   const snapshot = collection.snapshot();
@@ -62,6 +55,6 @@ export async function runScan(
     sequence: snapshot.sequence,
     dimension: collection.definition.dimension,
     rowCount,
-    pieces: () => readings.scan(cutIntoPieces(parts, options), rowCount),
+    pieces: () => scanStats.scan(cutIntoPieces(parts, options), rowCount),
   };
 }

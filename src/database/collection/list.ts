@@ -2,22 +2,15 @@
 // last row by the sequence that inserted it and its id, which no compaction changes.
 
 import { nextSetBit } from '../../common/bitmap.js';
-import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
-import type { CursorSealer, ListCursor } from '../query/cursor.js';
+import type { DatabaseServices } from '../database-services.js';
+import { observeCursorError, observeCursors } from '../observer.js';
+import type { ListCursor } from '../query/cursor.js';
 import { parseFilterAt } from '../query/filter-at.js';
-import type { FilterCache } from '../query/filter-cache.js';
 import { checkPaging, mismatch, openCursor, sameJson } from '../query/paging.js';
 import type { Collection } from './collection.js';
 import { countVisible, filterViews, type SegmentView } from './snapshot.js';
-
-export interface ListContext {
-  readonly filters: FilterCache;
-  readonly sealer: CursorSealer;
-  readonly limits: Limits;
-  readonly now: number;
-}
 
 interface ListPlan {
   readonly sequence: number;
@@ -37,7 +30,23 @@ interface FoundRow {
 export async function runList(
   collection: Collection,
   request: ListRequest,
-  context: ListContext,
+  services: DatabaseServices,
+): Promise<ListReply> {
+  const { observer } = services;
+  try {
+    const reply = await findPage(collection, request, services);
+    observeCursors(observer, request, reply);
+    return reply;
+  } catch (error) {
+    observeCursorError(observer, request.cursor, error);
+    throw error;
+  }
+}
+
+async function findPage(
+  collection: Collection,
+  request: ListRequest,
+  context: DatabaseServices,
 ): Promise<ListReply> {
   checkPaging('list', request, context.limits);
   const plan =
@@ -88,11 +97,11 @@ export async function runList(
 function planFirstPage(
   collection: Collection,
   request: ListRequest,
-  { limits, now }: ListContext,
+  { limits, clock }: DatabaseServices,
 ): ListPlan {
   return {
     sequence: collection.sequence,
-    openedAtMs: now,
+    openedAtMs: clock.now(),
     filter: request.filter ?? null,
     limit: request.limit ?? limits.pageLimitDefault,
     includeValues: request.includeValues ?? false,
@@ -105,9 +114,9 @@ function planNextPage(
   collection: Collection,
   request: ListRequest,
   token: string,
-  context: ListContext,
+  { sealer, limits, clock }: DatabaseServices,
 ): ListPlan {
-  const cursor = openCursor(token, 'list', collection, context);
+  const cursor = openCursor(token, 'list', collection, { sealer, limits, now: clock.now() });
   if (request.filter !== undefined && !sameJson(request.filter, cursor.filter)) {
     throw mismatch('list', 'filter');
   }

@@ -2,9 +2,12 @@
 // to the engine in groups: large enough to fill its batches, bounded by what their answers hold.
 
 import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
-import type { SnapshotView } from '../collection/snapshot-view.js';
-import { type DatabaseObserver, observeAnswers } from '../observer.js';
-import { answerPlans, type QueryContext } from './query.js';
+import type { CallOptions } from '../api.js';
+import type { Collection } from '../collection/collection.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import { type DatabaseObserver, observeReplies } from '../observer.js';
+import { answerPlans } from './query.js';
 import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
 import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
 
@@ -13,25 +16,21 @@ const GROUP_QUERIES_MAX = 256;
 /** Of all queries of a group together: some tens of megabytes until they are written. */
 const GROUP_MATCHES_MAX = 131_072;
 
-export interface SessionContext
-  extends Omit<QueryContext, 'signal'>,
-    Omit<PlanContext, 'parseFilter' | 'now'> {
-  readonly observer: DatabaseObserver;
-  readonly now: () => number;
-}
-
-export function openSession(
-  view: SnapshotView,
-  context: SessionContext,
-  signal: AbortSignal | undefined,
-): QuerySession {
-  const { observer, limits, sealer, now } = context;
+/** Waits until the write `minSequence` is visible. Rejects with the signal's reason. */
+export async function openSession(
+  collection: Collection,
+  { minSequence = 0, signal }: CallOptions & { readonly minSequence?: number | undefined },
+  services: DatabaseServices,
+): Promise<QuerySession> {
+  const { catalogue, observer, limits, sealer, clock } = services;
+  await collection.waitForSequence(minSequence, signal);
+  const view = new SnapshotView(collection, () => catalogue.isServing(collection));
   const close = () => {
     signal?.removeEventListener('abort', close);
     view.close();
   };
   signal?.addEventListener('abort', close);
-  const { dimension, metric } = view.collection.definition;
+  const { dimension, metric } = collection.definition;
   return {
     sequence: view.sequence,
     dimension,
@@ -40,17 +39,17 @@ export function openSession(
       const parseFilter = createFilterParser(limits);
       const plans = planAll(view, requests, firstIndex, {
         observer,
-        plan: { limits, sealer, now: now(), parseFilter },
+        plan: { limits, sealer, now: clock.now(), parseFilter },
       });
       return splitPlans(plans).map(({ start, end }) => ({
         firstIndex: firstIndex + start,
         count: end - start,
-        answer: (options = {}) =>
-          observeAnswers(
-            observer,
-            answerPlans(view, plans.slice(start, end), { ...context, signal: options.signal }),
-            requests.slice(start, end),
-          ),
+        async answer(options = {}) {
+          const group = plans.slice(start, end);
+          const replies = await answerPlans(view, group, services, options.signal);
+          observeReplies(observer, requests.slice(start, end), replies);
+          return replies;
+        },
       }));
     },
     close,

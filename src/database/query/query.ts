@@ -6,6 +6,7 @@ import { hasBit } from '../../common/bitmap.js';
 import type { Limits } from '../../common/limits.js';
 import { distanceOf, type Position, publicScore } from '../../engine/core/engine.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
+import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
 import {
   countVisible,
@@ -13,31 +14,31 @@ import {
   type SegmentView,
   type Snapshot,
 } from '../collection/snapshot.js';
-import type { SnapshotView } from '../collection/snapshot-view.js';
-import type { CursorSealer } from './cursor.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import { observeCursorError, observeReplies } from '../observer.js';
+import { parseFilterAt } from './filter-at.js';
 import type { FilterCache } from './filter-cache.js';
-import type { Explain, Match, QueryReply, QueryTimings, QueryWork, SortKey } from './query-api.js';
-import { nextCursor, type QueryPlan } from './query-plan.js';
+import type {
+  Explain,
+  Match,
+  QueryReply,
+  QueryRequest,
+  QueryTimings,
+  QueryWork,
+  SortKey,
+} from './query-api.js';
+import { nextCursor, planQuery, type QueryPlan } from './query-plan.js';
 import {
   type Ask,
   type Hit,
   type SearchResult,
   SearchRound,
   type SearchTarget,
-  type SubmitSearches,
   searchTarget,
   searchTargetFor,
 } from './search.js';
 import { sortHits } from './sort-hits.js';
-
-export interface QueryContext {
-  readonly filters: FilterCache;
-  readonly submitAll: SubmitSearches;
-  readonly sealer: CursorSealer;
-  readonly limits: Limits;
-  readonly engineName: string;
-  readonly signal: AbortSignal | undefined;
-}
 
 /** What the queries with one filter at one sequence have in common. */
 interface FilteredView {
@@ -61,22 +62,54 @@ interface PageOfHits {
   readonly rescoredCount: number;
 }
 
+/** One page of one query. The signal ends its waits; throws what `planQuery` throws. */
+export async function runQuery(
+  collection: Collection,
+  request: QueryRequest,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<QueryReply> {
+  const { catalogue, limits, sealer, clock, observer } = services;
+  if (request.minSequence !== undefined && request.cursor === undefined) {
+    await collection.waitForSequence(request.minSequence, signal);
+  }
+  const view = new SnapshotView(collection, () => catalogue.isServing(collection));
+  try {
+    const plan = planQuery(view, request, {
+      limits,
+      sealer,
+      now: clock.now(),
+      parseFilter: (filter) => parseFilterAt('/filter', filter, limits),
+    });
+    view.keep(plan.sequence);
+    const replies = await answerPlans(view, [plan], services, signal);
+    observeReplies(observer, [request], replies);
+    return replies[0]!;
+  } catch (error) {
+    observeCursorError(observer, request.cursor, error);
+    throw error;
+  } finally {
+    view.close();
+  }
+}
+
 /** One reply a plan, in order. They share the engine's time, and tell all the same of theirs. */
 export async function answerPlans(
   view: SnapshotView,
   plans: readonly QueryPlan[],
-  context: QueryContext,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
-  const { limits, signal, sealer } = context;
+  const { limits, sealer, submitAll, engine } = services;
   const startedAtMs = performance.now();
   // Rows may move while filters and engine are at work; the snapshots stay what they are.
   const excluded = plans.map(({ excludedId, isCounted }) =>
     excludedId === null || !isCounted ? undefined : view.find(excludedId),
   );
-  const views = await filteredViews(view, plans, context);
+  const views = await filteredViews(view, plans, services.filters, signal);
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
-  const round = new SearchRound(context.submitAll, signal);
+  const round = new SearchRound(submitAll, signal);
   const pages = await Promise.all(
     plans.map((plan, i) => findPage(plan, { view: views[i]!, ask: round.ask, limits })),
   );
@@ -113,7 +146,7 @@ export async function answerPlans(
   };
   return found.map((reply, i) => {
     if (!plans[i]!.isExplained) return { ...reply, timings };
-    return { ...reply, timings, explain: explain(reply.work, timings, context.engineName) };
+    return { ...reply, timings, explain: explain(reply.work, timings, engine.name) };
   });
 }
 
@@ -126,7 +159,8 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
 async function filteredViews(
   view: SnapshotView,
   plans: readonly QueryPlan[],
-  { filters, signal }: QueryContext,
+  filters: FilterCache,
+  signal: AbortSignal | undefined,
 ): Promise<readonly FilteredView[]> {
   const bySequence = new Map<number, Map<FilterNode | null, Promise<FilteredView>>>();
   const making = plans.map(({ sequence, filterNode }) => {

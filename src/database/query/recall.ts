@@ -3,30 +3,15 @@
 // is right as well.
 
 import { createBitmap, hasBit, setBit } from '../../common/bitmap.js';
-import type { Limits } from '../../common/limits.js';
 import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
+import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
 import { filterViews, type SegmentView } from '../collection/snapshot.js';
-import type { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseObserver } from '../observer.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
 import { parseFilterAt } from './filter-at.js';
-import type { FilterCache } from './filter-cache.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
-import {
-  type Hit,
-  hitsAmong,
-  type SearchTarget,
-  type SubmitSearches,
-  searchTarget,
-} from './search.js';
-
-export interface RecallContext {
-  readonly filters: FilterCache;
-  readonly submitAll: SubmitSearches;
-  readonly limits: Limits;
-  readonly observer: DatabaseObserver;
-  readonly signal: AbortSignal | undefined;
-}
+import { type Hit, hitsAmong, type SearchTarget, searchTarget } from './search.js';
 
 /** Beside what engines like, a bound on the bitmaps of rows that lost a tie. */
 const GROUP_QUERIES_MAX = 128;
@@ -34,18 +19,34 @@ const GROUP_IDS_MAX = 131_072;
 
 /** Throws `dimension_mismatch`, `invalid_vector` and `invalid_filter`, before any search. */
 export async function runRecall(
+  collection: Collection,
+  request: RecallRequest,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<RecallReply> {
+  await collection.waitForSequence(request.minSequence ?? 0, signal);
+  const view = new SnapshotView(collection, () => services.catalogue.isServing(collection));
+  try {
+    return await gradeAll(view, request, services, signal);
+  } finally {
+    view.close();
+  }
+}
+
+async function gradeAll(
   view: SnapshotView,
   request: RecallRequest,
-  context: RecallContext,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
 ): Promise<RecallReply> {
   const { vectors, ids, filter } = request;
   const metric = request.metric ?? view.collection.definition.metric;
   for (const [i, vector] of vectors.entries()) {
     view.collection.checkQueryVector(vector, metric, `/vectors/${i}`);
   }
-  const node = filter === undefined ? null : parseFilterAt('/filter', filter, context.limits);
+  const node = filter === undefined ? null : parseFilterAt('/filter', filter, services.limits);
   const submit = (queries: readonly SearchQuery[]) =>
-    context.submitAll(queries, context.signal === undefined ? {} : { signal: context.signal });
+    services.submitAll(queries, signal === undefined ? {} : { signal });
   const recalls: number[] = [];
   for (let start = 0; start < vectors.length; ) {
     const startedAtMs = performance.now();
@@ -53,7 +54,7 @@ export async function runRecall(
     const { views: parts } = view.snapshot();
     // Rows may move while the filter is at work.
     const given = ids.slice(start, end).map((list) => addressesOf(view, list));
-    const target = searchTarget(await filterViews(context.filters, parts, node, context.signal));
+    const target = searchTarget(await filterViews(services.filters, parts, node, signal));
     const filteredAtMs = performance.now();
     const { shown, searched } = target;
     const queries = vectors.slice(start, end).map((vector, i): SearchQuery => {
@@ -79,7 +80,7 @@ export async function runRecall(
     for (const [i, { k }] of queries.entries()) recalls.push(graded[i]!.rightCount / k);
     const waitMs = (nearest?.waitMs ?? 0) + (tied?.waitMs ?? 0);
     const hits = [...(nearest?.hits ?? []), ...(tied?.hits ?? [])];
-    context.observer.queriesAnswered(
+    services.observer.queriesAnswered(
       queries.length,
       {
         startedAtMs,

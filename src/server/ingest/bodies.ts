@@ -1,8 +1,6 @@
 // Parses bodies where it hurts least: small ones at once, large ones in the pool, so that the event
 // loop goes on answering others.
 
-import { SagittaError } from '../../common/errors.js';
-import type { DatabaseService } from '../../database/api.js';
 import { INLINE_BYTES_MAX, type Task } from '../../platform/pool.js';
 import { hasIdempotencyKeyHeader } from '../idempotency.js';
 import type { RouteRequest, RouteServices } from '../route.js';
@@ -52,30 +50,4 @@ async function run<Input extends BodyInput, Output>(
 ): Promise<Output> {
   if (input.body.length <= INLINE_BYTES_MAX) return task.run(input);
   return services.pool.run(task, input, { mayBeRefused: true });
-}
-
-/**
- * Throws `collection_not_found` unless the collection is there and still asks for this: it may have
- * been replaced while the body was parsed elsewhere.
- */
-export function requireShape(
-  database: DatabaseService,
-  collectionId: string,
-  shape: VectorShape | null,
-): void {
-  const { dimension, metric } = database.getVectorShape(collectionId);
-  if (shape !== null && shape.dimension === dimension && shape.metric === metric) return;
-  throw new SagittaError(
-    'collection_not_found',
-    'The collection was created or replaced while the request was read; send it again.',
-  );
-}
-
-/** What the collection asks of vectors; null when there is none, which the write itself will say. */
-export function shapeOf(database: DatabaseService, collectionId: string): VectorShape | null {
-  try {
-    return database.getVectorShape(collectionId);
-  } catch {
-    return null;
-  }
 }

@@ -36,14 +36,13 @@ export async function ingest(
   request: RouteRequest<IngestQuery>,
   bodyStream: BodyStream,
 ): Promise<StoredReply> {
-  const { database } = services;
   const { mode = 'upsert', id_column: idColumn, vector_column: vectorColumn } = request.query;
-  const id = request.params.id!;
   const isArrow = request.contentType === ARROW_STREAM;
   if (!isArrow) refuseParameters(request.query, ['id_column', 'vector_column'], 'Arrow');
-  const shape = database.getVectorShape(id);
+  const collection = services.database.collection(request.params.id!);
+  const { shape } = collection;
   const idempotency = idempotencyOf(services, request);
-  const stream = database.openWriteStream(id, { mode, idempotency });
+  const stream = collection.openWriteStream({ mode, idempotency });
   const held = { buffered: 0, underWay: 0 };
   let heldMax = 0;
   let isOver = false;
@@ -78,7 +77,7 @@ export async function ingest(
       onDurable: () => counting.advance(stream.progress.rowCount - stream.resumed.rowCount),
     });
     const { reply, isReplay } = await stream.end((progress) =>
-      writtenReply(progress, stream.resumed, () => database.getCollection(id).sequence),
+      writtenReply(progress, stream.resumed, () => collection.record().sequence),
     );
     return isReplay ? asReplay(reply) : reply;
   } catch (error) {

@@ -94,7 +94,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     sendsETag: true,
     errors: ['collection_not_found'],
     handle({ params, headers }) {
-      const text = collectionText(database.getCollection(params.id));
+      const text = collectionText(database.collection(params.id).record());
       return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
     },
   });
@@ -113,7 +113,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     async handle(request) {
       const json = bodyOf(await parseJsonBody(services, request));
       const body = validateBody(collections.update, json);
-      const record = await database.updateCollection(request.params.id, body);
+      const record = await database.collection(request.params.id).update(body);
       return jsonReply(collectionText(record));
     },
   });
@@ -133,7 +133,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     errors: ['collection_not_found', 'storage_full'],
     async handle({ params }) {
       const id = params.id;
-      const { vectorCount } = await database.deleteCollection(id);
+      const { vectorCount } = await database.collection(id).drop();
       return jsonReply(JSON.stringify({ id, deleted: true, vector_count: vectorCount }));
     },
   });

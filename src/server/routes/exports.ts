@@ -55,8 +55,7 @@ export function exportRoutes(services: RouteServices): Route[] {
         includeValues: query.include_values,
         includeMetadata: query.include_metadata,
       };
-      const scan = await database.scan(
-        params.id,
+      const scan = await database.collection(params.id).scan(
         {
           ...include,
           filter: query.filter,

@@ -43,8 +43,7 @@ export function joinRoutes(services: RouteServices): Route[] {
       const body = validateBody(schemas.readings.join, json);
       const { params, signal } = request;
       if (body.with !== undefined) request.authorize(body.with);
-      const found = await database.join(
-        params.id,
+      const found = await database.collection(params.id).join(
         {
           with: body.with,
           topK: body.top_k,

@@ -94,7 +94,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     if (type === ARROW_STREAM) queries = queries.map(withLargePages);
     request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
     const { id } = request.params;
-    const session = await database.openQueries(id!, {
+    const session = await database.collection(id!).openQueries({
       minSequence: leastSequence(queries),
       signal: request.signal,
     });
@@ -130,7 +130,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     });
     const { fields } = await reader.readSchema();
     const columns = chooseQueryColumns(fields, query.vector_column);
-    const session = await database.openQueries(params.id!, {
+    const session = await database.collection(params.id!).openQueries({
       minSequence: query.min_sequence,
       signal,
     });

@@ -51,7 +51,7 @@ export function queryRoutes(services: RouteServices): Route[] {
     const reply = await slowQueries.run(request, collectionId, query, () =>
       withPointers(
         (pointer) => placeOf(pointer, body),
-        () => database.query(collectionId, query, { signal }),
+        () => database.collection(collectionId).query(query, { signal }),
       ),
     );
     watch.addPhases(phasesOf(reply));

@@ -39,11 +39,12 @@ export function recallRoutes(services: RouteServices): Route[] {
           throw validationError([{ pointer: '/ids', code: 'invalid_request', detail, ...bound }]);
         }
         request.charge(vectors.length);
-        const { recalls, sequence } = await database.recall(
-          request.params.id!,
-          { vectors, ids, filter, metric, minSequence: min_sequence },
-          { signal: request.signal },
-        );
+        const { recalls, sequence } = await database
+          .collection(request.params.id!)
+          .recall(
+            { vectors, ids, filter, metric, minSequence: min_sequence },
+            { signal: request.signal },
+          );
         const k = ids[0]!.length;
         return jsonReply(
           JSON.stringify({

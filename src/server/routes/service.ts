@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { holdsScopeOn, type Principal } from '../../common/access.js';
-import type { DatabaseService } from '../../database/api.js';
+import type { DatabaseService } from '../../database/database.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';

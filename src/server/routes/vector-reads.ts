@@ -39,7 +39,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     sendsETag: true,
     errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found'],
     handle({ params, query, headers }) {
-      const record = database.getVector(params.id, params.vector_id, {
+      const record = database.collection(params.id).get(params.vector_id, {
         values: query.include_values,
         metadata: query.include_metadata,
       });
@@ -65,7 +65,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
       const json = bodyOf(await parseJsonBody(services, request));
       const body = validateBody(vectors.fetch, json);
       request.charge(body.ids.length);
-      const found = database.fetchVectors(request.params.id, [...new Set(body.ids)], {
+      const found = database.collection(request.params.id).fetch([...new Set(body.ids)], {
         values: body.include_values,
         metadata: body.include_metadata,
       });
@@ -80,7 +80,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     const { query } = request;
     // Values are what a page is long by.
     if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
-    const reply = await database.listVectors(collectionId, {
+    const reply = await database.collection(collectionId).list({
       limit: query.limit,
       offset: query.offset,
       cursor: query.cursor,
@@ -140,7 +140,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
     async handle(request) {
       const json = bodyOf(await parseJsonBody(services, request));
       const { filter } = validateBody(vectors.count, json);
-      const found = await database.countVectors(request.params.id, filter);
+      const found = await database.collection(request.params.id).count(filter);
       return jsonReply(JSON.stringify({ count: found }));
     },
   });

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type {
+  CollectionShape,
   DeleteResult,
   DeleteSelection,
   OnCommitted,
@@ -13,7 +14,7 @@ import type {
 import { chooseCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
-import { parseJsonBody, parseVectorsBody, requireShape, shapeOf } from '../ingest/bodies.js';
+import { parseJsonBody, parseVectorsBody } from '../ingest/bodies.js';
 import { issueAt, validationError, withPointers } from '../ingest/findings.js';
 import { ingest, refuseParameters } from '../ingest/ingest.js';
 import { checkMetadata } from '../ingest/metadata-rules.js';
@@ -63,17 +64,17 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       if (request.bodyStream !== null) return ingest(services, request, request.bodyStream);
       refuseParameters(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
       const id = request.params.id!;
-      const shape = shapeOf(database, id);
+      const collection = database.collection(id);
+      const shape = collection.exists ? collection.shape : null;
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
       return runWrite(services, request, parsed, async ({ batch, mode, ids, isArray }, attach) => {
-        requireShape(database, id, shape);
+        collection.requireExists();
         request.charge(batch.count);
         const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
         const alsoCommit = attach?.(encode);
         const result = await withPointers(
           (pointer) => (isArray ? pointer : pointer.replace('/vectors/0', '')),
-          () =>
-            database.writeVectors(id, batch, { mode, alsoCommit, onCommitted: committed(request) }),
+          () => collection.write(batch, { mode, alsoCommit, onCommitted: committed(request) }),
         );
         return encode(result);
       });
@@ -99,10 +100,11 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     }
     const id =
       collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
-    const fault = checkVector(batch.values, database.getVectorShape(id));
+    const collection = database.collection(id);
+    const fault = checkVector(batch.values, collection.shape);
     if (fault !== null) throw validationError([issueAt('/values', fault)]);
     const onCommitted = committed(request);
-    const result = await database.writeVectors(id, batch, { mode: 'upsert', onCommitted });
+    const result = await collection.write(batch, { mode: 'upsert', onCommitted });
     return jsonReply(
       JSON.stringify({
         id: vectorId,
@@ -159,11 +161,11 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const vectorId = request.params.vector_id;
       const json = bodyOf(await parseJsonBody(services, request, 'values'));
       const { metadata, values } = validateBody(vectors.patch, json);
-      checkPatch(metadata, values, collectionId);
+      const collection = database.collection(collectionId);
+      checkPatch(metadata, values, collection.shape);
       const ifVersion = checkIfMatch(
         request.headers['if-match'],
-        () =>
-          database.getVector(collectionId, vectorId, { values: false, metadata: false }).version,
+        () => collection.get(vectorId, { values: false, metadata: false }).version,
       );
       const change = {
         metadata: metadata && metadataText(request.body),
@@ -171,7 +173,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
         ifVersion,
         onCommitted: committed(request),
       };
-      const { sequence, version } = await database.patchVector(collectionId, vectorId, change);
+      const { sequence, version } = await collection.patch(vectorId, change);
       return jsonReply(JSON.stringify({ id: vectorId, sequence }), {
         etag: etagOfVersion(version),
       });
@@ -181,9 +183,8 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
   function checkPatch(
     metadata: JsonObject | undefined,
     values: Float32Array | undefined,
-    collectionId: string,
+    shape: CollectionShape,
   ): void {
-    const shape = database.getVectorShape(collectionId);
     if (metadata !== undefined) {
       // How long the merged metadata becomes is the database's to see.
       const fault = checkMetadata(metadata, 0, limits);
@@ -207,7 +208,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found', 'storage_full'],
     async handle(request) {
       const { id: collectionId, vector_id: id } = request.params;
-      const { sequence } = await database.deleteVector(collectionId!, id!, {
+      const { sequence } = await database.collection(collectionId!).deleteVector(id!, {
         onCommitted: committed(request),
       });
       return jsonReply(JSON.stringify({ id, deleted: true, sequence }));
@@ -236,7 +237,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(vectors.delete, json);
         if (body.ids !== undefined) request.charge(body.ids.length);
-        const result = await database.deleteVectors(request.params.id, selectionOf(body), {
+        const result = await database.collection(request.params.id).delete(selectionOf(body), {
           dryRun: body.dry_run,
           alsoCommit: attach?.(deletedReply),
           onCommitted: committed(request),

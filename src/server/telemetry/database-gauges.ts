@@ -1,6 +1,6 @@
 // Gauges over all collections: one series each, however many collections there are.
 
-import type { DatabaseService } from '../../database/api.js';
+import type { DatabaseService } from '../../database/database.js';
 import type { Metrics } from '../../platform/metrics.js';
 
 export function addDatabaseGauges(metrics: Metrics, database: DatabaseService): void {

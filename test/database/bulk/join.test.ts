@@ -59,7 +59,7 @@ describe('a join', () => {
     const rows = await fill(database, 'a', 300, random, { metadataBytes: 1_000 });
     const request = { scoreThreshold: -1e9, metric: 'dot', includeMetadata: true } as const;
     const pieces: JoinPiece[] = [];
-    const join = await database.join('a', request);
+    const join = await database.collection('a').join(request);
     for await (const piece of join.pieces()) pieces.push(piece);
     assert.ok(pieces.some(({ isOpen }) => isOpen) && pieces.some(({ isContinued }) => isContinued));
     for (const { metadata, matchIds } of pieces) {
@@ -80,16 +80,16 @@ describe('a join', () => {
     const database = await openDatabase({});
     const rows = await fill(database, 'a', 400, random);
     const expected = bruteForce(rows, rows, { topK: 4, metric: 'cosine', excludeSelf: true });
-    const join = await database.join('a', { topK: 4, metric: 'cosine' });
+    const join = await database.collection('a').join({ topK: 4, metric: 'cosine' });
     const pieces: JoinPiece[] = [];
     let round = 0;
     for await (const piece of join.pieces()) {
       pieces.push(piece);
-      await database.deleteVectors(
-        'a',
-        round++ === 0 ? { kind: 'filter', filter: { kind: 'x' } } : { kind: 'all' },
-        { dryRun: false },
-      );
+      await database
+        .collection('a')
+        .delete(round++ === 0 ? { kind: 'filter', filter: { kind: 'x' } } : { kind: 'all' }, {
+          dryRun: false,
+        });
       await fill(database, 'a', 50, random);
     }
     assert.ok(pieces.length > 1, 'the rows came in several groups');
@@ -104,7 +104,7 @@ describe('a join', () => {
       { id: 'zero', values: [0, 0], metadata: '{}' },
       { id: 'x', values: [1, 0], metadata: '{}' },
     ]);
-    await database.writeVectors('a', batch, { mode: 'upsert' });
+    await database.collection('a').write(batch, { mode: 'upsert' });
     assert.deepEqual(await joined(database, 'a', { topK: 5, metric: 'cosine' }), [
       { id: 'zero', matches: [] },
       { id: 'x', matches: [{ id: 'zero', score: 0 }] },
@@ -129,7 +129,7 @@ describe('a join', () => {
       },
     });
     await fill(database, 'a', 900, createRandom(3));
-    const pieces = (await database.join('a', { topK: 1 })).pieces();
+    const pieces = (await database.collection('a').join({ topK: 1 })).pieces();
     assert.equal((await pieces.next()).done, false);
     assert.equal(database.readings.joinCount, 1);
     assert.ok(database.readings.joinRowsLeft > 0);
@@ -139,7 +139,7 @@ describe('a join', () => {
     assert.equal(unloaded.length, 0, 'segments that are there stay loaded');
 
     const controller = new AbortController();
-    const join = await database.join('a', { topK: 1 }, { signal: controller.signal });
+    const join = await database.collection('a').join({ topK: 1 }, { signal: controller.signal });
     const aborted = join.pieces();
     await aborted.next();
     controller.abort(new Error('gone'));
@@ -148,9 +148,9 @@ describe('a join', () => {
     }, /gone/);
     assert.equal(database.readings.joinCount, 0);
 
-    const last = (await database.join('a', { topK: 1 })).pieces();
+    const last = (await database.collection('a').join({ topK: 1 })).pieces();
     await last.next();
-    await database.deleteCollection('a');
+    await database.collection('a').drop();
     const before = unloaded.length;
     await last.return(undefined);
     assert.ok(unloaded.length > before, 'what was searched after it was gone is unloaded again');
@@ -173,19 +173,19 @@ describe('a join', () => {
       },
     });
     await fill(database, 'a', 900, createRandom(3));
-    const pieces = (await database.join('a', { topK: 1 })).pieces();
+    const pieces = (await database.collection('a').join({ topK: 1 })).pieces();
     let rowCount = (await pieces.next()).value!.rowCount;
     let open = () => {};
     gate = new Promise((resolve) => {
       open = resolve;
     });
-    const query = () => database.query('a', { id: 'v0', topK: 1 });
+    const query = () => database.collection('a').query({ id: 'v0', topK: 1 });
     // One of them is searched for, and one waits: there is no room for a third.
     const others = [query()];
     await new Promise((resolve) => setImmediate(resolve));
     others.push(query());
     await new Promise((resolve) => setImmediate(resolve));
-    const refused = (await database.join('a', { topK: 1 })).pieces();
+    const refused = (await database.collection('a').join({ topK: 1 })).pieces();
     await assert.rejects(refused.next(), { code: 'overloaded' });
     const rest = (async () => {
       for await (const piece of pieces) rowCount += piece.rowCount;
@@ -202,7 +202,7 @@ describe('a join', () => {
     await create(database, 'a', 'dot', 2);
     await create(database, 'b', 'dot', 3);
     const refused = (request: JoinRequest, code: string, pointer: string) =>
-      assert.rejects(database.join('a', request), (error) => {
+      assert.rejects(database.collection('a').join(request), (error) => {
         assert.ok(error instanceof SagittaError);
         assert.deepEqual([error.code, error.issues[0]?.pointer], [code, pointer]);
         return true;
@@ -212,7 +212,7 @@ describe('a join', () => {
     await refused({ topK: 1, with: 'b' }, 'dimension_mismatch', '/with');
     await refused({ topK: 1, filter: { x: { $no: 1 } } }, 'invalid_filter', '/filter/x/$no');
     await refused({ topK: 1, withFilter: { $or: 1 } }, 'invalid_filter', '/with_filter/$or');
-    await assert.rejects(database.join('a', { topK: 1, with: 'c' }), /"c"/);
+    await assert.rejects(database.collection('a').join({ topK: 1, with: 'c' }), /"c"/);
     assert.deepEqual(await joined(database, 'a', { topK: 1 }), []);
     await database.close();
   });
@@ -249,18 +249,18 @@ async function fill(
     return { id: `v${n}`, values, metadata: JSON.stringify(metadata) };
   });
   for (let at = 0; at < count; at += 100) {
-    await database.writeVectors(id, batchOf(rows.slice(at, at + 100)), { mode: 'upsert' });
+    await database.collection(id).write(batchOf(rows.slice(at, at + 100)), { mode: 'upsert' });
   }
   if (metadataBytes > 0) return rows;
   const gone = rows.filter((_, n) => n % 5 === 2);
   const ids = gone.map((row) => row.id);
-  await database.deleteVectors(id, { kind: 'ids', ids }, { dryRun: false });
+  await database.collection(id).delete({ kind: 'ids', ids }, { dryRun: false });
   return rows.filter((_, n) => n % 5 !== 2);
 }
 
 async function joined(database: Database, id: string, request: JoinRequest): Promise<FoundRow[]> {
   const pieces: JoinPiece[] = [];
-  const join = await database.join(id, request);
+  const join = await database.collection(id).join(request);
   for await (const piece of join.pieces()) pieces.push(piece);
   const rows = toRows(pieces);
   assert.equal(rows.length, join.rowCount);

@@ -20,7 +20,9 @@ describe('a scan', () => {
     const database = await openDatabase({});
     const random = createRandom(5);
     await fill(database, 0, 500, random);
-    await database.deleteVectors('c', { kind: 'filter', filter: { odd: true } }, { dryRun: false });
+    await database
+      .collection('c')
+      .delete({ kind: 'filter', filter: { odd: true } }, { dryRun: false });
     // The first ones again: they come last now.
     await fill(database, 0, 90, random);
     for (const filter of [undefined, { n: { $gte: 80 } }, { odd: true }, { n: -1 }]) {
@@ -52,7 +54,7 @@ describe('a scan', () => {
     await fill(database, 0, 900, createRandom(5));
     const whole = await scanned(database, { ...ALL, pieceBytesMax: 4_096 });
     assert.ok(whole.pieces.every(({ values }) => values!.buffer instanceof SharedArrayBuffer));
-    await database.deleteVectors('c', { kind: 'ids', ids: ['v450'] }, { dryRun: false });
+    await database.collection('c').delete({ kind: 'ids', ids: ['v450'] }, { dryRun: false });
     const worn = await scanned(database, { ...ALL, pieceBytesMax: 4_096 });
     const copied = worn.pieces.filter(({ values }) => values!.buffer instanceof ArrayBuffer);
     assert.equal(copied.length, 1, 'only the piece around the hole is a copy');
@@ -65,7 +67,7 @@ describe('a scan', () => {
     const random = createRandom(5);
     await fill(database, 0, 700, random);
     const expected = await listed(database, undefined);
-    const scan = await database.scan('c', { ...ALL, pieceBytesMax: 2_000 });
+    const scan = await database.collection('c').scan({ ...ALL, pieceBytesMax: 2_000 });
     const rows: TestVector[] = [];
     const rowCountBefore = database.storageUse().rowCount;
     let round = 0;
@@ -74,7 +76,7 @@ describe('a scan', () => {
       if (++round % 10 !== 1) continue;
       clock.nowMs += 10_000;
       const filter = { n: { $lt: round * 30 } };
-      await database.deleteVectors('c', { kind: 'filter', filter }, { dryRun: false });
+      await database.collection('c').delete({ kind: 'filter', filter }, { dryRun: false });
       await fill(database, 1_000 + round * 10, 70, random);
       for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
     }
@@ -89,7 +91,7 @@ describe('a scan', () => {
     const database = await openDatabase({});
     await fill(database, 0, 100, createRandom(5));
     const { readings } = database;
-    const scan = await database.scan('c', { ...ALL, pieceBytesMax: 500 });
+    const scan = await database.collection('c').scan({ ...ALL, pieceBytesMax: 500 });
     assert.equal(readings.scanCount, 0);
     let isFirst = true;
     for (const _ of scan.pieces()) {
@@ -119,12 +121,12 @@ async function fill(
       values: [Math.fround(random()), Math.fround(random()), at + i],
       metadata: JSON.stringify({ n: at + i, odd: (at + i) % 2 === 1, text: 'ä'.repeat(i) }),
     }));
-    await database.writeVectors('c', batchOf(rows), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
   }
 }
 
 async function scanned(database: Database, request: ScanRequest) {
-  const scan = await database.scan('c', request);
+  const scan = await database.collection('c').scan(request);
   const pieces = [...scan.pieces()];
   const rows = pieces.flatMap(rowsOf);
   assert.equal(rows.length, scan.rowCount);
@@ -148,10 +150,9 @@ async function listed(database: Database, filter: ScanRequest['filter']): Promis
   const rows: TestVector[] = [];
   let cursor: string | undefined;
   do {
-    const page = await database.listVectors(
-      'c',
-      cursor === undefined ? { limit: 300, filter, includeValues: true } : { cursor },
-    );
+    const page = await database
+      .collection('c')
+      .list(cursor === undefined ? { limit: 300, filter, includeValues: true } : { cursor });
     for (const { id, values, metadata } of page.vectors) {
       rows.push({ id, values: [...values!], metadata: metadata! });
     }

@@ -39,7 +39,7 @@ it('a checkpoint without room leaves no file, and is made when there is room', a
     values: [i, 1],
     metadata: '{}',
   }));
-  await database.writeVectors('c', batchOf(vectors), { mode: 'upsert' });
+  await database.collection('c').write(batchOf(vectors), { mode: 'upsert' });
   await settle();
   assert.deepEqual([...state.blobs.keys()], []);
   clock.nowMs += RETRY_MS;
@@ -51,9 +51,9 @@ it('a checkpoint without room leaves no file, and is made when there is room', a
   t.mock.timers.tick(RETRY_MS);
   await settle();
   assert.equal(state.blobs.size, 3);
-  assert.equal(database.getCollection('c').vectorCount, 200);
+  assert.equal(database.collection('c').record().vectorCount, 200);
   await database.close();
   const again = await openDatabase({ state, clock });
-  assert.equal(again.getCollection('c').vectorCount, 200);
+  assert.equal(again.collection('c').record().vectorCount, 200);
   await again.close();
 });

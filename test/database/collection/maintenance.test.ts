@@ -30,7 +30,7 @@ describe('maintenance', () => {
     const database = await openDatabase({ state });
     await database.createCollection({ id: 'c', ...SPACE });
     for (let i = 0; i < 200; i += 20) {
-      await database.writeVectors('c', batchOf(range(i, i + 20)), { mode: 'upsert' });
+      await database.collection('c').write(batchOf(range(i, i + 20)), { mode: 'upsert' });
     }
     await database.close();
     // 200 rows in segments of 64: three full ones, and the rest of the fourth in the log.
@@ -46,8 +46,8 @@ describe('maintenance', () => {
     assert.equal(state.blobs.size, 3);
 
     const again = await openDatabase({ state });
-    assert.equal(again.getCollection('c').vectorCount, 200);
-    const { vectors } = again.fetchVectors('c', ['v0', 'v195', 'v199'], {
+    assert.equal(again.collection('c').record().vectorCount, 200);
+    const { vectors } = again.collection('c').fetch(['v0', 'v195', 'v199'], {
       values: true,
       metadata: true,
     });
@@ -63,26 +63,24 @@ describe('maintenance', () => {
     const clock = createTestClock();
     const database = await openDatabase({ state, clock });
     await database.createCollection({ id: 'c', ...SPACE });
-    await database.writeVectors('c', batchOf(range(0, 192)), { mode: 'upsert' });
-    const page = await database.listVectors('c', { limit: 10 });
-    await database.deleteVectors(
-      'c',
-      { kind: 'filter', filter: { i: { $gte: 20, $lt: 180 } } },
-      { dryRun: false },
-    );
+    await database.collection('c').write(batchOf(range(0, 192)), { mode: 'upsert' });
+    const page = await database.collection('c').list({ limit: 10 });
+    await database
+      .collection('c')
+      .delete({ kind: 'filter', filter: { i: { $gte: 20, $lt: 180 } } }, { dryRun: false });
     clock.nowMs += 60_000;
-    await database.writeVectors('c', batchOf(range(1000, 1064)), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(range(1000, 1064)), { mode: 'upsert' });
     await settle();
     assert.equal(
       manifestOf(state).segments.reduce((sum, { rowCount }) => sum + rowCount, 0),
       256,
       'within the retention nothing goes',
     );
-    const next = await database.listVectors('c', { cursor: page.nextCursor, limit: 500 });
+    const next = await database.collection('c').list({ cursor: page.nextCursor, limit: 500 });
     assert.equal(next.vectors.length, 182, 'the snapshot shows what was deleted since');
 
     clock.nowMs += 16 * 60_000;
-    await database.writeVectors('c', batchOf(range(2000, 2064)), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(range(2000, 2064)), { mode: 'upsert' });
     await settle();
     const manifest = manifestOf(state);
     assert.ok(
@@ -98,16 +96,16 @@ describe('maintenance', () => {
       ...range(2000, 2064),
     ].map(({ id }) => id);
     const listed = async (db: typeof database) =>
-      (await db.listVectors('c', { limit: 1000 })).vectors.map(({ id }) => id);
+      (await db.collection('c').list({ limit: 1000 })).vectors.map(({ id }) => id);
     assert.deepEqual(await listed(database), expected);
     assert.equal(
-      database.getVector('c', 'v185', { values: true, metadata: false }).values![0],
+      database.collection('c').get('v185', { values: true, metadata: false }).values![0],
       185,
     );
     await database.close();
     const again = await openDatabase({ state, clock });
     assert.deepEqual(await listed(again), expected);
-    assert.equal(await again.countVectors('c', { i: { $gte: 1000 } }), 128);
+    assert.equal(await again.collection('c').count({ i: { $gte: 1000 } }), 128);
     await again.close();
   });
 
@@ -116,7 +114,7 @@ describe('maintenance', () => {
     const database = await openDatabase({ state });
     for (const id of ['good', 'bad']) {
       await database.createCollection({ id, ...SPACE });
-      await database.writeVectors(id, batchOf(range(0, 70)), { mode: 'upsert' });
+      await database.collection(id).write(batchOf(range(0, 70)), { mode: 'upsert' });
     }
     await settle();
     await database.close();
@@ -137,12 +135,12 @@ describe('maintenance', () => {
       if (damaged === undefined) broken.blobs.delete(name);
       else broken.blobs.set(name, damaged);
       const again = await openDatabase({ state: broken });
-      assert.equal(again.getCollection('bad').status, 'failed', what);
-      await assert.rejects(again.query('bad', { vector: new Float32Array(4) }), {
+      assert.equal(again.collection('bad').record().status, 'failed', what);
+      await assert.rejects(again.collection('bad').query({ vector: new Float32Array(4) }), {
         code: 'collection_unavailable',
         message: new RegExp(name),
       });
-      assert.equal(again.getCollection('good').vectorCount, 70);
+      assert.equal(again.collection('good').record().vectorCount, 70);
       assert.equal(again.state, 'ready');
       await again.close();
     }
@@ -152,7 +150,7 @@ describe('maintenance', () => {
     const state = createMemoryState();
     const database = await openDatabase({ state });
     await database.createCollection({ id: 'c', ...SPACE });
-    await database.writeVectors('c', batchOf(range(0, 64)), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(range(0, 64)), { mode: 'upsert' });
     await settle();
     await database.close();
     const [name] = [...state.blobs.keys()];
@@ -166,12 +164,12 @@ describe('maintenance', () => {
     const state = createMemoryState();
     const database = await openDatabase({ state });
     await database.createCollection({ id: 'c', ...SPACE });
-    await database.writeVectors('c', batchOf(range(0, 100)), { mode: 'upsert' });
-    await database.deleteVectors('c', { kind: 'ids', ids: ['v1'] }, { dryRun: false });
+    await database.collection('c').write(batchOf(range(0, 100)), { mode: 'upsert' });
+    await database.collection('c').delete({ kind: 'ids', ids: ['v1'] }, { dryRun: false });
     await settle();
-    const { vectorCount } = await database.deleteCollection('c');
+    const { vectorCount } = await database.collection('c').drop();
     assert.equal(vectorCount, 99);
-    assert.throws(() => database.getCollection('c'), { code: 'collection_not_found' });
+    assert.throws(() => database.collection('c').record(), { code: 'collection_not_found' });
     assert.deepEqual(
       [...state.values.values()].map(({ key }) => key[0]),
       ['secret'],
@@ -179,7 +177,7 @@ describe('maintenance', () => {
     assert.equal(logLength(state), 0);
     assert.equal(state.blobs.size, 0);
     await database.createCollection({ id: 'c', ...SPACE, dimension: 7 });
-    assert.equal(database.getCollection('c').vectorCount, 0);
+    assert.equal(database.collection('c').record().vectorCount, 0);
     await database.close();
   });
 });

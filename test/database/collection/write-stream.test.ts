@@ -72,9 +72,9 @@ const codesOf = (settled: readonly PromiseSettledResult<void>[]) =>
 describe('a stream of writes', () => {
   it('writes its batches in their order and counts what is durable', async () => {
     const database = await openFilled();
-    const stream = database.openWriteStream('c', { mode: 'upsert' });
+    const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
     await Promise.all([stream.write(rows('a', 'b')), stream.write(rows('b', 'd'))]);
-    const sequence = database.getCollection('c').sequence;
+    const sequence = database.collection('c').record().sequence;
     const expected = { batchCount: 2, rowCount: 4, insertedCount: 3, updatedCount: 1, sequence };
     assert.deepEqual(stream.progress, expected);
     const { reply, isReplay } = await stream.end(encode);
@@ -85,8 +85,8 @@ describe('a stream of writes', () => {
 
   it('writes nothing behind a batch that is refused', async () => {
     const database = await openFilled();
-    await database.writeVectors('c', rows('b'), { mode: 'insert' });
-    const stream = database.openWriteStream('c', { mode: 'insert' });
+    await database.collection('c').write(rows('b'), { mode: 'insert' });
+    const stream = database.collection('c').openWriteStream({ mode: 'insert' });
     const writing = [rows('a'), rows('b'), rows('d')].map((batch) => stream.write(batch));
     assert.deepEqual(codesOf(await Promise.allSettled(writing)), [
       'ok',
@@ -96,16 +96,16 @@ describe('a stream of writes', () => {
     await assert.rejects(stream.write(rows('e')), { code: 'vector_exists' });
     await assert.rejects(stream.end(encode), { code: 'vector_exists' });
     assert.equal(stream.progress.rowCount, 1);
-    assert.equal(database.getCollection('c').vectorCount, 2);
+    assert.equal(database.collection('c').record().vectorCount, 2);
     // Others are not held up by it.
-    await database.writeVectors('c', rows('f'), { mode: 'insert' });
+    await database.collection('c').write(rows('f'), { mode: 'insert' });
     await database.close();
   });
 
   it('writes nothing behind a commit that fails, also when there is room again at once', async () => {
     const { store, gate, open, shut } = createGatedStore();
     const database = await openFilled({ store });
-    const stream = database.openWriteStream('c', { mode: 'upsert' });
+    const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
     open();
     await stream.write(rows('a'));
     shut();
@@ -123,18 +123,18 @@ describe('a stream of writes', () => {
     const settled = await Promise.allSettled([first, second]);
     assert.deepEqual(codesOf(settled), ['storage_full', 'storage_full']);
     assert.equal(stream.progress.rowCount, 1);
-    assert.equal(database.getCollection('c').vectorCount, 1);
+    assert.equal(database.collection('c').record().vectorCount, 1);
     await database.close();
   });
 
   it('belongs to the collection that was there, not to the next one with its name', async () => {
     const database = await openFilled();
-    const stream = database.openWriteStream('c', { mode: 'upsert' });
+    const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
     await stream.write(rows('a'));
-    await database.deleteCollection('c');
+    await database.collection('c').drop();
     await createCollection(database);
     await assert.rejects(stream.write(rows('b')), { code: 'collection_not_found' });
-    assert.equal(database.getCollection('c').vectorCount, 0);
+    assert.equal(database.collection('c').record().vectorCount, 0);
     assert.equal(stream.progress.rowCount, 1);
     await database.close();
   });
@@ -142,7 +142,7 @@ describe('a stream of writes', () => {
   it('uses the memory of its log records again, and what is on disk stays as it was', async () => {
     const state = createMemoryState();
     const database = await openFilled({ state, limits: { segmentRowsMax: 100_000 } });
-    const stream = database.openWriteStream('c', { mode: 'upsert' });
+    const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
     const wide = (batch: number, count: number) =>
       batchOf(
         Array.from({ length: count }, (_, i) => ({
@@ -155,10 +155,10 @@ describe('a stream of writes', () => {
     stream.close();
     // Not closed: what comes back is what the log has.
     const again = await openDatabase({ state, limits: { segmentRowsMax: 100_000 } });
-    assert.equal(again.getCollection('c').vectorCount, 21_000);
+    assert.equal(again.collection('c').record().vectorCount, 21_000);
     for (const [batch, last] of [7_999, 5_999, 6_999].entries()) {
       const include = { values: true, metadata: true };
-      const { values, metadata } = again.getVector('c', `${batch}-${last}`, include);
+      const { values, metadata } = again.collection('c').get(`${batch}-${last}`, include);
       assert.deepEqual([...values!], [batch, last]);
       assert.equal(metadata!.length, 51 + batch);
     }
@@ -168,7 +168,7 @@ describe('a stream of writes', () => {
 
 describe('a stream of writes under an idempotency key', () => {
   const open = (database: Database, idempotency = KEY) =>
-    database.openWriteStream('c', { mode: 'insert', idempotency });
+    database.collection('c').openWriteStream({ mode: 'insert', idempotency });
 
   it('goes on behind what an earlier attempt has made durable, also after a crash', async () => {
     const state = createMemoryState();
@@ -191,7 +191,7 @@ describe('a stream of writes under an idempotency key', () => {
     const progress = { batchCount: 3, rowCount: 4, insertedCount: 4, updatedCount: 0, sequence: 3 };
     assert.deepEqual([progressOf(reply), isReplay], [progress, false]);
     assert.deepEqual(
-      (await again.listVectors('c', {})).vectors.map(({ id }) => id),
+      (await again.collection('c').list({})).vectors.map(({ id }) => id),
       ['a', 'b', 'd', 'e'],
     );
     await again.close();
@@ -234,7 +234,7 @@ describe('a stream of writes under an idempotency key', () => {
     for (const other of [['1', '2'], ['1', '2', '3', '4'], ['1', '9', '3'], []]) {
       await assert.rejects(run(other), { code: 'idempotency_key_reused' }, other.join());
     }
-    assert.equal(database.getCollection('c').vectorCount, 3);
+    assert.equal(database.collection('c').record().vectorCount, 3);
     await database.close();
   });
 
@@ -251,7 +251,7 @@ describe('a stream of writes under an idempotency key', () => {
       assert.ok(codesOf(settled).includes('idempotency_key_reused'), digests.join());
       stream.close();
     }
-    assert.equal(database.getCollection('c').vectorCount, 2);
+    assert.equal(database.collection('c').record().vectorCount, 2);
     await database.close();
   });
 
@@ -290,14 +290,14 @@ describe('a stream of writes under an idempotency key', () => {
     const first = open(database);
     await first.write(rows('a'), { digest: '1' });
     first.close();
-    await database.deleteCollection('c');
+    await database.collection('c').drop();
     await createCollection(database);
     const second = open(database);
     assert.equal(second.resumed.rowCount, 0);
     await second.write(rows('a'), { digest: '1' });
     await second.end(encode);
     second.close();
-    assert.equal(database.getCollection('c').vectorCount, 1);
+    assert.equal(database.collection('c').record().vectorCount, 1);
     await database.close();
   });
 

@@ -240,10 +240,10 @@ describe('a database', () => {
     });
     await database.loaded;
     await database.createCollection(SPACE);
-    await database.writeVectors('c', batchOf(vectors(0, 300)), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(vectors(0, 300)), { mode: 'upsert' });
     const controller = new AbortController();
     const query = { vector: Float32Array.of(1), topK: 1, filter: { b: 1 } };
-    const reply = database.query('c', query, { signal: controller.signal });
+    const reply = database.collection('c').query(query, { signal: controller.signal });
     await turn();
     assert.equal(inputs.length, 1);
     controller.abort(new Error('the deadline has passed'));
@@ -256,24 +256,24 @@ describe('a database', () => {
     const limits = { segmentRowsMax: 64, retentionMs: 60_000 };
     const database = await openDatabase({ clock, limits });
     await database.createCollection(SPACE);
-    const count = () => database.countVectors('c', { b: 1 });
-    await database.writeVectors('c', batchOf(vectors(0, 128)), { mode: 'upsert' });
+    const count = () => database.collection('c').count({ b: 1 });
+    await database.collection('c').write(batchOf(vectors(0, 128)), { mode: 'upsert' });
     assert.equal(await count(), 64);
     assert.equal(database.filterCacheUse.missCount, 2);
     for (let i = 0; i < 128; i++) {
       clock.nowMs += 1_000;
-      if (i % 3 === 0) await database.deleteVector('c', `v${i}`);
+      if (i % 3 === 0) await database.collection('c').deleteVector(`v${i}`);
       assert.equal(await count(), 64 - Math.floor((i + 3) / 6), `after v${i}`);
     }
     assert.equal(database.filterCacheUse.missCount, 2);
     const { bytesUsed } = database.filterCacheUse;
     clock.nowMs += 120_000;
     // Fills a segment: its checkpoint compacts the first of the two that are worn.
-    await database.writeVectors('c', batchOf(vectors(200, 264)), { mode: 'upsert' });
+    await database.collection('c').write(batchOf(vectors(200, 264)), { mode: 'upsert' });
     for (let i = 0; i < 1_000 && database.filterCacheUse.bytesUsed === bytesUsed; i++) await turn();
     assert.equal(database.filterCacheUse.bytesUsed, bytesUsed / 2);
     assert.equal(await count(), 43 + 32);
-    await database.deleteCollection('c');
+    await database.collection('c').drop();
     assert.equal(database.filterCacheUse.bytesUsed, 0);
     await database.close();
   });

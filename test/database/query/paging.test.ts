@@ -37,7 +37,7 @@ async function createFilled(options: Parameters<typeof openDatabase>[0] = {}): P
     description: null,
     labels: {},
   });
-  await database.writeVectors('c', batchOf(vectorsOf(1, COUNT)), { mode: 'upsert' });
+  await database.collection('c').write(batchOf(vectorsOf(1, COUNT)), { mode: 'upsert' });
   return database;
 }
 
@@ -49,10 +49,10 @@ async function walk(
   first: QueryRequest,
   between: () => Promise<unknown> = async () => {},
 ): Promise<QueryReply[]> {
-  const pages: QueryReply[] = [await database.query('c', first)];
+  const pages: QueryReply[] = [await database.collection('c').query(first)];
   while (pages.at(-1)!.nextCursor !== undefined) {
     await between();
-    pages.push(await database.query('c', { cursor: pages.at(-1)!.nextCursor }));
+    pages.push(await database.collection('c').query({ cursor: pages.at(-1)!.nextCursor }));
   }
   return pages;
 }
@@ -62,7 +62,9 @@ describe('pages of a query', () => {
     for (const filter of [undefined, { group: { $in: [1, 3] } }]) {
       it(`walk the whole view in the order of one big query (${metric}, ${filter ? 'filtered' : 'all'})`, async () => {
         const database = await createFilled();
-        const big = await database.query('c', { vector: QUERY, topK: COUNT, metric, filter });
+        const big = await database
+          .collection('c')
+          .query({ vector: QUERY, topK: COUNT, metric, filter });
         const pages = await walk(database, { vector: QUERY, limit: 37, metric, filter });
         assert.deepEqual(
           pages.flatMap(({ matches }) => matches),
@@ -83,25 +85,27 @@ describe('pages of a query', () => {
     const state = createMemoryState();
     const clock = createTestClock();
     let database = await createFilled({ state, clock });
-    const expected = idsOf(await database.query('c', { vector: QUERY, topK: COUNT }));
-    let page = await database.query('c', { vector: QUERY, limit: 20 });
+    const expected = idsOf(await database.collection('c').query({ vector: QUERY, topK: COUNT }));
+    let page = await database.collection('c').query({ vector: QUERY, limit: 20 });
     const found = idsOf(page);
     for (let round = 0; page.nextCursor !== undefined; round++) {
       clock.nowMs += 20_000;
-      await database.writeVectors('c', batchOf(vectorsOf(seed + round, 80, `w${round % 3}-`)), {
+      await database.collection('c').write(batchOf(vectorsOf(seed + round, 80, `w${round % 3}-`)), {
         mode: 'upsert',
       });
       const ids = Array.from({ length: 15 }, () => `v${Math.floor(random() * COUNT)}`);
-      await database.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false });
-      await database.writeVectors('c', batchOf(vectorsOf(seed - round, 30)), { mode: 'upsert' });
+      await database.collection('c').delete({ kind: 'ids', ids }, { dryRun: false });
+      await database
+        .collection('c')
+        .write(batchOf(vectorsOf(seed - round, 30)), { mode: 'upsert' });
       if (round % 7 === 3) {
         await database.close();
         database = await openDatabase({ state, clock });
       }
       const { nextCursor } = page;
       const again = await Promise.all([
-        database.query('c', { cursor: nextCursor }),
-        database.query('c', { cursor: nextCursor }),
+        database.collection('c').query({ cursor: nextCursor }),
+        database.collection('c').query({ cursor: nextCursor }),
       ]);
       page = again[0];
       assert.deepEqual(again[1].matches, page.matches, 'the same page twice');
@@ -114,7 +118,8 @@ describe('pages of a query', () => {
   for (const metric of ['cosine', 'dot', 'euclidean'] as const) {
     it(`of a range go through everything with at least the score (${metric})`, async () => {
       const database = await createFilled();
-      const all = (await database.query('c', { vector: QUERY, topK: COUNT, metric })).matches;
+      const all = (await database.collection('c').query({ vector: QUERY, topK: COUNT, metric }))
+        .matches;
       const scores = [...new Set(all.map(({ score }) => score))];
       assert.ok(scores.length < all.length, 'scores tie');
       for (const place of [0, 3, Math.floor(scores.length / 2), scores.length - 1]) {
@@ -133,9 +138,11 @@ describe('pages of a query', () => {
         }
       }
       const above = Math.fround(scores[0]! * (scores[0]! > 0 ? 1.01 : 0.99));
-      const none = await database.query('c', { vector: QUERY, metric, scoreThreshold: above });
+      const none = await database
+        .collection('c')
+        .query({ vector: QUERY, metric, scoreThreshold: above });
       assert.deepEqual([none.matches, none.hasMore], [[], false]);
-      const bounded = await database.query('c', {
+      const bounded = await database.collection('c').query({
         vector: QUERY,
         metric,
         scoreThreshold: scores.at(-1)!,
@@ -148,7 +155,7 @@ describe('pages of a query', () => {
 
   it('end at top_k, however large the pages', async () => {
     const database = await createFilled();
-    const big = await database.query('c', { vector: QUERY, topK: 45 });
+    const big = await database.collection('c').query({ vector: QUERY, topK: 45 });
     assert.equal(big.matches.length, 45);
     assert.equal(big.nextCursor, undefined);
     const pages = await walk(database, { vector: QUERY, topK: 45, limit: 20 });
@@ -162,14 +169,16 @@ describe('pages of a query', () => {
 
   it('start at an offset, with the total', async () => {
     const database = await createFilled();
-    const big = idsOf(await database.query('c', { vector: QUERY, topK: COUNT }));
+    const big = idsOf(await database.collection('c').query({ vector: QUERY, topK: COUNT }));
     for (const offset of [0, 1, 99, 470, 499, 500, 5_000]) {
-      const page = await database.query('c', { vector: QUERY, limit: 50, offset });
+      const page = await database.collection('c').query({ vector: QUERY, limit: 50, offset });
       assert.deepEqual(idsOf(page), big.slice(offset, offset + 50));
       assert.equal(page.total, COUNT);
       assert.equal(page.hasMore, offset + 50 < COUNT);
     }
-    const capped = await database.query('c', { vector: QUERY, topK: 10, limit: 8, offset: 5 });
+    const capped = await database
+      .collection('c')
+      .query({ vector: QUERY, topK: 10, limit: 8, offset: 5 });
     assert.deepEqual(idsOf(capped), big.slice(5, 10));
     assert.equal(capped.hasMore, false);
     await database.close();
@@ -187,7 +196,7 @@ describe('pages of a query', () => {
 
   it('follow another order over the nearest', async () => {
     const database = await createFilled();
-    const nearest = await database.query('c', {
+    const nearest = await database.collection('c').query({
       vector: QUERY,
       topK: 60,
       includeMetadata: true,
@@ -210,7 +219,7 @@ describe('pages of a query', () => {
 
   it('hold only matches with at least the threshold, the bound included', async () => {
     const database = await createFilled();
-    const big = await database.query('c', { vector: QUERY, topK: COUNT });
+    const big = await database.collection('c').query({ vector: QUERY, topK: COUNT });
     const scoreThreshold = big.matches[99]!.score;
     const expected = big.matches.filter(({ score }) => score >= scoreThreshold);
     assert.ok(expected.length >= 100 && expected.length < COUNT);
@@ -224,8 +233,8 @@ describe('pages of a query', () => {
 
   it('are a prefix of one another: top 10 of top 100', async () => {
     const database = await createFilled();
-    const ten = await database.query('c', { vector: QUERY, topK: 10 });
-    const hundred = await database.query('c', { vector: QUERY, topK: 100 });
+    const ten = await database.collection('c').query({ vector: QUERY, topK: 10 });
+    const hundred = await database.collection('c').query({ vector: QUERY, topK: 100 });
     assert.deepEqual(ten.matches, hundred.matches.slice(0, 10));
     await database.close();
   });
@@ -237,7 +246,7 @@ describe('a cursor', () => {
   const clock = createTestClock();
   before(async () => {
     database = await createFilled({ clock });
-    const first = await database.query('c', {
+    const first = await database.collection('c').query({
       vector: QUERY,
       limit: 10,
       topK: 50,
@@ -248,8 +257,8 @@ describe('a cursor', () => {
   });
 
   it('may come alone, or with the fields of its first page in any order of members', async () => {
-    const alone = await database.query('c', { cursor });
-    const repeated = await database.query('c', {
+    const alone = await database.collection('c').query({ cursor });
+    const repeated = await database.collection('c').query({
       cursor,
       vector: QUERY,
       topK: 50,
@@ -271,19 +280,24 @@ describe('a cursor', () => {
   ];
   for (const [pointer, other] of others) {
     it(`is refused with another ${pointer.slice(1)}`, async () => {
-      await assert.rejects(database.query('c', { cursor, ...other }), (error: unknown) => {
-        const { code, issues } = error as { code: string; issues: { pointer: string }[] };
-        assert.equal(code, 'cursor_mismatch');
-        assert.equal(issues[0]!.pointer, pointer);
-        return true;
-      });
+      await assert.rejects(
+        database.collection('c').query({ cursor, ...other }),
+        (error: unknown) => {
+          const { code, issues } = error as { code: string; issues: { pointer: string }[] };
+          assert.equal(code, 'cursor_mismatch');
+          assert.equal(issues[0]!.pointer, pointer);
+          return true;
+        },
+      );
     });
   }
 
   it('is refused when a single character of it is changed', async () => {
     for (let i = 0; i < cursor.length; i += 7) {
       const changed = cursor.slice(0, i) + (cursor[i] === 'A' ? 'B' : 'A') + cursor.slice(i + 1);
-      await assert.rejects(database.query('c', { cursor: changed }), { code: 'cursor_invalid' });
+      await assert.rejects(database.collection('c').query({ cursor: changed }), {
+        code: 'cursor_invalid',
+      });
     }
     for (const token of [
       '',
@@ -294,13 +308,15 @@ describe('a cursor', () => {
       '🐬',
       `${cursor}=`,
     ]) {
-      await assert.rejects(database.query('c', { cursor: token }), { code: 'cursor_invalid' });
+      await assert.rejects(database.collection('c').query({ cursor: token }), {
+        code: 'cursor_invalid',
+      });
     }
   });
 
   it('is refused by another data directory, another collection and another incarnation', async () => {
     const other = await createFilled({ clock });
-    await assert.rejects(other.query('c', { cursor }), { code: 'cursor_invalid' });
+    await assert.rejects(other.collection('c').query({ cursor }), { code: 'cursor_invalid' });
     await other.close();
     const input = {
       dimension: DIMENSION,
@@ -309,30 +325,32 @@ describe('a cursor', () => {
       labels: {},
     } as const;
     await database.createCollection({ ...input, id: 'd' });
-    await assert.rejects(database.query('d', { cursor }), { code: 'cursor_invalid' });
-    const gone = await database.query('d', { vector: QUERY, limit: 1 });
+    await assert.rejects(database.collection('d').query({ cursor }), { code: 'cursor_invalid' });
+    const gone = await database.collection('d').query({ vector: QUERY, limit: 1 });
     assert.equal(gone.nextCursor, undefined);
-    await database.writeVectors('d', batchOf(vectorsOf(3, 5)), { mode: 'upsert' });
-    const { nextCursor } = await database.query('d', { vector: QUERY, limit: 1 });
-    await database.deleteCollection('d');
+    await database.collection('d').write(batchOf(vectorsOf(3, 5)), { mode: 'upsert' });
+    const { nextCursor } = await database.collection('d').query({ vector: QUERY, limit: 1 });
+    await database.collection('d').drop();
     await database.createCollection({ ...input, id: 'd' });
-    await assert.rejects(database.query('d', { cursor: nextCursor }), { code: 'cursor_invalid' });
+    await assert.rejects(database.collection('d').query({ cursor: nextCursor }), {
+      code: 'cursor_invalid',
+    });
   });
 
   it('of a list is refused by a query, and the other way round', async () => {
-    const list = await database.listVectors('c', { limit: 5 });
-    await assert.rejects(database.query('c', { cursor: list.nextCursor }), {
+    const list = await database.collection('c').list({ limit: 5 });
+    await assert.rejects(database.collection('c').query({ cursor: list.nextCursor }), {
       code: 'cursor_mismatch',
     });
-    await assert.rejects(database.listVectors('c', { cursor }), { code: 'cursor_mismatch' });
+    await assert.rejects(database.collection('c').list({ cursor }), { code: 'cursor_mismatch' });
   });
 
   it('expires with the retention of its snapshot, however many pages it went', async () => {
-    const second = await database.query('c', { cursor });
+    const second = await database.collection('c').query({ cursor });
     clock.nowMs += 14 * 60_000;
-    const third = await database.query('c', { cursor: second.nextCursor });
+    const third = await database.collection('c').query({ cursor: second.nextCursor });
     clock.nowMs += 2 * 60_000;
-    await assert.rejects(database.query('c', { cursor: third.nextCursor }), {
+    await assert.rejects(database.collection('c').query({ cursor: third.nextCursor }), {
       code: 'cursor_expired',
     });
   });
@@ -341,14 +359,14 @@ describe('a cursor', () => {
 describe('lists', () => {
   it('go by offset with a total, or by cursor without', async () => {
     const database = await createFilled();
-    const page = await database.listVectors('c', { limit: 10, offset: 495 });
+    const page = await database.collection('c').list({ limit: 10, offset: 495 });
     assert.deepEqual(
       page.vectors.map(({ id }) => id),
       ['v495', 'v496', 'v497', 'v498', 'v499'],
     );
     assert.equal(page.total, COUNT);
     assert.equal(page.hasMore, false);
-    const filtered = await database.listVectors('c', {
+    const filtered = await database.collection('c').list({
       limit: 3,
       offset: 50,
       filter: { group: 2 },
@@ -359,26 +377,33 @@ describe('lists', () => {
     );
     assert.equal(filtered.total, 100);
     assert.ok(filtered.nextCursor);
-    const next = await database.listVectors('c', { cursor: filtered.nextCursor });
+    const next = await database.collection('c').list({ cursor: filtered.nextCursor });
     assert.deepEqual(
       next.vectors.map(({ id }) => id),
       ['v267', 'v272', 'v277'],
     );
     assert.equal(next.total, undefined);
-    await assert.rejects(database.listVectors('c', { offset: 1, cursor: filtered.nextCursor }), {
-      code: 'invalid_request',
-    });
+    await assert.rejects(
+      database.collection('c').list({ offset: 1, cursor: filtered.nextCursor }),
+      {
+        code: 'invalid_request',
+      },
+    );
     await database.close();
   });
 
   it('show their snapshot to the end while writes go on', async () => {
     const database = await createFilled();
-    let page = await database.listVectors('c', { limit: 60 });
+    let page = await database.collection('c').list({ limit: 60 });
     const listed = page.vectors.map(({ id }) => id);
     while (page.nextCursor !== undefined) {
-      await database.writeVectors('c', batchOf(vectorsOf(listed.length, 50)), { mode: 'upsert' });
-      await database.deleteVectors('c', { kind: 'ids', ids: ['v3', 'v490'] }, { dryRun: false });
-      page = await database.listVectors('c', { cursor: page.nextCursor });
+      await database
+        .collection('c')
+        .write(batchOf(vectorsOf(listed.length, 50)), { mode: 'upsert' });
+      await database
+        .collection('c')
+        .delete({ kind: 'ids', ids: ['v3', 'v490'] }, { dryRun: false });
+      page = await database.collection('c').list({ cursor: page.nextCursor });
       listed.push(...page.vectors.map(({ id }) => id));
     }
     assert.deepEqual(

@@ -40,7 +40,7 @@ async function createFilled(
   const database = await openDatabase(options);
   const input = { dimension: DIMENSION, metric: 'cosine', description: null, labels: {} } as const;
   await database.createCollection({ id: 'c', ...input });
-  await database.writeVectors('c', batchOf(vectorsOf(random, COUNT)), { mode: 'upsert' });
+  await database.collection('c').write(batchOf(vectorsOf(random, COUNT)), { mode: 'upsert' });
   return database;
 }
 
@@ -83,8 +83,8 @@ describe('queries of one session', () => {
     const database = await createFilled(random);
     const requests = Array.from({ length: 600 }, () => randomQuery(random));
     const alone: QueryReply[] = [];
-    for (const request of requests) alone.push(await database.query('c', request));
-    const session = await database.openQueries('c');
+    for (const request of requests) alone.push(await database.collection('c').query(request));
+    const session = await database.collection('c').openQueries();
     const together = await answerAll(session, requests);
     assert.deepEqual(together.map(contentOf), alone.map(contentOf), `seed ${seed}`);
     // The pages after them as well, by cursors in the same request.
@@ -93,7 +93,7 @@ describe('queries of one session', () => {
     );
     assert.ok(cursors.length > 100);
     const next: QueryReply[] = [];
-    for (const request of cursors) next.push(await database.query('c', request));
+    for (const request of cursors) next.push(await database.collection('c').query(request));
     assert.deepEqual((await answerAll(session, cursors)).map(contentOf), next.map(contentOf));
     session.close();
     await database.close();
@@ -108,20 +108,20 @@ describe('queries of one session', () => {
     const last = `v${COUNT - 1}`;
     const requests = [...Array.from({ length: 40 }, () => randomQuery(random)), { id: last }];
     const expected: QueryReply[] = [];
-    for (const request of requests) expected.push(await database.query('c', request));
-    const session = await database.openQueries('c');
+    for (const request of requests) expected.push(await database.collection('c').query(request));
+    const session = await database.collection('c').openQueries();
     const replaced = { id: last, values: [9, 0, 0, 0, 0, 1], metadata: '{}' };
-    await database.writeVectors('c', batchOf([replaced]), { mode: 'upsert' });
+    await database.collection('c').write(batchOf([replaced]), { mode: 'upsert' });
     for (let round = 0; round < 12; round++) {
       // Far beyond the retention, and past every checkpoint and compaction.
       clock.nowMs += 40_000;
-      await database.writeVectors('c', batchOf(vectorsOf(random, 90, `w${round % 2}-`)), {
+      await database.collection('c').write(batchOf(vectorsOf(random, 90, `w${round % 2}-`)), {
         mode: 'upsert',
       });
       const changed = vectorsOf(random, COUNT).filter(() => random() < 0.2);
-      await database.writeVectors('c', batchOf(changed), { mode: 'upsert' });
+      await database.collection('c').write(batchOf(changed), { mode: 'upsert' });
       const ids = Array.from({ length: 20 }, () => `v${Math.floor(random() * COUNT)}`);
-      await database.deleteVectors('c', { kind: 'ids', ids }, { dryRun: false });
+      await database.collection('c').delete({ kind: 'ids', ids }, { dryRun: false });
       const replies = await answerAll(session, requests);
       assert.deepEqual(
         replies.map(({ matches, total, hasMore, sequence }) => ({
@@ -139,7 +139,7 @@ describe('queries of one session', () => {
         `seed ${seed}, round ${round}`,
       );
     }
-    await database.deleteVectors('c', { kind: 'all' }, { dryRun: false });
+    await database.collection('c').delete({ kind: 'all' }, { dryRun: false });
     const [late] = await answerAll(session, [{ id: 'v7', topK: 3 }]);
     assert.equal(late!.matches.length, 3, 'also when nothing is left');
     session.close();
@@ -152,12 +152,12 @@ describe('queries of one session', () => {
     const database = await createFilled(createRandom(1), { clock, limits });
     const write = async () => {
       clock.nowMs += 10_000;
-      await database.writeVectors('c', batchOf(vectorsOf(createRandom(2), 300)), {
+      await database.collection('c').write(batchOf(vectorsOf(createRandom(2), 300)), {
         mode: 'upsert',
       });
     };
-    const session = await database.openQueries('c');
-    const first = await database.query('c', { id: 'v0', limit: 5 });
+    const session = await database.collection('c').openQueries();
+    const first = await database.collection('c').query({ id: 'v0', limit: 5 });
     for (let i = 0; i < 8; i++) await write();
     const whileOpen = database.storageUse().rowCount;
     session.close();
@@ -167,7 +167,7 @@ describe('queries of one session', () => {
     await write();
     const rowCount = () => database.storageUse().rowCount;
     assert.ok(rowCount() < whileOpen, `${rowCount()} after ${whileOpen}`);
-    await assert.rejects(database.query('c', { cursor: first.nextCursor }), {
+    await assert.rejects(database.collection('c').query({ cursor: first.nextCursor }), {
       code: 'cursor_expired',
     });
     await database.close();
@@ -182,7 +182,7 @@ describe('queries of one session', () => {
       },
     };
     const database = await createFilled(createRandom(1), { observer });
-    const session = await database.openQueries('c');
+    const session = await database.collection('c').openQueries();
     const vector = new Float32Array(DIMENSION).fill(1);
     const bad: readonly QueryRequest[] = [
       { vector },
@@ -231,7 +231,7 @@ describe('queries of one session', () => {
       },
     };
     const database = await createFilled(createRandom(1), { observer });
-    const session = await database.openQueries('c');
+    const session = await database.collection('c').openQueries();
     const vector = new Float32Array(DIMENSION).fill(1);
     const missesBefore = database.filterCacheUse.missCount;
     const requests = Array.from({ length: 600 }, (_, i) => ({
@@ -260,10 +260,10 @@ describe('queries of one session', () => {
 
   it('end when the collection is deleted, or made anew under the same id', async () => {
     const database = await createFilled(createRandom(1));
-    const session = await database.openQueries('c');
+    const session = await database.collection('c').openQueries();
     const vector = new Float32Array(DIMENSION).fill(1);
     const [group] = session.prepare([{ vector }]);
-    await database.deleteCollection('c');
+    await database.collection('c').drop();
     await assert.rejects(group!.answer(), { code: 'collection_not_found' });
     const input = { dimension: DIMENSION, metric: 'dot', description: null, labels: {} } as const;
     await database.createCollection({ id: 'c', ...input });
@@ -274,14 +274,16 @@ describe('queries of one session', () => {
 
   it('wait for the write that they shall include', async () => {
     const database = await createFilled(createRandom(1));
-    const opening = database.openQueries('c', { minSequence: 2 });
-    await database.writeVectors('c', batchOf(vectorsOf(createRandom(3), 1, 'n')), {
+    const opening = database.collection('c').openQueries({ minSequence: 2 });
+    await database.collection('c').write(batchOf(vectorsOf(createRandom(3), 1, 'n')), {
       mode: 'upsert',
     });
     const session = await opening;
     assert.equal(session.sequence, 2);
     const controller = new AbortController();
-    const waiting = database.openQueries('c', { minSequence: 9, signal: controller.signal });
+    const waiting = database
+      .collection('c')
+      .openQueries({ minSequence: 9, signal: controller.signal });
     controller.abort(new Error('enough'));
     await assert.rejects(waiting, { message: 'enough' });
     session.close();

@@ -18,7 +18,7 @@ async function createFilled(vectors: readonly TestVector[]) {
   const database = await openDatabase({});
   const input = { dimension: DIMENSION, metric: 'dot', description: null, labels: {} } as const;
   await database.createCollection({ id: 'c', ...input });
-  await database.writeVectors('c', batchOf(vectors), { mode: 'upsert' });
+  await database.collection('c').write(batchOf(vectors), { mode: 'upsert' });
   return database;
 }
 
@@ -51,7 +51,7 @@ describe('recall', () => {
             random() < 0.6 ? id : [`v${below(COUNT)}`, 'unknown', list[0]!][below(3)]!,
           );
         });
-        const { recalls, sequence } = await database.recall('c', {
+        const { recalls, sequence } = await database.collection('c').recall({
           vectors: queries.map((query) => Float32Array.from(query)),
           ids,
           metric,
@@ -87,7 +87,7 @@ describe('recall', () => {
     );
     const vector = Float32Array.of(1, 0, 0, 0);
     const recallOf = async (...ids: string[]) =>
-      (await database.recall('c', { vectors: [vector], ids: [ids] })).recalls[0];
+      (await database.collection('c').recall({ vectors: [vector], ids: [ids] })).recalls[0];
     assert.equal(await recallOf('a', 'b'), 1);
     assert.equal(await recallOf('a', 'd'), 1);
     assert.equal(await recallOf('c', 'd'), 1);
@@ -95,10 +95,13 @@ describe('recall', () => {
     assert.equal(await recallOf('a', 'a'), 0.5, 'repeated');
     assert.equal(await recallOf('a', 'x'), 0.5, 'unknown');
     assert.equal(await recallOf('e', 'd', 'c', 'b', 'a', 'x'), 5 / 6, 'more than there are');
-    await assert.rejects(database.recall('c', { vectors: [vector.slice(1)], ids: [['a']] }), {
-      code: 'dimension_mismatch',
-    });
-    await database.deleteVectors('c', { kind: 'all' }, { dryRun: false });
+    await assert.rejects(
+      database.collection('c').recall({ vectors: [vector.slice(1)], ids: [['a']] }),
+      {
+        code: 'dimension_mismatch',
+      },
+    );
+    await database.collection('c').delete({ kind: 'all' }, { dryRun: false });
     assert.equal(await recallOf('a'), 0, 'of an empty collection');
     await database.close();
   });

@@ -117,7 +117,7 @@ describe('without a credential', () => {
   }
 
   it('nothing was written', () => {
-    assert.equal(service.real.getCollection(COLLECTION).sequence, 1);
+    assert.equal(service.real.collection(COLLECTION).record().sequence, 1);
     assert.equal(service.real.apiKeys.list().length, 1);
   });
 
@@ -209,7 +209,7 @@ describe('with too little', () => {
   }
 
   it('nothing was written', () => {
-    assert.equal(service.real.getCollection(COLLECTION).sequence, 1);
+    assert.equal(service.real.collection(COLLECTION).record().sequence, 1);
     assert.equal(service.real.listCollections({}).total, 1);
     assert.ok(service.real.apiKeys.list().every(({ owner }) => owner === 'test'));
   });
@@ -322,7 +322,7 @@ describe('what a principal may not see', () => {
     ]) {
       assert.equal((await allowed).status, 200);
     }
-    assert.equal(service.real.getCollection('orders-1').sequence, 1);
+    assert.equal(service.real.collection('orders-1').record().sequence, 1);
   });
 
   it('is not created either, not even when it is there already', async () => {

@@ -38,7 +38,7 @@ function listStream(batches: readonly (readonly number[])[][], name = 'values'):
   return writer.finish().toUint8Array(true);
 }
 
-const committed = async () => service.database.getCollection('c').vectorCount;
+const committed = async () => service.database.collection('c').record().vectorCount;
 
 describe('an Arrow body', () => {
   it('with the wrong dimension in its 900th batch has written the 899 before it', async () => {
@@ -62,7 +62,9 @@ describe('an Arrow body', () => {
     );
     assert.equal(reply.json.committed_count, 1_798);
     assert.equal(await committed(), 1_798);
-    const { values } = service.database.getVector('c', 'r1797', { values: true, metadata: false });
+    const { values } = service.database
+      .collection('c')
+      .get('r1797', { values: true, metadata: false });
     assert.deepEqual([...values!], [898, 2, 3]);
     assert.match(reply.json.detail, /row 1 of record batch 899/);
   });
@@ -86,7 +88,7 @@ describe('an Arrow body', () => {
       const reply = await expectProblem(service.send(body), 400, 'invalid_arrow');
       assert.equal(reply.json.committed_count, count, `${what}: ${reply.text}`);
       assert.equal(await committed(), count, what);
-      await service.database.deleteVectors('c', { kind: 'all' }, { dryRun: false });
+      await service.database.collection('c').delete({ kind: 'all' }, { dryRun: false });
     }
   });
 

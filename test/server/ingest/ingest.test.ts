@@ -25,7 +25,7 @@ const bodyOf = (format: Format, batches: readonly (readonly Row[])[]) =>
 /** How many rows are durable, as the problem says and as it is. */
 async function assertCommitted(reply: Reply, count: number): Promise<void> {
   assert.equal(reply.json.committed_count, count, reply.text);
-  const { vectorCount, sequence } = service.database.getCollection('c');
+  const { vectorCount, sequence } = service.database.collection('c').record();
   assert.equal(vectorCount, count);
   assert.equal(reply.json.sequence, count === 0 ? undefined : sequence);
 }
@@ -45,7 +45,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
         resumed_count: 0,
         sequence: 3,
       });
-      const stored = service.database.getVector('c', 'r7', { values: true, metadata: true });
+      const stored = service.database.collection('c').get('r7', { values: true, metadata: true });
       assert.deepEqual([[...stored.values!], stored.metadata], [[7, 1, 2], '{"n":7}']);
       const written = 'sagitta_stream_rows_total\\{direction="in"\\}';
       assert.equal(await metricOf(service, written), 1_005);
@@ -73,7 +73,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       for (const id of ids) {
         assert.match(id, /^[0-9A-Z]{26}$/);
         const include = { values: false, metadata: true };
-        assert.equal(service.database.getVector('c', id, include).metadata, metadata);
+        assert.equal(service.database.collection('c').get(id, include).metadata, metadata);
       }
     });
 
@@ -90,7 +90,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
         ['b', 2],
         ['c', 5],
       ] as const) {
-        const { values, metadata } = service.database.getVector('c', id, include);
+        const { values, metadata } = service.database.collection('c').get(id, include);
         assert.deepEqual([values![0], metadata], [x, `{"x":${x}}`]);
       }
     });
@@ -112,7 +112,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
     it('keeps to its mode, and names the rows that it refuses', async () => {
       service = await createStreamService();
       await service.send(linesOf([{ id: 's5', values: [1, 1, 1] }]));
-      await service.database.deleteVector('c', 's5');
+      await service.database.collection('c').deleteVector('s5');
       await service.send(linesOf([{ id: 's5', values: [1, 1, 1] }]));
       const body = bodyOf(format, [rowsOf(1_000), rowsOf(9, 's')]);
       const reply = await expectProblem(
@@ -206,7 +206,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
         422,
         'idempotency_key_reused',
       );
-      assert.equal(service.database.getCollection('c').sequence, 3);
+      assert.equal(service.database.collection('c').record().sequence, 3);
     });
 
     it('says what is durable when the disk is full', async () => {
@@ -230,7 +230,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       const store = createMemoryStore({
         beforeCommit: async (operations) => {
           if (operations.every(({ kind }) => kind !== 'append')) return;
-          deleting ??= service.database.deleteCollection('c');
+          deleting ??= service.database.collection('c').drop();
           await new Promise((resolve) => setImmediate(resolve));
         },
       });

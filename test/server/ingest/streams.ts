@@ -58,7 +58,7 @@ export async function createStreamService(
       });
     },
     async ids() {
-      const { vectors } = await database.listVectors('c', { limit: 1_000 });
+      const { vectors } = await database.collection('c').list({ limit: 1_000 });
       return vectors.map(({ id }) => id);
     },
     async close() {

@@ -80,8 +80,8 @@ describe('a join over HTTP', () => {
       }
       assert.deepEqual(found, expected, JSON.stringify(body));
       assert.deepEqual(Object.fromEntries(table.schema.metadata), {
-        sequence: String(real.getCollection('a').sequence),
-        with_sequence: String(real.getCollection('with' in body ? 'b' : 'a').sequence),
+        sequence: String(real.collection('a').record().sequence),
+        with_sequence: String(real.collection('with' in body ? 'b' : 'a').record().sequence),
       });
     }
   });
@@ -189,5 +189,5 @@ async function fill(database: Database, id: string, count: number, text = ''): P
     values: Array.from({ length: 4 }, () => random() * 2 - 1),
     metadata: JSON.stringify(text === '' ? { n } : { n, text }),
   }));
-  await database.writeVectors(id, batchOf(rows), { mode: 'upsert' });
+  await database.collection(id).write(batchOf(rows), { mode: 'upsert' });
 }

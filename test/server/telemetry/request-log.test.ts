@@ -132,13 +132,10 @@ describe('the audit log', () => {
       limits: { ...DEFAULT_LIMITS, requestMsMax: 20 },
     });
     let finish = () => {};
-    const { deleteCollection } = slow.database;
-    slow.database.deleteCollection = async (id) => {
-      await new Promise<void>((resolve) => {
+    slow.database.beforeDrop = () =>
+      new Promise<void>((resolve) => {
         finish = resolve;
       });
-      return deleteCollection(id);
-    };
     await slow.call('POST', '/collections', { body: { id: 'c', dimension: 3, metric: 'dot' } });
     log.clear();
     const { status } = await slow.call('DELETE', '/collections/c');

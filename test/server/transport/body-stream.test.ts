@@ -86,7 +86,7 @@ describe('a body that is read as it arrives', () => {
     const [reply] = repliesIn(begun.text);
     const { code, committed_count } = JSON.parse(reply!.body);
     assert.deepEqual([reply!.status, code, committed_count], [504, 'deadline_exceeded', 1_000]);
-    assert.equal(await service.database.countVectors('c', undefined), 1_003);
+    assert.equal(await service.database.collection('c').count(undefined), 1_003);
     assert.equal(await bytesHeld(service), 0);
     begun.socket.destroy();
   });
@@ -107,12 +107,12 @@ describe('a body that is read as it arrives', () => {
     const lines = Array.from({ length: 2_500 }, (_, i) => line(`gone-${i}`)).join('');
     begun.socket.write(chunk(lines));
     await eventually('two units', async () => {
-      return (await service.database.countVectors('c', undefined)) === 2_003;
+      return (await service.database.collection('c').count(undefined)) === 2_003;
     });
     assert.ok((await bytesHeld(service)) > 0, 'the third unit waits for its end');
     begun.socket.destroy();
     await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
-    assert.equal(await service.database.countVectors('c', undefined), 2_003);
+    assert.equal(await service.database.collection('c').count(undefined), 2_003);
     await eventually('no stream', async () => {
       return (await metricOf(service, 'sagitta_streams_in_flight')) === 0;
     });
@@ -247,7 +247,7 @@ describe('a body that is read as it arrives', () => {
     begun.socket.write(chunk(Array.from({ length: 1_000 }, (_, i) => line(`${i}`)).join('')));
     await eventually(
       'a unit',
-      async () => (await service.database.countVectors('c', undefined)) > 3,
+      async () => (await service.database.collection('c').count(undefined)) > 3,
     );
     isStopping = true;
     begun.socket.write(chunk(Array.from({ length: 1_000 }, (_, i) => line(`n${i}`)).join('')));

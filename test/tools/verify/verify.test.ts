@@ -47,16 +47,16 @@ before(async () => {
   await database.createCollection({ id: 'empty', metric: 'dot', ...input });
   // Segments of 64 rows; the last write straddles two of them, and later ones are in the log only.
   for (let n = 1; n <= 6; n++)
-    await database.writeVectors('c', rowsOf(n * 30, 50, n), { mode: 'upsert' });
-  await database.deleteVectors('c', { kind: 'ids', ids: ['v31', 'v32'] }, { dryRun: false });
+    await database.collection('c').write(rowsOf(n * 30, 50, n), { mode: 'upsert' });
+  await database.collection('c').delete({ kind: 'ids', ids: ['v31', 'v32'] }, { dryRun: false });
   await database.runIdempotent({ scope: 's', key: 'k', payloadDigest: 'd' }, async () => ({
     status: 200,
     headers: {},
     body: '{}',
   }));
   await database.apiKeys.create({ owner: 'o', scopes: ['admin'], expiresAt: null });
-  await database.writeVectors('c', rowsOf(1000, 30, 7), { mode: 'upsert' });
-  await database.deleteVectors('c', { kind: 'ids', ids: ['v33'] }, { dryRun: false });
+  await database.collection('c').write(rowsOf(1000, 30, 7), { mode: 'upsert' });
+  await database.collection('c').delete({ kind: 'ids', ids: ['v33'] }, { dryRun: false });
   await database.close();
   backup = join(await makeDirectory(), 'backup');
   await new Backups({ store, directory: null, logger: silentLogger }).createAt(backup);

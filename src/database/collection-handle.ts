@@ -1,0 +1,246 @@
+// The operations on one collection: reads, writes and queries of its vectors, and changes of the
+// collection itself. This is the only list of their signatures.
+
+import type { JsonObject, VectorBatch } from '../common/types.js';
+import type {
+  CallOptions,
+  CollectionRecord,
+  CollectionShape,
+  DeleteOptions,
+  DeleteResult,
+  DeleteSelection,
+  IdempotencyRequest,
+  Include,
+  ListReply,
+  ListRequest,
+  OnCommitted,
+  VectorPatch,
+  VectorRecord,
+  WriteMode,
+  WriteOptions,
+  WriteResult,
+  WriteStream,
+} from './api.js';
+import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
+import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
+import { type Collection, vectorNotFound } from './collection/collection.js';
+import { countSelected } from './collection/count.js';
+import { runList } from './collection/list.js';
+import { openWriteStream } from './collection/write-stream.js';
+import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
+import { toRecord } from './collection-record.js';
+import type { DatabaseServices } from './database-services.js';
+import { runQuery } from './query/query.js';
+import type {
+  QueryReply,
+  QueryRequest,
+  QuerySession,
+  RecallReply,
+  RecallRequest,
+} from './query/query-api.js';
+import { openSession } from './query/query-session.js';
+import { runRecall } from './query/recall.js';
+
+/**
+ * A collection as `database.collection(id)` found it. Every member but `id` and `exists` throws
+ * `collection_not_found` when there was no such collection then, or when it has been deleted or
+ * replaced since. Reads and writes of vectors also throw `starting` while the collection is being
+ * loaded and `collection_unavailable` when its data is damaged.
+ */
+export class CollectionHandle {
+  readonly id: string;
+  readonly #services: DatabaseServices;
+  /** Tells the collection from another one under the same id; undefined when there was none. */
+  readonly #incarnation: string | undefined;
+
+  constructor(id: string, services: DatabaseServices) {
+    this.id = id;
+    this.#services = services;
+    this.#incarnation = services.catalogue.find(id)?.definition.incarnation;
+  }
+
+  /** Whether there was such a collection when the handle was made. */
+  get exists(): boolean {
+    return this.#incarnation !== undefined;
+  }
+
+  /** Throws `collection_not_found` unless the collection still exists. */
+  requireExists(): void {
+    this.#services.catalogue.requireEntry(this.id, this.#incarnation);
+  }
+
+  /** What every vector of the collection has in common. */
+  get shape(): CollectionShape {
+    const { catalogue } = this.#services;
+    const { dimension, metric } = catalogue.requireEntry(this.id, this.#incarnation).definition;
+    return { dimension, metric };
+  }
+
+  record(): CollectionRecord {
+    const entry = this.#services.catalogue.requireEntry(this.id, this.#incarnation);
+    return toRecord(entry, this.#services);
+  }
+
+  async update(change: {
+    readonly description?: string | null | undefined;
+    readonly labels?: Readonly<Record<string, string>> | undefined;
+  }): Promise<CollectionRecord> {
+    const { catalogue } = this.#services;
+    return toRecord(await catalogue.update(this.id, this.#incarnation, change), this.#services);
+  }
+
+  /** Deletes the collection with its vectors, also one that is unavailable. */
+  async drop(): Promise<{ vectorCount: number }> {
+    return this.#services.catalogue.delete(this.id, this.#incarnation);
+  }
+
+  /** `insert` throws `vector_exists`, `update` throws `vector_not_found`, with an issue for each row. */
+  async write(batch: VectorBatch, options: WriteOptions): Promise<WriteResult> {
+    const collection = this.#require();
+    const { clock, observer } = this.#services;
+    const { mode, alsoCommit, onCommitted } = options;
+    const result = await collection.write(
+      writeVectors(collection, batch, { mode, clock, alsoCommit }),
+      onCommitted,
+    );
+    observer.vectorsWritten(result.insertedCount, result.updatedCount);
+    return result;
+  }
+
+  /**
+   * For many batches, of which a failure leaves those before it. The caller closes it. Throws
+   * `idempotency_in_flight` and `idempotency_key_reused`.
+   */
+  openWriteStream(options: {
+    readonly mode: WriteMode;
+    readonly idempotency?: IdempotencyRequest | undefined;
+  }): WriteStream {
+    const { clock, observer, claims } = this.#services;
+    const { mode, idempotency } = options;
+    const collection = this.#require();
+    return openWriteStream({ collection, mode, clock, observer, claims, idempotency });
+  }
+
+  /** Throws `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */
+  async patch(
+    vectorId: string,
+    change: VectorPatch,
+  ): Promise<{ sequence: number; version: string }> {
+    const collection = this.#require();
+    const { metadata: metadataPatch, values, ifVersion, onCommitted } = change;
+    const { sequence } = await collection.write(
+      patchVector(collection, vectorId, { metadataPatch, values, ifVersion }, this.#services),
+      onCommitted,
+    );
+    this.#services.observer.vectorsWritten(0, 1);
+    return { sequence, version: collection.versionOf(sequence) };
+  }
+
+  /** Deletes the vectors that are selected, if any. Throws `invalid_filter`. */
+  async delete(selection: DeleteSelection, options: DeleteOptions): Promise<DeleteResult> {
+    const collection = this.#require();
+    if (options.dryRun) {
+      const deletedCount = await countSelected(collection, selection, this.#services);
+      return { deletedCount, sequence: collection.sequence };
+    }
+    const { clock, limits, filters, observer } = this.#services;
+    const { alsoCommit, onCommitted } = options;
+    const result = await collection.write(
+      deleteSelected(collection, selection, { clock, limits, filters, alsoCommit }),
+      onCommitted,
+    );
+    observer.vectorsDeleted(result.deletedCount);
+    return result;
+  }
+
+  /** Throws `vector_not_found`. */
+  async deleteVector(
+    vectorId: string,
+    options: { readonly onCommitted?: OnCommitted | undefined } = {},
+  ): Promise<{ sequence: number }> {
+    const collection = this.#require();
+    const { clock, observer } = this.#services;
+    const { deletedCount, sequence } = await collection.write(
+      deleteIds(collection, [vectorId], { clock, alsoCommit: undefined }),
+      options.onCommitted,
+    );
+    if (deletedCount === 0) throw vectorNotFound(this.id, vectorId);
+    observer.vectorsDeleted(deletedCount);
+    return { sequence };
+  }
+
+  /** Throws `vector_not_found`. */
+  get(vectorId: string, include: Include): VectorRecord {
+    const collection = this.#require();
+    const { segment, row } = collection.require(vectorId);
+    return collection.record(segment, row, include);
+  }
+
+  fetch(
+    ids: readonly string[],
+    include: Include,
+  ): { vectors: readonly VectorRecord[]; notFound: readonly string[] } {
+    const collection = this.#require();
+    const vectors: VectorRecord[] = [];
+    const notFound: string[] = [];
+    for (const id of ids) {
+      const address = collection.find(id);
+      if (address === undefined) notFound.push(id);
+      else vectors.push(collection.record(address.segment, address.row, include));
+    }
+    return { vectors, notFound };
+  }
+
+  /** A page in the order of arrival. Throws `invalid_filter`, `limit_exceeded` and errors of the cursor. */
+  async list(request: ListRequest): Promise<ListReply> {
+    return runList(this.#require(), request, this.#services);
+  }
+
+  /** The number of vectors that pass the filter; without one, of all. Throws `invalid_filter`. */
+  async count(filter?: JsonObject | undefined): Promise<number> {
+    const selection: DeleteSelection =
+      filter === undefined ? { kind: 'all' } : { kind: 'filter', filter };
+    return countSelected(this.#require(), selection, this.#services);
+  }
+
+  /**
+   * The nearest vectors of one query. Throws `vector_not_found`, `dimension_mismatch`,
+   * `invalid_vector`, `invalid_filter`, `limit_exceeded`, `overloaded` and errors of the cursor.
+   */
+  async query(request: QueryRequest, options: CallOptions = {}): Promise<QueryReply> {
+    return runQuery(this.#require(), request, this.#services, options.signal);
+  }
+
+  /**
+   * Many queries that one snapshot answers, which includes the write `minSequence`. The caller closes
+   * the session; the signal closes it as well.
+   */
+  async openQueries(
+    options: CallOptions & { readonly minSequence?: number | undefined } = {},
+  ): Promise<QuerySession> {
+    return openSession(this.#require(), options, this.#services);
+  }
+
+  /** How many of the given ids are among the exact nearest, where an equal score is as good. */
+  async recall(request: RecallRequest, options: CallOptions = {}): Promise<RecallReply> {
+    return runRecall(this.#require(), request, this.#services, options.signal);
+  }
+
+  /** All rows as columns, from one snapshot. Throws `invalid_filter`. */
+  async scan(request: ScanRequest, options: CallOptions = {}): Promise<Scan> {
+    return runScan(this.#require(), request, this.#services, options.signal);
+  }
+
+  /**
+   * Every row with its matches in a collection, from one snapshot of each. Throws `invalid_filter`,
+   * `dimension_mismatch`, `limit_exceeded`.
+   */
+  async join(request: JoinRequest, options: CallOptions = {}): Promise<Join> {
+    return runJoin(this.#require(), request, this.#services, options.signal);
+  }
+
+  #require(): Collection {
+    const { catalogue } = this.#services;
+    return catalogue.requireServed(catalogue.requireEntry(this.id, this.#incarnation));
+  }
+}

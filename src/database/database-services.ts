@@ -1,0 +1,30 @@
+// What the operations on all collections share. The database makes it once; every function that
+// carries out an operation is given it.
+
+import type { Clock } from '../common/clock.js';
+import type { Limits } from '../common/limits.js';
+import type { Engine } from '../engine/core/engine.js';
+import type { ScanStats } from './bulk/scan-stats.js';
+import type { Catalogue } from './catalogue.js';
+import type { IdempotencyClaims } from './idempotency-claims.js';
+import type { DatabaseObserver } from './observer.js';
+import type { CursorSealer } from './query/cursor.js';
+import type { FilterCache } from './query/filter-cache.js';
+import type { SubmitSearches } from './query/search.js';
+
+export interface DatabaseServices {
+  readonly catalogue: Catalogue;
+  readonly engine: Engine;
+  /** Why this engine was chosen: part of every collection's record. */
+  readonly engineReason: string;
+  readonly submitAll: SubmitSearches;
+  readonly filters: FilterCache;
+  readonly sealer: CursorSealer;
+  readonly claims: IdempotencyClaims;
+  readonly scanStats: ScanStats;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly observer: DatabaseObserver;
+  /** Drops what the engine and the filter cache hold for a segment that is gone. */
+  readonly unloadBlock: (key: string) => void;
+}

@@ -1,0 +1,105 @@
+// A handle stands for the collection that it found, and for no other one under the same id.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { CollectionHandle } from '../../src/database/collection-handle.js';
+import type { Database } from '../../src/database/database.js';
+import { batchOf, openDatabase } from './harness.js';
+
+const INCLUDE = { values: false, metadata: false };
+
+/** Every operation of a handle. */
+const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unknown])[] = [
+  ['requireExists', (handle) => handle.requireExists()],
+  ['shape', (handle) => handle.shape],
+  ['record', (handle) => handle.record()],
+  ['update', (handle) => handle.update({ description: 'changed' })],
+  ['write', (handle) => handle.write(oneVector(), { mode: 'upsert' })],
+  ['openWriteStream', (handle) => handle.openWriteStream({ mode: 'upsert' })],
+  ['patch', (handle) => handle.patch('a', { metadata: '{}' })],
+  ['delete', (handle) => handle.delete({ kind: 'all' }, { dryRun: false })],
+  ['deleteVector', (handle) => handle.deleteVector('a')],
+  ['get', (handle) => handle.get('a', INCLUDE)],
+  ['fetch', (handle) => handle.fetch(['a'], INCLUDE)],
+  ['list', (handle) => handle.list({})],
+  ['count', (handle) => handle.count()],
+  ['query', (handle) => handle.query({ vector: Float32Array.of(1, 0) })],
+  ['openQueries', (handle) => handle.openQueries()],
+  ['recall', (handle) => handle.recall({ vectors: [Float32Array.of(1, 0)], ids: [['a']] })],
+  ['scan', (handle) => handle.scan({ includeValues: false, includeMetadata: false })],
+  ['join', (handle) => handle.join({ topK: 1 })],
+  ['drop', (handle) => handle.drop()],
+];
+
+function oneVector() {
+  return batchOf([{ id: 'a', values: [1, 0], metadata: '{}' }]);
+}
+
+async function create(database: Database): Promise<void> {
+  await database.createCollection({
+    id: 'c',
+    dimension: 2,
+    metric: 'dot',
+    description: null,
+    labels: {},
+  });
+  await database.collection('c').write(oneVector(), { mode: 'upsert' });
+}
+
+async function assertRefused(handle: CollectionHandle, message: RegExp): Promise<void> {
+  for (const [name, run] of OPERATIONS) {
+    await assert.rejects(
+      async () => run(handle),
+      (error: { code?: string; message: string }) =>
+        error.code === 'collection_not_found' && message.test(error.message),
+      name,
+    );
+  }
+}
+
+describe('the handle of a collection', () => {
+  it('has no operation that this test does not know', async () => {
+    const database = await openDatabase({});
+    const prototype: unknown = Object.getPrototypeOf(database.collection('c'));
+    const operations = Object.getOwnPropertyNames(prototype).filter(
+      (name) => name !== 'constructor' && name !== 'exists',
+    );
+    assert.deepEqual(operations.sort(), OPERATIONS.map(([name]) => name).sort());
+    await database.close();
+  });
+
+  it('of a collection that does not exist refuses every operation', async () => {
+    const database = await openDatabase({});
+    const handle = database.collection('c');
+    assert.equal(handle.exists, false);
+    await assertRefused(handle, /"c"/);
+    await create(database);
+    await assertRefused(handle, /created or replaced while the request was read; send it again/);
+    await database.close();
+  });
+
+  it('refuses every operation once the collection was deleted, and when another one has its id', async () => {
+    const database = await openDatabase({});
+    await create(database);
+    const handle = database.collection('c');
+    assert.equal(handle.exists, true);
+    assert.deepEqual(handle.shape, { dimension: 2, metric: 'dot' });
+    await database.collection('c').drop();
+    await assertRefused(handle, /"c"/);
+    await create(database);
+    await assertRefused(handle, /created or replaced while the request was read; send it again/);
+    assert.equal(database.collection('c').record().vectorCount, 1);
+    await database.close();
+  });
+
+  it('sees changes of the record and of the vectors since it was made', async () => {
+    const database = await openDatabase({});
+    await create(database);
+    const handle = database.collection('c');
+    await database.collection('c').update({ description: 'changed' });
+    await database.collection('c').deleteVector('a');
+    assert.deepEqual([handle.record().description, handle.record().vectorCount], ['changed', 0]);
+    assert.equal(await handle.count(), 0);
+    await database.close();
+  });
+});
