@@ -18,6 +18,8 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const DOCUMENTED_URL = 'http://127.0.0.1:8484';
 /** What differs from run to run, in an expected answer: "…" for any value, "text…" for any end. */
 const ANYTHING = '…';
+/** A file or folder of the repository; patterns such as `src/*.ts` end before the asterisk. */
+const SOURCE_PATH = /(?<![\w./-])(?:src|test|scripts|kernels|bench|docs|examples)\/[\w./-]*\w/g;
 /** Ends the output of one example; no example prints it. */
 const SEPARATOR = '\u001e';
 
@@ -84,6 +86,17 @@ test('every link between documents leads to a file', async () => {
     }
   }
   assert.deepEqual(broken, []);
+});
+
+test('every source path that a document names exists', async () => {
+  const missing: string[] = [];
+  for (const path of await documents()) {
+    const text = await readFile(join(ROOT, path), 'utf8');
+    for (const [name] of text.matchAll(SOURCE_PATH)) {
+      if (!existsSync(join(ROOT, name))) missing.push(`${path}: ${name}`);
+    }
+  }
+  assert.deepEqual(missing, []);
 });
 
 test('every setting that a document names exists', async () => {
@@ -219,9 +232,14 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Every Markdown file that belongs to the repository. */
 async function documents(): Promise<string[]> {
-  const inDocs = (await readdir(join(ROOT, 'docs'))).map((name) => `docs/${name}`);
-  const others = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
-  const below = ['examples/data/README.md', 'kernels/README.md'];
-  return [...others, ...below, ...inDocs].filter((path) => path.endsWith('.md'));
+  const atRoot = (await readdir(ROOT)).filter((name) => name.endsWith('.md'));
+  const below = await Promise.all(
+    ['docs', 'examples', 'kernels', 'src', 'test'].map(async (folder) => {
+      const names = await readdir(join(ROOT, folder), { recursive: true });
+      return names.filter((name) => name.endsWith('.md')).map((name) => `${folder}/${name}`);
+    }),
+  );
+  return [...atRoot, ...below.flat()].filter((path) => !path.includes('node_modules'));
 }
