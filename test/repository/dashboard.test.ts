@@ -174,7 +174,7 @@ describe('the dashboard', () => {
       for (const { expr } of targets) assert.ok(isBalanced(expr), expr);
     }
     const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title);
-    for (const title of ['Traffic', 'Latency', 'Engine', 'Storage', 'Resources', 'Refusals']) {
+    for (const title of ['Traffic', 'Latency', 'Engine', 'Storage', 'Resources', 'Errors']) {
       assert.ok(rows.includes(title), title);
     }
   });
