@@ -58,16 +58,51 @@ export const ERROR_TITLES = {
 
 export type ErrorCode = keyof typeof ERROR_TITLES;
 
-/** One finding inside a request; `pointer` is a JSON pointer into the body, or `?name` of a query parameter. */
-export interface ValidationIssue {
-  readonly pointer: string;
+/** Members and indexes on the way to a value, outermost first; empty for the whole value. */
+export type FieldPath = readonly (string | number)[];
+
+/**
+ * The place in a request that an issue is about, independent of how the request spells it:
+ * `server/problem.ts` renders it as a JSON pointer.
+ */
+export type IssueLocation =
+  | {
+      readonly kind: 'field';
+      /** The vector, query or stream row that has the field, from 0; absent for fields of the request itself. */
+      readonly row?: number;
+      /** From the row, or from the request where there is no row. */
+      readonly path: FieldPath;
+    }
+  | { readonly kind: 'parameter'; readonly name: string };
+
+/** A field of the request; without arguments the whole request. */
+export const field = (...path: FieldPath): IssueLocation => ({ kind: 'field', path });
+
+/** A field of one row of the request; without further arguments the whole row. */
+export const rowField = (row: number, ...path: FieldPath): IssueLocation => ({
+  kind: 'field',
+  row,
+  path,
+});
+
+/** A parameter of the query string. */
+export const parameter = (name: string): IssueLocation => ({ kind: 'parameter', name });
+
+/** What is wrong with a value, without its place in the request. */
+export interface Violation {
   readonly code: ErrorCode;
+  /** A whole sentence that does not name the place. */
   readonly detail: string;
   readonly expected?: string | number;
   readonly actual?: string | number;
 }
 
-/** At most this many findings are reported; a body of 10 000 bad rows says no more with 10 000 of them. */
+/** One thing that is wrong with a request, and where. */
+export interface ValidationIssue extends Violation {
+  readonly location: IssueLocation;
+}
+
+/** The number of issues that one error reports: a client with 10 000 bad rows needs no more to find the cause. */
 export const ISSUES_MAX = 100;
 
 /** The rows of a stream before its row `count` are durable and visible. */
@@ -123,6 +158,34 @@ export function overloadedError(
   return new SagittaError('overloaded', `${detail} Retry after ${retryAfterSeconds} s.`, {
     retryAfterSeconds,
   });
+}
+
+/**
+ * The error that reports these issues, at least one. Its detail is that of the first issue, its code
+ * the given one, else that of all issues, or `invalid_request` where their codes differ.
+ */
+export function validationError(
+  issues: readonly ValidationIssue[],
+  code: ErrorCode = codeOf(issues),
+): SagittaError {
+  const count = `${issues.length}${issues.length < ISSUES_MAX ? '' : ' or more'}`;
+  const others = issues.length === 1 ? '' : ` This is the first of ${count} issues.`;
+  return new SagittaError(code, `${issues[0]!.detail}${others}`, { issues });
+}
+
+function codeOf(issues: readonly ValidationIssue[]): ErrorCode {
+  const { code } = issues[0]!;
+  return issues.every((issue) => issue.code === code) ? code : 'invalid_request';
+}
+
+/** The same error about rows that begin at row `firstRow` of the request. */
+export function shiftRows(error: SagittaError, firstRow: number, detail = error.message) {
+  const issues = error.issues.map((issue) => {
+    const { location } = issue;
+    if (location.kind !== 'field' || location.row === undefined) return issue;
+    return { ...issue, location: { ...location, row: location.row + firstRow } };
+  });
+  return new SagittaError(error.code, detail, { issues, cause: error });
 }
 
 /** The same error for a collection that does not exist and for one that the principal may not see. */

@@ -5,7 +5,14 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type Grant, type Principal, parseGrant, SCOPES } from '../common/access.js';
 import type { Clock } from '../common/clock.js';
-import { type ErrorCode, SagittaError, type ValidationIssue } from '../common/errors.js';
+import {
+  type ErrorCode,
+  type FieldPath,
+  field,
+  SagittaError,
+  type ValidationIssue,
+  validationError,
+} from '../common/errors.js';
 import type { Store, StoreOperation } from '../storage/store.js';
 import type { ApiKeyInput, ApiKeyRecord, ApiKeyService } from './api.js';
 import { type ApiKeyEntry, decodeEntry, encodeEntry, KEY_FORMAT_VERSION } from './api-key-entry.js';
@@ -235,30 +242,31 @@ function toRecord(entry: ApiKeyEntry): ApiKeyRecord {
 
 /** Throws with an item for everything that is wrong. */
 function refuseInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): void {
-  const items: ValidationIssue[] = [];
-  const find = (pointer: string, detail: string, code: ErrorCode = 'invalid_request') =>
-    items.push({ pointer, code, detail });
+  const issues: ValidationIssue[] = [];
+  const report = (path: FieldPath, detail: string, code: ErrorCode = 'invalid_request') =>
+    issues.push({ location: field(...path), code, detail });
   if (owner.length < 1 || owner.length > OWNER_CHARACTERS_MAX || UNPRINTABLE.test(owner)) {
     const found = UNPRINTABLE.test(owner) ? 'one that is not' : `${owner.length}`;
-    find('/owner', `Expected 1 to ${OWNER_CHARACTERS_MAX} printable characters; found ${found}.`);
+    report(
+      ['owner'],
+      `Expected 1 to ${OWNER_CHARACTERS_MAX} printable characters; found ${found}.`,
+    );
   }
-  if (scopes.length === 0) find('/scopes', 'Expected at least one scope; found none.');
+  if (scopes.length === 0) report(['scopes'], 'Expected at least one scope; found none.');
   if (scopes.length > KEY_SCOPES_MAX) {
     const detail = `Expected at most ${KEY_SCOPES_MAX} scopes; found ${scopes.length}.`;
-    find('/scopes', detail, 'limit_exceeded');
+    report(['scopes'], detail, 'limit_exceeded');
   } else {
     for (const [at, scope] of scopes.entries()) {
-      if (parseGrant(scope) === null) find(`/scopes/${at}`, describeBadScope(scope));
+      if (parseGrant(scope) === null) report(['scopes', at], describeBadScope(scope));
     }
   }
   if (expiresAt !== null && !(Date.parse(expiresAt) > now)) {
     const found = Number.isNaN(Date.parse(expiresAt)) ? 'no time' : expiresAt;
-    find('/expires_at', `Expected a time that is still to come; found ${found}.`);
+    report(['expires_at'], `Expected a time that is still to come; found ${found}.`);
   }
-  const [first] = items;
-  if (first === undefined) return;
-  const detail = `${first.pointer}: ${first.detail}`;
-  throw new SagittaError(first.code, detail, { issues: items });
+  const [first] = issues;
+  if (first !== undefined) throw validationError(issues, first.code);
 }
 
 function describeBadScope(scope: string): string {

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../common/clock.js';
-import { collectionNotFound, SagittaError } from '../common/errors.js';
+import { collectionNotFound, field, SagittaError, validationError } from '../common/errors.js';
 import { collectGarbageSoon } from '../common/garbage.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
@@ -190,9 +190,7 @@ export class Catalogue {
       if (this.#entries.size >= collectionsMax) {
         const detail = `There are ${this.#entries.size} collections; at most ${collectionsMax} may exist.`;
         const bound = { expected: collectionsMax, actual: this.#entries.size + 1 };
-        throw new SagittaError('limit_exceeded', detail, {
-          issues: [{ pointer: '', code: 'limit_exceeded', detail, ...bound }],
-        });
+        throw validationError([{ location: field(), code: 'limit_exceeded', detail, ...bound }]);
       }
       const now = this.#options.clock.now();
       const definition: CollectionDefinition = {

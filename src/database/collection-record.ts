@@ -1,7 +1,7 @@
 // The record of a collection as clients see it, made from the catalogue's entry; and the cursor by
 // which their list goes on.
 
-import { SagittaError } from '../common/errors.js';
+import { field, validationError } from '../common/errors.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { CollectionRecord } from './api.js';
 import { type CollectionEntry, reasonForClients } from './catalogue.js';
@@ -70,9 +70,7 @@ function decodeCollectionCursor(token: string): string {
   const id = Buffer.from(token, 'base64url').toString();
   if (id === '' || encodeCollectionCursor(id) !== token) {
     const detail = 'The cursor is not a token of this service.';
-    throw new SagittaError('cursor_invalid', detail, {
-      issues: [{ pointer: '?cursor', code: 'cursor_invalid', detail }],
-    });
+    throw validationError([{ location: field('cursor'), code: 'cursor_invalid', detail }]);
   }
   return id;
 }

@@ -1,7 +1,14 @@
-// From a filter as JSON to a FilterNode. Reports every finding with a pointer into the filter, up
-// to the bound on findings, and stops counting where a bound on the filter is passed.
+// Parses a filter from JSON to a FilterNode. Reports every issue with its path in the request, up to
+// the bound on issues, and stops where the filter exceeds the bound on nodes.
 
-import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../common/errors.js';
+import {
+  type FieldPath,
+  field,
+  ISSUES_MAX,
+  type ValidationIssue,
+  type Violation,
+  validationError,
+} from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
 import type { Json, JsonObject } from '../common/types.js';
@@ -12,25 +19,26 @@ const FIELD_OPERATORS = [...Object.keys(OPERATORS), ...Object.keys(COMPLEMENTS),
 const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
 
 /**
- * Throws `invalid_filter`. A node, for the bound on nodes, is an operator, a plain value or an
- * empty filter; the depth is the number of `$and`, `$or` and `$not` around a condition.
+ * Throws `invalid_filter` with issues under the field `name` of the request. A node, for the bound
+ * on nodes, is an operator, a plain value or an empty filter; the depth is the number of `$and`,
+ * `$or` and `$not` around a condition.
  */
-export function parseFilter(filter: JsonObject, limits: Limits): FilterNode {
+export function parseFilter(filter: JsonObject, limits: Limits, name = 'filter'): FilterNode {
   const parser = new Parser(limits);
-  const node = allOf(parser.parseFields(filter, { pointer: '', depth: 0 }));
-  parser.throwFindings();
+  const node = allOf(parser.parseFields(filter, { path: [name], depth: 0 }));
+  parser.throwIssues();
   return node;
 }
 
-/** Where the parser stands. */
+/** The value that is being parsed. */
 interface Place {
-  readonly pointer: string;
+  readonly path: FieldPath;
   readonly depth: number;
 }
 
 class Parser {
   readonly #limits: Limits;
-  readonly #items: ValidationIssue[] = [];
+  readonly #issues: ValidationIssue[] = [];
   #nodeCount = 0;
 
   constructor(limits: Limits) {
@@ -40,11 +48,11 @@ class Parser {
   /** The conditions of a filter object, all of which must hold. */
   parseFields(filter: Json, place: Place): FilterNode[] {
     if (!isJsonObject(filter)) {
-      this.#reportType(place.pointer, 'a filter is', 'an object', filter);
+      this.#reportType(place, 'a filter is', 'an object', filter);
       return [];
     }
     const entries = Object.entries(filter);
-    if (entries.length === 0) this.#countNode(place.pointer);
+    if (entries.length === 0) this.#countNode(place);
     return entries.flatMap(([name, value]) => {
       if (!this.#isNameShort(name, place)) return [];
       const inside = within(place, name);
@@ -54,14 +62,8 @@ class Parser {
     });
   }
 
-  throwFindings(): void {
-    const first = this.#items[0];
-    if (first === undefined) return;
-    const more = this.#items.length === 1 ? '' : ' (the first of several findings)';
-    const where = first.pointer === '' ? '' : `at ${first.pointer}: `;
-    throw new SagittaError('invalid_filter', `${where}${first.detail}${more}`, {
-      issues: this.#items,
-    });
+  throwIssues(): void {
+    if (this.#issues.length > 0) throw validationError(this.#issues, 'invalid_filter');
   }
 
   #parseLogical(name: string, value: Json, place: Place): FilterNode[] {
@@ -81,10 +83,10 @@ class Parser {
     if (name === '$not') return [{ kind: 'not', child: allOf(this.parseFields(value, inside)) }];
     if (!Array.isArray(value) || value.length === 0) {
       const actual = Array.isArray(value) ? 'an empty array' : describeType(value);
-      this.#report(place.pointer, `${name} takes`, 'a non-empty array of filters', actual);
+      this.#report(place, `${name} takes`, 'a non-empty array of filters', actual);
       return [];
     }
-    const filters = value.map((filter, i) => this.parseFields(filter, within(inside, String(i))));
+    const filters = value.map((filter, i) => this.parseFields(filter, within(inside, i)));
     return name === '$and' ? filters.flat() : [{ kind: 'or', children: filters.map(allOf) }];
   }
 
@@ -92,7 +94,7 @@ class Parser {
     if (isJsonObject(value)) return this.#parseOperators(path, value, place);
     if (Array.isArray(value)) {
       const expected = 'a string, a number, a boolean, null, or an object with operators';
-      this.#reportType(place.pointer, 'a field takes', expected, value);
+      this.#reportType(place, 'a field takes', expected, value);
       return [];
     }
     return this.#parseTest(path, '$eq', value, place);
@@ -101,7 +103,7 @@ class Parser {
   #parseOperators(path: string, operators: JsonObject, place: Place): FilterNode[] {
     const entries = Object.entries(operators);
     if (entries.length === 0) {
-      this.#report(place.pointer, 'a field takes', 'at least one operator', 'an empty object');
+      this.#report(place, 'a field takes', 'at least one operator', 'an empty object');
     }
     return entries.flatMap(([name, value]) => {
       if (!this.#isNameShort(name, place)) return [];
@@ -123,19 +125,19 @@ class Parser {
     const inside = this.#descend(place);
     if (inside === null) return [];
     if (!isJsonObject(value)) {
-      this.#reportType(place.pointer, '$not takes', 'an object with operators', value);
+      this.#reportType(place, '$not takes', 'an object with operators', value);
       return [];
     }
     return [{ kind: 'not', child: allOf(this.#parseOperators(path, value, inside)) }];
   }
 
   #parseTest(path: string, operator: TestOperator, value: Json, place: Place): FilterNode[] {
-    this.#countNode(place.pointer);
+    this.#countNode(place);
     const { takes } = OPERATORS[operator];
     const operand =
       takes === 'list'
         ? this.#parseList(operator, value, place)
-        : this.#parseValue(operator, value, place.pointer);
+        : this.#parseValue(operator, value, place);
     if (operand === undefined) return [];
     // The table has just said that the operator takes this operand.
     return [{ kind: 'test', path, operator, operand } as FilterTest];
@@ -144,76 +146,77 @@ class Parser {
   #parseList(operator: TestOperator, list: Json, place: Place): Json | undefined {
     if (!Array.isArray(list)) {
       const expected = `an array, each value ${OPERATORS[operator].of.expected}`;
-      this.#reportType(place.pointer, 'the operator takes', expected, list);
+      this.#reportType(place, 'the operator takes', expected, list);
       return undefined;
     }
     const max = this.#limits.filterValuesMax;
     if (list.length > max) {
-      this.#reportBound(place.pointer, 'values in one operator', max, list.length);
+      this.#reportBound(place, 'values in one operator', max, list.length);
       return undefined;
     }
-    const values = list.map((value, i) =>
-      this.#parseValue(operator, value, within(place, String(i)).pointer),
-    );
+    const values = list.map((value, i) => this.#parseValue(operator, value, place, i));
     return values.filter((value) => value !== undefined);
   }
 
-  #parseValue(operator: TestOperator, value: Json, pointer: string): Json | undefined {
+  /** `index`: of the value, where the operand is a list. */
+  #parseValue(operator: TestOperator, value: Json, place: Place, index?: number): Json | undefined {
     const { accepts, expected } = OPERATORS[operator].of;
     if (!accepts(value)) {
-      this.#reportType(pointer, 'the value is', expected, value);
+      const at = index === undefined ? place : within(place, index);
+      this.#reportType(at, 'the value is', expected, value);
       return undefined;
     }
     if (typeof value === 'string') return wellFormed(value);
     return value === 0 ? 0 : value;
   }
 
-  #descend({ pointer, depth }: Place): Place | null {
-    this.#countNode(pointer);
+  #descend(place: Place): Place | null {
+    this.#countNode(place);
+    const { path, depth } = place;
     const max = this.#limits.filterDepthMax;
-    if (depth < max) return { pointer, depth: depth + 1 };
-    this.#reportBound(pointer, '$and, $or and $not inside one another', max, depth + 1);
+    if (depth < max) return { path, depth: depth + 1 };
+    this.#reportBound(place, '$and, $or and $not inside one another', max, depth + 1);
     return null;
   }
 
-  #countNode(pointer: string): void {
+  #countNode(place: Place): void {
     const max = this.#limits.filterNodesMax;
     this.#nodeCount++;
     if (this.#nodeCount <= max) return;
-    this.#reportBound(pointer, 'conditions and operators', max, `more than ${max}`);
-    // What follows may be millions of them.
-    this.throwFindings();
+    this.#reportBound(place, 'conditions and operators', max, `more than ${max}`);
+    // Millions of nodes may follow.
+    this.throwIssues();
   }
 
-  #isNameShort(name: string, { pointer }: Place): boolean {
+  #isNameShort(name: string, place: Place): boolean {
     const max = this.#limits.filterPathCharactersMax;
     if (name.length <= max) return true;
-    this.#reportBound(pointer, 'characters in a field name', max, name.length);
+    this.#reportBound(place, 'characters in a field name', max, name.length);
     return false;
   }
 
   #reportOperator(name: string, detail: string, known: readonly string[], place: Place): void {
     const expected = known.join(', ');
-    this.#add({ pointer: place.pointer, code: 'invalid_filter', detail, expected, actual: name });
+    this.#add(place, { code: 'invalid_filter', detail, expected, actual: name });
   }
 
-  #reportType(pointer: string, subject: string, expected: string, value: Json): void {
-    this.#report(pointer, subject, expected, describeType(value));
+  #reportType(place: Place, subject: string, expected: string, value: Json): void {
+    this.#report(place, subject, expected, describeType(value));
   }
 
-  #report(pointer: string, subject: string, expected: string, actual: string): void {
+  #report(place: Place, subject: string, expected: string, actual: string): void {
     const detail = `${subject} ${expected}; found ${actual}`;
-    this.#add({ pointer, code: 'invalid_filter', detail, expected, actual });
+    this.#add(place, { code: 'invalid_filter', detail, expected, actual });
   }
 
-  #reportBound(pointer: string, what: string, expected: number, actual: number | string): void {
+  #reportBound(place: Place, what: string, expected: number, actual: number | string): void {
     const detail = `at most ${expected} ${what}; found ${actual}`;
-    this.#add({ pointer, code: 'limit_exceeded', detail, expected, actual });
+    this.#add(place, { code: 'limit_exceeded', detail, expected, actual });
   }
 
-  #add(item: ValidationIssue): void {
-    this.#items.push(item);
-    if (this.#items.length === ISSUES_MAX) this.throwFindings();
+  #add({ path }: Place, violation: Violation): void {
+    this.#issues.push({ ...violation, location: field(...path) });
+    if (this.#issues.length === ISSUES_MAX) this.throwIssues();
   }
 }
 
@@ -221,9 +224,8 @@ function allOf(children: readonly FilterNode[]): FilterNode {
   return children.length === 1 ? children[0] : { kind: 'and', children };
 }
 
-function within({ pointer, depth }: Place, name: string): Place {
-  const token = name.replaceAll('~', '~0').replaceAll('/', '~1');
-  return { pointer: `${pointer}/${token}`, depth };
+function within({ path, depth }: Place, key: string | number): Place {
+  return { path: [...path, key], depth };
 }
 
 function explainNonOperator(path: string, name: string): string {

@@ -22,7 +22,7 @@ import { Lifecycle } from './lifecycle.js';
 import { createGuards } from './limits/guards.js';
 import { methodsAt } from './method-table.js';
 import { describeApi } from './openapi.js';
-import { problemReply } from './problem.js';
+import { BODY_LAYOUT, type IssueLayout, problemReply } from './problem.js';
 import { pathOf, problemContextOf } from './request-context.js';
 import { bindRoute, type Sending, send } from './request-pipeline.js';
 import type { Route, RouteServices } from './route.js';
@@ -99,6 +99,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     telemetry: RequestTelemetry;
+    issueLayout: IssueLayout;
     /** Known once a route has admitted it. */
     principal: Principal;
   }
@@ -164,6 +165,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     const { raw } = reply;
     request.telemetry = new RequestTelemetry(watching, request);
     request.principal = NOBODY;
+    request.issueLayout = BODY_LAYOUT;
     request.allowance = null;
     request.bodyReservation = null;
     request.replyReservation = guards.replies.open();
@@ -203,6 +205,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorate(ROUTES, routes);
   app.decorateRequest('principal');
   app.decorateRequest('telemetry');
+  app.decorateRequest('issueLayout');
   app.decorateRequest('allowance');
   app.decorateRequest('bodyReservation');
   app.decorateRequest('replyReservation');

@@ -1,7 +1,7 @@
 // Which collection a request means whose path names none: the body's, else the query's, else the
 // configured one.
 
-import { validationError } from './ingest/findings.js';
+import { parameter, validationError } from '../common/errors.js';
 import type { RouteRequest, RouteServices } from './route.js';
 
 /** Throws `collection_required` when nobody names one, and what `authorize` throws. */
@@ -18,7 +18,7 @@ export function chooseCollection(
   }
   throw validationError([
     {
-      pointer: '?collection',
+      location: parameter('collection'),
       code: 'collection_required',
       detail:
         'Name the collection in the body or as ?collection=; the service has no default collection.',

@@ -7,7 +7,7 @@ import type { FastifyRequest } from 'fastify';
 import { type ErrorCode, SagittaError } from '../common/errors.js';
 import type { Logger } from '../common/logger.js';
 import { JSON_TYPE } from './media-types.js';
-import { internalError, problemReply, STATUS_OF_CODE } from './problem.js';
+import { BODY_LAYOUT, internalError, problemReply, STATUS_OF_CODE } from './problem.js';
 
 /** The error that the client shall see. */
 export function toClientError(error: unknown, request: FastifyRequest): SagittaError {
@@ -99,6 +99,7 @@ export function respondToParseError(
   const { status, headers, body } = problemReply(new SagittaError(code, detail), {
     requestId,
     path: '',
+    layout: BODY_LAYOUT,
   });
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -2,10 +2,15 @@
 // under it. The keeping itself, in one transaction with the effect, is the database's.
 
 import { createHash } from 'node:crypto';
-import { type ErrorCode, fromErrorMessage, SagittaError } from '../common/errors.js';
+import {
+  type ErrorCode,
+  field,
+  fromErrorMessage,
+  SagittaError,
+  validationError,
+} from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import type { CommitTogether, StoredReply } from '../database/api.js';
-import { validationError } from './ingest/findings.js';
 import type { ParsedBody } from './ingest/parse-json.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
 import type { RouteRequest, RouteServices } from './route.js';
@@ -98,7 +103,7 @@ function findKey(
   if (inHeader !== undefined && inBody !== undefined && inHeader !== inBody) {
     throw validationError([
       {
-        pointer: '/idempotency_key',
+        location: field('idempotency_key'),
         code: 'idempotency_key_mismatch',
         detail: 'The key in the body differs from the header Idempotency-Key.',
       },
@@ -114,7 +119,7 @@ function checkKey(key: unknown, place: 'header' | 'body', limits: Limits): void 
   const isTooLong = isPrintable && key.length > idempotencyKeyCharactersMax;
   throw validationError([
     {
-      pointer: place === 'body' ? '/idempotency_key' : '',
+      location: place === 'body' ? field('idempotency_key') : field(),
       code: isTooLong ? 'limit_exceeded' : 'invalid_request',
       ...(isTooLong ? { actual: key.length } : {}),
       detail: `An idempotency key (here in the ${place}) is text of 1 to ${idempotencyKeyCharactersMax} printable characters.`,

@@ -1,7 +1,14 @@
 // Errors on their way out: one table from codes to statuses, and problem+json (RFC 9457). Whatever
 // is not a SagittaError is ours, and says nothing of itself to the client.
 
-import { type Committed, ERROR_TITLES, type ErrorCode, SagittaError } from '../common/errors.js';
+import {
+  type Committed,
+  ERROR_TITLES,
+  type ErrorCode,
+  type FieldPath,
+  type IssueLocation,
+  SagittaError,
+} from '../common/errors.js';
 import type { StoredReply } from '../database/api.js';
 import { NO_STORE } from './replies/reply.js';
 
@@ -70,23 +77,40 @@ export interface ProblemContext {
   readonly requestId: string;
   /** Of the URL, without the query. */
   readonly path: string;
+  readonly layout: IssueLayout;
 }
+
+/** How a request spells the rows and fields that issues are about. */
+export interface IssueLayout {
+  /** The first token of pointers to rows; null where the body itself is the only row. */
+  readonly rows: 'vectors' | 'queries' | 'rows' | null;
+  /** Fields of the request that are parameters of the query string. */
+  readonly parameters: readonly string[] | 'all';
+}
+
+export const BODY_LAYOUT: IssueLayout = { rows: null, parameters: [] };
+export const STREAM_LAYOUT: IssueLayout = { rows: 'rows', parameters: [] };
+export const PARAMETER_LAYOUT: IssueLayout = { rows: null, parameters: 'all' };
 
 const RETRY_AFTER_SECONDS_DEFAULT = 1;
 
-export function problemReply(error: SagittaError, place: ProblemContext): StoredReply {
-  const { code, issues: items } = error;
+export function problemReply(error: SagittaError, context: ProblemContext): StoredReply {
+  const { code } = error;
+  const issues = error.issues.map(({ location, ...violation }) => ({
+    pointer: renderLocation(location, context.layout),
+    ...violation,
+  }));
   const status: number = STATUS_OF_CODE[code];
   const body = JSON.stringify({
     type: `urn:sagitta:error:${code}`,
     title: ERROR_TITLES[code],
     status,
-    detail: error.message,
-    instance: place.path,
+    detail: describeError(error, issues[0]?.pointer),
+    instance: context.path,
     code,
-    request_id: place.requestId,
+    request_id: context.requestId,
     retryable: isRetryable(code),
-    ...(items.length === 0 ? {} : { errors: items }),
+    ...(issues.length === 0 ? {} : { errors: issues }),
     ...(error.committed === undefined ? {} : committedMembers(error.committed)),
   });
   const headers: Record<string, string> = {
@@ -99,6 +123,26 @@ export function problemReply(error: SagittaError, place: ProblemContext): Stored
   const challenge = challengeOf(error);
   if (challenge !== null) headers['www-authenticate'] = challenge;
   return { status, headers, body };
+}
+
+/** The detail of the first issue is preceded by its pointer; a summary of all issues stands alone. */
+function describeError({ message, issues }: SagittaError, pointer: string | undefined): string {
+  const isOfFirstIssue = pointer && message.startsWith(issues[0]!.detail);
+  return isOfFirstIssue ? `${pointer}: ${message}` : message;
+}
+
+/** A JSON pointer (RFC 6901) into the body, or `?name` for a parameter, followed by a pointer into its JSON. */
+function renderLocation(location: IssueLocation, { rows, parameters }: IssueLayout): string {
+  if (location.kind === 'parameter') return `?${location.name}`;
+  const { row, path } = location;
+  if (row !== undefined) return renderPointer(rows === null ? path : [rows, row, ...path]);
+  const [name, ...rest] = path;
+  const isParameter = parameters === 'all' || parameters.includes(String(name));
+  return name !== undefined && isParameter ? `?${name}${renderPointer(rest)}` : renderPointer(path);
+}
+
+function renderPointer(path: FieldPath): string {
+  return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
 /** As in RFC 6750: how to come back with a credential that will do. */

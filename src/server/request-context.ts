@@ -7,7 +7,7 @@ import type { Principal } from '../common/access.js';
 import { assert, SagittaError } from '../common/errors.js';
 import { authorizeCollection, authorizeCreation } from './auth/authorization.js';
 import { chooseType, notAcceptableError } from './media-types.js';
-import type { ProblemContext } from './problem.js';
+import { type IssueLayout, PARAMETER_LAYOUT, type ProblemContext } from './problem.js';
 import type { Route, RouteRequest } from './route.js';
 import type { RequestTelemetry } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
@@ -42,6 +42,7 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     this.#route = route;
     this.#request = request;
     this.#reply = reply;
+    if (route.body === null) request.issueLayout = PARAMETER_LAYOUT;
   }
 
   get operation(): string {
@@ -127,6 +128,14 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     return body instanceof BodyStream ? body : null;
   }
 
+  get issueLayout(): IssueLayout {
+    return this.#request.issueLayout;
+  }
+
+  set issueLayout(layout: IssueLayout) {
+    this.#request.issueLayout = layout;
+  }
+
   get problemContext(): ProblemContext {
     return problemContextOf(this.#request);
   }
@@ -157,7 +166,7 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
 
 /** Where problems happen, as they tell it. */
 export function problemContextOf(request: FastifyRequest): ProblemContext {
-  return { requestId: request.id, path: pathOf(request) };
+  return { requestId: request.id, path: pathOf(request), layout: request.issueLayout };
 }
 
 /** Of the URL, without the query. */

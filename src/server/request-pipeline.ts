@@ -4,10 +4,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
-import { assert, SagittaError } from '../common/errors.js';
+import { assert, parameter, SagittaError, validationError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import { authorizeRoute } from './auth/authorization.js';
-import { validationError } from './ingest/findings.js';
 import { validateQuery } from './ingest/validate.js';
 import type { Lifecycle } from './lifecycle.js';
 import { openBodyReservation, releaseBodyAfter } from './limits/guards.js';
@@ -242,7 +241,7 @@ function readQuery(
   if (names.length === 0) return NO_QUERY;
   throw validationError(
     names.map((name) => ({
-      pointer: `?${name}`,
+      location: parameter(name),
       code: 'unknown_parameter',
       detail: 'This route takes no parameters.',
     })),

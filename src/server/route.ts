@@ -14,7 +14,7 @@ import type { Authenticator } from './auth/authenticator.js';
 import type { RouteAccess } from './auth/authorization.js';
 import type { Guards } from './limits/guards.js';
 import type { StreamType } from './media-types.js';
-import type { ProblemContext } from './problem.js';
+import type { IssueLayout, ProblemContext } from './problem.js';
 import type { ReplyPieces } from './replies/reply-stream.js';
 import type { Schemas } from './schemas/all.js';
 import type { RequestTelemetry } from './telemetry/request-telemetry.js';
@@ -60,6 +60,8 @@ export interface RouteRequest<Query> {
   /** Aborted when the deadline passes or the client goes away. */
   readonly signal: AbortSignal;
   readonly problemContext: ProblemContext;
+  /** How pointers spell the fields of this request; by default members of the body, or parameters where the route takes no body. */
+  issueLayout: IssueLayout;
   readonly principal: Principal;
   /** Where the handler tells what its work was about, and how long parts of it took. */
   readonly telemetry: RequestTelemetry;

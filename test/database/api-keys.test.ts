@@ -13,6 +13,7 @@ import { API_KEYS_MAX, ApiKeys } from '../../src/database/api-keys.js';
 import { keys as layout } from '../../src/database/keys.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
+import { placeOf } from '../support/issues.js';
 import { createTestClock } from './harness.js';
 
 const INPUT: ApiKeyInput = { owner: 'tests', scopes: ['vectors:read:catalog-*'], expiresAt: null };
@@ -187,10 +188,12 @@ describe('an API key', () => {
       async () => creating,
       (error) => {
         assert.ok(error instanceof SagittaError);
-        assert.deepEqual(
-          error.issues.map(({ pointer }) => pointer),
-          ['/owner', '/scopes/1', '/scopes/2', '/expires_at'],
-        );
+        assert.deepEqual(error.issues.map(placeOf), [
+          '/owner',
+          '/scopes/1',
+          '/scopes/2',
+          '/expires_at',
+        ]);
         assert.match(error.issues[1]!.detail, /collections:read, .*admin.*found "vectors:delete"/);
         return true;
       },

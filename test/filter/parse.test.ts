@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
 import type { Json, JsonObject } from '../../src/common/types.js';
 import { filterPaths } from '../../src/filter/filter-node.js';
 import { parseFilter } from '../../src/filter/parse.js';
+import { placeOf } from '../support/issues.js';
 
 const parse = (filter: Json, limits: Partial<Limits> = {}) =>
   parseFilter(filter as JsonObject, { ...DEFAULT_LIMITS, ...limits });
@@ -57,193 +58,193 @@ test('paths are named once each', () => {
 const REFUSED: readonly {
   says: string;
   filter: Json;
-  pointer: string;
+  place: string;
   expected: RegExp;
   actual: string;
 }[] = [
   {
     says: 'an unknown operator of a field',
     filter: { price: { $foo: 1 } },
-    pointer: '/price/$foo',
+    place: '/filter/price/$foo',
     expected: /^\$eq, .*\$contains_all, \$ne, \$nin, \$not$/,
     actual: '$foo',
   },
   {
     says: 'an unknown operator beside fields',
     filter: { $nor: [{ a: 1 }] },
-    pointer: '/$nor',
+    place: '/filter/$nor',
     expected: /^\$and, \$or, \$not$/,
     actual: '$nor',
   },
   {
     says: 'an operator that an object inherits',
     filter: { a: { constructor: 1 } },
-    pointer: '/a/constructor',
+    place: '/filter/a/constructor',
     expected: /^\$eq, /,
     actual: 'constructor',
   },
   {
     says: 'an operator of a field that stands beside fields',
     filter: { $gt: 5 },
-    pointer: '/$gt',
+    place: '/filter/$gt',
     expected: /\$and/,
     actual: '$gt',
   },
   {
     says: '$or inside a field',
     filter: { a: { $or: [{ $lt: 1 }, { $gt: 2 }] } },
-    pointer: '/a/$or',
+    place: '/filter/a/$or',
     expected: /\$eq/,
     actual: '$or',
   },
   {
     says: 'an array as a plain value',
     filter: { a: ['x'] },
-    pointer: '/a',
+    place: '/filter/a',
     expected: /a string, a number, a boolean, null, or an object with operators/,
     actual: 'an array',
   },
   {
     says: 'an empty object as a value',
     filter: { a: {} },
-    pointer: '/a',
+    place: '/filter/a',
     expected: /at least one operator/,
     actual: 'an empty object',
   },
   {
     says: 'a filter that is no object',
     filter: { $and: [{ a: 1 }, 5] },
-    pointer: '/$and/1',
+    place: '/filter/$and/1',
     expected: /an object/,
     actual: 'a number',
   },
   {
     says: '$and of an object',
     filter: { $and: { a: 1 } },
-    pointer: '/$and',
+    place: '/filter/$and',
     expected: /a non-empty array of filters/,
     actual: 'an object',
   },
   {
     says: 'an empty $or',
     filter: { $or: [] },
-    pointer: '/$or',
+    place: '/filter/$or',
     expected: /a non-empty array of filters/,
     actual: 'an empty array',
   },
   {
     says: 'an empty $and',
     filter: { $and: [] },
-    pointer: '/$and',
+    place: '/filter/$and',
     expected: /a non-empty array of filters/,
     actual: 'an empty array',
   },
   {
     says: '$not of an array',
     filter: { $not: [{ a: 1 }] },
-    pointer: '/$not',
+    place: '/filter/$not',
     expected: /an object/,
     actual: 'an array',
   },
   {
     says: '$not of a plain value inside a field',
     filter: { a: { $not: 5 } },
-    pointer: '/a/$not',
+    place: '/filter/a/$not',
     expected: /an object with operators/,
     actual: 'a number',
   },
   {
     says: 'an empty $not inside a field',
     filter: { a: { $not: {} } },
-    pointer: '/a/$not',
+    place: '/filter/a/$not',
     expected: /at least one operator/,
     actual: 'an empty object',
   },
   {
     says: '$eq of an array',
     filter: { a: { $eq: [1] } },
-    pointer: '/a/$eq',
+    place: '/filter/a/$eq',
     expected: /a string, a number, a boolean or null/,
     actual: 'an array',
   },
   {
     says: '$ne of an object',
     filter: { a: { $ne: { b: 1 } } },
-    pointer: '/a/$ne',
+    place: '/filter/a/$ne',
     expected: /or null/,
     actual: 'an object',
   },
   {
     says: 'a range of a boolean',
     filter: { a: { $gt: true } },
-    pointer: '/a/$gt',
+    place: '/filter/a/$gt',
     expected: /^a number or a string$/,
     actual: 'a boolean',
   },
   {
     says: 'a range of null',
     filter: { a: { $lte: null } },
-    pointer: '/a/$lte',
+    place: '/filter/a/$lte',
     expected: /^a number or a string$/,
     actual: 'null',
   },
   {
     says: 'a number beyond float64',
     filter: { a: JSON.parse('1e999') },
-    pointer: '/a',
+    place: '/filter/a',
     expected: /a number/,
     actual: 'a number beyond float64',
   },
   {
     says: '$exists of a number',
     filter: { a: { $exists: 1 } },
-    pointer: '/a/$exists',
+    place: '/filter/a/$exists',
     expected: /^true or false$/,
     actual: 'a number',
   },
   {
     says: '$in of a plain value',
     filter: { a: { $in: 'x' } },
-    pointer: '/a/$in',
+    place: '/filter/a/$in',
     expected: /^an array, each value a string, a number, a boolean or null$/,
     actual: 'a string',
   },
   {
     says: 'an array inside $nin',
     filter: { a: { $nin: [1, [2]] } },
-    pointer: '/a/$nin/1',
+    place: '/filter/a/$nin/1',
     expected: /or null/,
     actual: 'an array',
   },
   {
     says: '$contains of null',
     filter: { a: { $contains: null } },
-    pointer: '/a/$contains',
+    place: '/filter/a/$contains',
     expected: /^a string, a number or a boolean$/,
     actual: 'null',
   },
   {
     says: 'null inside $contains_any',
     filter: { a: { $contains_any: ['x', null] } },
-    pointer: '/a/$contains_any/1',
+    place: '/filter/a/$contains_any/1',
     expected: /^a string, a number or a boolean$/,
     actual: 'null',
   },
   {
     says: 'an object for $contains_all',
     filter: { a: { $contains_all: { x: 1 } } },
-    pointer: '/a/$contains_all',
+    place: '/filter/a/$contains_all',
     expected: /^an array/,
     actual: 'an object',
   },
 ];
 
-for (const { says, filter, pointer, expected, actual } of REFUSED) {
+for (const { says, filter, place, expected, actual } of REFUSED) {
   test(`${says} is refused, with its place`, () => {
     const items = findings(filter);
     assert.equal(items.length, 1);
     assert.equal(items[0].code, 'invalid_filter');
-    assert.equal(items[0].pointer, pointer);
+    assert.equal(placeOf(items[0]), place);
     assert.match(String(items[0].expected), expected);
     assert.equal(items[0].actual, actual);
   });
@@ -251,17 +252,24 @@ for (const { says, filter, pointer, expected, actual } of REFUSED) {
 
 test('an object as a value is refused with the path that was meant', () => {
   const [item] = findings({ a: { b: 1 } });
-  assert.equal(item.pointer, '/a/b');
+  assert.equal(placeOf(item), '/filter/a/b');
   assert.match(item.detail, /"a\.b"/);
 });
 
-test('a pointer escapes the names it goes through', () => {
-  assert.equal(findings({ 'a/b~c': { $x: 1 } })[0].pointer, '/a~1b~0c/$x');
+test('an issue has the path to its value, under the name of the filter', () => {
+  const path = ['filter', '$or', 1, 'a/b~c', '$x'];
+  const [item] = findings({ $or: [{ b: 1 }, { 'a/b~c': { $x: 1 } }] });
+  assert.deepEqual(item.location, { kind: 'field', path });
 });
 
 test('all findings are reported at once, up to the bound on findings', () => {
-  const pointers = findings({ a: [], $or: [{ b: { $x: 1, $gt: null } }, 1] }).map((i) => i.pointer);
-  assert.deepEqual(pointers, ['/a', '/$or/0/b/$x', '/$or/0/b/$gt', '/$or/1']);
+  const places = findings({ a: [], $or: [{ b: { $x: 1, $gt: null } }, 1] }).map(placeOf);
+  assert.deepEqual(places, [
+    '/filter/a',
+    '/filter/$or/0/b/$x',
+    '/filter/$or/0/b/$gt',
+    '/filter/$or/1',
+  ]);
   assert.equal(findings({ $and: new Array(100_000).fill(1) }).length, ISSUES_MAX);
 });
 
@@ -271,7 +279,7 @@ test('a filter nests as deep as the bound and no deeper', () => {
   assert.deepEqual(findings(nested(3), { filterDepthMax: 3 }), []);
   const [item] = findings(nested(4), { filterDepthMax: 3 });
   assert.equal(item.code, 'limit_exceeded');
-  assert.equal(item.pointer, '/$not/$not/$not/$not');
+  assert.equal(placeOf(item), '/filter/$not/$not/$not/$not');
   assert.deepEqual([item.expected, item.actual], [3, 4]);
   assert.equal(findings({ $or: [{ a: { $not: { $gt: 1 } } }] }, { filterDepthMax: 1 }).length, 1);
   assert.deepEqual(findings({ $or: [{ a: { $not: { $gt: 1 } } }] }, { filterDepthMax: 2 }), []);
@@ -287,7 +295,7 @@ test('operators, plain values and empty filters count as nodes', () => {
   assert.deepEqual(findings(filter, { filterNodesMax: 6 }), []);
   const [item] = findings(filter, { filterNodesMax: 5 });
   assert.equal(item.code, 'limit_exceeded');
-  assert.equal(item.pointer, '/$and/1/$not');
+  assert.equal(placeOf(item), '/filter/$and/1/$not');
   assert.deepEqual([item.expected, item.actual], [5, 'more than 5']);
 });
 
@@ -307,7 +315,7 @@ test('a list holds as many values as the bound and no more', () => {
   assert.deepEqual(findings({ a: { $in: [1, 2, 3] } }, { filterValuesMax: 3 }), []);
   const [item] = findings({ a: { $nin: [1, 2, 3, 4] } }, { filterValuesMax: 3 });
   assert.equal(item.code, 'limit_exceeded');
-  assert.equal(item.pointer, '/a/$nin');
+  assert.equal(placeOf(item), '/filter/a/$nin');
   assert.deepEqual([item.expected, item.actual], [3, 4]);
 });
 

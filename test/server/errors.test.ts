@@ -1,10 +1,27 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { ERROR_TITLES, type ErrorCode, SagittaError } from '../../src/common/errors.js';
+import {
+  ERROR_TITLES,
+  type ErrorCode,
+  field,
+  type IssueLocation,
+  parameter,
+  rowField,
+  SagittaError,
+  validationError,
+} from '../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { createInlinePool } from '../../src/platform/pool.js';
-import { isRetryable, problemReply, STATUS_OF_CODE } from '../../src/server/problem.js';
+import {
+  BODY_LAYOUT,
+  type IssueLayout,
+  isRetryable,
+  PARAMETER_LAYOUT,
+  problemReply,
+  STATUS_OF_CODE,
+  STREAM_LAYOUT,
+} from '../../src/server/problem.js';
 import { createFilledService, createService, expectProblem, type Service } from './harness.js';
 
 describe('problems', () => {
@@ -14,6 +31,7 @@ describe('problems', () => {
       const { status, headers, body } = problemReply(new SagittaError(code, 'why'), {
         requestId: 'r',
         path: '/p',
+        layout: BODY_LAYOUT,
       });
       assert.deepEqual(JSON.parse(body), {
         type: `urn:sagitta:error:${code}`,
@@ -33,8 +51,41 @@ describe('problems', () => {
 
   it('say when to come back, where the error knows', () => {
     const error = new SagittaError('overloaded', 'full', { retryAfterSeconds: 7 });
-    const { headers } = problemReply(error, { requestId: 'r', path: '/p' });
+    const { headers } = problemReply(error, { requestId: 'r', path: '/p', layout: BODY_LAYOUT });
     assert.equal(headers['retry-after'], '7');
+  });
+
+  const render = (location: IssueLocation, layout: IssueLayout) => {
+    const error = validationError([{ location, code: 'invalid_vector', detail: 'Why.' }]);
+    const { body } = problemReply(error, { requestId: 'r', path: '/p', layout });
+    const { detail, errors } = JSON.parse(body);
+    const [{ pointer }] = errors;
+    assert.equal(detail, pointer === '' ? 'Why.' : `${pointer}: Why.`);
+    return pointer;
+  };
+
+  it('point to fields and rows where the request has them', () => {
+    assert.equal(render(field(), BODY_LAYOUT), '');
+    assert.equal(render(field('filter', '$or', 1, 'a/b~c'), BODY_LAYOUT), '/filter/$or/1/a~1b~0c');
+    assert.equal(render(rowField(0, 'id'), BODY_LAYOUT), '/id');
+    assert.equal(render(rowField(0), BODY_LAYOUT), '');
+    assert.equal(render(rowField(7, 'values', 2), STREAM_LAYOUT), '/rows/7/values/2');
+    const queries = { ...BODY_LAYOUT, rows: 'queries' as const };
+    assert.equal(render(rowField(7, 'vector'), queries), '/queries/7/vector');
+  });
+
+  it('point to parameters by their names', () => {
+    assert.equal(render(parameter('limit'), BODY_LAYOUT), '?limit');
+    assert.equal(render(field('filter', 'a', '$x'), PARAMETER_LAYOUT), '?filter/a/$x');
+    assert.equal(render(field('limit'), { ...BODY_LAYOUT, parameters: ['limit'] }), '?limit');
+    assert.equal(render(field('offset'), { ...BODY_LAYOUT, parameters: ['limit'] }), '/offset');
+  });
+
+  it('repeat no pointer in a detail that sums up all issues', () => {
+    const issue = { location: rowField(3, 'id'), code: 'vector_exists', detail: 'Why.' } as const;
+    const error = new SagittaError('vector_exists', '1 of 5 ids exists.', { issues: [issue] });
+    const { body } = problemReply(error, { requestId: 'r', path: '/p', layout: STREAM_LAYOUT });
+    assert.equal(JSON.parse(body).detail, '1 of 5 ids exists.');
   });
 });
 

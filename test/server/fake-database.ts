@@ -2,7 +2,7 @@
 // Filters know equality only, and a cursor is a readable offset.
 
 import { systemClock } from '../../src/common/clock.js';
-import { SagittaError } from '../../src/common/errors.js';
+import { field, SagittaError } from '../../src/common/errors.js';
 import type { JsonObject, Metric, VectorBatch } from '../../src/common/types.js';
 import type {
   CollectionRecord,
@@ -35,7 +35,7 @@ function checkQueryVector(vector: Float32Array, dimension: number, metric: Metri
         : null;
   if (code === null) return;
   const detail = 'The vector does not fit.';
-  throw new SagittaError(code, detail, { issues: [{ pointer: '/vector', code, detail }] });
+  throw new SagittaError(code, detail, { issues: [{ location: field('vector'), code, detail }] });
 }
 
 /** Many queries are answered so many at a time. */

@@ -2,14 +2,14 @@
 // Rows go to the engine in groups, and the next group is searched while the matches of the one
 // before are taken, no faster than they are.
 
-import { SagittaError } from '../../common/errors.js';
+import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
+import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, filterViews, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { parseFilterAt } from '../query/filter-at.js';
 import { searchTarget } from '../query/search.js';
 import { type JoinPiece, JoinPieceBuilder } from './join-pieces.js';
 import { type Group, type JoinPlan, JoinSearches, walkRows } from './join-searches.js';
@@ -56,8 +56,8 @@ export async function runJoin(
   const { catalogue, filters, limits } = services;
   const searched = request.with === undefined ? collection : catalogue.require(request.with);
   checkRequest(collection, searched, request, limits);
-  const filter = parseOptional('/filter', request.filter, limits);
-  const withFilter = parseOptional('/with_filter', request.withFilter, limits);
+  const filter = parseOptional('filter', request.filter, limits);
+  const withFilter = parseOptional('with_filter', request.withFilter, limits);
   const snapshot = collection.snapshot();
   const withSnapshot = searched === collection ? snapshot : searched.snapshot();
   const [parts, withParts] = await Promise.all([
@@ -161,11 +161,11 @@ function isSameId(part: SegmentView, row: number, other: SegmentView, otherRow: 
 }
 
 function parseOptional(
-  pointer: string,
+  name: string,
   filter: JsonObject | undefined,
   limits: Limits,
 ): FilterNode | null {
-  return filter === undefined ? null : parseFilterAt(pointer, filter, limits);
+  return filter === undefined ? null : parseFilter(filter, limits, name);
 }
 
 function checkRequest(
@@ -176,17 +176,17 @@ function checkRequest(
 ): void {
   if (topK === undefined && scoreThreshold === undefined) {
     const detail = 'A join takes top_k, score_threshold or both; found neither.';
-    throw refused('invalid_request', '/top_k', detail);
+    throw refused('invalid_request', 'top_k', detail);
   }
   if (topK !== undefined && topK > topKMax) {
     const detail = `A row has at most ${topKMax} matches by top_k; found ${topK}.`;
-    throw refused('limit_exceeded', '/top_k', detail, { expected: topKMax, actual: topK });
+    throw refused('limit_exceeded', 'top_k', detail, { expected: topKMax, actual: topK });
   }
   const { dimension } = collection.definition;
   const { id, dimension: withDimension } = searched.definition;
   if (dimension !== withDimension) {
     const detail = `The vectors have ${dimension} elements; those of the collection "${id}" have ${withDimension}.`;
-    throw refused('dimension_mismatch', '/with', detail, {
+    throw refused('dimension_mismatch', 'with', detail, {
       expected: dimension,
       actual: withDimension,
     });
@@ -195,9 +195,9 @@ function checkRequest(
 
 function refused(
   code: 'invalid_request' | 'limit_exceeded' | 'dimension_mismatch',
-  pointer: string,
+  name: string,
   detail: string,
   bound: { readonly expected?: number; readonly actual?: number } = {},
 ): SagittaError {
-  return new SagittaError(code, detail, { issues: [{ pointer, code, detail, ...bound }] });
+  return validationError([{ location: field(name), code, detail, ...bound }]);
 }

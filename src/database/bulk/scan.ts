@@ -2,10 +2,10 @@
 // arrival, read piece by piece for as long as its reader likes.
 
 import type { JsonObject } from '../../common/types.js';
+import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, filterViews } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { parseFilterAt } from '../query/filter-at.js';
 import { cutIntoPieces, type RowPiece } from './row-pieces.js';
 
 /**
@@ -40,8 +40,7 @@ export async function runScan(
   { filters, limits, scanStats }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Scan> {
-  const filter =
-    request.filter === undefined ? null : parseFilterAt('?filter', request.filter, limits);
+  const filter = request.filter === undefined ? null : parseFilter(request.filter, limits);
   const snapshot = collection.snapshot();
   const parts = await filterViews(filters, snapshot.views, filter, signal);
   const rowCount = countVisible(parts);

@@ -3,7 +3,7 @@
 // their promise resolves.
 
 import type { Clock } from '../../common/clock.js';
-import { SagittaError } from '../../common/errors.js';
+import { type IssueLocation, SagittaError, validationError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Store } from '../../storage/store.js';
@@ -175,27 +175,16 @@ export class Collection {
   }
 
   /** Throws `dimension_mismatch`, and `invalid_vector` for a zero vector under cosine. */
-  checkQueryVector(vector: Float32Array, metric: Metric, pointer: string): void {
+  checkQueryVector(vector: Float32Array, metric: Metric, location: IssueLocation): void {
     const { dimension } = this.#definition;
     if (vector.length !== dimension) {
       const detail = `The query vector has ${vector.length} elements; the collection's dimension is ${dimension}.`;
-      throw new SagittaError('dimension_mismatch', detail, {
-        issues: [
-          {
-            pointer,
-            code: 'dimension_mismatch',
-            detail,
-            expected: dimension,
-            actual: vector.length,
-          },
-        ],
-      });
+      const bound = { expected: dimension, actual: vector.length };
+      throw validationError([{ location, code: 'dimension_mismatch', detail, ...bound }]);
     }
     if (metric === 'cosine' && vector.every((value) => value === 0)) {
       const detail = 'A zero vector has no direction; cosine is not defined for it.';
-      throw new SagittaError('invalid_vector', detail, {
-        issues: [{ pointer, code: 'invalid_vector', detail }],
-      });
+      throw validationError([{ location, code: 'invalid_vector', detail }]);
     }
   }
 

@@ -1,8 +1,8 @@
 // How many vectors a selection names: what a delete would delete.
 
 import type { Limits } from '../../common/limits.js';
+import { parseFilter } from '../../filter/parse.js';
 import type { DeleteSelection } from '../api.js';
-import { parseFilterAt } from '../query/filter-at.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { countVisible, filterViews } from './snapshot.js';
@@ -19,7 +19,7 @@ export async function countSelected(
     case 'ids':
       return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
     case 'filter': {
-      const filter = parseFilterAt('/filter', selection.filter, limits);
+      const filter = parseFilter(selection.filter, limits);
       const { views: parts } = collection.snapshot();
       return countVisible(await filterViews(filters, parts, filter));
     }

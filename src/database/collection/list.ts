@@ -3,11 +3,11 @@
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { JsonObject } from '../../common/types.js';
+import { parseFilter } from '../../filter/parse.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
 import type { ListCursor } from '../query/cursor.js';
-import { parseFilterAt } from '../query/filter-at.js';
 import { checkPaging, mismatch, openCursor, sameJson } from '../query/paging.js';
 import type { Collection } from './collection.js';
 import { countVisible, filterViews, type SegmentView } from './snapshot.js';
@@ -48,13 +48,12 @@ async function findPage(
   request: ListRequest,
   context: DatabaseServices,
 ): Promise<ListReply> {
-  checkPaging('list', request, context.limits);
+  checkPaging(request, context.limits);
   const plan =
     request.cursor === undefined
       ? planFirstPage(collection, request, context)
       : planNextPage(collection, request, request.cursor, context);
-  const filter =
-    plan.filter === null ? null : parseFilterAt('?filter', plan.filter, context.limits);
+  const filter = plan.filter === null ? null : parseFilter(plan.filter, context.limits);
   const { views: parts } = collection.snapshot(plan.sequence);
   let found: FoundRow[];
   let total: number | undefined;
@@ -118,7 +117,7 @@ function planNextPage(
 ): ListPlan {
   const cursor = openCursor(token, 'list', collection, { sealer, limits, now: clock.now() });
   if (request.filter !== undefined && !sameJson(request.filter, cursor.filter)) {
-    throw mismatch('list', 'filter');
+    throw mismatch('filter');
   }
   return {
     sequence: cursor.sequence,

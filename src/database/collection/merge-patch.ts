@@ -1,7 +1,7 @@
 // JSON merge patch (RFC 7396) of a vector's metadata, on the text: members that the patch does not
 // name, and values that it sets, keep their spelling, so that no number loses a digit on the way.
 
-import { SagittaError } from '../../common/errors.js';
+import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Json } from '../../common/types.js';
 import { type JsonMember, readMembers, writeMembers } from './json-members.js';
@@ -47,7 +47,7 @@ function depthOf(value: Json): number {
 
 function tooMuch(unit: string, expected: number, actual: number): SagittaError {
   const detail = `The patched metadata has ${actual} ${unit}; at most ${expected} are kept.`;
-  return new SagittaError('invalid_metadata', detail, {
-    issues: [{ pointer: '/metadata', code: 'invalid_metadata', detail, expected, actual }],
-  });
+  return validationError([
+    { location: field('metadata'), code: 'invalid_metadata', detail, expected, actual },
+  ]);
 }

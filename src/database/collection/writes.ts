@@ -3,11 +3,12 @@
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { Clock } from '../../common/clock.js';
-import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
+import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { ReusedBytes } from '../../common/reused-bytes.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
+import { parseFilter } from '../../filter/parse.js';
 import { encodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import type { StoreOperation } from '../../storage/store.js';
 import type {
@@ -18,7 +19,6 @@ import type {
   WriteResult,
 } from '../api.js';
 import { logName } from '../keys.js';
-import { parseFilterAt } from '../query/filter-at.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { applyMergePatch } from './merge-patch.js';
@@ -75,7 +75,7 @@ function judgeRows(
     refusedCount++;
     if (refused.length === ISSUES_MAX) continue;
     refused.push({
-      pointer: `/vectors/${i}/id`,
+      location: rowField(i, 'id'),
       code: isPresent ? 'vector_exists' : 'vector_not_found',
       detail: `The id "${id}" ${isPresent ? 'exists' : 'does not exist'} in the collection.`,
     });
@@ -147,7 +147,7 @@ export function deleteSelected(
     case 'ids':
       return deleteIds(collection, selection.ids, options);
     case 'filter': {
-      const filter = parseFilterAt('/filter', selection.filter, options.limits);
+      const filter = parseFilter(selection.filter, options.limits);
       return deleteMatching(collection, filter, options);
     }
     case 'all':

@@ -1,27 +1,23 @@
 // What list and query pages share: the rules for limit, offset and cursor, and the opening of a
 // cursor for a collection.
 
-import { type ErrorCode, SagittaError } from '../../common/errors.js';
+import { type ErrorCode, field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Collection } from '../collection/collection.js';
 import type { Cursor, CursorSealer } from './cursor.js';
 
-/** Where the fields of a page request stand: a body has members, a query string parameters. */
-const PLACES = { list: '?', query: '/' } as const satisfies Record<Cursor['kind'], string>;
-
 /** Throws `invalid_request` or `limit_exceeded` where limit, offset and cursor do not go together. */
 export function checkPaging(
-  kind: Cursor['kind'],
   request: { limit?: number | undefined; offset?: number | undefined; cursor?: string | undefined },
   limits: Limits,
 ): void {
   if (request.offset !== undefined && request.cursor !== undefined) {
     const detail = 'A page starts at an offset or at a cursor, not at both.';
-    throw refusal(kind, 'invalid_request', 'offset', detail);
+    throw refusal('invalid_request', 'offset', detail);
   }
   if (request.limit !== undefined && request.limit > limits.pageLimitMax) {
     const detail = `limit is at most ${limits.pageLimitMax}; found ${request.limit}.`;
-    throw refusal(kind, 'limit_exceeded', 'limit', detail, {
+    throw refusal('limit_exceeded', 'limit', detail, {
       expected: limits.pageLimitMax,
       actual: request.limit,
     });
@@ -40,40 +36,37 @@ export function openCursor<Kind extends Cursor['kind']>(
     cursor = sealer.open(token);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
-    throw refusal(kind, error.code, 'cursor', error.message);
+    throw refusal(error.code, 'cursor', error.message);
   }
   if (cursor.incarnation !== collection.incarnation) {
     const detail = 'The cursor belongs to another collection.';
-    throw refusal(kind, 'cursor_invalid', 'cursor', detail);
+    throw refusal('cursor_invalid', 'cursor', detail);
   }
   if (cursor.kind !== kind) {
     const detail = `The cursor was made by a ${cursor.kind}, this is a ${kind}.`;
-    throw refusal(kind, 'cursor_mismatch', 'cursor', detail);
+    throw refusal('cursor_mismatch', 'cursor', detail);
   }
   const ageMs = now - cursor.openedAtMs;
   if (ageMs > limits.retentionMs || cursor.sequence < collection.horizonSequence) {
     const detail = `The cursor's snapshot was opened ${Math.round(ageMs / 1000)} s ago; snapshots are kept for ${Math.round(limits.retentionMs / 1000)} s. Start again from the first page.`;
-    throw refusal(kind, 'cursor_expired', 'cursor', detail);
+    throw refusal('cursor_expired', 'cursor', detail);
   }
   return cursor as Extract<Cursor, { kind: Kind }>;
 }
 
 /** A field that was sent again beside the cursor, and differs. */
-export function mismatch(kind: Cursor['kind'], field: string): SagittaError {
-  const detail = `${field} differs from the request that the cursor continues; send the cursor alone or with the same fields.`;
-  return refusal(kind, 'cursor_mismatch', field, detail);
+export function mismatch(name: string): SagittaError {
+  const detail = `${name} differs from the request that the cursor continues; send the cursor alone or with the same fields.`;
+  return refusal('cursor_mismatch', name, detail);
 }
 
 function refusal(
-  kind: Cursor['kind'],
   code: ErrorCode,
-  field: string,
+  name: string,
   detail: string,
   bound: { expected?: number; actual?: number } = {},
 ): SagittaError {
-  return new SagittaError(code, detail, {
-    issues: [{ pointer: PLACES[kind] + field, code, detail, ...bound }],
-  });
+  return validationError([{ location: field(name), code, detail, ...bound }]);
 }
 
 /** Equal as JSON, the order of members aside. */

@@ -1,14 +1,19 @@
 // What a query asks for, completely: made from the request of a first page, or from the cursor that
 // a later page continues. Whatever the client may get wrong about a query is found here.
 
-import { SagittaError } from '../../common/errors.js';
+import {
+  field,
+  type IssueLocation,
+  type SagittaError,
+  validationError,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
+import { parseFilter } from '../../filter/parse.js';
 import { type Collection, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
-import { parseFilterAt } from './filter-at.js';
 import { checkPaging, mismatch, openCursor, sameJson } from './paging.js';
 import type { QueryRequest, SortKey } from './query-api.js';
 import type { Hit } from './search.js';
@@ -45,7 +50,7 @@ export interface PlanContext {
   readonly parseFilter: FilterParser;
 }
 
-/** Throws `invalid_filter`, with pointers that start with `/filter`. */
+/** Throws `invalid_filter` about the field `filter`. */
 export type FilterParser = (filter: JsonObject) => FilterNode;
 
 /** Gives equal filters the same node. */
@@ -55,7 +60,7 @@ export function createFilterParser(limits: Limits): FilterParser {
     const text = JSON.stringify(filter);
     let node = byText.get(text);
     if (node === undefined) {
-      node = parseFilterAt('/filter', filter, limits);
+      node = parseFilter(filter, limits);
       byText.set(text, node);
     }
     return node;
@@ -68,7 +73,7 @@ export function planQuery(
   request: QueryRequest,
   context: PlanContext,
 ): QueryPlan {
-  checkPaging('query', request, context.limits);
+  checkPaging(request, context.limits);
   return request.cursor === undefined
     ? planFirstPage(view, request, context)
     : planNextPage(view.collection, request, request.cursor, context);
@@ -82,7 +87,7 @@ function planFirstPage(
   const { collection } = view;
   if ((request.vector === undefined) === (request.id === undefined)) {
     const found = request.vector === undefined ? 'neither' : 'both';
-    throw invalid('', `A query has exactly one of vector and id; found ${found}.`);
+    throw invalid(field(), `A query has exactly one of vector and id; found ${found}.`);
   }
   const sort = request.sort === undefined || request.sort.length === 0 ? null : request.sort;
   // Without a bound on the walk there is no "top" to sort.
@@ -91,7 +96,7 @@ function planFirstPage(
   const topK = request.topK ?? (hasDefaultTop ? limits.topKDefault : null);
   if (topK !== null && topK > limits.topKMax && (request.limit === undefined || sort !== null)) {
     throw invalid(
-      '/top_k',
+      field('top_k'),
       sort === null
         ? `top_k beyond ${limits.topKMax} needs a limit, to be read in pages.`
         : `A sorted query takes a top_k of at most ${limits.topKMax}.`,
@@ -100,7 +105,7 @@ function planFirstPage(
   }
   const metric = request.metric ?? collection.definition.metric;
   const vector = request.vector ?? storedVector(view, request.id!);
-  collection.checkQueryVector(vector, metric, request.id === undefined ? '/vector' : '/id');
+  collection.checkQueryVector(vector, metric, field(request.id === undefined ? 'vector' : 'id'));
   const filterNode = request.filter === undefined ? null : parseFilter(request.filter);
   return {
     sequence: view.sequence,
@@ -148,7 +153,7 @@ function planNextPage(
     ['minSequence', 'min_sequence', (request.minSequence ?? 0) <= cursor.sequence],
   ];
   for (const [field, name, isSame] of repeated) {
-    if (request[field] !== undefined && !isSame) throw mismatch('query', name);
+    if (request[field] !== undefined && !isSame) throw mismatch(name);
   }
   return {
     sequence: cursor.sequence,
@@ -206,11 +211,9 @@ function sameVector(sent: Float32Array | undefined, sealed: Float32Array): boole
 }
 
 function invalid(
-  pointer: string,
+  location: IssueLocation,
   detail: string,
   bound: { expected?: number; actual?: number } = {},
 ): SagittaError {
-  return new SagittaError('invalid_request', detail, {
-    issues: [{ pointer, code: 'invalid_request', detail, ...bound }],
-  });
+  return validationError([{ location, code: 'invalid_request', detail, ...bound }]);
 }

@@ -1,7 +1,7 @@
 // Many queries from one snapshot. All of a request is planned before any of it is searched, and goes
 // to the engine in groups: large enough to fill its batches, bounded by what their answers hold.
 
-import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
+import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
@@ -56,7 +56,7 @@ export async function openSession(
   };
 }
 
-/** Throws all that is wrong with any of them, at `/queries/{index}`. */
+/** Throws all that is wrong with any of them, as issues of row `firstIndex + i`. */
 function planAll(
   view: SnapshotView,
   requests: readonly QueryRequest[],
@@ -76,7 +76,7 @@ function planAll(
       if (!(error instanceof SagittaError)) throw error;
       if (error.code.startsWith('cursor_')) observer.cursorRefused(error.code);
       errors.push(error);
-      items.push(...itemsAt(`/queries/${firstIndex + i}`, error));
+      items.push(...issuesOfRow(firstIndex + i, error));
       if (items.length >= ISSUES_MAX) break;
     }
   }
@@ -84,17 +84,15 @@ function planAll(
   if (first === undefined) return plans;
   const code = errors.every((error) => error.code === first.code) ? first.code : 'invalid_request';
   const others = errors.length === 1 ? '' : ` This is the first of ${errors.length} such queries.`;
-  throw new SagittaError(code, `${items[0]!.pointer}: ${first.message}${others}`, {
-    issues: items,
-  });
+  throw new SagittaError(code, `${first.message}${others}`, { issues: items });
 }
 
-function itemsAt(place: string, error: SagittaError): readonly ValidationIssue[] {
+function issuesOfRow(row: number, error: SagittaError): readonly ValidationIssue[] {
   if (error.issues.length === 0) {
-    // The only thing that a query names.
-    return [{ pointer: `${place}/id`, code: error.code, detail: error.message }];
+    // Without issues the error is about the vector that the query names by its id.
+    return [{ location: rowField(row, 'id'), code: error.code, detail: error.message }];
   }
-  return error.issues.map((item) => ({ ...item, pointer: place + item.pointer }));
+  return error.issues.map((issue) => ({ ...issue, location: { ...issue.location, row } }));
 }
 
 function splitPlans(plans: readonly QueryPlan[]): { start: number; end: number }[] {

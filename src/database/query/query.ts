@@ -6,6 +6,7 @@ import { hasBit } from '../../common/bitmap.js';
 import type { Limits } from '../../common/limits.js';
 import { distanceOf, type Position, publicScore } from '../../engine/core/engine.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
+import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
 import {
@@ -17,7 +18,6 @@ import {
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
-import { parseFilterAt } from './filter-at.js';
 import type { FilterCache } from './filter-cache.js';
 import type {
   Explain,
@@ -79,7 +79,7 @@ export async function runQuery(
       limits,
       sealer,
       now: clock.now(),
-      parseFilter: (filter) => parseFilterAt('/filter', filter, limits),
+      parseFilter: (filter) => parseFilter(filter, limits),
     });
     view.keep(plan.sequence);
     const replies = await answerPlans(view, [plan], services, signal);

@@ -3,13 +3,14 @@
 // is right as well.
 
 import { createBitmap, hasBit, setBit } from '../../common/bitmap.js';
+import { field } from '../../common/errors.js';
 import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
+import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
 import { filterViews, type SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
-import { parseFilterAt } from './filter-at.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
 import { type Hit, hitsAmong, type SearchTarget, searchTarget } from './search.js';
 
@@ -42,9 +43,9 @@ async function gradeAll(
   const { vectors, ids, filter } = request;
   const metric = request.metric ?? view.collection.definition.metric;
   for (const [i, vector] of vectors.entries()) {
-    view.collection.checkQueryVector(vector, metric, `/vectors/${i}`);
+    view.collection.checkQueryVector(vector, metric, field('vectors', i));
   }
-  const node = filter === undefined ? null : parseFilterAt('/filter', filter, services.limits);
+  const node = filter === undefined ? null : parseFilter(filter, services.limits);
   const submit = (queries: readonly SearchQuery[]) =>
     services.submitAll(queries, signal === undefined ? {} : { signal });
   const recalls: number[] = [];

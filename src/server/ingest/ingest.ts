@@ -2,7 +2,7 @@
 // it, the reply says how many of its rows are durable.
 
 import { createHash } from 'node:crypto';
-import { SagittaError } from '../../common/errors.js';
+import { parameter, SagittaError, validationError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import type {
   IdempotencyRequest,
@@ -17,7 +17,6 @@ import { internalError } from '../problem.js';
 import { jsonReply } from '../replies/reply.js';
 import type { RouteRequest, RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';
-import { validationError } from './findings.js';
 import { writeUnits } from './pipeline.js';
 import { batchUnits, lineUnits, type UnitsOptions } from './units.js';
 
@@ -99,14 +98,14 @@ export function refuseParameters(
   names: readonly (keyof IngestQuery)[],
   bodies: string,
 ): void {
-  const findings = names
+  const issues = names
     .filter((name) => query[name] !== undefined)
     .map((name) => ({
-      pointer: `?${name}`,
+      location: parameter(name),
       code: 'unknown_parameter' as const,
       detail: `This parameter is for bodies of ${bodies}.`,
     }));
-  if (findings.length > 0) throw validationError(findings);
+  if (issues.length > 0) throw validationError(issues);
 }
 
 /** The body is compared batch by batch; here is what it is read with. */

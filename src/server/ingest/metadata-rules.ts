@@ -1,7 +1,8 @@
 // What metadata may be: a JSON object of bounded bytes and depth, without names that a filter would
 // take for operators.
 
-import { describeKind, type Fault } from './findings.js';
+import type { Violation } from '../../common/errors.js';
+import { describeKind } from './describe-kind.js';
 
 export interface MetadataLimits {
   readonly metadataBytesMax: number;
@@ -13,7 +14,7 @@ export function checkMetadata(
   value: unknown,
   byteCount: number,
   limits: MetadataLimits,
-): Fault | null {
+): Violation | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return invalid(`Metadata is an object; found ${describeKind(value)}.`);
   }
@@ -29,7 +30,7 @@ export function checkMetadata(
 }
 
 /** The metadata itself is level 1, and arrays count as levels too. */
-function checkMembers(container: object, depth: number, depthMax: number): Fault | null {
+function checkMembers(container: object, depth: number, depthMax: number): Violation | null {
   if (depth > depthMax) {
     return {
       ...invalid(`Metadata nests at most ${depthMax} levels deep; found more.`),
@@ -40,8 +41,8 @@ function checkMembers(container: object, depth: number, depthMax: number): Fault
   if (Array.isArray(container)) {
     for (const element of container) {
       if (typeof element !== 'object' || element === null) continue;
-      const fault = checkMembers(element, depth + 1, depthMax);
-      if (fault !== null) return fault;
+      const violation = checkMembers(element, depth + 1, depthMax);
+      if (violation !== null) return violation;
     }
     return null;
   }
@@ -52,10 +53,10 @@ function checkMembers(container: object, depth: number, depthMax: number): Fault
       );
     }
     if (typeof value !== 'object' || value === null) continue;
-    const fault = checkMembers(value, depth + 1, depthMax);
-    if (fault !== null) return fault;
+    const violation = checkMembers(value, depth + 1, depthMax);
+    if (violation !== null) return violation;
   }
   return null;
 }
 
-const invalid = (detail: string): Fault => ({ code: 'invalid_metadata', detail });
+const invalid = (detail: string): Violation => ({ code: 'invalid_metadata', detail });

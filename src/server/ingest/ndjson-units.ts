@@ -1,7 +1,7 @@
 // Cuts a stream of lines into units of whole lines, without making strings. Where it cuts depends on
 // the bytes alone, not on how they arrive: a stream that is sent again has the same units.
 
-import { validationError } from './findings.js';
+import { rowField, validationError } from '../../common/errors.js';
 
 /** A commit of so many rows costs little beside them, and is soon there for its readers. */
 export const UNIT_LINES_MAX = 1_000;
@@ -120,7 +120,7 @@ class LineCutter {
     const line = this.#firstLine + this.#lineCount;
     return validationError([
       {
-        pointer: `/rows/${this.#firstRow + this.#rowCount}`,
+        location: rowField(this.#firstRow + this.#rowCount),
         code: 'limit_exceeded',
         detail: `Line ${line} has more than ${LINE_BYTES_MAX} bytes; a line is one vector.`,
         expected: LINE_BYTES_MAX,

@@ -4,14 +4,19 @@
 
 import { createHash } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
-import { ISSUES_MAX, type ValidationIssue } from '../../common/errors.js';
+import {
+  ISSUES_MAX,
+  rowField,
+  type ValidationIssue,
+  type Violation,
+  validationError,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column } from '../../common/types.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedPart } from '../../formats/arrow/encoded-batch.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
-import { type Fault, validationError } from './findings.js';
 import { checkMetadata } from './metadata-rules.js';
 import { buffersOf, type ParsedUnit } from './unit.js';
 import { measureId } from './vector-ids.js';
@@ -44,7 +49,7 @@ export const decompressPartTask: Task<{ part: EncodedPart; bytesMax: number }, E
   run: ({ part, bytesMax }) => decompressed(part, bytesMax),
 };
 
-/** Throws a refusal with the first findings, and what `readVectorRows` throws. */
+/** Throws a refusal with the first issues, and what `readVectorRows` throws. */
 function readBatch(input: BatchInput): ParsedUnit {
   const { shape, limits, idColumn, vectorColumn } = input;
   const digest = input.isKeyed ? digestOf(input.batch) : undefined;
@@ -56,43 +61,43 @@ function readBatch(input: BatchInput): ParsedUnit {
     idBytesMax: limits.vectorIdBytesMax,
     metadataBytesMax: limits.metadataBytesMax,
   });
-  const findings = new BatchFindings(input.batch);
-  for (const { row, member, ...fault } of rows.faults) findings.add(row, member, fault);
-  findings.throwAny();
+  const issues = new BatchIssues(input.batch);
+  for (const { row, member, ...violation } of rows.faults) issues.add(row, member, violation);
+  issues.throwAny();
   const { count, values } = rows;
   const ids = rows.ids ?? generateIds(count);
-  const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, findings });
-  checkDirections(values, shape, findings);
-  if (rows.metadata !== null) checkMetadataOf(rows.metadata, input, findings);
-  findings.throwAny();
+  const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, issues });
+  checkDirections(values, shape, issues);
+  if (rows.metadata !== null) checkMetadataOf(rows.metadata, input, issues);
+  issues.throwAny();
   const metadata = rows.metadata ?? repeated('{}', count);
   return { batch: { count, ids, values, metadata }, cuts, digest };
 }
 
-/** Says of each finding where it is in the stream, and in words where in the batch. */
-class BatchFindings {
+/** The issues of a record batch: located by row of the stream, and in words by row of the batch. */
+class BatchIssues {
   readonly #batch: EncodedBatch;
-  readonly #items: ValidationIssue[] = [];
+  readonly #issues: ValidationIssue[] = [];
 
   constructor(batch: EncodedBatch) {
     this.#batch = batch;
   }
 
   get isFull(): boolean {
-    return this.#items.length >= ISSUES_MAX;
+    return this.#issues.length >= ISSUES_MAX;
   }
 
-  add(row: number, member: string, fault: Fault): void {
+  add(row: number, member: string, violation: Violation): void {
     const { index, firstRow } = this.#batch;
-    this.#items.push({
-      ...fault,
-      pointer: `/rows/${firstRow + row}/${member}`,
-      detail: `${fault.detail} (row ${row} of record batch ${index})`,
+    this.#issues.push({
+      ...violation,
+      location: rowField(firstRow + row, member),
+      detail: `${violation.detail} (row ${row} of record batch ${index})`,
     });
   }
 
   throwAny(): void {
-    if (this.#items.length > 0) throw validationError(this.#items);
+    if (this.#issues.length > 0) throw validationError(this.#issues);
   }
 }
 
@@ -121,9 +126,9 @@ function repeated(text: string, count: number): Utf8Column {
 /** Where the batch is cut: before an id that comes again, and where a log record is long enough. */
 function checkIds(
   { offsets, bytes }: Utf8Column,
-  options: { isGenerated: boolean; input: BatchInput; findings: BatchFindings },
+  options: { isGenerated: boolean; input: BatchInput; issues: BatchIssues },
 ): number[] {
-  const { isGenerated, findings } = options;
+  const { isGenerated, issues } = options;
   const { shape, limits } = options.input;
   const rowsMax = Math.min(
     limits.batchRowsMax,
@@ -134,14 +139,14 @@ function checkIds(
   const cuts: number[] = [];
   const seen = new Set<string>();
   let pieceStart = 0;
-  for (let row = 0; row + 1 < offsets.length && !findings.isFull; row++) {
+  for (let row = 0; row + 1 < offsets.length && !issues.isFull; row++) {
     const start = offsets[row]!;
     const end = offsets[row + 1]!;
     const id = isPlain ? text.toString('latin1', start, end) : text.toString('utf8', start, end);
     const isShort = end > start && end - start <= limits.vectorIdBytesMax;
     if (!isPlain || !isShort) {
       const measured = measureId(id, limits.vectorIdBytesMax);
-      if (typeof measured !== 'number') findings.add(row, 'id', measured);
+      if (typeof measured !== 'number') issues.add(row, 'id', measured);
     }
     if (row - pieceStart === rowsMax || seen.has(id)) {
       cuts.push(row);
@@ -162,25 +167,25 @@ function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
   return true;
 }
 
-function checkDirections(values: Float32Array, shape: VectorShape, findings: BatchFindings): void {
+function checkDirections(values: Float32Array, shape: VectorShape, issues: BatchIssues): void {
   const { dimension } = shape;
-  for (let start = 0; start < values.length && !findings.isFull; start += dimension) {
-    const fault = checkDirection(values, start, shape);
-    if (fault !== null) findings.add(start / dimension, 'values', fault);
+  for (let start = 0; start < values.length && !issues.isFull; start += dimension) {
+    const violation = checkDirection(values, start, shape);
+    if (violation !== null) issues.add(start / dimension, 'values', violation);
   }
 }
 
 function checkMetadataOf(
   { offsets, bytes }: Utf8Column,
   { limits }: BatchInput,
-  findings: BatchFindings,
+  issues: BatchIssues,
 ): void {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (let row = 0; row + 1 < offsets.length && !findings.isFull; row++) {
+  for (let row = 0; row + 1 < offsets.length && !issues.isFull; row++) {
     const start = offsets[row]!;
     const end = offsets[row + 1]!;
-    const fault = checkText(text, start, end, limits);
-    if (fault !== null) findings.add(row, 'metadata', fault);
+    const violation = checkText(text, start, end, limits);
+    if (violation !== null) issues.add(row, 'metadata', violation);
   }
 }
 
@@ -189,7 +194,7 @@ function checkText(
   start: number,
   end: number,
   limits: BatchInput['limits'],
-): Fault | null {
+): Violation | null {
   const byteCount = end - start;
   // So long a text is not worth parsing.
   if (byteCount > limits.metadataBytesMax) return checkMetadata({}, byteCount, limits);

@@ -6,13 +6,16 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import {
   type ErrorMessage,
+  field,
   ISSUES_MAX,
-  SagittaError,
+  type IssueLocation,
+  rowField,
+  type SagittaError,
   toErrorMessage,
   type ValidationIssue,
+  validationError,
 } from '../../common/errors.js';
 import type { Task } from '../../platform/pool.js';
-import { issueAt, validationError } from './findings.js';
 import { readVector } from './vector-values.js';
 
 /** Our deepest valid body is a filter of depth 16, at two or three levels each. */
@@ -113,23 +116,30 @@ export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
 
 /** What is no array or no object is the schema's to refuse. */
 function readVectors(json: JsonBody, place: VectorsAt, dimensionMax: number): void {
-  const findings: ValidationIssue[] = [];
-  const read = (holder: Record<PropertyKey, unknown>, key: string | number, at: string) => {
+  const issues: ValidationIssue[] = [];
+  const read = (
+    holder: Record<PropertyKey, unknown>,
+    key: string | number,
+    location: IssueLocation,
+  ) => {
     if (holder[key] === undefined) return;
     const vector = readVector(holder[key], dimensionMax);
     if (vector instanceof Float32Array) holder[key] = vector;
-    else findings.push(issueAt(`${at}/${key}`, vector));
+    else issues.push({ location, ...vector });
   };
   const value = json[place];
   if (place === 'vector' || place === 'values') {
-    read(json, place, '');
+    read(json, place, field(place));
   } else if (Array.isArray(value)) {
-    for (let i = 0; i < value.length && findings.length < ISSUES_MAX; i++) {
-      if (place === 'vectors') read(value as unknown as Record<number, unknown>, i, '/vectors');
-      else if (isObject(value[i])) read(value[i], 'vector', `/queries/${i}`);
+    for (let i = 0; i < value.length && issues.length < ISSUES_MAX; i++) {
+      if (place === 'vectors') {
+        read(value as unknown as Record<number, unknown>, i, field('vectors', i));
+      } else if (isObject(value[i])) {
+        read(value[i], 'vector', rowField(i, 'vector'));
+      }
     }
   }
-  if (findings.length > 0) throw validationError(findings);
+  if (issues.length > 0) throw validationError(issues);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -141,7 +151,7 @@ function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody 
   const json = parseJson(body, bracketsUnchecked, 'The body');
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw validationError([
-      { pointer: '', code: 'invalid_request', detail: 'The body must be an object.' },
+      { location: field(), code: 'invalid_request', detail: 'The body must be an object.' },
     ]);
   }
   return json as JsonBody;
@@ -171,9 +181,7 @@ function describeSyntaxError(error: unknown): string {
 
 function notJson(what: string, why: string): SagittaError {
   const detail = `${what} is not valid JSON: ${why}.`;
-  return new SagittaError('invalid_json', detail, {
-    issues: [{ pointer: '', code: 'invalid_json', detail }],
-  });
+  return validationError([{ location: field(), code: 'invalid_json', detail }]);
 }
 
 /** Throws `limit_exceeded` for more than JSON.parse can take. */
@@ -206,7 +214,7 @@ function checkExtent(json: JsonBody): void {
 
 function tooMuch(what: string, max: number): SagittaError {
   const detail = `The body has more than ${max} ${what}.`;
-  return validationError([{ pointer: '', code: 'limit_exceeded', detail, expected: max }]);
+  return validationError([{ location: field(), code: 'limit_exceeded', detail, expected: max }]);
 }
 
 function checkDepth(bytes: Uint8Array, invalidJson: (why: string) => SagittaError): void {

@@ -2,9 +2,14 @@
 // lines. A line is a vector by the same rules as a member of `vectors` in a JSON body.
 
 import { createHash } from 'node:crypto';
-import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
+import {
+  ISSUES_MAX,
+  rowField,
+  SagittaError,
+  type ValidationIssue,
+  validationError,
+} from '../../common/errors.js';
 import type { Task } from '../../platform/pool.js';
-import { validationError } from './findings.js';
 import { MetadataFinder } from './metadata-span.js';
 import { isBlank, type LinesUnit } from './ndjson-units.js';
 import { parseJson } from './parse-json.js';
@@ -28,31 +33,30 @@ export const parseLinesTask: Task<LinesInput, ParsedUnit> = {
   transfer: ({ batch }) => buffersOf(batch),
 };
 
-/** Throws a refusal with the first findings. */
+/** Throws a refusal with the first issues. */
 function readLines(input: LinesInput): ParsedUnit {
   const { bytes, rowCount, firstRow } = input;
-  const findings: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   const cuts: number[] = [];
   const spans = new Int32Array(2 * rowCount);
   const finder = new MetadataFinder(bytes, spans);
-  const reader = new RowReader({ ...input, body: bytes, pathId: null, spans, findings, cuts });
+  const reader = new RowReader({ ...input, body: bytes, pathId: null, spans, issues, cuts });
   let row = 0;
   let line = input.firstLine;
-  for (let start = 0; start < bytes.length && findings.length < ISSUES_MAX; line++) {
+  for (let start = 0; start < bytes.length && issues.length < ISSUES_MAX; line++) {
     const newline = bytes.indexOf(NEWLINE, start);
     const end = newline === -1 ? bytes.length : newline;
     if (!isBlank(bytes[start], end - start)) {
-      const pointer = `/rows/${firstRow + row}`;
-      const parsed = parseLine(bytes.subarray(start, end), line, pointer, findings);
+      const parsed = parseLine(bytes.subarray(start, end), line, firstRow + row, issues);
       if (parsed !== FAILED) {
         if (isObject(parsed)) finder.find(row, start);
-        reader.read(row, parsed, pointer);
+        reader.read(row, parsed);
       }
       row++;
     }
     start = end + 1;
   }
-  if (findings.length > 0) throw validationError(findings);
+  if (issues.length > 0) throw validationError(issues);
   const digest = input.isKeyed ? createHash('sha256').update(bytes).digest('hex') : undefined;
   return { batch: reader.build(), cuts, digest };
 }
@@ -62,14 +66,14 @@ const FAILED = Symbol('not JSON');
 function parseLine(
   bytes: Uint8Array,
   line: number,
-  pointer: string,
-  findings: ValidationIssue[],
+  row: number,
+  issues: ValidationIssue[],
 ): unknown {
   try {
     return parseJson(bytes, BRACKETS_UNCHECKED, `Line ${line}`);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
-    for (const item of error.issues) findings.push({ ...item, pointer });
+    for (const issue of error.issues) issues.push({ ...issue, location: rowField(row) });
     return FAILED;
   }
 }

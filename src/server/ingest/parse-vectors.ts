@@ -2,12 +2,12 @@
 // bodies and in the pool for large ones. Everything about the rows is checked here, and metadata
 // is cut out of the body as it was spelled. Either all rows are good or none is taken.
 
-import { ISSUES_MAX, type ValidationIssue } from '../../common/errors.js';
+import { field, ISSUES_MAX, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { VectorBatch } from '../../common/types.js';
 import type { WriteMode } from '../../database/api.js';
 import type { Task } from '../../platform/pool.js';
-import { describeKind, validationError } from './findings.js';
+import { describeKind } from './describe-kind.js';
 import { findMetadataSpan, findMetadataSpans } from './metadata-span.js';
 import { type BodyInput, type JsonBody, type ParsedBody, parseBody } from './parse-json.js';
 import { checkMembers, isObject, ROW_MEMBERS, type RowLimits, RowReader } from './row-reader.js';
@@ -49,22 +49,28 @@ const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
 const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
 const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
 
-/** Throws a refusal with the first findings. */
+/** Throws a refusal with the first issues. */
 function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
-  const findings: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   const hasPathId = input.pathId !== null;
   const isArray = !hasPathId && Object.hasOwn(json, 'vectors');
   const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
-  checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, '', findings);
-  const mode = readMode(json.mode, findings);
-  const collection = readCollection(json.collection, findings);
+  checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, field, issues);
+  const mode = readMode(json.mode, issues);
+  const collection = readCollection(json.collection, issues);
   const rows = isArray ? readRows(json.vectors, input.limits) : [json];
   const spans = isArray ? findSpansOfRows(input.body, rows) : findMetadataSpan(input.body);
-  const reader = new RowReader({ ...input, rowCount: rows.length, spans, findings });
-  for (let row = 0; row < rows.length && findings.length < ISSUES_MAX; row++) {
-    reader.read(row, rows[row], isArray ? `/vectors/${row}` : '');
+  const reader = new RowReader({
+    ...input,
+    rowCount: rows.length,
+    firstRow: isArray ? 0 : null,
+    spans,
+    issues,
+  });
+  for (let row = 0; row < rows.length && issues.length < ISSUES_MAX; row++) {
+    reader.read(row, rows[row]);
   }
-  if (findings.length > 0) throw validationError(findings);
+  if (issues.length > 0) throw validationError(issues);
   return {
     batch: reader.build(),
     mode,
@@ -74,11 +80,11 @@ function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
   };
 }
 
-function readMode(value: unknown, findings: ValidationIssue[]): WriteMode {
+function readMode(value: unknown, issues: ValidationIssue[]): WriteMode {
   const mode = value === undefined ? 'upsert' : MODES.find((name) => name === value);
   if (mode === undefined) {
-    findings.push({
-      pointer: '/mode',
+    issues.push({
+      location: field('mode'),
       code: 'invalid_request',
       detail: `The mode is one of ${MODES.join(', ')}.`,
       expected: MODES.join(', '),
@@ -87,10 +93,10 @@ function readMode(value: unknown, findings: ValidationIssue[]): WriteMode {
   return mode ?? 'upsert';
 }
 
-function readCollection(value: unknown, findings: ValidationIssue[]): string | undefined {
+function readCollection(value: unknown, issues: ValidationIssue[]): string | undefined {
   if (value === undefined || (typeof value === 'string' && value !== '')) return value;
-  findings.push({
-    pointer: '/collection',
+  issues.push({
+    location: field('collection'),
     code: 'invalid_request',
     detail: `The id of a collection is text that is not empty; found ${value === '' ? 'empty text' : describeKind(value)}.`,
   });
@@ -102,7 +108,7 @@ function readRows(value: unknown, limits: VectorLimits): readonly unknown[] {
   if (Array.isArray(value) && rowCount > 0 && rowCount <= limits.batchRowsMax) return value;
   throw validationError([
     {
-      pointer: '/vectors',
+      location: field('vectors'),
       code: rowCount > limits.batchRowsMax ? 'limit_exceeded' : 'invalid_request',
       detail: `Expected an array of 1 to ${limits.batchRowsMax} vectors; found ${describeKind(value)}.`,
       expected: limits.batchRowsMax,

@@ -2,7 +2,7 @@
 // parsed and read. Bounded: the body is read no further than some units ahead. What fails is thrown
 // when everything before it is durable and nothing behind it will be.
 
-import { SagittaError } from '../../common/errors.js';
+import { SagittaError, shiftRows } from '../../common/errors.js';
 import type { OnCommitted, WriteStream } from '../../database/api.js';
 import { bytesOf, type ParsedUnit, type Piece, piecesOf, type StreamUnit } from './unit.js';
 
@@ -197,16 +197,9 @@ class Pipeline {
   }
 }
 
-/** Says of findings where in the stream they are: a write knows them by its own rows. */
+/** A write counts its rows from 0; the reply counts those of the stream. */
 function ofStream(error: unknown, firstRow: number, rowCount: number): unknown {
   if (!(error instanceof SagittaError) || error.issues.length === 0) return error;
-  const items = error.issues.map((item) => ({
-    ...item,
-    pointer: item.pointer.replace(
-      /^\/vectors\/(\d+)/,
-      (_, row) => `/rows/${firstRow + Number(row)}`,
-    ),
-  }));
   const detail = `Rows ${firstRow} to ${firstRow + rowCount - 1}: ${error.message}`;
-  return new SagittaError(error.code, detail, { issues: items, cause: error });
+  return shiftRows(error, firstRow, detail);
 }

@@ -2,7 +2,7 @@
 // what it costs.
 
 import type { z } from 'zod';
-import type { ValidationIssue } from '../../common/errors.js';
+import type { IssueLocation, ValidationIssue } from '../../common/errors.js';
 import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
 import type { Limits } from '../../common/limits.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
@@ -47,11 +47,15 @@ export function costOf(query: QueryRequest, limits: Limits): number {
   return query.includeMetadata === true ? Math.ceil(matchCount / MATCHES_A_QUERY) : 1;
 }
 
-/** What can be told to be wrong without the collection and without opening the cursor. @param at where the query stands. */
-export function findRuleBreaks(query: QueryRequest, limits: Limits, at: string): ValidationIssue[] {
-  const findings: ValidationIssue[] = [];
+/** What can be told to be wrong without the collection and without opening the cursor. */
+export function findRuleBreaks(
+  query: QueryRequest,
+  limits: Limits,
+  locate: (name: string) => IssueLocation,
+): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
   const invalid = (member: string, detail: string) =>
-    findings.push({ pointer: `${at}/${member}`, code: 'invalid_request', detail });
+    issues.push({ location: locate(member), code: 'invalid_request', detail });
   if (query.vector !== undefined && query.id !== undefined) {
     invalid('id', 'Expected vector or id; found both.');
   }
@@ -65,8 +69,8 @@ export function findRuleBreaks(query: QueryRequest, limits: Limits, at: string):
   const isPaged = query.limit !== undefined || query.cursor !== undefined;
   const isSorted = query.sort !== undefined;
   if (query.topK !== undefined && query.topK > topKMax && (isSorted || !isPaged)) {
-    findings.push({
-      pointer: `${at}/top_k`,
+    issues.push({
+      location: locate('top_k'),
       code: 'limit_exceeded',
       detail: isSorted
         ? `A sorted query takes at most ${topKMax}; found ${query.topK}.`
@@ -75,5 +79,5 @@ export function findRuleBreaks(query: QueryRequest, limits: Limits, at: string):
       actual: query.topK,
     });
   }
-  return findings;
+  return issues;
 }

@@ -2,7 +2,7 @@
 // says how long it is: not at all, rightly or wrongly.
 
 import type { FastifyRequest } from 'fastify';
-import { SagittaError } from '../../common/errors.js';
+import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { sendContinue } from '../transport/connections.js';
 
@@ -80,7 +80,7 @@ function tooLarge(bound: number, declared: number | null): SagittaError {
   // A body that does not say how long it is is given up as soon as it passes the bound.
   const found = declared ?? `more than ${bound}`;
   const detail = `A body has at most ${bound} bytes; found ${found}.`;
-  return new SagittaError('payload_too_large', detail, {
-    issues: [{ pointer: '', code: 'payload_too_large', detail, expected: bound, actual: found }],
-  });
+  return validationError([
+    { location: field(), code: 'payload_too_large', detail, expected: bound, actual: found },
+  ]);
 }

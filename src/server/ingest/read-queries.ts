@@ -1,7 +1,14 @@
 // An Arrow body as queries: record batches as they arrive, their rows as requests, and requests in
 // groups that fill the engine, unless there is nothing more to read for the moment.
 
-import { ISSUES_MAX, SagittaError, type ValidationIssue } from '../../common/errors.js';
+import {
+  ISSUES_MAX,
+  rowField,
+  SagittaError,
+  type ValidationIssue,
+  type Violation,
+  validationError,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { type JsonObject, METRICS, type Metric } from '../../common/types.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
@@ -15,7 +22,7 @@ import {
 } from '../../formats/arrow/query-rows.js';
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
-import { describeKind, type Fault, validationError } from './findings.js';
+import { describeKind } from './describe-kind.js';
 import { parseJson } from './parse-json.js';
 import { toThreshold } from './query-request.js';
 import { measureId } from './vector-ids.js';
@@ -56,7 +63,7 @@ export const readQueryRowsTask: Task<
   transfer: ({ vectors }) => (vectors?.buffer instanceof ArrayBuffer ? [vectors.buffer] : []),
 };
 
-/** Throws `invalid_arrow`, and what rows have that no query can have, at `/rows/{n}`. */
+/** Throws `invalid_arrow`, and issues of rows that cannot be queries. */
 export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<RequestGroup> {
   let firstIndex = 0;
   let waiting: QueryRequest[] = [];
@@ -122,9 +129,9 @@ async function readRows(
       );
   if (rows.faults.length === 0) return rows;
   throw validationError(
-    rows.faults.map(({ row, member, ...fault }) => ({
-      ...fault,
-      pointer: `/rows/${firstRow + row}/${member === 'values' ? 'vector' : member}`,
+    rows.faults.map(({ row, member, ...violation }) => ({
+      ...violation,
+      location: rowField(firstRow + row, member === 'values' ? 'vector' : member),
     })),
   );
 }
@@ -145,10 +152,10 @@ function requestsOf(
   to: number,
   context: RowContext,
 ): readonly QueryRequest[] {
-  const findings: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   const requests: QueryRequest[] = [];
-  for (let row = from; row < to; row++) requests.push(requestOf(rows, row, context, findings));
-  if (findings.length > 0) throw validationError(findings.slice(0, ISSUES_MAX));
+  for (let row = from; row < to; row++) requests.push(requestOf(rows, row, context, issues));
+  if (issues.length > 0) throw validationError(issues.slice(0, ISSUES_MAX));
   return requests;
 }
 
@@ -156,10 +163,10 @@ function requestOf(
   rows: QueryRows,
   row: number,
   { dimension, limits, defaults, firstRow, filters }: RowContext,
-  findings: ValidationIssue[],
+  issues: ValidationIssue[],
 ): QueryRequest {
-  const refuse = (member: string, fault: Fault) =>
-    findings.push({ pointer: `/rows/${firstRow + row}/${member}`, ...fault });
+  const refuse = (member: string, violation: Violation) =>
+    issues.push({ location: rowField(firstRow + row, member), ...violation });
   const topK = numberAt(rows.topK, row);
   const score = numberAt(rows.scoreThresholds, row);
   const metric = textAt(rows.metrics, row);
@@ -186,7 +193,7 @@ function requestOf(
   let filter = filterText === null ? undefined : filters.get(filterText);
   if (filterText !== null && filter === undefined) {
     const read = readFilter(filterText);
-    if ('fault' in read) refuse('filter', read.fault);
+    if ('violation' in read) refuse('filter', read.violation);
     else {
       filter = read.filter;
       if (filters.size >= FILTERS_KEPT_MAX) filters.clear();
@@ -204,8 +211,10 @@ function requestOf(
   };
 }
 
-function readFilter(text: string): { readonly filter: JsonObject } | { readonly fault: Fault } {
-  const refusal = (detail: string) => ({ fault: { code: 'invalid_filter', detail } as const });
+function readFilter(
+  text: string,
+): { readonly filter: JsonObject } | { readonly violation: Violation } {
+  const refusal = (detail: string) => ({ violation: { code: 'invalid_filter', detail } as const });
   try {
     const filter = parseJson(Buffer.from(text), FILTER_BRACKETS_UNCHECKED, 'The filter');
     const isObject = typeof filter === 'object' && filter !== null && !Array.isArray(filter);

@@ -3,10 +3,18 @@
 // whole and for lines of a stream alike.
 
 import { monotonicFactory } from 'ulid';
-import { ISSUES_MAX, type ValidationIssue } from '../../common/errors.js';
+import {
+  type FieldPath,
+  field,
+  ISSUES_MAX,
+  type IssueLocation,
+  rowField,
+  type ValidationIssue,
+  type Violation,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
-import { describeKind, type Fault, issueAt, pointerTo } from './findings.js';
+import { describeKind } from './describe-kind.js';
 import { checkMetadata } from './metadata-rules.js';
 import type { JsonBody } from './parse-json.js';
 import { measureId } from './vector-ids.js';
@@ -20,6 +28,8 @@ export type RowLimits = Pick<
 export interface RowsInput {
   readonly body: Uint8Array;
   readonly rowCount: number;
+  /** The number of the first row in the request; null where the body itself is the only row. */
+  readonly firstRow: number | null;
   /** Where in the body each row's metadata stands; see metadata-span.ts. Read with the row. */
   readonly spans: Int32Array;
   /** The id in the path, when there is one row, of that id; null else. */
@@ -28,7 +38,7 @@ export interface RowsInput {
   readonly shape: VectorShape | null;
   readonly limits: RowLimits;
   /** Where what is wrong is put. */
-  readonly findings: ValidationIssue[];
+  readonly issues: ValidationIssue[];
   /**
    * Where an id may come again, since its rows are written one after the other: gets the rows that
    * must not be written together with those before. Absent where it is wrong.
@@ -48,14 +58,14 @@ export function isObject(value: unknown): value is object {
 export function checkMembers(
   json: object,
   known: readonly string[],
-  prefix: string,
-  findings: ValidationIssue[],
+  locate: (name: string) => IssueLocation,
+  issues: ValidationIssue[],
 ): void {
   for (const name of Object.keys(json)) {
     if (known.includes(name)) continue;
-    if (findings.length >= ISSUES_MAX) return;
-    findings.push({
-      pointer: prefix + pointerTo([name]),
+    if (issues.length >= ISSUES_MAX) return;
+    issues.push({
+      location: locate(name),
       code: 'unknown_parameter',
       detail: `There is no such member; expected ${known.join(', ')}.`,
     });
@@ -65,7 +75,7 @@ export function checkMembers(
 /** Checks row after row and gathers what the columns are built from. */
 export class RowReader {
   readonly #input: RowsInput;
-  readonly #findings: ValidationIssue[];
+  readonly #issues: ValidationIssue[];
   /** Row-major [rows, dimension]. */
   #values: Float32Array;
   readonly #firstRowOf = new Map<string, number>();
@@ -75,40 +85,42 @@ export class RowReader {
 
   constructor(input: RowsInput) {
     this.#input = input;
-    this.#findings = input.findings;
+    this.#issues = input.issues;
     this.#values = new Float32Array(input.rowCount * (input.shape?.dimension ?? 0));
   }
 
-  /** The rows in their order. `pointer` is where this one stands in the request. */
-  read(row: number, json: unknown, pointer: string): void {
+  /** Called for every row, in order. */
+  read(row: number, json: unknown): void {
     if (!isObject(json)) {
       const detail = `A vector is an object; found ${describeKind(json)}.`;
-      this.#findings.push({ pointer, code: 'invalid_request', detail });
+      this.#report(row, [], { code: 'invalid_request', detail });
       return;
     }
-    if (pointer !== '') checkMembers(json, ROW_MEMBERS, pointer, this.#findings);
+    if (this.#input.firstRow !== null) {
+      checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
+    }
     const { id, values, metadata } = json as JsonBody;
-    this.#readId(row, id, pointer);
-    this.#note(`${pointer}/values`, this.#readValues(row, values));
+    this.#readId(row, id);
+    this.#report(row, ['values'], this.#readValues(row, values));
     if (metadata !== undefined) {
       const byteCount = this.#input.spans[2 * row + 1]! - this.#input.spans[2 * row]!;
-      const fault = checkMetadata(metadata, byteCount, this.#input.limits);
-      this.#note(`${pointer}/metadata`, fault);
+      const violation = checkMetadata(metadata, byteCount, this.#input.limits);
+      this.#report(row, ['metadata'], violation);
     }
   }
 
-  #readId(row: number, sent: unknown, pointer: string): void {
+  #readId(row: number, sent: unknown): void {
     const { pathId, limits } = this.#input;
     const isGenerated = sent === undefined && pathId === null;
     const id = isGenerated ? generateId() : sent === undefined ? pathId : sent;
     const measured = measureId(id, limits.vectorIdBytesMax);
     if (typeof measured !== 'number') {
-      this.#note(`${pointer}/id`, measured);
+      this.#report(row, ['id'], measured);
       return;
     }
     if (pathId !== null && id !== pathId) {
       const detail = 'The id differs from the one in the path.';
-      this.#note(`${pointer}/id`, { code: 'invalid_request', detail });
+      this.#report(row, ['id'], { code: 'invalid_request', detail });
       return;
     }
     if (isGenerated) this.hasGenerated = true;
@@ -125,11 +137,11 @@ export class RowReader {
       this.#firstRowOf.set(text, row);
     } else {
       const detail = `Row ${firstRow} has the same id; a body writes each vector once.`;
-      this.#note(`${pointer}/id`, { code: 'duplicate_id', detail });
+      this.#report(row, ['id'], { code: 'duplicate_id', detail });
     }
   }
 
-  #readValues(row: number, source: unknown): Fault | null {
+  #readValues(row: number, source: unknown): Violation | null {
     const { shape, limits } = this.#input;
     if (source === undefined) {
       return { code: 'invalid_vector', detail: 'The vector has no values.' };
@@ -143,11 +155,16 @@ export class RowReader {
     return null;
   }
 
-  #note(pointer: string, fault: Fault | null): void {
-    if (fault !== null) this.#findings.push(issueAt(pointer, fault));
+  #report(row: number, path: FieldPath, violation: Violation | null): void {
+    if (violation !== null) this.#issues.push({ ...violation, location: this.#locate(row, path) });
   }
 
-  /** Lays the rows out in one buffer; only when there are no findings. */
+  #locate(row: number, path: FieldPath): IssueLocation {
+    const { firstRow } = this.#input;
+    return firstRow === null ? field(...path) : rowField(firstRow + row, ...path);
+  }
+
+  /** Lays the rows out in one buffer; only when there are no issues. */
   build(): VectorBatch {
     const count = this.#input.rowCount;
     const valuesBytes = this.#values.byteLength;

@@ -1,10 +1,20 @@
-// The only way from outside values to schema types: whatever a schema refuses becomes findings with
+// The only way from outside values to schema types: whatever a schema refuses becomes issues with
 // pointers, in our words and with our codes. Nothing is coerced in bodies; the text of query
 // parameters is read by the type that the schema declares.
 
 import { z } from 'zod';
-import { type ErrorCode, ISSUES_MAX, type ValidationIssue } from '../../common/errors.js';
-import { describeKind, type Fault, pointerTo, validationError } from './findings.js';
+import {
+  type ErrorCode,
+  type FieldPath,
+  field,
+  ISSUES_MAX,
+  type IssueLocation,
+  parameter,
+  type ValidationIssue,
+  type Violation,
+  validationError,
+} from '../../common/errors.js';
+import { describeKind } from './describe-kind.js';
 
 type Issue = z.core.$ZodIssue;
 
@@ -13,7 +23,7 @@ export function validateBody<Schema extends z.ZodType>(
   schema: Schema,
   body: unknown,
 ): z.output<Schema> {
-  return validate(schema, body, pointerTo);
+  return validate(schema, body, (path) => field(...path));
 }
 
 /** @param query values as text; a parameter that was repeated is an array. */
@@ -28,39 +38,38 @@ export function validateQuery<Schema extends z.ZodObject>(
     const parameter = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
     values[name] = typeof text === 'string' ? readText(text, typeOf(parameter)) : text;
   }
-  return validate(schema, values, (path) => `?${path.map(String).join('.')}`);
+  return validate(schema, values, (path) => parameter(path.join('.')));
 }
 
 function validate<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
-  place: (path: readonly PropertyKey[]) => string,
+  locate: (path: FieldPath) => IssueLocation,
 ): z.output<Schema> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const items: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   for (const issue of result.error.issues.slice(0, ISSUES_MAX)) {
+    // The keys of JSON are never symbols.
+    const path = issue.path as (string | number)[];
     if (issue.code === 'unrecognized_keys') {
       for (const key of issue.keys.slice(0, ISSUES_MAX)) {
-        items.push({
-          pointer: place([...issue.path, key]),
+        issues.push({
+          location: locate([...path, key]),
           code: 'unknown_parameter',
           detail: `There is nothing named ${JSON.stringify(key)} here.`,
         });
       }
     } else {
-      items.push({
-        pointer: place(issue.path),
-        ...describeIssue(issue, valueAt(value, issue.path)),
-      });
+      issues.push({ location: locate(path), ...describeIssue(issue, valueAt(value, path)) });
     }
   }
-  throw validationError(items);
+  throw validationError(issues);
 }
 
 function repeated(name: string, count: number): ValidationIssue {
   return {
-    pointer: `?${name}`,
+    location: parameter(name),
     code: 'invalid_request',
     detail: `The parameter is there ${count} times; expected once.`,
     expected: 1,
@@ -92,7 +101,7 @@ function readText(text: string, type: string | undefined): unknown {
   return text;
 }
 
-/** Members whose every fault has a code of its own. */
+/** Members whose every violation has a code of its own. */
 const CODE_OF_MEMBER = new Map<PropertyKey, ErrorCode>([
   ['filter', 'invalid_filter'],
   ['vector', 'invalid_vector'],
@@ -100,7 +109,7 @@ const CODE_OF_MEMBER = new Map<PropertyKey, ErrorCode>([
   ['metadata', 'invalid_metadata'],
 ]);
 
-function describeIssue(issue: Issue, value: unknown): Fault {
+function describeIssue(issue: Issue, value: unknown): Violation {
   const code = CODE_OF_MEMBER.get(issue.path.at(-1) ?? '') ?? 'invalid_request';
   const found = describeValue(value);
   if (issue.code === 'too_big') {
@@ -114,7 +123,7 @@ function describeIssue(issue: Issue, value: unknown): Fault {
     };
   }
   if (issue.code === 'custom' && issue.params !== undefined)
-    return issue.params as unknown as Fault;
+    return issue.params as unknown as Violation;
   if (value === undefined && issue.code === 'invalid_type') {
     return { code, detail: `It is required: ${expectation(issue)}.` };
   }

@@ -1,10 +1,11 @@
 // Ids of vectors: 1 to 512 bytes of UTF-8, compared byte for byte. Without control characters, so
 // that logs and terminals stay readable, and without halves of surrogate pairs, which have no UTF-8.
 
-import { describeKind, type Fault } from './findings.js';
+import type { Violation } from '../../common/errors.js';
+import { describeKind } from './describe-kind.js';
 
 /** The length of the id in bytes, or what is wrong with it. */
-export function measureId(id: unknown, bytesMax: number): number | Fault {
+export function measureId(id: unknown, bytesMax: number): number | Violation {
   if (typeof id !== 'string') {
     return { code: 'invalid_request', detail: `An id is a string; found ${describeKind(id)}.` };
   }
@@ -43,7 +44,7 @@ export function measureId(id: unknown, bytesMax: number): number | Fault {
   return byteCount;
 }
 
-function controlCharacter(unit: number, index: number): Fault {
+function controlCharacter(unit: number, index: number): Violation {
   const name = `U+${unit.toString(16).toUpperCase().padStart(4, '0')}`;
   return {
     code: 'invalid_request',

@@ -2,9 +2,9 @@
 // elements are all finite. Checked after narrowing: 1e39 is a number, but infinite as float32.
 
 import { endianness } from 'node:os';
-import { assert } from '../../common/errors.js';
+import { assert, type Violation } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
-import { describeKind, type Fault } from './findings.js';
+import { describeKind } from './describe-kind.js';
 
 assert(
   endianness() === 'LE',
@@ -18,7 +18,7 @@ export interface VectorShape {
 }
 
 /** A vector of 1 to `dimensionMax` elements, or what is wrong with it. */
-export function readVector(source: unknown, dimensionMax: number): Float32Array | Fault {
+export function readVector(source: unknown, dimensionMax: number): Float32Array | Violation {
   const elements = decodeElements(source);
   if ('code' in elements) return elements;
   if (elements.length === 0 || elements.length > dimensionMax) {
@@ -42,22 +42,22 @@ export function readVectorInto(
   start: number,
   source: unknown,
   shape: VectorShape,
-): Fault | null {
+): Violation | null {
   const elements = decodeElements(source);
   if ('code' in elements) return elements;
   if (elements.length !== shape.dimension) return wrongLength(elements.length, shape.dimension);
-  const fault = narrowInto(target, start, elements);
-  if (fault !== null) return fault;
+  const violation = narrowInto(target, start, elements);
+  if (violation !== null) return violation;
   return checkDirection(target, start, shape);
 }
 
 /** Whether a vector that `readVector` gave fits a collection. */
-export function checkVector(vector: Float32Array, shape: VectorShape): Fault | null {
+export function checkVector(vector: Float32Array, shape: VectorShape): Violation | null {
   if (vector.length !== shape.dimension) return wrongLength(vector.length, shape.dimension);
   return checkDirection(vector, 0, shape);
 }
 
-function wrongLength(actual: number, expected: number): Fault {
+function wrongLength(actual: number, expected: number): Violation {
   return {
     code: 'dimension_mismatch',
     detail: `The vector has ${actual} elements; the collection's dimension is ${expected}.`,
@@ -67,7 +67,7 @@ function wrongLength(actual: number, expected: number): Fault {
 }
 
 /** Anything with a length: the elements of base64 need no further check of their type. */
-function decodeElements(source: unknown): unknown[] | Float32Array | Fault {
+function decodeElements(source: unknown): unknown[] | Float32Array | Violation {
   if (Array.isArray(source)) return source;
   if (typeof source === 'string') return decodeBase64(source);
   return {
@@ -76,7 +76,7 @@ function decodeElements(source: unknown): unknown[] | Float32Array | Fault {
   };
 }
 
-function decodeBase64(text: string): Float32Array | Fault {
+function decodeBase64(text: string): Float32Array | Violation {
   const bytes = Buffer.from(text, 'base64');
   // Decoding is lenient; only the one canonical spelling, with padding, survives the way back.
   if (bytes.toString('base64') !== text) {
@@ -99,7 +99,7 @@ function narrowInto(
   target: Float32Array,
   start: number,
   source: unknown[] | Float32Array,
-): Fault | null {
+): Violation | null {
   // Stays 0 as long as every element is finite.
   let witness = 0;
   for (let i = 0; i < source.length; i++) {
@@ -126,7 +126,7 @@ export function checkDirection(
   values: Float32Array,
   start: number,
   shape: VectorShape,
-): Fault | null {
+): Violation | null {
   if (shape.metric !== 'cosine') return null;
   const end = start + shape.dimension;
   for (let i = start; i < end; i++) {

@@ -2,7 +2,7 @@
 // answers leave while later queries are still at work.
 
 import type { z } from 'zod';
-import type { ValidationIssue } from '../../common/errors.js';
+import { parameter, rowField, type ValidationIssue, validationError } from '../../common/errors.js';
 import type {
   PreparedQueries,
   QueryRequest,
@@ -12,11 +12,11 @@ import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
-import { validationError, withPointers } from '../ingest/findings.js';
 import { costOf, findRuleBreaks, toQueryRequest, toThreshold } from '../ingest/query-request.js';
 import { readQueries } from '../ingest/read-queries.js';
 import { validateBody } from '../ingest/validate.js';
 import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
+import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import {
   type AnsweredGroup,
   arrowPieces,
@@ -84,13 +84,16 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
 
   async function answerJson(request: RouteRequest<RowOptions>): Promise<RouteReply> {
     refuseRowOptions(request.rawQuery);
+    request.issueLayout = { ...BODY_LAYOUT, rows: 'queries' };
     const type = request.chooseReplyType([JSON_TYPE, NDJSON, ARROW_STREAM]);
     const json = bodyOf(await parseJsonBody(services, request, 'queries'));
     const body = validateBody(schemas.batch, json);
     let queries = body.queries.map(toQueryRequest);
-    const findings = queries.flatMap((query, i) => findRuleBreaks(query, limits, `/queries/${i}`));
-    if (type === ARROW_STREAM) findings.push(...findUnfitForArrow(queries));
-    if (findings.length > 0) throw validationError(findings);
+    const issues = queries.flatMap((query, i) =>
+      findRuleBreaks(query, limits, (name) => rowField(i, name)),
+    );
+    if (type === ARROW_STREAM) issues.push(...findUnfitForArrow(queries));
+    if (issues.length > 0) throw validationError(issues);
     if (type === ARROW_STREAM) queries = queries.map(withLargePages);
     request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
     const { id } = request.params;
@@ -122,6 +125,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     request: RouteRequest<RowOptions>,
     bodyStream: BodyStream,
   ): Promise<RouteReply> {
+    request.issueLayout = STREAM_LAYOUT;
     const type = request.chooseReplyType([ARROW_STREAM, NDJSON]);
     const { query, signal, params } = request;
     const reader = new ArrowStreamReader(bodyStream, {
@@ -156,9 +160,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
           const queries =
             type === ARROW_STREAM ? group.requests.map(withLargePages) : group.requests;
           await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
-          yield* await withPointers(toRowPointer, async () =>
-            session.prepare(queries, group.firstIndex),
-          );
+          yield* session.prepare(queries, group.firstIndex);
         }
       }
       const { metric = session.metric } = query;
@@ -283,23 +285,20 @@ function leastSequence(queries: readonly QueryRequest[]): number {
   );
 }
 
-/** Of the rows of an Arrow body, where the database speaks of queries. */
-const toRowPointer = (pointer: string) => pointer.replace(/^\/queries\//, '/rows/');
-
 function refuseRowOptions(rawQuery: Readonly<Record<string, unknown>>): void {
   const detail = 'The query string is for Arrow bodies; queries in JSON say it themselves.';
   const names = Object.keys(rawQuery);
   if (names.length === 0) return;
   throw validationError(
-    names.map((name) => ({ pointer: `?${name}`, code: 'unknown_parameter', detail })),
+    names.map((name) => ({ location: parameter(name), code: 'unknown_parameter', detail })),
   );
 }
 
 /** What an Arrow reply has no place for. */
 function findUnfitForArrow(queries: readonly QueryRequest[]): ValidationIssue[] {
-  const findings: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   const unfit = (index: number, member: string, detail: string) =>
-    findings.push({ pointer: `/queries/${index}/${member}`, code: 'invalid_request', detail });
+    issues.push({ location: rowField(index, member), code: 'invalid_request', detail });
   const [first] = queries;
   const hasValues = ({ includeValues = false }: QueryRequest) => includeValues !== false;
   const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata;
@@ -312,5 +311,5 @@ function findUnfitForArrow(queries: readonly QueryRequest[]): ValidationIssue[] 
       unfit(i, 'include_values', 'In an Arrow reply all queries have it alike.');
     }
   }
-  return findings;
+  return issues;
 }

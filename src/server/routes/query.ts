@@ -1,14 +1,20 @@
 // Nearest-neighbour search, in a collection that the path names or in one that the body names.
 
 import type { z } from 'zod';
-import type { ErrorCode, ValidationIssue } from '../../common/errors.js';
+import {
+  type ErrorCode,
+  field,
+  parameter,
+  type ValidationIssue,
+  validationError,
+} from '../../common/errors.js';
 import type { StoredReply } from '../../database/api.js';
 import { chooseCollection } from '../collection-choice.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
-import { validationError, withPointers } from '../ingest/findings.js';
 import { costOf, findRuleBreaks, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { validateBody } from '../ingest/validate.js';
+import { BODY_LAYOUT } from '../problem.js';
 import { jsonReply } from '../replies/reply.js';
 import { queryText } from '../replies/reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
@@ -43,16 +49,17 @@ export function queryRoutes(services: RouteServices): Route[] {
     collectionId: string,
     body: QueryBody,
   ): Promise<StoredReply> {
+    request.issueLayout = {
+      ...BODY_LAYOUT,
+      parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined),
+    };
     const query = toQueryRequest(withPage(body, request.query));
-    const findings = findRuleBreaks(query, limits, '');
-    if (findings.length > 0) throw validationError(findings);
+    const issues = findRuleBreaks(query, limits, field);
+    if (issues.length > 0) throw validationError(issues);
     request.charge(costOf(query, limits));
     const { telemetry: watch, signal } = request;
     const reply = await slowQueries.run(request, collectionId, query, () =>
-      withPointers(
-        (pointer) => placeOf(pointer, body),
-        () => database.collection(collectionId).query(query, { signal }),
-      ),
+      database.collection(collectionId).query(query, { signal }),
     );
     watch.addPhases(phasesOf(reply));
     const text = await queryText(reply, (count) => request.reserveReply(count));
@@ -103,26 +110,20 @@ export function queryRoutes(services: RouteServices): Route[] {
   return [inCollection, anywhere];
 }
 
-/** Findings about the page stand in the query string, unless the body has the member. */
-function placeOf(pointer: string, body: QueryBody): string {
-  const name = PAGE_MEMBERS.find((member) => pointer === `/${member}`);
-  return name !== undefined && body[name] === undefined ? `?${name}` : pointer;
-}
-
 /** The body with what the query string says about the page. Throws where the two differ. */
 function withPage(body: QueryBody, page: QueryPage): QueryBody {
-  const findings: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   for (const name of PAGE_MEMBERS) {
     const inBody = body[name];
     const inQuery = page[name];
     if (inBody === undefined || inQuery === undefined || inBody === inQuery) continue;
-    findings.push({
-      pointer: `?${name}`,
+    issues.push({
+      location: parameter(name),
       code: 'invalid_request',
       detail: `The ${name} in the query string differs from the one in the body.`,
     });
   }
-  if (findings.length > 0) throw validationError(findings);
+  if (issues.length > 0) throw validationError(issues);
   return {
     ...body,
     limit: body.limit ?? page.limit,

@@ -1,8 +1,8 @@
 // Grades the answers of another system, or of another index, against the exact ones.
 
+import { field, validationError } from '../../common/errors.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
-import { validationError } from '../ingest/findings.js';
 import { validateBody } from '../ingest/validate.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -36,7 +36,9 @@ export function recallRoutes(services: RouteServices): Route[] {
         if (vectors.length !== ids.length) {
           const detail = `Expected as many lists as vectors, ${vectors.length}; found ${ids.length}.`;
           const bound = { expected: vectors.length, actual: ids.length };
-          throw validationError([{ pointer: '/ids', code: 'invalid_request', detail, ...bound }]);
+          throw validationError([
+            { location: field('ids'), code: 'invalid_request', detail, ...bound },
+          ]);
         }
         request.charge(vectors.length);
         const { recalls, sequence } = await database

@@ -1,7 +1,7 @@
 // Writes of vectors: in batches and one by one, whole and in part, and deletes.
 
 import { z } from 'zod';
-import type { ErrorCode } from '../../common/errors.js';
+import { type ErrorCode, field, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type {
   CollectionShape,
@@ -15,13 +15,13 @@ import { chooseCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { parseJsonBody, parseVectorsBody } from '../ingest/bodies.js';
-import { issueAt, validationError, withPointers } from '../ingest/findings.js';
 import { ingest, refuseParameters } from '../ingest/ingest.js';
 import { checkMetadata } from '../ingest/metadata-rules.js';
 import { findMetadataSpan } from '../ingest/metadata-span.js';
 import { validateBody } from '../ingest/validate.js';
 import { checkVector } from '../ingest/vector-values.js';
 import { STREAM_TYPES } from '../media-types.js';
+import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 
@@ -61,7 +61,11 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     takesIdempotencyKey: true,
     errors: [...WRITE_ERRORS, 'duplicate_id', 'vector_exists', 'vector_not_found'],
     async handle(request) {
-      if (request.bodyStream !== null) return ingest(services, request, request.bodyStream);
+      if (request.bodyStream !== null) {
+        request.issueLayout = STREAM_LAYOUT;
+        return ingest(services, request, request.bodyStream);
+      }
+      request.issueLayout = { ...BODY_LAYOUT, rows: 'vectors' };
       refuseParameters(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
       const id = request.params.id!;
       const collection = database.collection(id);
@@ -72,10 +76,13 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
         request.charge(batch.count);
         const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
         const alsoCommit = attach?.(encode);
-        const result = await withPointers(
-          (pointer) => (isArray ? pointer : pointer.replace('/vectors/0', '')),
-          () => collection.write(batch, { mode, alsoCommit, onCommitted: committed(request) }),
-        );
+        // One vector is the body itself.
+        if (!isArray) request.issueLayout = BODY_LAYOUT;
+        const result = await collection.write(batch, {
+          mode,
+          alsoCommit,
+          onCommitted: committed(request),
+        });
         return encode(result);
       });
     },
@@ -92,7 +99,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     if (collectionId !== undefined && inBody !== undefined) {
       throw validationError([
         {
-          pointer: '/collection',
+          location: field('collection'),
           code: 'unknown_parameter',
           detail: 'The path names the collection already.',
         },
@@ -101,8 +108,8 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     const id =
       collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
     const collection = database.collection(id);
-    const fault = checkVector(batch.values, collection.shape);
-    if (fault !== null) throw validationError([issueAt('/values', fault)]);
+    const violation = checkVector(batch.values, collection.shape);
+    if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
     const onCommitted = committed(request);
     const result = await collection.write(batch, { mode: 'upsert', onCommitted });
     return jsonReply(
@@ -187,12 +194,14 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
   ): void {
     if (metadata !== undefined) {
       // How long the merged metadata becomes is the database's to see.
-      const fault = checkMetadata(metadata, 0, limits);
-      if (fault !== null) throw validationError([issueAt('/metadata', fault)]);
+      const violation = checkMetadata(metadata, 0, limits);
+      if (violation !== null) {
+        throw validationError([{ location: field('metadata'), ...violation }]);
+      }
     }
     if (values !== undefined) {
-      const fault = checkVector(values, shape);
-      if (fault !== null) throw validationError([issueAt('/values', fault)]);
+      const violation = checkVector(values, shape);
+      if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
     }
   }
 

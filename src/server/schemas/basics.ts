@@ -3,9 +3,10 @@
 // there. Requests are strict objects, so that a typo does not pass in silence.
 
 import { z } from 'zod';
+import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { type JsonObject, METRICS } from '../../common/types.js';
-import { describeKind, type Fault } from '../ingest/findings.js';
+import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/vector-ids.js';
 
 /** Built once per application, since the bounds are configurable. */
@@ -64,14 +65,14 @@ export function basicSchemas(limits: Limits) {
     description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present); a plain value means equality; an object holds operators: \`$eq $ne $gt $gte $lt $lte $in $nin $exists\`, and for arrays \`$contains $contains_any $contains_all\`. \`$and\`, \`$or\` and \`$not\` nest to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
     examples: [{ year: { $gte: 2020 }, lang: { $in: ['en', 'de'] } }],
   });
-  /** Stops at the first fault: a schema of an array would make an issue of every element. */
+  /** Stops at the first violation: a schema of an array would make an issue of every element. */
   const vectorIds = (countMax: number) =>
     z
       .custom<string[]>()
       .superRefine((ids: unknown, context) => {
-        const fault = findFault(ids, countMax, limits.vectorIdBytesMax);
-        if (fault === null) return;
-        const { path, ...params } = fault;
+        const violation = findIdsViolation(ids, countMax, limits.vectorIdBytesMax);
+        if (violation === null) return;
+        const { path, ...params } = violation;
         context.addIssue({ code: 'custom', path, message: params.detail, params });
       })
       .meta({
@@ -137,11 +138,11 @@ export const page = {
   has_more: z.boolean().meta({ description: 'Whether a further page exists.' }),
 };
 
-function findFault(
+function findIdsViolation(
   ids: unknown,
   countMax: number,
   bytesMax: number,
-): (Fault & { path: number[] }) | null {
+): (Violation & { path: number[] }) | null {
   if (!Array.isArray(ids) || ids.length === 0) {
     const detail = `Expected an array of 1 to ${countMax} ids; found ${describeKind(ids)}.`;
     return { code: 'invalid_request', detail, path: [] };

@@ -1,8 +1,9 @@
 // Requests and replies about collections.
 
 import { z } from 'zod';
+import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { describeKind, type Fault } from '../ingest/findings.js';
+import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, page } from './basics.js';
 
 export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
@@ -17,9 +18,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const labels = z
     .custom<Record<string, string>>()
     .superRefine((value: unknown, context) => {
-      const fault = findLabelsFault(value, limits);
-      if (fault === null) return;
-      context.addIssue({ code: 'custom', message: fault.detail, params: { ...fault } });
+      const violation = findLabelsViolation(value, limits);
+      if (violation === null) return;
+      context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
     })
     .meta({
       id: 'Labels',
@@ -113,7 +114,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
 }
 
 /** By hand, since a schema of records would drop a label named `__proto__`. */
-function findLabelsFault(value: unknown, limits: Limits): Fault | null {
+function findLabelsViolation(value: unknown, limits: Limits): Violation | null {
   const { labelsMax, labelCharactersMax } = limits;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     const detail = `Expected an object of names with text; found ${describeKind(value)}.`;

@@ -11,6 +11,7 @@ import type { Database } from '../../../src/database/database.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { laneSum, trueScore } from '../../../src/tools/selftest/truth.js';
+import { placeOf } from '../../support/issues.js';
 import { batchOf, createRandom, openDatabase, type TestVector, testSeed } from '../harness.js';
 
 const DIMENSION = 5;
@@ -201,10 +202,10 @@ describe('a join', () => {
     const database = await openDatabase({});
     await create(database, 'a', 'dot', 2);
     await create(database, 'b', 'dot', 3);
-    const refused = (request: JoinRequest, code: string, pointer: string) =>
+    const refused = (request: JoinRequest, code: string, place: string) =>
       assert.rejects(database.collection('a').join(request), (error) => {
         assert.ok(error instanceof SagittaError);
-        assert.deepEqual([error.code, error.issues[0]?.pointer], [code, pointer]);
+        assert.deepEqual([error.code, placeOf(error.issues[0]!)], [code, place]);
         return true;
       });
     await refused({}, 'invalid_request', '/top_k');

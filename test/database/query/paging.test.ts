@@ -3,9 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
+import type { SagittaError } from '../../../src/common/errors.js';
 import type { Database } from '../../../src/database/database.js';
 import type { QueryReply, QueryRequest } from '../../../src/database/query/query-api.js';
 import { createMemoryState } from '../../../src/storage/memory-store.js';
+import { placeOf } from '../../support/issues.js';
 import {
   batchOf,
   createRandom,
@@ -278,14 +280,14 @@ describe('a cursor', () => {
     ['/sort', { sort: [{ field: 'name', order: 'asc' }] }],
     ['/score_threshold', { scoreThreshold: 0.5 }],
   ];
-  for (const [pointer, other] of others) {
-    it(`is refused with another ${pointer.slice(1)}`, async () => {
+  for (const [place, other] of others) {
+    it(`is refused with another ${place.slice(1)}`, async () => {
       await assert.rejects(
         database.collection('c').query({ cursor, ...other }),
         (error: unknown) => {
-          const { code, issues } = error as { code: string; issues: { pointer: string }[] };
+          const { code, issues } = error as SagittaError;
           assert.equal(code, 'cursor_mismatch');
-          assert.equal(issues[0]!.pointer, pointer);
+          assert.equal(placeOf(issues[0]!), place);
           return true;
         },
       );

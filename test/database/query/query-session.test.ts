@@ -12,6 +12,7 @@ import type {
   QueryRequest,
   QuerySession,
 } from '../../../src/database/query/query-api.js';
+import { placeOf } from '../../support/issues.js';
 import {
   batchOf,
   createRandom,
@@ -197,13 +198,13 @@ describe('queries of one session', () => {
       (error: SagittaError) => {
         assert.equal(error.code, 'invalid_request');
         assert.deepEqual(
-          error.issues.map(({ pointer, code }) => [pointer, code]),
+          error.issues.map((issue) => [placeOf(issue), issue.code]),
           [
-            ['/queries/101/vector', 'dimension_mismatch'],
-            ['/queries/102/filter/group/$no', 'invalid_filter'],
-            ['/queries/103/id', 'vector_not_found'],
-            ['/queries/104/cursor', 'cursor_invalid'],
-            ['/queries/105/vector', 'invalid_vector'],
+            ['/101/vector', 'dimension_mismatch'],
+            ['/102/filter/group/$no', 'invalid_filter'],
+            ['/103/id', 'vector_not_found'],
+            ['/104/cursor', 'cursor_invalid'],
+            ['/105/vector', 'invalid_vector'],
           ],
         );
         return true;
@@ -211,7 +212,7 @@ describe('queries of one session', () => {
     );
     assert.throws(() => session.prepare([{ vector }, { id: 'none' }]), {
       code: 'vector_not_found',
-      message: /^\/queries\/1\/id: /,
+      message: /no vector with the id "none"/,
     });
     assert.equal(searchCount, 0);
     session.close();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { rowField } from '../../../src/common/errors.js';
 import {
   cutLines,
   LINE_BYTES_MAX,
@@ -101,7 +102,7 @@ describe('a stream of lines', () => {
         assert.equal(error.code, 'limit_exceeded');
         assert.deepEqual(error.issues, [
           {
-            pointer: '/rows/1',
+            location: rowField(1),
             code: 'limit_exceeded',
             detail: `Line 3 has more than ${LINE_BYTES_MAX} bytes; a line is one vector.`,
             expected: LINE_BYTES_MAX,

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import {
-  fromErrorMessage,
-  type SagittaError,
-  type ValidationIssue,
-} from '../../../src/common/errors.js';
+import { fromErrorMessage, rowField, type SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Utf8Column } from '../../../src/common/types.js';
 import type { ParsedBody } from '../../../src/server/ingest/parse-json.js';
 import { type ParsedVectors, parseVectorsTask } from '../../../src/server/ingest/parse-vectors.js';
 import type { VectorShape } from '../../../src/server/ingest/vector-values.js';
+import { placeOf } from '../../support/issues.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
@@ -44,9 +41,9 @@ function refuse(body: unknown, options: Options = {}): SagittaError {
   return fromErrorMessage(outcome.error);
 }
 
-/** `pointer code` of each finding. */
-const findings = (error: SagittaError) =>
-  error.issues.map(({ pointer, code }: ValidationIssue) => `${pointer} ${code}`);
+/** `place code` of each issue. */
+const issuesOf = (error: SagittaError) =>
+  error.issues.map((issue) => `${placeOf(issue)} ${issue.code}`);
 
 function texts({ offsets, bytes }: Utf8Column): string[] {
   const buffer = Buffer.from(bytes);
@@ -119,13 +116,13 @@ describe('a body of vectors', () => {
       null,
       7,
     ]) {
-      assert.deepEqual(findings(refuse({ values })), ['/values invalid_vector']);
+      assert.deepEqual(issuesOf(refuse({ values })), ['/values invalid_vector']);
     }
     for (const number of ['1e39', '-1e39', '1e999', '3.4028236e38']) {
       assert.equal(refuse(`{"values":[1,${number}]}`).code, 'invalid_vector', number);
     }
     assert.equal(accept('{"values":[1,3.4028235e38]}').batch.values[1], 3.4028234663852886e38);
-    assert.deepEqual(findings(refuse({ id: 'a' })), ['/values invalid_vector']);
+    assert.deepEqual(issuesOf(refuse({ id: 'a' })), ['/values invalid_vector']);
     assert.equal(refuse('{"values":[1,NaN]}').code, 'invalid_json');
   });
 
@@ -134,7 +131,7 @@ describe('a body of vectors', () => {
     assert.deepEqual(
       { ...item, detail: '' },
       {
-        pointer: '/vectors/1/values',
+        location: rowField(1, 'values'),
         code: 'dimension_mismatch',
         detail: '',
         expected: 2,
@@ -166,10 +163,10 @@ describe('a body of vectors', () => {
     ];
     for (const id of wrong) {
       const error = refuse({ id, values: [1, 2] });
-      assert.equal(error.issues[0]?.pointer, '/id', String(id));
+      assert.equal(placeOf(error.issues[0]!), '/id', String(id));
     }
     for (const id of ['\\ud800', '\\udc00\\ud800', 'a\\udfff', '\\udc00\\udc00']) {
-      assert.equal(refuse(`{"id":"${id}","values":[1,2]}`).issues[0]?.pointer, '/id', id);
+      assert.equal(placeOf(refuse(`{"id":"${id}","values":[1,2]}`).issues[0]!), '/id', id);
     }
     for (const id of [
       'a/b %é😀',
@@ -187,7 +184,7 @@ describe('a body of vectors', () => {
     const error = refuse(
       String.raw`{"vectors":[{"id":"ab","values":[1,2]},{"id":"c","values":[1,2]},{"id":"a\u0062","values":[1,2]}]}`,
     );
-    assert.deepEqual(findings(error), ['/vectors/2/id duplicate_id']);
+    assert.deepEqual(issuesOf(error), ['/2/id duplicate_id']);
     assert.match(error.message, /Row 0/);
   });
 
@@ -207,7 +204,7 @@ describe('a body of vectors', () => {
       { a: 'x'.repeat(40_953) },
     ]) {
       const error = refuse({ values: [1, 2], metadata });
-      assert.deepEqual(findings(error), ['/metadata invalid_metadata']);
+      assert.deepEqual(issuesOf(error), ['/metadata invalid_metadata']);
     }
     for (const metadata of [
       {},
@@ -226,52 +223,52 @@ describe('a body of vectors', () => {
     const text = '{"__proto__":{"polluted":true}}';
     const { batch } = accept(`{"values":[1,2],"metadata":${text}}`);
     assert.deepEqual(texts(batch.metadata), [text]);
-    assert.deepEqual(findings(refuse('{"values":[1,2],"__proto__":{"mode":"insert"}}')), [
+    assert.deepEqual(issuesOf(refuse('{"values":[1,2],"__proto__":{"mode":"insert"}}')), [
       '/__proto__ unknown_parameter',
     ]);
-    assert.deepEqual(findings(refuse('{"vectors":[{"values":[1,2],"__proto__":{"id":"x"}}]}')), [
-      '/vectors/0/__proto__ unknown_parameter',
+    assert.deepEqual(issuesOf(refuse('{"vectors":[{"values":[1,2],"__proto__":{"id":"x"}}]}')), [
+      '/0/__proto__ unknown_parameter',
     ]);
     assert.equal(({} as { polluted?: unknown }).polluted, undefined);
   });
 
-  it('is refused for unknown members, which are escaped in pointers', () => {
-    assert.deepEqual(findings(refuse({ vectors: [{ values: [1, 2], 'a/b~c': 1 }], values: [1] })), [
+  it('is refused for unknown members, with their names as they are', () => {
+    assert.deepEqual(issuesOf(refuse({ vectors: [{ values: [1, 2], 'a/b~c': 1 }], values: [1] })), [
       '/values unknown_parameter',
-      '/vectors/0/a~1b~0c unknown_parameter',
+      '/0/a/b~c unknown_parameter',
     ]);
-    assert.equal(refuse({ values: [1, 2], mode: 'replace' }).issues[0]?.pointer, '/mode');
-    assert.equal(refuse({ values: [1, 2], collection: 'c' }).issues[0]?.pointer, '/collection');
+    assert.equal(placeOf(refuse({ values: [1, 2], mode: 'replace' }).issues[0]!), '/mode');
+    assert.equal(placeOf(refuse({ values: [1, 2], collection: 'c' }).issues[0]!), '/collection');
   });
 
   it('is refused when it is empty, too long or no list', () => {
     for (const vectors of [[], {}, null, 'x', 7]) {
-      assert.deepEqual(findings(refuse({ vectors })), ['/vectors invalid_request']);
+      assert.deepEqual(issuesOf(refuse({ vectors })), ['/vectors invalid_request']);
     }
     const vectors = new Array(10_001).fill({ values: [1, 2] });
     const error = refuse({ vectors });
-    assert.deepEqual(findings(error), ['/vectors limit_exceeded']);
+    assert.deepEqual(issuesOf(error), ['/vectors limit_exceeded']);
     assert.deepEqual([error.issues[0]?.expected, error.issues[0]?.actual], [10_000, 10_001]);
     assert.equal(accept({ vectors: vectors.slice(1) }).batch.count, 10_000);
-    assert.deepEqual(findings(refuse({ vectors: [7, null, []] })), [
-      '/vectors/0 invalid_request',
-      '/vectors/1 invalid_request',
-      '/vectors/2 invalid_request',
+    assert.deepEqual(issuesOf(refuse({ vectors: [7, null, []] })), [
+      '/0 invalid_request',
+      '/1 invalid_request',
+      '/2 invalid_request',
     ]);
     const good = { id: 'a', values: [1, 2], metadata: { a: 1 } };
-    assert.deepEqual(findings(refuse({ vectors: ['{"', good] })), ['/vectors/0 invalid_request']);
+    assert.deepEqual(issuesOf(refuse({ vectors: ['{"', good] })), ['/0 invalid_request']);
   });
 
-  it('reports the first hundred findings of many', () => {
+  it('reports the first hundred issues of many', () => {
     const vectors = Array.from({ length: 500 }, (_, i) => ({
       id: `${i}`,
       values: i < 3 ? [1, 2] : [1],
     }));
     const { issues: items, code, message } = refuse({ vectors });
     assert.equal(items.length, 100);
-    assert.equal(items[0]?.pointer, '/vectors/3/values');
+    assert.equal(placeOf(items[0]!), '/3/values');
     assert.equal(code, 'dimension_mismatch');
-    assert.match(message, /the first of 100 or more findings/);
+    assert.match(message, /the first of 100 or more issues/);
   });
 
   it('with the id in the path is one vector, of any length while no collection is known', () => {
@@ -280,9 +277,9 @@ describe('a body of vectors', () => {
     assert.deepEqual([texts(batch.ids), collection, ids], [['p'], 'c', null]);
     assert.equal(batch.values.length, 4);
     accept({ id: 'p', values: [1] }, options);
-    assert.deepEqual(findings(refuse({ id: 'q', values: [1] }, options)), ['/id invalid_request']);
-    assert.deepEqual(findings(refuse({ id: null, values: [1] }, options)), ['/id invalid_request']);
-    assert.deepEqual(findings(refuse({ vectors: [] }, options)).sort(), [
+    assert.deepEqual(issuesOf(refuse({ id: 'q', values: [1] }, options)), ['/id invalid_request']);
+    assert.deepEqual(issuesOf(refuse({ id: null, values: [1] }, options)), ['/id invalid_request']);
+    assert.deepEqual(issuesOf(refuse({ vectors: [] }, options)).sort(), [
       '/values invalid_vector',
       '/vectors unknown_parameter',
     ]);
