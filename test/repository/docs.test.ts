@@ -99,6 +99,22 @@ test('every source path that a document names exists', async () => {
   assert.deepEqual(missing, []);
 });
 
+test('every decision record states its context, decision and consequences', async () => {
+  const folder = 'docs/decisions';
+  const overview = await readFile(join(ROOT, folder, 'README.md'), 'utf8');
+  const areas = (await readdir(join(ROOT, folder))).filter((name) => name !== 'README.md');
+  for (const area of areas) {
+    assert.ok(overview.includes(`](${area})`), `${folder}/README.md does not list ${area}`);
+    const [, ...records] = (await readFile(join(ROOT, folder, area), 'utf8')).split(/^## /m);
+    assert.ok(records.length > 0, area);
+    for (const record of records) {
+      const items = [...record.matchAll(/^- \*\*(\w+)\.\*\* \S/gm)].map(([, item]) => item);
+      const heading = `${area}: ${record.slice(0, record.indexOf('\n'))}`;
+      assert.deepEqual(items, ['Context', 'Decision', 'Consequences'], heading);
+    }
+  }
+});
+
 test('every setting that a document names exists', async () => {
   const known = new Set(describeSettings().map(({ variable }) => variable));
   for (const others of ['SAGITTA_URL', 'SAGITTA_API_KEY', 'SAGITTA_BENCH_PYTHON'])

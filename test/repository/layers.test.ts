@@ -115,6 +115,19 @@ test('imports follow the arrows between the folders', () => {
   );
 });
 
+test('docs/ARCHITECTURE.md lists what each folder may import', () => {
+  const text = readFileSync(join(ROOT, 'docs/ARCHITECTURE.md'), 'utf8');
+  const table = text.slice(text.indexOf('| folder | may import |'));
+  const listed: Record<string, string[]> = {};
+  for (const [, folders, imports] of table.matchAll(/^\| (`.*?) \| (.*?) \|$/gm)) {
+    const allowed = [...imports!.matchAll(/`(\w+)`/g)].map(([, name]) => name!);
+    for (const [, folder] of folders!.matchAll(/`(\w+)`/g)) listed[folder!] ??= allowed;
+  }
+  for (const folder of new Set(files.map(({ path }) => path.split('/')[0]!))) {
+    if (!ENTRY_POINTS.includes(folder)) assert.deepEqual(listed[folder], ALLOWED_IMPORTS[folder]);
+  }
+});
+
 test('every package has one home', () => {
   assertNone(
     files.flatMap(({ path, imports }) =>
