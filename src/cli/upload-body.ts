@@ -2,7 +2,7 @@
 // takes them. The values are not copied.
 
 import type { Utf8Column } from '../common/types.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../formats/arrow/stream-writer.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../formats/arrow/ipc-writer.js';
 import type { RowBatch } from './readers/row-batch.js';
 
 export const END_OF_STREAM = encodeEnd();

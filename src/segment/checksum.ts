@@ -2,7 +2,7 @@
 // speed of a disk; SHA-256, at 2 GB/s a core, would be what start-up waits for.
 
 import { crc32 } from 'node:zlib';
-import { corrupt } from '../formats/arrow/body.js';
+import { corrupt } from '../formats/arrow/arrow-errors.js';
 
 /** zlib counts in 32 bits. */
 const CHUNK_BYTES = 2 ** 30;

@@ -1,11 +1,19 @@
 // One write of a collection as it stands in the log: rows to add, ids to delete, or the deletion of
 // everything. Guarantees that what is decoded is what was encoded, or throws `data_corrupt`.
 
-import { Field, FixedSizeList, Float32, Schema, Utf8 } from 'apache-arrow';
+import type { Schema } from 'apache-arrow';
 import { assert } from '../common/errors.js';
 import type { Utf8Column, VectorBatch } from '../common/types.js';
-import { type BodyReader, BodyWriter, corrupt, guarded } from '../formats/arrow/body.js';
-import { STREAM_ALIGNMENT } from '../formats/arrow/ipc.js';
+import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
+import {
+  BodyWriter,
+  type FieldToWrite,
+  STREAM_ALIGNMENT,
+  toSchema,
+} from '../formats/arrow/ipc-writer.js';
+import type { ArrowSchema } from '../formats/arrow/schema.js';
+import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js';
+import { readUtf8 } from '../formats/arrow/strings.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
 
 export type LogRecord =
@@ -22,7 +30,8 @@ export type LogRecord =
 const KIND_KEY = 'sagitta.record';
 const TIME_KEY = 'sagitta.time_ms';
 
-const DELETE_SCHEMA = schemaOf('delete', [new Field('id', new Utf8(), false)]);
+const DELETE_FIELDS: readonly FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
+const DELETE_SCHEMA = schemaOf('delete', DELETE_FIELDS);
 const DELETE_ALL_SCHEMA = schemaOf('deleteAll', []);
 
 /** By dimension; made once, since a schema costs more than the rest of a one-row record. */
@@ -60,18 +69,18 @@ export function encodeLogRecord(
 
 /** The arrays of the record are views into `bytes` where its alignment allows. */
 export function decodeLogRecord(bytes: Uint8Array): LogRecord {
-  const { schema, batch, metadata } = decodeSealedStream(bytes);
-  return guarded('a log record', () => {
+  const decoded = decodeSealedStream(bytes);
+  return readingStored('a log record', () => {
+    const { schema, rowCount, columns, metadata } = decoded;
     const timeMs = Number(metadata.get(TIME_KEY) ?? Number.NaN);
     if (!Number.isFinite(timeMs)) throw corrupt(`the time ${metadata.get(TIME_KEY)}`);
-    const count = batch.rowCount;
     const kind = schema.metadata.get(KIND_KEY);
     switch (kind) {
       case 'write':
-        return { kind, timeMs, batch: readBatch(schema, batch) };
+        return { kind, timeMs, batch: readBatch(decoded) };
       case 'delete':
-        expectFields(schema, DELETE_SCHEMA);
-        return { kind, timeMs, ids: batch.utf8(count), count };
+        checkFields(schema, 'delete', () => DELETE_FIELDS);
+        return { kind, timeMs, ids: readUtf8(columns[0]!), count: rowCount };
       case 'deleteAll':
         return { kind, timeMs };
       default:
@@ -80,45 +89,46 @@ export function decodeLogRecord(bytes: Uint8Array): LogRecord {
   });
 }
 
-function readBatch(schema: Schema, batch: BodyReader): VectorBatch {
-  const type = schema.fields[1]?.type as FixedSizeList | undefined;
-  const dimension = type?.listSize ?? 0;
-  expectFields(schema, writeSchema(dimension));
-  const count = batch.rowCount;
-  const ids = batch.utf8(count);
-  batch.node(count);
-  batch.skipBuffer();
-  batch.node(count * dimension);
-  batch.skipBuffer();
-  const values = batch.buffer(Float32Array, count * dimension);
-  return { count, ids, values, metadata: batch.utf8(count) };
+function readBatch({ schema, rowCount, columns }: StoredBatch): VectorBatch {
+  const type = schema.fields[1]?.type;
+  const dimension = type?.kind === 'fixed_size_list' ? type.listSize : 0;
+  checkFields(schema, 'write', () => writeFields(dimension));
+  const [ids, vectors, metadata] = columns;
+  const values = vectors!.children[0]!.buffer(0, Float32Array, rowCount * dimension);
+  return { count: rowCount, ids: readUtf8(ids!), values, metadata: readUtf8(metadata!) };
 }
 
 function writeSchema(dimension: number): Schema {
   let schema = writeSchemas.get(dimension);
   if (schema === undefined) {
-    const values = new FixedSizeList(dimension, new Field('item', new Float32(), false));
-    schema = schemaOf('write', [
-      new Field('id', new Utf8(), false),
-      new Field('values', values, false),
-      new Field('metadata', new Utf8(), false),
-    ]);
+    schema = schemaOf('write', writeFields(dimension));
     if (writeSchemas.size >= WRITE_SCHEMAS_MAX) writeSchemas.clear();
     writeSchemas.set(dimension, schema);
   }
   return schema;
 }
 
-function schemaOf(kind: LogRecord['kind'], fields: Field[]): Schema {
-  return new Schema(fields, new Map([[KIND_KEY, kind]]));
+function writeFields(dimension: number): readonly FieldToWrite[] {
+  return [
+    { name: 'id', type: 'utf8' },
+    { name: 'values', type: { vectorOf: dimension } },
+    { name: 'metadata', type: 'utf8' },
+  ];
 }
 
-function expectFields(found: Schema, expected: Schema): void {
-  // The same object in all but the first record of a kind and dimension.
-  if (checkedSchemas.get(found) === expected) return;
-  if (String(found) !== String(expected))
-    throw corrupt(`the fields ${found}, expected ${expected}`);
-  checkedSchemas.set(found, expected);
+function schemaOf(kind: LogRecord['kind'], fields: readonly FieldToWrite[]): Schema {
+  return toSchema(fields, new Map([[KIND_KEY, kind]]));
 }
 
-const checkedSchemas = new WeakMap<Schema, Schema>();
+/** The reader gives the same object for the same schema, so each is checked once. */
+const checkedSchemas = new WeakMap<ArrowSchema, LogRecord['kind']>();
+
+function checkFields(
+  found: ArrowSchema,
+  kind: LogRecord['kind'],
+  expected: () => readonly FieldToWrite[],
+): void {
+  if (checkedSchemas.get(found) === kind) return;
+  expectFields(found.fields, expected());
+  checkedSchemas.set(found, kind);
+}

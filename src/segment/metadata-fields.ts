@@ -16,20 +16,19 @@ import {
   Utf8,
 } from 'apache-arrow';
 import { KIND, type MetadataColumn } from '../common/columns.js';
-import { BodyWriter } from '../formats/arrow/body.js';
-import { type DictionaryToWrite, FILE_ALIGNMENT } from '../formats/arrow/ipc.js';
+import { BodyWriter, type DictionaryToWrite, FILE_ALIGNMENT } from '../formats/arrow/ipc-writer.js';
 import { sharedInt32 } from './shared-arrays.js';
 
 /** What a field holds of its path; `booleans` repeat the kinds, for other readers. */
 export const ROLE_TYPES = {
-  kinds: 'Uint8',
-  numbers: 'Float64',
-  strings: 'Dictionary<Int32, Utf8>',
-  booleans: 'Bool',
-  itemKinds: 'List<Uint8>',
-  itemNumbers: 'List<Float64>',
-  itemStrings: 'List<Dictionary<Int32, Utf8>>',
-  itemBooleans: 'List<Bool>',
+  kinds: 'uint8',
+  numbers: 'float64',
+  strings: 'dictionary<utf8>',
+  booleans: 'bool',
+  itemKinds: 'list<uint8>',
+  itemNumbers: 'list<float64>',
+  itemStrings: 'list<dictionary<utf8>>',
+  itemBooleans: 'list<bool>',
 } as const;
 export type Role = keyof typeof ROLE_TYPES;
 

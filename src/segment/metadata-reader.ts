@@ -1,10 +1,13 @@
 // Metadata columns from the fields that `metadata-fields.ts` wrote, in place and without parsing any
 // JSON. Guarantees that every index in a column stays inside of it, so that its readers need not look.
 
-import type { DataType, Dictionary, Field, List } from 'apache-arrow';
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
-import { type BodyReader, checkOffsets, corrupt } from '../formats/arrow/body.js';
+import { corrupt } from '../formats/arrow/arrow-errors.js';
+import type { Column } from '../formats/arrow/columns.js';
+import { readOffsets } from '../formats/arrow/offsets.js';
+import { type ArrowField, describeType } from '../formats/arrow/schema.js';
+import { readUtf8 } from '../formats/arrow/strings.js';
 import { kindsSeen, PATH_KEY, ROLE_KEY, ROLE_TYPES, type Role } from './metadata-fields.js';
 
 /** A column as its fields arrive. */
@@ -24,37 +27,34 @@ interface PathParts extends ColumnParts {
  * which names fields by their number: paths are the user's.
  */
 export function readMetadataColumns(
-  fields: readonly Field[],
-  body: BodyReader,
-  dictionaries: ReadonlyMap<number, BodyReader>,
+  fieldColumns: readonly Column[],
+  fieldMetadata: readonly ReadonlyMap<string, string>[],
+  rowCount: number,
 ): Map<string, MetadataColumn> {
-  const { rowCount } = body;
-  const described = fields.map(pathAndRole);
+  const described = fieldColumns.map(({ field }, index) => {
+    return pathAndRole(field, fieldMetadata[index]!, index);
+  });
   const paths = new Map<string, PathParts>();
   for (const [index, { path, role }] of described.entries()) {
-    const { type } = fields[index]!;
+    const column = fieldColumns[index]!;
     let parts = paths.get(path);
     if (parts === undefined) {
       parts = { ...emptyParts(), offsets: null, elements: emptyParts() };
       paths.set(path, parts);
     }
-    body.node(rowCount);
-    body.skipBuffer();
     if (!role.startsWith('item')) {
-      readValues(role, type, rowCount, body, dictionaries, parts);
+      readValues(role, column, parts);
       continue;
     }
-    const offsets = body.buffer(Int32Array, rowCount + 1);
-    checkOffsets(offsets, Number.POSITIVE_INFINITY);
+    const elements = column.children[0]!;
+    const { length } = elements;
+    const offsets = readOffsets(column, false, length);
     // Each list of a path has a copy of the same offsets.
-    const length = offsets[rowCount]!;
-    if (parts.offsets !== null && parts.offsets[rowCount] !== length) {
+    if (offsets[rowCount] !== length || (parts.offsets?.[rowCount] ?? length) !== length) {
       throw corrupt(`a list of ${length} elements in field ${index}, and another length elsewhere`);
     }
     parts.offsets ??= offsets;
-    body.node(length);
-    body.skipBuffer();
-    readValues(role, (type as List).children[0]!.type, length, body, dictionaries, parts.elements);
+    readValues(role, elements, parts.elements);
   }
   const columns = new Map<string, MetadataColumn>();
   // In the order of the kinds, which is that of the segment that was written.
@@ -65,14 +65,18 @@ export function readMetadataColumns(
   return columns;
 }
 
-function pathAndRole(field: Field, index: number): { path: string; role: Role } {
-  const path = JSON.parse(field.metadata.get(PATH_KEY) ?? 'null') as unknown;
-  const role = field.metadata.get(ROLE_KEY) ?? '';
+function pathAndRole(
+  field: ArrowField,
+  metadata: ReadonlyMap<string, string>,
+  index: number,
+): { path: string; role: Role } {
+  const path = JSON.parse(metadata.get(PATH_KEY) ?? 'null') as unknown;
+  const role = metadata.get(ROLE_KEY) ?? '';
   if (typeof path !== 'string' || !Object.hasOwn(ROLE_TYPES, role)) {
     throw corrupt(`no path and role of metadata field ${index}`);
   }
   const expected = ROLE_TYPES[role as Role];
-  const found = String(field.type);
+  const found = describeType(field);
   if (found !== expected) {
     throw corrupt(`the type ${found} of metadata field ${index}, expected ${expected}`);
   }
@@ -83,35 +87,26 @@ function emptyParts(): ColumnParts {
   return { kinds: null, numbers: null, codes: null, dictionary: null };
 }
 
-function readValues(
-  role: Role,
-  type: DataType,
-  length: number,
-  body: BodyReader,
-  dictionaries: ReadonlyMap<number, BodyReader>,
-  parts: ColumnParts,
-): void {
+function readValues(role: Role, column: Column, parts: ColumnParts): void {
+  const { length, dictionary } = column;
   switch (role) {
     case 'kinds':
     case 'itemKinds':
-      parts.kinds = body.buffer(Uint8Array, length);
+      parts.kinds = column.buffer(0, Uint8Array, length);
       break;
     case 'numbers':
     case 'itemNumbers':
-      parts.numbers = body.buffer(Float64Array, length);
+      parts.numbers = column.buffer(0, Float64Array, length);
       break;
     case 'strings':
-    case 'itemStrings': {
-      parts.codes = body.buffer(Int32Array, length);
-      const { id } = type as Dictionary;
-      const dictionary = dictionaries.get(id);
-      if (dictionary === undefined) throw corrupt(`no dictionary ${id}`);
-      parts.dictionary = dictionary.utf8(dictionary.rowCount);
+    case 'itemStrings':
+      parts.codes = column.buffer(0, Int32Array, length);
+      if (dictionary?.length !== 1) throw corrupt(`no dictionary of ${describeType(column.field)}`);
+      parts.dictionary = readUtf8(dictionary[0]!);
       break;
-    }
     case 'booleans':
     case 'itemBooleans':
-      body.skipBuffer();
+      // The kinds say the same.
       break;
   }
 }

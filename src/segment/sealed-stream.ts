@@ -3,8 +3,9 @@
 // all before them. The store does not check its pages; this does.
 
 import type { Schema } from 'apache-arrow';
-import { type BodyWriter, corrupt } from '../formats/arrow/body.js';
-import { type ArrowStream, decodeArrowStream, encodeArrowStream } from '../formats/arrow/ipc.js';
+import { corrupt } from '../formats/arrow/arrow-errors.js';
+import { type BodyWriter, encodeArrowStream } from '../formats/arrow/ipc-writer.js';
+import { decodeArrowStream, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { crcOf } from './checksum.js';
 
 const FORMAT = Buffer.from('SGT1');
@@ -28,7 +29,7 @@ export function encodeSealedStream(
 }
 
 /** Views into `bytes` where they start at a multiple of 8, else into a copy. Throws `data_corrupt`. */
-export function decodeSealedStream(bytes: Uint8Array): ArrowStream {
+export function decodeSealedStream(bytes: Uint8Array): StoredBatch {
   const length = bytes.length - TRAILER_BYTES;
   const format = Buffer.from(bytes.subarray(Math.max(0, length), length + FORMAT.length));
   if (length < 0 || !format.equals(FORMAT)) {

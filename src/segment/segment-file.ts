@@ -3,16 +3,20 @@
 // `inserted_sequence` int64, then metadata as typed columns (see metadata-fields.ts). Memory uses
 // the buffers in place. Deletions are not in the file, and neither are key and number.
 
-import { Field, FixedSizeList, Float32, Int64, Schema, Utf8 } from 'apache-arrow';
+import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
+import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
+import type { Column } from '../formats/arrow/columns.js';
 import {
-  type BodyReader,
   BodyWriter,
-  corrupt,
-  guarded,
+  FILE_ALIGNMENT,
+  type FieldToWrite,
   type Layout,
-} from '../formats/arrow/body.js';
-import { decodeArrowFile, FILE_ALIGNMENT, layOutArrowFile } from '../formats/arrow/ipc.js';
+  layOutArrowFile,
+  toField,
+} from '../formats/arrow/ipc-writer.js';
+import { decodeArrowFile, expectFields } from '../formats/arrow/stored-arrow.js';
+import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
 import { MetadataFields } from './metadata-fields.js';
@@ -53,7 +57,7 @@ function layOutSegment(data: SegmentData): Layout {
   const { dimension, rowCount } = data;
   const metadata = new MetadataFields(data.columns, rowCount);
   const schema = new Schema(
-    [...fixedFields(dimension), ...metadata.fields],
+    [...fixedFields(dimension).map(toField), ...metadata.fields],
     new Map([
       [FORMAT_KEY, FORMAT],
       [DIMENSION_KEY, String(dimension)],
@@ -86,7 +90,9 @@ export function decodeSegment(
   bytes: Uint8Array,
   identity: SegmentIdentity & { readonly dimension?: number },
 ): Segment {
-  return Segment.fromData(guarded('a segment file', () => decodeData(inPlace(bytes), identity)));
+  return Segment.fromData(
+    readingStored('a segment file', () => decodeData(inPlace(bytes), identity)),
+  );
 }
 
 /** Encodes on a worker, without a copy of what is in shared memory. */
@@ -109,7 +115,7 @@ function decodeData(
   bytes: Uint8Array,
   identity: SegmentIdentity & { readonly dimension?: number },
 ): SegmentData {
-  const { schema, batch, dictionaries } = decodeArrowFile(bytes);
+  const { schema, rowCount, columns } = decodeArrowFile(bytes);
   const format = schema.metadata.get(FORMAT_KEY);
   if (format !== FORMAT)
     throw corrupt(`the format ${format ?? 'of another program'}, expected ${FORMAT}`);
@@ -118,63 +124,44 @@ function decodeData(
   if (identity.dimension !== undefined && identity.dimension !== dimension) {
     throw corrupt(`the dimension ${dimension}, expected ${identity.dimension}`);
   }
-  const { rowCount } = batch;
   const rowCountSaid = schema.metadata.get(ROW_COUNT_KEY);
   if (String(rowCount) !== rowCountSaid) {
     throw corrupt(`${rowCount} rows in a file of ${rowCountSaid}`);
   }
   const fixed = fixedFields(dimension);
-  for (const [i, { name, type }] of fixed.entries()) {
-    const found = schema.fields[i];
-    if (found?.name !== name || String(found.type) !== String(type)) {
-      throw corrupt(`the field ${found}, expected ${name}: ${type}`);
-    }
-  }
-  const ids = batch.utf8(rowCount);
-  const values = readValues(batch, dimension);
-  const json = batch.utf8(rowCount);
-  const insertedSequences = readSequences(batch);
+  expectFields(schema.fields.slice(0, fixed.length), fixed);
+  const [ids, vectors, json, sequences] = columns;
   return {
     key: identity.key,
     number: identity.number,
     dimension,
     rowCount,
-    values,
-    ids,
-    json,
-    insertedSequences,
+    values: vectors!.children[0]!.buffer(0, Float32Array, rowCount * dimension),
+    ids: readUtf8(ids!),
+    json: readUtf8(json!),
+    insertedSequences: readSequences(sequences!),
     deletedSequences: null,
-    columns: readMetadataColumns(schema.fields.slice(fixed.length), batch, dictionaries),
+    columns: readMetadataColumns(
+      columns.slice(fixed.length),
+      schema.fieldMetadata.slice(fixed.length),
+      rowCount,
+    ),
     isComplete: schema.metadata.get(IS_COMPLETE_KEY) === 'true',
   };
 }
 
-function fixedFields(dimension: number): Field[] {
+function fixedFields(dimension: number): FieldToWrite[] {
   return [
-    new Field('id', new Utf8(), false),
-    new Field(
-      'values',
-      new FixedSizeList(dimension, new Field('item', new Float32(), false)),
-      false,
-    ),
-    new Field('metadata', new Utf8(), false),
-    new Field('inserted_sequence', new Int64(), false),
+    { name: 'id', type: 'utf8' },
+    { name: 'values', type: { vectorOf: dimension } },
+    { name: 'metadata', type: 'utf8' },
+    { name: 'inserted_sequence', type: 'int64' },
   ];
 }
 
-function readValues(batch: BodyReader, dimension: number): Float32Array {
-  batch.node(batch.rowCount);
-  batch.skipBuffer();
-  batch.node(batch.rowCount * dimension);
-  batch.skipBuffer();
-  return batch.buffer(Float32Array, batch.rowCount * dimension);
-}
-
-function readSequences(batch: BodyReader): Float64Array {
-  batch.node(batch.rowCount);
-  batch.skipBuffer();
-  const words = batch.buffer(Uint32Array, batch.rowCount * 2);
-  const sequences = sharedFloat64(batch.rowCount);
+function readSequences(column: Column): Float64Array {
+  const words = column.buffer(0, Uint32Array, column.length * 2);
+  const sequences = sharedFloat64(column.length);
   let previous = 0;
   for (let row = 0; row < sequences.length; row++) {
     const sequence = words[row * 2 + 1]! * 2 ** 32 + words[row * 2]!;

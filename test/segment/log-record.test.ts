@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Field, Int32, Schema, tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { SagittaError } from '../../src/common/errors.js';
 import type { VectorBatch } from '../../src/common/types.js';
-import { BodyWriter } from '../../src/formats/arrow/body.js';
+import { BodyWriter } from '../../src/formats/arrow/ipc-writer.js';
 import { decodeDeletions, encodeDeletions } from '../../src/segment/deletions.js';
 import { decodeLogRecord, encodeLogRecord, type LogRecord } from '../../src/segment/log-record.js';
 import { encodeSealedStream } from '../../src/segment/sealed-stream.js';

@@ -3,7 +3,7 @@
 
 import type { Client } from '../../client/client.js';
 import type { JsonObject, Metric } from '../../common/types.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/stream-writer.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import { ANSWER_FORMATS, type AnswerFormat } from '../answer-formats.js';
 import { CliError, usageError } from '../failure.js';
 import { readFilter } from '../filter-option.js';

@@ -8,7 +8,7 @@ import { chooseId, chooseVectors } from '../../formats/arrow/column-choice.js';
 import { type Column, openColumns } from '../../formats/arrow/columns.js';
 import type { EncodedBatch } from '../../formats/arrow/encoded-batch.js';
 import { type RowFault, RowFaults } from '../../formats/arrow/faults.js';
-import { ArrowFileReader } from '../../formats/arrow/file-source.js';
+import { ArrowFileReader } from '../../formats/arrow/file-reader.js';
 import { readIds } from '../../formats/arrow/ids.js';
 import { readMetadata } from '../../formats/arrow/json-columns.js';
 import { jsonRefusal } from '../../formats/arrow/json-fields.js';

@@ -2,11 +2,15 @@
 // buffer is as long as its column needs is checked here; what stands in offsets and indexes is
 // checked by those who follow them.
 
-import type { ArrayOf } from './body.js';
+import { invalidArrow } from './arrow-errors.js';
 import { decompressInto, uncompressedLengths } from './compression.js';
 import type { EncodedBatch, EncodedDictionaries, EncodedPart } from './encoded-batch.js';
-import { invalidArrow } from './invalid-arrow.js';
 import { type ArrowField, type ArrowType, describeType, quoted } from './schema.js';
+
+export type ArrayOf<T> = {
+  new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
+  readonly BYTES_PER_ELEMENT: number;
+};
 
 export interface Column {
   readonly field: ArrowField;
@@ -54,7 +58,10 @@ const BUFFER_COUNTS: { readonly [kind in ArrowType['kind']]: number } = {
 };
 
 /** Throws `invalid_arrow`. @param bytesMax of the batch, decompressed. */
-export function openColumns(batch: EncodedBatch, bytesMax: number): Column[] {
+export function openColumns(
+  batch: Pick<EncodedBatch, 'fields' | 'rowCount' | 'part' | 'dictionaries'>,
+  bytesMax: number,
+): Column[] {
   const { part, dictionaries } = batch;
   // Columns of nulls have no bytes: without a bound, a hundred bytes could stand for any work.
   if (batch.rowCount > bytesMax) throw invalidArrow(`${batch.rowCount} rows in a batch`);

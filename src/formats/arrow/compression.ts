@@ -2,8 +2,8 @@
 // (-1: stored as it is), then a frame. The lengths are checked against a bound before anything is
 // allocated, and a frame that does not give exactly as many bytes is refused.
 
+import { invalidArrow } from './arrow-errors.js';
 import type { EncodedPart } from './encoded-batch.js';
-import { invalidArrow } from './invalid-arrow.js';
 import { decodeLz4Frame } from './lz4-frame.js';
 import type { BodyShape } from './message.js';
 import { decodeZstd, loadZstd } from './zstd.js';

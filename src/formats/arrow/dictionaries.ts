@@ -1,8 +1,8 @@
 // The dictionaries of a stream as they stand between its record batches: replaced, or longer by
 // deltas. All together have a bound.
 
+import { invalidArrow } from './arrow-errors.js';
 import type { EncodedDictionaries, EncodedPart } from './encoded-batch.js';
-import { invalidArrow } from './invalid-arrow.js';
 import type { ArrowField } from './schema.js';
 
 /** Each delta is a part that every later batch is read with. */

@@ -2,7 +2,7 @@
 // a budget of tables and of bytes of text keeps a few bytes that point at each other from standing
 // for any number of them.
 
-import { invalidArrow } from './invalid-arrow.js';
+import { invalidArrow } from './arrow-errors.js';
 
 interface Budget {
   tablesLeft: number;

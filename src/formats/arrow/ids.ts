@@ -2,10 +2,10 @@
 // but for their length, which bounds what is built here.
 
 import type { Utf8Column } from '../../common/types.js';
+import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import type { RowFaults } from './faults.js';
 import { integerWriter } from './integers.js';
-import { invalidArrow } from './invalid-arrow.js';
 import { isUuid } from './json-fields.js';
 import { type ArrowField, describeType } from './schema.js';
 import { isTextField, readStrings } from './strings.js';

@@ -2,11 +2,11 @@
 // meets in a row that has no JSON is left in the context for the row to be refused.
 
 import { float32Text } from '../../common/float-text.js';
+import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { decimalText, unscaledDecimals } from './decimal-text.js';
 import { floatReader } from './floats.js';
 import { integerWriter, narrowIntegers, wideIntegers } from './integers.js';
-import { invalidArrow } from './invalid-arrow.js';
 import { isUuid, JSON_EXTENSION } from './json-fields.js';
 import { dateText, durationText, MS_PER_DAY, timestampText, timeText } from './json-times.js';
 import { readIndexes, readSpans } from './offsets.js';

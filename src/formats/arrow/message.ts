@@ -1,9 +1,9 @@
 // Messages of Arrow IPC from strangers: the metadata of one, checked against the length of the body
 // that it announces. What it returns is plain data, which crosses threads.
 
+import { invalidArrow } from './arrow-errors.js';
 import { FlatTable } from './flat-table.js';
-import { invalidArrow } from './invalid-arrow.js';
-import { type ArrowSchema, readSchema } from './schema.js';
+import { type ArrowSchema, readKeyValues, readSchema } from './schema.js';
 
 export type Codec = 'lz4_frame' | 'zstd';
 
@@ -33,6 +33,8 @@ export interface MessageHead {
   readonly bodyLength: number;
   /** To be called when the length of the body is accepted. */
   read(): ArrowMessage;
+  /** Key-value metadata of the message itself. */
+  metadata(): ReadonlyMap<string, string>;
 }
 
 /** Metadata of version 4 came with Arrow 0.8, 5 with 1.0; what was before has another layout. */
@@ -50,7 +52,11 @@ export function readMessageHead(metadata: Uint8Array): MessageHead {
   if (!(Number.isSafeInteger(bodyLength) && bodyLength >= 0)) {
     throw invalidArrow(`a body of ${bodyLength} bytes`);
   }
-  return { bodyLength, read: () => readHeader(message, bodyLength, version === 3) };
+  return {
+    bodyLength,
+    read: () => readHeader(message, bodyLength, version === 3),
+    metadata: () => readKeyValues(message, 4),
+  };
 }
 
 function readHeader(message: FlatTable, bodyLength: number, isVersion4: boolean): ArrowMessage {

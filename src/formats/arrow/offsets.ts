@@ -1,9 +1,9 @@
 // Where the elements of lists and the bytes of strings start and end, whichever way a column says it;
 // and which values the indexes of a dictionary name. All of it is checked.
 
+import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { narrowIntegers, wideIntegers } from './integers.js';
-import { invalidArrow } from './invalid-arrow.js';
 import { quoted } from './schema.js';
 
 /** Value i is `start[i]` to `end[i]` of what the column holds. */
@@ -18,14 +18,25 @@ export function readOffsets(column: Column, isLarge: boolean, end: number): Int3
   if (column.length === 0) return new Int32Array(1);
   const count = column.length + 1;
   const offsets = isLarge ? readLow(column, 0, count) : column.buffer(0, Int32Array, count);
+  const descending = findDescending(offsets);
+  if (descending >= 0) {
+    const previous = offsets[descending - 1] ?? 0;
+    throw wrongOffset(column, descending, offsets[descending]!, `at least ${previous}`);
+  }
+  const last = offsets[count - 1]!;
+  if (last > end) throw wrongOffset(column, count - 1, last, `at most ${end}`);
+  return offsets;
+}
+
+/** The index of the first offset that is negative or less than the one before it, or -1. */
+function findDescending(offsets: Int32Array): number {
   let previous = 0;
-  for (let i = 0; i < count; i++) {
+  for (let i = 0; i < offsets.length; i++) {
     const offset = offsets[i]!;
-    if (offset < previous) throw wrongOffset(column, i, offset, `at least ${previous}`);
+    if (offset < previous) return i;
     previous = offset;
   }
-  if (previous > end) throw wrongOffset(column, count - 1, previous, `at most ${end}`);
-  return offsets;
+  return -1;
 }
 
 /** Of a list, a list view or a map. Throws `invalid_arrow`. */

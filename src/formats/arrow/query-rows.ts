@@ -4,6 +4,7 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
+import { located } from './arrow-errors.js';
 import { chooseId, chooseVectors, noVectors, refuseRepeated } from './column-choice.js';
 import { type Column, isValid, openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
@@ -11,7 +12,6 @@ import { type RowFault, RowFaults } from './faults.js';
 import { float16Table } from './floats.js';
 import { readIds } from './ids.js';
 import { narrowIntegers, wideIntegers } from './integers.js';
-import { located } from './invalid-arrow.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField, readStrings, type Strings } from './strings.js';
 import { readVectors } from './vectors.js';

@@ -1,9 +1,9 @@
 // Columns of single numbers or texts with nulls, as parameters of queries come in.
 
+import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { floatReader } from './floats.js';
 import { narrowIntegers, wideIntegers } from './integers.js';
-import { invalidArrow } from './invalid-arrow.js';
 import { describeType, quoted } from './schema.js';
 import { isTextField, readStrings } from './strings.js';
 

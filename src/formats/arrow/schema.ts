@@ -1,8 +1,8 @@
 // Schemas of strangers as plain data, which crosses threads. Knows every type of Arrow, so that
 // columns after one of a type that nobody reads still start where they do.
 
+import { invalidArrow } from './arrow-errors.js';
 import type { FlatTable } from './flat-table.js';
-import { invalidArrow } from './invalid-arrow.js';
 
 export type TimeUnit = 'second' | 'millisecond' | 'microsecond' | 'nanosecond';
 
@@ -44,6 +44,8 @@ export interface ArrowField {
 export interface ArrowSchema {
   readonly fields: readonly ArrowField[];
   readonly metadata: ReadonlyMap<string, string>;
+  /** Key-value metadata of each field; of children only the extension is kept. */
+  readonly fieldMetadata: readonly ReadonlyMap<string, string>[];
 }
 
 /** Deeper than any metadata may nest. */
@@ -93,8 +95,9 @@ const CHILD_COUNTS: { readonly [kind in TypeKind]?: number } = {
 export function readSchema(table: FlatTable): ArrowSchema {
   if (table.int16(0) !== 0) throw invalidArrow('a big-endian schema, expected little-endian');
   const count = { left: FIELDS_MAX };
-  const fields = readFields(table, 1, 1, count);
-  return { fields, metadata: readKeyValues(table, 2) };
+  const fieldMetadata: ReadonlyMap<string, string>[] = [];
+  const fields = readFields(table, 1, 1, count, fieldMetadata);
+  return { fields, metadata: readKeyValues(table, 2), fieldMetadata };
 }
 
 function readFields(
@@ -102,17 +105,25 @@ function readFields(
   index: number,
   depth: number,
   count: { left: number },
+  metadata?: ReadonlyMap<string, string>[],
 ): ArrowField[] {
   const fields: ArrowField[] = [];
   for (const field of table.tables(index)) {
     if (--count.left < 0) throw invalidArrow(`more than ${FIELDS_MAX} fields in the schema`);
     if (depth > DEPTH_MAX) throw invalidArrow(`a schema more than ${DEPTH_MAX} levels deep`);
-    fields.push(readField(field, depth, count));
+    const keyValues = readKeyValues(field, 6);
+    fields.push(readField(field, depth, count, keyValues.get(EXTENSION_NAME) ?? null));
+    metadata?.push(keyValues);
   }
   return fields;
 }
 
-function readField(table: FlatTable, depth: number, count: { left: number }): ArrowField {
+function readField(
+  table: FlatTable,
+  depth: number,
+  count: { left: number },
+  extension: string | null,
+): ArrowField {
   const name = table.text(0);
   const type = readType(table.uint8(2), table.table(3), name);
   const children = readFields(table, 5, depth + 1, count);
@@ -134,7 +145,7 @@ function readField(table: FlatTable, depth: number, count: { left: number }): Ar
     type,
     children,
     dictionary: readEncoding(table.table(4)),
-    extension: readKeyValues(table, 6).get(EXTENSION_NAME) ?? null,
+    extension,
   };
 }
 
@@ -194,13 +205,13 @@ function readType(number: number, table: FlatTable | null, name: string): ArrowT
   }
 }
 
-function readKeyValues(table: FlatTable, index: number): Map<string, string> {
+export function readKeyValues(table: FlatTable, index: number): Map<string, string> {
   const values = new Map<string, string>();
   for (const entry of table.tables(index)) values.set(entry.text(0), entry.text(1));
   return values;
 }
 
-/** For messages: `list<float>`, `dictionary<utf8>`, `int32`. */
+/** The type in words: `fixed_size_list<float32>[3]`, `dictionary<utf8>`, `uint8`. */
 export function describeType({ type, children, dictionary }: ArrowField): string {
   let text: string = type.kind;
   if (type.kind === 'int') text = `${type.isSigned ? '' : 'u'}int${type.bitWidth}`;
@@ -208,6 +219,7 @@ export function describeType({ type, children, dictionary }: ArrowField): string
   if (children.length > 0 && type.kind !== 'struct' && type.kind !== 'map') {
     text += `<${describeType(children[0]!)}>`;
   }
+  if (type.kind === 'fixed_size_list') text += `[${type.listSize}]`;
   return dictionary === null ? text : `dictionary<${text}>`;
 }
 

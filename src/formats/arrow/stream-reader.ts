@@ -2,11 +2,11 @@
 // of today and in that before Arrow 0.15. Holds one record batch and the dictionaries, of bounded
 // size; whatever the bytes are, it ends with the stream or with `invalid_arrow`.
 
+import { atPlace, invalidArrow } from './arrow-errors.js';
 import { ByteSource } from './byte-source.js';
 import { decompressed, encodedPart } from './compression.js';
 import { Dictionaries } from './dictionaries.js';
 import type { EncodedBatch, EncodedPart } from './encoded-batch.js';
-import { atPlace, invalidArrow } from './invalid-arrow.js';
 import { type ArrowMessage, readMessageHead } from './message.js';
 import type { ArrowSchema } from './schema.js';
 

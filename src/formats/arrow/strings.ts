@@ -3,8 +3,8 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { Utf8Column } from '../../common/types.js';
+import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
-import { invalidArrow } from './invalid-arrow.js';
 import { readIndexes, readOffsets } from './offsets.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
 
@@ -36,12 +36,14 @@ function readPlain(column: Column, bytesMax: number): Strings {
   if (kind !== 'utf8' && kind !== 'large_utf8') {
     throw invalidArrow(`a column of ${describeType(column.field)}, expected text`);
   }
+  return { text: readUtf8(column), validity: column.validity };
+}
+
+/** A utf8 or large_utf8 column in place: offsets are checked, text is not. Throws `invalid_arrow`. */
+export function readUtf8(column: Column): Utf8Column {
   const byteCount = column.byteLength(1);
-  const offsets = readOffsets(column, kind === 'large_utf8', byteCount);
-  return {
-    text: { offsets, bytes: column.buffer(1, Uint8Array, byteCount) },
-    validity: column.validity,
-  };
+  const offsets = readOffsets(column, column.field.type.kind === 'large_utf8', byteCount);
+  return { offsets, bytes: column.buffer(1, Uint8Array, byteCount) };
 }
 
 function gatherViews(column: Column, bytesMax: number): Strings {

@@ -1,7 +1,7 @@
 // Builds a column of text, JSON or plain, value after value in one buffer that grows up to a bound.
 
 import type { Utf8Column } from '../../common/types.js';
-import { invalidArrow } from './invalid-arrow.js';
+import { invalidArrow } from './arrow-errors.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

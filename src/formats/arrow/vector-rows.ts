@@ -2,12 +2,12 @@
 // run in any thread. What a collection asks of ids and metadata beyond their bytes is not checked here.
 
 import type { Utf8Column } from '../../common/types.js';
+import { located } from './arrow-errors.js';
 import { type ColumnNames, chooseVectorColumns } from './column-choice.js';
 import { openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { type RowFault, RowFaults } from './faults.js';
 import { readIds } from './ids.js';
-import { located } from './invalid-arrow.js';
 import { readMetadata } from './json-columns.js';
 import { readVectors } from './vectors.js';
 

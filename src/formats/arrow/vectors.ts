@@ -1,12 +1,12 @@
 // Columns of vectors, row-major as float32: in place where they are stored so, converted from every
 // other list of numbers. What is wrong with a row is a fault that names it.
 
+import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import type { RowFaults } from './faults.js';
 import { findNotFinite } from './finite.js';
 import { float16Table } from './floats.js';
 import { type NarrowIntegers, narrowIntegers } from './integers.js';
-import { invalidArrow } from './invalid-arrow.js';
 import { readSpans } from './offsets.js';
 import { type ArrowField, describeType, type IntType } from './schema.js';
 

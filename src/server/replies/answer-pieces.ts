@@ -3,8 +3,8 @@
 
 import type { Utf8Column } from '../../common/types.js';
 import type { Match, QueryReply } from '../../database/query/query-api.js';
-import type { FieldToWrite } from '../../formats/arrow/stream-writer.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/stream-writer.js';
+import type { FieldToWrite } from '../../formats/arrow/ipc-writer.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import type { ReplyPieces } from './reply-stream.js';
 import { queryText } from './reply-text.js';
 import { nextTurn, type OnGrown } from './yield.js';

@@ -9,7 +9,7 @@ import {
   encodeEnd,
   encodeSchema,
   type FieldToWrite,
-} from '../../formats/arrow/stream-writer.js';
+} from '../../formats/arrow/ipc-writer.js';
 import { JsonBytes } from './json-bytes.js';
 import type { Pay } from './sent-rows.js';
 

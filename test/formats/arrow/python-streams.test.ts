@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { ArrowFileReader, type RandomAccess } from '../../../src/formats/arrow/file-source.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/stream-writer.js';
+import { ArrowFileReader, type RandomAccess } from '../../../src/formats/arrow/file-reader.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
 import {
   BATCH_BYTES_MAX,
   type Row,

@@ -2,8 +2,8 @@
 
 import type { Utf8Column } from '../../../src/common/types.js';
 import type { EncodedBatch } from '../../../src/formats/arrow/encoded-batch.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
 import { ArrowStreamReader } from '../../../src/formats/arrow/stream-reader.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/stream-writer.js';
 import { readVectorRows, type VectorRows } from '../../../src/formats/arrow/vector-rows.js';
 
 export const BATCH_BYTES_MAX = 1_000_000;

@@ -11,7 +11,7 @@ import {
   encodeEnd,
   encodeSchema,
   type FieldToWrite,
-} from '../../../src/formats/arrow/stream-writer.js';
+} from '../../../src/formats/arrow/ipc-writer.js';
 import { VIEWS_STREAM } from './fixtures.js';
 import { batchesOf, type ReadOptions, readBatch, rowsOf, textColumn } from './streams.js';
 

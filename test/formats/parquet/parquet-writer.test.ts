@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { encodeSchema, type FieldToWrite } from '../../../src/formats/arrow/stream-writer.js';
+import { encodeSchema, type FieldToWrite } from '../../../src/formats/arrow/ipc-writer.js';
 import { type ParquetField, ParquetWriter } from '../../../src/formats/parquet/parquet-writer.js';
 import { pushVarint, ThriftStruct } from '../../../src/formats/parquet/thrift.js';
 import { textColumn } from '../../server/fake-readings.js';

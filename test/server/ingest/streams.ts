@@ -3,7 +3,7 @@
 import { DEFAULT_LIMITS, type Limits } from '../../../src/common/limits.js';
 import type { Metric, Utf8Column } from '../../../src/common/types.js';
 import type { Database } from '../../../src/database/database.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/stream-writer.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
 import type { AppOptions } from '../../../src/server/app.js';
 import { ARROW_STREAM, NDJSON } from '../../../src/server/media-types.js';
 import { openDatabase } from '../../database/harness.js';

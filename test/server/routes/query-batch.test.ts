@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { request as send } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/stream-writer.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
 import { startTestServer, type TestServer } from '../../support/server-in-process.js';
 
 const ARROW = 'application/vnd.apache.arrow.stream';

@@ -1,11 +1,12 @@
-// Reads an Arrow IPC file of strangers batch by batch, in the order of its footer, from whatever can be
-// read at any place. The footer is trusted as little as the rest.
+// Reads Arrow IPC files batch by batch, in the order of their footer, from anything that can be read
+// at an offset. The footer is checked like the rest. Also has the parts that stored-arrow.ts needs to
+// read a file in memory: where the footer lies, the footer, and the head of a message.
 
+import { atPlace, invalidArrow, located } from './arrow-errors.js';
 import { decompressed, encodedPart } from './compression.js';
 import { Dictionaries } from './dictionaries.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { FlatTable } from './flat-table.js';
-import { atPlace, invalidArrow, located } from './invalid-arrow.js';
 import { type ArrowMessage, readMessageHead } from './message.js';
 import { type ArrowSchema, readSchema } from './schema.js';
 import { METADATA_BYTES_MAX } from './stream-reader.js';
@@ -16,34 +17,29 @@ export interface RandomAccess {
   readInto(target: Uint8Array, offset: number): Promise<void>;
 }
 
-interface Block {
+/** Where a message lies in a file. */
+export interface Block {
   readonly offset: number;
   readonly metadataBytes: number;
   readonly bodyBytes: number;
 }
 
 const MAGIC = new TextEncoder().encode('ARROW1');
-/** The magic, padded. */
-const HEAD_BYTES = 8;
-/** The length of the footer and the magic. */
-const TAIL_BYTES = 4 + MAGIC.length;
+/** At the start of a file: the magic, padded. */
+export const HEAD_BYTES = 8;
+/** At the end of a file: the length of the footer and the magic. */
+export const TAIL_BYTES = 4 + MAGIC.length;
 const BLOCK_BYTES = 24;
 
 export class ArrowFileReader {
-  readonly schema: ArrowSchema;
   readonly #source: RandomAccess;
   readonly #batchBytesMax: number;
-  readonly #dictionaryBlocks: readonly Block[];
-  readonly #batchBlocks: readonly Block[];
+  readonly #footer: Footer;
 
-  private constructor(source: RandomAccess, footer: FlatTable, end: number, batchBytesMax: number) {
-    const schema = footer.table(1);
-    if (schema === null) throw invalidArrow('a footer without a schema');
-    this.schema = readSchema(schema);
+  private constructor(source: RandomAccess, footer: Footer, batchBytesMax: number) {
     this.#source = source;
+    this.#footer = footer;
     this.#batchBytesMax = batchBytesMax;
-    this.#dictionaryBlocks = readBlocks(footer, 2, end);
-    this.#batchBlocks = readBlocks(footer, 3, end);
   }
 
   /** Throws `invalid_arrow`. @param batchBytesMax of one batch, and of all dictionaries. */
@@ -54,22 +50,17 @@ export class ArrowFileReader {
     }
     const head = await readAt(source, 0, HEAD_BYTES);
     const tail = await readAt(source, byteLength - TAIL_BYTES, TAIL_BYTES);
-    if (!hasMagic(head, 0) || !hasMagic(tail, 4)) {
-      throw invalidArrow('no Arrow file, which begins and ends in ARROW1');
-    }
-    const footerBytes = new DataView(tail.buffer).getInt32(0, true);
-    const end = byteLength - TAIL_BYTES - footerBytes;
-    if (footerBytes <= 0 || end < HEAD_BYTES || footerBytes > METADATA_BYTES_MAX) {
-      throw invalidArrow(`a footer of ${footerBytes} bytes in a file of ${byteLength}`);
-    }
-    const footer = await readAt(source, end, footerBytes);
-    return located('footer', () => {
-      return new ArrowFileReader(source, FlatTable.root(footer), end, batchBytesMax);
-    });
+    const start = footerStart(head, tail, byteLength);
+    const footer = await readAt(source, start, byteLength - TAIL_BYTES - start);
+    return new ArrowFileReader(source, readFooter(footer, start), batchBytesMax);
+  }
+
+  get schema(): ArrowSchema {
+    return this.#footer.schema;
   }
 
   get batchCount(): number {
-    return this.#batchBlocks.length;
+    return this.#footer.batches.length;
   }
 
   /** Batches without rows are left out. Throws `invalid_arrow`. */
@@ -77,7 +68,7 @@ export class ArrowFileReader {
     const { fields } = this.schema;
     const dictionaries = new Dictionaries(this.#batchBytesMax);
     dictionaries.setFields(fields);
-    for (const [index, block] of this.#dictionaryBlocks.entries()) {
+    for (const [index, block] of this.#footer.dictionaries.entries()) {
       const { message, body } = await this.#readMessage(block, `dictionary batch ${index}`);
       if (message.kind !== 'dictionary') throw invalidArrow(`a ${message.kind} as a dictionary`);
       const part = await encodedPart(message.shape, body);
@@ -88,7 +79,7 @@ export class ArrowFileReader {
       });
     }
     let firstRow = 0;
-    for (const [index, block] of this.#batchBlocks.entries()) {
+    for (const [index, block] of this.#footer.batches.entries()) {
       const { message, body } = await this.#readMessage(block, `record batch ${index}`);
       if (message.kind !== 'batch') throw invalidArrow(`a ${message.kind} as a record batch`);
       const { shape } = message;
@@ -102,28 +93,69 @@ export class ArrowFileReader {
   }
 
   async #readMessage(
-    { offset, metadataBytes, bodyBytes }: Block,
+    block: Block,
     place: string,
   ): Promise<{ message: ArrowMessage; body: Uint8Array }> {
+    const { offset, metadataBytes, bodyBytes } = block;
     try {
       if (bodyBytes > this.#batchBytesMax) {
         throw invalidArrow(`a body of ${bodyBytes} bytes, expected at most ${this.#batchBytesMax}`);
       }
-      const prefixed = await readAt(this.#source, offset, metadataBytes);
-      // A continuation mark and a length, or before Arrow 0.15 a length alone.
-      const isMarked = new DataView(prefixed.buffer).getInt32(0, true) === -1;
-      const head = readMessageHead(prefixed.subarray(isMarked ? 8 : 4));
-      if (head.bodyLength !== bodyBytes) {
-        throw invalidArrow(
-          `a body of ${head.bodyLength} bytes, which the footer says has ${bodyBytes}`,
-        );
-      }
-      const message = head.read();
+      const message = readBlock(block, await readAt(this.#source, offset, metadataBytes));
       return { message, body: await readAt(this.#source, offset + metadataBytes, bodyBytes) };
     } catch (error) {
       throw atPlace(place, error);
     }
   }
+}
+
+export interface Footer {
+  readonly schema: ArrowSchema;
+  readonly dictionaries: readonly Block[];
+  readonly batches: readonly Block[];
+}
+
+/**
+ * The offset of the footer. `head` and `tail`: the first HEAD_BYTES and the last TAIL_BYTES of the
+ * file. Throws `invalid_arrow`.
+ */
+export function footerStart(head: Uint8Array, tail: Uint8Array, fileBytes: number): number {
+  if (!hasMagic(head, 0) || !hasMagic(tail, 4)) {
+    throw invalidArrow('no Arrow file, which begins and ends in ARROW1');
+  }
+  const footerBytes = new DataView(tail.buffer, tail.byteOffset).getInt32(0, true);
+  const start = fileBytes - TAIL_BYTES - footerBytes;
+  if (footerBytes <= 0 || start < HEAD_BYTES || footerBytes > METADATA_BYTES_MAX) {
+    throw invalidArrow(`a footer of ${footerBytes} bytes in a file of ${fileBytes}`);
+  }
+  return start;
+}
+
+/** @param start its offset in the file, before which all blocks end. Throws `invalid_arrow`. */
+export function readFooter(bytes: Uint8Array, start: number): Footer {
+  return located('footer', () => {
+    const footer = FlatTable.root(bytes);
+    const schema = footer.table(1);
+    if (schema === null) throw invalidArrow('a footer without a schema');
+    return {
+      schema: readSchema(schema),
+      dictionaries: readBlocks(footer, 2, start),
+      batches: readBlocks(footer, 3, start),
+    };
+  });
+}
+
+/** The message of a block. @param prefixed its prefix and metadata. Throws `invalid_arrow`. */
+export function readBlock({ bodyBytes }: Block, prefixed: Uint8Array): ArrowMessage {
+  // A continuation mark and a length, or before Arrow 0.15 a length alone.
+  const isMarked = new DataView(prefixed.buffer, prefixed.byteOffset).getInt32(0, true) === -1;
+  const head = readMessageHead(prefixed.subarray(isMarked ? 8 : 4));
+  if (head.bodyLength !== bodyBytes) {
+    throw invalidArrow(
+      `a body of ${head.bodyLength} bytes, which the footer says has ${bodyBytes}`,
+    );
+  }
+  return head.read();
 }
 
 function readBlocks(footer: FlatTable, index: number, end: number): Block[] {

@@ -1,0 +1,305 @@
+// Writes Arrow IPC: files of one batch for segments, streams of one batch for log records, and streams
+// of many batches for replies and uploads. Buffers of columns go out as they are, without a copy and
+// beyond 2 GiB, so they may not change until they are written. apache-arrow encodes the metadata
+// around them (schema, messages, footer).
+
+import {
+  Field,
+  FixedSizeList,
+  Float32,
+  Float64,
+  Int32,
+  Int64,
+  MetadataVersion,
+  Schema,
+  Uint32,
+  Utf8,
+} from 'apache-arrow';
+import { FileBlock, Footer } from 'apache-arrow/ipc/metadata/file';
+import {
+  BufferRegion,
+  DictionaryBatch,
+  FieldNode,
+  Message,
+  RecordBatch,
+} from 'apache-arrow/ipc/metadata/message';
+import type { Utf8Column } from '../../common/types.js';
+
+/** Smaller buffers are copied together: a chunk of their own would cost more than the copy. */
+const CHUNK_BYTES_MIN = 16_384;
+
+/** Bytes to write with their offsets; the gaps between them are zeros. */
+export class Layout {
+  length = 0;
+  readonly #regions: { readonly at: number; readonly bytes: Uint8Array }[] = [];
+
+  add(view: ArrayBufferView): void {
+    const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+    this.#regions.push({ at: this.length, bytes });
+    this.length += bytes.byteLength;
+  }
+
+  skip(byteCount: number): void {
+    this.length += byteCount;
+  }
+
+  align(alignment: number): void {
+    this.length = Math.ceil(this.length / alignment) * alignment;
+  }
+
+  append(other: Layout): void {
+    for (const { at, bytes } of other.#regions) this.#regions.push({ at: this.length + at, bytes });
+    this.length += other.length;
+  }
+
+  /** All bytes in order: large buffers as they are, small ones and the gaps joined into new chunks. */
+  toChunks(): Uint8Array[] {
+    const chunks: Uint8Array[] = [];
+    let start = 0;
+    let joined: { readonly at: number; readonly bytes: Uint8Array }[] = [];
+    const join = (end: number) => {
+      if (end === start) return;
+      const chunk = new Uint8Array(end - start);
+      for (const { at, bytes } of joined) chunk.set(bytes, at - start);
+      chunks.push(chunk);
+    };
+    for (const region of this.#regions) {
+      if (region.bytes.byteLength < CHUNK_BYTES_MIN) {
+        joined.push(region);
+        continue;
+      }
+      join(region.at);
+      chunks.push(region.bytes);
+      start = region.at + region.bytes.byteLength;
+      joined = [];
+    }
+    join(this.length);
+    return chunks;
+  }
+
+  /** Overwrites the first `length` bytes of the target and returns it. */
+  copyInto(target: Uint8Array): Uint8Array {
+    let end = 0;
+    for (const { at, bytes } of this.#regions) {
+      target.fill(0, end, at);
+      target.set(bytes, at);
+      end = at + bytes.byteLength;
+    }
+    target.fill(0, end, this.length);
+    return target;
+  }
+}
+
+/** The body of a record batch: nodes and buffers in the order of the schema's fields, depth first. */
+export class BodyWriter {
+  readonly layout = new Layout();
+  readonly nodes: FieldNode[] = [];
+  readonly regions: BufferRegion[] = [];
+  readonly #alignment: number;
+
+  constructor(alignment: number) {
+    this.#alignment = alignment;
+  }
+
+  node(length: number, nullCount = 0): void {
+    this.nodes.push(new FieldNode(length, nullCount));
+  }
+
+  /** `byteLength` beyond the view's is filled with zeros. The view is read when the layout is written. */
+  buffer(view: ArrayBufferView, byteLength = view.byteLength): void {
+    this.regions.push(new BufferRegion(this.layout.length, byteLength));
+    this.layout.add(view);
+    this.layout.skip(byteLength - view.byteLength);
+    this.layout.align(this.#alignment);
+  }
+
+  /** Adds the validity of a column without nulls: an empty buffer. */
+  noNulls(): void {
+    this.regions.push(new BufferRegion(this.layout.length, 0));
+  }
+
+  /** Adds a column of the strings `from..from + count`, none of them null. */
+  utf8(column: Utf8Column, from: number, count: number): void {
+    const start = column.offsets[from]!;
+    let offsets = column.offsets.subarray(from, from + count + 1);
+    if (start !== 0) offsets = offsets.map((offset) => offset - start);
+    this.node(count);
+    this.noNulls();
+    this.buffer(offsets);
+    this.buffer(column.bytes.subarray(start, column.offsets[from + count]!));
+  }
+}
+
+/** Bodies and buffers of files start at multiples of this in the file, as Arrow recommends. */
+export const FILE_ALIGNMENT = 64;
+export const STREAM_ALIGNMENT = 8;
+
+const MAGIC = new TextEncoder().encode('ARROW1');
+const CONTINUATION = -1;
+/** A message begins with the continuation mark and the length of its metadata. */
+const PREFIX_BYTES = 8;
+const END_OF_STREAM = Int32Array.of(CONTINUATION, 0);
+
+export interface DictionaryToWrite {
+  readonly id: number;
+  readonly count: number;
+  readonly body: BodyWriter;
+}
+
+/** An Arrow file of one record batch. The layout refers to the columns and copies nothing. */
+export function layOutArrowFile(
+  schema: Schema,
+  rowCount: number,
+  body: BodyWriter,
+  dictionaries: readonly DictionaryToWrite[],
+): Layout {
+  const layout = new Layout();
+  layout.add(MAGIC);
+  layout.align(8);
+  addMessage(layout, Message.from(schema), FILE_ALIGNMENT);
+  const dictionaryBlocks = dictionaries.map(({ id, count, body: dictionary }) => {
+    const batch = new DictionaryBatch(toRecordBatch(count, dictionary), id);
+    return addBatch(layout, Message.from(batch, dictionary.layout.length), dictionary);
+  });
+  const message = Message.from(toRecordBatch(rowCount, body), body.layout.length);
+  const batchBlock = addBatch(layout, message, body);
+  layout.add(END_OF_STREAM);
+  const footer = Footer.encode(
+    new Footer(schema, MetadataVersion.V5, [batchBlock], dictionaryBlocks),
+  );
+  layout.add(footer);
+  layout.add(Int32Array.of(footer.byteLength));
+  layout.add(MAGIC);
+  return layout;
+}
+
+/** Encoded schemas: log records use few of them, again and again. */
+const schemaMessages = new WeakMap<Schema, Uint8Array>();
+
+/** A stream of one batch with `metadata` on the batch. Its length is a multiple of 8. */
+export function encodeArrowStream(
+  schema: Schema,
+  rowCount: number,
+  body: BodyWriter,
+  metadata: Map<string, string>,
+): Layout {
+  const layout = new Layout();
+  let schemaMessage = schemaMessages.get(schema);
+  if (schemaMessage === undefined) {
+    const message = new Layout();
+    addMessage(message, Message.from(schema), STREAM_ALIGNMENT);
+    schemaMessage = message.copyInto(new Uint8Array(message.length));
+    schemaMessages.set(schema, schemaMessage);
+  }
+  layout.add(schemaMessage);
+  const batch = toRecordBatch(rowCount, body, metadata);
+  addBatch(layout, Message.from(batch, body.layout.length), body, STREAM_ALIGNMENT);
+  layout.add(END_OF_STREAM);
+  return layout;
+}
+
+function toRecordBatch(
+  rowCount: number,
+  body: BodyWriter,
+  metadata = new Map<string, string>(),
+): RecordBatch {
+  return new RecordBatch(rowCount, body.nodes, body.regions, null, [], metadata);
+}
+
+function addBatch(
+  layout: Layout,
+  message: Message,
+  body: BodyWriter,
+  alignment = FILE_ALIGNMENT,
+): FileBlock {
+  const start = layout.length;
+  addMessage(layout, message, alignment);
+  const block = new FileBlock(layout.length - start, body.layout.length, start);
+  layout.append(body.layout);
+  return block;
+}
+
+/** Adds the metadata of a message, padded so that its body starts at a multiple of `alignment`. */
+function addMessage(layout: Layout, message: Message, alignment: number): void {
+  const metadata = Message.encode(message);
+  const unpadded = layout.length + PREFIX_BYTES + metadata.byteLength;
+  const padded = Math.ceil(unpadded / alignment) * alignment;
+  layout.add(Int32Array.of(CONTINUATION, padded - layout.length - PREFIX_BYTES));
+  layout.add(metadata);
+  layout.align(alignment);
+}
+
+/** A column without nulls. */
+export interface FieldToWrite {
+  readonly name: string;
+  readonly type: 'utf8' | keyof typeof NUMBERS | { readonly vectorOf: number };
+}
+
+/** The values of a column in one batch, by the type of its field. */
+export type ColumnToWrite =
+  | { readonly text: Utf8Column; readonly from: number }
+  /** Row-major [rowCount, dimension]. */
+  | { readonly vectors: Float32Array }
+  | { readonly numbers: Int32Array | BigInt64Array | Float32Array };
+
+const NUMBERS = {
+  int32: Int32,
+  uint32: Uint32,
+  int64: Int64,
+  float32: Float32,
+  float64: Float64,
+} as const;
+
+/** The schema message that a stream begins with. */
+export function encodeSchema(
+  fields: readonly FieldToWrite[],
+  metadata: ReadonlyMap<string, string> = new Map(),
+): Uint8Array {
+  const layout = new Layout();
+  addMessage(layout, Message.from(toSchema(fields, metadata)), STREAM_ALIGNMENT);
+  return layout.copyInto(new Uint8Array(layout.length));
+}
+
+/** A record batch, in chunks; columns in the order of the schema's fields. */
+export function encodeBatch(rowCount: number, columns: readonly ColumnToWrite[]): Uint8Array[] {
+  const body = new BodyWriter(STREAM_ALIGNMENT);
+  for (const column of columns) {
+    if ('text' in column) {
+      body.utf8(column.text, column.from, rowCount);
+      continue;
+    }
+    body.node(rowCount);
+    body.noNulls();
+    if ('vectors' in column) {
+      body.node(column.vectors.length);
+      body.noNulls();
+      body.buffer(column.vectors);
+    } else {
+      body.buffer(column.numbers);
+    }
+  }
+  const layout = new Layout();
+  const message = Message.from(toRecordBatch(rowCount, body), body.layout.length);
+  addMessage(layout, message, STREAM_ALIGNMENT);
+  layout.append(body.layout);
+  return layout.toChunks();
+}
+
+/** The end-of-stream mark; a stream without it was cut off. */
+export function encodeEnd(): Uint8Array {
+  return new Uint8Array(END_OF_STREAM.slice().buffer);
+}
+
+export function toSchema(
+  fields: readonly FieldToWrite[],
+  metadata: ReadonlyMap<string, string> = new Map(),
+): Schema {
+  return new Schema(fields.map(toField), new Map(metadata));
+}
+
+export function toField({ name, type }: FieldToWrite): Field {
+  if (type === 'utf8') return new Field(name, new Utf8(), false);
+  if (typeof type === 'string') return new Field(name, new NUMBERS[type](), false);
+  const element = new Field('item', new Float32(), false);
+  return new Field(name, new FixedSizeList(type.vectorOf, element), false);
+}

@@ -1,0 +1,137 @@
+// Reads the Arrow that we wrote: segment files and log records, one record batch each, whole in memory
+// and without copies. The checks are those for data of clients; what they find is `data_corrupt`.
+
+import { corrupt, invalidArrow, readingStored } from './arrow-errors.js';
+import { type Column, openColumns } from './columns.js';
+import type { EncodedPart } from './encoded-batch.js';
+import {
+  type Block,
+  footerStart,
+  HEAD_BYTES,
+  readBlock,
+  readFooter,
+  TAIL_BYTES,
+} from './file-reader.js';
+import type { FieldToWrite } from './ipc-writer.js';
+import { type ArrowMessage, readMessageHead } from './message.js';
+import { type ArrowField, type ArrowSchema, describeType } from './schema.js';
+
+export interface StoredBatch {
+  readonly schema: ArrowSchema;
+  readonly rowCount: number;
+  /** In the order of the schema's fields; their buffers are views of the bytes read. */
+  readonly columns: readonly Column[];
+  /** Of the batch; empty in a file. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+const CONTINUATION = 0xffffffff;
+/** A message begins with the continuation mark and the length of its metadata. */
+const PREFIX_BYTES = 8;
+/** Everything is in memory already. */
+const BYTES_MAX = Number.POSITIVE_INFINITY;
+
+/** Reads in place; `bytes` starts at a multiple of 8 in its buffer. Throws `data_corrupt`. */
+export function decodeArrowFile(bytes: Uint8Array): StoredBatch {
+  return readingStored('an Arrow file', () => {
+    if (bytes.length < HEAD_BYTES + TAIL_BYTES) {
+      throw corrupt(`${bytes.length} bytes, expected an Arrow file`);
+    }
+    const start = footerStart(bytes, bytes.subarray(-TAIL_BYTES), bytes.length);
+    const footer = readFooter(bytes.subarray(start, bytes.length - TAIL_BYTES), start);
+    const { schema, batches } = footer;
+    if (batches.length !== 1) throw corrupt(`${batches.length} record batches, expected 1`);
+    const dictionaries = new Map<number, readonly EncodedPart[]>();
+    for (const block of footer.dictionaries) {
+      const message = readBlockAt(bytes, block);
+      if (message.kind !== 'dictionary') throw corrupt(`a ${message.kind} as a dictionary`);
+      dictionaries.set(message.id, [{ shape: message.shape, body: bodyAt(bytes, block) }]);
+    }
+    const message = readBlockAt(bytes, batches[0]!);
+    if (message.kind !== 'batch') throw corrupt(`a ${message.kind} as a record batch`);
+    const { rowCount } = message.shape;
+    const part = { shape: message.shape, body: bodyAt(bytes, batches[0]!) };
+    const { fields } = schema;
+    const columns = openColumns({ fields, rowCount, part, dictionaries }, BYTES_MAX);
+    return { schema, rowCount, columns, metadata: new Map() };
+  });
+}
+
+/** Reads in place; `bytes` starts at a multiple of 8 in its buffer. Throws `data_corrupt`. */
+export function decodeArrowStream(bytes: Uint8Array): StoredBatch {
+  return readingStored('an Arrow stream', () => {
+    const schemaEnd = metadataEnd(bytes, 0);
+    const schema = cachedSchema(bytes.subarray(0, schemaEnd));
+    const bodyStart = metadataEnd(bytes, schemaEnd);
+    const head = readMessageHead(bytes.subarray(schemaEnd + PREFIX_BYTES, bodyStart));
+    const message = head.read();
+    if (message.kind !== 'batch') throw corrupt(`a ${message.kind} as a record batch`);
+    const bodyEnd = bodyStart + head.bodyLength;
+    if (bodyEnd > bytes.length) {
+      throw corrupt(`a body of ${head.bodyLength} bytes at byte ${bodyStart} of ${bytes.length}`);
+    }
+    const { shape } = message;
+    const part = { shape, body: bytes.subarray(bodyStart, bodyEnd) };
+    const { rowCount } = shape;
+    const { fields } = schema;
+    const columns = openColumns({ fields, rowCount, part, dictionaries: new Map() }, BYTES_MAX);
+    return { schema, rowCount, columns, metadata: head.metadata() };
+  });
+}
+
+/** Throws `data_corrupt` unless the fields have these names and types. */
+export function expectFields(
+  found: readonly ArrowField[],
+  expected: readonly FieldToWrite[],
+): void {
+  const foundText = found.map((field) => `${field.name}: ${describeType(field)}`).join(', ');
+  const expectedText = expected.map(({ name, type }) => `${name}: ${typeText(type)}`).join(', ');
+  if (foundText !== expectedText) {
+    throw corrupt(`the fields ${foundText}, expected ${expectedText}`);
+  }
+}
+
+/** As `describeType` says it. */
+function typeText(type: FieldToWrite['type']): string {
+  return typeof type === 'string' ? type : `fixed_size_list<float32>[${type.vectorOf}]`;
+}
+
+/** The records of a log repeat a few schemas; comparing bytes is ten times faster than decoding. */
+const knownSchemas = new Map<string, ArrowSchema>();
+const KNOWN_SCHEMAS_MAX = 256;
+
+/** @param bytes the whole message with its prefix. */
+function cachedSchema(bytes: Uint8Array): ArrowSchema {
+  const key = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+  let schema = knownSchemas.get(key);
+  if (schema === undefined) {
+    const message = readMessageHead(bytes.subarray(PREFIX_BYTES)).read();
+    if (message.kind !== 'schema') throw corrupt(`a ${message.kind} first, expected a schema`);
+    ({ schema } = message);
+    if (knownSchemas.size >= KNOWN_SCHEMAS_MAX) knownSchemas.clear();
+    knownSchemas.set(key, schema);
+  }
+  return schema;
+}
+
+/** Where the metadata of the message at `start` ends and its body begins. */
+function metadataEnd(bytes: Uint8Array, start: number): number {
+  if (start + PREFIX_BYTES > bytes.length) {
+    throw corrupt(`a message at byte ${start} of ${bytes.length}`);
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset + start, PREFIX_BYTES);
+  const length = view.getInt32(4, true);
+  const end = start + PREFIX_BYTES + length;
+  if (view.getUint32(0, true) !== CONTINUATION || length <= 0 || end > bytes.length) {
+    throw invalidArrow(`no message of Arrow at byte ${start} of ${bytes.length}`);
+  }
+  return end;
+}
+
+function readBlockAt(bytes: Uint8Array, block: Block): ArrowMessage {
+  return readBlock(block, bytes.subarray(block.offset, block.offset + block.metadataBytes));
+}
+
+function bodyAt(bytes: Uint8Array, { offset, metadataBytes, bodyBytes }: Block): Uint8Array {
+  return bytes.subarray(offset + metadataBytes, offset + metadataBytes + bodyBytes);
+}

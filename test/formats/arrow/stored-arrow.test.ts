@@ -1,0 +1,83 @@
+// Stored batches are read in place, and nothing outside of a buffer can be reached.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import {
+  BodyWriter,
+  encodeArrowStream,
+  type FieldToWrite,
+  STREAM_ALIGNMENT,
+  toSchema,
+} from '../../../src/formats/arrow/ipc-writer.js';
+import { decodeArrowStream, expectFields } from '../../../src/formats/arrow/stored-arrow.js';
+import { readUtf8 } from '../../../src/formats/arrow/strings.js';
+
+const NUMBERS: FieldToWrite[] = [{ name: 'n', type: 'float64' }];
+const TEXTS: FieldToWrite[] = [{ name: 't', type: 'utf8' }];
+
+/** A stream of one column, in the middle of a larger shared buffer. */
+function streamOf(fields: FieldToWrite[], rowCount: number, body: BodyWriter): Uint8Array {
+  const layout = encodeArrowStream(toSchema(fields), rowCount, body, new Map([['key', 'value']]));
+  const bytes = new Uint8Array(new SharedArrayBuffer(layout.length + 256));
+  return layout.copyInto(bytes.subarray(128)).subarray(0, layout.length);
+}
+
+function bodyOf(rowCount: number, ...buffers: ArrayBufferView[]): BodyWriter {
+  const body = new BodyWriter(STREAM_ALIGNMENT);
+  body.node(rowCount);
+  body.noNulls();
+  for (const buffer of buffers) body.buffer(buffer);
+  return body;
+}
+
+describe('a stored batch', () => {
+  it('is read in place, with its metadata', () => {
+    const bytes = streamOf(NUMBERS, 2, bodyOf(2, Float64Array.of(1, 2)));
+    const { schema, rowCount, columns, metadata } = decodeArrowStream(bytes);
+    expectFields(schema.fields, NUMBERS);
+    assert.equal(rowCount, 2);
+    assert.equal(metadata.get('key'), 'value');
+    const values = columns[0]!.buffer(0, Float64Array, 2);
+    assert.deepEqual([...values], [1, 2]);
+    assert.equal(values.buffer, bytes.buffer);
+  });
+
+  it('is refused when a buffer is too short, or columns and buffers are not those of its schema', () => {
+    const short = decodeArrowStream(streamOf(NUMBERS, 2, bodyOf(2, new Uint8Array(15))));
+    assert.throws(() => short.columns[0]!.buffer(0, Float64Array, 2), /found 15 bytes/i);
+    const cases: [RegExp, BodyWriter][] = [
+      [/3 values in column "n", expected 2/, bodyOf(3, new Uint8Array(24))],
+      [/1 buffers, expected more/, bodyOf(2)],
+      [
+        /1 columns with 3 buffers, expected 1 with 2/,
+        bodyOf(2, new Uint8Array(16), new Uint8Array(8)),
+      ],
+    ];
+    for (const [message, body] of cases) {
+      assert.throws(() => decodeArrowStream(streamOf(NUMBERS, 2, body)), {
+        code: 'data_corrupt',
+        message,
+      });
+    }
+  });
+
+  it('has strings whose offsets ascend and end within their bytes', () => {
+    const read = (offsets: number[], byteLength: number) => {
+      const rowCount = offsets.length - 1;
+      const body = bodyOf(rowCount, Int32Array.from(offsets), new Uint8Array(byteLength));
+      return readUtf8(decodeArrowStream(streamOf(TEXTS, rowCount, body)).columns[0]!);
+    };
+    assert.deepEqual([...read([0, 1, 3], 3).offsets], [0, 1, 3]);
+    assert.throws(() => read([0, 1, 4], 3), /offset 4 at 2 of column "t", expected at most 3/);
+    assert.throws(() => read([0, 2, 1], 3), /offset 1 at 2 of column "t", expected at least 2/);
+    assert.throws(() => read([-1, 2, 3], 3), /offset -1 at 0 of column "t", expected at least 0/);
+  });
+
+  it('is refused when its fields are others', () => {
+    const { schema } = decodeArrowStream(streamOf(NUMBERS, 2, bodyOf(2, new Float64Array(2))));
+    assert.throws(() => expectFields(schema.fields, TEXTS), {
+      code: 'data_corrupt',
+      message: 'Found the fields n: float64, expected t: utf8.',
+    });
+  });
+});
