@@ -82,7 +82,10 @@ export function batchOf(vectors: readonly TestVector[]): VectorBatch {
   };
 }
 
-function columnOf(strings: readonly string[]): { offsets: Int32Array; bytes: Uint8Array } {
+export function columnOf(strings: readonly string[]): {
+  offsets: Int32Array;
+  bytes: Uint8Array;
+} {
   const parts = strings.map((text) => Buffer.from(text));
   const offsets = new Int32Array(strings.length + 1);
   for (const [i, part] of parts.entries()) offsets[i + 1] = offsets[i]! + part.length;

@@ -222,7 +222,7 @@ describe('failures over HTTP', () => {
       new SagittaError('data_corrupt', 'secret path'),
       'secret path',
     ]) {
-      service.database.beforeQuery = () => Promise.reject(error);
+      service.hooks.beforeSearch = () => Promise.reject(error);
       const calling = service.call('POST', '/collections/c/query', { body: { vector: [1, 2, 3] } });
       const { json, text } = await expectProblem(calling, 500, 'internal');
       assert.doesNotMatch(text, /secret/);
@@ -230,16 +230,16 @@ describe('failures over HTTP', () => {
       assert.equal((details as { request_id: string }).request_id, json.request_id);
       assert.match(String((details as { err: unknown }).err), /secret path/);
     }
-    service.database.beforeQuery = async () => {};
+    service.hooks.beforeSearch = async () => {};
   });
 
   it('that the database names keep their code', async () => {
-    service.database.beforeQuery = () =>
+    service.hooks.beforeSearch = () =>
       Promise.reject(new SagittaError('overloaded', 'Full.', { retryAfterSeconds: 3 }));
     const calling = service.call('POST', '/collections/c/query', { body: { vector: [1, 2, 3] } });
     const { headers } = await expectProblem(calling, 503, 'overloaded');
     assert.equal(headers['retry-after'], '3');
-    service.database.beforeQuery = async () => {};
+    service.hooks.beforeSearch = async () => {};
   });
 
   it('carry the request id that the client sent, when it is sane', async () => {

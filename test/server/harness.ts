@@ -1,18 +1,23 @@
-// The application over a fake database, and a way to call it that holds every reply to the OpenAPI
-// document: a declared status, a declared code, a body of the declared shape without members that
-// the document does not know, and a request id.
+// The application over a database in memory, and a way to call it that checks every reply against
+// the OpenAPI document: a declared status, a declared code, a body of the declared shape without
+// undeclared members, and a request id.
 
 import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { systemClock } from '../../src/common/clock.js';
+import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
+import { Collection } from '../../src/database/collection/collection.js';
+import { Database } from '../../src/database/database.js';
+import type { Engine } from '../../src/engine/core/engine.js';
+import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import { createInlinePool } from '../../src/platform/pool.js';
 import { type AppOptions, createApp } from '../../src/server/app.js';
 import { Authenticator } from '../../src/server/auth/authenticator.js';
+import { createMemoryStore } from '../../src/storage/memory-store.js';
 import { createFakeBackups } from './fake-backups.js';
-import { createFakeDatabase, type FakeDatabase } from './fake-database.js';
 
 export interface Reply {
   readonly status: number;
@@ -29,31 +34,59 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** What runs before steps of the database: a test makes the step wait or fail. */
+export interface DatabaseHooks {
+  /** Before each batch of queries that the engine is given; the signal is that of the batch. */
+  beforeSearch: (signal: AbortSignal | undefined) => Promise<void>;
+  /** Before each commit of the store takes effect. */
+  beforeCommit: () => Promise<void>;
+}
+
 export interface Service {
   readonly app: FastifyInstance;
-  readonly database: FakeDatabase;
+  readonly database: Database;
+  /** Of the service's own database; without effect where a test passes another one. */
+  readonly hooks: DatabaseHooks;
+  /** How many commits the store was given. */
+  readonly commitCount: number;
   call(method: string, url: string, options?: CallOptions): Promise<Reply>;
+  /** Closes the application and its database. */
   close(): Promise<void>;
 }
 
-export async function createService(options: Partial<AppOptions> = {}): Promise<Service> {
-  const database = createFakeDatabase();
+export type ServiceOptions = Omit<Partial<AppOptions>, 'database'> & {
+  readonly database?: Database;
+};
+
+export async function createService(options: ServiceOptions = {}): Promise<Service> {
+  let commitCount = 0;
+  const hooks: DatabaseHooks = { beforeSearch: async () => {}, beforeCommit: async () => {} };
+  const beforeCommit = () => {
+    commitCount++;
+    return hooks.beforeCommit();
+  };
+  const limits = withoutOverload(options.limits ?? DEFAULT_LIMITS);
+  const database = options.database ?? (await openDatabase({ limits, hooks, beforeCommit }));
   const app = await createApp({
     database,
     backups: createFakeBackups(),
     pool: createInlinePool(),
-    limits: DEFAULT_LIMITS,
     defaultCollection: null,
     logger: silentLogger,
     metrics: createMetrics(),
     slowQueryMs: 1_000,
     authenticator: new Authenticator(),
     ...options,
+    limits,
   });
   const document = (await app.inject('/openapi.json')).json() as OpenApi;
   return {
     app,
     database,
+    hooks,
+    get commitCount() {
+      return commitCount;
+    },
     async call(method, url, { body, headers = {} } = {}) {
       const isRaw = typeof body === 'string' || body instanceof Uint8Array;
       const reply = await app.inject({
@@ -78,12 +111,72 @@ export async function createService(options: Partial<AppOptions> = {}): Promise<
       checkAgainst(document, method, url, found);
       return found;
     },
-    close: () => app.close(),
+    async close() {
+      await app.close();
+      await database.close();
+    },
   };
 }
 
+/** A busy machine delays the event loop, for which no test but those of the bound is refused. */
+function withoutOverload(limits: Limits): Limits {
+  const { eventLoopDelayMsMax } = limits;
+  if (eventLoopDelayMsMax !== DEFAULT_LIMITS.eventLoopDelayMsMax) return limits;
+  return { ...limits, eventLoopDelayMsMax: 3_600_000 };
+}
+
+/** A database in memory that runs the hooks. */
+async function openDatabase(options: {
+  limits: Limits;
+  hooks: DatabaseHooks;
+  beforeCommit: () => Promise<void>;
+}): Promise<Database> {
+  const { limits, hooks, beforeCommit } = options;
+  const pool = createInlinePool();
+  const reference = createReferenceEngine({ pool });
+  const engine: Engine = {
+    name: reference.name,
+    rowEncoder: reference.rowEncoder,
+    async search(queries, { signal } = {}) {
+      await hooks.beforeSearch(signal);
+      return reference.search(queries, signal === undefined ? {} : { signal });
+    },
+    unload: (key) => reference.unload(key),
+    bytesUsed: (key) => reference.bytesUsed(key),
+    close: () => reference.close(),
+  };
+  const database = await Database.open({
+    store: createMemoryStore({ beforeCommit }),
+    engine,
+    engineReason: 'test',
+    pool,
+    limits,
+    clock: systemClock,
+    logger: silentLogger,
+  });
+  await database.loaded;
+  return database;
+}
+
+/** Counts the snapshots that are pinned, of all databases of the process, from now on. */
+export function countPins(): { readonly count: number } {
+  const pins = { count: 0 };
+  const pin = Collection.prototype.pin;
+  Collection.prototype.pin = function (sequence) {
+    const unpin = pin.call(this, sequence);
+    let isPinned = true;
+    pins.count++;
+    return () => {
+      unpin();
+      if (isPinned) pins.count--;
+      isPinned = false;
+    };
+  };
+  return pins;
+}
+
 /** Three vectors of dimension 3 under the dot product, in a collection `c`. */
-export async function createFilledService(options: Partial<AppOptions> = {}): Promise<Service> {
+export async function createFilledService(options: ServiceOptions = {}): Promise<Service> {
   const service = await createService(options);
   await service.call('POST', '/collections', { body: { id: 'c', dimension: 3, metric: 'dot' } });
   const vectors = [
@@ -95,7 +188,7 @@ export async function createFilledService(options: Partial<AppOptions> = {}): Pr
   return service;
 }
 
-/** A gate that every query of the service waits at. */
+/** Makes the searches of the service wait until they are released. */
 export function holdQueries(service: Service): { arrived: Promise<void>; release: () => void } {
   let release = () => {};
   let arrive = () => {};
@@ -105,7 +198,7 @@ export function holdQueries(service: Service): { arrived: Promise<void>; release
   const gate = new Promise<void>((resolve) => {
     release = resolve;
   });
-  service.database.beforeQuery = () => {
+  service.hooks.beforeSearch = () => {
     arrive();
     return gate;
   };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { SagittaError } from '../../src/common/errors.js';
+import { CollectionHandle } from '../../src/database/collection-handle.js';
 import { createFilledService, expectProblem, type Reply, type Service } from './harness.js';
 
 let service: Service;
@@ -32,13 +33,13 @@ function assertReplay(first: Reply, second: Reply): void {
 describe('an idempotency key', () => {
   for (const [name, url, body] of WRITES) {
     it(`makes ${name} happen once, with one reply, from header, body or both`, async () => {
-      const before = service.database.writeCount;
+      const before = service.commitCount;
       const first = await post(url, body, 'k1');
       assert.equal(first.status, 200);
       const second = await post(`/v1${url}`, body, 'k1');
       assertReplay(first, second);
       assert.equal(second.headers.location, first.headers.location);
-      assert.equal(service.database.writeCount, before + 1);
+      assert.equal(service.commitCount, before + 1);
       const inBody = { ...body, id: 'other', idempotency_key: 'k2' };
       if (!url.startsWith('/collections/')) {
         assertReplay(await post(url, inBody), await post(url, inBody));
@@ -85,33 +86,38 @@ describe('an idempotency key', () => {
     }
   });
 
-  it('does not keep failures of ours, nor what another attempt may change', async () => {
-    const { database } = service;
+  it('does not keep failures of ours, nor what another attempt may change', async (t) => {
     for (const code of [
       'internal',
       'overloaded',
       'storage_full',
       'collection_unavailable',
     ] as const) {
-      database.beforeWrite = () => Promise.reject(new SagittaError(code, 'not now'));
+      const { mock } = t.mock.method(CollectionHandle.prototype, 'write', () => {
+        return Promise.reject(new SagittaError(code, 'not now'));
+      });
       const body = { id: `at ${code}`, values: [1, 2, 3] };
       assert.ok((await post('/collections/c/vectors', body, code)).status >= 500);
-      database.beforeWrite = async () => {};
+      mock.restore();
       const again = await post('/collections/c/vectors', body, code);
       assert.deepEqual([again.status, again.headers['idempotent-replayed']], [200, undefined]);
     }
   });
 
   it('is busy while its request runs', async () => {
-    const { database } = service;
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
     });
-    database.beforeWrite = () => gate;
+    const writing = new Promise<void>((resolve) => {
+      service.hooks.beforeCommit = () => {
+        resolve();
+        return gate;
+      };
+    });
     const body = { id: 'slow', values: [1, 2, 3] };
     const first = post('/collections/c/vectors', body, 'k');
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await writing;
     const second = await expectProblem(
       post('/collections/c/vectors', body, 'k'),
       409,

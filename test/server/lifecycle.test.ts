@@ -132,7 +132,7 @@ describe('the running application', () => {
     const service = await createFilledService();
     const port = await listen(service);
     const aborted = new Promise<void>((resolve) => {
-      service.database.beforeQuery = (signal) =>
+      service.hooks.beforeSearch = (signal) =>
         new Promise((_resolve, reject) => {
           signal?.addEventListener('abort', () => {
             resolve();
@@ -154,7 +154,7 @@ describe('the running application', () => {
     const service = await createFilledService();
     const port = await listen(service);
     const signals: (AbortSignal | undefined)[] = [];
-    service.database.beforeQuery = async (signal) => {
+    service.hooks.beforeSearch = async (signal) => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       assert.equal(signal?.aborted, false);
       signals.push(signal);

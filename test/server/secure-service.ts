@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
 import { systemClock } from '../../src/common/clock.js';
 import type { Logger } from '../../src/common/logger.js';
-import { type AppOptions, stopApp } from '../../src/server/app.js';
+import { stopApp } from '../../src/server/app.js';
 import { openTls } from '../../src/server/transport/tls.js';
 import {
   type Authority,
@@ -26,7 +26,7 @@ import {
   createAuthority,
   issueForServer,
 } from '../support/certificates.js';
-import { createFilledService, type Service } from './harness.js';
+import { createFilledService, type Service, type ServiceOptions } from './harness.js';
 
 export interface SecureService {
   readonly service: Service;
@@ -46,7 +46,7 @@ export interface LogLine {
 }
 
 export async function startSecureService(
-  options: Partial<AppOptions> & { clientAuthority?: Authority } = {},
+  options: ServiceOptions & { clientAuthority?: Authority } = {},
 ): Promise<SecureService> {
   const { clientAuthority, ...appOptions } = options;
   const folder = await mkdtemp(join(tmpdir(), 'sagitta-tls-'));

@@ -10,7 +10,7 @@ import { describe, it } from 'node:test';
 import { encodeSchema, type FieldToWrite } from '../../../src/formats/arrow/ipc-writer.js';
 import { type ParquetField, ParquetWriter } from '../../../src/formats/parquet/parquet-writer.js';
 import { pushVarint, ThriftStruct } from '../../../src/formats/parquet/thrift.js';
-import { textColumn } from '../../server/fake-readings.js';
+import { columnOf } from '../../database/harness.js';
 
 const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 const hasModules = spawnSync(python, ['-c', 'import pyarrow, polars, duckdb']).status === 0;
@@ -178,7 +178,7 @@ function fileOf({
         return Math.abs(next) > 1e30 ? 1e-40 : next;
       });
       // A column of which the piece is only a part.
-      const padded = textColumn(['before', ...texts, 'after']);
+      const padded = columnOf(['before', ...texts, 'after']);
       const column = { ...padded, offsets: padded.offsets.subarray(1) };
       columns.id!.push(...texts);
       columns.metadata!.push(...texts);

@@ -1,16 +1,14 @@
 // Streams of vectors for tests, and a service over a real database in memory to send them to.
 
 import { DEFAULT_LIMITS, type Limits } from '../../../src/common/limits.js';
-import type { Metric, Utf8Column } from '../../../src/common/types.js';
-import type { Database } from '../../../src/database/database.js';
+import type { Metric } from '../../../src/common/types.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
 import type { AppOptions } from '../../../src/server/app.js';
 import { ARROW_STREAM, NDJSON } from '../../../src/server/media-types.js';
-import { openDatabase } from '../../database/harness.js';
+import { columnOf, openDatabase } from '../../database/harness.js';
 import { type CallOptions, createService, type Reply, type Service } from '../harness.js';
 
-export interface StreamService extends Omit<Service, 'database'> {
-  readonly database: Database;
+export interface StreamService extends Service {
   /** Sends a body of lines, or of Arrow, to the collection `c`. */
   send(body: string | Uint8Array, options?: SendOptions): Promise<Reply>;
   /** All ids, in the order of arrival. */
@@ -88,20 +86,17 @@ export function arrowStream(batches: readonly (readonly Row[])[]): Buffer {
   for (const rows of batches) {
     chunks.push(
       ...encodeBatch(rows.length, [
-        ...(first?.id === undefined ? [] : [textOf(rows.map(({ id }) => id!))]),
+        ...(first?.id === undefined
+          ? []
+          : [{ text: columnOf(rows.map(({ id }) => id!)), from: 0 }]),
         { vectors: Float32Array.from(rows.flatMap(({ values }) => values)) },
-        ...(first?.metadata === undefined ? [] : [textOf(rows.map((row) => row.metadata!))]),
+        ...(first?.metadata === undefined
+          ? []
+          : [{ text: columnOf(rows.map((row) => row.metadata!)), from: 0 }]),
       ]),
     );
   }
   return Buffer.concat([...chunks, encodeEnd()]);
-}
-
-function textOf(texts: readonly string[]): { text: Utf8Column; from: number } {
-  const parts = texts.map((text) => Buffer.from(text));
-  const offsets = new Int32Array(texts.length + 1);
-  for (const [i, part] of parts.entries()) offsets[i + 1] = offsets[i]! + part.length;
-  return { text: { offsets, bytes: Buffer.concat(parts) }, from: 0 };
 }
 
 /** So many rows with ids `<prefix><number>`. */

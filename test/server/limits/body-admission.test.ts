@@ -114,7 +114,7 @@ describe('bodies in flight over HTTP', () => {
     const service = await createBounded(10_000);
     const port = await listen(service);
     let release: (() => void) | undefined;
-    service.database.beforeQuery = () =>
+    service.hooks.beforeSearch = () =>
       new Promise((resolve) => {
         release = resolve;
       });
@@ -173,19 +173,19 @@ describe('bodies in flight over HTTP', () => {
   it('are given back when the client of a pipelined request goes away', async () => {
     const service = await createBounded(1_000_000);
     const port = await listen(service);
-    let arrivedCount = 0;
-    service.database.beforeQuery = () => {
-      arrivedCount++;
-      return pause(100);
-    };
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    service.hooks.beforeSearch = () => gate;
     const body = queryOf(1_000);
     const one = headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 1_000 });
     const socket = connect(port, '127.0.0.1', () =>
       socket.write(`${(one + body).repeat(3)}${one} `),
     );
-    await eventually('all of them run', () => arrivedCount === 3);
-    assert.equal(await bytesHeld(service), 3_001);
+    await eventually('all bodies have arrived', async () => (await bytesHeld(service)) === 3_001);
     socket.destroy();
+    release();
     await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
     await eventually('nothing is under way', async () => {
       return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 1;
@@ -361,12 +361,12 @@ describe('bodies in flight over HTTP', () => {
   it('of 64 clients at once are answered rightly or refused, and leave nothing behind', async () => {
     const service = await createBounded(1_048_576);
     const port = await listen(service);
-    service.database.beforeQuery = () => pause(2);
+    service.hooks.beforeSearch = () => pause(2);
     const counts = { answered: 0, refused: 0 };
     const client = async (number: number) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       for (let i = 0; i < 8; i++) {
-        // The fake database scores by the dot product: 'a' gets what was asked for.
+        // By the dot product 'a' gets what was asked for.
         const text = `{"vector":[${number + 2},0,0],"top_k":1}`.padEnd(100_000);
         const reply = await post(port, agent, text, { isChunked: (number + i) % 2 === 0 });
         if (reply.status === 200) {

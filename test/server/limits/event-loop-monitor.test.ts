@@ -95,7 +95,7 @@ async function whileLate<Result>(
 ): Promise<Result[]> {
   let release = () => {};
   const arrived = new Promise<void>((arrive) => {
-    service.database.beforeQuery = () => {
+    service.hooks.beforeSearch = () => {
       arrive();
       return new Promise((resolve) => {
         release = resolve;

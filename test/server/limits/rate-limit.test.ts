@@ -232,14 +232,14 @@ describe('rate limits over HTTP', () => {
       return service.call('POST', '/collections/c/vectors', { body: { vectors } });
     };
     assert.equal((await write(4)).status, 200);
-    const { writeCount } = service.database;
+    const { commitCount } = service;
     const refused = await expectProblem(write(3), 429, 'rate_limited');
     assert.equal(refused.headers['retry-after'], '2');
     assert.equal(refused.headers.ratelimit, '"write";r=0;t=3');
     assert.equal(refused.json.retryable, true);
     assert.match(refused.json.detail, /costs 3 writes.* 2 a second, saved up to 5/);
     await expectProblem(service.call('DELETE', '/collections/c/vectors/a'), 429, 'rate_limited');
-    assert.equal(service.database.writeCount, writeCount);
+    assert.equal(service.commitCount, commitCount);
     clock.nowMs += 2_000;
     assert.equal((await write(3)).status, 200);
     await service.close();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { JsonBytes } from '../../../src/server/replies/json-bytes.js';
-import { textColumn } from '../fake-readings.js';
+import { columnOf } from '../../database/harness.js';
 
 const textOf = (write: (json: JsonBytes) => void, byteCount = 0) => {
   const json = new JsonBytes(byteCount);
@@ -12,7 +12,7 @@ const textOf = (write: (json: JsonBytes) => void, byteCount = 0) => {
 describe('JSON as bytes', () => {
   it('has strings as JSON.stringify has them', () => {
     const texts = ['', 'a', 'ä☃😀', '"\\"', 'a\u0001b\u001f', '\u007f', '\u2028', 'x'.repeat(500)];
-    const column = textColumn(texts);
+    const column = columnOf(texts);
     for (const [row, text] of texts.entries()) {
       const written = textOf((json) => json.text(column, row));
       assert.equal(JSON.parse(written), text);
@@ -23,7 +23,7 @@ describe('JSON as bytes', () => {
   it('puts documents on one line, and changes nothing else of them', () => {
     const long = `{"t":"${'ä\\n'.repeat(40)}",\n\r\n "n": 1.0}`;
     const texts = ['{}', '{\n"a":\r\n1}', long];
-    const column = textColumn(texts);
+    const column = columnOf(texts);
     for (const [row, text] of texts.entries()) {
       const written = textOf((json) => json.document(column, row));
       assert.equal(written, text.replace(/[\r\n]/g, ' '));

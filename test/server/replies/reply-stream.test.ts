@@ -9,15 +9,17 @@ import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { createMetrics } from '../../../src/platform/metrics.js';
 import { stopApp } from '../../../src/server/app.js';
-import { createFilledService, type Service } from '../harness.js';
+import { countPins, createFilledService, type Service } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
 import { eventually, exchange, headOf, listen, metricOf, repliesIn } from '../wire.js';
+
+const pins = countPins();
 
 const PATH = '/collections/c/query/batch';
 const NDJSON = 'application/x-ndjson';
 const ARROW = 'application/vnd.apache.arrow.stream';
-/** In three groups. */
-const BODY = JSON.stringify({ queries: new Array(6).fill({ vector: [1, 0.5, 0] }) });
+/** In three groups, of 256, 256 and 88. */
+const BODY = JSON.stringify({ queries: new Array(600).fill({ vector: [1, 0.5, 0] }) });
 const JSON_BODY = { 'content-type': 'application/json', 'content-length': BODY.length };
 
 const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_reply_bytes_in_flight');
@@ -33,24 +35,24 @@ const ask = (port: number, accept: string) =>
 /** Whole replies in chunks end with the empty chunk. */
 const isWhole = (text: string) => text.endsWith('\r\n0\r\n\r\n');
 
-/** The query of that number and all after it fail. */
+/** The group of that number and all after it fail. */
 function failFrom(service: Service, number: number): void {
   let count = 0;
-  service.database.beforeQuery = async () => {
+  service.hooks.beforeSearch = async () => {
     if (count++ >= number) throw new SagittaError('collection_not_found', 'It was deleted.');
   };
 }
 
-/** So many megabytes of replies, in many groups. */
+/** 40 MB of replies, in four groups. */
 async function createLarge(
   options: Parameters<typeof createFilledService>[0] = {},
 ): Promise<{ service: Service; port: number; body: string }> {
   const service = await createFilledService({ metrics: createMetrics(), ...options });
   const metadata = { text: 'x'.repeat(40_000) };
-  const vectors = new Array(25).fill({ values: [1, 2, 3], metadata });
+  const vectors = [{ id: 'large', values: [9, 9, 9], metadata }];
   await service.call('POST', '/collections/c/vectors', { body: { vectors } });
-  const query = { vector: [1, 2, 3], top_k: 25, include_metadata: true };
-  const body = JSON.stringify({ queries: new Array(60).fill(query) });
+  const query = { vector: [1, 2, 3], top_k: 1, include_metadata: true };
+  const body = JSON.stringify({ queries: new Array(1_024).fill(query) });
   return { service, port: await listen(service), body };
 }
 
@@ -72,7 +74,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
       assert.ok(text.startsWith('HTTP/1.1 200 '), text.slice(0, 200));
       assert.ok(isWhole(text), accept);
     }
-    assert.deepEqual([await bytesHeld(service), service.database.openSessionCount], [0, 0]);
+    assert.deepEqual([await bytesHeld(service), pins.count], [0, 0]);
     await service.close();
   });
 
@@ -86,7 +88,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
       assert.match(reply!.head, /application\/problem\+json/);
       assert.equal(JSON.parse(reply!.body).code, 'collection_not_found');
     }
-    assert.deepEqual([await bytesHeld(service), service.database.openSessionCount], [0, 0]);
+    assert.deepEqual([await bytesHeld(service), pins.count], [0, 0]);
     await service.close();
   });
 
@@ -94,7 +96,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     const service = await createFilledService({ metrics: createMetrics() });
     const port = await listen(service);
     for (const accept of ['application/json', NDJSON, ARROW]) {
-      failFrom(service, 4);
+      failFrom(service, 2);
       const text = await ask(port, accept);
       assert.ok(text.startsWith('HTTP/1.1 200 '), accept);
       assert.ok(!isWhole(text), `${accept} must not look whole`);
@@ -103,20 +105,20 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
       const lines = text.match(/^\{.*\}$/gm)!.map((line) => JSON.parse(line));
       assert.deepEqual(
         lines.map((line) => line.query_index ?? line.error.code),
-        [0, 1, 2, 3, 'collection_not_found'],
+        [...Array(512).keys(), 'collection_not_found'],
       );
       assert.equal(lines.at(-1).error.status, 404);
       assert.equal(lines.at(-1).error.instance, PATH);
     }
     const { body } = await service.app.inject('/metrics');
     assert.match(body, /sagitta_http_refusals_total\{code="collection_not_found"\} 3/);
-    assert.deepEqual([await bytesHeld(service), service.database.openSessionCount], [0, 0]);
+    assert.deepEqual([await bytesHeld(service), pins.count], [0, 0]);
     await service.close();
   });
 
   it('tells of its failure over HTTP/2 as well, where only its stream ends', async () => {
     const secure = await startSecureService();
-    failFrom(secure.service, 4);
+    failFrom(secure.service, 2);
     const session = await openSession(secure.url, { ca: secure.authority.cert });
     const stream = session.request({
       ':method': 'POST',
@@ -132,7 +134,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     });
     await assert.rejects(once(stream, 'end'), 'it must not end as if it were whole');
     assert.match(text, /"error":\{.*"code":"collection_not_found"/);
-    secure.service.database.beforeQuery = async () => {};
+    secure.service.hooks.beforeSearch = async () => {};
     const next = session.request({
       ':method': 'POST',
       ':path': PATH,
@@ -148,21 +150,21 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
 
   it('is made no faster than it is taken', async () => {
     const { service, port, body } = await createLarge();
-    let queryCount = 0;
-    service.database.beforeQuery = async () => {
-      queryCount++;
+    let groupCount = 0;
+    service.hooks.beforeSearch = async () => {
+      groupCount++;
     };
     const socket = openLarge(port, body);
     socket.pause();
-    await eventually('it has begun', () => queryCount > 2);
+    await eventually('a group is searched', () => groupCount > 0);
     let before = -1;
-    await eventually('it stands still', async () => {
-      if (before === queryCount) return true;
-      before = queryCount;
+    await eventually('no further group is searched', async () => {
+      if (before === groupCount) return true;
+      before = groupCount;
       await new Promise((resolve) => setTimeout(resolve, 100));
       return false;
     });
-    assert.ok(queryCount < 60, `${queryCount} queries ran ahead of the client`);
+    assert.ok(groupCount < 4, `${groupCount} groups ran ahead of the client`);
     const held = await bytesHeld(service);
     assert.ok(held > 0 && held < 10_000_000, `${held} bytes are held`);
     let byteCount = 0;
@@ -170,26 +172,29 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
       byteCount += chunk.length;
     });
     socket.resume();
-    await eventually('all is there', () => byteCount > 60_000_000);
-    assert.equal(queryCount, 60);
+    await eventually('the whole reply has arrived', () => byteCount > 40_000_000);
+    assert.equal(groupCount, 4);
     await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
     socket.destroy();
     await stopApp(service.app, { deadlineMs: 0 });
   });
 
-  it('ends when its client goes away, and the work is told', async () => {
+  it('ends when its client goes away, and aborts the search', async () => {
     const { service, port, body } = await createLarge();
+    let groupCount = 0;
     let signal: AbortSignal | undefined;
-    service.database.beforeQuery = async (given) => {
+    service.hooks.beforeSearch = async (given) => {
+      if (groupCount++ === 0) return;
       signal = given;
+      await new Promise((resolve) => given?.addEventListener('abort', resolve));
     };
     const socket = openLarge(port, body);
-    await once(socket, 'data');
-    socket.pause();
-    assert.equal(service.database.openSessionCount, 1);
+    socket.resume();
+    await eventually('the second group is searched', () => signal !== undefined);
+    assert.ok(pins.count > 0);
     socket.destroy();
     await eventually('it is over', async () => (await underWay(service)) === 1);
-    await eventually('the snapshot is let go of', () => service.database.openSessionCount === 0);
+    await eventually('the snapshot is released', () => pins.count === 0);
     assert.equal(signal?.aborted, true);
     assert.equal(await bytesHeld(service), 0);
     await stopApp(service.app, { deadlineMs: 0 });
@@ -202,7 +207,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await once(socket, 'data');
     socket.pause();
     await eventually('it is over', async () => (await underWay(service)) === 1);
-    assert.deepEqual([await bytesHeld(service), service.database.openSessionCount], [0, 0]);
+    assert.deepEqual([await bytesHeld(service), pins.count], [0, 0]);
     socket.destroy();
     await stopApp(service.app, { deadlineMs: 0 });
   });
@@ -212,7 +217,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     const service = await createFilledService({ limits });
     const port = await listen(service);
     let count = 0;
-    service.database.beforeQuery = () =>
+    service.hooks.beforeSearch = () =>
       new Promise((resolve) => setTimeout(resolve, count++ < 2 ? 0 : 250));
     assert.ok(isWhole(await ask(port, 'application/json')));
     await service.close();

@@ -6,13 +6,14 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { SCOPES } from '../../../src/common/access.js';
 import type { Logger } from '../../../src/common/logger.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
-import { createFakeDatabase } from '../fake-database.js';
+import { createTestClock, openDatabase } from '../../database/harness.js';
 import { createService, expectProblem, type Reply, type Service } from '../harness.js';
 
+const clock = createTestClock();
 let service: Service;
 let logged: string[];
 beforeEach(async () => {
-  const database = createFakeDatabase();
+  const database = await openDatabase({ clock });
   logged = [];
   const log = (details: object, message: string) => {
     logged.push(`${JSON.stringify(details)} ${message}`);
@@ -58,7 +59,6 @@ describe('the routes of keys', () => {
 
   it('show a key once, and its record from then on', async () => {
     await lock();
-    const before = Date.now();
     const reply = await call('POST', '/keys', {
       ...INPUT,
       expires_at: '2999-01-01T02:00:00+02:00',
@@ -74,7 +74,7 @@ describe('the routes of keys', () => {
       rotated_at: null,
       revoked_at: null,
     });
-    assert.ok(Date.parse(record.created_at) >= before);
+    assert.equal(Date.parse(record.created_at), clock.nowMs);
 
     const shown = await call('GET', `/keys/${record.id}`);
     assert.equal(shown.headers['cache-control'], 'no-store');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { createFilledService, expectProblem, type Service } from '../harness.js';
+import { countPins, createFilledService, expectProblem, type Service } from '../harness.js';
 
 describe('queries over HTTP', () => {
   let service: Service;
@@ -26,14 +26,13 @@ describe('queries over HTTP', () => {
     assert.deepEqual(full.json.matches, [
       { id: 'd', score: 1.5, metadata: { year: 2022, kind: 'y' }, values: [1, 1, 0.5] },
     ]);
-    assert.equal(full.json.next_cursor, 'at-1');
   });
 
-  it('say where their time went', async () => {
+  it('say in the header server-timing where their time went', async () => {
     const { headers } = await query({ vector });
     assert.match(
       headers['server-timing'] ?? '',
-      /^filter;dur=1, wait;dur=2, search;dur=3, assemble;dur=4, total;dur=\d+(\.\d{1,3})?$/,
+      /^(?:(?:filter|wait|search|assemble|total);dur=\d+(?:\.\d{1,3})?(?:, |$)){5}$/,
     );
     const anywhere = await service.call('POST', '/query', { body: { vector, collection: 'c' } });
     assert.match(anywhere.headers['server-timing'] ?? '', /total;dur=/);
@@ -54,43 +53,29 @@ describe('queries over HTTP', () => {
 
   it('take limit, offset and cursor from the body or the query string', async () => {
     const fromQuery = await query({ vector }, '?limit=1&offset=1');
-    assert.deepEqual(fromQuery.json, (await query({ vector, limit: 1, offset: 1 })).json);
+    const fromBody = await query({ vector, limit: 1, offset: 1 });
+    assert.deepEqual(fromQuery.json.matches, fromBody.json.matches);
     assert.equal((await query({ vector, limit: 1 }, '?limit=1')).status, 200);
     await expectProblem(query({ vector, limit: 1 }, '?limit=2'), 400, 'invalid_request', '?limit');
+    const { next_cursor: cursor } = (await query({ vector, limit: 2 })).json;
     await expectProblem(
-      query({ vector, cursor: 'at-1' }, '?cursor=at-2'),
+      query({ vector, cursor }, '?cursor=another'),
       400,
       'invalid_request',
       '?cursor',
     );
-    await expectProblem(query({ vector }, '?offset=1&cursor=at-1'), 400, 'invalid_request');
+    await expectProblem(query({ vector }, `?offset=1&cursor=${cursor}`), 400, 'invalid_request');
     await expectProblem(query({ vector }, '?top_k=1'), 400, 'unknown_parameter', '?top_k');
     await expectProblem(query({ vector }, '?limit=abc'), 400, 'invalid_request', '?limit');
-    const next = await query({ vector, cursor: 'at-2' }, '?limit=1');
+    const next = await query({ vector, cursor }, '?limit=1');
     assert.equal(next.json.matches[0].id, 'b');
   });
 
-  it('know their bounds', async () => {
+  // Bounds and malformed numbers are in test/conformance: 08-limits.json and api-bad-input.json.
+  it('are refused at the parameter that has the wrong type or an unknown value', async () => {
     for (const [body, code, pointer] of [
       [{}, 'invalid_request', '/vector'],
       [{ vector, id: 'a' }, 'invalid_request', '/id'],
-      [{ vector: [1, 2] }, 'dimension_mismatch', '/vector'],
-      [{ vector: [] }, 'invalid_vector', '/vector'],
-      [{ vector: [1, 2, '3'] }, 'invalid_vector', '/vector'],
-      ['{"vector":[1,2,1e39]}', 'invalid_vector', '/vector'],
-      [{ vector: null }, 'invalid_vector', '/vector'],
-      [{ vector: [0, 0, 0], metric: 'cosine' }, 'invalid_vector', '/vector'],
-      [{ vector, top_k: 0 }, 'invalid_request', '/top_k'],
-      [{ vector, top_k: -1 }, 'invalid_request', '/top_k'],
-      [{ vector, top_k: 1.5 }, 'invalid_request', '/top_k'],
-      [{ vector, top_k: '10' }, 'invalid_request', '/top_k'],
-      [{ vector, top_k: [10] }, 'invalid_request', '/top_k'],
-      [{ vector, top_k: true }, 'invalid_request', '/top_k'],
-      [{ vector, top_k: null }, 'invalid_request', '/top_k'],
-      [{ vector, top_k: 10_001 }, 'limit_exceeded', '/top_k'],
-      [{ vector, top_k: 10_001, limit: 10, sort: [{ field: 'year' }] }, 'limit_exceeded', '/top_k'],
-      [{ vector, limit: 1001 }, 'limit_exceeded', '/limit'],
-      [{ vector, offset: -1 }, 'invalid_request', '/offset'],
       [{ vector, include_metadata: 'true' }, 'invalid_request', '/include_metadata'],
       [{ vector, include_values: 'hex' }, 'invalid_request', '/include_values'],
       [{ vector, metric: 'l2' }, 'invalid_request', '/metric'],
@@ -102,15 +87,10 @@ describe('queries over HTTP', () => {
       ['{"vector":[1,2,3],"score_threshold":1e999}', 'invalid_request', '/score_threshold'],
       [{ vector, filter: 'x' }, 'invalid_filter', '/filter'],
       [{ vector, filter: null }, 'invalid_filter', '/filter'],
-      [{ vector, topK: 3 }, 'unknown_parameter', '/topK'],
-      [{ vector, collection: 'c' }, 'unknown_parameter', '/collection'],
       [{ vector, idempotency_key: 'k' }, 'unknown_parameter', '/idempotency_key'],
     ] as const) {
       await expectProblem(query(body), 400, code, pointer);
     }
-    assert.equal((await query({ vector, top_k: 10_001, limit: 10 })).status, 200);
-    assert.equal((await query({ vector, top_k: 10_000 })).status, 200);
-    assert.equal((await query({ vector: [0, 0, 0] })).status, 200, 'a zero vector under dot');
   });
 
   it('find the collection of POST /query in the body, the query or the configuration', async () => {
@@ -138,7 +118,7 @@ describe('queries over HTTP', () => {
     const first = await batch(15);
     assert.deepEqual([first.status, first.headers.ratelimit], [200, '"read";r=5;t=15']);
     let queryCount = 0;
-    poor.database.beforeQuery = async () => {
+    poor.hooks.beforeSearch = async () => {
       queryCount++;
     };
     await expectProblem(batch(15), 429, 'rate_limited');
@@ -153,8 +133,9 @@ describe('queries over HTTP', () => {
         requestMsMax: 30,
       },
     });
+    const pins = countPins();
     let reason: unknown;
-    slow.database.beforeQuery = (signal) =>
+    slow.hooks.beforeSearch = (signal) =>
       new Promise((_resolve, reject) => {
         signal?.addEventListener('abort', () => {
           reason = signal.reason;
@@ -171,7 +152,7 @@ describe('queries over HTTP', () => {
       assert.equal(reply.json.retryable, true);
       assert.equal((reason as unknown as { code: string }).code, 'deadline_exceeded');
     }
-    assert.equal(slow.database.openSessionCount, 0);
+    assert.equal(pins.count, 0);
     await slow.close();
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import type { CollectionsRequest } from '../../../src/database/api.js';
 import { createFilledService, expectProblem, type Service } from '../harness.js';
 
 describe('the service', () => {
@@ -22,9 +23,9 @@ describe('the service', () => {
     assert.equal(problem.json.errors[0].expected, 77);
   });
 
-  it('is alive whatever its state, and ready when it serves', async () => {
+  it('is alive whatever its state, and ready when it serves', async (t) => {
     for (const state of ['starting', 'stopping'] as const) {
-      service.database.state = state;
+      const { mock } = t.mock.getter(service.database, 'state', () => state);
       assert.equal((await service.call('GET', '/livez')).status, 200);
       assert.equal((await service.call('GET', '/limits')).status, 200);
       const ready = await service.call('GET', '/readyz');
@@ -36,30 +37,29 @@ describe('the service', () => {
         const { headers } = await expectProblem(service.call('GET', url), 503, state);
         assert.ok(headers['retry-after']);
       }
+      mock.restore();
     }
-    service.database.state = 'ready';
     const { status, json } = await service.call('GET', '/readyz');
     assert.deepEqual([status, json], [200, { status: 'ready', collections_not_ready: [] }]);
   });
 
-  it('names the collections that are not ready', async () => {
+  it('names the collections that are not ready', async (t) => {
     const { database } = service;
-    const original = database.listCollections;
-    database.listCollections = (request) => {
-      const page = original(request);
+    const listCollections = database.listCollections.bind(database);
+    t.mock.method(database, 'listCollections', (request: CollectionsRequest) => {
+      const page = listCollections(request);
       const collections = page.collections.map((record) => ({
         ...record,
         status: 'failed' as const,
         statusReason: 'Segment file x/1.arrow is damaged.',
       }));
       return { ...page, collections };
-    };
+    });
     const { json, status } = await service.call('GET', '/readyz');
     assert.equal(status, 200);
     assert.deepEqual(json.collections_not_ready, [
       { id: 'c', status: 'failed', reason: 'Segment file x/1.arrow is damaged.' },
     ]);
-    database.listCollections = original;
   });
 
   it('counts requests by route and status, and vectors when scraped', async () => {

@@ -93,7 +93,7 @@ describe('a body that is read as it arrives', () => {
 
   it('is not idle while we are busy with what came of it', async () => {
     const { service, port } = await start({ stalledMsMax: 100 });
-    service.database.beforeStreamedWrite = () => pause(150);
+    service.hooks.beforeCommit = () => pause(150);
     const units = [0, 1, 2, 3].map((unit) => chunk(kilobytes(1_000, `${unit}-`))).join('');
     const text = await exchange(port, (socket) => {
       socket.write(headOf('POST', PATH, { ...STREAM, connection: 'close' }) + units + END);
@@ -160,7 +160,7 @@ describe('a body that is read as it arrives', () => {
     const gate = new Promise<void>((resolve) => {
       open = resolve;
     });
-    service.database.beforeStreamedWrite = () => gate;
+    service.hooks.beforeCommit = () => gate;
     const begun = begin(port);
     const megabyte = chunk(kilobytes(1_000, 'm-'));
     const taken = await writeUntilStuck(begun.socket, megabyte, 200_000_000);
@@ -240,7 +240,7 @@ describe('a body that is read as it arrives', () => {
   it('of a service that stops ends soon, with what was written', async () => {
     const { service, port } = await start();
     let isStopping = false;
-    service.database.beforeStreamedWrite = async () => {
+    service.hooks.beforeCommit = async () => {
       if (isStopping) throw new SagittaError('stopping', 'The service is stopping.');
     };
     const begun = begin(port);

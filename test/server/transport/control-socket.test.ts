@@ -12,8 +12,9 @@ import { connectOperator } from '../../../src/cli/operator.js';
 import type { SagittaClientError } from '../../../src/client/error.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { ControlSocket } from '../../../src/server/transport/control-socket.js';
-import { createFakeDatabase } from '../fake-database.js';
+import { openDatabase } from '../../database/harness.js';
 import { createService } from '../harness.js';
+import { eventually } from '../wire.js';
 
 let directory: string;
 let control: ControlSocket;
@@ -114,8 +115,8 @@ describe('the control socket', () => {
 });
 
 describe('the application behind it', () => {
-  it('serves the operator all there is, and others nothing without a key', async () => {
-    const database = createFakeDatabase();
+  it('serves the operator all there is, and others nothing without a key', async (t) => {
+    const database = await openDatabase({});
     const authenticator = new Authenticator({
       apiKeys: database.apiKeys,
       isOperator: control.isOperator,
@@ -148,13 +149,11 @@ describe('the application behind it', () => {
       assert.equal(status, 200);
 
       // A server that reads its data is waited for.
-      database.state = 'starting';
-      setTimeout(() => {
-        database.state = 'ready';
-      }, 150);
-      const startedAt = performance.now();
-      await operator.call('GET', '/keys');
-      assert.ok(performance.now() - startedAt > 100);
+      const state = t.mock.getter(database, 'state', () => 'starting');
+      const listing = operator.call('GET', '/keys');
+      await eventually('the server was asked twice', () => state.mock.callCount() > 1);
+      state.mock.restore();
+      await listing;
       await operator.close();
     } finally {
       await close();

@@ -92,13 +92,13 @@ describe('clients that take their time', () => {
     };
 
     // The search takes longer than a client may stall; that is not the client's fault.
-    service.database.beforeQuery = () => pause(2.5 * stalledMsMax);
+    service.hooks.beforeSearch = () => pause(2.5 * stalledMsMax);
     const slowSearch = ask(() => {});
     assert.equal(matchCountIn(await slowSearch.text), 403);
 
     // One that reads in sips, for longer than it may stall. They are large, since the system's own
     // buffers hide small ones.
-    service.database.beforeQuery = () => Promise.resolve();
+    service.hooks.beforeSearch = () => Promise.resolve();
     const sipping = ask((socket) => {
       let taken = 0;
       socket.on('data', (chunk) => {

@@ -163,9 +163,9 @@ describe('the service behind TLS', () => {
 
   it('tells the search when an HTTP/2 client goes away', { timeout: 60_000 }, async () => {
     const session = await openSession(secure.url, { ca });
-    const { database } = secure.service;
+    const { hooks } = secure.service;
     const aborted = new Promise<void>((resolve) => {
-      database.beforeQuery = (signal) =>
+      hooks.beforeSearch = (signal) =>
         new Promise((_resolve, reject) => {
           signal?.addEventListener('abort', () => {
             resolve();
@@ -181,7 +181,7 @@ describe('the service behind TLS', () => {
     setTimeout(() => stream.close(8), 30);
     await aborted;
     assert.equal(isReplyClosed(response), true);
-    database.beforeQuery = async () => {};
+    hooks.beforeSearch = async () => {};
     assert.equal((await overHttp2(session, QUERY)).status, 200);
     session.destroy();
   });
