@@ -10,14 +10,14 @@ import type { IdempotencyClaims } from './idempotency-claims.js';
 import type { DatabaseObserver } from './observer.js';
 import type { CursorSealer } from './query/cursor.js';
 import type { FilterCache } from './query/filter-cache.js';
-import type { SubmitSearches } from './query/search.js';
+import type { SearchScheduler } from './query/search-scheduler.js';
 
 export interface DatabaseServices {
   readonly catalogue: Catalogue;
   readonly engine: Engine;
   /** Why this engine was chosen: part of every collection's record. */
   readonly engineReason: string;
-  readonly submitAll: SubmitSearches;
+  readonly scheduler: SearchScheduler;
   readonly filters: FilterCache;
   readonly sealer: CursorSealer;
   readonly claims: IdempotencyClaims;

@@ -30,8 +30,7 @@ import { keys } from './keys.js';
 import { type DatabaseObserver, observeIdempotent, SILENT_OBSERVER } from './observer.js';
 import { CursorSealer } from './query/cursor.js';
 import { FilterCache } from './query/filter-cache.js';
-import { createSearchQueue, type SearchQueue } from './query/search.js';
-import { inTurns } from './query/turns.js';
+import { SearchScheduler } from './query/search-scheduler.js';
 
 export interface DatabaseOptions {
   readonly store: Store;
@@ -60,7 +59,6 @@ export type DatabaseService = Pick<
 
 export class Database {
   readonly #services: DatabaseServices;
-  readonly #searches: SearchQueue;
   readonly apiKeys: ApiKeys;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
@@ -75,12 +73,11 @@ export class Database {
     };
     const encoder = engine.rowEncoder;
     this.apiKeys = new ApiKeys({ store, clock });
-    this.#searches = createSearchQueue(engine, { waitingMax: limits.queuedQueriesMax, observer });
     this.#services = {
       catalogue: new Catalogue({ ...options, unloadBlock, encoder, observer }),
       engine,
       engineReason: options.engineReason,
-      submitAll: inTurns(this.#searches.submitAll),
+      scheduler: new SearchScheduler({ engine, waitingMax: limits.queuedQueriesMax, observer }),
       filters,
       sealer: new CursorSealer(cursorSecret),
       claims: new IdempotencyClaims({ store, clock, keptMs: limits.idempotencyMs }),
@@ -114,9 +111,9 @@ export class Database {
     return { bytesUsed, hitCount, missCount };
   }
 
-  /** Queries that wait for the engine. */
+  /** Searches that wait for the engine, for metrics. */
   get queuedQueryCount(): number {
-    return this.#searches.waitingCount;
+    return this.#services.scheduler.waitingCount;
   }
 
   /** Scans and joins under way, for metrics. */

@@ -7,7 +7,8 @@ import { SagittaError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { SegmentView } from '../collection/snapshot.js';
-import type { SearchTarget, SubmitSearches } from '../query/search.js';
+import type { ScheduledHits, SearchScheduler } from '../query/search-scheduler.js';
+import type { SearchTarget } from '../query/search-target.js';
 
 export interface JoinPlan {
   readonly parts: readonly SegmentView[];
@@ -61,7 +62,7 @@ export interface Group {
   /** Hits of one row in the search that was last. */
   k: number;
   /** Null where there is nothing to search. */
-  readonly searching: ReturnType<SubmitSearches> | null;
+  readonly searching: Promise<ScheduledHits> | null;
   /** Which rows it is about: all that have a direction. */
   readonly places: readonly number[];
   readonly begunAtMs: number;
@@ -69,16 +70,16 @@ export interface Group {
 
 export class JoinSearches {
   readonly #plan: JoinPlan;
-  readonly #submitAll: SubmitSearches;
+  readonly #scheduler: SearchScheduler;
   readonly #signal: AbortSignal;
   /** Hits of one row in its first search. */
   readonly #k: number;
   #groupRows: number;
   #hasBegun = false;
 
-  constructor(plan: JoinPlan, submitAll: SubmitSearches, signal: AbortSignal) {
+  constructor(plan: JoinPlan, scheduler: SearchScheduler, signal: AbortSignal) {
     this.#plan = plan;
-    this.#submitAll = submitAll;
+    this.#scheduler = scheduler;
     this.#signal = signal;
     // The row itself may be among them.
     this.#k = plan.topK === null ? THRESHOLD_PAGE_FIRST : plan.topK + (plan.excludesSelf ? 1 : 0);
@@ -95,7 +96,7 @@ export class JoinSearches {
     }
     if (rows.length === 0) return null;
     const places: number[] = [];
-    if (this.#plan.target.shown.length > 0) {
+    if (this.#plan.target.segmentViews.length > 0) {
       for (let i = 0; i < rows.length; i++) if (this.#hasDirection(rows[i]!)) places.push(i);
     }
     const queries = places.map((place) => this.#queryOf(rows[place]!, null, this.#k));
@@ -146,12 +147,12 @@ export class JoinSearches {
   }
 
   /** A join that has begun waits where a query would be refused: its reply cannot be taken back. */
-  async #submit(queries: readonly SearchQuery[]): ReturnType<SubmitSearches> {
+  async #submit(queries: readonly SearchQuery[]): Promise<ScheduledHits> {
     const mayBeRefused = !this.#hasBegun;
     this.#hasBegun = true;
     for (;;) {
       try {
-        return await this.#submitAll(queries, { signal: this.#signal });
+        return await this.#scheduler.search(queries, this.#signal);
       } catch (error) {
         const isOverloaded = error instanceof SagittaError && error.code === 'overloaded';
         if (mayBeRefused || !isOverloaded) throw error;
@@ -169,7 +170,7 @@ export class JoinSearches {
       group.after[place] = null;
       return;
     }
-    const { segment } = target.shown[hits.viewIndexes[count - 1]!]!;
+    const { segment } = target.segmentViews[hits.viewIndexes[count - 1]!]!;
     group.after[place] = {
       score: hits.scores[count - 1]!,
       id: segment.idBytes(hits.rows[count - 1]!),
@@ -179,7 +180,7 @@ export class JoinSearches {
   #queryOf({ part, row }: JoinRow, after: Position | null, k: number): SearchQuery {
     const { target, metric, scoreMin } = this.#plan;
     const vector = valuesOf(part, row);
-    return { vector, metric, k, views: target.searched, after, scoreMin };
+    return { vector, metric, k, views: target.blockViews, after, scoreMin };
   }
 
   #hasDirection({ part, row }: JoinRow): boolean {

@@ -8,9 +8,9 @@ import type { JsonObject, Metric } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, filterViews, type SegmentView } from '../collection/snapshot.js';
+import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { searchTarget } from '../query/search.js';
+import { searchTarget } from '../query/search-target.js';
 import { type JoinPiece, JoinPieceBuilder } from './join-pieces.js';
 import { type Group, type JoinPlan, JoinSearches, walkRows } from './join-searches.js';
 
@@ -61,8 +61,8 @@ export async function runJoin(
   const snapshot = collection.snapshot();
   const withSnapshot = searched === collection ? snapshot : searched.snapshot();
   const [parts, withParts] = await Promise.all([
-    filterViews(filters, snapshot.views, filter, signal),
-    filterViews(filters, withSnapshot.views, withFilter, signal),
+    filters.filter(snapshot.views, filter, signal),
+    filters.filter(withSnapshot.views, withFilter, signal),
   ]);
   const metric = request.metric ?? searched.definition.metric;
   const plan: JoinPlan = {
@@ -94,7 +94,7 @@ async function* joinPieces(
   const controller = new AbortController();
   const abort = () => controller.abort(signal?.reason);
   signal?.addEventListener('abort', abort, { once: true });
-  const searches = new JoinSearches(plan, services.submitAll, controller.signal);
+  const searches = new JoinSearches(plan, services.scheduler, controller.signal);
   const rows = walkRows(plan.parts);
   const builder = new JoinPieceBuilder(plan);
   let ahead: Group | null = null;
@@ -112,7 +112,7 @@ async function* joinPieces(
           for (const hits of group.found[i]!.splice(0)) {
             for (let at = 0; at < hits.rows.length; at++) {
               if (builder.rank === plan.topK) break;
-              const match = plan.target.shown[hits.viewIndexes[at]!]!;
+              const match = plan.target.segmentViews[hits.viewIndexes[at]!]!;
               const matchRow = hits.rows[at]!;
               if (plan.excludesSelf && isSameId(part, row, match, matchRow)) continue;
               if (builder.isFull) yield builder.take(true)!;
@@ -133,7 +133,7 @@ async function* joinPieces(
     controller.abort();
     await ahead?.searching?.catch(() => {});
     reading.ended();
-    unloadGone(searched, plan.target.shown, services);
+    unloadGone(searched, plan.target.segmentViews, services);
   }
 }
 

@@ -4,7 +4,7 @@
 import type { JsonObject } from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, filterViews } from '../collection/snapshot.js';
+import { countVisible } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { cutIntoPieces, type RowPiece } from './row-pieces.js';
 
@@ -42,7 +42,7 @@ export async function runScan(
 ): Promise<Scan> {
   const filter = request.filter === undefined ? null : parseFilter(request.filter, limits);
   const snapshot = collection.snapshot();
-  const parts = await filterViews(filters, snapshot.views, filter, signal);
+  const parts = await filters.filter(snapshot.views, filter, signal);
   const rowCount = countVisible(parts);
   const options = {
     values: request.includeValues,

@@ -5,7 +5,7 @@ import { parseFilter } from '../../filter/parse.js';
 import type { DeleteSelection } from '../api.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
-import { countVisible, filterViews } from './snapshot.js';
+import { countVisible } from './snapshot.js';
 
 /** Throws `invalid_filter` and the bounds of filters. */
 export async function countSelected(
@@ -21,7 +21,7 @@ export async function countSelected(
     case 'filter': {
       const filter = parseFilter(selection.filter, limits);
       const { views: parts } = collection.snapshot();
-      return countVisible(await filterViews(filters, parts, filter));
+      return countVisible(await filters.filter(parts, filter));
     }
   }
 }

@@ -10,7 +10,7 @@ import { observeCursorError, observeCursors } from '../observer.js';
 import type { ListCursor } from '../query/cursor.js';
 import { checkPaging, mismatch, openCursor, sameJson } from '../query/paging.js';
 import type { Collection } from './collection.js';
-import { countVisible, filterViews, type SegmentView } from './snapshot.js';
+import { countVisible, type SegmentView } from './snapshot.js';
 
 interface ListPlan {
   readonly sequence: number;
@@ -67,11 +67,11 @@ async function findPage(
       // Rows of one write may lie in two segments: after the cursor's row every row counts.
       isPastStart ||= isRowBefore(part, start, plan.after!);
       if (start >= part.rowCount) continue;
-      const [filtered] = await filterViews(context.filters, [part], filter);
+      const [filtered] = await context.filters.filter([part], filter);
       collect(filtered!, start, plan.limit + 1, found);
     }
   } else {
-    const filtered = await filterViews(context.filters, parts, filter);
+    const filtered = await context.filters.filter(parts, filter);
     total = countVisible(filtered);
     found = collectAtOffset(filtered, request.offset, plan.limit + 1);
   }

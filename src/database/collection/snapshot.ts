@@ -1,61 +1,46 @@
-// A snapshot: the rows of a collection that are visible at one sequence, and those among them that
-// pass a filter. Nothing here changes when writes go on: segments hand out immutable views.
+// A snapshot: the rows of a collection that are visible at one sequence. It does not change when
+// writes go on, since segments hand out immutable views.
 
 import type { Bitmap } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import type { VectorBlock } from '../../common/types.js';
-import type { FilterNode } from '../../filter/filter-node.js';
 import type { Segment } from '../../segment/segment.js';
-import type { FilterCache } from '../query/filter-cache.js';
 
-/** One segment's share of a snapshot. */
+/** A segment at a sequence. */
 export interface SegmentView {
   readonly segment: Segment;
   readonly block: VectorBlock;
   readonly metadata: MetadataView;
-  /** Rows inserted by then: 0..rowCount. */
+  /** Rows that had been inserted by then: 0..rowCount. */
   readonly rowCount: number;
-  /** Those of them that are visible; null for all. Shared: nobody writes to it. */
+  /** Those of them that are visible; null for all. Shared, so it is never written to. */
   readonly rows: Bitmap | null;
   readonly visibleCount: number;
 }
 
 export interface Snapshot {
   readonly sequence: number;
-  /** In order of arrival, without segments that show nothing. */
+  /** In order of arrival, without segments that have no visible row. */
   readonly views: readonly SegmentView[];
 }
 
 export function takeSnapshot(segments: readonly Segment[], sequence: number): Snapshot {
-  const parts: SegmentView[] = [];
+  const views: SegmentView[] = [];
   for (const segment of segments) {
     const visible = segment.visibleAt(sequence);
     if (visible.visibleCount === 0) continue;
-    parts.push({
+    views.push({
       segment,
       block: segment.block(),
       metadata: segment.metadataView(),
       ...visible,
     });
   }
-  return { sequence, views: parts };
+  return { sequence, views };
 }
 
-/**
- * The parts with only the rows that pass the filter, which `visibleCount` counts. Bitmaps are shared
- * with other readers. Rejects with the signal's reason when it aborts.
- */
-export async function filterViews(
-  filters: FilterCache,
-  parts: readonly SegmentView[],
-  filter: FilterNode | null,
-  signal?: AbortSignal,
-): Promise<readonly SegmentView[]> {
-  return filter === null ? parts : filters.filter(parts, filter, signal);
-}
-
-export function countVisible(parts: readonly SegmentView[]): number {
+export function countVisible(views: readonly SegmentView[]): number {
   let count = 0;
-  for (const part of parts) count += part.visibleCount;
+  for (const { visibleCount } of views) count += visibleCount;
   return count;
 }

@@ -22,7 +22,6 @@ import { logName } from '../keys.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { applyMergePatch } from './merge-patch.js';
-import { filterViews } from './snapshot.js';
 import { singleRowBatch, stringAt, utf8ColumnOf } from './utf8.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 
@@ -187,7 +186,7 @@ function deleteMatching(
     mayFollow: () => false,
     endsCommit: true,
     async prepare(sequence) {
-      const parts = await filterViews(options.filters, collection.snapshot().views, filter);
+      const parts = await options.filters.filter(collection.snapshot().views, filter);
       const ids: string[] = [];
       for (const { rows, rowCount, segment } of parts) {
         if (rows === null) {

@@ -108,14 +108,15 @@ export class FilterCache {
   }
 
   /**
-   * The targets with only the rows that match. Rejects with the signal's reason at once when it
+   * The targets with only the rows that match; all rows when there is no filter. Rejects with the signal's reason at once when it
    * aborts; an evaluation goes on as long as somebody waits for it.
    */
   async filter<Target extends FilterTarget>(
     targets: readonly Target[],
-    node: FilterNode,
+    node: FilterNode | null,
     signal?: AbortSignal,
-  ): Promise<(Target & MatchingRows)[]> {
+  ): Promise<readonly (Target & MatchingRows)[]> {
+    if (node === null) return targets;
     const filterKey = this.#keyOf(node);
     const results = targets.map(({ segment }) => this.#use(segment.key, filterKey));
     const missCountBefore = this.#missCount;

@@ -16,7 +16,7 @@ import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import { checkPaging, mismatch, openCursor, sameJson } from './paging.js';
 import type { QueryRequest, SortKey } from './query-api.js';
-import type { Hit } from './search.js';
+import type { Hit } from './search-target.js';
 
 /** Everything that decides the answer; a cursor restores all of it. */
 export interface QueryPlan {

@@ -1,24 +1,18 @@
-// Nearest-neighbour queries, one or many together: plans → snapshot → filter → engine → pages.
-// A page is one bounded search that starts after the last match of the page before, so the
-// thousandth page costs what the first one costs.
+// Nearest-neighbour queries, one or many together: plan, take a snapshot, filter, search, cut the
+// page and seal the cursor of the next one.
 
 import { hasBit } from '../../common/bitmap.js';
-import type { Limits } from '../../common/limits.js';
-import { distanceOf, type Position, publicScore } from '../../engine/core/engine.js';
+import { distanceOf, publicScore } from '../../engine/core/engine.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import {
-  countVisible,
-  filterViews,
-  type SegmentView,
-  type Snapshot,
-} from '../collection/snapshot.js';
+import { countVisible, type SegmentView, type Snapshot } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
 import type { FilterCache } from './filter-cache.js';
+import { PageSearch } from './page-search.js';
 import type {
   Explain,
   Match,
@@ -26,43 +20,22 @@ import type {
   QueryRequest,
   QueryTimings,
   QueryWork,
-  SortKey,
 } from './query-api.js';
 import { nextCursor, planQuery, type QueryPlan } from './query-plan.js';
-import {
-  type Ask,
-  type Hit,
-  type SearchResult,
-  SearchRound,
-  type SearchTarget,
-  searchTarget,
-  searchTargetFor,
-} from './search.js';
-import { sortHits } from './sort-hits.js';
+import type { SearchScheduler } from './search-scheduler.js';
+import { type Hit, type SearchTarget, searchTarget } from './search-target.js';
 
 /** What the queries with one filter at one sequence have in common. */
-interface FilteredView {
+interface FilteredSnapshot {
   readonly snapshot: Snapshot;
-  readonly parts: readonly SegmentView[];
+  /** With only the rows that pass the filter. */
+  readonly views: readonly SegmentView[];
   readonly target: SearchTarget;
   readonly visibleCount: number;
   readonly conditionCount: number;
 }
 
-interface PageContext {
-  readonly view: FilteredView;
-  readonly ask: Ask;
-  readonly limits: Limits;
-}
-
-interface PageOfHits {
-  readonly hits: readonly Hit[];
-  readonly hasMore: boolean;
-  readonly scannedCount: number;
-  readonly rescoredCount: number;
-}
-
-/** One page of one query. The signal ends its waits; throws what `planQuery` throws. */
+/** One page of one query. Throws what `planQuery` throws; rejects with the signal's reason. */
 export async function runQuery(
   collection: Collection,
   request: QueryRequest,
@@ -93,61 +66,79 @@ export async function runQuery(
   }
 }
 
-/** One reply a plan, in order. They share the engine's time, and tell all the same of theirs. */
+/** One reply a plan, in order. They are searched together and report the same timings. */
 export async function answerPlans(
   view: SnapshotView,
   plans: readonly QueryPlan[],
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
-  const { limits, sealer, submitAll, engine } = services;
+  const { limits, sealer, filters, scheduler, engine } = services;
   const startedAtMs = performance.now();
   // Rows may move while filters and engine are at work; the snapshots stay what they are.
   const excluded = plans.map(({ excludedId, isCounted }) =>
     excludedId === null || !isCounted ? undefined : view.find(excludedId),
   );
-  const views = await filteredViews(view, plans, services.filters, signal);
+  const filtered = await filterSnapshots(view, plans, filters, signal);
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
-  const round = new SearchRound(submitAll, signal);
-  const pages = await Promise.all(
-    plans.map((plan, i) => findPage(plan, { view: views[i]!, ask: round.ask, limits })),
-  );
+  const pages = plans.map((plan, i) => new PageSearch(plan, filtered[i]!.target, limits));
+  const waitMs = await searchPages(pages, scheduler, signal);
   const searchedAtMs = performance.now();
-  const found = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
-    const page = pages[i]!;
-    const { snapshot, parts, visibleCount, conditionCount } = views[i]!;
-    const isExcludedShown = isAmong(excluded[i], parts);
+  const replies = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
+    const { hits, hasMore, scannedCount, rescoredCount } = pages[i]!;
+    const { snapshot, views, visibleCount, conditionCount } = filtered[i]!;
+    const isExcludedVisible = isVisible(excluded[i], views);
     return {
-      matches: page.hits.map((hit) => toMatch(hit, plan)),
+      matches: hits.map((hit) => toMatch(hit, plan)),
       valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
-      hasMore: page.hasMore,
-      nextCursor: page.hasMore
-        ? sealer.seal(nextCursor(view.collection, plan, page.hits))
-        : undefined,
-      // Without the vector that was asked for by id.
-      total: plan.isCounted ? visibleCount - (isExcludedShown ? 1 : 0) : undefined,
+      hasMore,
+      nextCursor: hasMore ? sealer.seal(nextCursor(view.collection, plan, hits)) : undefined,
+      // Without the vector that the query names by its id.
+      total: plan.isCounted ? visibleCount - (isExcludedVisible ? 1 : 0) : undefined,
       sequence: plan.sequence,
       work: {
         conditionCount,
         segmentCount: snapshot.views.length,
-        rowsScanned: page.scannedCount,
+        rowsScanned: scannedCount,
         rowsPassedFilter: visibleCount,
-        candidatesRescored: page.rescoredCount,
+        candidatesRescored: rescoredCount,
       },
     };
   });
   const timings: QueryTimings = {
     startedAtMs,
     filterMs: filteredAtMs - startedAtMs,
-    waitMs: round.waitMs,
-    searchMs: searchedAtMs - filteredAtMs - round.waitMs,
+    waitMs,
+    searchMs: searchedAtMs - filteredAtMs - waitMs,
     assembleMs: performance.now() - searchedAtMs,
   };
-  return found.map((reply, i) => {
+  return replies.map((reply, i) => {
     if (!plans[i]!.isExplained) return { ...reply, timings };
     return { ...reply, timings, explain: explain(reply.work, timings, engine.name) };
   });
+}
+
+/** Runs the searches of all pages side by side until each is found. Resolves to the time they waited. */
+async function searchPages(
+  pages: readonly PageSearch[],
+  scheduler: SearchScheduler,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  let waitMs = 0;
+  for (;;) {
+    const searches = pages.flatMap((page) => {
+      const query = page.next();
+      return query === null ? [] : [{ page, query }];
+    });
+    if (searches.length === 0) return waitMs;
+    const found = await scheduler.search(
+      searches.map(({ query }) => query),
+      signal,
+    );
+    waitMs += found.waitMs;
+    for (const [i, { page }] of searches.entries()) page.accept(found.hits[i]!);
+  }
 }
 
 function explain(work: QueryWork, timings: QueryTimings, engine: string): Explain {
@@ -155,125 +146,53 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
   return { engine, ...work, isCertified: true, filterMs, searchMs: waitMs + searchMs, assembleMs };
 }
 
-/** Of each plan; equal filters are evaluated once. */
-async function filteredViews(
+/** One a plan, in order; plans with the same sequence and filter node share one. */
+async function filterSnapshots(
   view: SnapshotView,
   plans: readonly QueryPlan[],
   filters: FilterCache,
   signal: AbortSignal | undefined,
-): Promise<readonly FilteredView[]> {
-  const bySequence = new Map<number, Map<FilterNode | null, Promise<FilteredView>>>();
-  const making = plans.map(({ sequence, filterNode }) => {
-    let ofSnapshot = bySequence.get(sequence);
-    if (ofSnapshot === undefined) {
-      ofSnapshot = new Map();
-      bySequence.set(sequence, ofSnapshot);
+): Promise<readonly FilteredSnapshot[]> {
+  const bySequence = new Map<number, Map<FilterNode | null, Promise<FilteredSnapshot>>>();
+  const filtering = plans.map(({ sequence, filterNode }) => {
+    let byFilter = bySequence.get(sequence);
+    if (byFilter === undefined) {
+      byFilter = new Map();
+      bySequence.set(sequence, byFilter);
     }
-    let filtered = ofSnapshot.get(filterNode);
+    let filtered = byFilter.get(filterNode);
     if (filtered === undefined) {
-      const snapshot = view.snapshot(sequence);
-      filtered = filterView(filters, snapshot, filterNode, signal);
-      ofSnapshot.set(filterNode, filtered);
+      filtered = filterSnapshot(view.snapshot(sequence), filterNode, filters, signal);
+      byFilter.set(filterNode, filtered);
     }
     return filtered;
   });
-  return Promise.all(making);
+  return Promise.all(filtering);
 }
 
-async function filterView(
-  filters: FilterCache,
+async function filterSnapshot(
   snapshot: Snapshot,
   filterNode: FilterNode | null,
+  filters: FilterCache,
   signal: AbortSignal | undefined,
-): Promise<FilteredView> {
-  const parts = await filterViews(filters, snapshot.views, filterNode, signal);
+): Promise<FilteredSnapshot> {
+  const views = await filters.filter(snapshot.views, filterNode, signal);
   return {
     snapshot,
-    parts,
-    target: searchTarget(parts),
-    visibleCount: countVisible(parts),
+    views,
+    target: searchTarget(views),
+    visibleCount: countVisible(views),
     conditionCount: filterNode === null ? 0 : filterTests(filterNode).length,
   };
 }
 
-function findPage(plan: QueryPlan, context: PageContext): Promise<PageOfHits> {
-  return plan.sort === null ? nearestPage(plan, context) : sortedPage(plan, plan.sort, context);
-}
-
-/** A page in the order of scores. */
-async function nearestPage(plan: QueryPlan, context: PageContext): Promise<PageOfHits> {
-  let after: Position | null =
-    plan.after === null ? null : { score: plan.after.score, id: Buffer.from(plan.after.id) };
-  const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.givenCount - plan.offset;
-  const wanted = Math.max(0, Math.min(plan.limit, remaining));
-  let toSkip = wanted === 0 ? 0 : plan.offset;
-  let scannedCount = 0;
-  let rescoredCount = 0;
-  const done = (hits: readonly Hit[], hasMore: boolean): PageOfHits => {
-    return { hits, hasMore, scannedCount, rescoredCount };
-  };
-  const next = async (count: number): Promise<readonly Hit[]> => {
-    const result = await searchOthers(plan, count, after, context);
-    scannedCount += result.scannedCount;
-    rescoredCount += result.rescoredCount;
-    const last = result.hits.at(-1);
-    if (last !== undefined) after = { score: last.score, id: last.view.segment.idBytes(last.row) };
-    return result.hits;
-  };
-  while (toSkip > 0) {
-    const count = Math.min(toSkip, context.limits.topKMax);
-    const skipped = await next(count);
-    toSkip -= skipped.length;
-    if (skipped.length < count) return done([], false);
-  }
-  if (wanted === 0) return done([], false);
-  // One more than the page tells whether there is a further page.
-  const found = await next(remaining > wanted ? wanted + 1 : wanted);
-  return done(found.slice(0, wanted), found.length > wanted);
-}
-
-/** A page of the top k in another order. The whole top k is found and sorted for every page. */
-async function sortedPage(
-  plan: QueryPlan,
-  sort: readonly SortKey[],
-  context: PageContext,
-): Promise<PageOfHits> {
-  const topK = plan.topK ?? context.limits.topKDefault;
-  const result = await searchOthers(plan, topK, null, context);
-  const sorted = sortHits(result.hits, plan.metric, sort);
-  const start = plan.givenCount + plan.offset;
-  const hits = sorted.slice(start, start + plan.limit);
-  return { ...result, hits, hasMore: start + hits.length < sorted.length };
-}
-
-/** The best `count` after a place, without the vector that was asked for by id. */
-async function searchOthers(
-  plan: QueryPlan,
-  count: number,
-  after: Position | null,
-  { view, ask }: PageContext,
-): Promise<SearchResult> {
-  const result = await searchTargetFor(ask, view.target, {
-    vector: plan.vector,
-    metric: plan.metric,
-    k: plan.excludedId === null ? count : count + 1,
-    after,
-    scoreMin: plan.scoreThreshold,
-  });
-  if (plan.excludedId === null) return result;
-  const excluded = Buffer.from(plan.excludedId);
-  const others = result.hits.filter((hit) => !hit.view.segment.idEquals(hit.row, excluded));
-  return { ...result, hits: others.slice(0, count) };
-}
-
-function isAmong(address: RowAddress | undefined, parts: readonly SegmentView[]): boolean {
+function isVisible(address: RowAddress | undefined, views: readonly SegmentView[]): boolean {
   if (address === undefined) return false;
-  const part = parts.find(({ segment }) => segment === address.segment);
-  return part !== undefined && (part.rows === null || hasBit(part.rows, address.row));
+  const view = views.find(({ segment }) => segment === address.segment);
+  return view !== undefined && (view.rows === null || hasBit(view.rows, address.row));
 }
 
-function toMatch({ view: part, row, score }: Hit, plan: QueryPlan): Match {
-  const { segment } = part;
+function toMatch({ view: { segment }, row, score }: Hit, plan: QueryPlan): Match {
   return {
     id: segment.id(row),
     score: toFloat32(publicScore(plan.metric, score)),

@@ -1,20 +1,21 @@
-// How many of somebody's answers are right: for each query the share of the ids whose exact score is
-// at least that of the k-th nearest, k being how many there are. Who answers a tie with its other row
-// is right as well.
+// Recall of given answers: for each query the share of the given ids whose exact score is at least
+// that of the k-th nearest, k being the number of ids. An answer that took the other row of a tie is
+// right as well.
 
-import { createBitmap, hasBit, setBit } from '../../common/bitmap.js';
+import { type Bitmap, createBitmap, hasBit, setBit } from '../../common/bitmap.js';
 import { field } from '../../common/errors.js';
 import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
+import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import { filterViews, type SegmentView } from '../collection/snapshot.js';
+import type { SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
-import { type Hit, hitsAmong, type SearchTarget, searchTarget } from './search.js';
+import { type Hit, type SearchTarget, searchTarget, toHits } from './search-target.js';
 
-/** Beside what engines like, a bound on the bitmaps of rows that lost a tie. */
+/** Bounds the bitmaps of the rows that are compared with the k-th nearest. */
 const GROUP_QUERIES_MAX = 128;
 const GROUP_IDS_MAX = 131_072;
 
@@ -25,79 +26,92 @@ export async function runRecall(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<RecallReply> {
-  await collection.waitForSequence(request.minSequence ?? 0, signal);
+  const { vectors, ids, minSequence = 0 } = request;
+  await collection.waitForSequence(minSequence, signal);
   const view = new SnapshotView(collection, () => services.catalogue.isServing(collection));
   try {
-    return await gradeAll(view, request, services, signal);
+    const metric = request.metric ?? collection.definition.metric;
+    for (const [i, vector] of vectors.entries()) {
+      collection.checkQueryVector(vector, metric, field('vectors', i));
+    }
+    const filter =
+      request.filter === undefined ? null : parseFilter(request.filter, services.limits);
+    const recalls: number[] = [];
+    for (let start = 0; start < vectors.length; ) {
+      const end = endOfGroup(ids, start);
+      const queries = vectors.slice(start, end).map((vector, i): UnplacedQuery => {
+        return { vector, metric, k: ids[start + i]!.length, after: null, scoreMin: null };
+      });
+      const group = { queries, ids: ids.slice(start, end), filter };
+      recalls.push(...(await gradeGroup(view, group, services, signal)));
+      start = end;
+    }
+    return { recalls, sequence: view.sequence };
   } finally {
     view.close();
   }
 }
 
-async function gradeAll(
+type UnplacedQuery = Omit<SearchQuery, 'views'>;
+
+/** Queries that are searched together, with the ids that are graded for each. */
+interface Group {
+  readonly queries: readonly UnplacedQuery[];
+  readonly ids: readonly (readonly string[])[];
+  readonly filter: FilterNode | null;
+}
+
+async function gradeGroup(
   view: SnapshotView,
-  request: RecallRequest,
-  services: DatabaseServices,
+  { queries, ids, filter }: Group,
+  { filters, scheduler, observer }: DatabaseServices,
   signal: AbortSignal | undefined,
-): Promise<RecallReply> {
-  const { vectors, ids, filter } = request;
-  const metric = request.metric ?? view.collection.definition.metric;
-  for (const [i, vector] of vectors.entries()) {
-    view.collection.checkQueryVector(vector, metric, field('vectors', i));
+): Promise<readonly number[]> {
+  const startedAtMs = performance.now();
+  const { views } = view.snapshot();
+  // Looked up before the filter is awaited: rows may move meanwhile.
+  const given = ids.map((list) => findRows(view, list));
+  const target = searchTarget(await filters.filter(views, filter, signal));
+  const filteredAtMs = performance.now();
+  const isEmpty = target.segmentViews.length === 0;
+  const nearest = await scheduler.search(
+    isEmpty ? [] : queries.map((query) => ({ ...query, views: target.blockViews })),
+    signal,
+  );
+  const grades = queries.map(({ k }, i) =>
+    gradeIds(given[i]!, isEmpty ? [] : toHits(target, nearest.hits[i]!), k, target),
+  );
+  const undecided = grades.flatMap((grade, i) =>
+    grade.undecided.length === 0 ? [] : [{ grade, query: queries[i]! }],
+  );
+  const scored = await scheduler.search(
+    undecided.map(({ grade, query }) => ({
+      ...query,
+      k: grade.undecided.length,
+      views: blockViewsOf(grade.undecided, target.segmentViews),
+    })),
+    signal,
+  );
+  for (const [i, { grade }] of undecided.entries()) {
+    grade.rightCount += scored.hits[i]!.scores.filter((score) => score >= grade.leastScore).length;
   }
-  const node = filter === undefined ? null : parseFilter(filter, services.limits);
-  const submit = (queries: readonly SearchQuery[]) =>
-    services.submitAll(queries, signal === undefined ? {} : { signal });
-  const recalls: number[] = [];
-  for (let start = 0; start < vectors.length; ) {
-    const startedAtMs = performance.now();
-    const end = endOfGroup(ids, start);
-    const { views: parts } = view.snapshot();
-    // Rows may move while the filter is at work.
-    const given = ids.slice(start, end).map((list) => addressesOf(view, list));
-    const target = searchTarget(await filterViews(services.filters, parts, node, signal));
-    const filteredAtMs = performance.now();
-    const { shown, searched } = target;
-    const queries = vectors.slice(start, end).map((vector, i): SearchQuery => {
-      const k = ids[start + i]!.length;
-      return { vector, metric, k, views: searched, after: null, scoreMin: null };
-    });
-    const nearest = shown.length === 0 ? null : await submit(queries);
-    const graded = queries.map(({ k }, i) => {
-      const hits = nearest === null ? [] : hitsAmong(shown, nearest.hits[i]!);
-      return gradeIds(given[i]!, hits, k, target);
-    });
-    const open = graded.flatMap(({ rest }, i) => (rest.length === 0 ? [] : [i]));
-    const ties = open.map((i): SearchQuery => {
-      const { rest } = graded[i]!;
-      return { ...queries[i]!, k: rest.length, views: partsOf(rest, shown) };
-    });
-    const tied = ties.length === 0 ? null : await submit(ties);
-    for (const [place, i] of open.entries()) {
-      const { scores } = tied!.hits[place]!;
-      const { leastScore } = graded[i]!;
-      graded[i]!.rightCount += scores.filter((score) => score >= leastScore).length;
-    }
-    for (const [i, { k }] of queries.entries()) recalls.push(graded[i]!.rightCount / k);
-    const waitMs = (nearest?.waitMs ?? 0) + (tied?.waitMs ?? 0);
-    const hits = [...(nearest?.hits ?? []), ...(tied?.hits ?? [])];
-    services.observer.queriesAnswered(
-      queries.length,
-      {
-        startedAtMs,
-        filterMs: filteredAtMs - startedAtMs,
-        waitMs,
-        searchMs: performance.now() - filteredAtMs - waitMs,
-        assembleMs: 0,
-      },
-      {
-        rowsScanned: hits.reduce((sum, { scannedCount }) => sum + scannedCount, 0),
-        candidatesRescored: hits.reduce((sum, { rescoredCount }) => sum + rescoredCount, 0),
-      },
-    );
-    start = end;
-  }
-  return { recalls, sequence: view.sequence };
+  const waitMs = nearest.waitMs + scored.waitMs;
+  const found = [...nearest.hits, ...scored.hits];
+  observer.queriesAnswered(
+    queries.length,
+    {
+      startedAtMs,
+      filterMs: filteredAtMs - startedAtMs,
+      waitMs,
+      searchMs: performance.now() - filteredAtMs - waitMs,
+      assembleMs: 0,
+    },
+    {
+      rowsScanned: found.reduce((sum, { scannedCount }) => sum + scannedCount, 0),
+      candidatesRescored: found.reduce((sum, { rescoredCount }) => sum + rescoredCount, 0),
+    },
+  );
+  return queries.map(({ k }, i) => grades[i]!.rightCount / k);
 }
 
 function endOfGroup(ids: RecallRequest['ids'], start: number): number {
@@ -111,22 +125,22 @@ function endOfGroup(ids: RecallRequest['ids'], start: number): number {
   return end;
 }
 
-/** Ids that nothing has lead nowhere; the same id counts once. */
-function addressesOf(view: SnapshotView, ids: readonly string[]): readonly RowAddress[] {
+/** The rows of the ids that exist; an id that is repeated counts once. */
+function findRows(view: SnapshotView, ids: readonly string[]): readonly RowAddress[] {
   return [...new Set(ids)].flatMap((id) => view.find(id) ?? []);
 }
 
 interface Grade {
   rightCount: number;
-  /** Unrounded, of the k-th nearest. */
+  /** Unrounded score of the k-th nearest. */
   readonly leastScore: number;
-  /** Those that are not among the nearest, and that a tie may make right. */
-  readonly rest: readonly PlacedRow[];
+  /** Rows that are not among the k nearest and may tie with the last of them. */
+  readonly undecided: readonly IndexedRow[];
 }
 
-interface PlacedRow {
-  /** Among the parts that were searched. */
-  readonly part: number;
+interface IndexedRow {
+  /** Into the segment views of the target. */
+  readonly viewIndex: number;
   readonly row: number;
 }
 
@@ -134,41 +148,44 @@ function gradeIds(
   given: readonly RowAddress[],
   nearest: readonly Hit[],
   k: number,
-  { shown }: SearchTarget,
+  { segmentViews }: SearchTarget,
 ): Grade {
-  const places = new Map(shown.map(({ segment }, part) => [segment, part]));
-  const rowsOf = new Map<SegmentView, Set<number>>();
-  for (const { view: part, row } of nearest) {
-    const rows = rowsOf.get(part);
-    if (rows === undefined) rowsOf.set(part, new Set([row]));
+  const viewIndexes = new Map(segmentViews.map(({ segment }, index) => [segment, index]));
+  const nearestRows = new Map<SegmentView, Set<number>>();
+  for (const { view, row } of nearest) {
+    const rows = nearestRows.get(view);
+    if (rows === undefined) nearestRows.set(view, new Set([row]));
     else rows.add(row);
   }
   let rightCount = 0;
-  const rest: PlacedRow[] = [];
+  const undecided: IndexedRow[] = [];
   for (const { segment, row } of given) {
-    const part = places.get(segment);
-    if (part === undefined) continue;
-    const { rows } = shown[part]!;
-    if (rows !== null && !hasBit(rows, row)) continue;
-    if (rowsOf.get(shown[part]!)?.has(row) === true) rightCount++;
-    else rest.push({ part, row });
+    const viewIndex = viewIndexes.get(segment);
+    if (viewIndex === undefined) continue;
+    const view = segmentViews[viewIndex]!;
+    if (view.rows !== null && !hasBit(view.rows, row)) continue;
+    if (nearestRows.get(view)?.has(row) === true) rightCount++;
+    else undecided.push({ viewIndex, row });
   }
-  // With fewer rows than that all of them are the nearest, and there is no rest.
+  // Fewer than k rows are all among the nearest, so none is undecided.
   const leastScore = nearest.length < k ? Number.NEGATIVE_INFINITY : nearest.at(-1)!.score;
-  return { rightCount, leastScore, rest };
+  return { rightCount, leastScore, undecided };
 }
 
-/** Exactly these rows. */
-function partsOf(rows: readonly PlacedRow[], shown: SearchTarget['shown']): BlockView[] {
-  const bitmaps = new Map<number, BlockView & { rows: ReturnType<typeof createBitmap> }>();
-  for (const { part, row } of rows) {
-    let searched = bitmaps.get(part);
-    if (searched === undefined) {
-      const { block, rowCount } = shown[part]!;
-      searched = { block, rowCount, rows: createBitmap(rowCount) };
-      bitmaps.set(part, searched);
+/** Views of exactly these rows. */
+function blockViewsOf(
+  rows: readonly IndexedRow[],
+  segmentViews: readonly SegmentView[],
+): BlockView[] {
+  const blockViews = new Map<number, BlockView & { readonly rows: Bitmap }>();
+  for (const { viewIndex, row } of rows) {
+    let blockView = blockViews.get(viewIndex);
+    if (blockView === undefined) {
+      const { block, rowCount } = segmentViews[viewIndex]!;
+      blockView = { block, rowCount, rows: createBitmap(rowCount) };
+      blockViews.set(viewIndex, blockView);
     }
-    setBit(searched.rows, row);
+    setBit(blockView.rows, row);
   }
-  return [...bitmaps.values()];
+  return [...blockViews.values()];
 }

@@ -1,0 +1,162 @@
+// The searches that find one page of a query. Each is bounded and starts after the last hit of the
+// one before, so the thousandth page costs what the first one costs. Searching itself is left to the
+// caller, who sends the searches of many pages to the engine together.
+
+import { resolvePath } from '../../common/metadata-path.js';
+import type { Json, JsonObject, Metric } from '../../common/types.js';
+import {
+  type Position,
+  publicScore,
+  type SearchHits,
+  type SearchQuery,
+} from '../../engine/core/engine.js';
+import type { SortKey } from './query-api.js';
+import type { QueryPlan } from './query-plan.js';
+import { type Hit, type SearchTarget, toHits } from './search-target.js';
+
+export interface PageLimits {
+  readonly topKMax: number;
+  readonly topKDefault: number;
+}
+
+/** Ask for `next()` and give its result to `accept()` until there is none; then read the page. */
+export class PageSearch {
+  readonly #plan: QueryPlan;
+  readonly #target: SearchTarget;
+  readonly #limits: PageLimits;
+  readonly #excludedId: Buffer | null;
+  /** Hits of the page; for a sorted page of all that are sorted. */
+  readonly #wanted: number;
+  /** Whether the walk may go on after the page. */
+  readonly #mayHaveMore: boolean;
+  /** Where the next search starts. */
+  #after: Position | null;
+  /** Hits between there and the page. */
+  #toSkip: number;
+  /** Hits that the search under way asks for. */
+  #askedFor = 0;
+  #isDone: boolean;
+  hits: readonly Hit[] = [];
+  hasMore = false;
+  scannedCount = 0;
+  rescoredCount = 0;
+
+  constructor(plan: QueryPlan, target: SearchTarget, limits: PageLimits) {
+    this.#plan = plan;
+    this.#target = target;
+    this.#limits = limits;
+    this.#excludedId = plan.excludedId === null ? null : Buffer.from(plan.excludedId);
+    if (plan.sort === null) {
+      const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.givenCount - plan.offset;
+      this.#wanted = Math.max(0, Math.min(plan.limit, remaining));
+      this.#mayHaveMore = remaining > this.#wanted;
+      this.#after =
+        plan.after === null ? null : { score: plan.after.score, id: Buffer.from(plan.after.id) };
+      this.#toSkip = plan.offset;
+    } else {
+      // Found and sorted anew for every page: the walk through it needs no state.
+      this.#wanted = plan.topK ?? limits.topKDefault;
+      this.#mayHaveMore = false;
+      this.#after = null;
+      this.#toSkip = 0;
+    }
+    this.#isDone = this.#wanted === 0 || target.segmentViews.length === 0;
+  }
+
+  /** The next search; null when the page is found. */
+  next(): SearchQuery | null {
+    if (this.#isDone) return null;
+    // One more than the page tells whether there is a further page.
+    this.#askedFor =
+      this.#toSkip > 0
+        ? Math.min(this.#toSkip, this.#limits.topKMax)
+        : this.#wanted + (this.#mayHaveMore ? 1 : 0);
+    return {
+      vector: this.#plan.vector,
+      metric: this.#plan.metric,
+      k: this.#askedFor + (this.#excludedId === null ? 0 : 1),
+      views: this.#target.blockViews,
+      after: this.#after,
+      scoreMin: this.#plan.scoreThreshold,
+    };
+  }
+
+  accept(found: SearchHits): void {
+    this.scannedCount += found.scannedCount;
+    this.rescoredCount += found.rescoredCount;
+    const hits = this.#withoutExcluded(toHits(this.#target, found));
+    if (this.#toSkip > 0) {
+      this.#toSkip -= hits.length;
+      this.#isDone = hits.length < this.#askedFor;
+      const last = hits.at(-1);
+      if (last !== undefined) {
+        this.#after = { score: last.score, id: last.view.segment.idBytes(last.row) };
+      }
+      return;
+    }
+    this.#isDone = true;
+    const { sort, metric, givenCount, offset, limit } = this.#plan;
+    if (sort === null) {
+      this.hits = hits.slice(0, this.#wanted);
+      this.hasMore = hits.length > this.#wanted;
+    } else {
+      const start = givenCount + offset;
+      this.hits = sortHits(hits, metric, sort).slice(start, start + limit);
+      this.hasMore = start + this.hits.length < hits.length;
+    }
+  }
+
+  /** Without the vector that the query names by its id, for which one more was asked for. */
+  #withoutExcluded(hits: readonly Hit[]): readonly Hit[] {
+    const id = this.#excludedId;
+    if (id === null) return hits;
+    return hits.filter(({ view, row }) => !view.segment.idEquals(row, id)).slice(0, this.#askedFor);
+  }
+}
+
+/** Stable: equal keys keep the order of scores. Rows without a comparable value come last in either order. */
+function sortHits(hits: readonly Hit[], metric: Metric, sort: readonly SortKey[]): Hit[] {
+  const needsMetadata = sort.some(({ field }) => field !== 'score' && field !== 'id');
+  const rows = hits.map((hit) => {
+    const metadata = needsMetadata
+      ? (JSON.parse(hit.view.segment.metadata(hit.row)) as JsonObject)
+      : {};
+    const values = sort.map(({ field }): Json | undefined => {
+      if (field === 'score') return publicScore(metric, hit.score);
+      if (field === 'id') return hit.view.segment.id(hit.row);
+      return resolvePath(metadata, field);
+    });
+    return { hit, values };
+  });
+  rows.sort((a, b) => {
+    for (let i = 0; i < sort.length; i++) {
+      const order = compareSortValues(a.values[i], b.values[i], sort[i]!.order);
+      if (order !== 0) return order;
+    }
+    return 0;
+  });
+  return rows.map(({ hit }) => hit);
+}
+
+/** Numbers before strings before booleans before everything else. */
+function sortRank(value: Json | undefined): number {
+  if (typeof value === 'number') return 0;
+  if (typeof value === 'string') return 1;
+  if (typeof value === 'boolean') return 2;
+  return 3;
+}
+
+function compareSortValues(
+  a: Json | undefined,
+  b: Json | undefined,
+  order: 'asc' | 'desc',
+): number {
+  const rank = sortRank(a);
+  if (rank !== sortRank(b)) return rank - sortRank(b);
+  if (rank === 3) return 0;
+  const ascending =
+    rank === 1
+      ? Buffer.compare(Buffer.from(a as string), Buffer.from(b as string))
+      : Number(a) - Number(b);
+  return order === 'asc' ? ascending : -ascending;
+}

@@ -1,0 +1,226 @@
+// Admission to the engine by continuous batching: while the engine works on one batch, searches that
+// arrive wait together and become the next one. There is no timer, so an idle engine starts at once
+// and a busy one gets full batches. The queue is bounded and served in order of arrival; large groups
+// are let in two at a time, so that a small search waits for one or two of them and not for all.
+
+import { assert, SagittaError } from '../../common/errors.js';
+import type { Engine, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import type { DatabaseObserver } from '../observer.js';
+
+export interface SearchSchedulerOptions {
+  readonly engine: Pick<Engine, 'search'>;
+  /** Searches that may wait; a longer queue only adds latency. */
+  readonly waitingMax: number;
+  /** A search with more queries than this is a batch of its own. */
+  readonly batchQueriesMax?: number;
+  readonly observer: Pick<DatabaseObserver, 'batchSearched'>;
+}
+
+export interface ScheduledHits {
+  /** One result a query, in order. */
+  readonly hits: readonly SearchHits[];
+  /** From the call until the engine began. */
+  readonly waitMs: number;
+}
+
+/** Several times what makes the engine bound by arithmetic instead of memory; beyond, only waits grow. */
+const BATCH_QUERIES_MAX = 1_024;
+
+/** A search of fewer queries delays nobody for long. */
+const LARGE_GROUP_QUERIES_MIN = 32;
+
+/** One in the engine, and one that is ready when it ends. */
+const LARGE_GROUPS_MAX = 2;
+
+/** The queue is served within a batch or two. */
+const RETRY_AFTER_SECONDS = 1;
+
+interface PendingSearch {
+  readonly queries: readonly SearchQuery[];
+  readonly submittedAtMs: number;
+  /** Null while it waits. */
+  batch: Batch | null;
+  /** Answered, failed or given up. */
+  isSettled: boolean;
+  readonly resolve: (found: ScheduledHits) => void;
+  readonly reject: (reason: unknown) => void;
+  readonly signal: AbortSignal | undefined;
+  readonly onAbort: () => void;
+}
+
+interface Batch {
+  readonly searches: readonly PendingSearch[];
+  readonly startedAtMs: number;
+  /** Aborts when every search of the batch has been given up. */
+  readonly controller: AbortController;
+}
+
+export class SearchScheduler {
+  readonly #engine: Pick<Engine, 'search'>;
+  readonly #waitingMax: number;
+  readonly #batchQueriesMax: number;
+  readonly #observer: Pick<DatabaseObserver, 'batchSearched'>;
+  /** In order of arrival, which is the order of service. */
+  readonly #waiting = new Set<PendingSearch>();
+  /** Large groups that are not in the queue yet, in order of arrival. */
+  readonly #heldBack = new Set<PendingSearch>();
+  /** Large groups in the queue or in the engine. */
+  #largeGroupCount = 0;
+  #isRunning = false;
+
+  constructor(options: SearchSchedulerOptions) {
+    this.#engine = options.engine;
+    this.#waitingMax = options.waitingMax;
+    this.#batchQueriesMax = options.batchQueriesMax ?? BATCH_QUERIES_MAX;
+    this.#observer = options.observer;
+  }
+
+  /** Searches in the queue, for metrics. */
+  get waitingCount(): number {
+    return this.#waiting.size;
+  }
+
+  /**
+   * Searches for all queries in one batch. Rejects with `overloaded` when the queue is full, with the
+   * signal's reason when it aborts, and with what the engine rejects with.
+   */
+  search(queries: readonly SearchQuery[], signal: AbortSignal | undefined): Promise<ScheduledHits> {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      if (queries.length === 0) {
+        resolve({ hits: [], waitMs: 0 });
+        return;
+      }
+      const search: PendingSearch = {
+        queries,
+        submittedAtMs: performance.now(),
+        batch: null,
+        isSettled: false,
+        resolve,
+        reject,
+        signal,
+        onAbort: () => this.#abort(search),
+      };
+      if (isLarge(search) && !this.#mayAdmitLargeGroup()) this.#heldBack.add(search);
+      else this.#enqueue(search);
+      signal?.addEventListener('abort', search.onAbort);
+    });
+  }
+
+  /** Throws `overloaded`. */
+  #enqueue(search: PendingSearch): void {
+    if (this.#waiting.size >= this.#waitingMax) throw overloaded(this.#waitingMax);
+    this.#waiting.add(search);
+    if (isLarge(search)) this.#largeGroupCount++;
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    // Whatever else arrives in this turn of the event loop shares the first batch.
+    queueMicrotask(() => this.#runBatches());
+  }
+
+  /** Nobody overtakes a group that is held back. */
+  #mayAdmitLargeGroup(): boolean {
+    return this.#largeGroupCount < LARGE_GROUPS_MAX && this.#heldBack.size === 0;
+  }
+
+  /** Moves groups that were held back into the queue, as far as it takes them. */
+  #admitLargeGroups(): void {
+    for (const search of this.#heldBack) {
+      if (this.#largeGroupCount >= LARGE_GROUPS_MAX) return;
+      this.#heldBack.delete(search);
+      try {
+        this.#enqueue(search);
+      } catch (error) {
+        this.#settle(search);
+        search.reject(error);
+      }
+    }
+  }
+
+  async #runBatches(): Promise<void> {
+    for (;;) {
+      if (this.#waiting.size === 0) this.#admitLargeGroups();
+      if (this.#waiting.size === 0) break;
+      const batch = this.#takeBatch();
+      // Once the batch is taken: a group that was held back does not share it with another one.
+      this.#admitLargeGroups();
+      await this.#runBatch(batch);
+    }
+    this.#isRunning = false;
+  }
+
+  /** The searches that have waited longest, as many as fit. */
+  #takeBatch(): Batch {
+    const searches: PendingSearch[] = [];
+    const batch = {
+      searches,
+      startedAtMs: performance.now(),
+      controller: new AbortController(),
+    };
+    let queryCount = 0;
+    for (const search of this.#waiting) {
+      queryCount += search.queries.length;
+      if (queryCount > this.#batchQueriesMax && searches.length > 0) break;
+      searches.push(search);
+      search.batch = batch;
+      this.#waiting.delete(search);
+    }
+    return batch;
+  }
+
+  /** Never rejects: a failure belongs to the searches in the batch. */
+  async #runBatch({ searches, startedAtMs, controller }: Batch): Promise<void> {
+    try {
+      const queries = searches.flatMap((search) => search.queries);
+      const found = await this.#engine.search(queries, { signal: controller.signal });
+      assert(found.length === queries.length, 'an engine gives one result a query');
+      this.#observer.batchSearched(queries.length, performance.now() - startedAtMs);
+      let start = 0;
+      for (const search of searches) {
+        const end = start + search.queries.length;
+        if (!search.isSettled) {
+          this.#settle(search);
+          const waitMs = startedAtMs - search.submittedAtMs;
+          search.resolve({ hits: found.slice(start, end), waitMs });
+        }
+        start = end;
+      }
+    } catch (error) {
+      for (const search of searches) {
+        if (search.isSettled) continue;
+        this.#settle(search);
+        search.reject(error);
+      }
+    }
+  }
+
+  #abort(search: PendingSearch): void {
+    const { batch, signal } = search;
+    this.#settle(search);
+    search.reject(signal!.reason);
+    this.#admitLargeGroups();
+    if (batch?.searches.every(({ isSettled }) => isSettled)) {
+      batch.controller.abort(signal!.reason);
+    }
+  }
+
+  #settle(search: PendingSearch): void {
+    search.isSettled = true;
+    search.signal?.removeEventListener('abort', search.onAbort);
+    const wasAdmitted = search.batch !== null || this.#waiting.delete(search);
+    if (wasAdmitted && isLarge(search)) this.#largeGroupCount--;
+    this.#heldBack.delete(search);
+  }
+}
+
+function isLarge({ queries }: PendingSearch): boolean {
+  return queries.length >= LARGE_GROUP_QUERIES_MIN;
+}
+
+function overloaded(waitingMax: number): SagittaError {
+  return new SagittaError(
+    'overloaded',
+    `Too many queries are waiting (limit ${waitingMax}). Retry after ${RETRY_AFTER_SECONDS} s.`,
+    { retryAfterSeconds: RETRY_AFTER_SECONDS },
+  );
+}
