@@ -1,4 +1,4 @@
-// Which target runs: looked up once, when the library is loaded or a target is asked for by name.
+// Selects the target: the fastest when the library is loaded, or another by name.
 
 #include <atomic>
 #include <cstring>
@@ -28,10 +28,11 @@ bool has_avx2() {
          __builtin_cpu_supports("popcnt");
 }
 bool has_avx512_vnni() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
 }
-/** CPUID leaf 7, subleaf 1, EAX bit 4; compilers older than their processors do not know its name. */
+/** CPUID leaf 7, subleaf 1, EAX bit 4. Older compilers do not know the feature's name. */
 bool has_avx_vnni() {
   if (!has_avx2()) return false;
   uint32_t a = 7;

@@ -1,4 +1,4 @@
-// The C interface over the C++ parts: checks arguments, turns exceptions into statuses.
+// The C interface: checks arguments and turns exceptions into statuses.
 
 #include "kernels.h"
 

@@ -1,16 +1,17 @@
-// The layout of codes: what a scan reads of each row in place of its float32 values.
+// The layout of codes, the 8-bit representation of rows that a scan reads.
 //
-// Rows stand in panels of 16. A panel of `dimension` D is
+// Rows are stored in panels of 16. A panel of dimension D is
 //
 //   float scale[16]      s: x ≈ s·c, with c the codes, in −127…127
 //   float norm[16]       ‖x‖
-//   float residual[16]   at least ‖x − s·c‖, but for denormals, which the slack of the bounds covers
+//   float residual[16]   ‖x − s·c‖ rounded up (except for denormals: the slack of the bounds covers them)
 //   float square[16]     x·x
 //   uint8 code[steps][16][4]   c + 128; steps = ⌈D / 4⌉, missing dimensions have the code 128
 //
 // so that one 512-bit register holds four dimensions of all 16 rows, the shape that VPDPBUSD
 // multiplies with four broadcast dimensions of a query. Codes are unsigned because that instruction
-// takes one unsigned operand; Σ(c + 128)·q = Σc·q + 128·Σq, and the last term belongs to the query.
+// takes one unsigned operand; Σ(c + 128)·q = Σc·q + 128·Σq, where the last term depends on the query
+// only.
 //
 // A row whose length is not within 2^±30 is not scanned, since float32 bounds could overflow:
 // its residual is FLT_MAX and the rest is 0, so that its upper bound is infinite and it is rescored.
@@ -26,11 +27,11 @@ inline constexpr uint32_t step_dimensions = 4;
 inline constexpr uint32_t step_bytes = panel_rows * step_dimensions;
 inline constexpr uint32_t fact_bytes = 4 * panel_rows * sizeof(float);
 
-/** Lengths of rows and queries that are scanned. */
+/** The range of lengths of rows and queries that can be scanned. */
 inline constexpr double length_min = 0x1p-30;
 inline constexpr double length_max = 0x1p+30;
 
-/** The residual of a row that is not scanned: no float32 is larger. */
+/** The residual of a row that cannot be scanned: FLT_MAX. */
 inline constexpr float unscannable_residual = 0x1.fffffep127f;
 
 struct panel_facts {

@@ -1,6 +1,6 @@
-// A target: the functions of one instruction set. One translation unit makes each table; dispatch.cpp
-// chooses one. Nothing here may be an inline function: it would be compiled for several instruction
-// sets under one name.
+// A target: the table of functions of one instruction set. One translation unit defines each table;
+// dispatch.cpp selects one. This header must not define inline functions: they would be compiled for
+// several instruction sets under one name.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,14 @@
 namespace sagitta {
 
 /**
- * Which rows of a scan survive, for one query. With I the integer product of the codes,
+ * The test of a scan for one query. With I the integer product of the codes,
  * t = I·scale, and rows' norm, residual and square (layout.h), all in float32, a row survives iff
  *
  *   t + upper_residual·residual + upper_norm·norm + upper_square·square >= upper_min  and
  *   t − upper_residual·residual + lower_norm·norm + lower_square·square <= lower_max.
  *
- * search/bounds.h chooses the weights such that nothing is lost. The second line is for positions.
+ * search/bounds.h computes the weights such that no row of the answer is lost. The second line is the
+ * test of the position.
  */
 struct scan_weights {
   float upper_residual;
@@ -28,15 +29,15 @@ struct scan_weights {
 };
 
 struct scan_query : scan_weights {
-  /** As the target's `pack_query` left it. */
+  /** Packed by the target's `pack_query`. */
   const uint8_t* packed;
   /** Where the integer sum starts: −128·Σq. */
   int32_t offset;
-  /** Whether there is a position: without, the second line of the test is not looked at. */
+  /** Whether the query has a position; if not, the second line of the test is skipped. */
   bool has_lower;
 };
 
-/** Bounds of the facts of some rows. */
+/** Limits of the facts of a set of rows. */
 struct row_limits {
   float residual_max;
   float norm_max;
@@ -44,29 +45,29 @@ struct row_limits {
   float square_min;
 };
 
-/** Queries that share a scan at most; see `target::query_group`. */
+/** The largest `target::query_group`. */
 inline constexpr uint32_t query_group_max = 8;
 
 struct scan_task {
-  /** Panels one after the other, panel_bytes(dimension) each. */
+  /** Consecutive panels, panel_bytes(dimension) each. */
   const uint8_t* panels;
   uint32_t panel_count;
   uint32_t step_count;
-  /** Of all rows of the panels that are searched: what no such row can pass need not be looked at row by row. */
+  /** Limits of all rows that are searched: they allow a cheaper test of a whole panel. */
   row_limits limits;
   /** All queries have the same `has_lower`. */
   scan_query* const* queries;
   uint32_t query_count;
   /**
-   * Told of every panel in which rows survive: bit r of `survivors` is row r; `sums` are the integer
-   * products of all 16 rows. It may tighten the query's thresholds.
+   * Called for every panel with survivors: bit r of `survivors` is row r; `sums` are the integer
+   * products of all 16 rows. It may tighten the query's test.
    */
   void (*emit)(void* context, uint32_t query, uint32_t panel, uint32_t survivors,
                const int32_t* sums);
   void* context;
 };
 
-/** What the encoding of one query needs to know, and leaves. */
+/** The quantities of an encoded query x ≈ s·c. */
 struct encoded_vector {
   float scale;
   /** ‖x − s·c‖ and x·x, in float64. */
@@ -79,7 +80,7 @@ struct encoded_vector {
 
 struct target {
   const char* name;
-  /** Queries of one scan that fill the registers: one more would spill. */
+  /** Queries per scan. One more would spill registers. */
   uint32_t query_group;
   /** Bytes of one step of a packed query. */
   uint32_t query_step_bytes;
@@ -87,12 +88,15 @@ struct target {
   /** See sagitta_encode. */
   void (*encode)(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
                  uint8_t* codes);
-  /** Codes of one vector of a length within bounds: `codes` has 4·step_count(dimension) bytes, zero after the last dimension. */
+  /**
+   * Encodes a vector whose length is within the limits of layout.h: `codes` [4·step_count(dimension)],
+   * zero past the last dimension.
+   */
   encoded_vector (*encode_query)(const float* values, uint32_t dimension, int8_t* codes);
-  /** Codes as `scan` wants them: step_count · query_step_bytes bytes. */
+  /** Packs codes in the order of `scan`: step_count · query_step_bytes bytes. */
   void (*pack_query)(const int8_t* codes, uint32_t step_count, uint8_t* packed);
   void (*scan)(const scan_task& task);
-  /** Limits of the first `row_count` rows of panels that are `stride` bytes apart; at least one row. */
+  /** Limits of the first `row_count` rows, at least one, of panels that are `stride` bytes apart. */
   row_limits (*limit_rows)(const uint8_t* panels, size_t stride, uint32_t row_count);
   /**
    * Canonical q·x and x·x of rows (see canonical.h), bit for bit. `query` [dimension] is float64;
@@ -100,21 +104,21 @@ struct target {
    */
   void (*products)(const double* query, uint32_t dimension, const float* const* rows,
                    uint32_t count, double* products, double* squares);
-  /** Set bits among the first `row_count`. */
+  /** The number of set bits among the first `row_count`. */
   uint32_t (*count_bits)(const uint32_t* words, uint32_t row_count);
 };
 
-/** Rows that `products` takes at once: enough to hide the latency of their sums. */
+/** Rows per call of `products`: enough to hide the latency of the additions. */
 inline constexpr uint32_t canonical_rows = 4;
 
-/** Null where the build does not have it. */
+/** Null where the build does not have the target. */
 extern const target reference_target;
 extern const target* const avx2_target;
 extern const target* const avx_vnni_target;
 extern const target* const avx512_vnni_target;
 extern const target* const neon_target;
 
-/** The target in use. */
+/** The selected target. */
 const target& selected_target();
 
 }  // namespace sagitta

@@ -157,18 +157,18 @@ void print_scan(const scan_options& options, bool as_json) {
   std::vector<float> vectors(size_t{options.queries} * options.dimension);
   fill_clustered(vectors, options.queries, options.dimension, centers, 1);
   const sagitta_block block = rows.block();
-  std::vector<sagitta_part> parts(options.queries);
+  std::vector<sagitta_block_view> views(options.queries);
   std::vector<sagitta_query> queries(options.queries);
   for (uint32_t q = 0; q < options.queries; q++) {
-    parts[q].row_count = options.rows;
+    views[q].row_count = options.rows;
     queries[q].vector = vectors.data() + size_t{q} * options.dimension;
     queries[q].floor = -INFINITY;
     queries[q].metric = SAGITTA_COSINE;
     queries[q].k = options.k;
-    queries[q].first_part = q;
-    queries[q].part_count = 1;
+    queries[q].first_view = q;
+    queries[q].view_count = 1;
   }
-  const sagitta_batch batch = {&block,          parts.data(),    queries.data(), 1,
+  const sagitta_batch batch = {&block,          views.data(),    queries.data(), 1,
                                options.queries, options.queries, options.dimension, options.threads};
   const scan_result result = measure_scan(batch, options);
   const double operations = 2.0 * options.rows * options.dimension * options.queries;

@@ -1,4 +1,4 @@
-// What a thread block does together: add up, keep some of a list in its order, find the k-th largest.
+// Operations of a whole thread block: prefix sums, compaction of a list, the k-th largest value.
 #pragma once
 
 #include "platform.h"
@@ -6,18 +6,18 @@
 
 namespace sagitta::cuda {
 
-/** Threads for a list: where there are few lists, each has a multiprocessor to itself. */
+/** Threads of a block that works on one list: few lists have a multiprocessor each. */
 inline constexpr uint32_t select_threads_max = 1024;
 inline uint32_t select_threads(uint32_t list_count) {
 #if defined(SAGITTA_EMULATE_CUDA)
-  // So many fibers for every list would be most of what a test takes.
+  // 1,024 fibers for every list would dominate the time of the tests.
   return list_count == 2 ? select_threads_max : 256;
 #else
   return list_count <= 128 ? select_threads_max : 256;
 #endif
 }
 
-/** Floats and doubles as integers in the same order. */
+/** Maps a floating-point number to an integer key of the same order. */
 __device__ inline uint32_t ordered(float value) {
   const uint32_t bits = __float_as_uint(value);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -26,7 +26,7 @@ __device__ inline float value_of(uint32_t key) {
   return __uint_as_float((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
 }
 __device__ inline uint64_t ordered(double value) {
-  // −0 and 0 are one score.
+  // −0 and 0 are the same score and get the same key.
   const auto bits = static_cast<uint64_t>(__double_as_longlong(value + 0.0));
   return bits >> 63 != 0 ? ~bits : bits | uint64_t{1} << 63;
 }
@@ -35,13 +35,13 @@ __device__ inline double value_of(uint64_t key) {
       static_cast<long long>(key >> 63 != 0 ? key ^ uint64_t{1} << 63 : ~key));
 }
 
-/** What the threads before this one have, and all of them together. */
+/** An exclusive prefix sum over the threads of a block, and the total. */
 struct block_sum {
   uint32_t before;
   uint32_t total;
 };
 
-/** Of one number a thread. All threads together. */
+/** Sums one number per thread. All threads of the block must call it. */
 __device__ inline block_sum sum_before(uint32_t value) {
   __shared__ uint32_t sums[select_threads_max / 32];
   const uint32_t lane = threadIdx.x % 32;
@@ -59,9 +59,10 @@ __device__ inline block_sum sum_before(uint32_t value) {
 }
 
 /**
- * The k-th largest of the keys for which `key_at(i, key)` is true, i below `count`; there are k at
- * least. A radix sort's first digits, of which only the bin that holds the answer is looked at again.
- * All threads together, 256 at least: one for each value of a digit.
+ * The k-th largest of the keys for which `key_at(i, key)` returns true, with i below `count`; there
+ * must be at least k of them. Radix select: from the highest byte on, only keys in the bin of the
+ * answer are counted again. All threads of the block must call it; they are at least 256, one per
+ * value of a digit.
  */
 template <class Key, class KeyAt>
 __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
@@ -74,12 +75,12 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
       Key key;
       if (!key_at(i, key)) continue;
-      // Everything above the digit; a shift by the whole width has no meaning.
+      // Skips keys of other prefixes. A shift by the full width is undefined, hence the first test.
       if (shift < 8 * static_cast<int>(sizeof(Key)) - 8 && (key ^ prefix) >> (shift + 8) != 0) continue;
       atomicAdd(bins + static_cast<uint32_t>(key >> shift & 0xff), 1u);
     }
     __syncthreads();
-    // Thread 0 has the largest digit.
+    // Thread 0 takes the largest digit.
     const uint32_t digit = 255 - threadIdx.x % 256;
     const uint32_t here = threadIdx.x < 256 ? bins[digit] : 0;
     const uint32_t larger = sum_before(here).before;
@@ -96,9 +97,9 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
 }
 
 /**
- * Keeps the entries of a list for which `is_kept(i, score)` is true, in their order, with the scores or
- * bounds that it leaves in `score`, which begins with those of the entry. Gives how many there are. All
- * threads together.
+ * Removes the entries of a list for which `is_kept(i, score)` is false; the others keep their order.
+ * `is_kept` gets the score or bounds of the entry and may change them. Returns how many entries are
+ * left. All threads of the block must call it.
  */
 template <class IsKept>
 __device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t count,
@@ -110,13 +111,13 @@ __device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t c
     const candidate row = rows[readable];
     candidate_score score = scores[readable];
     const bool is_here = i < count && is_kept(i, score);
-    // Nobody writes before all have read: sum_before waits for all.
-    const block_sum places = sum_before(is_here ? 1 : 0);
+    // sum_before has a barrier: no thread writes before all have read.
+    const block_sum positions = sum_before(is_here ? 1 : 0);
     if (is_here) {
-      rows[kept + places.before] = row;
-      scores[kept + places.before] = score;
+      rows[kept + positions.before] = row;
+      scores[kept + positions.before] = score;
     }
-    kept += places.total;
+    kept += positions.total;
     __syncthreads();
   }
   return kept;

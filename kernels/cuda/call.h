@@ -1,4 +1,4 @@
-// Around every call of the C interface: exceptions become statuses and the text of the last error.
+// Wraps every call of the C interface: exceptions become a status and the text of the last error.
 #pragma once
 
 #include <new>
@@ -23,16 +23,16 @@ sagitta_status guarded(Work work) {
     last_error() = failed.what;
     return failed.status;
   } catch (const std::bad_alloc&) {
-    last_error() = "no memory on the host";
+    last_error() = "out of host memory";
     return SAGITTA_OUT_OF_MEMORY;
   }
 }
 
-/** The same, for work on a device: CUDA keeps the current one by thread. */
+/** Like `guarded`, with the device made current first: CUDA's current device belongs to the thread. */
 template <class Work>
 sagitta_status guarded_on(const sagitta_device& device, Work work) {
   return guarded([&] {
-    check(cudaSetDevice(static_cast<int>(device.index)), "choosing the device");
+    check(cudaSetDevice(static_cast<int>(device.index)), "selecting the device");
     return work();
   });
 }

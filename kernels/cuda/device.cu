@@ -9,21 +9,21 @@
 #include "../search/valid.h"
 #include "call.h"
 #include "device_state.h"
-#include "proof.h"
+#include "kernel_check.h"
 
 using namespace sagitta;
 using namespace sagitta::cuda;
 
 namespace {
 
-/** Rows wait in pinned memory for their way to the device. */
+/** Bytes of each of the two pinned buffers through which rows are uploaded. */
 constexpr size_t staging_bytes = 8 * 1024 * 1024;
 
-/** A batch may use this much of what is free, and no more than this in all. */
+/** A slice may use this fraction of the free memory (1 / workspace_share), up to the limit. */
 constexpr size_t workspace_share = 10;
 constexpr size_t workspace_bytes_limit = size_t{2} << 30;
 
-/** mma.m16n8k32 on bytes, and everything else the kernels are made of. */
+/** The first compute capability with mma.m16n8k32 on bytes and all else that the kernels use. */
 constexpr uint32_t capability_min = 80;
 constexpr uint32_t capability_of_wgmma = 90;
 
@@ -33,7 +33,7 @@ uint32_t capability_of(const cudaDeviceProp& properties) {
 
 void open_device(sagitta_device& device, uint32_t index, const char* kernels) {
   device.index = index;
-  check(cudaSetDevice(static_cast<int>(index)), "choosing the device");
+  check(cudaSetDevice(static_cast<int>(index)), "selecting the device");
   check(cudaGetDeviceProperties(&device.properties, static_cast<int>(index)), "properties");
   const uint32_t capability = capability_of(device.properties);
   if (capability < capability_min) {
@@ -51,7 +51,8 @@ void open_device(sagitta_device& device, uint32_t index, const char* kernels) {
     device.kind = scan_kind::wgmma;
   } else {
     throw failure{SAGITTA_UNSUPPORTED_TARGET,
-                  std::string("this device does not run the kernels \"") + kernels + "\""};
+                  std::string(device.properties.name) + " does not run the kernels \"" + kernels +
+                      "\""};
   }
   size_t free_bytes = 0;
   size_t total_bytes = 0;
@@ -67,21 +68,24 @@ void open_device(sagitta_device& device, uint32_t index, const char* kernels) {
   prepare_kernels(device, may_wgmma);
 }
 
-/** Copies bytes to the device by way of pinned memory; `fill` writes them there, a piece at a time. */
+/**
+ * Copies bytes to the device in chunks of whole units through pinned memory, which `fill(staging, from,
+ * byte_count)` writes.
+ */
 template <class Fill>
 void upload(sagitta_device& device, uint8_t* to, size_t byte_count, size_t unit, Fill fill) {
-  const size_t piece_max = std::max<size_t>(1, staging_bytes / unit) * unit;
+  const size_t chunk_max = std::max<size_t>(1, staging_bytes / unit) * unit;
   for (size_t done = 0; done < byte_count;) {
-    const size_t piece = std::min(piece_max, byte_count - done);
-    const uint32_t turn = device.next_staging++ % 2;
-    // Until what went through it before has left.
-    check(cudaEventSynchronize(device.staged[turn]), "upload");
-    fill(device.staging[turn].data(), done, piece);
-    check(cudaMemcpyAsync(to + done, device.staging[turn].data(), piece, cudaMemcpyHostToDevice,
+    const size_t chunk = std::min(chunk_max, byte_count - done);
+    const uint32_t buffer = device.next_staging++ % 2;
+    // Wait until the buffer's previous contents have been copied.
+    check(cudaEventSynchronize(device.staged[buffer]), "upload");
+    fill(device.staging[buffer].data(), done, chunk);
+    check(cudaMemcpyAsync(to + done, device.staging[buffer].data(), chunk, cudaMemcpyHostToDevice,
                           device.uploading),
           "upload");
-    device.staged[turn].record(device.uploading);
-    done += piece;
+    device.staged[buffer].record(device.uploading);
+    done += chunk;
   }
 }
 
@@ -89,7 +93,7 @@ void extend(sagitta_device_block& block, const float* values, const uint8_t* cod
   sagitta_device& device = *block.device;
   const uint32_t dimension = block.dimension;
   const size_t stride = panel_bytes(dimension);
-  // The last panel may have been filled in part: it goes again.
+  // The last panel may have been partly filled: upload it again.
   const uint32_t first_panel = block.row_count / panel_rows;
   const uint32_t end_panel = panel_count(to);
   upload(device, block.panels.data() + first_panel * stride, (end_panel - first_panel) * stride,
@@ -136,7 +140,7 @@ void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values
             "moving a block");
     }
   }
-  // What it had is freed below.
+  // The old memory is freed when the swapped buffers go out of scope.
   device.uploading.synchronize("moving a block");
   block.panels.swap(panels);
   block.values.swap(values);
@@ -144,20 +148,20 @@ void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values
   block.has_values = has_values;
 }
 
-/** Of CUDA: 13000 is 13.0. */
+/** A CUDA version: 13000 is 13.0. */
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-/** Why no device can be counted, in words for an operator. */
+/** The reason why CUDA cannot count devices, for an operator. */
 failure explain_missing_driver() {
   (void)cudaGetLastError();
   int driver = 0;
   int runtime = 0;
   (void)cudaDriverGetVersion(&driver);
   (void)cudaRuntimeGetVersion(&runtime);
-  if (driver == 0) return {SAGITTA_DEVICE_LOST, "there is no NVIDIA driver"};
-  return {SAGITTA_DEVICE_LOST, "the NVIDIA driver runs CUDA " + version_text(driver) +
+  if (driver == 0) return {SAGITTA_DEVICE_LOST, "no NVIDIA driver was found"};
+  return {SAGITTA_DEVICE_LOST, "the NVIDIA driver supports CUDA " + version_text(driver) +
                                    "; expected " + version_text(runtime) + " or later"};
 }
 
@@ -176,7 +180,7 @@ sagitta_status sagitta_device_count(uint32_t* count) {
       (void)cudaGetLastError();
       found = 0;
     } else {
-      check(error, "looking for devices");
+      check(error, "counting devices");
     }
     *count = static_cast<uint32_t>(found);
     return SAGITTA_OK;
@@ -208,9 +212,9 @@ sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_fa
     facts->compute_capability = capability_of(properties);
     facts->multiprocessor_count = static_cast<uint32_t>(properties.multiProcessorCount);
     int version = 0;
-    check(cudaDriverGetVersion(&version), "version of the driver");
+    check(cudaDriverGetVersion(&version), "driver version");
     facts->driver_version = static_cast<uint32_t>(version);
-    check(cudaRuntimeGetVersion(&version), "version of the runtime");
+    check(cudaRuntimeGetVersion(&version), "runtime version");
     facts->runtime_version = static_cast<uint32_t>(version);
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -246,7 +250,7 @@ void sagitta_device_block_destroy(sagitta_device_block* block) {
   if (block == nullptr) return;
   sagitta_device& device = *block->device;
   (void)cudaSetDevice(static_cast<int>(device.index));
-  // An upload may still be on its way into its memory.
+  // An upload into its memory may still be running.
   (void)cudaStreamSynchronize(device.uploading);
   device.blocks.erase(block);
 }
@@ -258,8 +262,8 @@ sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_
     if (row_capacity < block->row_count) return SAGITTA_INVALID_ARGUMENT;
     if (wants_values && !block->has_values && block->row_count > 0) return SAGITTA_INVALID_ARGUMENT;
     if (row_capacity == block->row_capacity && !wants_values) {
-      // They may still be on their way.
-      block->device->uploading.synchronize("giving values up");
+      // Their upload may still be running.
+      block->device->uploading.synchronize("freeing values");
       block->values.release();
       block->has_values = false;
     } else if (row_capacity != block->row_capacity || !block->has_values) {

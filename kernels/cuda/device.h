@@ -17,20 +17,21 @@ typedef struct sagitta_device sagitta_device;
 typedef struct sagitta_device_block sagitta_device_block;
 typedef struct sagitta_device_answer sagitta_device_answer;
 
-/** What the last call of this thread that failed has to say, for an operator; never NULL. */
+/** The message of the last failed call of this thread, for an operator; never NULL. */
 const char* sagitta_device_error(void);
 
 /* ── devices ─────────────────────────────────────────────────────────────────────────────── */
 
-/** SAGITTA_DEVICE_LOST, with a reason, where CUDA does not start: no driver, or one that is too old. */
+/** SAGITTA_DEVICE_LOST where CUDA does not start: there is no driver, or it is too old. */
 sagitta_status sagitta_device_count(uint32_t* count);
 
 /**
  * Opens a device with these kernels: "wgmma" (compute capability 9.0), "mma" (8.0 and later), or NULL
- * for the fastest that proves itself on the device. SAGITTA_UNSUPPORTED_TARGET for what it cannot run.
+ * for the fastest that passes its check on the device. SAGITTA_UNSUPPORTED_TARGET for kernels that
+ * the device cannot run.
  */
 sagitta_status sagitta_device_open(uint32_t index, const char* kernels, sagitta_device** device);
-/** Its blocks and answers are gone with it. */
+/** Frees the device with its blocks. */
 void sagitta_device_close(sagitta_device* device);
 
 typedef struct sagitta_device_facts {
@@ -40,7 +41,7 @@ typedef struct sagitta_device_facts {
   /** 90 for compute capability 9.0. */
   uint32_t compute_capability;
   uint32_t multiprocessor_count;
-  /** Of CUDA: 13000 is 13.0. */
+  /** CUDA versions: 13000 is 13.0. */
   uint32_t driver_version;
   uint32_t runtime_version;
   uint64_t memory_bytes;
@@ -51,27 +52,27 @@ sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_fa
 
 /* ── blocks ──────────────────────────────────────────────────────────────────────────────── */
 
-/** Bytes of device memory that a block of so many rows takes. */
+/** Bytes of device memory of a block with room for `row_capacity` rows. */
 uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values);
 
-/** A block without rows. */
+/** Creates a block without rows. */
 sagitta_status sagitta_device_block_create(sagitta_device* device, uint32_t dimension,
                                            sagitta_device_block** block);
-/** Not while an answer is made from it. */
+/** Must not be called during a search of the block. */
 void sagitta_device_block_destroy(sagitta_device_block* block);
 
 /**
- * Room for exactly so many rows, at least those that are there, which stay. Without values, rows are
- * rescored on the CPU, and values that are there leave; values cannot come back to a block with rows.
- * SAGITTA_OUT_OF_MEMORY leaves the block as it was.
+ * Sets the capacity to exactly `row_capacity` rows, which is at least the rows that are present; they
+ * stay. Without values, present values are freed and the host rescores the block's rows; a block with
+ * rows cannot get values again. SAGITTA_OUT_OF_MEMORY leaves the block unchanged.
  */
 sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_t row_capacity,
                                             int has_values);
 
 /**
- * Brings the rows up to `to`; those before stay as they are. `values` [to, dimension] and `codes`
- * (of the first `to` rows; NULL: made here) are on the host, and are not needed any more afterwards.
- * Does not wait for the device, but for room in the pinned memory through which everything goes.
+ * Appends rows until there are `to`; present rows stay. `values` [to, dimension] and `codes` (of the
+ * first `to` rows; NULL: encoded by this call) are host memory, which the caller may free after the
+ * call. The call waits for free staging memory, not for the end of the upload.
  */
 sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const float* values,
                                            const uint8_t* codes, uint32_t to);
@@ -80,29 +81,30 @@ uint32_t sagitta_device_block_rows(const sagitta_device_block* block);
 /* ── search ──────────────────────────────────────────────────────────────────────────────── */
 
 /**
- * Answers a batch, and waits for it. `residents[i]` holds the rows of `batch->blocks[i]`, at least as
- * many as its parts search. Of batch->blocks, the ids are needed, and the values where the resident
- * block has none; `worker_count` is not looked at.
+ * Searches a batch and waits for the answer. `residents[i]` holds the rows of `batch->blocks[i]`, at
+ * least as many as its views search. The blocks of the batch need ids, and values where the resident
+ * block has none; `worker_count` is ignored.
  */
 sagitta_status sagitta_device_search(sagitta_device* device, const sagitta_batch* batch,
                                      sagitta_device_block* const* residents,
                                      sagitta_device_answer** answer);
 
 /**
- * The best rows of one query, as in kernels.h. SAGITTA_NOT_DONE for a query that the device cannot
- * decide, since more rows lie too close together than it keeps (duplicates, above all): the CPU has to.
+ * The best rows of one query, as in kernels.h. SAGITTA_NOT_DONE for a query that the device could not
+ * decide, because more rows have nearly the same score (mostly duplicates) than its lists hold: the
+ * CPU has to search it.
  */
 sagitta_status sagitta_device_answer_hits(const sagitta_device_answer* answer, uint32_t query,
                                           sagitta_hits* hits);
 
-/** Milliseconds on the device, by CUDA events; and what moved. */
+/** Milliseconds of the phases on the device, measured by CUDA events, and on the host. */
 typedef struct sagitta_device_times {
   double upload_ms;
   double scan_ms;
   double select_ms;
   double rescore_ms;
   double total_ms;
-  /** On the host: before the first launch, and after the readback. */
+  /** On the host: before the launches, and after the readback. */
   double prepare_ms;
   double finish_ms;
   uint64_t readback_bytes;

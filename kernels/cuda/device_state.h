@@ -1,5 +1,5 @@
-// A device as the host sees it: what it is, its resident blocks, the memory through which rows come
-// and in which batches are worked on.
+// The host's state of a device: its properties, resident blocks, staging memory for uploads and the
+// workspace of a search.
 #pragma once
 
 #include <memory>
@@ -11,24 +11,24 @@
 
 namespace sagitta::cuda {
 
-/** What a search chooses by itself, and tests choose for it. */
+/** Parameters of the search plan; tests set others. */
 struct tuning {
-  /** Rows of the first pass, unless k asks for more. */
+  /** Rows of the first pass, unless k needs more. */
   uint32_t dense_rows = 2048;
-  /** How many times more rows each pass sees than all before it, by the number of queries. */
+  /** The factor by which the rows seen grow from pass to pass, for few and for many queries. */
   uint32_t growth_of_few = 32;
   uint32_t growth_of_many = 8;
-  /** Room in a list beside a multiple of k. */
+  /** Capacity of a candidate list: spare_rows + rows_per_k · k. */
   uint32_t spare_rows = 2048;
   uint32_t rows_per_k = 64;
-  /** Queries that are few. */
+  /** Up to this many queries a slice has few queries. */
   uint32_t few = 128;
-  /** Where every row is scored: rows at once, and ties that are kept beside k. */
+  /** Exhaustive slices: rows gathered and scored at a time, and rows kept beside k for ties. */
   uint32_t exhaustive_rows = 32768;
   uint32_t exhaustive_ties = 4096;
 };
 
-/** How queries are scanned: what the device can do best, or as it is told. */
+/** The scan kernels to use: the best for each batch, or always the named ones. */
 enum class scan_kind { best, mma, wgmma };
 
 }  // namespace sagitta::cuda
@@ -41,7 +41,7 @@ struct sagitta_device_block {
   bool has_values = false;
   sagitta::cuda::device_memory panels;
   sagitta::cuda::device_memory values;
-  /** When its last upload is done. */
+  /** Recorded after its last upload. */
   sagitta::cuda::event uploaded;
 };
 
@@ -51,14 +51,14 @@ struct sagitta_device {
   sagitta::cuda::scan_kind kind = sagitta::cuda::scan_kind::best;
   bool has_wgmma = false;
   sagitta::cuda::tuning tuning;
-  /** Of what one slice of a batch may use. */
+  /** Bytes of device memory that one slice of a batch may use. */
   size_t workspace_bytes_max = 0;
 
   sagitta::cuda::stream searching;
   sagitta::cuda::stream uploading;
   sagitta::cuda::event phases[6];
 
-  /** Uploads go through these in turns. */
+  /** Uploads alternate between these. */
   sagitta::cuda::pinned_memory staging[2];
   sagitta::cuda::event staged[2];
   uint32_t next_staging = 0;

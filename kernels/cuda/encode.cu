@@ -1,4 +1,4 @@
-// Makes codes of queries, as the targets of the CPU do: x ≈ t·b, b in −127…127. A warp a query.
+// Encodes queries as the CPU targets do: x ≈ t·b with codes b in −127…127. One warp per query.
 
 #include "encode.h"
 
@@ -25,7 +25,8 @@ __device__ float largest_magnitude(const float* values, uint32_t dimension, uint
   return largest;
 }
 
-__device__ scan_weights passing_nothing() {
+/** The test that no row passes. */
+__device__ scan_weights reject_all_weights() {
   scan_weights weights{};
   weights.upper_min = __builtin_huge_valf();
   return weights;
@@ -45,8 +46,7 @@ __global__ void encode(const __grid_constant__ encode_parameters p) {
   int code_sum = 0;
   int code_square = 0;
   double residual_square = 0;
-  const uint32_t words =
-      p.depth * (p.wgmma_group == 0 ? pair_dimensions : chunk_dimensions) / 4;
+  const uint32_t words = p.shape.padded_dimension() / 4;
   for (uint32_t group = lane; group < words; group += 32) {
     uint32_t word = 0;
     for (uint32_t i = 0; i < 4 && 4 * group + i < dimension; i++) {
@@ -58,8 +58,8 @@ __global__ void encode(const __grid_constant__ encode_parameters p) {
       residual_square += left_out * left_out;
       word |= (static_cast<uint32_t>(code) & 0xff) << (8 * i);
     }
-    p.packed[p.wgmma_group == 0 ? mma_word(number, group, p.depth)
-                                : wgmma_word(number, group, p.depth, p.wgmma_group)] = word;
+    p.packed[p.shape.is_wgmma ? wgmma_word(number, group, p.shape.chunk_count, p.shape.group)
+                              : mma_word(number, group, p.shape.pair_count)] = word;
   }
   code_sum = add_lanes(code_sum);
   code_square = add_lanes(code_square);
@@ -67,7 +67,7 @@ __global__ void encode(const __grid_constant__ encode_parameters p) {
   if (lane != 0) return;
   p.offsets[number] = -128 * code_sum;
   if (!is_real) {
-    p.weights[number] = passing_nothing();
+    p.weights[number] = reject_all_weights();
     p.thresholds[number] = number < p.real_count ? p.queries[number].floor : 0;
     return;
   }

@@ -1,31 +1,35 @@
-// Queries as codes, in the order in which the scan's instructions want them.
+// Encodes queries on the device, in the layouts that the scan kernels read.
 #pragma once
 
 #include "platform.h"
-#include "tables.h"
+#include "platform.h"
+#include "scan.h"
 
 namespace sagitta::cuda {
 
 /**
- * Where the four codes of dimensions 4g .. 4g + 3 of a query are, in words from the start of the batch.
+ * Index of the 32-bit word with the codes of dimensions 4g .. 4g + 3 of a query, g = `step_group`,
+ * from the start of the batch. `pair_count` and `chunk_count` are those of scan_shape.
  *
  *   mma     [query / 8][pair of steps][lane][4]: lane 4·(query % 8) + g % 4, word 2·(step % 2) + half
- *   wgmma   [group][chunk][query of the group][128 bytes], the 16-byte units of line r in the order
- *           unit XOR (r % 8), the swizzle of 128 bytes
+ *   wgmma   [group][chunk][query of the group][128 bytes], with the 16-byte units of line r in the
+ *           order unit XOR (r % 8), the 128-byte swizzle
  */
-SAGITTA_HOST_DEVICE inline size_t mma_word(uint32_t query, uint32_t step_group, uint32_t depth) {
+SAGITTA_HOST_DEVICE inline size_t mma_word(uint32_t query, uint32_t step_group,
+                                           uint32_t pair_count) {
   const uint32_t step = step_group / 8;
   const uint32_t lane = query % query_block * 4 + step_group % 4;
   const uint32_t word = 2 * (step % 2) + step_group / 4 % 2;
-  return ((size_t{query / query_block} * depth + step / 2) * 32 + lane) * 4 + word;
+  return ((size_t{query / query_block} * pair_count + step / 2) * 32 + lane) * 4 + word;
 }
 
-SAGITTA_HOST_DEVICE inline size_t wgmma_word(uint32_t query, uint32_t step_group, uint32_t depth,
-                                             uint32_t group) {
+SAGITTA_HOST_DEVICE inline size_t wgmma_word(uint32_t query, uint32_t step_group,
+                                             uint32_t chunk_count, uint32_t group) {
   constexpr uint32_t line_words = chunk_dimensions / 4;
   const uint32_t line = query % group;
   const uint32_t unit = step_group % line_words / 4;
-  const size_t lines = (size_t{query / group} * depth + step_group / line_words) * group + line;
+  const size_t lines =
+      (size_t{query / group} * chunk_count + step_group / line_words) * group + line;
   return lines * line_words + (unit ^ line % 8) * 4 + step_group % 4;
 }
 
@@ -33,14 +37,14 @@ struct encode_parameters {
   /** [real_count, dimension] */
   const float* vectors;
   uint32_t dimension;
-  /** Beyond it, up to query_count, are queries without codes that nothing passes. */
+  /** Queries of the slice; up to query_count follow queries that fill the group and match no row. */
   uint32_t real_count;
   uint32_t query_count;
-  uint32_t depth;
-  /** Of wgmma; 0 for mma. */
-  uint32_t wgmma_group;
-  /** What the host knows of them is there: metric, k, floor, position, square, length. */
+  /** The layout of the codes. */
+  scan_shape shape;
+  /** The host has set metric, k, floor, position, square and length; encoding sets the rest. */
   device_query* queries;
+  /** Codes in the layout above, uint32 words; then per query −128·Σq, the test and the floor. */
   uint32_t* packed;
   int32_t* offsets;
   scan_weights* weights;

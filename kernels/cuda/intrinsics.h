@@ -1,8 +1,8 @@
-// What CUDA C++ has no words for: loads that spare the cache, and the tensor cores. On a device these
-// are PTX; elsewhere the emulation does the same.
+// Instructions that CUDA C++ does not expose: loads with cache hints and the tensor cores. On a device
+// they are inline PTX; in tests the emulation implements them.
 //
 // The order for wgmma: write shared memory, fence_async_shared, a barrier; load rows; wgmma_fence;
-// wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>. Neither sums nor rows may be touched before the wait.
+// wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>. Do not touch sums or rows before the wait.
 #pragma once
 
 #include "platform.h"
@@ -46,7 +46,7 @@ using emulation::wgmma_descriptor;
 
 #else
 
-/** Of what is read once: it passes the first cache by. The memory must not change meanwhile. */
+/** Loads data that is read once, bypassing the L1 cache. The memory must not change meanwhile. */
 __device__ __forceinline__ uint2 load_streaming(const uint2* address) {
   uint2 value;
   asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
@@ -62,7 +62,7 @@ __device__ __forceinline__ uint4 load_streaming(const uint4* address) {
   return value;
 }
 
-/** Of what others read too. The memory must not change while the kernel runs. */
+/** Loads data that other warps read too. The memory must not change while the kernel runs. */
 __device__ __forceinline__ uint2 load_cached(const uint2* address) {
   uint2 value;
   asm("ld.global.nc.v2.u32 {%0, %1}, [%2];"
@@ -80,9 +80,10 @@ __device__ __forceinline__ uint4 load_cached(const uint4* address) {
 
 /**
  * sums [16, 8] += rows [16, 32] u8 · queries [32, 8] s8, by all lanes of a warp. With g = lane / 4 and
- * t = lane % 4: rows[0] is row g, depth 4t to 4t + 3; rows[1] row g + 8; rows[2] and rows[3] the same,
- * 16 deeper. queries.x is column g, depth 4t on; queries.y 16 deeper. sums[0] and sums[1] are row g,
- * columns 2t and 2t + 1; sums[2] and sums[3] row g + 8.
+ * t = lane % 4: rows[0] is row g, dimensions 4t to 4t + 3; rows[1] the same of row g + 8; rows[2] and
+ * rows[3] the same rows, 16 dimensions further. queries.x is column g, dimensions 4t to 4t + 3;
+ * queries.y 16 dimensions further. sums[0] and sums[1] are row g, columns 2t and 2t + 1; sums[2] and
+ * sums[3] the same columns of row g + 8.
  */
 __device__ __forceinline__ void mma_u8s8(int32_t (&sums)[4], const uint32_t (&rows)[4],
                                          uint2 queries) {
@@ -95,7 +96,7 @@ __device__ __forceinline__ void mma_u8s8(int32_t (&sums)[4], const uint32_t (&ro
 #endif
 }
 
-// Numbers and operands of an asm statement: ten at a time, and eight.
+// Operand lists of the asm statement: ten operand numbers at a time, eight or 32 sums at a time.
 #define SAGITTA_TEN(tens)                                                                          \
   "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, "    \
   "%" #tens "7, %" #tens "8, %" #tens "9"
@@ -104,7 +105,7 @@ __device__ __forceinline__ void mma_u8s8(int32_t (&sums)[4], const uint32_t (&ro
       "+r"(sums[(i) + 4]), "+r"(sums[(i) + 5]), "+r"(sums[(i) + 6]), "+r"(sums[(i) + 7])
 #define SAGITTA_SUMS_32(i)                                                                         \
   SAGITTA_SUMS_8(i), SAGITTA_SUMS_8((i) + 8), SAGITTA_SUMS_8((i) + 16), SAGITTA_SUMS_8((i) + 24)
-/** `list`: the numbers of the sums; then those of rows, descriptor and keep. */
+/** `list` has the operand numbers of the sums; then come those of rows, descriptor and keep. */
 #define SAGITTA_WGMMA(n, list, r0, r1, r2, r3, from, kept, ...)                                    \
   asm volatile(                                                                                    \
       "{\n"                                                                                        \
@@ -119,9 +120,9 @@ __device__ __forceinline__ void mma_u8s8(int32_t (&sums)[4], const uint32_t (&ro
 
 /**
  * sums [64, N] (+)= rows [64, 32] u8 · columns [32, N] s8, by the 128 threads of a warpgroup; without
- * `keep`, sums need not be set. Warp w has rows 16w to 16w + 15, laid out as for mma_u8s8, and
+ * `keep`, the sums are overwritten. Warp w has rows 16w to 16w + 15, laid out as for mma_u8s8, and
  * sums[4j] to sums[4j + 3] are those of columns 8j to 8j + 7. Columns are in shared memory, see
- * wgmma_descriptor. Traps where there is no wgmma.
+ * wgmma_descriptor. Traps on devices without wgmma.
  */
 template <int N>
 __device__ __forceinline__ void wgmma_u8s8(int32_t (&sums)[N / 2], const uint32_t (&rows)[4],
@@ -162,21 +163,21 @@ __device__ __forceinline__ void wgmma_u8s8(int32_t (&sums)[N / 2], const uint32_
 #undef SAGITTA_SUMS_8
 #undef SAGITTA_TEN
 
-/** Before the first wgmma, and before any that follows a change of sums or rows. */
+/** Required before the first wgmma and before any that follows a change of sums or rows. */
 __device__ __forceinline__ void wgmma_fence() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
 
-/** Makes a group of the wgmma since the last. */
+/** Commits the wgmma since the last commit as one group. */
 __device__ __forceinline__ void wgmma_commit() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
 
-/** Until no more than so many groups are in flight; the sums of the others are there. */
+/** Waits until at most `groups_left` groups are in flight; the sums of the others are complete. */
 template <int groups_left>
 __device__ __forceinline__ void wgmma_wait() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -185,9 +186,9 @@ __device__ __forceinline__ void wgmma_wait() {
 }
 
 /**
- * Of columns in dynamic shared memory, at a multiple of 1024 bytes: 128 bytes of depth a column, eight
- * columns an atom of 1024 bytes, one atom after another; within a column, the 16-byte chunk i is at
- * i XOR (column % 8). 32 bytes deeper is 2 more.
+ * The descriptor of columns in dynamic shared memory, aligned to 1024 bytes: 128 dimensions (bytes)
+ * per column, eight columns per atom of 1024 bytes, one atom after another; within a column, 16-byte
+ * unit i is at i XOR (column % 8). Adding 2 moves on by 32 dimensions.
  */
 __device__ __forceinline__ uint64_t wgmma_descriptor(const void* shared) {
   const auto address = static_cast<uint64_t>(__cvta_generic_to_shared(shared));
@@ -195,7 +196,7 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(const void* shared) {
          uint64_t{1} << 62;
 }
 
-/** After writing shared memory that wgmma is to read, and before the barrier. */
+/** Required after writing shared memory that wgmma reads, before the barrier. */
 __device__ __forceinline__ void fence_async_shared() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

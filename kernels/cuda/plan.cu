@@ -7,27 +7,27 @@
 
 #include "../search/passing.h"
 #include "../target.h"
-#include "scan_tile.h"
+#include "tile.h"
 
 namespace sagitta::cuda {
 namespace {
 
-/** Queries of one slice at most: more would not be faster, since all arithmetic is in use long before. */
+/** Queries per slice. More would not be faster: arithmetic is saturated long before. */
 constexpr uint32_t slice_queries_max = 4096;
 
-/** Queries whose rows are all scored, at once: their lists are long. */
+/** Queries per exhaustive slice: their lists are long. */
 constexpr size_t exhaustive_queries_max = 64;
 
-/** Beside k: rows that tie with the last one, over all queries of a slice. */
+/** Room beside k for rows that tie with the last one: for all queries of a slice together, and each. */
 constexpr uint32_t ties_of_slice = 1u << 18;
 constexpr uint32_t ties_min = 64;
 constexpr uint32_t ties_max = 4096;
-/** The same where scores are left to the host, which gets every candidate. */
+/** The same for slices whose scores the host computes: it gets every candidate. */
 constexpr uint32_t unscored_of_slice = 1u << 22;
 
-/** A gathered row is read as float32, each alone; what that costs beside a byte of a stream. */
+/** Cost of gathering a dimension of a row (a random float32 read) relative to a streamed byte. */
 constexpr double gathered_byte_cost = 2 * sizeof(float);
-/** Queries that share the reading of codes before arithmetic is what a scan waits for. */
+/** Queries that can share the reading of codes; beyond, arithmetic bounds the scan. */
 constexpr double sharing_max = 128;
 
 uint32_t power_of_two_from(uint64_t value) {
@@ -42,24 +42,25 @@ uint32_t ceiling(uint32_t value, uint32_t unit) { return (value + unit - 1) / un
 
 scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
                         bool may_wgmma) {
+  // Tests, masks and survivor buffers, beside the codes.
   const auto rest = [](uint32_t group, uint32_t warp_queries) {
     return size_t{group} * test_bytes + size_t{scan_warps} * warp_queries * sizeof(uint64_t) +
-           scan_warps * sizeof(waiting_list);
+           scan_warps * sizeof(survivor_buffer);
   };
   if (may_wgmma && query_count > 64) {
-    const uint32_t depth = ceiling(dimension, chunk_dimensions);
+    const uint32_t chunk_count = ceiling(dimension, chunk_dimensions);
     for (uint32_t group = query_count > 128 ? 256 : 128; group >= 64; group /= 2) {
-      const size_t bytes = size_t{depth} * chunk_dimensions * group + rest(group, group);
-      if (bytes <= shared_bytes_max) return {true, group, 1, depth, bytes};
+      const size_t bytes = size_t{chunk_count} * chunk_dimensions * group + rest(group, group);
+      if (bytes <= shared_bytes_max) return {true, group, 1, 0, chunk_count, bytes};
     }
   }
-  const uint32_t depth = ceiling(dimension, pair_dimensions);
+  const uint32_t pair_count = ceiling(dimension, pair_dimensions);
   for (uint32_t group = 256; group >= query_block; group /= 2) {
-    // Half of the columns would be empty.
+    // A larger group would leave half of the columns empty.
     if (group > query_block && query_count <= group / 2) continue;
     const uint32_t warp_queries = std::min(group, 64u);
-    const size_t bytes = size_t{depth} * pair_dimensions * group + rest(group, warp_queries);
-    if (bytes <= shared_bytes_max) return {false, group, group / warp_queries, depth, bytes};
+    const size_t bytes = size_t{pair_count} * pair_dimensions * group + rest(group, warp_queries);
+    if (bytes <= shared_bytes_max) return {false, group, group / warp_queries, pair_count, 0, bytes};
   }
   return {};
 }
@@ -87,15 +88,15 @@ void batch_plan::lay_out_blocks() {
                        block.has_values ? reinterpret_cast<const float*>(block.values.data())
                                         : nullptr,
                        tile_count_, std::max(1u, panel_count(block.row_count))});
-    // One tile at least, so that tiles tell blocks apart.
+    // At least one tile, so that a tile number identifies its block.
     tile_count_ += std::max(1u, ceiling(batch_.blocks[b].row_count, tile_rows));
   }
 }
 
 void batch_plan::count_passing() {
   passing_counter counter(selected_target());
-  for (uint32_t part = 0; part < batch_.part_count; part++) {
-    passing_.push_back(counter.count(batch_.parts[part]));
+  for (uint32_t view = 0; view < batch_.view_count; view++) {
+    passing_.push_back(counter.count(batch_.views[view]));
   }
 }
 
@@ -113,13 +114,13 @@ void batch_plan::describe_queries() {
     const double length = std::sqrt(query.square);
     query.is_scannable = length >= length_min && length <= length_max;
     query.has_values = true;
-    // Places are 32 bits wide.
-    query.is_refused = tile_count_ > no_place / tile_rows;
-    for (uint32_t part = from.first_part; part < from.first_part + from.part_count; part++) {
-      query.passing += passing_[part];
-      const uint32_t block = batch_.parts[part].block;
-      // A row would have one place for two parts.
-      if (last_query[block] == q) query.is_refused = true;
+    // Batch rows are 32-bit numbers.
+    query.is_unsupported = tile_count_ > no_row / tile_rows;
+    for (uint32_t view = from.first_view; view < from.first_view + from.view_count; view++) {
+      query.passing += passing_[view];
+      const uint32_t block = batch_.views[view].block;
+      // A batch row cannot say which of two views of a block it belongs to.
+      if (last_query[block] == q) query.is_unsupported = true;
       last_query[block] = q;
       if (blocks_[block].values == nullptr) query.has_values = false;
     }
@@ -130,15 +131,15 @@ void batch_plan::describe_queries() {
   }
 }
 
-/** Queries of one slice want lists of one length, and fit the memory together. */
+/** The queries of a slice need lists of one length, and fit the workspace together. */
 void batch_plan::cut_slices() {
   std::vector<planned_query> sorted;
   for (const planned_query& query : queries_) {
-    if (query.passing > 0 && !query.is_refused) sorted.push_back(query);
+    if (query.passing > 0 && !query.is_unsupported) sorted.push_back(query);
   }
   const auto key = [&](const planned_query& query) {
     const sagitta_query& from = batch_.queries[query.number];
-    const sagitta_part& first = batch_.parts[from.first_part];
+    const sagitta_block_view& first = batch_.views[from.first_view];
     return std::tuple(query.list_rows, query.has_values, first.block,
                       reinterpret_cast<uintptr_t>(first.rows), query.number);
   };
@@ -152,17 +153,18 @@ void batch_plan::cut_slices() {
            sorted[end].list_rows == first.list_rows && sorted[end].has_values == first.has_values) {
       end++;
     }
-    at = take(sorted, at, end, &batch_plan::complete, slices_);
+    at = take(sorted, at, end, false, slices_);
   }
 }
 
 /**
- * Makes a slice of the queries at..end, or of the first of them, as many as fit the memory; gives the
- * place of the next one. One that does not fit alone is in no slice, and so stays undecided.
+ * Makes a slice of the queries at..end, or of as many of the first of them as fit the workspace.
+ * Returns the index of the next query. A query that does not fit alone is skipped and so stays
+ * undecided.
  */
 size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_t end,
-                        void (batch_plan::*fill)(slice&) const, std::vector<slice>& slices) const {
-  // Fewer queries have longer lists each; so the count is settled first.
+                        bool is_exhaustive, std::vector<slice>& slices) const {
+  // List capacities depend on the number of queries, so each attempt plans the slice anew.
   for (;; end = at + (end - at + 1) / 2) {
     slice made{};
     made.queries.assign(from.begin() + static_cast<ptrdiff_t>(at),
@@ -170,8 +172,9 @@ size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_
     for (const planned_query& query : made.queries) {
       made.k_max = std::max(made.k_max, batch_.queries[query.number].k);
     }
-    (this->*fill)(made);
-    // Without a shape there is no room in shared memory, however few they are.
+    if (is_exhaustive) complete_exhaustive(made);
+    else complete(made);
+    // No shape: shared memory has no room for a group, however few queries there are.
     const bool has_shape = made.shape.group != 0;
     const bool has_room = has_shape && fits(made);
     if (has_room) slices.push_back(std::move(made));
@@ -184,11 +187,11 @@ std::vector<slice> batch_plan::exhaustive_slices(const std::vector<uint32_t>& qu
   std::vector<planned_query> left;
   for (const uint32_t number : queries) {
     const planned_query& query = queries_[number];
-    if (query.has_values && !query.is_refused) left.push_back(query);
+    if (query.has_values && !query.is_unsupported) left.push_back(query);
   }
   for (size_t at = 0; at < left.size();) {
     const size_t end = std::min<size_t>(left.size(), at + exhaustive_queries_max);
-    at = take(left, at, end, &batch_plan::complete_exhaustive, slices);
+    at = take(left, at, end, true, slices);
   }
   return slices;
 }
@@ -198,9 +201,10 @@ void batch_plan::complete_exhaustive(slice& made) const {
   const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
   const tuning& tuned = device_.tuning;
   const uint64_t kept = uint64_t{made.k_max} + tuned.exhaustive_ties;
-  made.gathered_tiles = std::max(1u, tuned.exhaustive_rows / tile_rows);
+  made.is_exhaustive = true;
+  made.tiles_at_once = std::max(1u, tuned.exhaustive_rows / tile_rows);
   made.list_capacity =
-      static_cast<uint32_t>(std::min(kept + uint64_t{made.gathered_tiles} * tile_rows, all_rows));
+      static_cast<uint32_t>(std::min(kept + uint64_t{made.tiles_at_once} * tile_rows, all_rows));
   made.found_max = static_cast<uint32_t>(std::min<uint64_t>(made.list_capacity, kept));
   made.padded_count = count;
   made.shape.group = std::max(1u, count);
@@ -213,14 +217,14 @@ bool batch_plan::fits(const slice& made) const {
   return bitmap_bytes(made) + made.padded_count * each <= device_.workspace_bytes_max;
 }
 
-/** Of the bitmaps that a slice takes along: each once. */
+/** Bytes of the different bitmaps of a slice. */
 size_t batch_plan::bitmap_bytes(const slice& made) const {
   std::unordered_set<const uint32_t*> seen;
   size_t bytes = 0;
   for (const planned_query& query : made.queries) {
     const sagitta_query& from = batch_.queries[query.number];
-    for (uint32_t part = from.first_part; part < from.first_part + from.part_count; part++) {
-      const sagitta_part& searched = batch_.parts[part];
+    for (uint32_t view = from.first_view; view < from.first_view + from.view_count; view++) {
+      const sagitta_block_view& searched = batch_.views[view];
       if (searched.rows == nullptr || !seen.insert(searched.rows).second) continue;
       bytes += size_t{ceiling(batch_.blocks[searched.block].row_count, 32)} * sizeof(uint32_t);
     }
@@ -269,14 +273,14 @@ void batch_plan::complete(slice& made) const {
   }
 }
 
-/** A scan shares the reading of codes among the queries of a batch; gathering shares nothing. */
+/** Whether gathering costs less: a scan shares the reading of codes among queries, gathering does not. */
 bool batch_plan::is_gathered(const slice& made, const planned_query& query) const {
   if (!query.has_values || query.passing > made.list_capacity) return false;
   if (!query.is_scannable) return true;
   double scanned_rows = 0;
   const sagitta_query& from = batch_.queries[query.number];
-  for (uint32_t part = from.first_part; part < from.first_part + from.part_count; part++) {
-    scanned_rows += batch_.parts[part].row_count;
+  for (uint32_t view = from.first_view; view < from.first_view + from.view_count; view++) {
+    scanned_rows += batch_.views[view].row_count;
   }
   const double sharing = std::min(static_cast<double>(made.queries.size()), sharing_max);
   return static_cast<double>(query.passing) * gathered_byte_cost < scanned_rows / sharing;

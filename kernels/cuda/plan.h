@@ -1,5 +1,5 @@
-// What a batch is before anything is launched: queries in an order in which neighbours are alike, cut
-// into slices that fit the memory to work in.
+// The plan of a batch: its queries, ordered so that neighbours are similar, cut into slices that fit
+// the workspace.
 #pragma once
 
 #include <vector>
@@ -10,35 +10,41 @@
 
 namespace sagitta::cuda {
 
-/** A query of the batch, as the host knows it. */
+/** A query of the batch. */
 struct planned_query {
+  /** Its index in the batch. */
   uint32_t number;
-  /** Of the batch's parts: those that are searched. */
+  /** Rows that its views let pass. */
   uint64_t passing;
   double square;
   bool is_scannable;
   /** All its blocks have their values on the device. */
   bool has_values;
-  /** Cannot be asked of the device: two parts search one block, or rows have no places left. */
-  bool is_refused;
-  /** Longest lists that it wants; queries of one slice want the same. */
+  /** Left to the CPU: two views search one block, or the batch has more rows than 32 bits number. */
+  bool is_unsupported;
+  /** The list capacity it needs; queries of one slice need the same. */
   uint32_t list_rows;
 };
 
-/** Queries of one slice, and how they are searched. */
+/**
+ * Queries that are searched together. A normal slice scans, or gathers the few rows that pass; an
+ * exhaustive one scores every row that passes.
+ */
 struct slice {
   std::vector<planned_query> queries;
   /** Whether the rows of each query are gathered. */
   std::vector<uint8_t> is_gathered;
   scan_shape shape;
   std::vector<scan_pass> passes;
-  /** The largest. */
   uint32_t k_max;
+  /** Queries, rounded up to whole groups. */
   uint32_t padded_count;
   uint32_t list_capacity;
   uint32_t found_max;
-  /** Tiles whose rows are gathered and scored before lists are shortened; 0 for all at once. */
-  uint32_t gathered_tiles;
+  bool is_exhaustive;
+  /** Exhaustive slices: tiles gathered and scored before lists are shortened. */
+  uint32_t tiles_at_once;
+  /** Whether any query is scanned. */
   bool is_scanned;
 };
 
@@ -49,22 +55,22 @@ class batch_plan {
   const std::vector<resident_block>& blocks() const { return blocks_; }
   const std::vector<slice>& slices() const { return slices_; }
   /**
-   * Slices for queries that the others have left undecided: every row that passes is scored. None for
-   * queries whose values are not on the device.
+   * Exhaustive slices for queries that normal slices left undecided, except those whose values are not
+   * on the device.
    */
   std::vector<slice> exhaustive_slices(const std::vector<uint32_t>& queries) const;
   const std::vector<planned_query>& queries() const { return queries_; }
   uint32_t tile_count() const { return tile_count_; }
-  /** Rows that pass of one part. */
-  uint32_t passing(uint32_t part) const { return passing_[part]; }
+  /** Rows that one view lets pass. */
+  uint32_t passing(uint32_t view) const { return passing_[view]; }
 
  private:
   void lay_out_blocks();
   void count_passing();
   void describe_queries();
   void cut_slices();
-  size_t take(const std::vector<planned_query>& from, size_t at, size_t end,
-              void (batch_plan::*fill)(slice&) const, std::vector<slice>& slices) const;
+  size_t take(const std::vector<planned_query>& from, size_t at, size_t end, bool is_exhaustive,
+              std::vector<slice>& slices) const;
   void complete(slice& made) const;
   void complete_exhaustive(slice& made) const;
   bool fits(const slice& made) const;
@@ -81,7 +87,7 @@ class batch_plan {
   uint32_t tile_count_ = 0;
 };
 
-/** Bytes of device memory for each query of a slice. */
+/** Bytes of device memory per query of a slice. */
 size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_capacity,
                        uint32_t found_max);
 

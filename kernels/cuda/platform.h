@@ -24,14 +24,14 @@
 namespace sagitta::cuda {
 
 inline constexpr uint32_t warp_threads = 32;
-/** Of one wgmma: four warps in a row, the first at a multiple of four. */
+/** Threads of one wgmma: four consecutive warps, the first at a multiple of four. */
 inline constexpr uint32_t warpgroup_threads = 128;
 
 #if defined(__CUDACC__)
 
 /**
- * Starts a kernel, which takes one struct by value. What it gives back is of the launch itself; what
- * fails while the kernel runs comes back from whatever waits for the stream.
+ * Launches a kernel that takes one struct by value. Returns the error of the launch; an error of the
+ * running kernel is returned by the next call that waits for the stream.
  */
 template <class P>
 cudaError_t launch(void (*kernel)(P), dim3 grid, uint32_t threads, size_t shared_bytes,
@@ -40,12 +40,12 @@ cudaError_t launch(void (*kernel)(P), dim3 grid, uint32_t threads, size_t shared
   void* arguments[] = {const_cast<P*>(&parameters)};
   const cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid,
                                              dim3(threads), arguments, shared_bytes, stream);
-  // Who reads the return value is not to find the same error again at the next call.
+  // The caller has the error: clear it, or the next call would return it again.
   if (error != cudaSuccess) (void)cudaGetLastError();
   return error;
 }
 
-/** What the launch gave the block beyond its __shared__ variables, from a multiple of 1024 bytes on. */
+/** The block's dynamic shared memory, aligned to 1024 bytes. */
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {
   extern __shared__ __align__(1024) unsigned char sagitta_dynamic_shared[];

@@ -1,7 +1,7 @@
-// Between passes: a thread block a query goes over its list.
+// Prunes the candidate lists between passes, one thread block per query.
 //
-// Shapes: lists [query_count, capacity] of (place, sum); bounds in float32, rounded outwards, in the
-// places where scores will be.
+// Shapes: lists [query_count, capacity] of (batch row, sum); bounds in float32, rounded outwards, in
+// the memory of the later scores.
 
 #include "block_select.h"
 #include "select.h"
@@ -9,20 +9,20 @@
 namespace sagitta::cuda {
 namespace {
 
-/** Whether the entry may still be in the answer, and its bounds if so. */
-__device__ bool judge(const batch_state& state, const device_query& query, double threshold,
+/** Whether the entry may still be in the answer; sets its bounds if so. */
+__device__ bool may_match(const batch_state& state, const device_query& query, double threshold,
                       candidate row, candidate_score& bounds) {
-  if (row.place == no_place) return false;
-  const uint32_t tile = row.place / tile_rows;
+  if (row.batch_row == no_row) return false;
+  const uint32_t tile = row.batch_row / tile_rows;
   const resident_block& block = state.blocks[block_of(state.blocks, state.block_count, tile)];
-  const uint32_t its_row = row.place - block.first_tile * tile_rows;
+  const uint32_t its_row = row.batch_row - block.first_tile * tile_rows;
   const auto& facts = *reinterpret_cast<const panel_facts*>(
       block.panels + size_t{its_row / panel_rows} * state.panel_stride);
   const score_bounds exact = bounds_of(query, row.sum, facts, its_row % panel_rows);
   if (exact.upper < threshold) return false;
   if (query.has_after && exact.lower > query.after_score) return false;
-  // Only rows that come after the position for certain prove anything about the k-th best. Rows below
-  // the floor prove nothing, either, but cannot raise a threshold that starts there.
+  // Only rows that certainly come after the position prove anything about the k-th best. Rows below
+  // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
   const bool is_proof = !query.has_after || exact.upper < query.after_score;
   bounds.bounds = {is_proof ? round_down(exact.lower) : -__builtin_huge_valf(),
                    exact.upper > double{FLT_MAX} ? __builtin_huge_valf() : round_up(exact.upper)};
@@ -40,12 +40,12 @@ __global__ __launch_bounds__(select_threads_max) void prune(
   const uint32_t added = p.dense_count > 0 ? p.dense_count : lists.counts[number];
   const uint32_t count = min(added, lists.capacity);
   const double threshold = p.state.thresholds[number];
-  // Everybody has read the count and the threshold before anybody writes them.
+  // All threads have read the count and the threshold before one of them writes.
   __syncthreads();
   if (added > lists.capacity && threadIdx.x == 0) p.state.outcomes[number].is_undecided = 1;
 
   uint32_t kept = shorten(rows, scores, count, [&](uint32_t i, candidate_score& bounds) {
-    return judge(p.state, query, threshold, rows[i], bounds);
+    return may_match(p.state, query, threshold, rows[i], bounds);
   });
   double raised = threshold;
   if (kept >= query.k) {

@@ -1,6 +1,6 @@
-// Canonical scores on the device, bit for bit those of search/canonical.h: eight lanes a row, each
-// the float64 sum of its own dimensions, folded by halves. And the rows of queries that are gathered,
-// not scanned, which go straight to this.
+// Canonical scores on the device, bit for bit those of search/canonical.h: eight lanes per row, each
+// with the float64 sum of its dimensions, folded by halves. Also gathers the rows of queries that are
+// not scanned, all of which are rescored.
 //
 // Shapes: vectors [query_count, dimension] and values [row_count, dimension] float32; lists
 // [query_count, capacity].
@@ -15,10 +15,10 @@ constexpr uint32_t all_lanes = 0xffffffffu;
 constexpr uint32_t threads = 256;
 constexpr uint32_t lanes_per_row = 8;
 constexpr uint32_t rows_at_once = threads / lanes_per_row;
-/** Values that a lane waits for together: they come from memory that nobody has read before. */
+/** Values that a lane loads before it uses them, to hide the latency of uncached memory. */
 constexpr uint32_t loads_at_once = 16;
 
-/** A warp takes 32 words of 32 rows at once, one a lane, and one atomic addition for all of them. */
+/** A warp takes 32 bitmap words of 32 rows at a time, one per lane, with one atomic addition for all. */
 __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather_parameters p) {
   const uint32_t number = blockIdx.x;
   if (!p.state.queries[number].is_gathered) return;
@@ -31,13 +31,13 @@ __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather
        first < end; first += step) {
     const uint32_t word = first + lane;
     uint32_t rows = 0;
-    uint32_t place = 0;
+    uint32_t first_batch_row = 0;
     if (word < end) {
       const uint32_t tile = word / words_per_tile;
       const uint32_t block = block_of(p.state.blocks, p.state.block_count, tile);
       const row_view& view = p.views[size_t{block} * p.view_count + number];
       const uint32_t row = word * 32 - p.state.blocks[block].first_tile * tile_rows;
-      place = word * 32;
+      first_batch_row = word * 32;
       if (row < view.row_count) {
         rows = view.rows == nullptr ? ~0u : view.rows[row / 32];
         if (view.row_count - row < 32) rows &= (1u << (view.row_count - row)) - 1;
@@ -56,13 +56,13 @@ __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather
     for (; rows != 0; rows &= rows - 1, at++) {
       const auto bit = static_cast<uint32_t>(__ffs(static_cast<int>(rows)) - 1);
       if (at < lists.capacity) {
-        lists.rows[size_t{number} * lists.capacity + at] = {place + bit, 0};
+        lists.rows[size_t{number} * lists.capacity + at] = {first_batch_row + bit, 0};
       }
     }
   }
 }
 
-/** The sum of the eight lanes of a row, in the order of the canonical score; in the first of them. */
+/** The sum of a row's eight lanes in the order of the canonical score; valid in the first lane. */
 __device__ double fold(double lane_sum) {
   for (uint32_t distance = lanes_per_row / 2; distance > 0; distance /= 2) {
     lane_sum += __shfl_down_sync(all_lanes, lane_sum, distance, lanes_per_row);
@@ -70,7 +70,8 @@ __device__ double fold(double lane_sum) {
   return lane_sum;
 }
 
-// Told of four thread blocks, not of none: else loads wait for each other, to spare registers.
+// Four thread blocks per multiprocessor: without the hint the compiler saves registers by serialising
+// the loads.
 __global__ __launch_bounds__(threads, 4) void rescore_lists(
     const __grid_constant__ rescore_parameters p) {
   const uint32_t number = blockIdx.x;
@@ -88,20 +89,20 @@ __global__ __launch_bounds__(threads, 4) void rescore_lists(
   candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
   const uint32_t lane = threadIdx.x % lanes_per_row;
   const uint32_t step = gridDim.y * rows_at_once;
-  // Whole warps stay together: their lanes fold together.
+  // Rounded up to whole warps, whose lanes all take part in the fold.
   const uint32_t whole = (count + 3) / 4 * 4;
   for (uint32_t i = blockIdx.y * rows_at_once + threadIdx.x / lanes_per_row; i < whole; i += step) {
-    const uint32_t place = rows[min(i, count - 1)].place;
+    const uint32_t batch_row = rows[min(i, count - 1)].batch_row;
     const resident_block& block =
-        state.blocks[block_of(state.blocks, state.block_count, place / tile_rows)];
+        state.blocks[block_of(state.blocks, state.block_count, batch_row / tile_rows)];
     double product = 0;
     double square = 0;
     if (block.values != nullptr) {
       const float* const values =
-          block.values + size_t{place - block.first_tile * tile_rows} * state.dimension;
+          block.values + size_t{batch_row - block.first_tile * tile_rows} * state.dimension;
       for (uint32_t first = lane; first < state.dimension;
            first += loads_at_once * lanes_per_row) {
-        // Zeros beyond the end change no bit of a sum, which is never −0.
+        // Zeros past the end do not change a bit of a sum, since a sum is never −0.
         float loaded[loads_at_once];
 #pragma unroll
         for (uint32_t n = 0; n < loads_at_once; n++) {
@@ -139,7 +140,7 @@ cudaError_t gather_rows(const gather_parameters& parameters, cudaStream_t stream
 
 cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected,
                     cudaStream_t stream) {
-  // Few queries have the whole device to themselves.
+  // Few queries get more thread blocks each, to fill the device.
   const uint32_t strips_max = max(64u, 2048u / parameters.state.query_count);
   const uint32_t strips = min((rows_expected + rows_at_once - 1) / rows_at_once, strips_max);
   return launch(rescore_lists, dim3(parameters.state.query_count, max(strips, 1u)), threads,

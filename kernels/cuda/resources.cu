@@ -27,7 +27,7 @@ void memory<kind>::require(size_t byte_count) {
 
 template <memory_kind kind>
 void memory<kind>::release() {
-  // Where this fails, the device is lost, and its memory with it.
+  // An error here means that the device is lost, and its memory with it.
   if constexpr (kind == memory_kind::device) (void)cudaFree(data_);
   else (void)cudaFreeHost(data_);
   data_ = nullptr;

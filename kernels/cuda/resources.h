@@ -1,4 +1,4 @@
-// What the host owns of a device: memory, streams, events; and the one way in which calls fail.
+// The host's handles of device resources (memory, streams, events) and the failure that calls throw.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sagitta::cuda {
 
-/** A call that failed: OUT_OF_MEMORY, or DEVICE_LOST for everything after which a device is no use. */
+/** A failed call: OUT_OF_MEMORY, or DEVICE_LOST for errors after which the device is unusable. */
 struct failure {
   sagitta_status status;
   std::string what;
@@ -20,7 +20,7 @@ void check(cudaError_t error, const char* what);
 
 enum class memory_kind { device, pinned };
 
-/** Memory that only grows. */
+/** A buffer that only grows. */
 template <memory_kind kind>
 class memory {
  public:
@@ -30,7 +30,7 @@ class memory {
   ~memory() { release(); }
   uint8_t* data() const { return data_; }
   size_t byte_count() const { return byte_count_; }
-  /** At least so many bytes; what was there is lost when it has to grow. Throws OUT_OF_MEMORY. */
+  /** Ensures a capacity. Loses the contents when it has to grow. Throws OUT_OF_MEMORY. */
   void require(size_t byte_count);
   void release();
   void swap(memory& other) {

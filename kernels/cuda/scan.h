@@ -1,4 +1,4 @@
-// One pass of a scan: which tiles it takes, what it reads, where survivors go.
+// One pass of a scan: the tiles it takes, the tables it reads, the lists that its survivors go to.
 #pragma once
 
 #include "tables.h"
@@ -6,9 +6,9 @@
 namespace sagitta::cuda {
 
 /**
- * A pass takes every `stride`-th tile but those of the pass before, which took every
- * `coarse_stride`-th (0 in the first). Samples are spread over all rows, so that rows in an order of
- * their own mislead no threshold.
+ * A pass takes every `stride`-th tile except those of earlier passes, which together took every
+ * `coarse_stride`-th (0 in the first pass). Samples are spread over all rows, so that sorted rows do
+ * not bias a threshold.
  */
 struct scan_pass {
   uint32_t stride;
@@ -22,45 +22,56 @@ SAGITTA_HOST_DEVICE inline uint32_t tile_at(const scan_pass& pass, uint32_t inde
   return index / fine * pass.coarse_stride + (index % fine + 1) * pass.stride;
 }
 
+/**
+ * How queries are distributed over thread blocks and warps. Codes of a query are padded to whole pairs
+ * of steps (mma) or chunks of dimensions (wgmma).
+ */
+struct scan_shape {
+  bool is_wgmma;
+  /** Queries of a thread block: 8 to 256. */
+  uint32_t group;
+  /** Warps of a thread block that share their rows and have different queries. */
+  uint32_t warps_across;
+  /** Pairs of steps of pair_dimensions each (mma); 0 for wgmma. */
+  uint32_t pair_count;
+  /** Chunks of chunk_dimensions each (wgmma); 0 for mma. */
+  uint32_t chunk_count;
+  /** Dynamic shared memory of a thread block. */
+  size_t shared_bytes;
+
+  SAGITTA_HOST_DEVICE uint32_t padded_dimension() const {
+    return pair_count * pair_dimensions + chunk_count * chunk_dimensions;
+  }
+};
+
+/** The shape for a batch; its group is 0 where shared memory has no room for a group of such queries. */
+scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
+                        bool may_wgmma);
+
 struct scan_parameters {
   const resident_block* blocks;
   uint32_t block_count;
   /** Bytes from panel to panel. */
   uint32_t panel_stride;
-  /** Codes of all queries as the kernel wants them; see encode.h. */
+  /** Codes of all queries in the layout of the kernel; see encode.h. */
   const uint8_t* packed;
-  /** Pairs of steps (mma), or chunks of dimensions (wgmma). */
-  uint32_t depth;
-  /** Warps beside each other that share rows and have other queries. */
+  /** As in scan_shape. */
+  uint32_t pair_count;
+  uint32_t chunk_count;
   uint32_t warps_across;
   /** [query_count]: −128·Σq, and the test. */
   const int32_t* offsets;
   const scan_weights* weights;
   /** [group_count, block_count] */
   const group_view* groups;
-  /** [block_count, query_count]; only looked at for groups that are mixed. */
+  /** [block_count, query_count]; read for mixed groups only. */
   const row_view* views;
-  /** A multiple of the group. */
+  /** A multiple of the group size. */
   uint32_t query_count;
   scan_pass pass;
-  /** The first pass: every row goes to its own place in the lists, which hold `no_place` before. */
+  /** The first pass: every row has a fixed index in the lists, whose entries are `no_row` before. */
   bool is_dense;
   candidate_lists lists;
 };
-
-/** How queries are dealt to warps. */
-struct scan_shape {
-  bool is_wgmma;
-  /** Queries of a thread block: 8 to 256. */
-  uint32_t group;
-  uint32_t warps_across;
-  /** See scan_parameters. */
-  uint32_t depth;
-  size_t shared_bytes;
-};
-
-/** The shape for so many queries of this width; a group of 0 where a device's shared memory has no room. */
-scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
-                        bool may_wgmma);
 
 }  // namespace sagitta::cuda

@@ -1,4 +1,4 @@
-// The kernels of the scan, as their launcher knows them.
+// The scan kernels and their launcher.
 #pragma once
 
 #include "device_state.h"
@@ -8,17 +8,17 @@ namespace sagitta::cuda {
 
 using scan_kernel = void (*)(scan_parameters);
 
-/** For warps of 8, 16, 32 or 64 queries. */
+/** The kernel for warps of 8, 16, 32 or 64 queries. */
 scan_kernel scan_mma_kernel(uint32_t warp_queries);
 
-/** For groups of 64, 128 or 256 queries; of compute capability 9.0 only. */
+/** The kernel for groups of 64, 128 or 256 queries; compute capability 9.0 only. */
 scan_kernel scan_wgmma_kernel(uint32_t group);
 
-/** Starts a pass, on the device's stream of searches. */
+/** Launches a pass on the device's search stream. */
 cudaError_t scan(const sagitta_device& device, const scan_shape& shape,
                  const scan_parameters& parameters);
 
-/** Lets all scans use so much shared memory; once a device, before the first of them. */
+/** Allows the scan kernels this much shared memory; once per device, before the first scan. */
 cudaError_t allow_shared_memory(size_t byte_count, bool may_wgmma);
 
 }  // namespace sagitta::cuda

@@ -1,11 +1,11 @@
-// Starts a pass of the scan: as many thread blocks as the device holds at once, dealt evenly among
-// the groups of queries, so that all groups are at about the same rows and share them in the L2 cache.
+// Launches a pass of the scan with as many thread blocks as the device runs at once, split evenly
+// among the groups of queries: all groups are then at about the same rows and share the L2 cache.
 
 #include <algorithm>
 
 #include "device_state.h"
 #include "scan_kernels.h"
-#include "scan_tile.h"
+#include "tile.h"
 
 namespace sagitta::cuda {
 namespace {

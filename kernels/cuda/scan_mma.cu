@@ -2,19 +2,19 @@
 // registers of the matrix instruction, queries stay in shared memory.
 //
 // Shapes: panels as in layout.h, whose words of four dimensions are the operand of mma.m16n8k32 as
-// they lie; queries [query / 8][pair of steps][lane][4 words] (encode.h).
-// Idea: a warp takes a tile of 64 rows and multiplies it with 8, 16, 32 or 64 queries. A word of
-// codes goes from memory to the matrix unit without a stop in shared memory, so nothing but the
-// number of loads in flight bounds a small batch, which is a stream over the codes. Large batches
-// have up to four warps beside each other whose rows are the same and come from the L1 cache.
+// they are stored; queries [query / 8][pair of steps][lane][4 words] (encode.h).
+// Idea: a warp takes a tile of 64 rows and multiplies it by 8, 16, 32 or 64 queries. A word of codes
+// goes from memory to the matrix unit without passing through shared memory, so the scan of a small
+// batch, a stream over the codes, is bounded by the number of loads in flight only. In large batches
+// up to four neighbouring warps have the same rows, which come from the L1 cache.
 
 #include "scan_kernels.h"
-#include "scan_tile.h"
+#include "tile.h"
 
 namespace sagitta::cuda {
 namespace {
 
-/** A thread's words of one pair of steps: two rows each. */
+/** A thread's code words of one pair of steps, two rows each. */
 struct row_words {
   uint2 at[tile_panels][4];
 };
@@ -36,10 +36,10 @@ __device__ inline void load_words(row_words& words, const uint8_t* const (&panel
 
 template <int blocks>
 __device__ inline void multiply(int32_t (&sums)[tile_panels][blocks][4], const row_words& words,
-                                const uint4* queries, uint32_t depth) {
+                                const uint4* queries, uint32_t pair_count) {
 #pragma unroll
   for (int j = 0; j < blocks; j++) {
-    const uint4 columns = queries[size_t{static_cast<uint32_t>(j)} * depth * 32];
+    const uint4 columns = queries[size_t{static_cast<uint32_t>(j)} * pair_count * 32];
 #pragma unroll
     for (uint32_t m = 0; m < tile_panels; m++) {
       const uint2(&row)[4] = words.at[m];
@@ -52,7 +52,7 @@ __device__ inline void multiply(int32_t (&sums)[tile_panels][blocks][4], const r
 }
 
 template <int blocks>
-__device__ void scan_tile(const tile_context& context, const uint4* queries, bool is_shared) {
+__device__ void scan_tile_mma(const tile_context& context, const uint4* queries, bool is_shared) {
   const scan_parameters& p = *context.parameters;
   const uint32_t lane = threadIdx.x % 32;
   const uint8_t* panels[tile_panels];
@@ -66,13 +66,13 @@ __device__ void scan_tile(const tile_context& context, const uint4* queries, boo
   int32_t sums[tile_panels][blocks][4];
   start_sums(context, sums);
 #pragma unroll 2
-  for (uint32_t pair = 0; pair < p.depth; pair++) {
+  for (uint32_t pair = 0; pair < p.pair_count; pair++) {
     const row_words words = next;
-    if (pair + 1 < p.depth) load_words(next, panels, pair + 1, is_shared);
-    multiply(sums, words, queries + size_t{pair} * 32, p.depth);
+    if (pair + 1 < p.pair_count) load_words(next, panels, pair + 1, is_shared);
+    multiply(sums, words, queries + size_t{pair} * 32, p.pair_count);
   }
-  if (p.is_dense) keep_all(context, 0, sums);
-  else keep_survivors(context, 0, sums);
+  if (p.is_dense) add_all(context, 0, sums);
+  else add_survivors(context, 0, sums);
 }
 
 template <int blocks>
@@ -85,19 +85,19 @@ __global__ __launch_bounds__(scan_threads, blocks <= 2 ? 2 : 1) void scan_mma(
   const uint32_t warps_along = scan_warps / p.warps_across;
 
   uint8_t* const shared = dynamic_shared<uint8_t>();
-  const size_t query_bytes = size_t{p.depth} * pair_dimensions * group;
+  const size_t query_bytes = size_t{p.pair_count} * pair_dimensions * group;
   const uint32_t first_in_group = warp % p.warps_across * warp_queries;
   tile_context context = open_block(p, shared, query_bytes, {group, warp_queries, first_in_group});
   __syncthreads();
 
   const auto* const queries = reinterpret_cast<const uint4*>(shared) +
-                              size_t{first_in_group / query_block} * p.depth * 32 +
+                              size_t{first_in_group / query_block} * p.pair_count * 32 +
                               threadIdx.x % 32;
   const uint32_t step = gridDim.x * warps_along;
   for (uint32_t i = blockIdx.x * warps_along + warp / p.warps_across; i < p.pass.tile_count;
        i += step) {
     if (!open_tile(context, i, group_number, warp_queries)) continue;
-    scan_tile<blocks>(context, queries, p.warps_across > 1 || gridDim.y > 1);
+    scan_tile_mma<blocks>(context, queries, p.warps_across > 1 || gridDim.y > 1);
     __syncwarp();
   }
 }

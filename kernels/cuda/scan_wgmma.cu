@@ -1,14 +1,14 @@
-// The scan of large batches on compute capability 9.0: warpgroup matrix products, whose queries the
-// matrix unit reads from shared memory by itself.
+// The scan of large batches on compute capability 9.0: warpgroup matrix products that read queries
+// directly from shared memory.
 //
 // Shapes: panels as in layout.h; queries of a group in chunks of 128 dimensions, [chunk][query][128],
-// swizzled as the instruction wants them (encode.h).
-// Idea: a warpgroup takes a tile of 64 rows, a panel a warp, and multiplies it with 64, 128 or 256
-// queries at once. Codes go from memory to registers, the operand that may come from there; while one
-// chunk is multiplied, the next one is on its way.
+// swizzled as the instruction requires (encode.h).
+// Idea: a warpgroup takes a tile of 64 rows, one panel per warp, and multiplies it by 64, 128 or 256
+// queries at once. Codes go from memory to registers, which may hold the first operand; while one
+// chunk is multiplied, the next one is loaded.
 
 #include "scan_kernels.h"
-#include "scan_tile.h"
+#include "tile.h"
 
 namespace sagitta::cuda {
 namespace {
@@ -17,7 +17,7 @@ constexpr uint32_t chunk_steps = chunk_dimensions / step_bytes_of_mma;
 constexpr uint32_t group_warps = 4;
 constexpr uint32_t warpgroups = scan_warps / group_warps;
 
-/** A thread's words of one chunk: two rows each. */
+/** A thread's code words of one chunk, two rows each. */
 struct chunk_words {
   uint2 at[2 * chunk_steps];
 };
@@ -40,14 +40,14 @@ __device__ inline void multiply(int32_t (&sums)[group / 2], const chunk_words& w
     const uint2 low = words.at[2 * step];
     const uint2 high = words.at[2 * step + 1];
     const uint32_t rows[4] = {low.x, low.y, high.x, high.y};
-    // 32 bytes along a line of 128: the unit of a descriptor is 16.
+    // A step is 32 bytes of the line of 128; a descriptor counts units of 16 bytes.
     wgmma_u8s8<group>(sums, rows, queries + 2 * step, true);
   }
   wgmma_commit();
 }
 
 template <int group>
-__device__ void scan_tile(const tile_context& context, uint64_t queries) {
+__device__ void scan_tile_wgmma(const tile_context& context, uint64_t queries) {
   constexpr int blocks = group / static_cast<int>(query_block);
   constexpr uint64_t chunk_units = uint64_t{chunk_dimensions} * group / 16;
   const scan_parameters& p = *context.parameters;
@@ -62,20 +62,20 @@ __device__ void scan_tile(const tile_context& context, uint64_t queries) {
   int32_t sums[group / 2];
   auto& by_query = reinterpret_cast<int32_t(&)[1][blocks][4]>(sums);
   start_sums(context, by_query);
-  // A chunk's registers are free for the next but one when its products are done: all but the last
-  // group that was committed.
-  for (uint32_t chunk = 0; chunk < p.depth; chunk += 2) {
+  // Even and odd chunks have their own registers, which can be loaded again once the products of the
+  // chunk are complete: after waiting for all but the last committed group.
+  for (uint32_t chunk = 0; chunk < p.chunk_count; chunk += 2) {
     multiply<group>(sums, even, queries + chunk * chunk_units);
     wgmma_wait<1>();
-    if (chunk + 1 == p.depth) break;
+    if (chunk + 1 == p.chunk_count) break;
     load_words(odd, from, chunk + 1);
     multiply<group>(sums, odd, queries + (chunk + 1) * chunk_units);
     wgmma_wait<1>();
-    if (chunk + 2 < p.depth) load_words(even, from, chunk + 2);
+    if (chunk + 2 < p.chunk_count) load_words(even, from, chunk + 2);
   }
   wgmma_wait<0>();
-  if (p.is_dense) keep_all(context, panel, by_query);
-  else keep_survivors(context, panel, by_query);
+  if (p.is_dense) add_all(context, panel, by_query);
+  else add_survivors(context, panel, by_query);
 }
 
 template <int group>
@@ -84,7 +84,7 @@ __global__ __launch_bounds__(scan_threads, 1) void scan_wgmma(
   const uint32_t group_number = blockIdx.y;
   const uint32_t warp = threadIdx.x / 32;
   uint8_t* const shared = dynamic_shared<uint8_t>();
-  const size_t query_bytes = size_t{p.depth} * chunk_dimensions * group;
+  const size_t query_bytes = size_t{p.chunk_count} * chunk_dimensions * group;
   tile_context context = open_block(p, shared, query_bytes, {group, group, 0});
   fence_async_shared();
   __syncthreads();
@@ -93,9 +93,9 @@ __global__ __launch_bounds__(scan_threads, 1) void scan_wgmma(
   const uint32_t step = gridDim.x * warpgroups;
   for (uint32_t i = blockIdx.x * warpgroups + warp / group_warps; i < p.pass.tile_count;
        i += step) {
-    // The same for all four warps: a view is one of a tile, not of a panel.
+    // All four warps agree, since views are tested by tile, not by panel.
     if (!open_tile(context, i, group_number, group)) continue;
-    scan_tile<group>(context, queries);
+    scan_tile_wgmma<group>(context, queries);
     __syncwarp();
   }
 }

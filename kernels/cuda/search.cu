@@ -18,18 +18,18 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/** Turns what the device has found for a query into its hits: ids decide where scores cannot. */
-class finisher {
+/** Turns the rows that the device has found for a query into its hits; ids break ties of scores. */
+class hit_builder {
  public:
-  finisher(const sagitta_batch& batch, const batch_plan& plan)
-      : batch_(batch), plan_(plan), order_{batch.blocks, batch.parts}, part_of_(batch.block_count) {}
+  hit_builder(const sagitta_batch& batch, const batch_plan& plan)
+      : batch_(batch), plan_(plan), order_{batch.blocks, batch.views}, view_of_(batch.block_count) {}
 
-  /** Best first. The rows found are `stride` apart. */
-  const std::vector<scored_row>& finish(const planned_query& planned, const found_row* found,
+  /** Hits, best first, valid until the next call. Rows found are `stride` entries apart. */
+  const std::vector<scored_row>& build(const planned_query& planned, const found_row* found,
                                         uint32_t stride, uint32_t count) {
     const sagitta_query& query = batch_.queries[planned.number];
-    for (uint32_t part = query.first_part; part < query.first_part + query.part_count; part++) {
-      part_of_[batch_.parts[part].block] = part;
+    for (uint32_t view = query.first_view; view < query.first_view + query.view_count; view++) {
+      view_of_[batch_.views[view].block] = view;
     }
     rows_.clear();
     for (uint32_t i = 0; i < count; i++) add(query, planned, found[size_t{i} * stride]);
@@ -45,11 +45,11 @@ class finisher {
 
  private:
   void add(const sagitta_query& query, const planned_query& planned, const found_row& found) {
-    const uint32_t tile = found.place / tile_rows;
+    const uint32_t tile = found.batch_row / tile_rows;
     const auto block_count = static_cast<uint32_t>(plan_.blocks().size());
     const uint32_t block = block_of(plan_.blocks().data(), block_count, tile);
-    const uint32_t row = found.place - plan_.blocks()[block].first_tile * tile_rows;
-    scored_row scored{found.score, part_of_[block], row};
+    const uint32_t row = found.batch_row - plan_.blocks()[block].first_tile * tile_rows;
+    scored_row scored{found.score, view_of_[block], row};
     if (std::isnan(found.score)) scored.score = score(query, planned, block, row);
     if (scored.score < query.floor) return;
     if (query.after_id != nullptr &&
@@ -59,7 +59,7 @@ class finisher {
     rows_.push_back(scored);
   }
 
-  /** Of a row whose values only the host has. */
+  /** The canonical score of a row whose values only the host has. */
   double score(const sagitta_query& query, const planned_query& planned, uint32_t block,
                uint32_t row) {
     if (widened_of_ != query.vector) {
@@ -76,14 +76,14 @@ class finisher {
   const sagitta_batch& batch_;
   const batch_plan& plan_;
   row_order order_;
-  /** Which part of the query at hand searches a block. */
-  std::vector<uint32_t> part_of_;
+  /** The current query's view of each block it searches. */
+  std::vector<uint32_t> view_of_;
   std::vector<scored_row> rows_;
   std::vector<double> widened_;
   const float* widened_of_ = nullptr;
 };
 
-/** What belongs to one query until all are known. */
+/** The hits of one query until those of all are known. */
 struct pending_hits {
   std::vector<scored_row> rows;
   uint64_t rescored_count = 0;
@@ -96,7 +96,7 @@ std::unique_ptr<sagitta_device_answer> assemble(const sagitta_batch& batch, cons
   answer->offsets.push_back(0);
   for (uint32_t q = 0; q < batch.query_count; q++) {
     for (const scored_row& row : pending[q].rows) {
-      answer->parts.push_back(row.part - batch.queries[q].first_part);
+      answer->views.push_back(row.view - batch.queries[q].first_view);
       answer->rows.push_back(row.row);
       answer->scores.push_back(row.score);
     }
@@ -108,7 +108,7 @@ std::unique_ptr<sagitta_device_answer> assemble(const sagitta_batch& batch, cons
   return answer;
 }
 
-/** Uploads that are still on their way come first. */
+/** Makes the search stream wait for uploads under way. */
 void wait_for_uploads(sagitta_device& device, const sagitta_batch& batch,
                       sagitta_device_block* const* residents) {
   for (uint32_t b = 0; b < batch.block_count; b++) {
@@ -119,9 +119,9 @@ void wait_for_uploads(sagitta_device& device, const sagitta_batch& batch,
 bool fits(const sagitta_device& device, const sagitta_batch& batch,
           sagitta_device_block* const* residents) {
   std::vector<uint32_t> wanted(batch.block_count);
-  for (uint32_t p = 0; p < batch.part_count; p++) {
-    const sagitta_part& part = batch.parts[p];
-    wanted[part.block] = std::max(wanted[part.block], part.row_count);
+  for (uint32_t p = 0; p < batch.view_count; p++) {
+    const sagitta_block_view& view = batch.views[p];
+    wanted[view.block] = std::max(wanted[view.block], view.row_count);
   }
   for (uint32_t b = 0; b < batch.block_count; b++) {
     const sagitta_device_block* const block = residents[b];
@@ -145,22 +145,22 @@ std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
   for (uint32_t q = 0; q < batch.query_count; q++) {
     pending[q].is_decided = plan.queries()[q].passing == 0;
   }
-  finisher finishing(batch, plan);
+  hit_builder builder(batch, plan);
   const auto run = [&](const slice& one) {
-    slice_search searching(device, batch, plan, one);
-    searching.prepare();
+    slice_search search(device, batch, plan, one);
+    search.prepare();
     times.prepare_ms += milliseconds_since(started);
-    searching.run(times);
+    search.run(times);
     started = std::chrono::steady_clock::now();
     for (uint32_t i = 0; i < one.queries.size(); i++) {
       const planned_query& planned = one.queries[i];
-      const query_outcome& outcome = searching.outcome(i);
+      const query_outcome& outcome = search.outcome(i);
       const bool is_searched = one.is_gathered[i] != 0 || planned.is_scannable;
       if (outcome.is_undecided != 0 || !is_searched) continue;
       pending_hits& hits = pending[planned.number];
-      hits.rows = finishing.finish(planned, searching.found(i), searching.found_stride(),
-                                   outcome.found_count);
-      hits.rescored_count = one.gathered_tiles == 0 ? outcome.rescored_count : planned.passing;
+      hits.rows =
+          builder.build(planned, search.found(i), search.found_stride(), outcome.found_count);
+      hits.rescored_count = one.is_exhaustive ? planned.passing : outcome.rescored_count;
       hits.is_decided = true;
     }
     times.finish_ms += milliseconds_since(started);
@@ -200,7 +200,7 @@ sagitta_status sagitta_device_answer_hits(const sagitta_device_answer* answer, u
   if (query >= answer->is_decided.size()) return SAGITTA_INVALID_ARGUMENT;
   if (answer->is_decided[query] == 0) return SAGITTA_NOT_DONE;
   const uint32_t from = answer->offsets[query];
-  *hits = {answer->parts.data() + from,   answer->rows.data() + from,
+  *hits = {answer->views.data() + from,   answer->rows.data() + from,
            answer->scores.data() + from,  answer->offsets[query + 1] - from,
            answer->scanned_counts[query], answer->rescored_counts[query]};
   return SAGITTA_OK;

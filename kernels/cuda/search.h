@@ -1,11 +1,11 @@
-// A batch on a device, from queries on the host to rows on the host.
+// The search of a batch on a device, from queries to hits on the host.
 //
-//   plan      queries that are alike come together; few passing rows are gathered, others scanned
+//   plan      similar queries are put together; few passing rows are gathered, more are scanned
 //   encode    queries become codes, on the device
-//   scan      pass by pass: a first sample, dense, then what reaches the threshold so far
-//   prune     after each pass: bounds, the k-th best of which is the next threshold
-//   rescore   what is left, canonically; then the k best, and all that tie with the last
-//   finish    one readback; ids break ties on the host, where they are
+//   scan      in passes: first a dense sample, then the rows that reach the current threshold
+//   prune     after each pass: bounds of candidates, whose k-th best lower bound is the next threshold
+//   rescore   canonical scores of the remaining rows; then the k best and all that tie with the last
+//   finish    one readback; the host, which has the ids, breaks ties
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 struct sagitta_device_answer {
   /** [query_count] and, of query q, offsets[q] .. offsets[q + 1] of the columns. */
   std::vector<uint32_t> offsets;
-  std::vector<uint32_t> parts;
+  std::vector<uint32_t> views;
   std::vector<uint32_t> rows;
   std::vector<double> scores;
   std::vector<uint64_t> scanned_counts;

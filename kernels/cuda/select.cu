@@ -1,5 +1,5 @@
-// The end of a batch on the device: of each list, the rows that are in the answer, as far as scores
-// can tell. Ids are on the host; where they decide, the host gets every row that is concerned.
+// Selects the rows of the answer from the candidate lists, as far as scores decide. The host has the
+// ids: where they decide, it gets every row concerned.
 
 #include "block_select.h"
 #include "select.h"
@@ -8,20 +8,20 @@ namespace sagitta::cuda {
 namespace {
 
 __device__ bool is_worse(const found_row& left, const found_row& right) {
-  return left.score < right.score || (left.score == right.score && left.place > right.place);
+  return left.score < right.score || (left.score == right.score && left.batch_row > right.batch_row);
 }
 
-/** Whether a score lets its row in, and before the position if there is one: such rows count. */
+/** Whether a score is certainly in the result range: such rows count towards the k best. */
 __device__ bool is_eligible(const device_query& query, double score) {
   return score >= query.floor && (!query.has_after || score < query.after_score);
 }
 
-/** Whether ids may let the row in: the host decides. A score that is not a number may be anything. */
+/** Whether a score excludes its row, whatever its id. NaN, a score that the host computes, does not. */
 __device__ bool is_out(const device_query& query, double least, double score) {
   return score < query.floor || score < least || (query.has_after && score > query.after_score);
 }
 
-/** The k-th best of the scores that count, or no bound where there are no more than k. */
+/** The k-th best eligible score, or −∞ where no more than k are eligible. */
 __device__ double kth_score(const device_query& query, const candidate_score* scores, uint32_t count,
                             uint32_t eligible) {
   if (eligible <= query.k) return -__builtin_huge_val();
@@ -32,12 +32,12 @@ __device__ double kth_score(const device_query& query, const candidate_score* sc
   return value_of(kth_largest<uint64_t>(count, query.k, key_at));
 }
 
-/** Bitonic, over the next power of two; places beyond the count are worse than anything. */
+/** Bitonic sort of the next power of two; the entries past the count are worse than any row. */
 __device__ void sort_found(found_row* rows, uint32_t count) {
   uint32_t length = 1;
   while (length < count) length *= 2;
   for (uint32_t i = count + threadIdx.x; i < length; i += blockDim.x) {
-    rows[i] = {-__builtin_huge_val(), no_place, 0};
+    rows[i] = {-__builtin_huge_val(), no_row, 0};
   }
   __syncthreads();
   for (uint32_t run = 2; run <= length; run *= 2) {
@@ -57,7 +57,7 @@ __device__ void sort_found(found_row* rows, uint32_t count) {
   }
 }
 
-__global__ __launch_bounds__(select_threads_max) void select(
+__global__ __launch_bounds__(select_threads_max) void select_rows(
     const __grid_constant__ select_parameters p) {
   __shared__ found_row sorted[sorted_max];
   __shared__ uint32_t found_count;
@@ -73,7 +73,7 @@ __global__ __launch_bounds__(select_threads_max) void select(
   const candidate* const rows = lists.rows + size_t{number} * lists.capacity;
   const candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
 
-  // Rows that the scores let in, those before and at the position told apart.
+  // Counts eligible rows, and looks for rows without a score.
   uint32_t eligible = 0;
   bool is_unscored = false;
   for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -91,8 +91,8 @@ __global__ __launch_bounds__(select_threads_max) void select(
     const double score = scores[i].score;
     if (is_out(query, least, score)) continue;
     const uint32_t at = atomicAdd(&found_count, 1u);
-    if (at < sorted_max) sorted[at] = {score, rows[i].place, 0};
-    if (at < p.found_max) found[at * stride] = {score, rows[i].place, 0};
+    if (at < sorted_max) sorted[at] = {score, rows[i].batch_row, 0};
+    if (at < p.found_max) found[at * stride] = {score, rows[i].batch_row, 0};
   }
   __syncthreads();
   const uint32_t total = found_count;
@@ -106,7 +106,7 @@ __global__ __launch_bounds__(select_threads_max) void select(
   if (total > p.found_max) outcome.is_undecided = 1;
 }
 
-__global__ __launch_bounds__(select_threads_max) void keep(
+__global__ __launch_bounds__(select_threads_max) void keep_best_rows(
     const __grid_constant__ batch_state state) {
   const uint32_t number = blockIdx.x;
   const device_query& query = state.queries[number];
@@ -133,12 +133,12 @@ __global__ __launch_bounds__(select_threads_max) void keep(
 }  // namespace
 
 cudaError_t keep_best(const batch_state& state, cudaStream_t stream) {
-  return launch(keep, dim3(state.query_count), select_threads(state.query_count), 0, stream, state);
+  return launch(keep_best_rows, dim3(state.query_count), select_threads(state.query_count), 0, stream, state);
 }
 
 cudaError_t select_found(const select_parameters& parameters, cudaStream_t stream) {
   const uint32_t list_count = parameters.state.query_count;
-  return launch(select, dim3(list_count), select_threads(list_count), 0, stream, parameters);
+  return launch(select_rows, dim3(list_count), select_threads(list_count), 0, stream, parameters);
 }
 
 }  // namespace sagitta::cuda

@@ -8,14 +8,14 @@ namespace {
 
 constexpr size_t alignment = 256;
 
-/** Rows of a query that come back at once, beyond k; and where all candidates come, for the host. */
+/** Rows per query in the first readback beside k, with scores and without. */
 constexpr uint32_t usual_ties = 16;
 constexpr uint32_t usual_candidates = 512;
 
 uint32_t words_of(uint32_t row_count) { return (row_count + 31) / 32; }
 
-/** Hands out a workspace from its start. */
-class distributor {
+/** Assigns aligned offsets in a workspace, one after another. */
+class layout_builder {
  public:
   size_t take(size_t byte_count) {
     const size_t from = used_;
@@ -47,11 +47,11 @@ slice_search::slice_search(sagitta_device& device, const sagitta_batch& batch,
 void slice_search::collect_bitmaps() {
   for (const planned_query& query : slice_.queries) {
     const sagitta_query& from = batch_.queries[query.number];
-    for (uint32_t p = from.first_part; p < from.first_part + from.part_count; p++) {
-      const sagitta_part& part = batch_.parts[p];
-      if (part.rows == nullptr || part.row_count == 0) continue;
-      bitmap& known = bitmaps_[part.rows];
-      known.words = std::max(known.words, words_of(part.row_count));
+    for (uint32_t p = from.first_view; p < from.first_view + from.view_count; p++) {
+      const sagitta_block_view& view = batch_.views[p];
+      if (view.rows == nullptr || view.row_count == 0) continue;
+      bitmap& known = bitmaps_[view.rows];
+      known.words = std::max(known.words, words_of(view.row_count));
     }
   }
   for (auto& [rows, known] : bitmaps_) {
@@ -63,9 +63,7 @@ void slice_search::collect_bitmaps() {
 void slice_search::lay_out() {
   const size_t queries = slice_.padded_count;
   const size_t lists = queries * slice_.list_capacity;
-  const uint32_t dimensions =
-      slice_.shape.depth * (slice_.shape.is_wgmma ? chunk_dimensions : pair_dimensions);
-  distributor all;
+  layout_builder all;
   layout_.vectors = all.take(size_t{count_} * batch_.dimension * sizeof(float));
   layout_.queries = all.take(queries * sizeof(device_query));
   layout_.blocks = all.take(block_count_ * sizeof(resident_block));
@@ -73,7 +71,7 @@ void slice_search::lay_out() {
   layout_.views = all.take(block_count_ * queries * sizeof(row_view));
   layout_.bitmaps = all.take(bitmap_bytes_);
   layout_.input_end = all.used();
-  layout_.packed = all.take(queries * dimensions);
+  layout_.packed = all.take(queries * slice_.shape.padded_dimension());
   layout_.offsets = all.take(queries * sizeof(int32_t));
   layout_.weights = all.take(queries * sizeof(scan_weights));
   layout_.thresholds = all.take(queries * sizeof(double));
@@ -125,18 +123,18 @@ void slice_search::write_views(uint8_t* input) {
   for (uint32_t q = 0; q < count_; q++) {
     const planned_query& planned = slice_.queries[q];
     const sagitta_query& from = batch_.queries[planned.number];
-    for (uint32_t p = from.first_part; p < from.first_part + from.part_count; p++) {
-      const sagitta_part& part = batch_.parts[p];
+    for (uint32_t p = from.first_view; p < from.first_view + from.view_count; p++) {
+      const sagitta_block_view& view = batch_.views[p];
       if (plan_.passing(p) == 0) continue;
-      const size_t place = size_t{part.block} * slice_.padded_count + q;
-      views[place] = {resident_bitmap(part.rows), part.row_count};
+      views[size_t{view.block} * slice_.padded_count + q] = {resident_bitmap(view.rows),
+                                                             view.row_count};
     }
   }
   for (uint32_t g = 0; g < group_count_; g++) {
     for (uint32_t b = 0; b < block_count_; b++) {
       const row_view* const first =
           views + size_t{b} * slice_.padded_count + size_t{g} * slice_.shape.group;
-      // Only those that are scanned count: the others have no codes, and pass nothing.
+      // Only scanned queries count: the others have no codes and match no row.
       group_view& group = groups[size_t{g} * block_count_ + b];
       const row_view* common = nullptr;
       for (uint32_t i = 0; i < slice_.shape.group; i++) {
@@ -180,7 +178,8 @@ void slice_search::launch_scan(const scan_pass& pass, bool is_dense) {
   parameters.block_count = block_count_;
   parameters.panel_stride = static_cast<uint32_t>(panel_bytes(batch_.dimension));
   parameters.packed = at<uint8_t>(layout_.packed);
-  parameters.depth = shape.depth;
+  parameters.pair_count = shape.pair_count;
+  parameters.chunk_count = shape.chunk_count;
   parameters.warps_across = shape.warps_across;
   parameters.offsets = at<int32_t>(layout_.offsets);
   parameters.weights = at<scan_weights>(layout_.weights);
@@ -203,8 +202,7 @@ void slice_search::encode() {
   encoding.dimension = batch_.dimension;
   encoding.real_count = count_;
   encoding.query_count = slice_.padded_count;
-  encoding.depth = slice_.shape.depth;
-  encoding.wgmma_group = slice_.shape.is_wgmma ? slice_.shape.group : 0;
+  encoding.shape = slice_.shape;
   encoding.queries = at<device_query>(layout_.queries);
   encoding.packed = at<uint32_t>(layout_.packed);
   encoding.offsets = at<int32_t>(layout_.offsets);
@@ -213,26 +211,28 @@ void slice_search::encode() {
   check(encode_queries(encoding, device_.searching), "encoding");
 }
 
-/** All tiles at once, or so many that lists have room for their rows, which are then scored. */
-void slice_search::gather() {
-  const uint32_t all = plan_.tile_count();
-  const uint32_t step = slice_.gathered_tiles == 0 ? all : slice_.gathered_tiles;
-  for (uint32_t from = 0; from < all; from += step) {
-    gather_parameters gathering{};
-    gathering.state = state();
-    gathering.views = at<row_view>(layout_.views);
-    gathering.view_count = slice_.padded_count;
-    gathering.first_tile = from;
-    gathering.end_tile = std::min(all, from + step);
-    check(gather_rows(gathering, device_.searching), "gathering");
-    if (slice_.gathered_tiles == 0) return;
+void slice_search::gather(uint32_t first_tile, uint32_t end_tile) {
+  gather_parameters gathering{};
+  gathering.state = state();
+  gathering.views = at<row_view>(layout_.views);
+  gathering.view_count = slice_.padded_count;
+  gathering.first_tile = first_tile;
+  gathering.end_tile = end_tile;
+  check(gather_rows(gathering, device_.searching), "gathering");
+}
+
+/** Gathers and scores as many tiles at a time as the lists have room for, and keeps the best rows. */
+void slice_search::score_all_rows() {
+  const uint32_t tile_count = plan_.tile_count();
+  for (uint32_t from = 0; from < tile_count; from += slice_.tiles_at_once) {
+    gather(from, std::min(tile_count, from + slice_.tiles_at_once));
     check(rescore({state(), at<float>(layout_.vectors)}, slice_.list_capacity, device_.searching),
           "rescoring");
     check(keep_best(state(), device_.searching), "keeping the best");
   }
 }
 
-/** There is room for many ties, but hardly any query has them: the rest comes when it is needed. */
+/** Rows per query in the first readback: lists have room for many ties, which hardly any query has. */
 uint32_t slice_search::ranks_at_once() const {
   const bool is_scored = slice_.queries.front().has_values;
   const uint64_t usual = uint64_t{slice_.k_max} + (is_scored ? usual_ties : usual_candidates);
@@ -257,16 +257,18 @@ void slice_search::launch_all() {
   if (slice_.is_scanned) encode();
   for (size_t i = 0; i < slice_.passes.size(); i++) {
     const scan_pass& pass = slice_.passes[i];
-    // Places of rows that nobody wants stay as they are: they hold no row.
+    // The dense pass writes searched rows only: mark all entries as empty (no_row) before.
     if (i == 0) clear(layout_.rows, layout_.scores, 0xff);
     launch_scan(pass, i == 0);
     prune(i == 0 ? pass.tile_count * tile_rows : 0);
   }
   device_.phases[2].record(stream);
-  if (has_gathered_) gather();
-  // Gathered rows are few, or shortened on the way; scanned ones are pruned to some hundred.
-  const uint32_t expected = has_gathered_ ? slice_.list_capacity : 512;
-  if (slice_.gathered_tiles == 0) {
+  if (slice_.is_exhaustive) {
+    score_all_rows();
+  } else {
+    if (has_gathered_) gather(0, plan_.tile_count());
+    // Scanned rows have been pruned to some hundred.
+    const uint32_t expected = has_gathered_ ? slice_.list_capacity : 512;
     check(rescore({state(), at<float>(layout_.vectors)}, expected, stream), "rescoring");
   }
   device_.phases[3].record(stream);

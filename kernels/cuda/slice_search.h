@@ -1,4 +1,4 @@
-// One slice of a batch on the device: its memory, its launches, its readback.
+// The search of one slice of a batch on the device: its memory layout, launches and readback.
 #pragma once
 
 #include "encode.h"
@@ -13,17 +13,17 @@ class slice_search {
  public:
   slice_search(sagitta_device& device, const sagitta_batch& batch, const batch_plan& plan,
                const slice& what);
-  /** Makes room, and puts what the device needs where it is copied from. */
+  /** Allocates memory and writes the input to pinned memory. */
   void prepare();
-  /** Launches everything and waits for it. */
+  /** Launches the search, waits for it, and adds its times to `times`. */
   void run(sagitta_device_times& times);
   const query_outcome& outcome(uint32_t index) const { return outcomes_[index]; }
-  /** Of one query: `found_stride` apart. */
+  /** The rows found for one query, `found_stride` entries apart. */
   const found_row* found(uint32_t index) const { return found_ + index; }
   uint32_t found_stride() const { return count_; }
 
  private:
-  /** Where things are, in bytes from the start of the workspace; the input comes first. */
+  /** Byte offsets in the workspace; the input comes first. */
   struct layout {
     size_t vectors, queries, blocks, groups, views, bitmaps, input_end;
     size_t packed, offsets, weights, thresholds, counts, rows, scores;
@@ -35,11 +35,12 @@ class slice_search {
   void write_input();
   void write_views(uint8_t* input);
   uint32_t ranks_at_once() const;
-  /** Bytes of outcomes, and of so many rows a query. */
+  /** Bytes of the outcomes and of `ranks` rows per query. */
   size_t output_bytes(uint32_t ranks) const;
   void launch_all();
   void encode();
-  void gather();
+  void gather(uint32_t first_tile, uint32_t end_tile);
+  void score_all_rows();
   void launch_scan(const scan_pass& pass, bool is_dense);
   batch_state state() const;
   candidate_lists lists() const;
@@ -49,7 +50,7 @@ class slice_search {
   T* at(size_t offset) const {
     return reinterpret_cast<T*>(device_.workspace.data() + offset);
   }
-  /** The bitmap's place on the device, or null. */
+  /** The address of a bitmap on the device, or null. */
   const uint32_t* resident_bitmap(const uint32_t* rows) const;
 
   sagitta_device& device_;

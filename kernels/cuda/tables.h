@@ -1,4 +1,7 @@
-// What host and kernels share: blocks, queries, views and lists as they lie in device memory.
+// The tables that host and kernels share: blocks, queries, views and lists in device memory.
+//
+// Rows of all blocks of a batch are numbered together: a row has the batch row
+// first_tile · tile_rows + row, with the first tile of its block.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +13,27 @@
 
 namespace sagitta::cuda {
 
-/** Rows that a warp, or a warpgroup, takes at once: four panels. */
+/** Rows that a warp (mma) or a warpgroup (wgmma) scans at a time: four panels. */
 inline constexpr uint32_t tile_panels = 4;
 inline constexpr uint32_t tile_rows = tile_panels * panel_rows;
 
-/** Dimensions of one step of a matrix instruction, and of the two that a thread loads together. */
+/** Dimensions of one step of a matrix instruction, and of the pair of steps that a thread loads. */
 inline constexpr uint32_t step_bytes_of_mma = 32;
 inline constexpr uint32_t pair_dimensions = 2 * step_bytes_of_mma;
 
-/** Rows of one K-major chunk of queries in shared memory are as long as a swizzled line. */
+/** Dimensions of a K-major chunk of queries in shared memory: a line of the 128-byte swizzle. */
 inline constexpr uint32_t chunk_dimensions = 128;
 
-/** Queries come in eights: the columns of a matrix instruction. */
+/** Queries of one matrix instruction: its columns. */
 inline constexpr uint32_t query_block = 8;
 
 /**
- * Bytes that may be read past the last panel of a block: dimensions that are missing are multiplied
- * with zeros, not left out.
+ * Bytes that a scan may read past the last panel of a block: it reads whole pairs or chunks of
+ * dimensions and multiplies those past the last one by zeros.
  */
 inline constexpr size_t panel_slack_bytes = 16 * 1024;
 
-/** A resident block. Its rows have the places first_tile · tile_rows + row in a batch. */
+/** A resident block of a batch. */
 struct resident_block {
   const uint8_t* panels;
   /** [row_count, dimension]; null when only the host has them. */
@@ -39,39 +42,40 @@ struct resident_block {
   uint32_t panel_count;
 };
 
-/** Which rows of one block one query searches. */
+/** The rows of one block that one query searches. */
 struct row_view {
-  /** A bitmap, or null for all rows. */
+  /** A bitmap; null for all rows. */
   const uint32_t* rows;
   uint32_t row_count;
 };
 
-/** The same for the queries of a group together; where they differ, `is_mixed`, each has its own. */
+/** The rows of one block that a group of queries searches. */
 struct group_view {
   const uint32_t* rows;
-  /** The greatest. */
+  /** The largest row count of the group's views. */
   uint32_t row_count;
+  /** Not 0: the queries search different rows, and each query's own view counts. */
   uint32_t is_mixed;
 };
 
 struct device_query : bounded_query {
   double floor;
   uint32_t k;
-  /** Neither, if it is there to fill a group. */
+  /** Both are false for a query that only fills a group. */
   bool is_scanned;
   bool is_gathered;
 };
 
-/** A row that may be in the answer, and the integer product with it. */
+/** A row that may be in the answer, and its integer product with the query. */
 struct candidate {
-  uint32_t place;
+  uint32_t batch_row;
   int32_t sum;
 };
 
-/** The place of an entry that is none. */
-inline constexpr uint32_t no_place = 0xffffffffu;
+/** The batch row of an empty entry. */
+inline constexpr uint32_t no_row = 0xffffffffu;
 
-/** The bounds of a candidate's score, rounded outwards; its score takes their place in the end. */
+/** Bounds of a candidate's score, rounded outwards; rescoring replaces them by the score. */
 union candidate_score {
   struct {
     float lower;
@@ -81,23 +85,26 @@ union candidate_score {
 };
 static_assert(sizeof(candidate_score) == sizeof(double));
 
-/** A row of an answer. The score is not a number where the host has to compute it. */
+/** A row of an answer. Its score is NaN where the host has to compute it. */
 struct found_row {
   double score;
-  uint32_t place;
+  uint32_t batch_row;
   uint32_t unused;
 };
 
-/** What is known of a query when it is done. */
+/** The outcome of one query. */
 struct query_outcome {
   uint32_t found_count;
   uint32_t rescored_count;
-  /** More rows are too close together than there is room for: nothing found is to be trusted. */
+  /** Not 0: more rows are too close together than a list has room for. Ignore the rows found. */
   uint32_t is_undecided;
   uint32_t unused;
 };
 
-/** All lists of a batch: [query_count, capacity], and per query how many were added. */
+/**
+ * The candidate lists of a batch: rows and scores [query_count, capacity], counts [query_count].
+ * A count above the capacity says that rows were lost.
+ */
 struct candidate_lists {
   candidate* rows;
   candidate_score* scores;

@@ -1,6 +1,6 @@
-// The kernels as a Node addon. Does no arithmetic: checks shapes, borrows the memory of typed
-// arrays, and keeps the searches of the process under numbers, so that the thread that makes one,
-// the threads that work on it and the one that takes its hits need to share nothing but a number.
+// The CPU kernels as a Node addon. Does no arithmetic: it checks shapes, borrows the memory of typed
+// arrays, and keeps the searches of the process under ticket numbers. The thread that creates a search,
+// those that work on it and the one that takes its hits share only the ticket.
 
 #include <napi.h>
 
@@ -28,7 +28,7 @@ class search_table {
     searches_[ticket] = search_pointer(search, sagitta_search_destroy);
     return ticket;
   }
-  /** Null when it was released, or never was. */
+  /** Null for a search that was released or never existed. */
   search_pointer find(uint32_t ticket) {
     const std::lock_guard lock(mutex_);
     const auto found = searches_.find(ticket);
@@ -56,9 +56,9 @@ void require_ok(Napi::Env env, sagitta_status status, const char* what) {
     case SAGITTA_OUT_OF_MEMORY:
       throw Napi::Error::New(env, std::string(what) + ": out of memory");
     case SAGITTA_UNSUPPORTED_TARGET:
-      throw Napi::RangeError::New(env, std::string(what) + ": this machine does not have it");
-    case SAGITTA_NOT_DONE: throw Napi::Error::New(env, std::string(what) + ": not done");
-    case SAGITTA_DEVICE_LOST: throw Napi::Error::New(env, std::string(what) + ": no device");
+      throw Napi::RangeError::New(env, std::string(what) + ": not available on this machine");
+    case SAGITTA_NOT_DONE: throw Napi::Error::New(env, std::string(what) + ": not complete");
+    case SAGITTA_DEVICE_LOST: throw Napi::Error::New(env, std::string(what) + ": the device is lost");
     case SAGITTA_CANCELLED: throw Napi::Error::New(env, std::string(what) + ": cancelled");
     case SAGITTA_INVALID_ARGUMENT:
       throw Napi::RangeError::New(env, std::string(what) + ": an argument is out of range");
@@ -89,7 +89,7 @@ Napi::Value codes_byte_length(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(bytes));
 }
 
-/** How far into the array codes may begin. */
+/** The first offset in the array at which codes may start. */
 Napi::Value alignment_offset(const Napi::CallbackInfo& info) {
   const auto address = reinterpret_cast<uintptr_t>(array_from<Napi::Uint8Array>(info[0], "bytes").Data());
   const uintptr_t past = address % SAGITTA_CODES_ALIGNMENT;
@@ -105,15 +105,15 @@ void encode(const Napi::CallbackInfo& info) {
   const uint32_t to = argument(info, 3);
   auto codes = array_from<Napi::Uint8Array>(info[4], "codes");
   require(info.Env(), dimension > 0 && values.ElementLength() / dimension >= to,
-          "encode: fewer values than rows");
+          "encode: there are fewer values than rows");
   require(info.Env(), codes.ElementLength() >= sagitta_codes_bytes(to, dimension),
-          "encode: no room for the codes");
+          "encode: the codes do not fit their array");
   require_ok(info.Env(), sagitta_encode(values.Data(), dimension, from, to, codes.Data()), "encode");
 }
 
 // ── searches ──────────────────────────────────────────────────────────────────────────────
 
-/** createSearch(batch): a ticket. The arrays of blocks and the bitmaps must live until `release`. */
+/** createSearch(batch): a ticket. The arrays of blocks and bitmaps must live until `release`. */
 Napi::Value create_search(const Napi::CallbackInfo& info) {
   const auto tables = read_batch(info[0].As<Napi::Object>());
   const sagitta_batch batch = tables.view();
@@ -124,16 +124,16 @@ Napi::Value create_search(const Napi::CallbackInfo& info) {
 
 search_pointer require_search(const Napi::CallbackInfo& info) {
   search_pointer search = searches().find(argument(info, 0));
-  require(info.Env(), search != nullptr, "search: no such ticket");
+  require(info.Env(), search != nullptr, "search: unknown ticket");
   return search;
 }
 
-/** cost(ticket): nanoseconds on one thread, roughly. */
+/** cost(ticket): the estimated nanoseconds on one thread. */
 Napi::Value cost(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), sagitta_search_cost(require_search(info).get()));
 }
 
-/** work(ticket): whether the search is complete now. A search that was released has no work. */
+/** work(ticket): whether this call completed the search. A released search has no work. */
 Napi::Value work(const Napi::CallbackInfo& info) {
   const search_pointer search = searches().find(argument(info, 0));
   int is_done = 0;

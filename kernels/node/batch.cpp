@@ -20,10 +20,10 @@ uint32_t argument(const Napi::CallbackInfo& info, size_t index) {
 
 sagitta_batch batch_tables::view() const {
   return {blocks.data(),
-          parts.data(),
+          views.data(),
           queries.data(),
           static_cast<uint32_t>(blocks.size()),
-          static_cast<uint32_t>(parts.size()),
+          static_cast<uint32_t>(views.size()),
           static_cast<uint32_t>(queries.size()),
           dimension,
           worker_count};
@@ -41,47 +41,47 @@ std::vector<sagitta_block> read_blocks(const Napi::Array& from, uint32_t dimensi
     const auto id_offsets = array_of<Napi::Int32Array>(object, "idOffsets");
     const auto id_bytes = array_of<Napi::Uint8Array>(object, "idBytes");
     require(from.Env(), values.ElementLength() / dimension >= block.row_count,
-            "block: fewer values than rows");
-    require(from.Env(), id_offsets.ElementLength() > block.row_count, "block: fewer ids than rows");
+            "block: there are fewer values than rows");
+    require(from.Env(), id_offsets.ElementLength() > block.row_count, "block: there are fewer ids than rows");
     require(from.Env(),
             static_cast<size_t>(id_offsets.Data()[block.row_count]) <= id_bytes.ElementLength(),
-            "block: ids beyond their bytes");
+            "block: ids end beyond their bytes");
     block.values = values.Data();
     block.id_offsets = id_offsets.Data();
     block.id_bytes = id_bytes.Data();
     if (!object.Get("codes").IsTypedArray()) continue;
     const auto codes = array_of<Napi::Uint8Array>(object, "codes");
     require(from.Env(), codes.ElementLength() >= sagitta_codes_bytes(block.row_count, dimension),
-            "block: fewer codes than rows");
+            "block: there are fewer codes than rows");
     block.codes = codes.Data();
   }
   return blocks;
 }
 
-/** Three numbers a part: block, row count, and bitmap plus one or 0. */
-std::vector<sagitta_part> read_parts(const Napi::Object& batch) {
-  const auto table = array_of<Napi::Uint32Array>(batch, "parts");
+/** Three numbers per view: block, row count, and 1 + the index of its bitmap, or 0 for all rows. */
+std::vector<sagitta_block_view> read_views(const Napi::Object& batch) {
+  const auto table = array_of<Napi::Uint32Array>(batch, "views");
   const auto bitmaps = batch.Get("bitmaps").As<Napi::Array>();
   std::vector<Napi::Uint32Array> words(bitmaps.Length());
   for (uint32_t i = 0; i < words.size(); i++) {
     words[i] = array_from<Napi::Uint32Array>(bitmaps.Get(i), "bitmap");
   }
-  std::vector<sagitta_part> parts(table.ElementLength() / 3);
-  for (size_t i = 0; i < parts.size(); i++) {
+  std::vector<sagitta_block_view> views(table.ElementLength() / 3);
+  for (size_t i = 0; i < views.size(); i++) {
     const uint32_t* const row = table.Data() + 3 * i;
-    parts[i] = {nullptr, row[0], row[1]};
+    views[i] = {nullptr, row[0], row[1]};
     if (row[2] == 0) continue;
-    require(batch.Env(), row[2] <= words.size(), "part: no such bitmap");
+    require(batch.Env(), row[2] <= words.size(), "view: there is no such bitmap");
     const Napi::Uint32Array& bitmap = words[row[2] - 1];
-    require(batch.Env(), bitmap.ElementLength() * 32 >= row[1], "part: a bitmap ends too early");
-    parts[i].rows = bitmap.Data();
+    require(batch.Env(), bitmap.ElementLength() * 32 >= row[1], "view: the bitmap has fewer bits than rows");
+    views[i].rows = bitmap.Data();
   }
-  return parts;
+  return views;
 }
 
 /**
  * Columns, one value a query: `vectors` [n, dimension], `metrics`, `ks`, `floors`, `afterScores`,
- * `partOffsets` [n + 1], and ids of positions as `afterOffsets` [n + 1] into `afterIds`, where no
+ * `viewOffsets` [n + 1], and ids of positions as `afterOffsets` [n + 1] into `afterIds`, where no
  * bytes mean no position.
  */
 std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dimension) {
@@ -93,21 +93,21 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
   const auto after_scores = array_of<Napi::Float64Array>(batch, "afterScores");
   const auto after_offsets = array_of<Napi::Uint32Array>(batch, "afterOffsets");
   const auto after_ids = array_of<Napi::Uint8Array>(batch, "afterIds");
-  const auto part_offsets = array_of<Napi::Uint32Array>(batch, "partOffsets");
+  const auto view_offsets = array_of<Napi::Uint32Array>(batch, "viewOffsets");
   const size_t count = ks.ElementLength();
-  require(env, vectors.ElementLength() == count * dimension, "queries: vectors");
+  require(env, vectors.ElementLength() == count * dimension, "queries: vectors are not [query count, dimension]");
   require(env,
           metrics.ElementLength() == count && floors.ElementLength() == count &&
               after_scores.ElementLength() == count &&
-              after_offsets.ElementLength() == count + 1 && part_offsets.ElementLength() == count + 1,
-          "queries: columns of different lengths");
+              after_offsets.ElementLength() == count + 1 && view_offsets.ElementLength() == count + 1,
+          "queries: columns have different lengths");
   std::vector<sagitta_query> queries(count);
   for (size_t i = 0; i < count; i++) {
     sagitta_query& query = queries[i];
     const uint32_t* const id = after_offsets.Data() + i;
-    require(env, id[0] <= id[1] && id[1] <= after_ids.ElementLength(), "queries: ids of positions");
-    require(env, part_offsets.Data()[i] <= part_offsets.Data()[i + 1], "queries: parts");
-    require(env, metrics.Data()[i] <= SAGITTA_EUCLIDEAN, "queries: metric");
+    require(env, id[0] <= id[1] && id[1] <= after_ids.ElementLength(), "queries: ids of positions are out of bounds");
+    require(env, view_offsets.Data()[i] <= view_offsets.Data()[i + 1], "queries: view offsets decrease");
+    require(env, metrics.Data()[i] <= SAGITTA_EUCLIDEAN, "queries: unknown metric");
     query.vector = vectors.Data() + i * dimension;
     query.metric = static_cast<sagitta_metric>(metrics.Data()[i]);
     query.k = ks.Data()[i];
@@ -115,8 +115,8 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
     query.after_score = after_scores.Data()[i];
     query.after_id = id[0] == id[1] ? nullptr : after_ids.Data() + id[0];
     query.after_id_bytes = id[1] - id[0];
-    query.first_part = part_offsets.Data()[i];
-    query.part_count = part_offsets.Data()[i + 1] - query.first_part;
+    query.first_view = view_offsets.Data()[i];
+    query.view_count = view_offsets.Data()[i + 1] - query.first_view;
   }
   return queries;
 }
@@ -126,7 +126,7 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
 batch_tables read_batch(const Napi::Object& from) {
   const uint32_t dimension = number_of(from, "dimension");
   require(from.Env(), dimension > 0, "dimension");
-  return {read_blocks(from.Get("blocks").As<Napi::Array>(), dimension), read_parts(from),
+  return {read_blocks(from.Get("blocks").As<Napi::Array>(), dimension), read_views(from),
           read_queries(from, dimension), dimension, number_of(from, "workerCount")};
 }
 
@@ -134,7 +134,7 @@ Napi::Object columns_of(Napi::Env env, const std::vector<sagitta_hits>& all) {
   size_t total = 0;
   for (const sagitta_hits& hits : all) total += hits.count;
   auto offsets = Napi::Uint32Array::New(env, all.size() + 1);
-  auto parts = Napi::Uint32Array::New(env, total);
+  auto views = Napi::Uint32Array::New(env, total);
   auto rows = Napi::Uint32Array::New(env, total);
   auto scores = Napi::Float64Array::New(env, total);
   auto scanned = Napi::Float64Array::New(env, all.size());
@@ -143,7 +143,7 @@ Napi::Object columns_of(Napi::Env env, const std::vector<sagitta_hits>& all) {
   for (size_t i = 0; i < all.size(); i++) {
     const sagitta_hits& hits = all[i];
     offsets.Data()[i] = at;
-    std::copy_n(hits.parts, hits.count, parts.Data() + at);
+    std::copy_n(hits.views, hits.count, views.Data() + at);
     std::copy_n(hits.rows, hits.count, rows.Data() + at);
     std::copy_n(hits.scores, hits.count, scores.Data() + at);
     scanned.Data()[i] = static_cast<double>(hits.scanned_count);
@@ -153,7 +153,7 @@ Napi::Object columns_of(Napi::Env env, const std::vector<sagitta_hits>& all) {
   offsets.Data()[all.size()] = at;
   const auto columns = Napi::Object::New(env);
   columns.Set("offsets", offsets);
-  columns.Set("parts", parts);
+  columns.Set("views", views);
   columns.Set("rows", rows);
   columns.Set("scores", scores);
   columns.Set("scannedCounts", scanned);

@@ -1,5 +1,5 @@
-// The kernels for GPUs as a Node addon. Does no arithmetic: checks shapes, borrows the memory of
-// typed arrays, and keeps devices and blocks under numbers. They belong to the thread that opened
+// The GPU kernels as a Node addon. Does no arithmetic: it checks shapes, borrows the memory of typed
+// arrays, and keeps devices and blocks under ticket numbers. They belong to the thread that opened
 // them, since a device is used by one thread at a time, and are closed when that thread ends.
 
 #include <napi.h>
@@ -16,7 +16,7 @@ using namespace sagitta::addon;
 
 namespace {
 
-/** A failure of the device or its driver, in its own words; `code` says what can be done about it. */
+/** Throws the message of the device or its driver; `code` tells the engine how to recover. */
 void require_ok(Napi::Env env, sagitta_status status) {
   if (status == SAGITTA_OK) return;
   Napi::Error error = status == SAGITTA_INVALID_ARGUMENT || status == SAGITTA_UNSUPPORTED_TARGET
@@ -33,7 +33,7 @@ struct resident_block {
   uint32_t dimension;
 };
 
-/** What one thread has open. */
+/** The devices and blocks of one thread. */
 struct open_devices {
   std::unordered_map<uint32_t, sagitta_device*> devices;
   std::unordered_map<uint32_t, resident_block> blocks;
@@ -49,14 +49,14 @@ open_devices& opened(Napi::Env env) { return *env.GetInstanceData<open_devices>(
 sagitta_device* device_argument(const Napi::CallbackInfo& info, size_t index) {
   const auto& devices = opened(info.Env()).devices;
   const auto found = devices.find(argument(info, index));
-  require(info.Env(), found != devices.end(), "device: no such ticket");
+  require(info.Env(), found != devices.end(), "device: unknown ticket");
   return found->second;
 }
 
 const resident_block& block_with(Napi::Env env, uint32_t ticket) {
   const auto& blocks = opened(env).blocks;
   const auto found = blocks.find(ticket);
-  require(env, found != blocks.end(), "block: no such ticket");
+  require(env, found != blocks.end(), "block: unknown ticket");
   return found->second;
 }
 
@@ -147,12 +147,12 @@ void extend(const Napi::CallbackInfo& info) {
   const auto values = array_from<Napi::Float32Array>(info[1], "values");
   const uint32_t to = argument(info, 3);
   require(info.Env(), values.ElementLength() / resident.dimension >= to,
-          "extend: fewer values than rows");
+          "extend: there are fewer values than rows");
   const uint8_t* codes = nullptr;
   if (info[2].IsTypedArray()) {
     const auto bytes = array_from<Napi::Uint8Array>(info[2], "codes");
     require(info.Env(), bytes.ElementLength() >= sagitta_codes_bytes(to, resident.dimension),
-            "extend: fewer codes than rows");
+            "extend: there are fewer codes than rows");
     codes = bytes.Data();
   }
   require_ok(info.Env(), sagitta_device_block_extend(resident.block, values.Data(), codes, to));
@@ -165,24 +165,24 @@ void destroy_block(const Napi::CallbackInfo& info) {
 
 // ── search ────────────────────────────────────────────────────────────────────────────────
 
-/** The resident blocks of a batch, each with the rows that its parts search. */
+/** The resident blocks of a batch; each must have the rows that its views search. */
 std::vector<sagitta_device_block*> read_residents(const Napi::CallbackInfo& info,
                                                   const batch_tables& batch) {
   const Napi::Env env = info.Env();
   const uint32_t device = argument(info, 0);
   const auto tickets = array_from<Napi::Uint32Array>(info[2], "residents");
-  require(env, tickets.ElementLength() == batch.blocks.size(), "residents: one a block");
+  require(env, tickets.ElementLength() == batch.blocks.size(), "residents: there must be one per block");
   std::vector<sagitta_device_block*> residents(batch.blocks.size());
   for (size_t i = 0; i < residents.size(); i++) {
     const resident_block& resident = block_with(env, tickets.Data()[i]);
-    require(env, resident.device == device, "residents: a block of another device");
-    require(env, resident.dimension == batch.dimension, "residents: another dimension");
+    require(env, resident.device == device, "residents: a block belongs to another device");
+    require(env, resident.dimension == batch.dimension, "residents: a block has another dimension");
     residents[i] = resident.block;
   }
-  for (const sagitta_part& part : batch.parts) {
-    require(env, part.block < residents.size(), "part: no such block");
-    require(env, part.row_count <= sagitta_device_block_rows(residents[part.block]),
-            "part: more rows than are resident");
+  for (const sagitta_block_view& view : batch.views) {
+    require(env, view.block < residents.size(), "view: there is no such block");
+    require(env, view.row_count <= sagitta_device_block_rows(residents[view.block]),
+            "view: it has more rows than are resident");
   }
   return residents;
 }

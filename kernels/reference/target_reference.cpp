@@ -1,5 +1,5 @@
-// The formulas as they are written, one number after the other, compiled without automatic
-// vectorisation: what every other target is held against, and what runs where none of them does.
+// The reference target: the formulas in scalar code, compiled without automatic vectorisation. Tests
+// compare the other targets with it, and it runs where none of them does.
 
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,8 @@
-// The proof that a scan over codes loses nothing, and the numbers that follow from it.
+// The proof that a scan over codes loses no row of the answer, and the bounds that follow from it.
 //
 // Notation: u = 2^-24 (float32) and v = 2^-53 (float64); D the dimension, at most 2^14; q and x the
-// stored vectors, both of a length within 2^±30; q̂ = t·b and x̂ = s·c what their codes b and c stand
-// for, δq = q − q̂ and δx = x − x̂. I = Σ b·c is an integer below 2^28, computed exactly.
+// stored vectors, both of a length within 2^±30; q̂ = t·b and x̂ = s·c the vectors that their codes b
+// and c represent, δq = q − q̂ and δx = x − x̂. I = Σ b·c is an integer below 2^28, computed exactly.
 //
 //   q·x − q̂·x̂ = δq·x + q̂·δx,   thus   |q·x − t·s·I| <= |δq| |x| + t |b| |δx|        (Cauchy-Schwarz)
 //
@@ -12,13 +12,14 @@
 //
 // Now d <= √D / 2 <= 64 (rounding moves a value by half a code) and w >= 127 (the largest value has the
 // code ±127), so |q| / t <= w + d <= 2w; and r <= n, up to the same slack, since rounding never moves
-// a value by more than itself: every product on the left and right is at most 4·w·n. The stored n is within u of |x|. The float32
-// steps of a test are at most eight roundings of terms that are at most 8·w·n together, so their
-// error is below 64·u·w·n. The canonical q·x is within (D + 16)·v·|q| |x| < 2^-38 |q| |x| of the exact
-// one. All this is below the slack of 2^-16·w·n that every weight of the norm gets on top.
+// a value by more than itself: every product on the left and right is at most 4·w·n. The stored n is
+// within u of |x|. The float32 steps of a test are at most eight roundings of terms that are at most
+// 8·w·n together, so their error is below 64·u·w·n. The canonical q·x is within
+// (D + 16)·v·|q| |x| < 2^-38 |q| |x| of the exact one. All this is below the slack of 2^-16·w·n that is
+// added to every weight of the norm.
 //
-// Let L be a proven lower bound of the k-th best score. A row may be dropped iff its score is below L
-// for certain:
+// Let L be a proven lower bound of the k-th best score. A row may be dropped iff its score is
+// certainly below L:
 //   dot        q·x / t < L / t
 //   cosine     q·x / t − (L·|q| / t)·|x| < 0; |L| <= 1, so the term is within the slack's reach
 //   euclidean  −(qq − 2 q·x + xx) < L, that is q·x / t − xx / (2t) < (L + qq) / (2t)
@@ -45,7 +46,7 @@
 
 namespace sagitta {
 
-/** What the bounds need to know of a query. */
+/** The quantities of a query that its bounds depend on. */
 struct bounded_query {
   sagitta_metric metric;
   bool has_after;
@@ -59,14 +60,14 @@ struct bounded_query {
   double residual;
 };
 
-/** A score lies between these for certain. */
+/** Proven bounds of a score. */
 struct score_bounds {
   double lower;
   double upper;
 };
 
 inline constexpr double unbounded = __builtin_huge_val();
-/** The slacks of the proof: of the weight of the norm, of the square, and of terms without a row. */
+/** The slacks of the proof: for the weight of the norm, the square, and terms without a row. */
 inline constexpr double norm_slack = 0x1p-16;
 inline constexpr double square_slack = 0x1p-18;
 inline constexpr double constant_slack = 0x1p-36;
@@ -81,12 +82,12 @@ SAGITTA_HOST_DEVICE inline float round_down(double value) {
 
 SAGITTA_HOST_DEVICE inline float round_up(double value) { return -round_down(-value); }
 
-/** A bound that no cosine reaches is as good as any other, and keeps the terms within the proof. */
+/** Limits a bound to ±2, which no cosine reaches, to keep the terms within the range of the proof. */
 SAGITTA_HOST_DEVICE inline double bounded_cosine(double bound) {
   return bound > 2 ? 2 : bound < -2 ? -2 : bound;
 }
 
-/** How far q·x / t may be from s·I, for each unit of the row's norm; see the proof. */
+/** The largest distance of q·x / t from s·I per unit of the row's norm; see the proof. */
 SAGITTA_HOST_DEVICE inline double norm_error(const bounded_query& query) {
   return query.residual + norm_slack * query.code_length;
 }
@@ -119,7 +120,7 @@ SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, in
   return {-unbounded, unbounded};
 }
 
-/** Makes the test drop what is certainly below `threshold`, which is -INFINITY at first. */
+/** Makes the test drop rows that are certainly below `threshold`, which is -INFINITY at first. */
 SAGITTA_HOST_DEVICE inline void tighten(const bounded_query& query, double threshold,
                                         scan_weights& scan) {
   const double error = norm_error(query);
@@ -147,7 +148,7 @@ SAGITTA_HOST_DEVICE inline void tighten(const bounded_query& query, double thres
   }
 }
 
-/** The test for a new query: weights that do not change, and the test of its position. */
+/** The initial test of a query: the weights that never change, and the test of its position. */
 SAGITTA_HOST_DEVICE inline scan_weights create_weights(const bounded_query& query) {
   scan_weights scan{};
   scan.upper_residual = round_up(query.code_length);

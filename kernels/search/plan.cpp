@@ -1,5 +1,5 @@
-// Before the threads start: queries are encoded, rows that pass are counted, each query is given to
-// the scan or to gathering block by block, and blocks are cut into pieces.
+// Plans a search before its threads start: encodes queries, counts passing rows, chooses between scan
+// and gathering for each view, and cuts blocks into ranges.
 
 #include <algorithm>
 #include <cmath>
@@ -13,16 +13,16 @@
 namespace sagitta {
 namespace {
 
-/** Codes of one piece: they stay in the L2 cache beside the queries that pass over them. */
-constexpr size_t piece_bytes = 256 * 1024;
-/** Rows of a piece are a multiple of this, so that scans fill whole tiles. */
-constexpr uint32_t piece_alignment = 8 * panel_rows;
-/** Pieces for each thread at least, where there are rows enough: the last ones end close together. */
-constexpr uint32_t pieces_per_worker = 8;
+/** Bytes of the codes of a range: they fit the L2 cache together with the queries. */
+constexpr size_t range_bytes = 256 * 1024;
+/** The rows of a range are a multiple of this, so that scans fill whole tiles. */
+constexpr uint32_t range_alignment = 8 * panel_rows;
+/** The least number of ranges per thread, given enough rows, so that threads finish close together. */
+constexpr uint32_t ranges_per_worker = 8;
 
 /**
- * Nanoseconds a value or row of one thread beside another, measured at 100 000 × 768 with AVX2 and rows
- * in memory, not in a cache: only their ratios matter.
+ * Nanoseconds per value or per row on one thread, measured with AVX2 at 100 000 × 768 with rows in
+ * memory, not in a cache. Only their ratios matter.
  */
 constexpr double canonical_ns = 0.7;
 constexpr double canonical_row_ns = 50;
@@ -36,15 +36,15 @@ search::search(const sagitta_batch& batch)
     : functions_(&selected_target()),
       dimension_(batch.dimension),
       blocks_(batch.blocks, batch.blocks + batch.block_count),
-      parts_(batch.parts, batch.parts + batch.part_count),
-      context_{functions_, blocks_.data(), parts_.data(), dimension_, &is_cancelled_},
+      views_(batch.views, batch.views + batch.view_count),
+      context_{functions_, blocks_.data(), views_.data(), dimension_, &is_cancelled_},
       passing_(batch.query_count),
       plans_(batch.block_count),
       workers_(batch.worker_count),
       answers_(batch.query_count) {
   prepare_queries(batch);
   plan_blocks();
-  cut_pieces();
+  cut_ranges();
 }
 
 void search::prepare_queries(const sagitta_batch& batch) {
@@ -69,8 +69,8 @@ void search::prepare_queries(const sagitta_batch& batch) {
       query.after_id.assign(from.after_id, from.after_id + from.after_id_bytes);
     }
     query.values = values;
-    query.first_part = from.first_part;
-    query.part_count = from.part_count;
+    query.first_view = from.first_view;
+    query.view_count = from.view_count;
     bounds_.emplace_back(query.floor);
 
     const float* row = from.vector;
@@ -94,72 +94,72 @@ void search::plan_blocks() {
   passing_counter counter(*functions_);
   for (uint32_t q = 0; q < queries_.size(); q++) {
     const prepared_query& query = queries_[q];
-    for (uint32_t part = query.first_part; part < query.first_part + query.part_count; part++) {
-      const sagitta_part& searched = parts_[part];
+    for (uint32_t view = query.first_view; view < query.first_view + query.view_count; view++) {
+      const sagitta_block_view& searched = views_[view];
       const uint32_t passing = counter.count(searched);
       if (passing == 0) continue;
       passing_[q] += passing;
-      plan& block_plan = plans_[searched.block];
-      block_plan.uses.push_back({q, part, passing, false});
-      block_plan.row_count = std::max(block_plan.row_count, searched.row_count);
+      block_plan& plan = plans_[searched.block];
+      plan.views.push_back({q, view, passing, false});
+      plan.row_count = std::max(plan.row_count, searched.row_count);
     }
   }
   for (uint32_t b = 0; b < plans_.size(); b++) {
-    plan& block_plan = plans_[b];
-    choose_gathered(block_plan, blocks_[b].codes != nullptr);
-    std::stable_sort(block_plan.uses.begin(), block_plan.uses.end(),
-                     [this](const use& left, const use& right) {
-                       const auto key = [this](const use& one) {
+    block_plan& plan = plans_[b];
+    choose_gathered(plan, blocks_[b].codes != nullptr);
+    std::stable_sort(plan.views.begin(), plan.views.end(),
+                     [this](const planned_view& left, const planned_view& right) {
+                       const auto key = [this](const planned_view& one) {
                          return std::tuple(one.is_gathered, queries_[one.query].has_after,
-                                           reinterpret_cast<uintptr_t>(parts_[one.part].rows));
+                                           reinterpret_cast<uintptr_t>(views_[one.view].rows));
                        };
                        return key(left) < key(right);
                      });
-    cost_ += cost_of(block_plan);
+    cost_ += cost_of(plan);
   }
 }
 
-/** A scan shares the reading of the codes among the queries of the batch; gathering shares nothing. */
-void search::choose_gathered(plan& block_plan, bool has_codes) const {
-  const auto sharing = static_cast<double>(block_plan.uses.size());
+/** A scan shares the reading of codes among the queries of the batch; gathering does not. */
+void search::choose_gathered(block_plan& plan, bool has_codes) const {
+  const auto sharing = static_cast<double>(plan.views.size());
   const double codes_ns =
       dimension_ * (code_memory_ns / sharing + code_product_ns) + scanned_row_ns;
   const double canonical_total_ns = dimension_ * canonical_ns + canonical_row_ns;
-  for (use& one : block_plan.uses) {
+  for (planned_view& one : plan.views) {
     const bool is_cheaper =
-        one.passing * canonical_total_ns < parts_[one.part].row_count * codes_ns;
+        one.passing * canonical_total_ns < views_[one.view].row_count * codes_ns;
     one.is_gathered = is_cheaper || !has_codes || !queries_[one.query].is_scannable;
   }
 }
 
-double search::cost_of(const plan& block_plan) const {
+double search::cost_of(const block_plan& plan) const {
   double cost = 0;
   uint32_t scanning = 0;
-  for (const use& one : block_plan.uses) {
+  for (const planned_view& one : plan.views) {
     if (one.is_gathered) {
       cost += one.passing * (dimension_ * canonical_ns + canonical_row_ns);
     } else {
       scanning++;
-      cost += parts_[one.part].row_count * (dimension_ * code_product_ns + scanned_row_ns);
+      cost += views_[one.view].row_count * (dimension_ * code_product_ns + scanned_row_ns);
     }
   }
-  if (scanning > 0) cost += double{code_memory_ns} * block_plan.row_count * dimension_;
+  if (scanning > 0) cost += double{code_memory_ns} * plan.row_count * dimension_;
   return cost;
 }
 
-void search::cut_pieces() {
+void search::cut_ranges() {
   uint64_t rows = 0;
-  for (const plan& block_plan : plans_) rows += block_plan.row_count;
+  for (const block_plan& plan : plans_) rows += plan.row_count;
   const size_t row_bytes = panel_bytes(dimension_) / panel_rows;
-  const uint64_t cached = piece_bytes / row_bytes;
-  const uint64_t balanced = rows / (uint64_t{pieces_per_worker} * workers_.size());
+  const uint64_t cached = range_bytes / row_bytes;
+  const uint64_t balanced = rows / (uint64_t{ranges_per_worker} * workers_.size());
   const uint64_t wanted = std::min(cached, balanced);
-  const auto piece_rows = static_cast<uint32_t>(
-      std::max<uint64_t>(1, wanted / piece_alignment) * piece_alignment);
+  const auto range_rows = static_cast<uint32_t>(
+      std::max<uint64_t>(1, wanted / range_alignment) * range_alignment);
   for (uint32_t b = 0; b < plans_.size(); b++) {
     const uint32_t end = plans_[b].row_count;
-    for (uint32_t from = 0; from < end; from += piece_rows) {
-      pieces_.push_back({b, from, std::min(end, from + piece_rows), {}});
+    for (uint32_t from = 0; from < end; from += range_rows) {
+      ranges_.push_back({b, from, std::min(end, from + range_rows), {}});
     }
   }
 }

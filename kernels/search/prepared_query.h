@@ -1,4 +1,4 @@
-// A query as scans and canonical scores want it.
+// A query prepared for scans and canonical scores.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ struct prepared_query : bounded_query {
   uint32_t k;
   double floor;
   std::vector<uint8_t> after_id;
-  /** [dimension], widened. */
+  /** [dimension], widened to float64. */
   const double* values;
-  /** Whether its length lets it be scanned; else every row is scored canonically. */
+  /** Its length is within the limits of layout.h; else every row is scored canonically. */
   bool is_scannable;
-  /** The target's packed codes; −128·Σb. */
+  /** Codes b as packed by the target, and −128·Σb. */
   const uint8_t* packed;
   int32_t offset;
-  /** Its parts are batch.parts[first_part .. first_part + part_count). */
-  uint32_t first_part;
-  uint32_t part_count;
+  /** Its views are batch.views[first_view .. first_view + view_count). */
+  uint32_t first_view;
+  uint32_t view_count;
 };
 
 }  // namespace sagitta

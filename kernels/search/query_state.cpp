@@ -8,13 +8,13 @@
 namespace sagitta {
 namespace {
 
-/** Candidates that may wait beside four times k: waiting longer prunes more and costs memory. */
+/** Room for candidates beside four times k. More room prunes more and costs memory. */
 constexpr size_t candidates_spare = 1024;
 
-/** Rows that are asked for from memory before they are scored: twelve were slower than four. */
+/** Rows that are prefetched before they are scored: twelve were slower than four. */
 constexpr uint32_t rows_ahead = canonical_rows;
 
-/** Rows lie anywhere in memory, and are longer than what the processor would fetch ahead by itself. */
+/** Rows are scattered in memory and longer than what the hardware prefetches. */
 void prefetch(const float* row, size_t dimension) {
   constexpr size_t line_floats = 16;
   for (size_t i = 0; i < dimension; i += line_floats) __builtin_prefetch(row + i);
@@ -45,25 +45,25 @@ void query_state::start(const search_context& context, const prepared_query& que
   }
 }
 
-scan_query& query_state::refreshed_scan() {
+scan_query& query_state::current_scan() {
   raise(bound_->value());
   return scan_;
 }
 
-void query_state::consider(uint32_t part, uint32_t first_row, uint32_t survivors,
+void query_state::add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
                            const int32_t* sums, const panel_facts& facts) {
-  const sagitta_part& searched = context_->parts[part];
+  const sagitta_block_view& searched = context_->views[view];
   for (; survivors != 0; survivors &= survivors - 1) {
-    const auto place = static_cast<uint32_t>(__builtin_ctz(survivors));
-    const uint32_t row = first_row + place;
+    const auto lane = static_cast<uint32_t>(__builtin_ctz(survivors));
+    const uint32_t row = first_row + lane;
     if (row >= searched.row_count) return;
     if (searched.rows != nullptr && (searched.rows[row / 32] >> (row % 32) & 1) == 0) continue;
-    const score_bounds bounds = bounds_of(*query_, sums[place], facts, place);
+    const score_bounds bounds = bounds_of(*query_, sums[lane], facts, lane);
     if (bounds.upper < threshold_) continue;
     if (query_->has_after && bounds.lower > query_->after_score) continue;
-    add_candidate({bounds.upper, part, row});
-    // Only rows that come after the position for certain prove anything about the k-th best. Rows
-    // below the floor prove nothing, either, but cannot raise a threshold that starts there.
+    add_candidate({bounds.upper, view, row});
+    // Only rows that certainly come after the position prove anything about the k-th best. Rows below
+    // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
     if (!query_->has_after || bounds.upper < query_->after_score) {
       lower_bounds_.add(bounds.lower);
       if (lower_bounds_.is_full()) raise(lower_bounds_.smallest());
@@ -71,8 +71,8 @@ void query_state::consider(uint32_t part, uint32_t first_row, uint32_t survivors
   }
 }
 
-void query_state::score(uint32_t part, const uint32_t* rows, uint32_t count) {
-  const sagitta_block& block = context_->blocks[context_->parts[part].block];
+void query_state::score(uint32_t view, const uint32_t* rows, uint32_t count) {
+  const sagitta_block& block = context_->blocks[context_->views[view].block];
   const size_t dimension = context_->dimension;
   uint32_t fetched = canonical_rows;
   for (uint32_t first = 0; first < count; first += canonical_rows) {
@@ -90,7 +90,7 @@ void query_state::score(uint32_t part, const uint32_t* rows, uint32_t count) {
     for (uint32_t i = 0; i < together; i++) {
       const double score =
           canonical_score(query_->metric, products[i], query_->square, squares[i]);
-      offer({score, part, rows[first + i]});
+      offer({score, view, rows[first + i]});
     }
   }
   rescored_count_ += count;
@@ -117,18 +117,18 @@ void query_state::raise(double threshold) {
 
 void query_state::add_candidate(const candidate& row) {
   if (candidates_.size() == candidates_max_) {
-    drop_overtaken();
-    // Bounds too close together: only scores can decide.
+    drop_below_threshold();
+    // The bounds are too close together to decide: score the candidates.
     if (candidates_.size() > candidates_max_ / 2) rescore();
   }
   candidates_.push_back(row);
 }
 
-void query_state::drop_overtaken() {
+void query_state::drop_below_threshold() {
   std::erase_if(candidates_, [this](const candidate& row) { return row.upper < threshold_; });
 }
 
-/** Best upper bound first, so that the threshold overtakes as many as it can. */
+/** Best upper bound first, so that the threshold rises early and excludes most of the rest. */
 void query_state::rescore() {
   std::sort(candidates_.begin(), candidates_.end(),
             [](const candidate& left, const candidate& right) { return left.upper > right.upper; });
@@ -138,18 +138,18 @@ void query_state::rescore() {
     const size_t ahead = std::min(candidates_.size(), next + canonical_rows + rows_ahead);
     for (; fetched < ahead && candidates_[fetched].upper >= threshold_; fetched++) {
       const candidate& row = candidates_[fetched];
-      const sagitta_block& block = context_->blocks[context_->parts[row.part].block];
+      const sagitta_block& block = context_->blocks[context_->views[row.view].block];
       prefetch(block.values + size_t{row.row} * context_->dimension, context_->dimension);
     }
-    const uint32_t part = candidates_[next].part;
+    const uint32_t view = candidates_[next].view;
     uint32_t rows[canonical_rows];
     uint32_t count = 0;
     for (; count < canonical_rows && next < candidates_.size(); next++, count++) {
       const candidate& row = candidates_[next];
-      if (row.part != part || row.upper < threshold_) break;
+      if (row.view != view || row.upper < threshold_) break;
       rows[count] = row.row;
     }
-    score(part, rows, count);
+    score(view, rows, count);
   }
   candidates_.clear();
 }
@@ -167,7 +167,7 @@ void query_state::merge(query_state& other) {
 
 void query_state::finish() {
   raise(bound_->value());
-  drop_overtaken();
+  drop_below_threshold();
   rescore();
   top_.sort(context_->order());
   candidates_ = {};

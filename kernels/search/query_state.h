@@ -1,5 +1,5 @@
-// What one thread knows about one query: the rows that may be in the answer, and how good a row has
-// to be. States of different threads are merged when all rows have been looked at.
+// One thread's state of one query: the candidates, and the threshold that a row has to reach. The
+// states of all threads are merged after all rows have been scanned.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@
 
 namespace sagitta {
 
-/** A row whose score is not known exactly yet. */
+/** A row that may be in the answer and whose exact score is not known yet. */
 struct candidate {
   double upper;
-  uint32_t part;
+  uint32_t view;
   uint32_t row;
 };
 
-/** A lower bound of a query's k-th best score, raised by all threads; reading a stale one is fine. */
+/** A lower bound of a query's k-th best score, raised by all threads. A stale value is still valid. */
 class shared_bound {
  public:
   explicit shared_bound(double floor) : value_(floor) {}
@@ -30,36 +30,36 @@ class shared_bound {
   std::atomic<double> value_;
 };
 
-/** What all states of a search look at. */
+/** What all states of a search share. */
 struct search_context {
   const target* functions;
   const sagitta_block* blocks;
-  const sagitta_part* parts;
+  const sagitta_block_view* views;
   uint32_t dimension;
   const std::atomic<bool>* is_cancelled;
 
-  row_order order() const { return {blocks, parts}; }
+  row_order order() const { return {blocks, views}; }
 };
 
 class query_state {
  public:
-  /** `rows_max` is how many rows the query has at most: no selection needs room for more. */
+  /** `rows_max` is the number of rows the query searches: selections need no more room. */
   void start(const search_context& context, const prepared_query& query, shared_bound& bound,
              uint64_t rows_max);
   bool is_started() const { return query_ != nullptr; }
 
-  /** The test of the scan, with the threshold as other threads have raised it meanwhile. */
-  scan_query& refreshed_scan();
+  /** The scan's test with the latest threshold of all threads. */
+  scan_query& current_scan();
 
-  /** Rows of a panel that passed the test of the scan: bit r of `survivors` is row first_row + r. */
-  void consider(uint32_t part, uint32_t first_row, uint32_t survivors, const int32_t* sums,
+  /** Takes the rows of a panel that passed the scan's test: bit r of `survivors` is first_row + r. */
+  void add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
                 const panel_facts& facts);
-  /** Scores rows canonically: `count` rows of the part, in `rows`. */
-  void score(uint32_t part, const uint32_t* rows, uint32_t count);
+  /** Scores `count` rows of a view canonically. */
+  void score(uint32_t view, const uint32_t* rows, uint32_t count);
 
-  /** Moves what `other`, a state of the same query, has found into this one. */
+  /** Moves the rows and bounds of another state of the same query into this one. */
   void merge(query_state& other);
-  /** Scores what still may be in the answer; then `top` is the answer, best first. */
+  /** Scores the remaining candidates; `top` is then the answer, best first. */
   void finish();
 
   const std::vector<scored_row>& top() const { return top_.rows(); }
@@ -69,7 +69,7 @@ class query_state {
   void raise(double threshold);
   void offer(const scored_row& row);
   void add_candidate(const candidate& row);
-  void drop_overtaken();
+  void drop_below_threshold();
   void rescore();
 
   const search_context* context_ = nullptr;

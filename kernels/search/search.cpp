@@ -11,16 +11,16 @@ namespace {
 /** Rows gathered before they are scored together. */
 constexpr uint32_t gathered_rows = 256;
 
-/** Rows whose bitmap words are looked at together before their codes are read. */
+/** Rows whose bitmap is tested together: their codes are skipped if no query searches any of them. */
 constexpr uint32_t skipped_rows = 4 * panel_rows;
 static_assert(skipped_rows == 64);
 
-bool has_bits(const sagitta_part& part, uint32_t from) {
-  if (from >= part.row_count) return false;
-  if (part.rows == nullptr) return true;
+bool has_bits(const sagitta_block_view& view, uint32_t from) {
+  if (from >= view.row_count) return false;
+  if (view.rows == nullptr) return true;
   const uint32_t word = from / 32;
-  const bool has_second = from + 32 < part.row_count;
-  return (part.rows[word] | (has_second ? part.rows[word + 1] : 0)) != 0;
+  const bool has_second = from + 32 < view.row_count;
+  return (view.rows[word] | (has_second ? view.rows[word + 1] : 0)) != 0;
 }
 
 }  // namespace
@@ -33,18 +33,18 @@ sagitta_status search::status() const {
 bool search::work() {
   const uint32_t slot = next_worker_.fetch_add(1);
   if (slot >= workers_.size()) return false;
-  const auto piece_count = static_cast<uint32_t>(pieces_.size());
-  for (uint32_t next; (next = next_piece_.fetch_add(1)) < piece_count;) {
+  const auto range_count = static_cast<uint32_t>(ranges_.size());
+  for (uint32_t next; (next = next_range_.fetch_add(1)) < range_count;) {
     try {
       if (!is_cancelled_.load(std::memory_order_relaxed) && !has_failed_.load()) {
-        run_piece(workers_[slot], pieces_[next]);
+        run_range(workers_[slot], ranges_[next]);
       }
     } catch (const std::bad_alloc&) {
       has_failed_ = true;
     }
-    if (pieces_done_.fetch_add(1) + 1 == piece_count) pieces_done_.notify_all();
+    if (ranges_done_.fetch_add(1) + 1 == range_count) ranges_done_.notify_all();
   }
-  wait_for_pieces();
+  wait_for_ranges();
   for (uint32_t next; (next = next_query_.fetch_add(1)) < queries_.size();) {
     try {
       if (!is_cancelled_.load(std::memory_order_relaxed) && !has_failed_.load()) finish_query(next);
@@ -61,10 +61,10 @@ bool search::work() {
   return true;
 }
 
-/** At most as long as another thread takes for its last range. */
-void search::wait_for_pieces() {
-  const auto piece_count = static_cast<uint32_t>(pieces_.size());
-  for (uint32_t done; (done = pieces_done_.load()) < piece_count;) pieces_done_.wait(done);
+/** Waits for the ranges that other threads are scanning: at most one range each. */
+void search::wait_for_ranges() {
+  const auto range_count = static_cast<uint32_t>(ranges_.size());
+  for (uint32_t done; (done = ranges_done_.load()) < range_count;) ranges_done_.wait(done);
 }
 
 query_state& search::state_of(worker& self, uint32_t query) {
@@ -76,37 +76,38 @@ query_state& search::state_of(worker& self, uint32_t query) {
   return state;
 }
 
-void search::run_piece(worker& self, piece range) {
-  const std::vector<use>& uses = plans_[range.block].uses;
-  if (!uses.empty() && !uses.front().is_gathered) {
+void search::run_range(worker& self, row_range range) {
+  const std::vector<planned_view>& planned = plans_[range.block].views;
+  if (!planned.empty() && !planned.front().is_gathered) {
     const size_t stride = panel_bytes(dimension_);
     const uint8_t* const panels = blocks_[range.block].codes + range.from / panel_rows * stride;
     range.limits = functions_->limit_rows(panels, stride, range.to - range.from);
   }
-  const auto is_group = [&](const use& first, const use& next) {
+  const auto is_group = [&](const planned_view& first, const planned_view& next) {
     return queries_[first.query].has_after == queries_[next.query].has_after;
   };
-  for (size_t at = 0; at < uses.size();) {
-    if (parts_[uses[at].part].row_count <= range.from) {
+  for (size_t at = 0; at < planned.size();) {
+    if (views_[planned[at].view].row_count <= range.from) {
       at++;
-    } else if (uses[at].is_gathered) {
-      gather_piece(self, range, uses[at++]);
+    } else if (planned[at].is_gathered) {
+      gather_range(self, range, planned[at++]);
     } else {
-      use group[query_group_max];
+      planned_view group[query_group_max];
       uint32_t count = 0;
-      const use& first = uses[at];
-      for (; at < uses.size() && count < functions_->query_group; at++) {
-        if (uses[at].is_gathered || !is_group(first, uses[at])) break;
-        if (parts_[uses[at].part].row_count > range.from) group[count++] = uses[at];
+      const planned_view& first = planned[at];
+      for (; at < planned.size() && count < functions_->query_group; at++) {
+        if (planned[at].is_gathered || !is_group(first, planned[at])) break;
+        if (views_[planned[at].view].row_count > range.from) group[count++] = planned[at];
       }
-      scan_piece(self, range, group, count);
+      scan_range(self, range, group, count);
     }
   }
 }
 
-void search::scan_piece(worker& self, const piece& range, const use* uses, uint32_t use_count) {
+void search::scan_range(worker& self, const row_range& range, const planned_view* planned,
+                        uint32_t planned_count) {
   struct emit_context {
-    const use* uses;
+    const planned_view* planned;
     query_state* states[query_group_max];
     const uint8_t* panels;
     size_t stride;
@@ -114,16 +115,16 @@ void search::scan_piece(worker& self, const piece& range, const use* uses, uint3
   };
   emit_context context{};
   scan_query* queries[query_group_max];
-  context.uses = uses;
+  context.planned = planned;
   context.stride = panel_bytes(dimension_);
-  for (uint32_t i = 0; i < use_count; i++) {
-    context.states[i] = &state_of(self, uses[i].query);
-    queries[i] = &context.states[i]->refreshed_scan();
+  for (uint32_t i = 0; i < planned_count; i++) {
+    context.states[i] = &state_of(self, planned[i].query);
+    queries[i] = &context.states[i]->current_scan();
   }
   scan_task task{};
   task.step_count = step_count(dimension_);
   task.queries = queries;
-  task.query_count = use_count;
+  task.query_count = planned_count;
   task.context = &context;
   task.limits = range.limits;
   task.emit = [](void* opaque, uint32_t query, uint32_t panel, uint32_t survivors,
@@ -131,16 +132,16 @@ void search::scan_piece(worker& self, const piece& range, const use* uses, uint3
     const auto& known = *static_cast<const emit_context*>(opaque);
     const auto& facts =
         *reinterpret_cast<const panel_facts*>(known.panels + panel * known.stride);
-    known.states[query]->consider(known.uses[query].part,
+    known.states[query]->add_survivors(known.planned[query].view,
                                     known.first_row + panel * panel_rows, survivors, sums, facts);
   };
   const auto is_wanted = [&](uint32_t from) {
-    for (uint32_t i = 0; i < use_count; i++) {
-      if (has_bits(parts_[uses[i].part], from)) return true;
+    for (uint32_t i = 0; i < planned_count; i++) {
+      if (has_bits(views_[planned[i].view], from)) return true;
     }
     return false;
   };
-  // Runs of rows that some query wants; rows that none does are not read.
+  // Scans runs of rows that some query searches; the codes of other rows are not read.
   for (uint32_t from = range.from; from < range.to;) {
     if (!is_wanted(from)) {
       from += skipped_rows;
@@ -158,30 +159,30 @@ void search::scan_piece(worker& self, const piece& range, const use* uses, uint3
   }
 }
 
-void search::gather_piece(worker& self, const piece& range, const use& one) {
-  const sagitta_part& part = parts_[one.part];
+void search::gather_range(worker& self, const row_range& range, const planned_view& one) {
+  const sagitta_block_view& view = views_[one.view];
   query_state& state = state_of(self, one.query);
-  const uint32_t end = std::min(range.to, part.row_count);
+  const uint32_t end = std::min(range.to, view.row_count);
   uint32_t rows[gathered_rows];
   uint32_t count = 0;
   const auto gather = [&](uint32_t row) {
     rows[count++] = row;
     if (count < gathered_rows) return;
-    state.score(one.part, rows, count);
+    state.score(one.view, rows, count);
     count = 0;
   };
-  if (part.rows == nullptr) {
+  if (view.rows == nullptr) {
     for (uint32_t row = range.from; row < end; row++) gather(row);
   } else {
     for (uint32_t from = range.from; from < end; from += 32) {
-      uint32_t word = part.rows[from / 32];
+      uint32_t word = view.rows[from / 32];
       if (end - from < 32) word &= ~(~0u << (end - from));
       for (; word != 0; word &= word - 1) {
         gather(from + static_cast<uint32_t>(__builtin_ctz(word)));
       }
     }
   }
-  state.score(one.part, rows, count);
+  state.score(one.view, rows, count);
 }
 
 void search::finish_query(uint32_t query) {
@@ -195,7 +196,7 @@ void search::finish_query(uint32_t query) {
   merged->finish();
   answer& found = answers_[query];
   for (const scored_row& row : merged->top()) {
-    found.parts.push_back(row.part - queries_[query].first_part);
+    found.views.push_back(row.view - queries_[query].first_view);
     found.rows.push_back(row.row);
     found.scores.push_back(row.score);
   }
@@ -204,7 +205,7 @@ void search::finish_query(uint32_t query) {
 
 sagitta_hits search::hits(uint32_t query) const {
   const answer& found = answers_[query];
-  return {found.parts.data(),  found.rows.data(), found.scores.data(),
+  return {found.views.data(),  found.rows.data(), found.scores.data(),
           static_cast<uint32_t>(found.rows.size()), passing_[query], found.rescored_count};
 }
 

@@ -1,12 +1,13 @@
-// A search: a batch of queries over blocks, cut into pieces that threads pull until none is left.
+// The search of a batch of queries over blocks. Blocks are cut into ranges of rows; any number of
+// threads take ranges until none is left.
 //
-//   plan      per block, the queries that scan its codes and those whose few rows are gathered
-//   scan      piece by piece: a piece's codes stay in the L2 cache while all queries pass over them,
-//             so memory is read once a batch; each thread has its own state of each query
-//   finish    query by query: states are merged, what may still be in the answer is scored exactly
+//   plan      per block: which queries scan its codes, and which gather their few passing rows
+//   scan      range by range: its codes stay in the L2 cache while all queries scan them, so memory is
+//             read once per batch; each thread has its own state of each query
+//   finish    query by query: states are merged, the remaining candidates are scored exactly
 //
-// Scores are only computed when all pieces are scanned, best upper bound first: by then thresholds
-// have overtaken nearly every candidate.
+// Candidates are scored only after all ranges have been scanned, best upper bound first: by then
+// nearly all of them are below the threshold.
 #pragma once
 
 #include <atomic>
@@ -22,44 +23,45 @@ class search {
  public:
   explicit search(const sagitta_batch& batch);
 
-  /** True for the one caller after whom the hits are complete, or the search has failed. */
+  /** True for exactly one caller: the one that completes the search, or sees that it has failed. */
   bool work();
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
   sagitta_status status() const;
   bool is_done() const { return is_done_.load(); }
   sagitta_hits hits(uint32_t query) const;
   uint32_t query_count() const { return static_cast<uint32_t>(queries_.size()); }
-  /** An estimate, in nanoseconds on one thread. */
+  /** The estimated work in nanoseconds on one thread. */
   double cost() const { return cost_; }
 
  private:
-  /** One query's view of one block. */
-  struct use {
+  /** A view of a block, and how its query is answered there. */
+  struct planned_view {
     uint32_t query;
-    uint32_t part;
+    /** Index into the views of the batch. */
+    uint32_t view;
     /** Rows that pass. */
     uint32_t passing;
-    /** Too few rows pass for a scan to pay, or there is nothing to scan. */
+    /** Rows are gathered and scored, not scanned: few pass, or block or query have no codes. */
     bool is_gathered;
   };
-  /** The queries of one block: first those that scan, grouped by what they have in common. */
-  struct plan {
-    std::vector<use> uses;
+  /** The views of one block. Those that are scanned come first, similar ones next to each other. */
+  struct block_plan {
+    std::vector<planned_view> views;
     uint32_t row_count;
   };
-  /** Rows from..to of a block; `from` is the first of a panel. */
-  struct piece {
+  /** Rows from..to of a block; `from` is the first row of a panel. */
+  struct row_range {
     uint32_t block;
     uint32_t from;
     uint32_t to;
-    /** Of its rows; known when it is scanned. */
+    /** The limits of its rows, set before it is scanned. */
     row_limits limits;
   };
   struct worker {
     std::vector<query_state> states;
   };
   struct answer {
-    std::vector<uint32_t> parts;
+    std::vector<uint32_t> views;
     std::vector<uint32_t> rows;
     std::vector<double> scores;
     uint64_t rescored_count = 0;
@@ -67,37 +69,38 @@ class search {
 
   void prepare_queries(const sagitta_batch& batch);
   void plan_blocks();
-  void choose_gathered(plan& block_plan, bool has_codes) const;
-  void cut_pieces();
-  double cost_of(const plan& block_plan) const;
+  void choose_gathered(block_plan& plan, bool has_codes) const;
+  void cut_ranges();
+  double cost_of(const block_plan& plan) const;
 
   query_state& state_of(worker& self, uint32_t query);
-  void run_piece(worker& self, piece range);
-  void scan_piece(worker& self, const piece& range, const use* uses, uint32_t use_count);
-  void gather_piece(worker& self, const piece& range, const use& one);
+  void run_range(worker& self, row_range range);
+  void scan_range(worker& self, const row_range& range, const planned_view* planned,
+                  uint32_t planned_count);
+  void gather_range(worker& self, const row_range& range, const planned_view& one);
   void finish_query(uint32_t query);
-  void wait_for_pieces();
+  void wait_for_ranges();
 
   const target* functions_;
   uint32_t dimension_;
   std::vector<sagitta_block> blocks_;
-  std::vector<sagitta_part> parts_;
+  std::vector<sagitta_block_view> views_;
   std::vector<prepared_query> queries_;
   std::vector<double> values_;
   std::vector<uint8_t> packed_;
   search_context context_;
   std::vector<shared_bound> bounds_;
-  /** Rows of each query that pass. */
+  /** Rows that pass, per query. */
   std::vector<uint64_t> passing_;
-  std::vector<plan> plans_;
-  std::vector<piece> pieces_;
+  std::vector<block_plan> plans_;
+  std::vector<row_range> ranges_;
   double cost_ = 0;
 
   std::vector<worker> workers_;
   std::vector<answer> answers_;
   std::atomic<uint32_t> next_worker_{0};
-  std::atomic<uint32_t> next_piece_{0};
-  std::atomic<uint32_t> pieces_done_{0};
+  std::atomic<uint32_t> next_range_{0};
+  std::atomic<uint32_t> ranges_done_{0};
   std::atomic<uint32_t> next_query_{0};
   std::atomic<uint32_t> queries_done_{0};
   std::atomic<bool> is_done_{false};

@@ -13,7 +13,7 @@ struct id_bytes {
 };
 
 id_bytes id_of(const row_order& order, const scored_row& row) {
-  const sagitta_block& block = order.blocks[order.parts[row.part].block];
+  const sagitta_block& block = order.blocks[order.views[row.view].block];
   const int32_t start = block.id_offsets[row.row];
   return {block.id_bytes + start, static_cast<size_t>(block.id_offsets[row.row + 1] - start)};
 }
@@ -31,7 +31,7 @@ bool row_order::is_worse(const scored_row& left, const scored_row& right) const 
   if (left.score != right.score) return left.score < right.score;
   const int ids = compare(id_of(*this, left), id_of(*this, right));
   if (ids != 0) return ids > 0;
-  if (left.part != right.part) return left.part > right.part;
+  if (left.view != right.view) return left.view > right.view;
   return left.row > right.row;
 }
 
@@ -72,17 +72,17 @@ void largest_values::add(double value) {
   }
 }
 
-/** Sinks the value from the top: half the work of a pop and a push. */
+/** Sifts the value down from the root: half the work of a pop and a push. */
 void largest_values::replace_smallest(double value) {
   const size_t count = values_.size();
-  size_t place = 0;
-  for (size_t child = 1; child < count; child = 2 * place + 1) {
+  size_t node = 0;
+  for (size_t child = 1; child < count; child = 2 * node + 1) {
     if (child + 1 < count && values_[child + 1] < values_[child]) child++;
     if (values_[child] >= value) break;
-    values_[place] = values_[child];
-    place = child;
+    values_[node] = values_[child];
+    node = child;
   }
-  values_[place] = value;
+  values_[node] = value;
 }
 
 }  // namespace sagitta

@@ -1,5 +1,5 @@
-// The order of answers, (score descending, id bytes ascending), and the bounded selections that keep
-// the best in that order: rows with their exact scores, and lower bounds of scores alone.
+// The order of answers, (score descending, id bytes ascending), and two bounded selections: the best
+// rows in that order, and the largest lower bounds.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace sagitta {
 
-/** One row of one part, with its canonical score. */
+/** A row of a view, with its canonical score. */
 struct scored_row {
   double score;
-  uint32_t part;
+  uint32_t view;
   uint32_t row;
 };
 
-/** What decides among rows: the blocks of a query's parts, whose ids break ties. */
+/** Compares rows of the views of a query; ids break ties of scores. */
 struct row_order {
   const sagitta_block* blocks;
-  const sagitta_part* parts;
+  const sagitta_block_view* views;
 
-  /** Whether `left` comes after `right`. Total: rows with one id, versions of a vector, go by place. */
+  /** Whether `left` comes after `right`. A total order: rows with the same id go by view and row. */
   bool is_worse(const scored_row& left, const scored_row& right) const;
-  /** Whether the row comes after the place (score, id). */
+  /** Whether the row comes after the position (score, id). */
   bool is_after(const scored_row& row, double score, const uint8_t* id, uint32_t id_bytes) const;
 };
 
@@ -36,13 +36,13 @@ class top_rows {
     rows_.clear();
   }
   bool is_full() const { return rows_.size() == capacity_; }
-  /** The worst kept; only when full, and capacity is not 0. */
+  /** The worst row kept. Requires a full selection with a capacity that is not 0. */
   const scored_row& worst() const { return rows_.front(); }
   void offer(const scored_row& row, const row_order& order);
   const std::vector<scored_row>& rows() const { return rows_; }
   /** Best first. */
   void sort(const row_order& order);
-  /** Gives its memory back. */
+  /** Frees the memory. */
   void release() { std::vector<scored_row>().swap(rows_); }
 
  private:
@@ -58,7 +58,7 @@ class largest_values {
     values_.clear();
   }
   bool is_full() const { return values_.size() == capacity_; }
-  /** The smallest kept; only when full. */
+  /** The smallest value kept. Requires a full selection. */
   double smallest() const { return values_.front(); }
   void add(double value);
   const std::vector<double>& values() const { return values_; }

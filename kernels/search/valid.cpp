@@ -11,18 +11,18 @@ bool is_dimension(uint32_t dimension) {
 bool is_valid(const sagitta_batch& batch) {
   if (!is_dimension(batch.dimension)) return false;
   if (batch.block_count > 0 && batch.blocks == nullptr) return false;
-  if (batch.part_count > 0 && batch.parts == nullptr) return false;
+  if (batch.view_count > 0 && batch.views == nullptr) return false;
   if (batch.query_count > 0 && batch.queries == nullptr) return false;
-  for (uint32_t p = 0; p < batch.part_count; p++) {
-    const sagitta_part& part = batch.parts[p];
-    if (part.block >= batch.block_count) return false;
-    if (part.row_count > batch.blocks[part.block].row_count) return false;
+  for (uint32_t p = 0; p < batch.view_count; p++) {
+    const sagitta_block_view& view = batch.views[p];
+    if (view.block >= batch.block_count) return false;
+    if (view.row_count > batch.blocks[view.block].row_count) return false;
   }
   for (uint32_t q = 0; q < batch.query_count; q++) {
     const sagitta_query& query = batch.queries[q];
     if (query.vector == nullptr || query.k == 0) return false;
-    if (query.part_count > batch.part_count) return false;
-    if (query.first_part > batch.part_count - query.part_count) return false;
+    if (query.view_count > batch.view_count) return false;
+    if (query.first_view > batch.view_count - query.view_count) return false;
     if (query.metric < SAGITTA_COSINE || query.metric > SAGITTA_EUCLIDEAN) return false;
     if (std::isnan(query.floor) || std::isnan(query.after_score)) return false;
   }

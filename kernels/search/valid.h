@@ -1,4 +1,4 @@
-// Whether what a caller passes can be right, as far as it can be told without reading rows.
+// Validation of arguments, as far as is possible without reading rows.
 #pragma once
 
 #include "../kernels.h"
@@ -7,7 +7,7 @@ namespace sagitta {
 
 bool is_dimension(uint32_t dimension);
 
-/** Counts and indexes within bounds, no pointer missing, no score that is not a number. */
+/** Whether counts and indexes are within bounds, no pointer is missing and no score is NaN. */
 bool is_valid(const sagitta_batch& batch);
 
 }  // namespace sagitta

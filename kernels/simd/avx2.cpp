@@ -1,5 +1,5 @@
-// AVX2: eight rows a register. VPMADDUBSW would saturate on 8-bit codes, so the codes of two
-// dimensions each are widened to 16 bits, once for all queries of a tile, and VPMADDWD is exact.
+// AVX2: eight rows per register. VPMADDUBSW would saturate on 8-bit codes, so codes are widened to
+// pairs of 16 bits, once for all queries of a tile, and multiplied by VPMADDWD, which is exact.
 #if defined(__AVX2__) && defined(__FMA__)
 
 #include "avx2_lanes.h"
@@ -13,7 +13,7 @@ struct lanes : avx2_lanes {
   static constexpr uint32_t query_group = 4;
   static constexpr uint32_t query_step_bytes = 8;
 
-  /** Dimensions 0 and 2 of a step, and 1 and 3, as pairs of 16 bits a lane. */
+  /** Dimensions 0 and 2 of a step, and 1 and 3: a pair of 16-bit values per lane. */
   struct pairs {
     __m256i even;
     __m256i odd;
@@ -36,7 +36,7 @@ struct lanes : avx2_lanes {
   }
 };
 
-/** Dimensions 0, 2, 1, 3 of each step in 16 bits. */
+/** Packs dimensions 0, 2, 1, 3 of each step as 16-bit values. */
 void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   for (uint32_t step = 0; step < steps; step++) {
     const int8_t* const from = codes + step * step_dimensions;

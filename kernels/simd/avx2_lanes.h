@@ -1,4 +1,4 @@
-// What AVX2 and AVX-VNNI share: eight rows a register, and the tests on their sums.
+// The lanes that AVX2 and AVX-VNNI share: eight rows per register, and the tests on their sums.
 #pragma once
 
 #include <cstring>

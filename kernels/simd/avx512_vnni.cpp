@@ -19,7 +19,7 @@ struct lanes {
   using rows = __m512i;
   using query = __m512i;
 
-  /** 6 × 4 sums, 4 rows and a query are 29 of 32 registers. What memory bounds reads one stream. */
+  /** 6 × 4 sums, 4 rows and a query are 29 of 32 registers. Few queries are bound by memory: one panel. */
   static constexpr uint32_t panels_of(uint32_t queries) { return queries <= 2 ? 1 : 4; }
 
   static sums zero() { return _mm512_setzero_si512(); }

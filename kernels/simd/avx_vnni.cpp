@@ -1,4 +1,4 @@
-// AVX-VNNI: VPDPBUSD on eight rows a register, for processors without AVX-512.
+// AVX-VNNI: VPDPBUSD on eight rows per register, for processors without AVX-512.
 #if (defined(__AVXVNNI__) && defined(__AVX2__) && defined(__FMA__)) || defined(SAGITTA_EMULATE)
 
 #include "avx2_lanes.h"

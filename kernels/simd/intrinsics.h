@@ -1,5 +1,4 @@
-// The intrinsics of x86: the compiler's own or, for tests on processors that lack the instructions,
-// SIMDe's emulation of them.
+// x86 intrinsics: those of the compiler, or SIMDe's emulation for tests on processors without them.
 #pragma once
 
 #if defined(SAGITTA_EMULATE)

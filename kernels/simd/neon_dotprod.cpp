@@ -23,7 +23,7 @@ struct lanes {
   static sums zero() { return vdupq_n_s32(0); }
   static sums add(sums left, sums right) { return vaddq_s32(left, right); }
 
-  /** Codes lose their +128 when they are loaded, so no sum has to make up for it. */
+  /** Codes lose their +128 when they are loaded, so sums start at 0. */
   static sums start(int32_t) { return vdupq_n_s32(0); }
   static rows load(const uint8_t* codes) {
     return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(codes), vdupq_n_u8(0x80)));
@@ -45,7 +45,7 @@ struct lanes {
     return vmulq_f32(vcvtq_f32_s32(vld1q_s32(sums + row)), vld1q_f32(facts.scale + row));
   }
 
-  /** Maxima that pass over NaN, which places without a row may hold. */
+  /** Maxima that ignore NaN, which lanes without a row may hold. */
   static bool may_survive(const int32_t* sums, const panel_facts& facts, float least) {
     float32x4_t most = products_of(sums, facts, 0);
     for (uint32_t row = width; row < panel_rows; row += width) {

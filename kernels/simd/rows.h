@@ -1,6 +1,5 @@
-// Encoding and canonical products in vectors of the width that the including file is compiled for:
-// wider ones would go through memory. All of it has internal linkage, so that no two files share a
-// function compiled for different processors.
+// Encoding and canonical products, in vectors of the register width of the including file. Everything
+// has internal linkage, so that no two files share a function compiled for different instruction sets.
 #pragma once
 
 #include <cmath>
@@ -20,7 +19,7 @@ namespace {
 #define SAGITTA_REGISTER_BYTES 16
 #endif
 
-/** A register of float64, and as many float32 and 32-bit integers. */
+/** A register of float64, and vectors of as many float32 and 32-bit integers. */
 using doubles = double __attribute__((vector_size(SAGITTA_REGISTER_BYTES)));
 using floats = float __attribute__((vector_size(SAGITTA_REGISTER_BYTES / 2)));
 using integers = int32_t __attribute__((vector_size(SAGITTA_REGISTER_BYTES / 2)));
@@ -28,7 +27,7 @@ using integers = int32_t __attribute__((vector_size(SAGITTA_REGISTER_BYTES / 2))
 
 constexpr uint32_t register_lanes = sizeof(doubles) / sizeof(double);
 
-/** The eight lanes of a canonical sum, and as many values of a row. */
+/** The lanes of a canonical sum. */
 constexpr uint32_t lane_count = 8;
 constexpr uint32_t registers = lane_count / register_lanes;
 
@@ -46,7 +45,7 @@ doubles load_doubles(const double* from) {
 
 doubles widen(const floats& values) { return __builtin_convertvector(values, doubles); }
 
-/** Eight sums side by side. */
+/** The eight lanes of a canonical sum. */
 struct lane_sums {
   doubles part[registers] = {};
 
@@ -62,7 +61,7 @@ struct lane_sums {
   }
 };
 
-/** Calls `step(first, eight)` for eight values at a time; after the last ones come zeros. */
+/** Calls `step(first, eight)` for eight values at a time, padded with zeros at the end. */
 template <class Step>
 void for_each_eight(const float* values, uint32_t dimension, const Step& step) {
   const uint32_t whole = dimension - dimension % lane_count;
@@ -108,7 +107,7 @@ void products_of(const double* query, uint32_t dimension, const float* const* ro
   }
 }
 
-/** Two rows at a time: their sums and the query fill the registers. */
+/** Two rows at a time: their sums and the query use all registers. */
 void products(const double* query, uint32_t dimension, const float* const* rows, uint32_t count,
               double* products, double* squares) {
   uint32_t row = 0;
@@ -120,7 +119,7 @@ void products(const double* query, uint32_t dimension, const float* const* rows,
 
 // ── codes ─────────────────────────────────────────────────────────────────────────────────
 
-/** Adding and subtracting it rounds a float32 of less than 2^22 to an integer, ties to even. */
+/** Adding and subtracting this rounds a float32 below 2^22 to an integer, ties to even. */
 constexpr float rounder = 0x1.8p23f;
 constexpr int32_t rounder_bits = 0x4b400000;
 constexpr float code_max = 127;
@@ -155,7 +154,7 @@ vector_facts measure(const float* values, uint32_t dimension) {
   return facts;
 }
 
-/** Eight codes at a time: `store(first, codes)`. Returns Σ(x − s·c)². */
+/** Calls `store(first, codes)` for eight codes at a time. Returns Σ(x − s·c)². */
 template <class Store>
 double quantize(const float* values, uint32_t dimension, float largest, const Store& store) {
   const float inverse = code_max / largest;
@@ -182,10 +181,10 @@ double quantize(const float* values, uint32_t dimension, float largest, const St
   return residual.fold();
 }
 
-/** Puts the codes of one row into its place in the panel. */
+/** Writes the codes and facts of one row into its panel. */
 void encode_row(const float* values, uint32_t dimension, uint32_t row, uint8_t* panel) {
   auto& facts = *reinterpret_cast<panel_facts*>(panel);
-  uint8_t* const place = panel + fact_bytes + row * step_dimensions;
+  uint8_t* const first_step = panel + fact_bytes + row * step_dimensions;
   const uint32_t steps = step_count(dimension);
   const vector_facts measured = measure(values, dimension);
   const double length = std::sqrt(measured.square);
@@ -196,7 +195,7 @@ void encode_row(const float* values, uint32_t dimension, uint32_t row, uint8_t* 
     facts.residual[row] = is_zero ? 0 : unscannable_residual;
     facts.square[row] = 0;
     for (uint32_t step = 0; step < steps; step++) {
-      std::memset(place + size_t{step} * step_bytes, 0x80, step_dimensions);
+      std::memset(first_step + size_t{step} * step_bytes, 0x80, step_dimensions);
     }
     return;
   }
@@ -204,7 +203,7 @@ void encode_row(const float* values, uint32_t dimension, uint32_t row, uint8_t* 
       quantize(values, dimension, measured.largest, [&](uint32_t first, const int8_t* codes) {
         uint32_t quads[2];
         std::memcpy(quads, codes, sizeof quads);
-        uint8_t* const step = place + size_t{first} / step_dimensions * step_bytes;
+        uint8_t* const step = first_step + size_t{first} / step_dimensions * step_bytes;
         const uint32_t code = quads[0] ^ 0x80808080u;
         std::memcpy(step, &code, sizeof code);
         if (first / step_dimensions + 1 == steps) return;
@@ -229,9 +228,9 @@ encoded_vector encode_query(const float* values, uint32_t dimension, int8_t* cod
   const vector_facts measured = measure(values, dimension);
   const uint32_t code_count = step_count(dimension) * step_dimensions;
   const double residual_square =
-      quantize(values, dimension, measured.largest, [&](uint32_t first, const int8_t* part) {
+      quantize(values, dimension, measured.largest, [&](uint32_t first, const int8_t* eight) {
         const uint32_t left = code_count - first;
-        std::memcpy(codes + first, part, left < lane_count ? left : lane_count);
+        std::memcpy(codes + first, eight, left < lane_count ? left : lane_count);
       });
   encoded_vector encoded{};
   encoded.scale = measured.largest / code_max;
@@ -244,7 +243,7 @@ encoded_vector encode_query(const float* values, uint32_t dimension, int8_t* cod
   return encoded;
 }
 
-/** Sixteen limits side by side, which the compiler keeps in registers, folded at the end. */
+/** Keeps sixteen limits in registers, one per row of a panel, and folds them at the end. */
 row_limits limit_rows(const uint8_t* panels, size_t stride, uint32_t row_count) {
   float residual_max[panel_rows] = {};
   float norm_max[panel_rows] = {};

@@ -1,15 +1,14 @@
-// The scan of panels by queries, for any instruction set: tiles of queries × panels whose integer
-// sums stay in registers over all dimensions, then both tests of `scan_query` on the sums. What the
-// instruction set adds is a `Lanes` class:
+// The scan of panels by queries for any instruction set: the integer sums of a tile of queries × panels
+// stay in registers over all dimensions; then both tests of `scan_query` run on the sums. An
+// instruction set provides a `Lanes` class:
 //
-//   width               rows of a register; panel_rows is a multiple of it
+//   width               rows per register; panel_rows is a multiple of it
 //   sums, rows, query   16- to 64-byte registers: 32-bit sums, four codes of each row, four codes
 //                       of the query in every lane
-//   panels_of(Q)        panels of a tile of Q queries, so that nothing spills
+//   panels_of(Q)        panels of a tile of Q queries, such that no register spills
 //   zero, start, load, broadcast, accumulate, add, store
 //   may_survive(sums, facts, least)   whether the product of any row of a panel reaches `least`
-//   weigh(sums, facts, row, query)    the mask of the rows from `row` on, a register of them, that
-//                       survive
+//   weigh(sums, facts, row, query)    the mask of surviving rows among the `width` rows from `row` on
 //
 // Everything has internal linkage; see rows.h.
 #pragma once
@@ -21,15 +20,15 @@ namespace sagitta {
 namespace {
 
 /**
- * Codes are asked for from memory so far ahead. The processor's own prefetching ends at every page;
- * less comes too late, more is evicted before it is used (measured: 2 to 16 KiB).
+ * The prefetch distance. The hardware's own prefetching stops at page boundaries; a shorter distance
+ * comes too late, with a longer one lines are evicted before use (measured: 2 to 16 KiB).
  */
 constexpr size_t prefetch_bytes = 6144;
 
 /**
- * Integer sums of a tile, row-major [Queries, Panels, panel_rows], with everything in registers until
- * the end. A function of its own, without calls: what lives across a call has no register. Few sums
- * would wait for each other from step to step, so they are kept twice, for even and for odd steps.
+ * Integer sums of a tile, row-major [Queries, Panels, panel_rows], kept in registers until the end.
+ * Not inlined and without calls: values that live across a call would be spilled. Tiles of few sums
+ * keep two chains, for even and odd steps, since additions to one sum wait for each other.
  */
 template <class Lanes, uint32_t Queries, uint32_t Panels>
 __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* first_codes,
@@ -92,8 +91,8 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
 }
 
 /**
- * The least product of a row within the limits that may pass the query's test. Widened by more than
- * its own roundings.
+ * The least product with which any row within the limits may pass the query's test, lowered by more
+ * than the rounding errors of this function.
  */
 inline float least_product(const scan_query& query, const row_limits& limits) {
   const float residual = query.upper_residual * limits.residual_max;
@@ -105,7 +104,7 @@ inline float least_product(const scan_query& query, const row_limits& limits) {
   return query.upper_min - (residual + norm + square) - 0x1p-20f * magnitudes;
 }
 
-/** `least` has the least product of each query, and is kept so when a query's test is tightened. */
+/** `least` [Queries] are the least products; they are updated when emitting tightens a test. */
 template <class Lanes, uint32_t Queries, uint32_t Panels, bool has_lower>
 void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
   const size_t stride = fact_bytes + size_t{task.step_count} * step_bytes;

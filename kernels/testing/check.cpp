@@ -176,18 +176,18 @@ std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t index) {
   const sagitta_query& query = batch.queries[index];
   std::vector<hit> hits;
   const auto id_start = [&](const hit& at) {
-    const sagitta_block& block = batch.blocks[batch.parts[query.first_part + at.part].block];
+    const sagitta_block& block = batch.blocks[batch.views[query.first_view + at.view].block];
     return block.id_bytes + block.id_offsets[at.row];
   };
   const auto id_count = [&](const hit& at) {
-    const sagitta_block& block = batch.blocks[batch.parts[query.first_part + at.part].block];
+    const sagitta_block& block = batch.blocks[batch.views[query.first_view + at.view].block];
     return static_cast<size_t>(block.id_offsets[at.row + 1] - block.id_offsets[at.row]);
   };
-  for (uint32_t p = 0; p < query.part_count; p++) {
-    const sagitta_part& part = batch.parts[query.first_part + p];
-    const sagitta_block& block = batch.blocks[part.block];
-    for (uint32_t row = 0; row < part.row_count; row++) {
-      if (part.rows != nullptr && (part.rows[row / 32] >> (row % 32) & 1) == 0) continue;
+  for (uint32_t p = 0; p < query.view_count; p++) {
+    const sagitta_block_view& view = batch.views[query.first_view + p];
+    const sagitta_block& block = batch.blocks[view.block];
+    for (uint32_t row = 0; row < view.row_count; row++) {
+      if (view.rows != nullptr && (view.rows[row / 32] >> (row % 32) & 1) == 0) continue;
       const float* const values = block.values + size_t{row} * batch.dimension;
       const hit found{p, row, canonical(query.metric, query.vector, values, batch.dimension)};
       if (found.score < query.floor) continue;
@@ -206,7 +206,7 @@ std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t index) {
     if (left.score != right.score) return left.score > right.score;
     const int ids = compare_ids(id_start(left), id_count(left), id_start(right), id_count(right));
     if (ids != 0) return ids < 0;
-    return left.part != right.part ? left.part < right.part : left.row < right.row;
+    return left.view != right.view ? left.view < right.view : left.row < right.row;
   });
   if (hits.size() > query.k) hits.resize(query.k);
   return hits;
@@ -219,7 +219,7 @@ void require_true(const sagitta_batch& batch, uint32_t query, const sagitta_hits
   require(hits.count == expected.size(), where + ": " + std::to_string(hits.count) + " hits of " +
                                              std::to_string(expected.size()));
   for (uint32_t i = 0; i < hits.count; i++) {
-    const bool is_same = hits.parts[i] == expected[i].part && hits.rows[i] == expected[i].row &&
+    const bool is_same = hits.views[i] == expected[i].view && hits.rows[i] == expected[i].row &&
                          std::memcmp(&hits.scores[i], &expected[i].score, sizeof(double)) == 0;
     require(is_same, where + ", hit " + std::to_string(i) + ": row " +
                          std::to_string(hits.rows[i]) + " with " + std::to_string(hits.scores[i]) +

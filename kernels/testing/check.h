@@ -73,7 +73,7 @@ std::vector<uint32_t> random_bitmap(random_source& random, uint32_t row_count, d
 double canonical(sagitta_metric metric, const float* query, const float* row, uint32_t dimension);
 
 struct hit {
-  uint32_t part;
+  uint32_t view;
   uint32_t row;
   double score;
 };

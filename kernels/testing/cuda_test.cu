@@ -89,9 +89,9 @@ void test_random(sagitta_device* device, random_source& random, kind kind, uint3
   for (uint32_t q = 0; q < query_count; q++) batch.add_random_query(random);
   // Now and then, all queries have the same bitmap: their groups are scanned with one.
   if (random.below(3) == 0) {
-    for (sagitta_part& part : batch.parts) {
-      part.rows = nullptr;
-      part.row_count = batch.block_table[part.block].row_count;
+    for (sagitta_block_view& view : batch.views) {
+      view.rows = nullptr;
+      view.row_count = batch.block_table[view.block].row_count;
     }
   }
   const resident on_device[] = {{device, first, random.below(4) != 0, random.below(2) == 0},
@@ -111,7 +111,7 @@ void test_pruning(sagitta_device* device, random_source& random, uint32_t query_
   batch.add_block(data);
   for (uint32_t q = 0; q < query_count; q++) {
     batch.add_query(check::query_like(random, data), metrics[q % 3], 5);
-    batch.add_part(0, data.row_count);
+    batch.add_view(0, data.row_count);
   }
   const std::string what = "pruning, queries " + std::to_string(query_count);
   const outcome seen = require_search(device, batch, {on_device.get()}, what);
@@ -133,7 +133,7 @@ void test_gathering(sagitta_device* device, random_source& random) {
     if (q % 3 == 0) vector.assign(vector.size(), 0);
     batch.add_query(vector, metrics[q % 3], 1 + 7 * q);
     const bool is_few = q % 3 == 0 || q % 2 == 0;
-    batch.add_part(0, data.row_count, is_few ? &batch.bitmaps.front() : nullptr);
+    batch.add_view(0, data.row_count, is_few ? &batch.bitmaps.front() : nullptr);
   }
   const outcome seen = require_search(device, batch, {on_device.get()}, "gathering");
   require(seen.undecided == 0, "gathering: queries undecided");
@@ -163,7 +163,7 @@ void test_overflow(sagitta_device* device, random_source& random) {
       if (q == 11) batch.vectors.back().assign(33, 0);
       const uint32_t row_count = is_equal ? equal.row_count : mixed.row_count;
       batch.bitmaps.push_back(check::random_bitmap(random, row_count, 0.9));
-      batch.add_part(is_equal ? 0 : 1, row_count, q % 4 < 2 ? nullptr : &batch.bitmaps.back());
+      batch.add_view(is_equal ? 0 : 1, row_count, q % 4 < 2 ? nullptr : &batch.bitmaps.back());
       if (q < 6) continue;
       const rows& its_rows = is_equal ? equal : mixed;
       sagitta_query& query = batch.queries.back();
@@ -196,7 +196,7 @@ void test_widths(sagitta_device* device, random_source& random) {
       for (uint32_t q = 0; q < (dimension < 4000 ? 70u : 10u); q++) {
         batch.add_query(check::query_like(random, data), metrics[q % 3], 3);
         const bool is_all = !is_mixed || q % 5 != 1;
-        batch.add_part(0, data.row_count, is_all ? nullptr : &batch.bitmaps.front());
+        batch.add_view(0, data.row_count, is_all ? nullptr : &batch.bitmaps.front());
       }
       const std::string what = "width " + std::to_string(dimension);
       const outcome seen = require_search(device, batch, {on_device.get()}, what);
@@ -225,7 +225,7 @@ void test_growth(sagitta_device* device, random_source& random) {
     batch.add_block(data);
     for (uint32_t q = 0; q < 4; q++) {
       batch.add_query(check::query_like(random, data), metrics[q % 3], 20);
-      batch.add_part(0, q == 0 ? to / 2 : to);
+      batch.add_view(0, q == 0 ? to / 2 : to);
     }
     require_search(device, batch, {block}, "growth to " + std::to_string(to));
   }
@@ -255,7 +255,7 @@ void test_memory(sagitta_device* device, random_source& random) {
   test_batch batch;
   batch.add_block(data);
   batch.add_query(check::query_like(random, data), SAGITTA_DOT, 10);
-  batch.add_part(0, data.row_count);
+  batch.add_view(0, data.row_count);
   require_search(device, batch, {on_device.get()}, "after memory ended");
 }
 
@@ -267,7 +267,7 @@ void test_arguments(sagitta_device* device, random_source& random) {
   test_batch batch;
   batch.add_block(data);
   batch.add_query(check::query_like(random, data), SAGITTA_DOT, 10);
-  batch.add_part(0, 50);
+  batch.add_view(0, 50);
   const sagitta_batch view = batch.view(1);
   sagitta_device_answer* answer = nullptr;
   sagitta_device_block* wrong = other.get();

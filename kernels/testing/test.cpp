@@ -150,14 +150,14 @@ void test_arguments() {
   query.floor = std::nan("");
   require(sagitta_search_create(&batch, &search) == SAGITTA_INVALID_ARGUMENT, "no floor");
   query.floor = -infinity;
-  require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "a query without parts");
+  require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "a query without views");
   require(sagitta_search_hits(search, 0, &hits) == SAGITTA_NOT_DONE, "hits before work");
   require(sagitta_search_work(search, &is_done) == SAGITTA_OK && is_done == 1, "work");
   require(sagitta_search_hits(search, 0, &hits) == SAGITTA_OK && hits.count == 0, "no hits");
   sagitta_search_destroy(search);
-  const sagitta_part part{nullptr, 1, 0};
-  batch.parts = &part;
-  batch.part_count = 1;
+  const sagitta_block_view view{nullptr, 1, 0};
+  batch.views = &view;
+  batch.view_count = 1;
   require(sagitta_search_create(&batch, &search) == SAGITTA_INVALID_ARGUMENT, "no such block");
   require(sagitta_select_target("no such target") == SAGITTA_UNSUPPORTED_TARGET, "target");
 }

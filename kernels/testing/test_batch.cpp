@@ -17,14 +17,14 @@ sagitta_query& test_batch::add_query(std::vector<float> vector, sagitta_metric m
   query.metric = metric;
   query.k = k;
   query.floor = -std::numeric_limits<double>::infinity();
-  query.first_part = static_cast<uint32_t>(parts.size());
+  query.first_view = static_cast<uint32_t>(views.size());
   queries.push_back(query);
   return queries.back();
 }
 
-void test_batch::add_part(uint32_t block, uint32_t row_count, const std::vector<uint32_t>* bitmap) {
-  parts.push_back({bitmap == nullptr ? nullptr : bitmap->data(), block, row_count});
-  queries.back().part_count++;
+void test_batch::add_view(uint32_t block, uint32_t row_count, const std::vector<uint32_t>* bitmap) {
+  views.push_back({bitmap == nullptr ? nullptr : bitmap->data(), block, row_count});
+  queries.back().view_count++;
 }
 
 void test_batch::add_random_query(random_source& random) {
@@ -37,22 +37,22 @@ void test_batch::add_random_query(random_source& random) {
     const uint32_t row_count = block_table[b].row_count;
     const uint32_t limit = random.below(4) == 0 ? random.below(row_count + 1) : row_count;
     if (random.below(2) == 0) {
-      add_part(b, limit);
+      add_view(b, limit);
       continue;
     }
     bitmaps.push_back(random_bitmap(random, row_count, probabilities[random.below(6)]));
-    add_part(b, limit, &bitmaps.back());
+    add_view(b, limit, &bitmaps.back());
   }
-  if (queries.back().part_count > 0) restrict_last(random);
+  if (queries.back().view_count > 0) restrict_last(random);
 }
 
 /** Sets a position or a floor at the place of a row, as pages and thresholds do. */
 void test_batch::restrict_last(random_source& random) {
   sagitta_query& query = queries.back();
-  const sagitta_part& part = parts[query.first_part];
-  if (part.row_count == 0) return;
-  const rows& rows = *blocks[part.block];
-  const uint32_t row = random.below(part.row_count);
+  const sagitta_block_view& view = views[query.first_view];
+  if (view.row_count == 0) return;
+  const rows& rows = *blocks[view.block];
+  const uint32_t row = random.below(view.row_count);
   const double score = canonical(query.metric, query.vector, rows.row(row), rows.dimension);
   const uint32_t choice = random.below(4);
   if (choice == 0) query.floor = score;
@@ -65,10 +65,10 @@ void test_batch::restrict_last(random_source& random) {
 
 sagitta_batch test_batch::view(uint32_t worker_count) const {
   return {block_table.data(),
-          parts.data(),
+          views.data(),
           queries.data(),
           static_cast<uint32_t>(block_table.size()),
-          static_cast<uint32_t>(parts.size()),
+          static_cast<uint32_t>(views.size()),
           static_cast<uint32_t>(queries.size()),
           dimension,
           worker_count};

@@ -17,14 +17,14 @@ struct test_batch {
   std::deque<std::vector<uint32_t>> bitmaps;
   std::deque<std::vector<float>> vectors;
   std::vector<sagitta_block> block_table;
-  std::vector<sagitta_part> parts;
+  std::vector<sagitta_block_view> views;
   std::vector<sagitta_query> queries;
   uint32_t dimension = 0;
 
   void add_block(const rows& rows, bool has_codes = true);
   sagitta_query& add_query(std::vector<float> vector, sagitta_metric metric, uint32_t k);
   /** Of the last query. The bitmap may be one of `bitmaps`. */
-  void add_part(uint32_t block, uint32_t row_count, const std::vector<uint32_t>* bitmap = nullptr);
+  void add_view(uint32_t block, uint32_t row_count, const std::vector<uint32_t>* bitmap = nullptr);
   /** Any metric and k, most blocks, bitmaps of all densities, half of them with a position or a floor. */
   void add_random_query(random_source& random);
   sagitta_batch view(uint32_t worker_count) const;

@@ -162,16 +162,16 @@ void searcher::run(const batch_case& what, const sagitta::cuda::device_peaks& pe
   std::vector<uint32_t> bitmap;
   if (what.filter < 100) bitmap = check::random_bitmap(random, data_.row_count, what.filter / 100);
   const sagitta_block block = data_.block();
-  const sagitta_part part{bitmap.empty() ? nullptr : bitmap.data(), 0, data_.row_count};
+  const sagitta_block_view view{bitmap.empty() ? nullptr : bitmap.data(), 0, data_.row_count};
   std::vector<sagitta_query> queries(what.queries);
   for (uint32_t q = 0; q < what.queries; q++) {
     queries[q].vector = vectors.data() + size_t{q} * data_.dimension;
     queries[q].floor = -INFINITY;
     queries[q].metric = SAGITTA_COSINE;
     queries[q].k = what.k;
-    queries[q].part_count = 1;
+    queries[q].view_count = 1;
   }
-  const sagitta_batch batch{&block, &part, queries.data(), 1, 1, what.queries, data_.dimension, 1};
+  const sagitta_batch batch{&block, &view, queries.data(), 1, 1, what.queries, data_.dimension, 1};
   sagitta_device_answer* first = search(batch);
   check_answers(batch, first);
   uint64_t rescored = 0;

@@ -177,10 +177,10 @@ export class CudaDevice {
     return new Promise((resolve) => {
       this.#searches.set(searchId, resolve);
       const request = { kind: 'search', searchId, columns, blocks: numbers, abandoned } as const;
-      const { parts, vectors, metrics, ks, floors } = columns;
-      const { afterScores, afterOffsets, afterIds, partOffsets } = columns;
-      const moved = [parts, vectors, metrics, ks, floors];
-      const alsoMoved = [afterScores, afterOffsets, afterIds, partOffsets];
+      const { views, vectors, metrics, ks, floors } = columns;
+      const { afterScores, afterOffsets, afterIds, viewOffsets } = columns;
+      const moved = [views, vectors, metrics, ks, floors];
+      const alsoMoved = [afterScores, afterOffsets, afterIds, viewOffsets];
       const buffers = [...moved, ...alsoMoved].map(({ buffer }) => buffer as ArrayBuffer);
       this.#post(request, buffers);
     });

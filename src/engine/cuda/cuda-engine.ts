@@ -12,7 +12,7 @@ import { type CudaKernels, type DeviceFacts, loadCudaKernels } from './cuda-kern
 import { CudaResidency, type Holding } from './cuda-residency.js';
 
 /** What one search on a device may be: it keeps candidates for every hit that is asked for. */
-const BATCH_BOUNDS = { hitsMax: 2 ** 20, valuesMax: 2 ** 21, partsMax: 2 ** 18 };
+const BATCH_BOUNDS = { hitsMax: 2 ** 20, valuesMax: 2 ** 21, viewsMax: 2 ** 18 };
 
 /** What was used within so many milliseconds is not driven out by what is asked for now. */
 const IDLE_MS = 10_000;

@@ -46,8 +46,8 @@ function reply(message: DeviceReply): void {
 /** What moves instead of being copied. */
 function buffersOf(message: DeviceReply): ArrayBuffer[] {
   if (message.kind !== 'answer' || typeof message.answer === 'string') return [];
-  const { offsets, parts, rows, scores, scannedCounts, rescoredCounts, isDecided } = message.answer;
-  return [offsets, parts, rows, scores, scannedCounts, rescoredCounts, isDecided].map(
+  const { offsets, views, rows, scores, scannedCounts, rescoredCounts, isDecided } = message.answer;
+  return [offsets, views, rows, scores, scannedCounts, rescoredCounts, isDecided].map(
     ({ buffer }) => buffer as ArrayBuffer,
   );
 }

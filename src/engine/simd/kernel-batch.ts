@@ -13,7 +13,7 @@ export type KernelColumns = Omit<KernelBatch, 'blocks' | 'workerCount'>;
 
 export interface PackedBatch {
   readonly columns: KernelColumns;
-  /** What the parts' first numbers mean. */
+  /** What the views' first numbers mean. */
   readonly blocks: readonly VectorBlock[];
 }
 
@@ -21,7 +21,7 @@ export interface PackedBatch {
 export interface SearchBounds {
   readonly hitsMax: number;
   readonly valuesMax: number;
-  readonly partsMax: number;
+  readonly viewsMax: number;
 }
 
 /** Queries of one dimension, by their places, that one native search may take. */
@@ -38,12 +38,12 @@ export function cutForKernels(queries: readonly SearchQuery[], bounds: SearchBou
   );
 }
 
-function weigh({ k, views: parts, vector }: SearchQuery, bounds: SearchBounds): number {
-  const rowCount = parts.reduce((sum, part) => sum + part.rowCount, 0);
+function weigh({ k, views, vector }: SearchQuery, bounds: SearchBounds): number {
+  const rowCount = views.reduce((sum, part) => sum + part.rowCount, 0);
   return (
     Math.min(k, rowCount) / bounds.hitsMax +
     vector.length / bounds.valuesMax +
-    parts.length / bounds.partsMax
+    views.length / bounds.viewsMax
   );
 }
 
@@ -60,13 +60,13 @@ function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]
 /** Columns over all queries, in arrays of their own. Blocks and bitmaps that queries share are named once. */
 export function packColumns(queries: readonly SearchQuery[], dimension: number): PackedBatch {
   const count = queries.length;
-  const partCount = queries.reduce((sum, { views: parts }) => sum + parts.length, 0);
+  const viewCount = queries.reduce((sum, { views }) => sum + views.length, 0);
   const afterByteCount = queries.reduce((sum, { after }) => sum + (after?.id.length ?? 0), 0);
   const blocks: VectorBlock[] = [];
   const columns = {
     dimension,
     bitmaps: [] as Uint32Array[],
-    parts: new Uint32Array(3 * partCount),
+    views: new Uint32Array(3 * viewCount),
     vectors: new Float32Array(count * dimension),
     metrics: new Uint8Array(count),
     ks: new Uint32Array(count),
@@ -74,13 +74,13 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
     afterScores: new Float64Array(count),
     afterOffsets: new Uint32Array(count + 1),
     afterIds: new Uint8Array(afterByteCount),
-    partOffsets: new Uint32Array(count + 1),
+    viewOffsets: new Uint32Array(count + 1),
   };
   const blockPlaces = new Map<string, number>();
   const bitmapPlaces = new Map<Uint32Array, number>();
-  let partAt = 0;
+  let viewAt = 0;
   let afterAt = 0;
-  for (const [index, { vector, metric, k, views: parts, after, scoreMin }] of queries.entries()) {
+  for (const [index, { vector, metric, k, views, after, scoreMin }] of queries.entries()) {
     columns.vectors.set(vector, index * dimension);
     columns.metrics[index] = METRIC_NUMBERS[metric];
     columns.ks[index] = k;
@@ -91,19 +91,19 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
       afterAt += after.id.length;
     }
     columns.afterOffsets[index + 1] = afterAt;
-    for (const { block, rowCount, rows } of parts) {
+    for (const { block, rowCount, rows } of views) {
       assert(block.dimension === dimension, 'a query has the dimension of its blocks');
       const place = placeOf(blockPlaces, block.key, () => blocks.push(block));
       // Of two views of a block, the one with more rows serves the queries of both.
       if (block.rowCount > blocks[place]!.rowCount) blocks[place] = block;
-      columns.parts[partAt++] = place;
-      columns.parts[partAt++] = rowCount;
-      columns.parts[partAt++] =
+      columns.views[viewAt++] = place;
+      columns.views[viewAt++] = rowCount;
+      columns.views[viewAt++] =
         rows === null
           ? 0
           : 1 + placeOf(bitmapPlaces, rows.words, () => columns.bitmaps.push(rows.words));
     }
-    columns.partOffsets[index + 1] = partAt / 3;
+    columns.viewOffsets[index + 1] = viewAt / 3;
   }
   return { columns, blocks };
 }
@@ -131,7 +131,7 @@ export function sliceHits(hits: KernelHits, index: number): SearchHits {
   const from = hits.offsets[index]!;
   const to = hits.offsets[index + 1]!;
   return {
-    viewIndexes: hits.parts.subarray(from, to),
+    viewIndexes: hits.views.subarray(from, to),
     rows: hits.rows.subarray(from, to),
     scores: hits.scores.subarray(from, to),
     scannedCount: hits.scannedCounts[index]!,

@@ -16,7 +16,7 @@ import { type KernelBatch, type KernelHits, type Kernels, loadKernels } from './
  */
 const HIT_BYTES_MAX = 128 * 1024 * 1024;
 const BYTES_PER_HIT = 140;
-const QUERY_BOUNDS = { valuesMax: 2 ** 21, partsMax: 2 ** 16 };
+const QUERY_BOUNDS = { valuesMax: 2 ** 21, viewsMax: 2 ** 16 };
 
 /** What is cheaper than handing it to another thread is done at once, on the calling one. */
 const INLINE_COST_NS = 40_000;

@@ -22,8 +22,8 @@ export interface KernelBatch {
   readonly workerCount: number;
   readonly blocks: readonly KernelBlock[];
   readonly bitmaps: readonly Uint32Array[];
-  /** Row-major [parts, 3]: a block, a row count, and a bitmap plus one or 0. */
-  readonly parts: Uint32Array;
+  /** Row-major [views, 3]: block, row count, and 1 + the index of the bitmap, or 0 for all rows. */
+  readonly views: Uint32Array;
   /** Row-major [queries, dimension]. */
   readonly vectors: Float32Array;
   /** 0 cosine, 1 dot, 2 euclidean. */
@@ -35,14 +35,14 @@ export interface KernelBatch {
   readonly afterScores: Float64Array;
   readonly afterOffsets: Uint32Array;
   readonly afterIds: Uint8Array;
-  /** [queries + 1] into the parts. */
-  readonly partOffsets: Uint32Array;
+  /** [queries + 1] offsets into the views. */
+  readonly viewOffsets: Uint32Array;
 }
 
 /** Hits in columns; those of query i are at offsets[i] .. offsets[i + 1]. */
 export interface KernelHits {
   readonly offsets: Uint32Array;
-  readonly parts: Uint32Array;
+  readonly views: Uint32Array;
   readonly rows: Uint32Array;
   readonly scores: Float64Array;
   readonly scannedCounts: Float64Array;

@@ -123,8 +123,8 @@ function testKernels(kernels: CudaKernels): void {
       assert.equal(kernels.deviceCount(), 2);
       assert.throws(() => kernels.open(9, null), /\S/);
       assert.throws(() => kernels.open(0, 'no such kernels'), /no such kernels/);
-      assert.throws(() => kernels.describe(4_000_000), /device: no such ticket/);
-      assert.throws(() => kernels.reserve(4_000_000, 1, true), /block: no such ticket/);
+      assert.throws(() => kernels.describe(4_000_000), /device: unknown ticket/);
+      assert.throws(() => kernels.reserve(4_000_000, 1, true), /block: unknown ticket/);
       const device = kernels.open(0, null);
       const other = kernels.open(1, null);
       const block = kernels.createBlock(device, 4);
@@ -143,7 +143,7 @@ function testKernels(kernels: CudaKernels): void {
       assert.throws(() => kernels.search(device, createBatch(11), residents), /more rows than are/);
       assert.deepEqual([...kernels.search(device, batch, residents).rows], [0]);
       kernels.close(device);
-      assert.throws(() => kernels.destroyBlock(block), /block: no such ticket/);
+      assert.throws(() => kernels.destroyBlock(block), /block: unknown ticket/);
       kernels.close(other);
     });
 
@@ -178,7 +178,7 @@ function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
       },
     ],
     bitmaps: [],
-    parts: Uint32Array.of(0, rowCount, 0),
+    views: Uint32Array.of(0, rowCount, 0),
     vectors: new Float32Array(4),
     metrics: Uint8Array.of(1),
     ks: Uint32Array.of(1),
@@ -186,7 +186,7 @@ function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
     afterScores: new Float64Array(1),
     afterOffsets: new Uint32Array(2),
     afterIds: new Uint8Array(0),
-    partOffsets: Uint32Array.of(0, 1),
+    viewOffsets: Uint32Array.of(0, 1),
   };
 }
 

@@ -219,9 +219,9 @@ function searchFake(
     const hits = bruteForce(queryOf(batch, query, blocks, residents));
     const passing = hits.scores.filter((score) => score >= batch.floors[query]!).length;
     const count = Math.min(passing, k);
-    const { viewIndexes: parts, rows, scores, scannedCount } = hits;
+    const { viewIndexes, rows, scores, scannedCount } = hits;
     return {
-      parts: parts.slice(0, count),
+      views: viewIndexes.slice(0, count),
       rows: rows.slice(0, count),
       scores,
       count,
@@ -232,7 +232,7 @@ function searchFake(
   for (const [i, answer] of answers.entries()) offsets[i + 1] = offsets[i]! + (answer?.count ?? 0);
   return {
     offsets,
-    parts: Uint32Array.from(answers.flatMap((answer) => answer?.parts ?? [])),
+    views: Uint32Array.from(answers.flatMap((answer) => answer?.views ?? [])),
     rows: Uint32Array.from(answers.flatMap((answer) => answer?.rows ?? [])),
     scores: Float64Array.from(
       answers.flatMap((answer) => answer?.scores.slice(0, answer.count) ?? []),
@@ -259,14 +259,14 @@ function queryOf(
   blocks: readonly VectorBlock[],
   residents: readonly FakeBlock[],
 ): SearchQuery {
-  const { dimension, vectors, partOffsets, afterOffsets, bitmaps } = batch;
-  const parts: SearchQuery['views'][number][] = [];
-  for (let part = partOffsets[query]!; part < partOffsets[query + 1]!; part++) {
-    const [place, rowCount, bitmap] = batch.parts.subarray(3 * part) as unknown as number[];
-    assert.ok(rowCount! <= residents[place!]!.rowCount, 'the rows are there');
+  const { dimension, vectors, viewOffsets, afterOffsets, bitmaps } = batch;
+  const views: SearchQuery['views'][number][] = [];
+  for (let view = viewOffsets[query]!; view < viewOffsets[query + 1]!; view++) {
+    const [block, rowCount, bitmap] = batch.views.subarray(3 * view) as unknown as number[];
+    assert.ok(rowCount! <= residents[block!]!.rowCount, 'the rows are there');
     const words = bitmap === 0 ? null : bitmaps[bitmap! - 1]!;
     const rows = words === null ? null : { length: rowCount!, words };
-    parts.push({ block: blocks[place!]!, rowCount: rowCount!, rows });
+    views.push({ block: blocks[block!]!, rowCount: rowCount!, rows });
   }
   const id = batch.afterIds.slice(afterOffsets[query]!, afterOffsets[query + 1]!);
   return {
@@ -274,7 +274,7 @@ function queryOf(
     metric: METRICS[batch.metrics[query]!]!,
     // The floor is looked at afterwards.
     k: Number.POSITIVE_INFINITY,
-    views: parts,
+    views,
     after: id.length === 0 ? null : { score: batch.afterScores[query]!, id },
     scoreMin: null,
   };

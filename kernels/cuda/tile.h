@@ -1,10 +1,10 @@
-// What follows the products of a tile, whichever instruction made them: rows that a bitmap leaves
-// out, the test of the bounds, and the lists of survivors.
+// A tile of 64 rows in a scan kernel, apart from its matrix products: which of its rows are searched,
+// the test of the bounds, and the lists of survivors. Both scan kernels use it.
 //
 // Sums lie in registers as the matrix instructions leave them: with q = lane / 4 and t = lane % 4,
 // sums[m][j][0..3] are (row 2q, queries 8j + 2t and + 1) and (row 2q + 1, the same) of panel m. The
-// instruction knows row 2q as its row q and row 2q + 1 as its row q + 8: its rows may be any, and so
-// a thread's rows are neighbours in a panel, to be loaded together.
+// instruction sees row 2q as its row q and row 2q + 1 as its row q + 8. The order of its rows is free,
+// and this one makes a thread's two rows neighbours in a panel, so that one load gets both.
 #pragma once
 
 #include "intrinsics.h"
@@ -17,14 +17,26 @@ inline constexpr uint32_t all_lanes = 0xffffffffu;
 inline constexpr uint32_t scan_threads = 256;
 inline constexpr uint32_t scan_warps = scan_threads / 32;
 
-/** Survivors of one tile that wait for their lists: one atomic addition for each, all at once. */
-inline constexpr uint32_t waiting_max = 64;
+/** A survivor of the current tile: a query of the warp, a row of the tile, and their integer product. */
+struct survivor {
+  /** query · tile_rows + row, in one word to save shared memory. */
+  uint32_t query_and_row;
+  int32_t sum;
 
-struct waiting_list {
+  __device__ uint32_t query() const { return query_and_row / tile_rows; }
+  __device__ uint32_t row() const { return query_and_row % tile_rows; }
+};
+
+/**
+ * Survivors of a warp's tile in shared memory. They are flushed to the lists together, so that the
+ * lanes do their atomic additions at the same time. Survivors beyond the capacity are appended at once.
+ */
+inline constexpr uint32_t survivors_max = 64;
+
+struct survivor_buffer {
   uint32_t count;
   uint32_t unused;
-  /** query · tile_rows + row, and the sum. */
-  candidate rows[waiting_max];
+  survivor entries[survivors_max];
 };
 
 /** The tests of a thread block's queries, in shared memory: [group] each. */
@@ -61,7 +73,7 @@ __device__ inline void load_tests(const scan_parameters& p, const group_tests& t
   }
 }
 
-/** The rows of a tile that a view has: bit r is row first_row + r. */
+/** The searched rows of a tile: bit r is row first_row + r. */
 __device__ inline uint64_t mask_of(const uint32_t* rows, uint32_t row_count, uint32_t first_row) {
   if (first_row >= row_count) return 0;
   const uint32_t count = min(row_count - first_row, tile_rows);
@@ -74,28 +86,28 @@ __device__ inline uint64_t mask_of(const uint32_t* rows, uint32_t row_count, uin
   return mask;
 }
 
-/** One tile of one warp, and whom it is searched for. */
+/** One tile of a warp, and the queries that search it. */
 struct tile_context {
   const scan_parameters* parameters;
   group_tests tests;
-  waiting_list* waiting;
-  /** Of each of the warp's queries, where they differ: [queries of the warp]. */
+  survivor_buffer* survivors;
+  /** Searched rows per query of the warp, for mixed groups: [warp_queries]. */
   uint64_t* masks;
   /** The warp's first query: in the group, and in the batch. */
   uint32_t first_in_group;
   uint32_t first_query;
-  /** Of the tile; see below. */
+  /** The tile's panels, the last of them that exists, and the batch row of its first row. */
   const uint8_t* panels;
   uint32_t last_panel;
-  uint32_t first_place;
-  /** In the lists, when the pass is dense. */
-  uint32_t dense_place;
+  uint32_t first_batch_row;
+  /** In a dense pass, the list index of its first row. */
+  uint32_t dense_index;
   /** Rows that some query of the warp searches. */
   uint64_t wanted;
   bool is_mixed;
 };
 
-/** How a thread block's queries are dealt to its warps. */
+/** How a thread block's queries are distributed over its warps. */
 struct warp_share {
   uint32_t group;
   uint32_t warp_queries;
@@ -104,8 +116,8 @@ struct warp_share {
 };
 
 /**
- * Lays out shared memory (codes, tests, masks, waiting lists) and loads what belongs to the group. The
- * caller lets all threads wait for each other before it reads any of it.
+ * Lays out shared memory (codes, tests, masks, survivor buffers) and loads the data of the group. The
+ * caller must synchronise the threads of the block before they read it.
  */
 __device__ inline tile_context open_block(const scan_parameters& p, uint8_t* shared,
                                           size_t query_bytes, warp_share share) {
@@ -113,7 +125,7 @@ __device__ inline tile_context open_block(const scan_parameters& p, uint8_t* sha
   const uint32_t first_query = blockIdx.y * share.group;
   uint8_t* const after_queries = shared + query_bytes;
   auto* const masks = reinterpret_cast<uint64_t*>(after_queries + size_t{share.group} * test_bytes);
-  auto* const waiting = reinterpret_cast<waiting_list*>(masks + scan_warps * share.warp_queries);
+  auto* const survivors = reinterpret_cast<survivor_buffer*>(masks + scan_warps * share.warp_queries);
   const auto* const packed = reinterpret_cast<const uint4*>(p.packed + blockIdx.y * query_bytes);
   for (uint32_t i = threadIdx.x; i < query_bytes / sizeof(uint4); i += scan_threads) {
     reinterpret_cast<uint4*>(shared)[i] = packed[i];
@@ -121,16 +133,16 @@ __device__ inline tile_context open_block(const scan_parameters& p, uint8_t* sha
   tile_context context{};
   context.parameters = &p;
   context.tests = tests_at(after_queries, share.group);
-  context.waiting = waiting + warp;
+  context.survivors = survivors + warp;
   context.masks = masks + size_t{warp} * share.warp_queries;
   context.first_in_group = share.first_in_group;
   context.first_query = first_query + share.first_in_group;
   load_tests(p, context.tests, first_query, share.group);
-  if (threadIdx.x % 32 == 0) context.waiting->count = 0;
+  if (threadIdx.x % 32 == 0) context.survivors->count = 0;
   return context;
 }
 
-/** Finds out what the tile is, and whether any of the warp's queries wants rows of it. */
+/** Moves on to a tile. False when no query of the warp searches rows of it. */
 __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t group_number,
                                  uint32_t warp_queries) {
   const scan_parameters& p = *context.parameters;
@@ -142,8 +154,8 @@ __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t
   const uint32_t first_row = first_panel * panel_rows;
   context.panels = block.panels + size_t{first_panel} * p.panel_stride;
   context.last_panel = block.panel_count - 1 - first_panel;
-  context.first_place = tile * tile_rows;
-  context.dense_place = index * tile_rows;
+  context.first_batch_row = tile * tile_rows;
+  context.dense_index = index * tile_rows;
   const group_view& group = p.groups[size_t{group_number} * p.block_count + number];
   context.is_mixed = group.is_mixed != 0;
   if (!context.is_mixed) {
@@ -166,13 +178,13 @@ __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t
   return wanted != 0;
 }
 
-__device__ inline void append(const candidate_lists& lists, uint32_t query, uint32_t place,
+__device__ inline void append(const candidate_lists& lists, uint32_t query, uint32_t batch_row,
                               int32_t sum) {
   const uint32_t at = atomicAdd(lists.counts + query, 1u);
-  if (at < lists.capacity) lists.rows[size_t{query} * lists.capacity + at] = {place, sum};
+  if (at < lists.capacity) lists.rows[size_t{query} * lists.capacity + at] = {batch_row, sum};
 }
 
-/** The facts of a thread's two rows in one panel. Rows that nobody wants fail every test. */
+/** The facts of a thread's two rows in one panel. The scale of a row not searched is NaN: it fails. */
 struct row_facts {
   float2 scale;
   float2 norm;
@@ -194,7 +206,7 @@ __device__ inline row_facts load_facts(const tile_context& context, uint32_t pan
   return loaded;
 }
 
-/** Bounds of the facts of a thread's rows. */
+/** Limits of no row at all, to be widened row by row. */
 __device__ inline row_limits no_limits() { return {0, 0, FLT_MAX, FLT_MAX}; }
 
 __device__ inline void widen(row_limits& limits, float scale, float norm, float residual,
@@ -206,7 +218,7 @@ __device__ inline void widen(row_limits& limits, float scale, float norm, float 
   limits.square_min = fminf(limits.square_min, square);
 }
 
-/** What a thread's products have to reach at least for one query, whatever the row. */
+/** The least product with which any row within the limits may pass the test of a query. */
 __device__ inline float least_product(const group_tests& tests, uint32_t query,
                                       const row_limits& limits) {
   const float norm = tests.upper_norm[query];
@@ -215,7 +227,7 @@ __device__ inline float least_product(const group_tests& tests, uint32_t query,
          tests.upper_square[query] * limits.square_min;
 }
 
-/** The test as target.h has it, for one row and one query. */
+/** The test of scan_weights (target.h) for one row and one query. */
 __device__ inline bool survives(const group_tests& tests, uint32_t query, float product,
                                 float norm, float residual, float square) {
   const float by_residual = tests.upper_residual[query] * residual;
@@ -226,34 +238,34 @@ __device__ inline bool survives(const group_tests& tests, uint32_t query, float 
   return upper >= tests.upper_min[query] && !(lower > tests.lower_max[query]);
 }
 
-/** `query` counts from the warp's first, `row` in the tile. */
-__device__ inline void keep(const tile_context& context, uint32_t query, uint32_t row,
+/** `query` counts from the warp's first query, `row` from the tile's first row. */
+__device__ inline void add_survivor(const tile_context& context, uint32_t query, uint32_t row,
                             int32_t sum) {
   if (context.is_mixed && (context.masks[query] >> row & 1) == 0) return;
-  const uint32_t at = atomicAdd(&context.waiting->count, 1u);
-  if (at < waiting_max) {
-    context.waiting->rows[at] = {query * tile_rows + row, sum};
+  const uint32_t at = atomicAdd(&context.survivors->count, 1u);
+  if (at < survivors_max) {
+    context.survivors->entries[at] = {query * tile_rows + row, sum};
   } else {
-    append(context.parameters->lists, context.first_query + query, context.first_place + row, sum);
+    append(context.parameters->lists, context.first_query + query, context.first_batch_row + row, sum);
   }
 }
 
-/** Moves what waits into the lists; all lanes together. */
-__device__ inline void flush(const tile_context& context) {
+/** Moves the buffered survivors into the lists. All lanes of the warp must call it. */
+__device__ inline void flush_survivors(const tile_context& context) {
   __syncwarp();
-  const uint32_t count = context.waiting->count;
+  const uint32_t count = context.survivors->count;
   if (count == 0) return;
-  for (uint32_t i = threadIdx.x % 32; i < min(count, waiting_max); i += 32) {
-    const candidate waiting = context.waiting->rows[i];
-    append(context.parameters->lists, context.first_query + waiting.place / tile_rows,
-           context.first_place + waiting.place % tile_rows, waiting.sum);
+  for (uint32_t i = threadIdx.x % 32; i < min(count, survivors_max); i += 32) {
+    const survivor entry = context.survivors->entries[i];
+    append(context.parameters->lists, context.first_query + entry.query(),
+           context.first_batch_row + entry.row(), entry.sum);
   }
   __syncwarp();
-  if (threadIdx.x % 32 == 0) context.waiting->count = 0;
+  if (threadIdx.x % 32 == 0) context.survivors->count = 0;
   __syncwarp();
 }
 
-/** Starts the sums where −128·Σq has them. */
+/** Sets the sums to each query's −128·Σq. */
 template <int panels, int blocks>
 __device__ inline void start_sums(const tile_context& context, int32_t (&sums)[panels][blocks][4]) {
   const uint32_t column = 2 * (threadIdx.x % 4);
@@ -269,9 +281,9 @@ __device__ inline void start_sums(const tile_context& context, int32_t (&sums)[p
   }
 }
 
-/** Keeps every wanted row at its own place. */
+/** Adds every searched row at its fixed list index, for a dense pass. */
 template <int panels, int blocks>
-__device__ inline void keep_all(const tile_context& context, uint32_t first_panel,
+__device__ inline void add_all(const tile_context& context, uint32_t first_panel,
                                 const int32_t (&sums)[panels][blocks][4]) {
   const uint32_t lane = threadIdx.x % 32;
   const candidate_lists& lists = context.parameters->lists;
@@ -286,19 +298,19 @@ __device__ inline void keep_all(const tile_context& context, uint32_t first_pane
         const uint32_t its_row = row + i / 2;
         const uint64_t mask = context.is_mixed ? context.masks[query] : context.wanted;
         if ((mask >> its_row & 1) == 0) continue;
-        lists.rows[size_t{context.first_query + query} * lists.capacity + context.dense_place +
-                   its_row] = {context.first_place + its_row, sums[m][j][i]};
+        lists.rows[size_t{context.first_query + query} * lists.capacity + context.dense_index +
+                   its_row] = {context.first_batch_row + its_row, sums[m][j][i]};
       }
     }
   }
 }
 
 /**
- * Keeps the rows whose upper bound reaches the threshold. One comparison decides for most: a product
- * that is too small whatever its row.
+ * Adds the rows whose upper bound reaches the threshold. For most, one comparison decides: the product
+ * is below what any of the thread's rows would need.
  */
 template <int panels, int blocks>
-__device__ inline void keep_survivors(const tile_context& context, uint32_t first_panel,
+__device__ inline void add_survivors(const tile_context& context, uint32_t first_panel,
                                       const int32_t (&sums)[panels][blocks][4]) {
   const uint32_t lane = threadIdx.x % 32;
   row_facts facts[panels];
@@ -341,12 +353,12 @@ __device__ inline void keep_survivors(const tile_context& context, uint32_t firs
                   : survives(context.tests, in_group + its_query, product, two.norm.y,
                              two.residual.y, two.square.y);
         if (is_kept) {
-          keep(context, query + its_query, row + static_cast<uint32_t>(i / 2), sums[m][j][i]);
+          add_survivor(context, query + its_query, row + static_cast<uint32_t>(i / 2), sums[m][j][i]);
         }
       }
     }
   }
-  flush(context);
+  flush_survivors(context);
 }
 
 }  // namespace sagitta::cuda

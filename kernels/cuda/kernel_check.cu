@@ -1,4 +1,4 @@
-#include "proof.h"
+#include "kernel_check.h"
 
 #include <algorithm>
 #include <memory>
@@ -14,17 +14,17 @@ namespace sagitta::cuda {
 namespace {
 
 void require(sagitta_status status) {
-  if (status != SAGITTA_OK) throw failure{status, "proof of kernels: " + last_error()};
+  if (status != SAGITTA_OK) throw failure{status, "check of the kernels: " + last_error()};
 }
 
-/** Rows of a fixed pattern, and queries among them of every metric, with every third one filtered. */
-class pattern {
+/** Pseudo-random rows, the same every time, with queries of every metric; every third has a filter. */
+class check_data {
  public:
   static constexpr uint32_t dimension = 200;
   static constexpr uint32_t row_count = 700;
   static constexpr uint32_t query_count = 300;
 
-  pattern()
+  check_data()
       : values_(size_t{row_count} * dimension),
         codes_(sagitta_codes_bytes(row_count, dimension)),
         id_offsets_(row_count + 1),
@@ -40,25 +40,25 @@ class pattern {
     }
     sagitta_encode(values_.data(), dimension, 0, row_count, codes_.data());
     block_ = {values_.data(), codes_.data(), id_offsets_.data(), id_bytes_.data(), row_count};
-    parts_ = {{nullptr, 0, row_count}, {bitmap_.data(), 0, row_count - 5}};
+    views_ = {{nullptr, 0, row_count}, {bitmap_.data(), 0, row_count - 5}};
     for (uint32_t q = 0; q < query_count; q++) {
       sagitta_query query{};
       query.vector = values_.data() + size_t{q} * dimension;
       query.floor = -unbounded;
       query.metric = static_cast<sagitta_metric>(q % 3);
       query.k = 7;
-      query.first_part = q % 3 == 2 ? 1 : 0;
-      query.part_count = 1;
+      query.first_view = q % 3 == 2 ? 1 : 0;
+      query.view_count = 1;
       queries_.push_back(query);
     }
   }
-  pattern(const pattern&) = delete;
+  check_data(const check_data&) = delete;
 
   const float* values() const { return values_.data(); }
   const uint8_t* codes() const { return codes_.data(); }
-  /** The first so many queries. */
+  /** A batch of the first `count` queries. */
   sagitta_batch batch(uint32_t count) const {
-    return {&block_, parts_.data(), queries_.data(), 1, 2, count, dimension, 1};
+    return {&block_, views_.data(), queries_.data(), 1, 2, count, dimension, 1};
   }
 
  private:
@@ -68,7 +68,7 @@ class pattern {
   std::vector<uint8_t> id_bytes_;
   std::vector<uint32_t> bitmap_;
   sagitta_block block_{};
-  std::vector<sagitta_part> parts_;
+  std::vector<sagitta_block_view> views_;
   std::vector<sagitta_query> queries_;
 };
 
@@ -77,7 +77,7 @@ bool is_same(const sagitta_hits& left, const sagitta_hits& right) {
          std::equal(left.scores, left.scores + left.count, right.scores);
 }
 
-/** Whether the device answers the batch, all of it, as the CPU does. */
+/** Whether the device answers all queries of the batch as the CPU does. */
 bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_block* resident,
             const sagitta_search* truth) {
   sagitta_device_answer* answer = nullptr;
@@ -94,15 +94,15 @@ bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_b
   return is_right;
 }
 
-/** Of every width that queries are scanned in, with several passes and lists that are pruned. */
-bool is_right(sagitta_device& device, scan_kind kind, const pattern& data) {
+/** Checks batches of every group size, with several passes and pruned lists. */
+bool is_right(sagitta_device& device, scan_kind kind, const check_data& data) {
   sagitta_device_block* resident = nullptr;
-  require(sagitta_device_block_create(&device, pattern::dimension, &resident));
-  require(sagitta_device_block_reserve(resident, pattern::row_count, 1));
-  require(sagitta_device_block_extend(resident, data.values(), data.codes(), pattern::row_count));
-  const sagitta_batch whole = data.batch(pattern::query_count);
+  require(sagitta_device_block_create(&device, check_data::dimension, &resident));
+  require(sagitta_device_block_reserve(resident, check_data::row_count, 1));
+  require(sagitta_device_block_extend(resident, data.values(), data.codes(), check_data::row_count));
+  const sagitta_batch all_queries = data.batch(check_data::query_count);
   sagitta_search* created = nullptr;
-  require(sagitta_search_create(&whole, &created));
+  require(sagitta_search_create(&all_queries, &created));
   const std::unique_ptr<sagitta_search, decltype(&sagitta_search_destroy)> truth(
       created, sagitta_search_destroy);
   int is_done = 0;
@@ -115,7 +115,7 @@ bool is_right(sagitta_device& device, scan_kind kind, const pattern& data) {
   device.tuning.growth_of_few = 3;
   device.tuning.growth_of_many = 4;
   bool all = true;
-  for (const uint32_t count : {1u, 12u, 24u, 50u, 100u, pattern::query_count}) {
+  for (const uint32_t count : {1u, 12u, 24u, 50u, 100u, check_data::query_count}) {
     all = all && agrees(device, data.batch(count), resident, truth.get());
   }
   device.kind = wanted;
@@ -129,18 +129,18 @@ bool is_right(sagitta_device& device, scan_kind kind, const pattern& data) {
 void prepare_kernels(sagitta_device& device, bool may_wgmma) {
   check(allow_shared_memory(device.properties.sharedMemPerBlockOptin, may_wgmma), "scan kernels");
   check(allow_wide_rescoring(), "rescoring kernel");
-  const pattern data;
+  const check_data data;
   device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
-  // As it will be used: with wgmma for the wide batches, in groups of 128 and 256.
+  // As searches will use it: wgmma for large batches, in groups of 128 and 256.
   if (device.has_wgmma && !is_right(device, scan_kind::best, data)) {
     if (device.kind == scan_kind::wgmma) {
-      throw failure{SAGITTA_UNSUPPORTED_TARGET, "wgmma does not give the sums of the CPU here"};
+      throw failure{SAGITTA_UNSUPPORTED_TARGET, "the wgmma kernels of this device do not give the answers of the CPU"};
     }
     device.has_wgmma = false;
   }
-  // Small batches are scanned with it whatever there is for large ones.
+  // Small batches use mma in any case.
   if (!is_right(device, scan_kind::mma, data)) {
-    throw failure{SAGITTA_UNSUPPORTED_TARGET, "the kernels do not give the answers of the CPU here"};
+    throw failure{SAGITTA_UNSUPPORTED_TARGET, "the kernels of this device do not give the answers of the CPU"};
   }
 }
 
