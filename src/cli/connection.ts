@@ -1,10 +1,10 @@
-// The options by which a command finds its server, and the client made from them. Their variables
-// are the client's: the server's settings are in config.ts.
+// The options that name a server (--url, --api-key), their environment variables, and the client that
+// is created from them. The settings of the server itself are in platform/config.ts.
 
 import type { Command } from 'commander';
 import { type Client, type ClientOptions, createClient } from '../client/client.js';
 
-export const DEFAULT_URL = 'http://127.0.0.1:8484';
+const DEFAULT_URL = 'http://127.0.0.1:8484';
 
 export interface ConnectionOptions {
   readonly url?: string;
@@ -13,11 +13,11 @@ export interface ConnectionOptions {
 
 export function addConnectionOptions(
   command: Command,
-  urlHelp = `the server; else SAGITTA_URL, else ${DEFAULT_URL}`,
+  urlHelp = `server address (default: SAGITTA_URL or ${DEFAULT_URL})`,
 ): Command {
   return command
     .option('--url <address>', urlHelp)
-    .option('--api-key <key>', 'sent as a bearer token; else SAGITTA_API_KEY');
+    .option('--api-key <key>', 'API key, sent as a bearer token (default: SAGITTA_API_KEY)');
 }
 
 export function connect(
@@ -29,7 +29,7 @@ export function connect(
     baseUrl: urlOf(options),
     ...rest,
     ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
-    // Somebody waits: a server that is not there is told of within half a second.
+    // Few attempts, so that an interactive user learns within half a second that no server answers.
     retry: { attemptsMax: 3, ...rest.retry },
   });
 }
@@ -38,7 +38,7 @@ export function urlOf(options: ConnectionOptions): string {
   return options.url ?? process.env.SAGITTA_URL ?? DEFAULT_URL;
 }
 
-/** The environment as the server takes it, which refuses names that it does not know. */
+/** The environment without the client's variables: the server rejects unknown SAGITTA_ names. */
 export function serverEnvironment(): NodeJS.ProcessEnv {
   const { SAGITTA_URL: _url, SAGITTA_API_KEY: _apiKey, ...rest } = process.env;
   return rest;

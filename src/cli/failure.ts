@@ -1,5 +1,5 @@
-// How the command line fails: a sentence on stderr that says what was found, what was expected and
-// where, and an exit code. Stack traces are for --debug.
+// Failures of the command line: the error class, the exit codes, and the report on stderr. Stack
+// traces appear only with --debug.
 
 import { CommanderError } from 'commander';
 import { SagittaClientError } from '../client/client.js';
@@ -7,25 +7,25 @@ import { SagittaError } from '../common/errors.js';
 
 export const EXIT_CODES = {
   success: 0,
-  /** The command was understood and could not be carried out. */
+  /** The arguments were valid, but the command failed. */
   failure: 1,
-  /** The command was not understood: a wrong option, a missing argument. */
+  /** The arguments are invalid: an unknown option, a missing argument. */
   usage: 2,
-  /** The service could not be reached, or went away: the same command may succeed later. */
+  /** The server could not be reached or the connection broke; a retry may succeed. */
   unreachable: 3,
-  /** Ended by Ctrl-C, as shells say it: 128 and the number of the signal. */
+  /** Ended by SIGINT: 128 plus the signal number, as shells report it. */
   interrupted: 130,
 } as const;
 
 export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
 
-/** For help texts. */
+/** The exit codes in one sentence, for help texts. */
 export const EXIT_CODES_TEXT =
-  `Exit codes: ${EXIT_CODES.success} done, ${EXIT_CODES.failure} failed, ` +
-  `${EXIT_CODES.usage} not understood,\n` +
-  `${EXIT_CODES.unreachable} service not reached, ${EXIT_CODES.interrupted} interrupted.`;
+  `Exit codes: ${EXIT_CODES.success} success, ${EXIT_CODES.failure} failure, ` +
+  `${EXIT_CODES.usage} invalid arguments,\n` +
+  `${EXIT_CODES.unreachable} server unreachable, ${EXIT_CODES.interrupted} interrupted.`;
 
-/** A failure that the user can do something about. */
+/** A failure the user can act on; the message is printed without a stack trace. */
 export class CliError extends Error {
   readonly exitCode: ExitCode;
 
@@ -36,12 +36,12 @@ export class CliError extends Error {
   }
 }
 
-/** Why the operating system refused a file, in words where it is the usual reason. */
-export function reasonOf(error: unknown, path: string): string {
+/** An error of the file system as a message; the common codes are spelled out. */
+export function fileErrorText(error: unknown, path: string): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return `there is no file ${path}`;
-  if (code === 'EISDIR') return `${path} is a folder`;
-  if (code === 'EACCES') return `this user may not open ${path}`;
+  if (code === 'ENOENT') return `file not found: ${path}`;
+  if (code === 'EISDIR') return `${path} is a directory`;
+  if (code === 'EACCES') return `permission denied: ${path}`;
   return `${path}: ${message}`;
 }
 
@@ -49,35 +49,35 @@ export function usageError(message: string): CliError {
   return new CliError(message, { exitCode: EXIT_CODES.usage });
 }
 
-/** A page of findings says no more than the first few. */
+/** Validation errors printed in full; the rest are counted. */
 const ITEMS_SHOWN_MAX = 10;
 
-/** Says what went wrong on stderr and returns the exit code. */
+/** Prints the failure on stderr and returns the exit code. */
 export function reportFailure(error: unknown, isDebug: boolean): number {
   if (error instanceof CommanderError) {
-    // Commander has printed its sentence, or the help that was asked for.
+    // Commander has already printed its message or the requested help.
     return error.exitCode === 0 ? EXIT_CODES.success : EXIT_CODES.usage;
   }
   const lines = [`sagitta: ${messageOf(error)}`];
   if (error instanceof SagittaClientError) {
-    // The sentence of a single finding says it all.
+    // The message already contains a single validation error.
     const items = error.items.length === 1 ? [] : error.items;
     for (const item of items.slice(0, ITEMS_SHOWN_MAX)) {
       lines.push(`  at ${item.pointer}: ${item.detail}`);
     }
     const hidden = items.length - ITEMS_SHOWN_MAX;
     if (hidden > 0) lines.push(`  and ${hidden} more`);
-    if (error.requestId !== undefined) lines.push(`  request ${error.requestId}`);
+    if (error.requestId !== undefined) lines.push(`  request id: ${error.requestId}`);
   }
   if (isDebug) lines.push(stackOf(error));
-  else if (!isExpected(error)) lines.push('  Run it again with --debug to see where.');
+  else if (!isExpected(error)) lines.push('  Run the command with --debug for a stack trace.');
   process.stderr.write(`${lines.join('\n')}\n`);
   return exitCodeOf(error);
 }
 
 const UNREACHABLE_CODES: readonly string[] = ['network_error', 'timeout', 'circuit_open'];
 
-/** Whether the service was not there, or not any more. */
+/** Whether the server could not be reached or the connection to it broke. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof SagittaClientError && UNREACHABLE_CODES.includes(error.code);
 }
@@ -90,18 +90,18 @@ function exitCodeOf(error: unknown): ExitCode {
 function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof SagittaClientError && error.code === 'network_error') {
-    return `${message}. Is the server running (sagitta serve), and is this its address (--url)?`;
+    return `${message}. Is the server running (sagitta serve) at this address (--url)?`;
   }
   return message;
 }
 
-/** Whether the message alone tells the user what to do. */
+/** Whether the message is enough to act on, without a stack trace. */
 function isExpected(error: unknown): boolean {
   return (
     error instanceof CliError ||
     error instanceof SagittaClientError ||
     error instanceof SagittaError ||
-    // Of the operating system: a folder that may not be read, a disk that is full.
+    // Errors of the operating system, such as a missing permission or a full disk.
     (error instanceof Error && 'syscall' in error)
   );
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=131072 node --max-semi-space-size=8
-// The command `sagitta`: reads the arguments, runs the command, and turns a failure into a sentence
-// on stderr and an exit code.
+// Entry point of the `sagitta` command: parses the arguments, runs the command, and reports a failure
+// as a message on stderr and an exit code.
 
 import { Command } from 'commander';
 import { packageVersion } from '../common/package-version.js';
@@ -22,7 +22,7 @@ import { EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './failure.js';
 
 const EXAMPLES = `
 Examples:
-  $ sagitta demo                           a server with sample data
+  $ sagitta demo                           run a server with sample data
   $ sagitta serve --data-dir ./data
   $ sagitta import rows.ndjson --collection docs
   $ sagitta query docs --id a1 --top-k 5
@@ -30,20 +30,20 @@ Examples:
   $ sagitta join docs --score-threshold 0.95 -o duplicates.csv
   $ sagitta keys create --owner search --scope vectors:read
   $ sagitta backup --to /mnt/backups/monday
-  $ sagitta selftest                       every engine of this machine, checked
+  $ sagitta selftest                       check every engine on this machine
 
 ${EXIT_CODES_TEXT}`;
 
 function createProgram(): Command {
   const program = new Command('sagitta')
-    .description('A vector database over REST that answers nearest-neighbour queries exactly.')
+    .description('An exact vector database: nearest-neighbour search over REST.')
     .version(packageVersion())
-    .option('--debug', 'print stack traces of failures')
+    .option('--debug', 'print stack traces on failure')
     .addHelpText('after', EXAMPLES)
     .configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, 'sagitta: ')),
     })
-    // Also beside the long names of settings on a terminal of 80 columns.
+    // Wraps descriptions next to the long option names of `serve` on an 80-column terminal, too.
     .configureHelp({ minWidthToWrap: 24 })
     .exitOverride();
   addServeCommand(program);
@@ -63,7 +63,7 @@ function createProgram(): Command {
   return program;
 }
 
-// `sagitta query … | head` closes our output early, which is no failure.
+// `sagitta query … | head` closes stdout early; that is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(EXIT_CODES.success);
@@ -74,6 +74,6 @@ try {
   await program.parseAsync();
 } catch (error) {
   process.exitCode = reportFailure(error, program.opts<{ debug?: boolean }>().debug === true);
-  // A pipe that is still being read would hold the process.
+  // An open read on a pipe would keep the process alive.
   if (process.exitCode === EXIT_CODES.interrupted) process.exit();
 }

@@ -1,6 +1,10 @@
-// Reading option values that several commands take.
+// Parsers for the option values that several commands share: numbers, lists of names, column ranges,
+// JSON (inline, from a file or from stdin), durations and times, and the data directory.
 
-import { InvalidArgumentError } from 'commander';
+import { readFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError } from 'commander';
+import type { JsonObject } from '../common/types.js';
+import { fileErrorText, usageError } from './failure.js';
 
 /** `a, b` → `['a', 'b']`. */
 export function splitNames(text: string): string[] {
@@ -8,10 +12,126 @@ export function splitNames(text: string): string[] {
   return names.filter((name) => name !== '');
 }
 
+/** A parser for integers from `min` to `max`; it throws InvalidArgumentError. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`);
+    throw new InvalidArgumentError(`Expected an integer from ${min} to ${max}.`);
   };
+}
+
+/** Throws CliError unless the text is a finite number. */
+export function parseScore(text: string): number {
+  const score = Number(text);
+  if (text.trim() !== '' && Number.isFinite(score)) return score;
+  throw usageError(`--score-threshold: expected a number, found "${text}"`);
+}
+
+/** The largest range that is expanded: more columns than any vector has values. */
+const COLUMNS_MAX = 1_000_000;
+
+/** `x,y` → `['x', 'y']`, `d0..d2` → `['d0', 'd1', 'd2']`. Throws InvalidArgumentError. */
+export function expandColumns(text: string): string[] {
+  const names = splitNames(text).flatMap(expandRange);
+  if (names.length > 0) return names;
+  throw new InvalidArgumentError('Expected column names such as d0..d767 or x,y,z.');
+}
+
+function expandRange(text: string): string[] {
+  const range = /^(.*?)(\d+)\.\.(.*?)(\d+)$/.exec(text);
+  if (range === null) return [text];
+  const [, prefix, first, lastPrefix, last] = range as unknown as string[];
+  const from = Number(first);
+  const to = Number(last);
+  if ((lastPrefix !== '' && lastPrefix !== prefix) || to < from || to - from >= COLUMNS_MAX) {
+    throw new InvalidArgumentError(`Expected a range such as d0..d767, found ${text}.`);
+  }
+  // Leading zeros of the first number set the width of all: d000..d767.
+  const width = first!.startsWith('0') ? first!.length : 0;
+  return Array.from(
+    { length: to - from + 1 },
+    (_, at) => prefix! + String(from + at).padStart(width, '0'),
+  );
+}
+
+/** A JSON object given inline or as `@file`. `name` is the option's name, for errors. */
+export function readFilter(name: string, option: string): JsonObject {
+  const filter = parseJson(name, readText(name, option));
+  if (typeof filter === 'object' && filter !== null && !Array.isArray(filter)) {
+    return filter as JsonObject;
+  }
+  throw usageError(`${name}: expected a JSON object such as {"year": {"$gte": 2020}}`);
+}
+
+/** The option's own text, or the content of the file (`@file`) or of stdin (`-`). */
+export function readText(name: string, option: string): string {
+  const path = option === '-' ? 0 : option.startsWith('@') ? option.slice(1) : undefined;
+  if (path === undefined) return option;
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw usageError(`${name}: ${fileErrorText(cause, String(path || 'stdin'))}`);
+  }
+}
+
+/** Throws CliError with the option's name when the text is not JSON. */
+export function parseJson(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw usageError(`${name}: expected JSON: ${(error as Error).message}`);
+  }
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** `30s`, `15m`, `12h` or `90d` in milliseconds. Throws CliError with the option's name. */
+export function parseDuration(option: string, text: string): number {
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  if (count === undefined) {
+    throw usageError(
+      `${option}: expected a duration such as 30s, 15m, 12h or 90d, found "${text}"`,
+    );
+  }
+  return Number(count) * UNIT_MS[unit!]!;
+}
+
+/** A duration from `nowMs` on, or a time, as ISO 8601 in UTC. Throws CliError. */
+export function parseExpiry(option: string, text: string, nowMs: number): string {
+  const ms = expiryMs(option, text, nowMs);
+  if (Number.isNaN(ms) || ms > Date.UTC(9999, 0)) {
+    throw usageError(`${option}: expected a time before the year 9999, found "${text}"`);
+  }
+  return new Date(ms).toISOString();
+}
+
+function expiryMs(option: string, text: string, nowMs: number): number {
+  if (/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)) {
+    return Date.parse(text);
+  }
+  if (/^\d+[smhd]$/.test(text)) return nowMs + parseDuration(option, text);
+  throw usageError(
+    `${option}: expected a duration such as 90d, or a time such as 2027-01-01 or 2027-01-01T12:00:00Z, found "${text}"`,
+  );
+}
+
+export interface DataDirectoryOptions {
+  readonly dataDir?: string;
+}
+
+export function addDataDirectoryOption(command: Command): Command {
+  return command.option(
+    '--data-dir <path>',
+    'the data directory (default: SAGITTA_DATA_DIR or ./data)',
+  );
+}
+
+export function dataDirectoryOf({ dataDir }: DataDirectoryOptions): string {
+  return dataDir ?? process.env.SAGITTA_DATA_DIR ?? './data';
 }

@@ -1,21 +1,24 @@
-// Progress of a long command on stderr: a bar with rate and time left on a terminal, a plain line
-// every few seconds elsewhere, so that logs stay readable.
+// Progress of a long command on stderr: a bar with rate and remaining time on a terminal; elsewhere a
+// line every few seconds, so that logs stay readable.
 
-import { formatBytes } from './data-directory.js';
+import { formatBytes, formatSeconds, pluralize } from './units.js';
 
 export interface Progress {
-  /** Rows where they are counted; `share` of the work done, 0 to 1; undefined when the end is not known. Bytes are of the data. */
+  /**
+   * `rowCount` is undefined where rows are not counted; `share` is the part of the work done, 0 to 1,
+   * undefined when the total is unknown; `byteCount` counts the data transferred.
+   */
   update(rowCount: number | undefined, share: number | undefined, byteCount?: number): void;
-  /** A line of its own. */
+  /** Prints a line of its own. */
   note(text: string): void;
-  /** Leaves the terminal as a new line. `isDone`: whether the work came to its end. */
+  /** Prints the final state and ends the line. `isDone`: whether the work is complete. */
   end(isDone?: boolean): void;
 }
 
 export interface ProgressTarget {
   write(text: string): unknown;
   readonly isTTY?: boolean;
-  /** Of a terminal. */
+  /** Width of a terminal. */
   readonly columns?: number;
 }
 
@@ -25,13 +28,13 @@ const LINE_INTERVAL_MS = 5_000;
 
 export const silentProgress: Progress = { update() {}, note() {}, end() {} };
 
-interface Done {
+interface ProgressState {
   readonly rowCount: number | undefined;
   readonly share: number | undefined;
   readonly byteCount?: number | undefined;
 }
 
-/** `before` was done by an earlier run, and says nothing of the rate. */
+/** `before` counts the rows of an earlier run, which do not enter the rate. */
 export function createProgress(
   what: string,
   before: { readonly rowCount: number } = { rowCount: 0 },
@@ -42,7 +45,7 @@ export function createProgress(
   const start = now();
   const intervalMs = isTerminal ? BAR_INTERVAL_MS : LINE_INTERVAL_MS;
   let shownAt = start;
-  let last: Done | undefined;
+  let last: ProgressState | undefined;
 
   const show = (): void => {
     if (last === undefined) return;
@@ -51,7 +54,7 @@ export function createProgress(
       target.write(`${text}\n`);
       return;
     }
-    // A line that wraps could not be written over.
+    // A wrapped line could not be overwritten.
     const shown = [...text].slice(0, Math.max(1, (target.columns || Number.POSITIVE_INFINITY) - 1));
     // Clears to the end of the line, since a shorter text may follow a longer one.
     target.write(`\r${shown.join('')}\x1b[K`);
@@ -67,7 +70,7 @@ export function createProgress(
       target.write(`${what} ${text}\n`);
     },
     end(isDone = false) {
-      // The last batches may have been counted before they were read to their end.
+      // The last batch may have been counted before it was read completely.
       if (isDone && last?.share !== undefined) last = { ...last, share: 1 };
       show();
       if (isTerminal && last !== undefined) target.write('\n');
@@ -76,7 +79,7 @@ export function createProgress(
 }
 
 function describe(
-  { rowCount, share, byteCount }: Done,
+  { rowCount, share, byteCount }: ProgressState,
   before: { readonly rowCount: number },
   elapsedMs: number,
   hasBar: boolean,
@@ -89,34 +92,18 @@ function describe(
     parts.push(`${Math.floor(share * 100)} %`);
   }
   if (rowCount !== undefined) {
-    parts.push(counted(before.rowCount + rowCount, 'row'));
-    parts.push(`${formatCount(Math.round(rowCount / seconds))} rows/s`);
+    parts.push(pluralize(before.rowCount + rowCount, 'row'));
+    parts.push(`${pluralize(Math.round(rowCount / seconds), 'row')}/s`);
   }
   if (byteCount !== undefined) {
     if (rowCount === undefined) parts.push(formatBytes(byteCount));
     parts.push(`${(byteCount / seconds / 1e6).toFixed(1)} MB/s`);
   }
   if (share !== undefined && share > 0 && share < 1 && rowCount !== 0) {
-    // Of the share, that of the rows of this run.
+    // The part of `share` that this run contributed.
     const count = rowCount ?? 1;
     const shareOfRun = (share * count) / (before.rowCount + count);
     parts.push(`${formatSeconds((seconds / shareOfRun) * (1 - share))} left`);
   }
   return parts.join('  ');
-}
-
-export function formatCount(count: number): string {
-  return count.toLocaleString('en').replaceAll(',', ' ');
-}
-
-/** `1 collection`, `2 collections`. */
-export function counted(count: number, what: string, many = `${what}s`): string {
-  return `${formatCount(count)} ${count === 1 ? what : many}`;
-}
-
-export function formatSeconds(seconds: number): string {
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
 }

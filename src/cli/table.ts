@@ -1,18 +1,18 @@
-// Tables for people: columns as wide as their content and the terminal allow, texts cut with an
-// ellipsis. Whatever could steer the terminal is replaced, since metadata comes from anywhere.
+// Text tables: columns are as wide as their content and the terminal allow; longer text is cut with an
+// ellipsis. Control characters are replaced, since metadata comes from anywhere.
 
 export interface TableColumn {
   readonly title: string;
   readonly align?: 'right';
-  /** Never cut: it is copied from here. */
+  /** Never cut, because users copy it from the table. */
   readonly isWhole?: boolean;
 }
 
-/** Narrower than this a text says nothing. */
+/** Columns are not shrunk below this width. */
 const CELL_CHARACTERS_MIN = 8;
 const GAP = '  ';
 
-/** Rows in lines of at most `width` characters, where the columns can be cut that far. */
+/** A header and the rows, in lines of at most `width` characters where the columns can shrink so far. */
 export function renderTable(
   columns: readonly TableColumn[],
   rows: readonly (readonly string[])[],
@@ -32,7 +32,7 @@ export function renderTable(
   return [line(columns.map((column) => printable(column.title))), ...cells.map(line)].join('\n');
 }
 
-/** Takes from the widest column, again and again, until all fit or nothing may be taken. */
+/** Shrinks the widest column repeatedly until all fit or none may shrink further. */
 function shrink(widths: number[], isWhole: readonly boolean[], available: number): void {
   let excess = widths.reduce((sum, width) => sum + width, 0) - available;
   while (excess > 0) {
@@ -49,7 +49,7 @@ function shrink(widths: number[], isWhole: readonly boolean[], available: number
   }
 }
 
-/** Control characters and marks that turn the direction of text, made visible. */
+/** Replaces control characters and marks that change the direction of text by a visible dot. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '·');
 }

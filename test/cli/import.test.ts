@@ -25,8 +25,8 @@ import {
   type Vector,
   vectorFromArray,
 } from 'apache-arrow';
-import { importFiles as importFilesHere } from '../../src/cli/import-files.js';
-import { ImportJournal } from '../../src/cli/import-state.js';
+import { importFiles as importFilesHere } from '../../src/cli/import/import-files.js';
+import { ImportJournal } from '../../src/cli/import/journal.js';
 import { type Client, createClient, type StoredVector } from '../../src/client/client.js';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandResult, makeFolder, run } from './command.js';

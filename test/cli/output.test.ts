@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { createProgress, formatCount, formatSeconds } from '../../src/cli/progress.js';
+import { createProgress } from '../../src/cli/progress.js';
 import { printable, renderTable } from '../../src/cli/table.js';
+import { formatCount, formatSeconds } from '../../src/cli/units.js';
 
 it('columns are as wide as their content, numbers to the right', () => {
   const columns = [{ title: 'id' }, { title: 'score', align: 'right' }] as const;

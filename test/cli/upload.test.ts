@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { RecordBatchReader, type Vector } from 'apache-arrow';
 import { CliError } from '../../src/cli/failure.js';
-import { type ImportPosition, START } from '../../src/cli/import-state.js';
+import { type ImportPosition, START } from '../../src/cli/import/journal.js';
+import { Uploader, type UploadOptions, type UploadResult } from '../../src/cli/import/uploader.js';
 import type { RowBatch } from '../../src/cli/readers/row-batch.js';
-import { Uploader, type UploadOptions, type UploadResult } from '../../src/cli/upload.js';
 import { SagittaClientError } from '../../src/client/client.js';
 
 function batchOf(first: number, count: number, dimension = 1): RowBatch {
@@ -17,7 +17,7 @@ function batchOf(first: number, count: number, dimension = 1): RowBatch {
     values: new Float32Array(count * dimension).fill(first),
     dimension,
     metadata: undefined,
-    place: (row) => `f:${first + row}`,
+    location: (row) => `f:${first + row}`,
   };
 }
 

@@ -1,18 +1,12 @@
-// `sagitta backup`: a backup of a data directory into a folder, through the server that runs on it or
-// without one.
+// `sagitta backup`: backs up a data directory, through the server that runs on it or offline.
 
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
-import {
-  addDataDirectoryOption,
-  type DataDirectoryOptions,
-  dataDirectoryOf,
-  formatBytes,
-} from '../data-directory.js';
+import { connectControlClient } from '../control-client.js';
 import { CliError } from '../failure.js';
-import { connectOperator } from '../operator.js';
-import { counted } from '../progress.js';
+import { addDataDirectoryOption, type DataDirectoryOptions, dataDirectoryOf } from '../options.js';
+import { formatBytes, pluralize } from '../units.js';
 
 const EXAMPLES = `
 Examples:
@@ -21,17 +15,17 @@ Examples:
   $ sagitta verify /mnt/backups/monday
   $ sagitta restore /mnt/backups/monday --data-dir /var/lib/sagitta
 
-A server that runs on the directory goes on meanwhile: the backup holds every
-write that was acknowledged before the command. The folder appears when it is
-whole. It is itself a data directory, and holds what that holds: keep it from
-others' eyes.`;
+A running server keeps serving: the backup contains every write that was
+acknowledged before the command started. The directory appears under its name
+when it is complete. It is a data directory itself, API keys included: protect
+it like the original.`;
 
 interface BackupOptions extends DataDirectoryOptions {
   readonly to: string;
   readonly json?: boolean;
 }
 
-/** As the server answers. */
+/** The reply of POST /v1/backups. */
 interface BackupReply {
   readonly directory: string;
   readonly created_at: string;
@@ -42,32 +36,32 @@ interface BackupReply {
 export function addBackupCommand(program: Command): void {
   const command = program
     .command('backup')
-    .description('copy a data directory, while its server runs or without one')
-    .requiredOption('--to <folder>', 'a folder that is not there yet, or is empty');
+    .description('back up a data directory, with or without a running server')
+    .requiredOption('--to <directory>', 'target directory, new or empty');
   addDataDirectoryOption(command)
-    .option('--json', 'print one JSON object')
+    .option('--json', 'print the result as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: BackupOptions) => {
-      // A server has a working directory of its own.
-      const made = await makeBackup(dataDirectoryOf(options), resolve(options.to));
+      // Absolute, because the server has its own working directory.
+      const backup = await makeBackup(dataDirectoryOf(options), resolve(options.to));
       const text = options.json
-        ? JSON.stringify(made)
-        : `Backed up ${counted(made.collections, 'collection')}, ${formatBytes(made.byte_length)}, to ${made.directory}.`;
+        ? JSON.stringify(backup)
+        : `Backed up ${pluralize(backup.collections, 'collection')} (${formatBytes(backup.byte_length)}) to ${backup.directory}.`;
       process.stdout.write(`${text}\n`);
     });
 }
 
 async function makeBackup(dataDir: string, directory: string): Promise<BackupReply> {
-  const operator = await connectOperator({ dataDir });
-  if (operator !== null) {
-    return operator
+  const socket = await connectControlClient(dataDir);
+  if (socket !== null) {
+    return socket
       .call<BackupReply>('POST', '/backups', { directory })
-      .finally(() => operator.close());
+      .finally(() => socket.close());
   }
   if (!existsSync(join(dataDir, 'store.lmdb'))) {
-    throw new CliError(`expected a data directory at ${dataDir}, found none (--data-dir)`);
+    throw new CliError(`no data directory at ${dataDir}; name one with --data-dir`);
   }
-  // Not before: lmdb takes a tenth of a second to load, and a running server needs none of it.
+  // Loaded only here: lmdb takes a tenth of a second, which a running server makes unnecessary.
   const { backupDirectory } = await import('../../offline.js');
   const made = await backupDirectory(dataDir, directory);
   return {

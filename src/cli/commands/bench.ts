@@ -1,31 +1,36 @@
-// `sagitta bench`: queries against a running server, or the compiled benches, where the installation
-// has them. What those measure, and what they take, is theirs to say; this passes it on.
+// `sagitta bench`: measures a running server with single queries from several clients at once, or runs
+// the compiled benches, where the installation has them, and passes their options on.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
+import type { Client } from '../../client/client.js';
+import type { Metric } from '../../common/types.js';
 import { ENGINE_CHOICES } from '../../platform/config.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { wholeNumber } from '../options.js';
+import { openVectors } from '../readers/formats.js';
+import { pluralize } from '../units.js';
 
 const EXAMPLES = `
-Without --full a bench takes seconds, shows that it works, and proves nothing.
+Without --full a bench takes seconds: it checks that the bench works, and its
+figures mean nothing.
 
 Examples:
   $ sagitta bench
   $ sagitta bench engine --full
   $ sagitta bench engine rest --full --out results
   $ sagitta bench engine --full --engine reference
-  $ sagitta bench --engine cuda --full   the engine on a GPU, its kernels alone
+  $ sagitta bench --engine cuda --full   the GPU engine and its kernels
   $ sagitta bench --collection docs --clients 32 --seconds 10
   $ sagitta bench --collection sift --file sift-128-euclidean.hdf5 \\
       --url http://10.0.0.5:8484
 
-With --collection it asks a running server for the nearest of random vectors, or
-of a file's.
+With --collection it queries a running server with random vectors or those of
+--file.
 
 ${EXIT_CODES_TEXT}`;
 
@@ -44,27 +49,26 @@ interface BenchOptions extends ConnectionOptions {
 export function addBenchCommand(program: Command): void {
   const command = program
     .command('bench')
-    .description('measure this machine, or a running server')
-    .argument('[names...]', 'some of the benches; all unless told otherwise')
-    .option('--full', 'with the sizes of docs/performance.md: half an hour')
-    .option('--out <folder>', 'also write a Markdown file a bench')
-    .addOption(
-      new Option('--engine <name>', 'the engine of the engine bench').choices(ENGINE_CHOICES),
-    )
-    .option('-c, --collection <id>', 'ask a running server for vectors of this collection')
-    .option('--clients <n>', 'queries under way at once', wholeNumber(1, 1_000), 8)
-    .option('--seconds <n>', 'for how long', wholeNumber(1, 3_600), 5)
-    .option('-k, --top-k <n>', 'how many of the nearest', wholeNumber(1, 1e6), 10)
-    .option('--file <file>', 'queries in place of random ones, as sagitta query takes them')
-    .option('--json', 'the figures of a server as JSON')
+    .description('measure this machine or a running server')
+    .argument('[names...]', 'benches to run (default: all)')
+    .option('--full', 'the sizes of docs/performance.md; takes half an hour')
+    .option('--out <directory>', 'also write a Markdown file per bench')
+    .addOption(new Option('--engine <name>', 'engine for the engine bench').choices(ENGINE_CHOICES))
+    .option('-c, --collection <id>', 'query this collection on a running server')
+    .option('--clients <n>', 'number of concurrent clients', wholeNumber(1, 1_000), 8)
+    .option('--seconds <n>', 'duration of the measurement', wholeNumber(1, 3_600), 5)
+    .option('-k, --top-k <n>', 'number of matches per query', wholeNumber(1, 1e6), 10)
+    .option('--file <file>', 'read query vectors from a file, in any format of sagitta import')
+    .option('--json', 'print the figures of a server as JSON')
     .addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(async (names: readonly string[], options: BenchOptions) => {
     const { collection } = options;
     if (collection !== undefined) {
       if (names.length > 0) {
-        throw usageError(`--collection asks a server; found the bench ${names[0]} as well`);
+        throw usageError(
+          `--collection measures a server and cannot be combined with the bench ${names[0]}`,
+        );
       }
-      const { benchServer } = await import('./bench-server.js');
       return await benchServer(connect(options), { ...options, collection });
     }
     process.exitCode = await runBench(benchPath(), [...names, ...toArguments(options)]);
@@ -79,17 +83,17 @@ function toArguments({ full, out, engine }: BenchOptions): string[] {
   ];
 }
 
-/** Beside the compiled sources: dist/src and dist/bench. */
+/** The benches lie next to the compiled sources: dist/src and dist/bench. */
 function benchPath(): string {
   const path = fileURLToPath(new URL('../../../bench/main.js', import.meta.url));
   if (existsSync(path)) return path;
   throw new CliError(
-    `the benches are not part of this installation: expected ${path}. ` +
-      'They come with the sources, where npm run build compiles them.',
+    `this installation contains no benches (expected ${path}). ` +
+      'They are part of the source repository; npm run build compiles them.',
   );
 }
 
-/** The exit code of the bench, whose output goes where ours goes. */
+/** Runs the bench in a child process that inherits stdio. Returns its exit code. */
 function runBench(path: string, args: readonly string[]): Promise<number> {
   const child = spawn(process.execPath, [path, ...args], { stdio: 'inherit' });
   const forward = (signal: NodeJS.Signals): void => {
@@ -103,4 +107,122 @@ function runBench(path: string, args: readonly string[]): Promise<number> {
       resolve(code ?? (signal === null ? EXIT_CODES.failure : 128 + constants.signals[signal]));
     });
   });
+}
+
+interface ServerBenchOptions {
+  readonly collection: string;
+  readonly clients: number;
+  readonly seconds: number;
+  readonly topK: number;
+  readonly file?: string;
+  readonly json?: boolean;
+}
+
+/** Number of distinct queries: enough to defeat caches, few enough to keep in memory. */
+const QUERIES_MAX = 1_000;
+/** Queries per client before the clock starts, which open the connections. */
+const WARM_UP_QUERIES = 2;
+
+interface ServerBenchResult {
+  readonly collection: string;
+  readonly vectors: number;
+  readonly dimension: number;
+  readonly metric: Metric;
+  readonly clients: number;
+  readonly queries: number;
+  readonly queries_per_second: number;
+  readonly p50_ms: number;
+  readonly p95_ms: number;
+  readonly p99_ms: number;
+  readonly max_ms: number;
+}
+
+async function benchServer(client: Client, options: ServerBenchOptions): Promise<void> {
+  const result = await measure(client, options);
+  process.stdout.write(options.json ? `${JSON.stringify(result)}\n` : describe(result, options));
+}
+
+async function measure(client: Client, options: ServerBenchOptions): Promise<ServerBenchResult> {
+  const { collection, clients, topK } = options;
+  const { dimension, metric, vector_count } = await client.collections.get(collection);
+  const queries =
+    options.file === undefined
+      ? randomQueries(dimension)
+      : await readQueries(options.file, dimension);
+  const vectors = client.collection(collection);
+  let next = 0;
+  const query = async (): Promise<void> => {
+    await vectors.query({ vector: queries[next++ % queries.length]!, top_k: topK });
+  };
+  await inParallel(clients, async () => {
+    for (let at = 0; at < WARM_UP_QUERIES; at++) await query();
+  });
+  const durations: number[] = [];
+  const start = performance.now();
+  const end = start + options.seconds * 1000;
+  await inParallel(clients, async () => {
+    for (let from = performance.now(); from < end; ) {
+      await query();
+      const to = performance.now();
+      durations.push(to - from);
+      from = to;
+    }
+  });
+  const seconds = (performance.now() - start) / 1000;
+  durations.sort((left, right) => left - right);
+  const at = (share: number): number =>
+    round(durations[Math.min(durations.length - 1, Math.floor(durations.length * share))]!);
+  return {
+    collection,
+    vectors: vector_count,
+    dimension,
+    metric,
+    clients,
+    queries: durations.length,
+    queries_per_second: round(durations.length / seconds),
+    p50_ms: at(0.5),
+    p95_ms: at(0.95),
+    p99_ms: at(0.99),
+    max_ms: at(1),
+  };
+}
+
+async function inParallel(count: number, work: () => Promise<void>): Promise<void> {
+  await Promise.all(Array.from({ length: count }, work));
+}
+
+function randomQueries(dimension: number): Float32Array[] {
+  return Array.from({ length: QUERIES_MAX }, () =>
+    Float32Array.from({ length: dimension }, () => Math.random() * 2 - 1),
+  );
+}
+
+async function readQueries(path: string, dimension: number): Promise<Float32Array[]> {
+  const { reader } = await openVectors(path, {
+    dataset: 'test',
+    rowsPerBatch: QUERIES_MAX,
+  });
+  for await (const batch of reader.batches(0)) {
+    if (batch.dimension !== dimension) {
+      throw usageError(
+        `${path}: found vectors of ${batch.dimension} values, but the collection has dimension ${dimension}`,
+      );
+    }
+    return Array.from({ length: batch.rowCount }, (_, row) =>
+      batch.values.subarray(row * dimension, (row + 1) * dimension),
+    );
+  }
+  throw usageError(`${path}: the file contains no vectors`);
+}
+
+function describe(result: ServerBenchResult, { topK, file }: ServerBenchOptions): string {
+  const what = file === undefined ? 'random queries' : `queries from ${file}`;
+  return `collection ${result.collection}: ${pluralize(result.vectors, 'vector')}, dimension ${result.dimension}, ${result.metric}
+${what}, top_k ${topK}, ${pluralize(result.clients, 'client')}: ${pluralize(result.queries, 'query', 'queries')} answered
+${result.queries_per_second} queries/s   p50 ${result.p50_ms} ms   p95 ${result.p95_ms} ms   p99 ${result.p99_ms} ms   max ${result.max_ms} ms
+`;
+}
+
+function round(value: number): number {
+  return Number(value.toPrecision(4));
 }

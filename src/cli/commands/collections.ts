@@ -7,8 +7,8 @@ import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { usageError } from '../failure.js';
 import { wholeNumber } from '../options.js';
-import { formatCount } from '../progress.js';
 import { printable, renderTable } from '../table.js';
+import { formatCount, pluralize } from '../units.js';
 
 const EXAMPLES = `
 Examples:
@@ -35,44 +35,46 @@ export function addCollectionsCommand(program: Command): void {
     .description('list, create, show and delete collections')
     .addHelpText('after', EXAMPLES);
 
-  const list = command.command('list').description('all collections, in id order');
+  const list = command.command('list').description('list all collections in id order');
   addCommonOptions(list).action(listCollections);
 
   const create = command
     .command('create')
-    .description('make an empty collection')
-    .argument('<id>', 'letters, digits, _ . -')
-    .requiredOption('--dimension <n>', 'the length of every vector', wholeNumber(1, 1e6))
-    .addOption(new Option('--metric <name>', 'how vectors are compared (cosine)').choices(METRICS))
-    .option('--description <text>', 'for people')
-    .option('--label <name=value>', 'for people and tools; may be repeated', addLabel);
+    .description('create an empty collection')
+    .argument('<id>', 'collection id: letters, digits, _ . -')
+    .requiredOption('--dimension <n>', 'number of values per vector', wholeNumber(1, 1e6))
+    .addOption(
+      new Option('--metric <name>', 'similarity metric (default: cosine)').choices(METRICS),
+    )
+    .option('--description <text>', 'free text')
+    .option('--label <name=value>', 'label; may be repeated', addLabel);
   addCommonOptions(create).action(createCollection);
 
   const show = command
     .command('show')
-    .description('the record of one collection')
-    .argument('<id>', 'the collection');
+    .description('show one collection')
+    .argument('<id>', 'collection id');
   addCommonOptions(show).action(async (id: string, options: CommonOptions) => {
     print(await connect(options).collections.get(id), options);
   });
 
   const remove = command
     .command('delete')
-    .description('delete a collection with all its vectors')
-    .argument('<id>', 'the collection')
-    .option('--yes', 'do not ask');
+    .description('delete a collection and all its vectors')
+    .argument('<id>', 'collection id')
+    .option('--yes', 'skip the confirmation');
   addCommonOptions(remove).action(deleteCollection);
 }
 
 function addCommonOptions(command: Command): Command {
-  return addConnectionOptions(command.option('--json', 'print JSON'));
+  return addConnectionOptions(command.option('--json', 'print the result as JSON'));
 }
 
 async function listCollections(options: CommonOptions): Promise<void> {
   const records: CollectionRecord[] = [];
   for await (const page of connect(options).collections.pages()) records.push(...page.collections);
   if (options.json) return write(JSON.stringify(records, null, 2));
-  if (records.length === 0) return write('No collection.');
+  if (records.length === 0) return write('No collections.');
   const columns = [
     { title: 'id' },
     { title: 'vectors', align: 'right' } as const,
@@ -112,18 +114,19 @@ async function deleteCollection(
   if (!options.yes) await confirmDelete(record);
   const reply = await collections.delete(id);
   if (options.json) return write(JSON.stringify(reply));
-  write(`Deleted ${id} with ${formatCount(reply.vector_count)} vectors.`);
+  write(`Deleted collection ${id} with ${pluralize(reply.vector_count, 'vector')}.`);
 }
 
 async function confirmDelete({ id, vector_count }: CollectionRecord): Promise<void> {
-  if (!process.stdin.isTTY) throw usageError(`expected --yes, since nobody can be asked`);
+  if (!process.stdin.isTTY)
+    throw usageError('stdin is not a terminal: pass --yes to delete without confirmation');
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
   const answer = await prompt.question(
-    `Delete ${id} with ${formatCount(vector_count)} vectors? Type its id to confirm: `,
+    `Delete collection ${id} with ${pluralize(vector_count, 'vector')}? Type its id to confirm: `,
   );
   prompt.close();
   if (answer.trim() !== id)
-    throw usageError(`expected "${id}", found "${answer}": nothing deleted`);
+    throw usageError(`expected "${id}", found "${answer}"; nothing was deleted`);
 }
 
 function print(record: CollectionRecord, options: CommonOptions): void {

@@ -1,5 +1,5 @@
-// `sagitta demo`: the server with the sample collection, which is loaded on the first start, and
-// three commands to paste. Settings come from the environment as for serve.
+// `sagitta demo`: runs the server with a sample collection, which is loaded on the first start, and
+// prints queries to paste. Settings come from the environment, as for `serve`.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,29 +8,30 @@ import type { Command } from 'commander';
 import { type Client, createClient, SagittaClientError } from '../../client/client.js';
 import { serverEnvironment } from '../connection.js';
 import { CliError } from '../failure.js';
-import { ImportJournal } from '../import-state.js';
-import { createProgress, formatCount } from '../progress.js';
+import { ImportJournal } from '../import/journal.js';
+import { createProgress } from '../progress.js';
+import { pluralize } from '../units.js';
 import { readConfig, serve } from './serve.js';
 
 const COLLECTION = 'wordnet';
 const DIMENSION = 256;
-/** Atlantic bottlenose dolphin. */
+/** The sense "Atlantic bottlenose dolphin". */
 const DOLPHIN = 'n02069974';
-/** A label of the collection, so that a load that was cut short is taken up again. */
+/** Label that marks an unfinished load, so that the next start repeats it. */
 const LABEL = 'sample';
 
 export function addDemoCommand(program: Command): void {
   program
     .command('demo')
-    .description('run the server with a sample collection and print queries to paste')
+    .description('run the server with a sample collection')
     .action(async () => {
       const logLevel = serverEnvironment().SAGITTA_LOG_LEVEL ?? 'warn';
       await serve(readConfig({ logLevel }), async (server) => {
         await server.loaded;
-        // One try: the server is in this process, and refuses only when it is told to stop.
+        // No retries: the server runs in this process and rejects requests only while stopping.
         const client = createClient({ baseUrl: server.url, retry: { attemptsMax: 1 } });
         await loadSample(client).catch((error: unknown) => {
-          throw isRefused(error) ? new CliError(NOT_OPEN) : error;
+          throw needsCredentials(error) ? new CliError(NEEDS_CREDENTIALS) : error;
         });
         process.stdout.write(welcome(server.url));
       });
@@ -40,19 +41,19 @@ export function addDemoCommand(program: Command): void {
 async function loadSample(client: Client): Promise<void> {
   const record = await findSample(client);
   if (record !== undefined && record.labels[LABEL] !== 'loading') {
-    const count = formatCount(record.vector_count);
-    process.stdout.write(`The collection ${COLLECTION} is there: ${count} vectors.\n`);
+    const count = pluralize(record.vector_count, 'vector');
+    process.stdout.write(`Using the existing collection ${COLLECTION} (${count}).\n`);
     return;
   }
   if (record === undefined) {
     await client.collections.create({
       id: COLLECTION,
       dimension: DIMENSION,
-      description: 'A sample of the senses of WordNet 3.0, as text vectors',
+      description: 'Sample: word senses of WordNet 3.0 as text vectors',
       labels: { [LABEL]: 'loading' },
     });
   }
-  const { importFiles } = await import('../import-files.js');
+  const { importFiles } = await import('../import/import-files.js');
   const { rows } = await importFiles(client, [samplePath()], {
     collection: COLLECTION,
     batch: 1_000,
@@ -61,7 +62,7 @@ async function loadSample(client: Client): Promise<void> {
     interruption: new AbortController().signal,
   });
   await client.collections.update(COLLECTION, { labels: { [LABEL]: 'loaded' } });
-  process.stdout.write(`Loaded ${formatCount(rows)} vectors into the collection ${COLLECTION}.\n`);
+  process.stdout.write(`Loaded ${pluralize(rows, 'vector')} into the collection ${COLLECTION}.\n`);
 }
 
 async function findSample(client: Client) {
@@ -73,24 +74,23 @@ async function findSample(client: Client) {
   }
 }
 
-/** The demo is for whoever has nothing yet. */
-const NOT_OPEN =
-  'API keys were made in this data directory, so that it answers nobody without one; name another for the demo: SAGITTA_DATA_DIR=./demo-data sagitta demo';
+const NEEDS_CREDENTIALS =
+  'this data directory has API keys, so the demo cannot query it; use another directory: SAGITTA_DATA_DIR=./demo-data sagitta demo';
 
-function isRefused(error: unknown): boolean {
+function needsCredentials(error: unknown): boolean {
   return error instanceof SagittaClientError && error.code === 'credentials_missing';
 }
 
-/** In the repository, seen from where the compiler puts this file. */
+/** The sample lies in the repository's examples/; this file runs from dist/src/cli/commands. */
 function samplePath(): string {
   const root = fileURLToPath(new URL('../../../..', import.meta.url));
   const path = join(root, 'examples', 'data', 'wordnet.arrow');
   if (existsSync(path)) return path;
-  throw new CliError(`the sample is missing: expected ${path}`);
+  throw new CliError(`sample data not found: expected ${path}`);
 }
 
-/** A line a match, by the node that is there: nothing else has to be installed. */
-const SHOW =
+/** Prints one line per match with Node, so that no other tool is needed. */
+const FORMAT_MATCHES =
   'node -e \'for (const m of JSON.parse(require("fs").readFileSync(0)).matches) ' +
   'console.log(m.score.toFixed(3), m.id, m.metadata.lemma, "-", m.metadata.gloss)\'';
 
@@ -101,20 +101,22 @@ function welcome(url: string): string {
   const page = `"id": "${DOLPHIN}", "limit": 5, "include_metadata": true`;
   const takeCursor = `sed 's/.*"next_cursor":"\\([^"]*\\)".*/\\1/'`;
   return `
-Sagitta listens on ${url}, its docs are at ${url}/docs. Paste into another terminal:
+Sagitta is listening on ${url}. API documentation: ${url}/docs
 
-Words near "dolphin":
+Paste these queries into another terminal.
 
-  ${query} -d '{${near}}' | ${SHOW}
+The words nearest to "dolphin":
 
-Among animals with three names or more:
+  ${query} -d '{${near}}' | ${FORMAT_MATCHES}
 
-  ${query} -d '{${near}, "filter": ${filter}}' | ${SHOW}
+Only animals with at least three names:
 
-The next page:
+  ${query} -d '{${near}, "filter": ${filter}}' | ${FORMAT_MATCHES}
 
-  cursor=$(${query} -d '{${page}}' | ${takeCursor}); ${query} -d "{\\"cursor\\": \\"$cursor\\"}" | ${SHOW}
+The second page of results:
 
-Ctrl-C stops the server; the data stays.
+  cursor=$(${query} -d '{${page}}' | ${takeCursor}); ${query} -d "{\\"cursor\\": \\"$cursor\\"}" | ${FORMAT_MATCHES}
+
+Press Ctrl-C to stop the server. The data is kept.
 `;
 }

@@ -1,21 +1,21 @@
-// `sagitta export`: a whole collection, or what passes a filter, into a file. Arrow, Parquet and
-// NDJSON come from the service as they are; the other formats are made of them on the way.
+// `sagitta export`: writes a collection, or the vectors that match a filter, to a file. Arrow, Parquet
+// and NDJSON come from the server as they are; the other formats are converted from them.
 
 import type { Command } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { readFilter } from '../filter-option.js';
-import { counted as countOf } from '../progress.js';
+import { readFilter } from '../options.js';
+import { pluralize } from '../units.js';
+import { encodeMatches, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
 import {
-  addFileOptions,
+  addOutputFileOptions,
   checkOutput,
-  counted,
-  type FileOptions,
+  countBytes,
+  type OutputFileOptions,
   printResult,
   progressOf,
   writeFile,
-} from '../transfer.js';
-import { encodeMatches, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
+} from '../writers/output-file.js';
 
 const FORMATS = [
   'ndjson',
@@ -31,25 +31,25 @@ type ExportFormat = (typeof FORMATS)[number];
 type VectorFormat = Extract<ExportFormat, 'npy' | 'fvecs' | 'fbin'>;
 
 const EXAMPLES = `
-The rows are those of one moment, in the order in which they arrived. A file
-appears when it is whole, and none is overwritten without --force.
+Exports one snapshot of the collection, in insertion order. A file appears under
+its name when it is complete; existing files are overwritten only with --force.
 
 Examples:
   $ sagitta export articles -o articles.parquet
   $ sagitta export articles --filter '{"year": {"$gte": 2020}}' -o recent.arrow
   $ sagitta export articles --no-values | head -3
   $ sagitta export articles -o articles.csv
-  $ sagitta export articles -o a.npy        a.ids.txt and a.metadata.ndjson, too
+  $ sagitta export articles -o a.npy   (also a.ids.txt and a.metadata.ndjson)
   $ sagitta export articles | gzip > articles.ndjson.gz
 
-Formats, told by the name: .ndjson (also on stdout), .csv, .arrow (a file),
-.arrows (a stream), .parquet; .npy, .fvecs and .fbin hold the vectors alone,
-with ids and metadata in files beside them, as sagitta import takes them with
---ids and --metadata.
+The file extension selects the format: .ndjson (default on stdout), .csv, .arrow
+(file), .arrows (stream), .parquet. The formats .npy, .fvecs and .fbin hold only
+the vectors; ids and metadata go to separate files, which sagitta import reads
+with --ids and --metadata.
 
 ${EXIT_CODES_TEXT}`;
 
-interface ExportOptions extends ConnectionOptions, FileOptions<ExportFormat> {
+interface ExportOptions extends ConnectionOptions, OutputFileOptions<ExportFormat> {
   readonly filter?: string;
   readonly values: boolean;
   readonly metadata: boolean;
@@ -58,12 +58,12 @@ interface ExportOptions extends ConnectionOptions, FileOptions<ExportFormat> {
 export function addExportCommand(program: Command): void {
   const command = program
     .command('export')
-    .description('write the vectors of a collection into a file')
-    .argument('<collection>', 'the collection to read')
-    .option('--filter <json|@file>', 'only vectors whose metadata passes')
-    .option('--no-values', 'ids and metadata only')
-    .option('--no-metadata', 'ids and values only');
-  addFileOptions(command, FORMATS).addHelpText('after', EXAMPLES);
+    .description('export a collection to a file')
+    .argument('<collection>', 'collection to export')
+    .option('--filter <json|@file>', 'only vectors whose metadata matches')
+    .option('--no-values', 'omit the vectors')
+    .option('--no-metadata', 'omit the metadata');
+  addOutputFileOptions(command, FORMATS).addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(runExport);
 }
 
@@ -73,14 +73,14 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   checkOutput(options);
   const isVectorFile = isVectorFormat(format);
   if (isVectorFile && !options.values) {
-    throw usageError(`--format ${format} holds values, which --no-values leaves out`);
+    throw usageError(`--format ${format} cannot be combined with --no-values`);
   }
   const client = connect(options);
   const { dimension, vector_count } = await client.collections.get(id);
   const filter = options.filter === undefined ? undefined : readFilter('--filter', options.filter);
   const progress = progressOf(`${id}:`, options);
   const { body, sequence } = await client.collection(id).exportStream({
-    // CSV is made of lines, whose numbers are spelled already.
+    // CSV is converted from NDJSON, whose numbers are text already.
     format: format === 'csv' ? 'ndjson' : WRITE_FORMATS[format].wire,
     includeValues: options.values,
     includeMetadata: options.metadata,
@@ -88,7 +88,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   });
   let rowCount: number | undefined;
   let byteCount = 0;
-  const stream = counted(body, (count) => {
+  const stream = countBytes(body, (count) => {
     byteCount = count;
     const share =
       rowCount === undefined || filter !== undefined ? undefined : rowCount / vector_count;
@@ -110,16 +110,16 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
       const names = columnNames(options);
       await writeFile(await encode(stream, format, names), options);
     }
-    // Rows are counted behind the bytes in which they came.
+    // Rows are counted only after the bytes that contain them.
     if (rowCount !== undefined) progress?.update(rowCount, 1, byteCount);
   } finally {
     progress?.end();
-    // A reply that nobody has read to its end would hold the process.
+    // An unread reply would keep the process alive.
     await body.cancel();
   }
-  const rows = rowCount === undefined ? '' : `${countOf(rowCount, 'row')} of `;
-  const facts = { collection: id, format, file: options.output ?? null, sequence };
-  printResult(`${rows}${id}`, facts, options, start);
+  const rows = rowCount === undefined ? '' : `${pluralize(rowCount, 'row')} of `;
+  const summary = { collection: id, format, file: options.output ?? null, sequence };
+  printResult(`${rows}${id}`, summary, options, start);
 }
 
 async function encode(

@@ -1,24 +1,23 @@
-// `sagitta import`: the command and its options; import-files.ts does the work.
+// `sagitta import`: the command, its options and its output. import/import-files.ts does the work.
 
 import { type Command, Option } from 'commander';
 import { METRICS } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect, urlOf } from '../connection.js';
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
-import type { ImportChoices, ImportResult } from '../import-files.js';
-import { ImportJournal, stateFolder } from '../import-state.js';
-import { splitNames, wholeNumber } from '../options.js';
-import { counted, createProgress, formatCount, formatSeconds } from '../progress.js';
-import { expandColumns } from '../readers/column-names.js';
+import type { ImportChoices, ImportResult } from '../import/import-files.js';
+import { ImportJournal, stateDirectory } from '../import/journal.js';
+import { expandColumns, splitNames, wholeNumber } from '../options.js';
+import { createProgress } from '../progress.js';
 import { FORMAT_NAMES, FORMATS } from '../readers/formats.js';
 import { STDIN } from '../readers/source.js';
+import { formatCount, formatSeconds, pluralize } from '../units.js';
 
 const FORMATS_TEXT = FORMAT_NAMES.map(
   (name) => `  ${name.padEnd(14)}${FORMATS[name].title} (.${FORMATS[name].extensions.join(', .')})`,
 ).join('\n');
 
 const EXAMPLES = `
-A line of NDJSON is a vector as the API takes it, a column of a table one of its
-parts:
+Each line of NDJSON is a vector as in the API; tables have a column per member:
   {"id": "a1", "values": [0.12, -0.5, 0.33], "metadata": {"year": 2024}}
 
 Examples:
@@ -30,15 +29,15 @@ Examples:
   $ duckdb -c "COPY … TO STDOUT (FORMAT csv)" |
       sagitta import - --format csv -c docs
 
-Formats, found by the first bytes or the name:
+Formats, detected from the first bytes or the file extension:
 ${FORMATS_TEXT}
-All of them but Arrow files, Parquet and HDF5 may be packed with gzip or come
-through a pipe. Without --fields, metadata is the member or column "metadata"
-and every further column, where dates and timestamps become ISO 8601 text.
+All except Arrow files, Parquet and HDF5 may be gzip-compressed or read from a
+pipe. By default, metadata is the member or column "metadata" plus all other
+columns (--fields selects some); dates and timestamps become ISO 8601 text.
 
-Ctrl-C or a lost server ends an import at a known row; the same command goes on
-from there. Writing the same file twice leaves one vector an id. Rows without id
-get one each time.
+After Ctrl-C or a lost connection, run the same command again to resume.
+Importing a file twice replaces the vectors with the same ids. Rows without an
+id get a new id in each import.
 
 ${EXIT_CODES_TEXT}`;
 
@@ -51,43 +50,43 @@ interface ImportOptions extends ConnectionOptions, ImportChoices {
 export function addImportCommand(program: Command): void {
   const command = program
     .command('import')
-    .description('read vectors from files into a collection')
-    .argument('<files...>', 'files to read, in this order; - for stdin')
-    .requiredOption('-c, --collection <id>', 'where to; made when it is not there')
+    .description('import vectors from files into a collection')
+    .argument('<files...>', 'files to read, in order; - for stdin')
+    .requiredOption('-c, --collection <id>', 'target collection; created if it does not exist')
     .addOption(
-      new Option('--format <name>', 'of all the files, in place of a look at them').choices(
-        FORMAT_NAMES,
+      new Option('--format <name>', 'input format (default: detected)').choices(FORMAT_NAMES),
+    )
+    .addOption(
+      new Option('--metric <name>', 'metric of a new collection (default: cosine)').choices(
+        METRICS,
       ),
     )
-    .addOption(
-      new Option('--metric <name>', 'of a collection that is made (cosine)').choices(METRICS),
-    )
-    .option('--id-field <name>', 'the field that holds the id, which every row must have ("id")')
-    .option('--values-field <name>', 'the field that holds the vector ("values", "vector", …)')
-    .option('--fields <names>', 'the fields that become metadata, with commas', splitNames)
+    .option('--id-field <name>', 'field of the id; every row must have one (default: id, optional)')
+    .option('--values-field <name>', 'field of the vector (default: values, vector or embedding)')
+    .option('--fields <names>', 'fields to store as metadata, comma-separated', splitNames)
     .option(
       '--vector-columns <names>',
-      'of CSV, a column a value: d0..d767 or x,y,z',
+      'CSV columns with one value each: d0..d767 or x,y,z',
       expandColumns,
     )
-    .option('--delimiter <character>', 'of CSV (a comma, or a tab in .tsv)')
-    .option('--dataset <name>', 'of HDF5 ("train")')
-    .option('--ids <file>', 'the ids of npy, fvecs, …, one a line')
-    .option('--metadata <file>', 'the metadata of npy, fvecs, …, a JSON object a line')
-    .option('--row-ids', 'the number of the row, from 0, is the id')
-    .option('--batch <rows>', 'rows in one write, which is atomic', wholeNumber(1, 10_000), 5_000)
-    .option('--restart', 'from the first row, whatever an earlier run has done')
-    .option('--no-resume', 'keep no note of how far the import came')
-    .option('--json', 'print the result as JSON, and no progress')
+    .option('--delimiter <character>', 'CSV delimiter (default: comma; tab for .tsv)')
+    .option('--dataset <name>', 'HDF5 dataset (default: train)')
+    .option('--ids <file>', 'ids for npy, fvecs, …: one per line')
+    .option('--metadata <file>', 'metadata for npy, fvecs, …: one JSON object per line')
+    .option('--row-ids', 'use the row number, from 0, as the id')
+    .option('--batch <rows>', 'rows per write; each write is atomic', wholeNumber(1, 10_000), 5_000)
+    .option('--restart', 'start over instead of resuming an earlier run')
+    .option('--no-resume', 'do not record progress for resuming')
+    .option('--json', 'print a JSON summary and no progress')
     .addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(runImport);
 }
 
 async function runImport(paths: string[], options: ImportOptions): Promise<void> {
   checkOptions(paths, options);
-  // Here, since Arrow takes a moment that other commands need not wait.
-  const { importFiles } = await import('../import-files.js');
-  // A server that restarts meanwhile costs a pause, not the import.
+  // Loaded only here: Arrow takes a moment, which the other commands should not wait for.
+  const { importFiles } = await import('../import/import-files.js');
+  // Enough attempts to survive a restart of the server.
   const client = connect(options, { retry: { attemptsMax: 9 } });
   const firstContact = connect(options);
   const start = performance.now();
@@ -95,7 +94,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
   const stop = (): void => {
     if (interruption.signal.aborted) process.exit(EXIT_CODES.interrupted);
     interruption.abort();
-    process.stderr.write('\nsagitta: interrupted; finishing what is on its way\n');
+    process.stderr.write('\nsagitta: interrupted; waiting for the current write\n');
   };
   process.on('SIGINT', stop);
   try {
@@ -105,7 +104,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
       openJournal: (incarnation) =>
         options.resume && !paths.includes(STDIN)
           ? ImportJournal.open({
-              folder: stateFolder(),
+              directory: stateDirectory(),
               target: `${urlOf(options)} ${options.collection}`,
               files: [
                 ...paths,
@@ -123,10 +122,10 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
     print(result, (performance.now() - start) / 1000, options.json === true);
     if (result.isInterrupted) {
       throw new CliError(
-        `interrupted after ${counted(result.resumedRows + result.rows, 'row')}; ` +
+        `interrupted after ${pluralize(result.resumedRows + result.rows, 'row')}; ` +
           (options.resume && !paths.includes(STDIN)
-            ? 'the same command goes on from there'
-            : 'importing again replaces them'),
+            ? 'run the same command again to resume'
+            : 'importing the files again replaces them'),
         { exitCode: EXIT_CODES.interrupted },
       );
     }
@@ -138,17 +137,17 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
 function checkOptions(paths: readonly string[], options: ImportOptions): void {
   const hasSideFiles = options.ids !== undefined || options.metadata !== undefined;
   if (hasSideFiles && paths.length > 1) {
-    throw usageError(`--ids and --metadata belong to one file, found ${paths.length}`);
+    throw usageError(`--ids and --metadata require a single input file, found ${paths.length}`);
   }
   const idSources = [options.ids, options.rowIds, options.idField].filter(
     (each) => each !== undefined,
   );
   if (idSources.length > 1) {
-    throw usageError('expected at most one of --ids, --row-ids and --id-field, found more');
+    throw usageError('--ids, --row-ids and --id-field are mutually exclusive');
   }
 }
 
-/** What decides about the rows: with other options the import is another one. */
+/** The options that decide how rows are read; with different ones an import cannot be resumed. */
 function readingOptions(options: ImportOptions): string {
   const { format, idField, valuesField, vectorColumns, delimiter, fields, dataset } = options;
   const { ids, metadata, rowIds } = options;
@@ -166,9 +165,10 @@ function print(result: ImportResult, seconds: number, isJson: boolean): void {
     process.stdout.write(`${JSON.stringify({ ...reply, ...rest })}\n`);
     return;
   }
-  const before = resumedRows === 0 ? '' : `, after ${formatCount(resumedRows)} of an earlier run`;
+  const before =
+    resumedRows === 0 ? '' : `, after ${pluralize(resumedRows, 'row')} of an earlier run`;
   process.stdout.write(
-    `${counted(rows, 'row')} in ${formatSeconds(seconds)} into ${collection} ` +
-      `(${formatCount(inserted)} new, ${formatCount(updated)} replaced)${before}\n`,
+    `Imported ${pluralize(rows, 'row')} into ${collection} in ${formatSeconds(seconds)} ` +
+      `(${formatCount(inserted)} new, ${formatCount(updated)} replaced)${before}.\n`,
   );
 }

@@ -1,28 +1,28 @@
-// `sagitta join`: the nearest neighbours in one collection of every row of another, or of itself.
+// `sagitta join`: finds the nearest neighbours of every vector of a collection, in another collection or
+// in the same one.
 
 import { type Command, Option } from 'commander';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { parseScore, readFilter } from '../filter-option.js';
-import { wholeNumber } from '../options.js';
+import { parseScore, readFilter, wholeNumber } from '../options.js';
+import { encodeMatches, writeFormatOf } from '../writers/formats.js';
 import {
-  addFileOptions,
+  addOutputFileOptions,
   checkOutput,
-  counted,
-  type FileOptions,
+  countBytes,
+  type OutputFileOptions,
   printResult,
   progressOf,
   writeFile,
-} from '../transfer.js';
-import { encodeMatches, writeFormatOf } from '../writers/formats.js';
+} from '../writers/output-file.js';
 
 const FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream'] as const;
 
 const EXAMPLES = `
-Every row of the collection searches for its nearest in the other one, or in its
-own collection, where it does not find itself. A line of NDJSON is a row with
-its matches; a line of CSV, as a row of Arrow, is one match.
+Searches for every vector of the collection, in the collection of --with or, by
+default, in the same one, where a vector does not match itself. NDJSON has one
+line per vector with its matches; CSV and Arrow have one row per match.
 
 Examples:
   $ sagitta join articles --score-threshold 0.95 -o duplicates.csv
@@ -32,7 +32,7 @@ Examples:
 
 ${EXIT_CODES_TEXT}`;
 
-interface JoinOptions extends ConnectionOptions, FileOptions<(typeof FORMATS)[number]> {
+interface JoinOptions extends ConnectionOptions, OutputFileOptions<(typeof FORMATS)[number]> {
   readonly with?: string;
   readonly topK?: number;
   readonly scoreThreshold?: number;
@@ -46,17 +46,17 @@ interface JoinOptions extends ConnectionOptions, FileOptions<(typeof FORMATS)[nu
 export function addJoinCommand(program: Command): void {
   const command = program
     .command('join')
-    .description('find the nearest neighbours of every row of a collection')
-    .argument('<collection>', 'the collection whose rows search')
-    .option('--with <collection>', 'the one that is searched; itself unless told otherwise')
-    .option('-k, --top-k <n>', 'how many of the nearest', wholeNumber(1, 1e9))
-    .option('--score-threshold <n>', 'only matches with at least this score', parseScore)
-    .option('--filter <json|@file>', 'which rows search')
-    .option('--with-filter <json|@file>', 'which rows are searched')
-    .option('--include-self', 'a row may find itself')
-    .addOption(new Option('--metric <name>', "in place of the collection's").choices(METRICS))
-    .option('--metadata', 'the metadata of each match');
-  addFileOptions(command, FORMATS).addHelpText('after', EXAMPLES);
+    .description('find the nearest neighbours of every vector of a collection')
+    .argument('<collection>', 'collection whose vectors are the queries')
+    .option('--with <collection>', 'collection to search (default: the same one)')
+    .option('-k, --top-k <n>', 'number of matches per vector', wholeNumber(1, 1e9))
+    .option('--score-threshold <n>', 'minimum score of a match', parseScore)
+    .option('--filter <json|@file>', 'only these vectors as queries')
+    .option('--with-filter <json|@file>', 'only these vectors as matches')
+    .option('--include-self', 'let a vector match itself')
+    .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
+    .option('--metadata', 'include the metadata of each match');
+  addOutputFileOptions(command, FORMATS).addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(runJoin);
 }
 
@@ -64,7 +64,7 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
   const start = performance.now();
   const { topK, scoreThreshold, metric, filter, withFilter } = options;
   if (topK === undefined && scoreThreshold === undefined) {
-    throw usageError('expected --top-k or --score-threshold, or both, found neither');
+    throw usageError('expected --top-k, --score-threshold or both, found neither');
   }
   const format = writeFormatOf(FORMATS, options.format, options.output);
   checkOutput(options);
@@ -82,15 +82,20 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
   const { body } = await connect(options)
     .collection(id)
     .joinStream(request, { format: format === 'ndjson' ? 'ndjson' : 'arrow' });
-  const stream = counted(body, (byteCount) => progress?.update(undefined, undefined, byteCount));
+  const stream = countBytes(body, (byteCount) => progress?.update(undefined, undefined, byteCount));
   try {
     await writeFile(await encodeMatches(stream, format), options);
   } finally {
     progress?.end();
-    // A reply that nobody has read to its end would hold the process.
+    // An unread reply would keep the process alive.
     await body.cancel();
   }
   const other = options.with ?? 'itself';
-  const facts = { collection: id, with: options.with ?? id, format, file: options.output ?? null };
-  printResult(`${id} joined with ${other}`, facts, options, start);
+  const summary = {
+    collection: id,
+    with: options.with ?? id,
+    format,
+    file: options.output ?? null,
+  };
+  printResult(`the join of ${id} with ${other}`, summary, options, start);
 }

@@ -1,19 +1,24 @@
-// `sagitta keys`: create, list, show, rotate, revoke. Works on a data directory, through the server
-// that runs on it or without one, or with --url over the network. A key that was made is the only
-// thing on stdout, so that a shell can take it; what is to be said of it goes to stderr.
+// `sagitta keys`: creates, lists, shows, rotates and revokes API keys, in a data directory (through the
+// server that runs on it, or offline) or, with --url, over the network. A new key is the only text on
+// stdout, so that a shell can capture it; everything else goes to stderr.
 
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { ApiKeyRecord, ApiKeyWithSecret, Keys } from '../../client/client.js';
+import { SagittaError } from '../../common/errors.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
+import { type ControlClient, connectControlClient } from '../control-client.js';
+import { CliError, usageError } from '../failure.js';
 import {
   addDataDirectoryOption,
   type DataDirectoryOptions,
   dataDirectoryOf,
-} from '../data-directory.js';
-import { parseMoment, parseSpan } from '../durations.js';
-import { usageError } from '../failure.js';
+  parseDuration,
+  parseExpiry,
+} from '../options.js';
 import { printable, renderTable } from '../table.js';
-import { keysOfDirectory } from './keys-of-directory.js';
 
 const EXAMPLES = `
 Examples:
@@ -25,10 +30,11 @@ Examples:
   $ sagitta keys revoke 3kTMd9xQ7bZr2LfW --api-key $ADMIN \\
       --url https://vectors.example.org
 
-Without --url the data directory is worked on: through the server that runs on
-it, which asks for no key of who may write there, or without one.`;
+Without --url the command works on the data directory: through the server that
+runs on it, which requires no key from a user who may write to the directory, or
+offline.`;
 
-const ID_HELP = 'the part of the key between the two _';
+const ID_HELP = 'key id: the part of the key between the underscores';
 
 interface CommonOptions extends ConnectionOptions, DataDirectoryOptions {
   readonly json?: boolean;
@@ -43,68 +49,68 @@ interface CreateOptions extends CommonOptions {
 export function addKeysCommand(program: Command): void {
   const command = program
     .command('keys')
-    .description('make, list, rotate and revoke API keys')
+    .description('create, list, rotate and revoke API keys')
     .addHelpText('after', EXAMPLES);
 
   const create = command
     .command('create')
-    .description('make a key and print it, this once')
-    .requiredOption('--owner <name>', 'for whom it is, in words of yours')
+    .description('create a key and print it once')
+    .requiredOption('--owner <name>', 'free-text owner of the key')
     .requiredOption(
       '--scope <scope>',
-      'what it may do: vectors:read, vectors:write:catalog-*, admin, …; may be repeated',
+      'permission: vectors:read, vectors:write:catalog-*, admin, …; may be repeated',
       (scope: string, scopes: readonly string[] = []) => [...scopes, scope],
     )
-    .option('--expires <when>', 'a span such as 90d or 12h, or a time (ISO 8601); never else');
+    .option(
+      '--expires <when>',
+      'expiry: a duration such as 90d or 12h, or an ISO 8601 time (default: never)',
+    );
   addCommonOptions(create).action(async (options: CreateOptions) => {
     const { owner, scope: scopes, expires } = options;
-    const expires_at = expires === undefined ? null : parseMoment('--expires', expires, Date.now());
+    const expires_at = expires === undefined ? null : parseExpiry('--expires', expires, Date.now());
     const input = { owner, scopes, expires_at };
     printSecret(await withKeys(options, true, (keys) => keys.create(input)), options);
   });
 
   const list = command
     .command('list')
-    .description('all keys, without their secrets, in the order in which they were made');
+    .description('list all keys in order of creation, without secrets');
   addCommonOptions(list).action(async (options: CommonOptions) => {
     printList(await withKeys(options, false, (keys) => keys.list()), options);
   });
 
-  const show = command
-    .command('show')
-    .description('the record of one key')
-    .argument('<id>', ID_HELP);
+  const show = command.command('show').description('show one key').argument('<id>', ID_HELP);
   addCommonOptions(show).action(async (given: string, options: CommonOptions) => {
     print(await withKeys(options, false, (keys) => keys.get(idOf(given))), options);
   });
 
   const rotate = command
     .command('rotate')
-    .description('give a key a new secret and print it, this once')
+    .description('replace the secret of a key and print the new key once')
     .argument('<id>', ID_HELP)
-    .option('--grace <span>', 'how long the old secret goes on, such as 1h', '0s');
+    .option('--grace <duration>', 'how long the old secret stays valid, such as 1h', '0s');
   addCommonOptions(rotate).action(
     async (given: string, options: CommonOptions & { readonly grace: string }) => {
-      const grace_seconds = parseSpan('--grace', options.grace) / 1000;
-      const made = await withKeys(options, false, (keys) =>
+      const grace_seconds = parseDuration('--grace', options.grace) / 1000;
+      const key = await withKeys(options, false, (keys) =>
         keys.rotate(idOf(given), { grace_seconds }),
       );
-      printSecret(made, options);
+      printSecret(key, options);
     },
   );
 
   const revoke = command
     .command('revoke')
-    .description('refuse a key from now on, for good')
+    .description('revoke a key permanently')
     .argument('<id>', ID_HELP);
   addCommonOptions(revoke).action(async (given: string, options: CommonOptions) => {
     const record = await withKeys(options, false, (keys) => keys.revoke(idOf(given)));
     if (options.json) writeJson(record);
-    else write(`Revoked ${record.id} of ${printable(record.owner)}.`);
+    else write(`Revoked key ${record.id} (owner: ${printable(record.owner)}).`);
   });
 }
 
-/** Who has a key at hand need not cut it up, and its secret goes nowhere. */
+/** Accepts a whole key in place of its id; the secret is not sent anywhere. */
 function idOf(given: string): string {
   return /^sk_([0-9A-Za-z]+)_/.exec(given)?.[1] ?? given;
 }
@@ -112,39 +118,39 @@ function idOf(given: string): string {
 function addCommonOptions(command: Command): Command {
   return addConnectionOptions(
     addDataDirectoryOption(command),
-    'a server over the network, in place of a data directory',
+    'server address, instead of a data directory',
   )
-    .option('--json', 'print one JSON object')
-    .addHelpText('after', '\nWith --url the server is asked over the network, with --api-key.');
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', '\n--url works on a server over the network; it requires --api-key.');
 }
 
-/** `isNew`: a directory that is not there yet is made. */
+/** `mayCreate`: whether a data directory that does not exist is created. */
 async function withKeys<Result>(
   options: CommonOptions,
-  isNew: boolean,
+  mayCreate: boolean,
   work: (keys: Keys) => Promise<Result>,
 ): Promise<Result> {
   const { url, apiKey, dataDir } = options;
   if (url !== undefined) {
-    if (dataDir !== undefined) throw usageError('expected --url or --data-dir, found both');
+    if (dataDir !== undefined) throw usageError('--url and --data-dir are mutually exclusive');
     return work(connect(options).keys);
   }
   if (apiKey !== undefined) {
-    throw usageError('--api-key is for a server that --url names; a data directory needs none');
+    throw usageError('--api-key requires --url; a data directory needs no key');
   }
-  return keysOfDirectory(dataDirectoryOf(options), { mayMake: isNew }, work);
+  return keysOfDirectory(dataDirectoryOf(options), { mayCreate }, work);
 }
 
-function printSecret(made: ApiKeyWithSecret, options: CommonOptions): void {
+function printSecret(key: ApiKeyWithSecret, options: CommonOptions): void {
   if (options.json) {
-    writeJson(made);
+    writeJson(key);
     return;
   }
-  const until = made.expires_at === null ? 'never expires' : `expires ${made.expires_at}`;
+  const expiry = key.expires_at === null ? 'never expires' : `expires ${key.expires_at}`;
   process.stderr.write(
-    `Key ${made.id} of ${printable(made.owner)} (${made.scopes.join(' ')}), ${until}. It is shown this once:\n`,
+    `Key ${key.id} (owner: ${printable(key.owner)}; scopes: ${key.scopes.join(' ')}; ${expiry}). It is shown only once:\n`,
   );
-  write(made.key);
+  write(key.key);
 }
 
 function printList(records: readonly ApiKeyRecord[], options: CommonOptions): void {
@@ -153,7 +159,7 @@ function printList(records: readonly ApiKeyRecord[], options: CommonOptions): vo
     return;
   }
   if (records.length === 0) {
-    write('No key.');
+    write('No keys.');
     return;
   }
   const titles = ['id', 'owner', 'state', 'scopes', 'created', 'expires'];
@@ -192,4 +198,68 @@ function writeJson(value: object): void {
 
 function write(text: string): void {
   process.stdout.write(`${text}\n`);
+}
+
+/**
+ * How long to wait for a locked directory: another command holds it briefly, and a starting server
+ * soon listens on its control socket.
+ */
+const LOCKED_MS_MAX = 10_000;
+const RETRY_INTERVAL_MS = 100;
+
+/** Runs `work` on the keys of a data directory, through its server if one runs, else offline. */
+async function keysOfDirectory<Result>(
+  directory: string,
+  options: { mayCreate: boolean },
+  work: (keys: Keys) => Promise<Result>,
+): Promise<Result> {
+  const startedAt = performance.now();
+  while (true) {
+    const socket = await connectControlClient(directory);
+    if (socket !== null) {
+      return work(keysThrough(socket)).finally(() => socket.close());
+    }
+    if (!options.mayCreate && !existsSync(join(directory, 'store.lmdb'))) {
+      throw new CliError(`no data directory at ${directory}; name one with --data-dir`);
+    }
+    try {
+      return await workOffline(directory, work);
+    } catch (error) {
+      const isLocked = error instanceof SagittaError && error.code === 'data_directory_locked';
+      if (!isLocked || performance.now() - startedAt > LOCKED_MS_MAX) throw error;
+      await sleep(RETRY_INTERVAL_MS);
+    }
+  }
+}
+
+function keysThrough(socket: ControlClient): Keys {
+  const at = (id: string) => `/keys/${encodeURIComponent(id)}`;
+  return {
+    create: (input) => socket.call('POST', '/keys', input),
+    list: async () => (await socket.call<{ keys: ApiKeyRecord[] }>('GET', '/keys')).keys,
+    get: (id) => socket.call('GET', at(id)),
+    rotate: (id, request = {}) => socket.call('POST', `${at(id)}/rotate`, request),
+    revoke: (id) => socket.call('DELETE', at(id)),
+  };
+}
+
+async function workOffline<Result>(
+  directory: string,
+  work: (keys: Keys) => Promise<Result>,
+): Promise<Result> {
+  // Loaded only here: lmdb takes a tenth of a second, which a running server makes unnecessary.
+  const { apiKeyMembers, withApiKeys } = await import('../../offline.js');
+  type NewKey = { record: Parameters<typeof apiKeyMembers>[0]; key: string };
+  const withSecret = ({ record, key }: NewKey) => ({ ...apiKeyMembers(record), key });
+  return withApiKeys(directory, (apiKeys) =>
+    work({
+      create: async ({ owner, scopes, expires_at = null }) =>
+        withSecret(await apiKeys.create({ owner, scopes, expiresAt: expires_at })),
+      list: async () => apiKeys.list().map(apiKeyMembers),
+      get: async (id) => apiKeyMembers(apiKeys.get(id)),
+      rotate: async (id, { grace_seconds = 0 } = {}) =>
+        withSecret(await apiKeys.rotate(id, { graceMs: grace_seconds * 1000 })),
+      revoke: async (id) => apiKeyMembers(await apiKeys.revoke(id)),
+    }),
+  );
 }

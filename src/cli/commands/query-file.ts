@@ -1,13 +1,12 @@
-// Queries from a file, sent as one stream: answers come back and are written while later queries are
-// still being read. Nothing is kept in memory but what is on its way.
+// `sagitta query --file`: sends the queries of a file as one stream. Results are written while later
+// queries are still being read, so memory use does not depend on the size of the file.
 
 import type { Client } from '../../client/client.js';
 import type { JsonObject, Metric } from '../../common/types.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
-import { ANSWER_FORMATS, type AnswerFormat } from '../answer-formats.js';
 import { CliError, usageError } from '../failure.js';
-import { readFilter } from '../filter-option.js';
-import { counted, type Progress } from '../progress.js';
+import { readFilter } from '../options.js';
+import type { Progress } from '../progress.js';
 import {
   checkOptions,
   type FormatName,
@@ -17,12 +16,24 @@ import {
 } from '../readers/formats.js';
 import type { ReadOptions, RowBatch, RowReader } from '../readers/row-batch.js';
 import { type InputSource, openSource } from '../readers/source.js';
-import { checkOutput, type FileOptions, printResult, progressOf, writeFile } from '../transfer.js';
-import { encodeMatches, writeFormatOf } from '../writers/formats.js';
-import { ivecsOfMatches } from '../writers/ivecs.js';
+import { pluralize } from '../units.js';
+import {
+  encodeMatches,
+  RESULT_FORMATS,
+  type ResultFormat,
+  writeFormatOf,
+} from '../writers/formats.js';
+import {
+  checkOutput,
+  type OutputFileOptions,
+  printResult,
+  progressOf,
+  writeFile,
+} from '../writers/output-file.js';
+import { ivecsOfMatches } from '../writers/vector-files.js';
 
-/** As the command line gives them. */
-export interface QueryFileOptions extends FileOptions<AnswerFormat> {
+/** The options of `sagitta query` that apply to --file. */
+export interface QueryFileOptions extends OutputFileOptions<ResultFormat> {
   readonly file: string;
   readonly fileFormat?: FormatName;
   readonly valuesField?: string;
@@ -36,11 +47,11 @@ export interface QueryFileOptions extends FileOptions<AnswerFormat> {
   readonly metadata: boolean;
 }
 
-/** Of ann-benchmarks: its queries. */
+/** The dataset of queries in the HDF5 files of ann-benchmarks. */
 const DATASET_DEFAULT = 'test';
-/** Small enough that answers begin soon, and large enough for the engine. */
+/** Small enough that results begin soon, large enough for the engine to batch. */
 const QUERIES_PER_BATCH = 1_000;
-/** As many as a request of recall takes. */
+/** Queries per recall request. */
 const RECALL_QUERIES = 500;
 
 const TOP_K_DEFAULT = 10;
@@ -55,21 +66,21 @@ export async function queryFile(
   const k = options.topK ?? TOP_K_DEFAULT;
   try {
     if (options.recall !== undefined) {
-      const answers = readAnswers(options.recall, k);
-      const found = await recallOfFile(client, collection, options, answers, progress);
+      const results = readResults(options.recall, k);
+      const found = await recallOfFile(client, collection, options, results, progress);
       progress?.end(true);
       printRecall(found, k, options.json === true);
       return;
     }
-    const format = writeFormatOf(ANSWER_FORMATS, options.format, options.output);
+    const format = writeFormatOf(RESULT_FORMATS, options.format, options.output);
     checkOutput(options);
-    const { body, queryCount } = await askFile(client, collection, options, format, progress);
+    const { body, queryCount } = await streamQueries(client, collection, options, format, progress);
     const chunks =
       format === 'ivecs' ? ivecsOfMatches(body, k, queryCount) : await encodeMatches(body, format);
     await writeFile(chunks, options);
     progress?.end(true);
-    const facts = { collection, queries: queryCount(), format, file: options.output ?? null };
-    printResult(`answers to ${queriesOf(queryCount())}`, facts, options, start);
+    const summary = { collection, queries: queryCount(), format, file: options.output ?? null };
+    printResult(`the results of ${queriesOf(queryCount())}`, summary, options, start);
   } catch (error) {
     progress?.end();
     throw error;
@@ -84,12 +95,12 @@ function printRecall(
   process.stdout.write(
     isJson
       ? `${JSON.stringify({ recall: Number(recall.toFixed(6)), k, queries: queryCount })}\n`
-      : `recall@${k} ${recall.toFixed(4)} of ${queriesOf(queryCount)}\n`,
+      : `recall@${k}: ${recall.toFixed(4)} (${queriesOf(queryCount)})\n`,
   );
 }
 
 function queriesOf(count: number): string {
-  return counted(count, 'query', 'queries');
+  return pluralize(count, 'query', 'queries');
 }
 
 async function openQueries(
@@ -100,7 +111,7 @@ async function openQueries(
   const reading: ReadOptions = {
     idField: undefined,
     valuesField: options.valuesField,
-    // Whatever else the rows have is not asked for.
+    // Other columns of the file are ignored.
     fields: [],
     vectorColumns: options.vectorColumns,
     delimiter: undefined,
@@ -114,12 +125,12 @@ async function openQueries(
   return { source, reader };
 }
 
-/** The answers as bytes, and how many queries were asked so far. */
-async function askFile(
+/** The bytes of the results, and a function that counts the queries sent so far. */
+async function streamQueries(
   client: Client,
   collection: string,
   options: QueryFileOptions,
-  format: AnswerFormat,
+  format: ResultFormat,
   progress: Progress | undefined,
 ): Promise<{ body: AsyncIterable<Uint8Array>; queryCount: () => number }> {
   const { source, reader } = await openQueries(options, QUERIES_PER_BATCH);
@@ -151,46 +162,46 @@ async function askFile(
     ...(metric !== undefined && { metric }),
     ...(scoreThreshold !== undefined && { scoreThreshold }),
   } as const;
-  async function* answers(): AsyncGenerator<Uint8Array> {
+  async function* results(): AsyncGenerator<Uint8Array> {
     try {
       yield* (await client.collection(collection).queryStream(queries(), request)).body;
     } catch (error) {
-      // A bad row ends the request, of which the broken connection says less.
+      // An invalid row aborts the request; its error says more than the broken connection.
       throw failure ?? error;
     }
   }
-  return { body: answers(), queryCount: () => queryCount };
+  return { body: results(), queryCount: () => queryCount };
 }
 
-/** recall@k of answers that somebody else has given, as row numbers or ids, a list a query. */
+/** recall@k of given results: a list of ids per query. */
 async function recallOfFile(
   client: Client,
   collection: string,
   options: QueryFileOptions,
-  answers: AsyncIterable<string[][]>,
+  results: AsyncIterable<string[][]>,
   progress: Progress | undefined,
 ): Promise<{ recall: number; queryCount: number }> {
   const { source, reader } = await openQueries(options, RECALL_QUERIES);
-  const lists = answers[Symbol.asyncIterator]();
-  let held: string[][] = [];
+  const lists = results[Symbol.asyncIterator]();
+  let pending: string[][] = [];
   let sum = 0;
   let queryCount = 0;
   for await (const batch of reader.batches(0)) {
-    while (held.length < batch.rowCount) {
+    while (pending.length < batch.rowCount) {
       const next = await lists.next();
       if (next.done) {
         throw new CliError(
-          `found ${queryCount + held.length} lists of answers, but ${source.name} has more queries`,
+          `found ${queryCount + pending.length} results, but ${source.name} has more queries`,
         );
       }
-      held.push(...next.value);
+      pending.push(...next.value);
     }
     const { dimension } = batch;
     const vectors = Array.from({ length: batch.rowCount }, (_, row) =>
       batch.values.subarray(row * dimension, (row + 1) * dimension),
     );
-    const ids = held.slice(0, batch.rowCount);
-    held = held.slice(batch.rowCount);
+    const ids = pending.slice(0, batch.rowCount);
+    pending = pending.slice(batch.rowCount);
     const { metric } = options;
     const filter = filterOf(options);
     const reply = await client.collection(collection).recall(vectors, ids, {
@@ -201,22 +212,22 @@ async function recallOfFile(
     queryCount += batch.rowCount;
     progress?.update(queryCount, shareOf(source, reader, queryCount));
   }
-  if (queryCount === 0) throw usageError(`${source.name}: found no queries`);
+  if (queryCount === 0) throw usageError(`${source.name}: the file contains no vectors`);
   return { recall: sum / queryCount, queryCount };
 }
 
-/** The first `k` of each list, as ids: the numbers of ivecs or of a dataset of neighbors. */
-async function* readAnswers(path: string, k: number): AsyncGenerator<string[][]> {
+/** The first `k` ids of each result: the numbers of an ivecs file or a dataset of neighbours. */
+async function* readResults(path: string, k: number): AsyncGenerator<string[][]> {
   const { reader } = await openVectors(path, {
     dataset: 'neighbors',
     rowsPerBatch: RECALL_QUERIES,
   });
   for await (const { rowCount, dimension, values } of reader.batches(0)) {
     if (dimension < k) {
-      throw new CliError(`${path}: found lists of ${dimension} answers, expected --top-k ${k}`);
+      throw new CliError(`${path}: found ${dimension} ids per query, but --top-k is ${k}`);
     }
     yield Array.from({ length: rowCount }, (_, row) =>
-      // Less than 0 stands for no answer.
+      // Negative numbers mark missing matches.
       Array.from(values.subarray(row * dimension, row * dimension + k))
         .filter((id) => id >= 0)
         .map((id) => idOfNumber(path, id)),
@@ -224,12 +235,12 @@ async function* readAnswers(path: string, k: number): AsyncGenerator<string[][]>
   }
 }
 
-/** Beyond this, numbers of a file of vectors are not exact. */
-const WHOLE_MAX = 2 ** 24;
+/** Ids are read as float32, which represents integers below this exactly. */
+const EXACT_ID_MAX = 2 ** 24;
 
 function idOfNumber(path: string, id: number): string {
-  if (Number.isInteger(id) && id < WHOLE_MAX) return String(id);
-  throw new CliError(`${path}: found the answer ${id}, expected whole numbers below ${WHOLE_MAX}`);
+  if (Number.isInteger(id) && id < EXACT_ID_MAX) return String(id);
+  throw new CliError(`${path}: found the id ${id}, expected integers below ${EXACT_ID_MAX}`);
 }
 
 function filterOf({ filter }: QueryFileOptions): JsonObject | undefined {
@@ -239,8 +250,8 @@ function filterOf({ filter }: QueryFileOptions): JsonObject | undefined {
 function checkDimension(batch: RowBatch, dimension: number, collection: string): void {
   if (batch.dimension === dimension) return;
   throw new CliError(
-    `${batch.place(0)}: found ${batch.dimension} values, expected the ${dimension} ` +
-      `of the collection ${collection}`,
+    `${batch.location(0)}: found ${batch.dimension} values, but collection ${collection} has ` +
+      `dimension ${dimension}`,
   );
 }
 

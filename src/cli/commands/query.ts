@@ -1,23 +1,29 @@
-// `sagitta query`: nearest neighbours of a vector or of a stored id, as a table or as JSON, or of
-// every vector of a file, as a file.
+// `sagitta query`: finds the nearest neighbours of a vector or of a stored id and prints a table or
+// JSON; with --file, of every vector of a file (query-file.ts).
 
 import { type Command, Option } from 'commander';
 import type { Match, QueryReply, QueryRequest } from '../../client/client.js';
 import { METRICS, type Metric } from '../../common/types.js';
-import { ANSWER_FORMATS, type AnswerFormat } from '../answer-formats.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { exactCell, exactText, parseExact } from '../exact-json.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { parseJson, parseScore, readFilter, readText } from '../filter-option.js';
-import { splitNames, wholeNumber } from '../options.js';
-import { expandColumns } from '../readers/column-names.js';
+import {
+  expandColumns,
+  parseJson,
+  parseScore,
+  readFilter,
+  readText,
+  splitNames,
+  wholeNumber,
+} from '../options.js';
 import { FORMAT_NAMES, type FormatName } from '../readers/formats.js';
 import { renderTable } from '../table.js';
-import { addFileOptions, type FileOptions } from '../transfer.js';
+import { RESULT_FORMATS, type ResultFormat } from '../writers/formats.js';
+import { addOutputFileOptions, type OutputFileOptions } from '../writers/output-file.js';
 
 const EXAMPLES = `
-A vector is a JSON array or base64 of little-endian float32: in the option, in a
-file (@file) or on stdin (-). A filter is JSON, in the option or in a file.
+A vector is a JSON array or base64-encoded little-endian float32, given inline, in
+a file (@file) or on stdin (-). A filter is JSON, given inline or in a file.
 
 Examples:
   $ sagitta query wordnet --id n02069974 --fields lemma,gloss
@@ -26,26 +32,26 @@ Examples:
   $ sagitta query docs --vector @question.json --json
   $ embed "how do whales sleep" | sagitta query docs --vector - --all
 
-With --all every page follows; --json then prints one match a line.
+--all fetches every page; with --json it prints one match per line.
 
-Every vector of a file is a query with --file, in any format that sagitta import
-takes; answers are written as .ndjson (a line a query), .csv, .arrow (a row a
-match) or .ivecs (whole numbers as ids):
+--file runs one query per vector of a file, in any format that sagitta import
+reads. Results are written as .ndjson (one line per query), .csv or .arrow (one
+row per match), or .ivecs (integer ids):
   $ sagitta query docs --file queries.npy --top-k 10 -o answers.arrow
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o answers.ivecs
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 \\
       --recall sift-128-euclidean.hdf5
---recall tells how many of the exact nearest the answers in a file hold (ivecs,
-or the dataset "neighbors" of HDF5).
+--recall reports which share of the exact nearest neighbours a result file
+contains (.ivecs, or the HDF5 dataset "neighbors").
 
 ${EXIT_CODES_TEXT}`;
 
-/** Pages of a walk through everything: as large as the service allows by default. */
-const WALK_LIMIT = 1_000;
-/** Where stdout is no terminal. */
+/** Page size of --all: the server's default maximum. */
+const ALL_PAGE_LIMIT = 1_000;
+/** Width of the table when stdout is not a terminal. */
 const WIDTH_DEFAULT = 100;
 
-interface QueryOptions extends ConnectionOptions, FileOptions<AnswerFormat> {
+interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat> {
   readonly file?: string;
   readonly fileFormat?: FormatName;
   readonly valuesField?: string;
@@ -71,31 +77,31 @@ export function addQueryCommand(program: Command): void {
   const command = program
     .command('query')
     .description('find the nearest vectors of a collection')
-    .argument('<collection>', 'the collection to search')
-    .option('--vector <json|@file|->', 'the query vector')
-    .option('--id <id>', 'search with a stored vector, which is left out of the result')
-    .option('--filter <json|@file>', 'only vectors whose metadata passes')
-    .option('-k, --top-k <n>', 'how many of the nearest (10)', wholeNumber(1, 1e9))
-    .option('--limit <n>', 'how many on a page', wholeNumber(1, 1e6))
-    .option('--cursor <token>', 'the page that an earlier reply named')
-    .option('--all', 'every page')
-    .addOption(new Option('--metric <name>', "in place of the collection's").choices(METRICS))
-    .option('--score-threshold <n>', 'only matches with at least this score', parseScore)
-    .option('--values', 'the values of each match, with --json')
-    .option('--fields <names>', 'the metadata that the table shows, with commas', splitNames)
-    .option('--no-metadata', 'ids and scores only')
-    .option('--explain', 'how the answer was found')
-    .option('--file <file>', 'a file of queries; - for stdin')
+    .argument('<collection>', 'collection to search')
+    .option('--vector <json|@file|->', 'query vector')
+    .option('--id <id>', 'use a stored vector as the query; it is not a match itself')
+    .option('--filter <json|@file>', 'only vectors whose metadata matches')
+    .option('-k, --top-k <n>', 'number of matches (default: 10)', wholeNumber(1, 1e9))
+    .option('--limit <n>', 'matches per page', wholeNumber(1, 1e6))
+    .option('--cursor <token>', 'fetch the page after an earlier one')
+    .option('--all', 'fetch all pages')
+    .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
+    .option('--score-threshold <n>', 'minimum score of a match', parseScore)
+    .option('--values', 'include the values of each match (with --json)')
+    .option('--fields <names>', 'metadata fields shown in the table, comma-separated', splitNames)
+    .option('--no-metadata', 'omit the metadata')
+    .option('--explain', 'show how the query was executed')
+    .option('--file <file>', 'file of query vectors; - for stdin')
     .addOption(
-      new Option('--file-format <name>', 'of that file, in place of a look at it').choices(
+      new Option('--file-format <name>', 'format of that file (default: detected)').choices(
         FORMAT_NAMES,
       ),
     )
-    .option('--values-field <name>', 'of the file: the field that holds the vector')
-    .option('--vector-columns <names>', 'of CSV: a column a value, d0..d767', expandColumns)
-    .option('--dataset <name>', 'of HDF5 ("test")')
-    .option('--recall <file>', 'judge these answers to the queries of --file');
-  addFileOptions(command, ANSWER_FORMATS).addHelpText('after', EXAMPLES);
+    .option('--values-field <name>', 'field of the vector in that file')
+    .option('--vector-columns <names>', 'CSV columns with one value each: d0..d767', expandColumns)
+    .option('--dataset <name>', 'HDF5 dataset (default: test)')
+    .option('--recall <file>', 'measure the recall of these results for the queries of --file');
+  addOutputFileOptions(command, RESULT_FORMATS).addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(async (collection: string, options: QueryOptions) => {
     if (options.file !== undefined) {
       checkFileQuery(options);
@@ -104,14 +110,14 @@ export function addQueryCommand(program: Command): void {
     }
     const misplaced = FILE_ONLY.find((name) => options[name] !== undefined);
     if (misplaced !== undefined) {
-      throw usageError(`--${misplaced} is for queries of a file, which --file names`);
+      throw usageError(`--${misplaced} requires --file`);
     }
     let replyText = Promise.resolve('');
     const vectors = connect(options, {
       async fetch(...request) {
         const response = await fetch(...request);
         replyText = response.clone().text();
-        // Whoever reads the reply itself tells of it.
+        // A failure to read it is reported by the client's own read.
         replyText.catch(() => {});
         return response;
       },
@@ -135,7 +141,7 @@ const SINGLE_ONLY = ['vector', 'id', 'cursor', 'limit', 'all', 'values', 'explai
 function checkFileQuery(options: QueryOptions): void {
   const misplaced = SINGLE_ONLY.find((name) => options[name] !== undefined);
   if (misplaced === undefined) return;
-  throw usageError(`--${misplaced} is for a single query, and does not go with --file`);
+  throw usageError(`--${misplaced} cannot be combined with --file`);
 }
 
 function requestOf(options: QueryOptions): QueryRequest {
@@ -147,7 +153,7 @@ function requestOf(options: QueryOptions): QueryRequest {
       `expected exactly one of --vector and --id, found ${id === undefined ? 'neither' : 'both'}`,
     );
   }
-  const pageLimit = limit ?? (options.all && topK === undefined ? WALK_LIMIT : undefined);
+  const pageLimit = limit ?? (options.all && topK === undefined ? ALL_PAGE_LIMIT : undefined);
   return {
     ...(vector !== undefined && { vector: readVector(vector) }),
     ...(id !== undefined && { id }),
@@ -165,15 +171,16 @@ function requestOf(options: QueryOptions): QueryRequest {
 
 function readVector(option: string): readonly number[] | string {
   const text = readText('--vector', option).trim();
-  // Base64 is no JSON, but for texts of digits alone, and those are no vectors.
+  // Base64 is never JSON, except for digits alone, which are not a vector.
   if (!/^[[{"]/.test(text)) return text;
   const vector = parseJson('--vector', text);
   const isVector = typeof vector === 'string' || Array.isArray(vector);
-  if (!isVector) throw usageError('--vector: expected a JSON array of numbers or base64');
+  if (!isVector)
+    throw usageError('--vector: expected a JSON array of numbers or base64-encoded float32');
   return vector as number[] | string;
 }
 
-/** `text` is the reply as the service spelled it. */
+/** `text` is the reply as sent by the server, with numbers as it spelled them. */
 function printPage(
   reply: QueryReply,
   text: string,
@@ -193,7 +200,9 @@ function printPage(
   if (reply.explain !== undefined) lines.push(`\n${JSON.stringify(reply.explain)}`);
   if (reply.next_cursor !== undefined && !options.all) {
     const of = reply.total === undefined ? '' : ` of ${reply.total}`;
-    lines.push(`\n${reply.matches.length}${of} shown; --all for all, or --cursor with`);
+    lines.push(
+      `\nShowing ${reply.matches.length}${of} matches. Use --all for all, or --cursor for the next page:`,
+    );
     lines.push(reply.next_cursor);
   }
   process.stdout.write(`${lines.join('\n')}\n`);
@@ -209,7 +218,7 @@ function matchTable(
   fieldsChosen: readonly string[] | undefined,
   rankBefore: number,
 ): string {
-  if (matches.length === 0) return rankBefore === 0 ? 'No match.' : 'No further match.';
+  if (matches.length === 0) return rankBefore === 0 ? 'No matches.' : 'No more matches.';
   const fieldsFound = new Set(matches.flatMap((match) => Object.keys(match.metadata ?? {})));
   const fields = fieldsChosen ?? [...fieldsFound];
   const hasDistance = matches.some((match) => match.distance !== undefined);

@@ -1,13 +1,9 @@
-// `sagitta restore`: makes a data directory of a backup, which is verified first.
+// `sagitta restore`: creates a data directory from a backup, after verifying the backup.
 
 import type { Command } from 'commander';
-import {
-  addDataDirectoryOption,
-  type DataDirectoryOptions,
-  dataDirectoryOf,
-  formatBytes,
-} from '../data-directory.js';
 import { CliError } from '../failure.js';
+import { addDataDirectoryOption, type DataDirectoryOptions, dataDirectoryOf } from '../options.js';
+import { formatBytes } from '../units.js';
 import { describeReport, verifyFolder } from './verify.js';
 
 const EXAMPLES = `
@@ -15,8 +11,8 @@ Examples:
   $ sagitta restore /mnt/backups/monday --data-dir /var/lib/sagitta
   $ sagitta serve --data-dir /var/lib/sagitta
 
-The directory must not be there, or be empty: what it held is yours to move
-away. It appears when it is whole, and the backup stays as it is.`;
+The data directory must be new or empty. It appears under its name when it is
+complete. The backup is not changed.`;
 
 interface RestoreOptions extends DataDirectoryOptions {
   readonly verify: boolean;
@@ -26,11 +22,11 @@ interface RestoreOptions extends DataDirectoryOptions {
 export function addRestoreCommand(program: Command): void {
   const command = program
     .command('restore')
-    .description('make a data directory of a backup')
-    .argument('<backup>', 'a folder that sagitta backup or POST /v1/backups made');
+    .description('create a data directory from a backup')
+    .argument('<backup>', 'directory created by sagitta backup or POST /v1/backups');
   addDataDirectoryOption(command)
-    .option('--no-verify', 'do not check the backup first')
-    .option('--json', 'print one JSON object')
+    .option('--no-verify', 'skip the verification of the backup')
+    .option('--json', 'print the result as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (backup: string, options: RestoreOptions) => {
       const directory = dataDirectoryOf(options);
@@ -41,7 +37,7 @@ export function addRestoreCommand(program: Command): void {
         if (report.errorCount > 0) {
           process.stderr.write(`${describeReport(report)}\n`);
           throw new CliError(
-            `${backup} is broken, and was not restored; take another backup, or --no-verify to have what is left of it`,
+            `${backup} is damaged and was not restored; use another backup, or --no-verify to restore what is left of it`,
           );
         }
       }

@@ -1,5 +1,5 @@
-// What `sagitta selftest` prints: the machine, a table of engines, what each runs on, and failures
-// with a command that repeats them; or all of it as JSON.
+// The report of `sagitta selftest`: the machine, a table of engines, what each runs on, and each
+// failure with the command that reproduces it; or the same as JSON.
 
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import type { EngineReport, SelftestReport } from '../../tools/selftest/selftest.js';
@@ -21,7 +21,7 @@ export interface Machine {
   readonly memoryBytes: number;
 }
 
-/** A comparison of 10 000 rows has as many lines, and the first ones tell. */
+/** A failed comparison can print thousands of lines; the first ones are enough. */
 const FAILURE_LINES_MAX = 12;
 
 const COLUMNS = [
@@ -39,13 +39,13 @@ export function describeMachine(version: string): Machine {
     version,
     node: process.version,
     platform: `${process.platform} ${process.arch}`,
-    cpu: cpus()[0]?.model.trim() || 'unknown processor',
+    cpu: cpus()[0]?.model.trim() || 'unknown CPU',
     threads: availableParallelism(),
     memoryBytes: totalmem(),
   };
 }
 
-/** Lines of at most `width` characters where they are a table's. */
+/** The report as text; lines of the table have at most `width` characters. */
 export function renderReport({ machine, seed, only, report }: SelftestRun, width: number): string {
   const { engines } = report;
   const gigabytes = (machine.memoryBytes / 1e9).toFixed(0);
@@ -59,7 +59,7 @@ export function renderReport({ machine, seed, only, report }: SelftestRun, width
     renderTable(COLUMNS, engines.map(rowOf), width),
     engines.map((engine) => printable(factsOf(engine))).join('\n'),
     ...engines.flatMap((engine) => failuresOf(engine, seed)),
-    conclude(engines),
+    summaryOf(engines),
   ];
   return blocks.join('\n\n');
 }
@@ -80,8 +80,9 @@ function countsOf({ cases }: EngineReport) {
 function factsOf({ label, status, facts, fallbackCount, cases }: EngineReport): string {
   if (status === 'skipped') return `${label}: skipped, ${facts}`;
   if (cases.length === 0) return `${label}: did not start, ${facts}`;
-  const helped = fallbackCount === null ? '' : `; its fallback answered ${fallbackCount} times`;
-  return `${label}: ${facts}${helped}`;
+  const fallback =
+    fallbackCount === null ? '' : `; the fallback engine answered ${fallbackCount} queries`;
+  return `${label}: ${facts}${fallback}`;
 }
 
 function failuresOf({ engine, label, cases }: EngineReport, seed: number): string[] {
@@ -89,7 +90,7 @@ function failuresOf({ engine, label, cases }: EngineReport, seed: number): strin
     if (failure === null) return [];
     const lines = failure.split('\n').filter((line) => line.trim() !== '');
     const shown = lines.slice(0, FAILURE_LINES_MAX);
-    if (shown.length < lines.length) shown.push(`and ${lines.length - shown.length} lines more`);
+    if (shown.length < lines.length) shown.push(`and ${lines.length - shown.length} more lines`);
     return [
       [
         `${label}: ${name}`,
@@ -104,19 +105,19 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function conclude(engines: readonly EngineReport[]): string {
+function summaryOf(engines: readonly EngineReport[]): string {
   const labels = (wanted: EngineReport['status']) =>
     engines.filter(({ status }) => status === wanted).map(({ label }) => label);
   const [failed, passed, skipped] = [labels('failed'), labels('passed'), labels('skipped')];
   const parts = [
     ...(failed.length === 0 ? [] : [`Failed: ${failed.join('; ')}.`]),
     ...(passed.length === 0 ? [] : [`Passed: ${passed.join('; ')}.`]),
-    ...(skipped.length === 0 ? [] : [`Skipped, so nothing is known of: ${skipped.join('; ')}.`]),
+    ...(skipped.length === 0 ? [] : [`Skipped (not tested): ${skipped.join('; ')}.`]),
   ];
   return parts.join(' ');
 }
 
-/** Times in seconds. */
+/** The report for --json; times in seconds. */
 export function toJson({ machine, seed, only, report }: SelftestRun): object {
   const { memoryBytes, ...rest } = machine;
   return {

@@ -1,29 +1,29 @@
-// `sagitta selftest`: the contract of engines on the user's own machine, without a server and without
-// the sources. Progress goes to stderr, a line a case; the table, or JSON, to stdout.
+// `sagitta selftest`: runs the engine contract on this machine, without a server and without the
+// sources. Progress goes to stderr, one line per case; the table or JSON goes to stdout.
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { ENGINE_CHOICES } from '../../platform/config.js';
 import type { CaseResult } from '../../tools/selftest/run-contract.js';
 import { EXIT_CODES, usageError } from '../failure.js';
 import { wholeNumber } from '../options.js';
-import { formatSeconds } from '../progress.js';
+import { formatSeconds } from '../units.js';
 import { describeMachine, renderReport, toJson } from './selftest-report.js';
 
 const EXAMPLES = `
-Every case draws rows and queries, computes the answer by brute force, and
-compares ids and score bits. Without --engine every engine that starts here is
-checked and the others are skipped, with the reason; an engine that is named has
-to start.
+Each case generates random rows and queries, computes the exact result by brute
+force, and compares ids and score bits. Without --engine, every engine that
+starts on this machine is checked and the others are skipped, with the reason;
+an engine named with --engine must start.
 
 Examples:
   $ sagitta selftest
   $ sagitta selftest --engine simd --targets
   $ sagitta selftest --engine reference --engine simd --case 'page by page'
-  $ sagitta selftest --seed 12345         the rows and queries of an earlier run
+  $ sagitta selftest --seed 12345   (repeat an earlier run)
   $ sagitta selftest --json > selftest.json
 
-Exit codes: ${EXIT_CODES.success} everything that ran passed,
-${EXIT_CODES.failure} something failed, ${EXIT_CODES.usage} not understood.`;
+Exit codes: ${EXIT_CODES.success} all cases passed, ${EXIT_CODES.failure} a case or engine failed,
+${EXIT_CODES.usage} invalid arguments.`;
 
 const ENGINES = ENGINE_CHOICES.filter((name) => name !== 'auto');
 type EngineName = (typeof ENGINES)[number];
@@ -41,13 +41,21 @@ interface SelftestCommandOptions {
 export function addSelftestCommand(program: Command): void {
   program
     .command('selftest')
-    .description('check on this machine that its engines answer exactly')
-    .option('--engine <name>', `${ENGINES.join(', ')}; again for another`, collectEngine)
-    .option('--seed <n>', 'what rows and queries are drawn from (random)', wholeNumber(0, SEED_MAX))
-    .option('--case <text>', 'only cases whose names contain this')
-    .option('--targets', 'the simd engine with every instruction set of this processor')
-    .option('--threads <n>', 'worker threads (one a core)', wholeNumber(1, 1_024))
-    .option('--json', 'the report as JSON')
+    .description('check that every engine on this machine returns exact results')
+    .option(
+      '--engine <name>',
+      `engine to check: ${ENGINES.join(', ')}; may be repeated`,
+      collectEngine,
+    )
+    .option(
+      '--seed <n>',
+      'random seed for rows and queries (default: random)',
+      wholeNumber(0, SEED_MAX),
+    )
+    .option('--case <text>', 'only cases whose name contains this text')
+    .option('--targets', 'check the simd engine with every instruction set of this CPU')
+    .option('--threads <n>', 'worker threads (default: one per core)', wholeNumber(1, 1_024))
+    .option('--json', 'print the report as JSON')
     .addHelpText('after', EXAMPLES)
     .action((options: SelftestCommandOptions) => selftest(options, program.version() ?? ''));
 }
@@ -61,13 +69,13 @@ function collectEngine(text: string, before: readonly EngineName[] = []): Engine
 }
 
 async function selftest(options: SelftestCommandOptions, version: string): Promise<void> {
-  // Not before: the other commands have no need of the engines and start in half the time.
+  // Loaded only here, so that the other commands, which need no engine, start in half the time.
   const { chooseCases, runSelftest } = await import('../../tools/selftest/selftest.js');
   const only = options.case ?? null;
   if (chooseCases(only).length === 0) {
     const names = chooseCases(null).map(({ name }) => `  ${name}`);
     const found = JSON.stringify(only);
-    throw usageError(`--case: no case has ${found} in its name. There are\n${names.join('\n')}`);
+    throw usageError(`--case: no case name contains ${found}. The cases are:\n${names.join('\n')}`);
   }
   const seed = options.seed ?? Date.now() % 1_000_000_007;
   const machine = describeMachine(version);
@@ -87,14 +95,14 @@ async function selftest(options: SelftestCommandOptions, version: string): Promi
     : renderReport(run, process.stdout.columns ?? Number.POSITIVE_INFINITY);
   const exitCode = report.passed ? EXIT_CODES.success : EXIT_CODES.failure;
   process.exitCode = exitCode;
-  // Threads of an engine that hangs would keep the process for ever.
+  // Threads of an engine that hangs would keep the process alive.
   const onWritten = report.hangs ? () => process.exit(exitCode) : () => {};
   process.stdout.write(`${text}\n`, onWritten);
 }
 
-/** The name stands there before the case runs: a crash then says where. */
-function showStart(label: string, name: string, place: number, count: number): void {
-  process.stderr.write(`${label}  ${place}/${count}  ${name}  `);
+/** Prints the name before the case runs, so that a crash shows which case it was. */
+function showStart(label: string, name: string, position: number, count: number): void {
+  process.stderr.write(`${label}  ${position}/${count}  ${name}  `);
 }
 
 function showResult({ status, seconds }: CaseResult): void {

@@ -1,5 +1,5 @@
-// `sagitta serve`: the server until it is told to stop. Its options are made from the table of
-// settings, so that none can be missing.
+// `sagitta serve`: runs the server until a signal stops it. The options are generated from the table of
+// settings in platform/config.ts.
 
 import { type Command, Option } from 'commander';
 import { SagittaError } from '../../common/errors.js';
@@ -15,16 +15,15 @@ import { serverEnvironment } from '../connection.js';
 import { EXIT_CODES, usageError } from '../failure.js';
 
 const EXAMPLES = `
-An option comes before the variable of the environment, which comes before the
-default.
+Options take precedence over environment variables.
 
 Examples:
   $ sagitta serve
   $ sagitta serve --port 9000 --data-dir /var/lib/sagitta
   $ SAGITTA_LOG_LEVEL=debug sagitta serve
 
-SIGTERM and SIGINT let requests finish (--shutdown-ms at most); a second one
-ends the process.`;
+On SIGTERM or SIGINT the server finishes open requests (for at most --shutdown-ms)
+and stops; a second signal ends it at once.`;
 
 export function addServeCommand(program: Command): void {
   const command = program
@@ -34,25 +33,25 @@ export function addServeCommand(program: Command): void {
   for (const setting of describeSettings()) {
     command.addOption(
       new Option(`${setting.option} <value>`, helpOf(setting)).helpGroup(
-        setting.name in DEFAULT_LIMITS ? 'Bounds:' : 'Settings:',
+        setting.name in DEFAULT_LIMITS ? 'Limits:' : 'Settings:',
       ),
     );
   }
   command.action(async (overrides: Record<string, string>) => {
     await serve(readConfig(overrides), (server) => {
       process.stdout.write(
-        `Sagitta listens on ${server.url}, its docs are at ${server.url}/docs\n`,
+        `Sagitta is listening on ${server.url}. API documentation: ${server.url}/docs\n`,
       );
     });
   });
 }
 
 function helpOf({ help, variable, unit, default: value }: SettingDescription): string {
-  const isDefault = value === '' ? '' : `, ${value}${unit === null ? '' : ` ${unit}`}`;
-  return `${help} (${variable}${isDefault})`;
+  const defaultText = value === '' ? '' : `, default ${value}${unit === null ? '' : ` ${unit}`}`;
+  return `${help} (${variable}${defaultText})`;
 }
 
-/** Throws CliError when a setting is not valid. */
+/** Throws CliError when a setting is invalid. */
 export function readConfig(overrides: Record<string, string>): Config {
   try {
     return loadConfig({ env: serverEnvironment(), overrides });
@@ -62,13 +61,13 @@ export function readConfig(overrides: Record<string, string>): Config {
   }
 }
 
-/** Resolves when a signal has stopped the server; `onReady` may still be at work then. */
+/** Resolves when a signal has stopped the server, even if `onReady` has not finished. */
 export async function serve(
   config: Config,
   onReady: (server: RunningServer) => void | Promise<void>,
 ): Promise<void> {
   const stopping = waitForSignal();
-  // Not before: the other commands have no need of the server's code and start in half the time.
+  // Loaded only here, so that the other commands start in half the time.
   const { startServer } = await import('../../main.js');
   const server = await startServer(config);
   try {
@@ -79,7 +78,7 @@ export async function serve(
   }
 }
 
-/** Of the first signal; the second one ends the process where it is. */
+/** Resolves on the first signal; a second one exits at once. */
 function waitForSignal(): Promise<void> {
   return new Promise((resolve) => {
     let isStopping = false;

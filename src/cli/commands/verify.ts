@@ -1,24 +1,23 @@
-// `sagitta verify`: checks a data directory or a backup and names what is broken. Findings are the
-// answer and go to stdout, progress to stderr.
+// `sagitta verify`: checks a data directory or a backup. Findings go to stdout, progress to stderr.
 
 import type { Command } from 'commander';
 import { SagittaError } from '../../common/errors.js';
 import type { VerifyReport } from '../../offline.js';
-import { dataDirectoryOf, formatBytes } from '../data-directory.js';
 import { EXIT_CODES, usageError } from '../failure.js';
-import { counted, createProgress, formatCount, silentProgress } from '../progress.js';
+import { dataDirectoryOf } from '../options.js';
+import { createProgress, silentProgress } from '../progress.js';
 import { printable } from '../table.js';
+import { formatBytes, formatCount, pluralize } from '../units.js';
 
 const EXAMPLES = `
 Examples:
   $ sagitta verify /mnt/backups/monday
   $ sagitta verify ./data --json
 
-Reads everything and changes nothing. A directory whose server runs is not
-looked at: make a backup and verify that, which is as good.
+Reads everything and changes nothing. A directory in use by a running server
+cannot be verified: create a backup and verify the backup.
 
-Exit codes: ${EXIT_CODES.success} nothing is broken, ${EXIT_CODES.failure}
-something is, ${EXIT_CODES.usage} it could not be looked at.`;
+Exit codes: ${EXIT_CODES.success} no damage, ${EXIT_CODES.failure} damage found, ${EXIT_CODES.usage} could not be verified.`;
 
 interface VerifyOptions {
   readonly json?: boolean;
@@ -27,9 +26,9 @@ interface VerifyOptions {
 export function addVerifyCommand(program: Command): void {
   program
     .command('verify')
-    .description('check every checksum and invariant of a data directory or a backup')
-    .argument('[folder]', 'else SAGITTA_DATA_DIR, else ./data')
-    .option('--json', 'print one JSON object')
+    .description('verify the checksums and invariants of a data directory or backup')
+    .argument('[directory]', 'directory to verify (default: SAGITTA_DATA_DIR or ./data)')
+    .option('--json', 'print the result as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (folder: string | undefined, options: VerifyOptions) => {
       const report = await verifyFolder(folder ?? dataDirectoryOf({}));
@@ -38,7 +37,7 @@ export function addVerifyCommand(program: Command): void {
     });
 }
 
-/** With progress on stderr. Throws a usage error for what cannot be looked at. */
+/** Verifies with progress on stderr. Throws a usage error when the directory cannot be verified. */
 export async function verifyFolder(folder: string): Promise<VerifyReport> {
   const { verifyDirectory } = await import('../../offline.js');
   const progress =
@@ -49,15 +48,15 @@ export async function verifyFolder(folder: string): Promise<VerifyReport> {
     if (!(error instanceof SagittaError)) throw error;
     const advice =
       error.code === 'data_directory_locked'
-        ? ' Make a backup of it (sagitta backup), and verify that.'
+        ? ' Create a backup (sagitta backup) and verify the backup.'
         : '';
-    throw usageError(`not verified: ${error.message}${advice}`);
+    throw usageError(`cannot verify ${folder}: ${error.message}${advice}`);
   } finally {
     progress.end();
   }
 }
 
-/** With the names as the API has them. */
+/** The report with member names in the API's spelling. */
 function jsonOf({ isBackup, errorCount, noteCount, counts, ...rest }: VerifyReport): string {
   const { logRecords, idempotentReplies, apiKeys, ...others } = counts;
   const report = {
@@ -83,21 +82,23 @@ export function describeReport(report: VerifyReport): string {
   const hiddenCount = errorCount + noteCount - findings.length;
   if (hiddenCount > 0) lines.push(`and ${formatCount(hiddenCount)} more`);
   const kind = report.isBackup ? 'backup' : 'data directory';
-  const seen = [
+  const seen: readonly (readonly [number, string, string?])[] = [
     [counts.collections, 'collection'],
     [counts.segments, 'segment file'],
     [counts.rows, 'row'],
     [counts.deletions, 'deletion'],
     [counts.logRecords, 'log record'],
-    [counts.idempotentReplies, 'kept answer'],
+    [counts.idempotentReplies, 'stored reply', 'stored replies'],
     [counts.apiKeys, 'API key'],
-  ] as const;
-  const seenText = seen.map(([count, what]) => counted(count, what)).join(', ');
-  lines.push(`The ${kind} ${report.directory}: ${seenText}; ${formatBytes(counts.bytes)} of rows.`);
+  ];
+  const seenText = seen.map(([count, noun, plural]) => pluralize(count, noun, plural)).join(', ');
+  lines.push(
+    `Verified the ${kind} ${report.directory}: ${seenText}; ${formatBytes(counts.bytes)} of segment data.`,
+  );
   lines.push(
     errorCount === 0
-      ? 'Nothing is broken.'
-      : `${counted(errorCount, 'finding')}: something is broken.${report.isBackup ? '' : ' A backup can be restored: sagitta restore.'}`,
+      ? 'No damage found.'
+      : `Damage found: ${pluralize(errorCount, 'error')}.${report.isBackup ? '' : ' Restore a backup with sagitta restore.'}`,
   );
   return lines.join('\n');
 }

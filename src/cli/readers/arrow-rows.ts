@@ -1,5 +1,5 @@
-// Rows from Arrow IPC, as a stream or as a file: a column of ids, a column of lists of numbers, and
-// further columns, which become metadata. Batches are read one after another, never the whole file.
+// Rows from an Arrow IPC stream or file: a column of ids, a column of lists of numbers, and further
+// columns, which become metadata. Reads one record batch at a time, never the whole file.
 
 import { open } from 'node:fs/promises';
 import { SagittaError } from '../../common/errors.js';
@@ -26,13 +26,13 @@ import {
 } from './row-batch.js';
 import type { InputSource } from './source.js';
 
-/** Of one record batch: what a typed array of Node can surely hold. */
+/** Limit of a record batch: what a typed array can hold on every platform. */
 const BATCH_BYTES_MAX = 2_000_000_000;
-/** Far beyond the service's bounds, which it tells itself. */
+/** Far beyond the server's limits, which the server checks and reports itself. */
 const ID_BYTES_MAX = 100_000;
 const METADATA_BYTES_MAX = 64_000_000;
 
-/** A stream or a file. */
+/** A stream or a file, after its schema has been read. */
 interface BatchSource {
   readonly fields: readonly ArrowField[];
   batches(): AsyncGenerator<EncodedBatch>;
@@ -52,7 +52,7 @@ export async function openArrowFile(source: InputSource, options: ReadOptions): 
   return { rowCount: undefined, batches: (startRow) => rowsOfFile(source, options, startRow) };
 }
 
-/** `firstRow` is the first row's number in the file, from 0. Throws CliError. */
+/** `firstRow` is the number of the stream's first row in the file, from 0. Throws CliError. */
 export async function* rowsOfArrow(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
@@ -80,7 +80,8 @@ async function* rowsOfFile(
         for (let done = 0; done < target.length; ) {
           const left = target.length - done;
           const { bytesRead } = await handle.read(target, done, left, offset + done);
-          if (bytesRead === 0) throw new CliError(`${name}: ends before byte ${offset + done}`);
+          if (bytesRead === 0)
+            throw new CliError(`${name}: the file ends at byte ${offset + done}, expected more`);
           done += bytesRead;
         }
         source.markRead((offset + target.length) / source.byteCount!);
@@ -111,11 +112,11 @@ async function* rowsOfBatches(
       const batch = next.value;
       const before = firstRow + batch.firstRow;
       if (before + batch.rowCount <= startRow) continue;
-      const place = (row: number) => `${name}, row ${before + row + 1}`;
+      const location = (row: number) => `${name}, row ${before + row + 1}`;
       const rows = await readable(name, async () => {
         const columns = openColumns(batch, BATCH_BYTES_MAX);
-        dimension ??= dimensionOf(columns[plan.values]!, plan, place);
-        return readRows(batch, columns, plan, dimension, place);
+        dimension ??= dimensionOf(columns[plan.values]!, plan, location);
+        return readRows(batch, columns, plan, dimension, location);
       });
       yield* slicesOf(rows, Math.max(0, startRow - before), options.rowsPerBatch);
     }
@@ -124,11 +125,11 @@ async function* rowsOfBatches(
   }
 }
 
-/** Indexes of the columns in the schema. */
+/** Which columns hold id, vector and metadata, as indexes into the schema. */
 interface ColumnPlan {
   readonly id: number | null;
   readonly values: number;
-  /** The names by which errors call them. */
+  /** Column names for error messages. */
   readonly names: Readonly<Record<RowFault['member'], string>>;
   readonly objects: number | null;
   readonly members: readonly number[];
@@ -144,14 +145,14 @@ function planColumns(
   const listed = fields.map((field) => field.name).join(', ');
   if (values === null) {
     throw new CliError(
-      `${name}: found no column values, vector or embedding among ${listed}; ` +
-        '--values-field names the column of vectors',
+      `${name}: no column is named values, vector or embedding (columns: ${listed}); ` +
+        'name the vector column with --values-field',
     );
   }
   const indexes = options.fields?.map((field) => {
     const index = fields.findIndex((each) => each.name === field);
     if (index !== -1) return index;
-    throw new CliError(`${name}: found no column ${JSON.stringify(field)} among ${listed}`);
+    throw new CliError(`${name}: no column ${JSON.stringify(field)} (columns: ${listed})`);
   });
   const chosen = (indexes ?? fields.map((_, at) => at)).filter((at) => at !== id && at !== values);
   const isObject = (index: number): boolean => {
@@ -164,8 +165,8 @@ function planColumns(
     const refusal = jsonRefusal(fields[index]!);
     if (refusal === null) continue;
     throw new CliError(
-      `${name}: the column ${JSON.stringify(fields[index]!.name)} cannot be metadata: ${refusal} ` +
-        '--fields names the columns to take',
+      `${name}: column ${JSON.stringify(fields[index]!.name)} cannot be metadata: ${refusal} ` +
+        'Select columns with --fields.',
     );
   }
   return {
@@ -181,16 +182,16 @@ function planColumns(
   };
 }
 
-/** Of lists, the length of the first one. */
-function dimensionOf(column: Column, plan: ColumnPlan, place: (row: number) => string): number {
+/** The list size of the column's type, or the length of the first list where it varies. */
+function dimensionOf(column: Column, plan: ColumnPlan, location: (row: number) => string): number {
   const { type } = column.field;
   if (type.kind === 'fixed_size_list') return type.listSize;
   const faults = new RowFaults();
-  // No vector has this length, so the first one is told of with its own.
+  // No vector has dimension -1, so the first one is reported, with its actual length.
   readVectors(column, { dimension: -1, bytesMax: BATCH_BYTES_MAX, faults });
   const [first] = faults.items;
   if (typeof first?.actual === 'number') return first.actual;
-  throw rowError(place(first?.row ?? 0), `${plan.names.values}: ${first?.detail}`);
+  throw rowError(location(first?.row ?? 0), `${plan.names.values}: ${first?.detail}`);
 }
 
 function readRows(
@@ -198,7 +199,7 @@ function readRows(
   columns: readonly Column[],
   plan: ColumnPlan,
   dimension: number,
-  place: (row: number) => string,
+  location: (row: number) => string,
 ): RowBatch {
   const faults = new RowFaults();
   const bytesMax = BATCH_BYTES_MAX;
@@ -220,9 +221,9 @@ function readRows(
     const { expected, actual } = first;
     const detail =
       first.code === 'dimension_mismatch'
-        ? `found ${actual} values, expected ${expected} as in the rows before`
+        ? `found ${actual} values, expected ${expected} as in the previous rows`
         : first.detail;
-    throw rowError(place(first.row), `${plan.names[first.member]}: ${detail}`);
+    throw rowError(location(first.row), `${plan.names[first.member]}: ${detail}`);
   }
   return {
     rowCount: batch.rowCount,
@@ -230,11 +231,11 @@ function readRows(
     values,
     dimension,
     metadata: metadata === null ? undefined : textsOf(metadata, batch.rowCount),
-    place,
+    location,
   };
 }
 
-/** A record batch may have any number of rows, a write has not. */
+/** Splits a record batch, which may have any number of rows, into batches of at most `rowsMax`. */
 function* slicesOf(rows: RowBatch, from: number, rowsMax: number): Generator<RowBatch> {
   const { rowCount, dimension } = rows;
   const step = rowsPerBatch(dimension, rowsMax);
@@ -246,7 +247,7 @@ function* slicesOf(rows: RowBatch, from: number, rowsMax: number): Generator<Row
       values: rows.values.subarray(first * dimension, end * dimension),
       dimension,
       metadata: rows.metadata?.slice(first, end),
-      place: (row) => rows.place(first + row),
+      location: (row) => rows.location(first + row),
     };
   }
 }
@@ -258,7 +259,7 @@ function textsOf({ offsets, bytes }: Utf8Column, count: number): string[] {
   );
 }
 
-/** The reader does not know of which file it reads. */
+/** Adds the file's name to errors of the Arrow reader. */
 async function readable<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
   try {
     return await read();
@@ -266,6 +267,6 @@ async function readable<Value>(name: string, read: () => Promise<Value>): Promis
     if (!(cause instanceof SagittaError)) throw cause;
     if (cause.code !== 'invalid_arrow') throw new CliError(`${name}: ${cause.message}`, { cause });
     const reason = cause.message.replace(/\.$/, '').replace(/^Found /, 'found ');
-    throw new CliError(`${name}: cannot be read as Arrow IPC: ${reason}`, { cause });
+    throw new CliError(`${name}: invalid Arrow IPC: ${reason}`, { cause });
   }
 }

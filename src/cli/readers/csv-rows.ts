@@ -1,6 +1,6 @@
-// Rows from CSV with a line of names: the vector is one cell ("[0.1, 0.2]", "0.1 0.2", "0.1;0.2") or
-// one column a dimension. Other columns become metadata: cells without quotes that are numbers, true
-// or false in JSON's spelling are such, empty ones are null; what stands in quotes is text.
+// Rows from CSV with a header line. The vector is one cell ("[0.1, 0.2]", "0.1 0.2", "0.1;0.2") or one
+// column per value. Other columns become metadata: unquoted cells that are JSON numbers, true or false
+// keep their type, empty ones become null, quoted ones are text.
 
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
@@ -20,20 +20,20 @@ const JSON_SCALAR = /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false)$/;
 
 interface CsvItem {
   readonly record: string[];
-  /** The record as it stands in the file. */
+  /** The unparsed record. */
   readonly raw: string;
   readonly info: { readonly lines: number };
 }
 
 interface Cells {
   readonly texts: readonly string[];
-  /** Whether they stand in quotes; a hole where they do not. */
+  /** Whether a cell is quoted; undefined where it is not. */
   readonly quoted: readonly (boolean | undefined)[];
 }
 
 interface Columns {
   readonly id: number | undefined;
-  /** One cell that holds them all, or a column each. */
+  /** The column of the whole vector, or one column per value. */
   readonly values: readonly number[];
   readonly hasValuesCell: boolean;
   readonly metadata: number | undefined;
@@ -50,7 +50,7 @@ async function* readCsv(
   startRow: number,
 ): AsyncGenerator<RowBatch> {
   const { name } = source;
-  const place = (line: number): string => `${name}:${line}`;
+  const location = (line: number): string => `${name}:${line}`;
   const isTabbed = /\.(tsv|tab)(\.gz)?$/i.test(name);
   const delimiter = options.delimiter ?? (isTabbed ? '\t' : ',');
   const parser = parse({
@@ -59,12 +59,12 @@ async function* readCsv(
     skip_empty_lines: true,
     info: true,
     max_record_size: 16_000_000,
-    // Tells what stands in quotes; a callback for every cell costs ten times as much as the rest.
+    // Needed to detect quotes; a callback per cell would cost ten times as much as the parsing.
     raw: true,
   });
-  // Errors of the source reach whoever reads the parser, which pipeline destroys with them.
+  // Errors of the source reach the loop below: pipeline destroys the parser with them.
   pipeline(Readable.from(source.chunks()), parser, () => {});
-  const builder = new BatchBuilder(options.rowsPerBatch, place);
+  const builder = new BatchBuilder(options.rowsPerBatch, location);
   let columns: Columns | undefined;
   let row = 0;
   try {
@@ -77,27 +77,27 @@ async function* readCsv(
       if (row++ < startRow) continue;
       const quoted = columns.fields.length === 0 ? [] : quotedCells(raw, delimiter);
       const cells = { texts: record, quoted };
-      const batch = builder.add(rowOf(place(info.lines), info.lines, cells, columns, options));
+      const batch = builder.add(rowOf(location(info.lines), info.lines, cells, columns, options));
       if (batch !== undefined) yield batch;
     }
   } catch (error) {
-    throw error instanceof CsvError ? tellOf(name, error) : error;
+    throw error instanceof CsvError ? describeCsvError(name, error) : error;
   }
   const rest = builder.take();
   if (rest !== undefined) yield rest;
 }
 
-/** Of a record that was parsed, so that every quote that opens is closed. */
+/** Which cells of a record are quoted. The record has been parsed, so every quote is closed. */
 function quotedCells(raw: string, delimiter: string): (boolean | undefined)[] {
   const quoted: (boolean | undefined)[] = [];
   if (!raw.includes('"')) return quoted;
   let at = 0;
-  // Empty lines before a record belong to it.
+  // The raw record includes preceding empty lines.
   while (raw[at] === '\n' || raw[at] === '\r' || raw[at] === '\ufeff') at++;
   for (let cell = 0; at < raw.length; cell++) {
     if (raw[at] === '"') {
       quoted[cell] = true;
-      // A quote within is written twice, and so ends the cell no more than it begins one.
+      // A doubled quote is an escaped quote and does not end the cell.
       do at = raw.indexOf('"', at + 1) + 1;
       while (at > 0 && raw[at] === '"');
       if (at === 0) return quoted;
@@ -109,7 +109,7 @@ function quotedCells(raw: string, delimiter: string): (boolean | undefined)[] {
   return quoted;
 }
 
-function tellOf(name: string, error: CsvError): CliError {
+function describeCsvError(name: string, error: CsvError): CliError {
   const { lines, columns, record } = error as CsvError & {
     lines?: number;
     columns?: number;
@@ -117,30 +117,30 @@ function tellOf(name: string, error: CsvError): CliError {
   };
   if (error.code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH') {
     return new CliError(
-      `${name}:${lines}: found ${record?.length} cells, expected as many as the first line has`,
+      `${name}:${lines}: found ${record?.length} cells, expected as many as in the header`,
       { cause: error },
     );
   }
-  return new CliError(`${name}:${lines ?? columns ?? 1}: not CSV: ${error.message}`, {
+  return new CliError(`${name}:${lines ?? columns ?? 1}: invalid CSV: ${error.message}`, {
     cause: error,
   });
 }
 
 function planColumns(name: string, names: readonly string[], options: ReadOptions): Columns {
-  const twice = names.find((each, at) => names.indexOf(each) !== at);
-  if (twice !== undefined) throw new CliError(`${name}:1: found the column ${show(twice)} twice`);
+  const duplicate = names.find((each, at) => names.indexOf(each) !== at);
+  if (duplicate !== undefined) throw new CliError(`${name}:1: duplicate column ${show(duplicate)}`);
   const listed = names.length <= 12 ? names.join(', ') : `${names.slice(0, 12).join(', ')}, …`;
-  const indexOf = (column: string, why = ''): number => {
+  const indexOf = (column: string, advice = ''): number => {
     const index = names.indexOf(column);
     if (index !== -1) return index;
-    throw new CliError(`${name}:1: found no column ${show(column)} among ${listed}${why}`);
+    throw new CliError(`${name}:1: no column ${show(column)} (columns: ${listed})${advice}`);
   };
   const valuesName =
     options.valuesField ?? VALUES_FIELDS.find((each) => names.includes(each)) ?? 'values';
   const values = options.vectorColumns?.map((each) => indexOf(each)) ?? [
     indexOf(
       valuesName,
-      '; --values-field names the column of vectors, --vector-columns those of their values',
+      '; name the vector column with --values-field, or the columns of its values with --vector-columns',
     ),
   ];
   const idName = options.idField ?? (names.includes('id') ? 'id' : undefined);
@@ -160,14 +160,14 @@ function planColumns(name: string, names: readonly string[], options: ReadOption
 }
 
 function rowOf(
-  place: string,
+  location: string,
   number: number,
   cells: Cells,
   columns: Columns,
   options: ReadOptions,
 ): { number: number; id: string | undefined; values: Float32Array; metadata: string } {
   const id = columns.id === undefined ? undefined : cells.texts[columns.id]!;
-  if (id === '') throw rowError(place, `${options.idField ?? 'id'} is empty, expected an id`);
+  if (id === '') throw rowError(location, `${options.idField ?? 'id'} is empty`);
   const texts = columns.hasValuesCell
     ? splitVector(cells.texts[columns.values[0]!]!)
     : columns.values.map((index) => cells.texts[index]!);
@@ -176,9 +176,9 @@ function rowOf(
     const text = texts[at]!.trim();
     values[at] = text === '' ? Number.NaN : Number(text);
     if (Number.isFinite(values[at])) continue;
-    throw rowError(place, `value ${at + 1} is ${show(text)}, expected a number within float32`);
+    throw rowError(location, `value ${at + 1} is ${show(text)}, expected a float32 number`);
   }
-  return { number, id, values, metadata: metadataOf(place, cells, columns) };
+  return { number, id, values, metadata: metadataOf(location, cells, columns) };
 }
 
 /** `[0.1, 0.2]`, `0.1 0.2`, `0.1;0.2`, `{0.1,0.2}`. */
@@ -188,7 +188,7 @@ function splitVector(text: string): string[] {
 }
 
 function metadataOf(
-  place: string,
+  location: string,
   { texts, quoted }: Cells,
   { metadata, fields }: Columns,
 ): string {
@@ -204,12 +204,15 @@ function metadataOf(
     document = JSON.parse(text);
   } catch {}
   if (!isObject(document)) {
-    throw rowError(place, `metadata is ${show(text)}, expected a JSON object as text`);
+    throw rowError(location, `metadata is ${show(text)}, expected a JSON object`);
   }
   if (further === '') return text;
-  const twice = fields.find(({ key }) => JSON.parse(key.slice(0, -1)) in (document as object));
-  if (twice !== undefined) {
-    throw rowError(place, `found ${twice.key.slice(0, -1)} in metadata and as a column`);
+  const duplicate = fields.find(({ key }) => JSON.parse(key.slice(0, -1)) in (document as object));
+  if (duplicate !== undefined) {
+    throw rowError(
+      location,
+      `${duplicate.key.slice(0, -1)} is both a member of metadata and a column`,
+    );
   }
   const isEmpty = Object.keys(document as object).length === 0;
   return isEmpty ? `{${further}}` : `${text.slice(0, -1)},${further}}`;

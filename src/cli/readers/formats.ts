@@ -1,5 +1,5 @@
-// The formats that can be read, in one table: by which first bytes and names they are known, whether
-// they can come through a pipe or gzip, and who reads them. Their packages are loaded when needed.
+// The table of input formats: how they are detected (first bytes, file extension), whether they can be
+// read from a pipe or gzip, and their readers. Packages are loaded on demand.
 
 import { CliError, usageError } from '../failure.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
@@ -10,9 +10,9 @@ interface Format {
   readonly title: string;
   readonly extensions: readonly string[];
   readonly magic?: Uint8Array;
-  /** Whether it is read here and there, and so needs to be a plain file. */
+  /** The reader needs random access, and so a plain file. */
   readonly needsFile?: true;
-  /** Rows may have ids and metadata of their own. */
+  /** Whether rows can have ids and metadata. */
   readonly hasMetadata: boolean;
   open(source: InputSource, options: ReadOptions): Promise<RowReader>;
 }
@@ -27,7 +27,7 @@ export const FORMATS = {
     open: async (source, options) => (await import('./ndjson-rows.js')).openNdjson(source, options),
   },
   csv: {
-    title: 'CSV or TSV with a line of names',
+    title: 'CSV or TSV with a header line',
     extensions: ['csv', 'tsv', 'tab'],
     hasMetadata: true,
     open: async (source, options) => (await import('./csv-rows.js')).openCsv(source, options),
@@ -66,43 +66,43 @@ export const FORMATS = {
     open: async (source, options) => (await import('./npy-file.js')).openNpy(source, options),
   },
   fvecs: {
-    title: 'float32 vectors, each with its dimension',
+    title: 'float32 vectors, each prefixed by its dimension',
     extensions: ['fvecs'],
     hasMetadata: false,
     open: async (source, options) => (await records()).openVecs(source, 'float32', options),
   },
   bvecs: {
-    title: 'uint8 vectors, each with its dimension',
+    title: 'uint8 vectors, each prefixed by its dimension',
     extensions: ['bvecs'],
     hasMetadata: false,
     open: async (source, options) => (await records()).openVecs(source, 'uint8', options),
   },
   ivecs: {
-    title: 'int32 vectors, each with its dimension',
+    title: 'int32 vectors, each prefixed by its dimension',
     extensions: ['ivecs'],
     hasMetadata: false,
     open: async (source, options) => (await records()).openVecs(source, 'int32', options),
   },
   fbin: {
-    title: 'float32 vectors behind count and dimension',
+    title: 'float32 vectors after a header of count and dimension',
     extensions: ['fbin'],
     hasMetadata: false,
     open: async (source, options) => (await records()).openBin(source, 'float32', options),
   },
   u8bin: {
-    title: 'uint8 vectors behind count and dimension',
+    title: 'uint8 vectors after a header of count and dimension',
     extensions: ['u8bin'],
     hasMetadata: false,
     open: async (source, options) => (await records()).openBin(source, 'uint8', options),
   },
   i8bin: {
-    title: 'int8 vectors behind count and dimension',
+    title: 'int8 vectors after a header of count and dimension',
     extensions: ['i8bin'],
     hasMetadata: false,
     open: async (source, options) => (await records()).openBin(source, 'int8', options),
   },
   hdf5: {
-    title: 'HDF5 as of ann-benchmarks',
+    title: 'HDF5 in the layout of ann-benchmarks',
     extensions: ['hdf5', 'h5'],
     magic: Buffer.from('\x89HDF\r\n\x1a\n', 'latin1'),
     needsFile: true,
@@ -114,8 +114,8 @@ export const FORMATS = {
 export type FormatName = keyof typeof FORMATS;
 export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
 
-/** Options that say something of some formats only, as the command line spells them. */
-const SPECIAL_OPTIONS = {
+/** Options that apply to some formats only: their spelling and the test for a format. */
+const FORMAT_OPTIONS = {
   idField: ['--id-field', ({ hasMetadata }: Format) => hasMetadata],
   valuesField: ['--values-field', ({ hasMetadata }: Format) => hasMetadata],
   fields: ['--fields', ({ hasMetadata }: Format) => hasMetadata],
@@ -124,22 +124,22 @@ const SPECIAL_OPTIONS = {
   dataset: ['--dataset', (format: Format) => format === FORMATS.hdf5],
 } as const;
 
-/** Throws CliError for an option that was given and would do nothing. */
+/** Throws CliError for an option that does not apply to the format. */
 export function checkOptions(
   source: string,
   name: FormatName,
-  given: { readonly [Name in keyof typeof SPECIAL_OPTIONS]?: unknown },
+  given: { readonly [Name in keyof typeof FORMAT_OPTIONS]?: unknown },
 ): void {
-  for (const option of Object.keys(SPECIAL_OPTIONS) as (keyof typeof SPECIAL_OPTIONS)[]) {
-    const [spelling, isMeant] = SPECIAL_OPTIONS[option];
-    if (given[option] === undefined || isMeant(FORMATS[name])) continue;
-    throw usageError(`${source}: found ${FORMATS[name].title}, of which ${spelling} says nothing`);
+  for (const option of Object.keys(FORMAT_OPTIONS) as (keyof typeof FORMAT_OPTIONS)[]) {
+    const [spelling, isApplicable] = FORMAT_OPTIONS[option];
+    if (given[option] === undefined || isApplicable(FORMATS[name])) continue;
+    throw usageError(`${source}: ${spelling} does not apply to ${FORMATS[name].title}`);
   }
 }
 
 const OPEN_BRACE = 0x7b;
 
-/** By the first bytes, then by the name. Throws CliError when neither tells. */
+/** Detects the format by the first bytes, then by the file extension. Throws CliError. */
 export function formatOf(source: InputSource): FormatName {
   const byMagic = FORMAT_NAMES.find((name) => {
     const { magic }: Format = FORMATS[name];
@@ -153,21 +153,20 @@ export function formatOf(source: InputSource): FormatName {
   });
   if (byName !== undefined) {
     const { magic, title }: Format = FORMATS[byName];
-    // An empty file of any name has no rows; ndjson says so best.
     if (magic === undefined) return byName;
     throw new CliError(
-      `${source.name}: found other first bytes than ${title} has; --format names what it is`,
+      `${source.name}: not ${title}, judging by its first bytes; choose the format with --format`,
     );
   }
   const first = source.head.find((byte) => byte > 0x20);
   if (first === OPEN_BRACE || source.head.length === 0) return 'ndjson';
   throw usageError(
-    `${source.name}: neither the first bytes nor the name tell the format; --format names it ` +
+    `${source.name}: cannot detect the format; choose it with --format ` +
       `(${FORMAT_NAMES.join(', ')})`,
   );
 }
 
-/** Throws CliError when a pipe or gzip cannot hold the format, or the file is of another one. */
+/** Throws CliError when the file has another format, or is a pipe or gzip where random access is needed. */
 export async function openRows(
   source: InputSource,
   name: FormatName,
@@ -175,19 +174,19 @@ export async function openRows(
 ): Promise<RowReader> {
   const format: Format = FORMATS[name];
   if (format.magic !== undefined && !startsWith(source.head, format.magic)) {
-    throw new CliError(`${source.name}: found other first bytes than ${format.title} has`);
+    throw new CliError(`${source.name}: not ${format.title}, judging by its first bytes`);
   }
   if (format.needsFile && source.path === undefined) {
-    const found = source.isPacked ? 'gzip, which' : 'a pipe, which';
+    const found = source.isCompressed ? 'gzip' : 'a pipe';
     throw new CliError(
-      `${source.name}: ${format.title} inside ${found} cannot be read here and there; ` +
-        'give the unpacked file',
+      `${source.name}: ${format.title} cannot be read from ${found}, because it needs random ` +
+        'access; pass an uncompressed file',
     );
   }
   return await format.open(source, options);
 }
 
-/** The vectors of a file and nothing else, with what each format means by default. */
+/** A reader of the vectors of a file alone, with the default options of its format. */
 export async function openVectors(
   path: string,
   { dataset, rowsPerBatch }: Pick<ReadOptions, 'dataset' | 'rowsPerBatch'>,

@@ -1,5 +1,5 @@
-// The HDF5 files of ann-benchmarks: a dataset of vectors, read in slices by the HDF5 library itself,
-// which opens the file where it is, so that never more than a slice is in memory.
+// HDF5 files in the layout of ann-benchmarks: a dataset of vectors, read in slices by the HDF5 library,
+// which opens the file in location, so that only one slice is in memory.
 
 import { existsSync } from 'node:fs';
 import type { Dataset } from 'h5wasm/node';
@@ -29,7 +29,7 @@ export async function openHdf5(source: InputSource, options: ReadOptions): Promi
         values: Float32Array.from(table.slice(first, first + count)),
         dimension,
         metadata: undefined,
-        place: (row) => `${source.name}, row ${first + row + 1} of ${name}`,
+        location: (row) => `${source.name}, row ${first + row + 1} of ${name}`,
       };
       checkFinite(batch, name);
       source.markRead((first + count) / rowCount);
@@ -39,7 +39,7 @@ export async function openHdf5(source: InputSource, options: ReadOptions): Promi
   return { rowCount, batches };
 }
 
-/** A name may be a path through groups: `group/vectors`. Null where there is none. */
+/** Finds an item by its path through groups: `group/vectors`. Null when it does not exist. */
 function findItem<Item>(
   readable: <Value>(read: () => Value) => Value,
   file: { keys(): string[]; get(name: string): Item },
@@ -61,26 +61,26 @@ function isGroup<Item>(item: unknown): item is { keys(): string[]; get(name: str
   return typeof item === 'object' && item !== null && 'keys' in item && 'get' in item;
 }
 
-export interface NumberTable {
+interface NumberTable {
   readonly rowCount: number;
   readonly dimension: number;
   /** Row-major. */
   slice(from: number, to: number): ArrayLike<number>;
 }
 
-/** A dataset of two dimensions. Throws CliError when there is none of that name. */
-export async function openTable(path: string, name: string): Promise<NumberTable> {
-  // The library opens an empty file where there is none.
-  if (!existsSync(path)) throw new CliError(`there is no file ${path}`);
+/** Opens a two-dimensional dataset. Throws CliError when there is none of that name. */
+async function openTable(path: string, name: string): Promise<NumberTable> {
+  // The library would create an empty file.
+  if (!existsSync(path)) throw new CliError(`file not found: ${path}`);
   const { default: hdf5 } = await import('h5wasm/node');
-  // Without it, the library prints its errors on stderr and goes on.
+  // Otherwise the library prints errors on stderr and continues.
   (await hdf5.ready).activate_throwing_error_handler();
   const readable = <Value>(read: () => Value): Value => {
     try {
       return read();
     } catch (cause) {
       const reason = (cause as Error).message.trim().split('\n').at(-1);
-      throw new CliError(`${path}: cannot be read as HDF5: ${reason}`, { cause });
+      throw new CliError(`${path}: invalid HDF5: ${reason}`, { cause });
     }
   };
   const file = readable(() => new hdf5.File(path, 'r'));
@@ -88,24 +88,24 @@ export async function openTable(path: string, name: string): Promise<NumberTable
   if (found === null) {
     const names = readable(() => file.paths());
     throw usageError(
-      `${path}: found no dataset ${name} among ${names.join(', ')}; --dataset names one`,
+      `${path}: no dataset ${name} (datasets: ${names.join(', ')}); choose one with --dataset`,
     );
   }
   if (!(found instanceof hdf5.Dataset)) {
-    throw new CliError(`${path}: found a group named ${name}, expected a dataset`);
+    throw new CliError(`${path}: ${name} is a group, expected a dataset`);
   }
   const dataset: Dataset = found;
   const { shape } = dataset;
   if (shape === null || shape.length !== 2 || shape[1]! < 1) {
     throw new CliError(
-      `${path}: found the shape (${shape?.join(', ') ?? ''}) of ${name}, ` +
-        'expected two dimensions: vectors, values',
+      `${path}: dataset ${name} has the shape (${shape?.join(', ') ?? ''}), ` +
+        'expected (vectors, dimension)',
     );
   }
   const type = dataset.dtype;
   if (typeof type !== 'string' || !/^[<>|=]?[bBhHiIlLqQefd]$/.test(type)) {
     throw new CliError(
-      `${path}: found the type ${JSON.stringify(type)} of ${name}, expected numbers`,
+      `${path}: dataset ${name} has the type ${JSON.stringify(type)}, expected numbers`,
     );
   }
   const dimension = shape[1]!;

@@ -1,8 +1,8 @@
-// Rows from newline-delimited JSON: one vector a line, as the API takes it. A line that is not one
-// is an error that names it. Metadata is kept as it is spelled.
+// Rows from newline-delimited JSON: one vector per line, as in the API. Metadata keeps its spelling. An
+// invalid line is an error with its number.
 
+import { createLineDecoder, linesOf } from './byte-stream.js';
 import { type JsonMember, membersOf } from './json-members.js';
-import { createLineDecoder, linesOf } from './lines.js';
 import {
   BatchBuilder,
   type ReadOptions,
@@ -28,21 +28,21 @@ async function* readNdjson(
   options: ReadOptions,
   startRow: number,
 ): AsyncGenerator<RowBatch> {
-  const place = (lineNumber: number): string => `${name}:${lineNumber}`;
+  const location = (lineNumber: number): string => `${name}:${lineNumber}`;
   const decode = createLineDecoder();
-  const builder = new BatchBuilder(options.rowsPerBatch, place);
+  const builder = new BatchBuilder(options.rowsPerBatch, location);
   let lineNumber = 0;
   let row = 0;
   for await (const bytes of linesOf(name, chunks)) {
     lineNumber++;
-    // A row that is skipped was read before, so its line is only told from an empty one.
+    // Skipped rows were checked by an earlier run; only empty lines are recognised here.
     if (row < startRow) {
       if (!isBlank(bytes)) row++;
       continue;
     }
-    const line = decode(place(lineNumber), bytes);
+    const line = decode(location(lineNumber), bytes);
     if (line.trim() === '') continue;
-    const parsed = rowOfLine(place(lineNumber), line, options);
+    const parsed = rowOfLine(location(lineNumber), line, options);
     const batch = builder.add({ number: lineNumber, ...parsed });
     if (batch !== undefined) yield batch;
   }
@@ -60,63 +60,63 @@ interface LineRow {
   readonly metadata: string;
 }
 
-export function rowOfLine(place: string, line: string, options: ReadOptions): LineRow {
+export function rowOfLine(location: string, line: string, options: ReadOptions): LineRow {
   const members = new Map<string, string>();
   try {
     for (const { name, text } of membersOf(line)) members.set(name, text);
   } catch (error) {
-    throw rowError(place, `not a JSON object: ${(error as Error).message}`);
+    throw rowError(location, `not a JSON object: ${(error as Error).message}`);
   }
   const names = {
     id: options.idField ?? 'id',
     values: options.valuesField ?? VALUES_FIELDS.find((name) => members.has(name)) ?? 'values',
   };
   return {
-    id: readId(place, names.id, options.idField !== undefined, members.get(names.id)),
-    values: readValues(place, names.values, members.get(names.values)),
-    metadata: readMetadata(place, names, options.fields, members),
+    id: readId(location, names.id, options.idField !== undefined, members.get(names.id)),
+    values: readValues(location, names.values, members.get(names.values)),
+    metadata: readMetadata(location, names, options.fields, members),
   };
 }
 
 function readId(
-  place: string,
+  location: string,
   field: string,
   isRequired: boolean,
   text: string | undefined,
 ): string | undefined {
   if (text === undefined) {
     if (!isRequired) return undefined;
-    throw rowError(place, `found no member ${show(field)}, expected the id of the vector`);
+    throw rowError(location, `the member ${show(field)} (the id) is missing`);
   }
-  // Digits as they stand: as a number, a long id would change.
+  // Digits are kept as text: as a number, a long id would be rounded.
   if (/^-?\d+$/.test(text)) return text;
-  const id = parse(place, field, text);
+  const id = parse(location, field, text);
   if (typeof id === 'string') return id;
-  throw rowError(place, `${field} is ${show(id)}, expected a string or a whole number`);
+  throw rowError(location, `${field} is ${show(id)}, expected a string or an integer`);
 }
 
-function readValues(place: string, field: string, text: string | undefined): Float32Array {
+function readValues(location: string, field: string, text: string | undefined): Float32Array {
   if (text === undefined) {
-    throw rowError(place, `found no member ${show(field)}, expected the values of the vector`);
+    throw rowError(location, `the member ${show(field)} (the vector) is missing`);
   }
-  const values = parse(place, field, text);
-  if (Array.isArray(values)) return toFloat32(place, field, values);
+  const values = parse(location, field, text);
+  if (Array.isArray(values)) return toFloat32(location, field, values);
   if (typeof values === 'string') {
     const bytes = Buffer.from(values, 'base64');
     if (bytes.length % 4 === 0 && bytes.toString('base64') === values) {
       const copy = new Float32Array(bytes.length / 4);
       new Uint8Array(copy.buffer).set(bytes);
-      return toFloat32(place, field, copy);
+      return toFloat32(location, field, copy);
     }
   }
   throw rowError(
-    place,
-    `${field} is ${show(values)}, expected numbers or base64 of little-endian float32`,
+    location,
+    `${field} is ${show(values)}, expected an array of numbers or base64-encoded little-endian float32`,
   );
 }
 
 function readMetadata(
-  place: string,
+  location: string,
   names: { readonly id: string; readonly values: string },
   fields: readonly string[] | undefined,
   members: ReadonlyMap<string, string>,
@@ -126,7 +126,7 @@ function readMetadata(
     for (const name of fields) {
       const text = members.get(name);
       if (text === undefined) continue;
-      parse(place, name, text);
+      parse(location, name, text);
       chosen.push({ name, text });
     }
     return `{${chosen.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(',')}}`;
@@ -134,21 +134,21 @@ function readMetadata(
   for (const name of members.keys()) {
     if (name === names.id || name === names.values || name === 'metadata') continue;
     throw rowError(
-      place,
-      `found the member ${show(name)}, expected ${names.id}, ${names.values} and metadata ` +
-        '(--fields names members that become metadata)',
+      location,
+      `unknown member ${show(name)}, expected ${names.id}, ${names.values} and metadata ` +
+        '(select members to store as metadata with --fields)',
     );
   }
   const text = members.get('metadata') ?? '{}';
-  const metadata = parse(place, 'metadata', text);
+  const metadata = parse(location, 'metadata', text);
   if (typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata)) return text;
-  throw rowError(place, `metadata is ${show(metadata)}, expected an object`);
+  throw rowError(location, `metadata is ${show(metadata)}, expected an object`);
 }
 
-function parse(place: string, name: string, text: string): unknown {
+function parse(location: string, name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw rowError(place, `${name} is not JSON: ${(error as Error).message}`);
+    throw rowError(location, `${name} is not valid JSON: ${(error as Error).message}`);
   }
 }

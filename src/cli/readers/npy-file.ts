@@ -1,14 +1,14 @@
-// NumPy's .npy: a header in Python's spelling, then the numbers. Two dimensions in C order, of any
-// integer or floating-point type up to 64 bits that float32 can take over.
+// NumPy's .npy files: a header with a Python dictionary, then the numbers. Supports two-dimensional
+// arrays in C order of any integer or floating-point type up to 64 bits.
 
 import { CliError } from '../failure.js';
-import type { ElementType } from './element-types.js';
+import type { ElementType } from './record-files.js';
 import { readRecords } from './record-files.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
 import type { InputSource } from './source.js';
 
 const VERSION_AT = 6;
-/** Behind magic and version; version 1 has two bytes of length, the later ones four. */
+/** The header length follows magic and version: two bytes in version 1, four in later ones. */
 const LENGTH_AT = 8;
 
 const TYPES: Readonly<Record<string, ElementType>> = {
@@ -30,19 +30,19 @@ export async function openNpy(source: InputSource, options: ReadOptions): Promis
   const version = head[VERSION_AT]!;
   const lengthBytes = version === 1 ? 2 : 4;
   const headerAt = LENGTH_AT + lengthBytes;
-  if (head.length < headerAt) throw new CliError(`${name}: the file ends in its header`);
+  if (head.length < headerAt) throw new CliError(`${name}: the file ends within its header`);
   if (version < 1 || version > 3) {
-    throw new CliError(`${name}: found version ${version} of the format, expected 1, 2 or 3`);
+    throw new CliError(`${name}: unsupported .npy version ${version}, expected 1, 2 or 3`);
   }
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   const headerBytes =
     version === 1 ? view.getUint16(LENGTH_AT, true) : view.getUint32(LENGTH_AT, true);
-  // The header of a plain array is shorter than what was read of the file; others are not read.
+  // The header of a plain array fits into the head of the file; larger ones are structured arrays.
   const start = headerAt + headerBytes;
   if (start > head.length) {
     throw new CliError(
-      `${name}: found a header of ${headerBytes} bytes in a file that begins with ${head.length}, ` +
-        'expected that of a plain array',
+      `${name}: found a header of ${headerBytes} bytes, expected that of a plain array ` +
+        `(at most ${head.length - headerAt} bytes)`,
     );
   }
   const header = Buffer.from(head.subarray(headerAt, start)).toString('utf8');
@@ -51,19 +51,19 @@ export async function openNpy(source: InputSource, options: ReadOptions): Promis
   if (type === undefined) {
     const found = /'descr'\s*:\s*('[^']*'|\[.*?\])/.exec(header)?.[1] ?? header.slice(0, 80).trim();
     throw new CliError(
-      `${name}: found the type ${found}, expected one of ${Object.keys(TYPES).join(', ')}`,
+      `${name}: unsupported type ${found}, expected one of ${Object.keys(TYPES).join(', ')}`,
     );
   }
   const shape = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1]?.match(/\d+/g)?.map(Number) ?? [];
   if (shape.length !== 2 || shape[1]! < 1) {
     throw new CliError(
-      `${name}: found the shape (${shape.join(', ')}), expected two dimensions: vectors, values`,
+      `${name}: found the shape (${shape.join(', ')}), expected (vectors, dimension)`,
     );
   }
   if (/'fortran_order'\s*:\s*True/.test(header)) {
     throw new CliError(
       `${name}: found an array in Fortran order, expected C order; ` +
-        'numpy.ascontiguousarray makes it of any array',
+        'convert it with numpy.ascontiguousarray',
     );
   }
   return readRecords(source, options, {

@@ -1,5 +1,5 @@
-// Rows from Parquet: decoded row group by row group into Arrow, of which arrow-rows.ts makes rows, so
-// that a column means the same in both. The file is read where the row groups are, never as a whole.
+// Rows from Parquet. Row groups are decoded one by one into Arrow, which arrow-rows.ts reads, so that
+// columns mean the same in both formats. Only the current row group is in memory.
 
 import { openAsBlob } from 'node:fs';
 import type { ParquetFile, RecordBatch } from 'parquet-wasm/node';
@@ -8,7 +8,7 @@ import { rowsOfArrow } from './arrow-rows.js';
 import type { ReadOptions, RowBatch, RowReader } from './row-batch.js';
 import type { InputSource } from './source.js';
 
-/** The decoder lives in 4 GB of WebAssembly, where a row group lies packed and its batches unpacked. */
+/** The decoder has 4 GB of WebAssembly memory for a compressed row group and its decoded batches. */
 const GROUP_BYTES_MAX = 1_500_000_000;
 
 export async function openParquet(source: InputSource, options: ReadOptions): Promise<RowReader> {
@@ -26,13 +26,13 @@ export async function openParquet(source: InputSource, options: ReadOptions): Pr
 
   async function* batches(startRow: number): AsyncGenerator<RowBatch> {
     let firstRow = 0;
-    for (const [group, facts] of groups.entries()) {
-      const endRow = firstRow + facts.rowCount;
+    for (const [group, { rowCount: groupRows, byteCount }] of groups.entries()) {
+      const endRow = firstRow + groupRows;
       if (endRow > startRow) {
-        if (facts.byteCount > GROUP_BYTES_MAX) {
+        if (byteCount > GROUP_BYTES_MAX) {
           throw new CliError(
-            `${name}: row group ${group} has ${facts.byteCount} bytes, expected at most ` +
-              `${GROUP_BYTES_MAX}; write the file with smaller row groups`,
+            `${name}: row group ${group} has ${byteCount} bytes, expected at most ` +
+              `${GROUP_BYTES_MAX}; rewrite the file with smaller row groups`,
           );
         }
         const stream = arrowOf(name, file, group, options.rowsPerBatch);
@@ -47,7 +47,7 @@ export async function openParquet(source: InputSource, options: ReadOptions): Pr
   return { rowCount, batches };
 }
 
-/** A row group as one Arrow stream: each batch comes as a stream of its own, with the schema again. */
+/** A row group as one Arrow stream. The decoder returns each batch as a stream with its own schema. */
 async function* arrowOf(
   name: string,
   file: ParquetFile,
@@ -74,12 +74,12 @@ function endOfFirstMessage(bytes: Uint8Array): number {
   return 8 + view.getInt32(4, true);
 }
 
-/** What the decoder throws is text, or a trap without any. */
+/** Adds the file's name to errors of the decoder, which throws strings or WebAssembly traps. */
 async function readable<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
   try {
     return await read();
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`${name}: cannot be read as Parquet: ${reason}`, { cause });
+    throw new CliError(`${name}: invalid Parquet: ${reason}`, { cause });
   }
 }

@@ -1,10 +1,9 @@
-// Files of bare vectors, one record of bytes after another: fvecs, bvecs and ivecs, where each record
-// begins with its dimension, and fbin, u8bin and i8bin, where the file begins with count and dimension.
-// A record's place in the file is known, so a resumed import goes there at once.
+// Files of plain vectors with fixed-size records: fvecs, bvecs and ivecs, where each record begins with
+// its dimension, and fbin, u8bin and i8bin, where the file begins with count and dimension. A record's
+// offset is known, so a resumed import seeks to it.
 
 import { CliError } from '../failure.js';
-import { ByteReader } from './byte-reader.js';
-import { ELEMENT_TYPES, type ElementType, toFloats } from './element-types.js';
+import { ByteReader } from './byte-stream.js';
 import {
   checkFinite,
   type ReadOptions,
@@ -15,23 +14,23 @@ import {
 } from './row-batch.js';
 import type { InputSource } from './source.js';
 
-/** The longest vector that is taken for one: a larger number is a file of another kind. */
+/** A larger dimension means that the file has another format. */
 const DIMENSION_MAX = 1_000_000;
 const INT32_BYTES = 4;
 
-export interface RecordLayout {
+interface RecordLayout {
   readonly type: ElementType;
   readonly isBigEndian?: boolean;
   readonly dimension: number;
-  /** Where the first record begins. */
+  /** Offset of the first record. */
   readonly start: number;
   /** Whether each record begins with its dimension. */
   readonly hasPrefix: boolean;
-  /** Undefined: as many as there are. */
+  /** Undefined: until the end of the file. */
   readonly rowCount: number | undefined;
 }
 
-/** fvecs, bvecs, ivecs. */
+/** Opens an fvecs, bvecs or ivecs file. */
 export async function openVecs(
   source: InputSource,
   type: ElementType,
@@ -39,7 +38,7 @@ export async function openVecs(
 ): Promise<RowReader> {
   if (source.head.length < INT32_BYTES) throw tooShort(source, 'the dimension of a vector');
   const dimension = checkDimension(source, readInt32(source.head, 0));
-  const recordBytes = INT32_BYTES + dimension * ELEMENT_TYPES[type];
+  const recordBytes = INT32_BYTES + dimension * ELEMENT_BYTES[type];
   const isKnown = source.path !== undefined && source.byteCount! % recordBytes === 0;
   return readRecords(source, options, {
     type,
@@ -50,7 +49,7 @@ export async function openVecs(
   });
 }
 
-/** fbin, u8bin, i8bin. */
+/** Opens an fbin, u8bin or i8bin file. */
 export async function openBin(
   source: InputSource,
   type: ElementType,
@@ -61,12 +60,12 @@ export async function openBin(
   const rowCount = readInt32(source.head, 0);
   const dimension = checkDimension(source, readInt32(source.head, INT32_BYTES));
   if (rowCount < 0) {
-    throw new CliError(`${source.name}: found ${rowCount} as the number of vectors`);
+    throw new CliError(`${source.name}: invalid number of vectors ${rowCount} in the header`);
   }
   return readRecords(source, options, { type, dimension, start, hasPrefix: false, rowCount });
 }
 
-/** Throws CliError when the file's length tells that it cannot hold what it says. */
+/** Throws CliError when the file's length does not match its header. */
 export function readRecords(
   source: InputSource,
   options: ReadOptions,
@@ -74,7 +73,7 @@ export function readRecords(
 ): RowReader {
   const { rowCount, dimension, type, hasPrefix, start } = layout;
   const prefixBytes = hasPrefix ? INT32_BYTES : 0;
-  const recordBytes = prefixBytes + dimension * ELEMENT_TYPES[type];
+  const recordBytes = prefixBytes + dimension * ELEMENT_BYTES[type];
   if (rowCount !== undefined && source.path !== undefined) {
     const expected = start + rowCount * recordBytes;
     if (source.byteCount !== expected) {
@@ -84,7 +83,7 @@ export function readRecords(
       );
     }
   }
-  const place = (row: number): string => `${source.name}, row ${row + 1}`;
+  const location = (row: number): string => `${source.name}, row ${row + 1}`;
 
   async function* batches(startRow: number): AsyncGenerator<RowBatch> {
     const reader = new ByteReader(source.chunks(start + startRow * recordBytes));
@@ -97,15 +96,15 @@ export function readRecords(
         const count = Math.floor(bytes.length / recordBytes);
         const isTorn = rowCount === undefined ? bytes.length % recordBytes !== 0 : count < wanted;
         const elements = hasPrefix ? withoutPrefixes(bytes, count, row) : bytes;
-        // Where the dimension has changed, the records behind it are not where they are sought.
+        // A record of another dimension shifts the records after it, so report the dimension first.
         if (hasPrefix && isTorn && bytes.length - count * recordBytes >= INT32_BYTES) {
           checkPrefix(bytes, count, row);
         }
         if (isTorn) {
           const found = bytes.length - count * recordBytes;
           throw rowError(
-            place(row + count),
-            `the file ends after ${found} bytes of this vector, expected ${recordBytes}`,
+            location(row + count),
+            `the file ends within this vector, after ${found} of ${recordBytes} bytes`,
           );
         }
         const first = row;
@@ -115,14 +114,14 @@ export function readRecords(
           values: toFloats(type, elements, layout.isBigEndian),
           dimension,
           metadata: undefined,
-          place: (at) => place(first + at),
+          location: (at) => location(first + at),
         };
         checkFinite(batch, 'values');
         yield batch;
         row += count;
       }
       if ((await reader.take(1)).length > 0) {
-        throw new CliError(`${source.name}: found more bytes than ${rowCount} vectors have`);
+        throw new CliError(`${source.name}: found more bytes than ${rowCount} vectors take`);
       }
     } finally {
       await reader.close();
@@ -144,8 +143,8 @@ export function readRecords(
     const found = readInt32(bytes, at * recordBytes);
     if (found === dimension) return;
     throw rowError(
-      place(firstRow + at),
-      `found the dimension ${found}, expected ${dimension} as in row 1`,
+      location(firstRow + at),
+      `found dimension ${found}, expected ${dimension} as in row 1`,
     );
   }
 
@@ -155,8 +154,8 @@ export function readRecords(
 function checkDimension({ name }: InputSource, found: number): number {
   if (found >= 1 && found <= DIMENSION_MAX) return found;
   throw new CliError(
-    `${name}: found ${found} as the dimension of the first vector, expected 1 to ${DIMENSION_MAX}; ` +
-      'is it a file of this format?',
+    `${name}: the first vector has dimension ${found}, expected 1 to ${DIMENSION_MAX}; ` +
+      'the file probably has another format',
   );
 }
 
@@ -166,4 +165,72 @@ function tooShort({ name, head }: InputSource, expected: string): CliError {
 
 function readInt32(bytes: Uint8Array, at: number): number {
   return new DataView(bytes.buffer, bytes.byteOffset + at, INT32_BYTES).getInt32(0, true);
+}
+
+/** The number types of these files and their sizes in bytes; little-endian, as every platform of Node. */
+const ELEMENT_BYTES = {
+  float16: 2,
+  float32: 4,
+  float64: 8,
+  int8: 1,
+  uint8: 1,
+  int16: 2,
+  uint16: 2,
+  int32: 4,
+  uint32: 4,
+  int64: 8,
+  uint64: 8,
+} as const;
+
+export type ElementType = keyof typeof ELEMENT_BYTES;
+
+/** Elements as float32. `bytes` holds whole elements; big-endian ones are swapped in place. */
+function toFloats(type: ElementType, bytes: Uint8Array, isBigEndian = false): Float32Array {
+  const size = ELEMENT_BYTES[type];
+  // Typed arrays require an aligned offset.
+  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  if (isBigEndian) swap(aligned, size);
+  const { buffer, byteOffset } = aligned;
+  const count = aligned.byteLength / size;
+  switch (type) {
+    case 'float32':
+      return new Float32Array(buffer, byteOffset, count);
+    case 'float16':
+      return Float32Array.from(new Uint16Array(buffer, byteOffset, count), floatOfHalf);
+    case 'float64':
+      return new Float32Array(new Float64Array(buffer, byteOffset, count));
+    case 'int8':
+      return new Float32Array(new Int8Array(buffer, byteOffset, count));
+    case 'uint8':
+      return new Float32Array(new Uint8Array(buffer, byteOffset, count));
+    case 'int16':
+      return new Float32Array(new Int16Array(buffer, byteOffset, count));
+    case 'uint16':
+      return new Float32Array(new Uint16Array(buffer, byteOffset, count));
+    case 'int32':
+      return new Float32Array(new Int32Array(buffer, byteOffset, count));
+    case 'uint32':
+      return new Float32Array(new Uint32Array(buffer, byteOffset, count));
+    case 'int64':
+      return Float32Array.from(new BigInt64Array(buffer, byteOffset, count), Number);
+    case 'uint64':
+      return Float32Array.from(new BigUint64Array(buffer, byteOffset, count), Number);
+  }
+}
+
+/** IEEE 754 half precision: one sign bit, five exponent bits (bias 15), ten fraction bits. */
+function floatOfHalf(half: number): number {
+  const sign = half & 0x8000 ? -1 : 1;
+  const exponent = (half >> 10) & 0x1f;
+  const fraction = half & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}
+
+function swap(bytes: Uint8Array, size: number): void {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (size === 2) buffer.swap16();
+  else if (size === 4) buffer.swap32();
+  else if (size === 8) buffer.swap64();
 }

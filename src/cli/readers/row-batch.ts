@@ -1,47 +1,47 @@
-// Rows on their way from a file to the server, some thousands at a time, whatever the format; and
-// what all readers share: how ids and numbers are checked and how errors are spelled.
+// The common output of all readers: batches of some thousands of rows, independent of the file format;
+// and what the readers share: checks of numbers and the form of error messages.
 
 import { CliError } from '../failure.js';
 
 export interface RowBatch {
   readonly rowCount: number;
-  /** A hole where the file names none; undefined where it names none at all. */
+  /** Undefined for rows without an id; undefined as a whole when no row has one. */
   readonly ids: readonly (string | undefined)[] | undefined;
   /** Row-major [rowCount, dimension] float32, all finite. */
   readonly values: Float32Array;
   readonly dimension: number;
-  /** JSON objects as text; undefined where no row has any. */
+  /** JSON objects as text; undefined when no row has metadata. */
   readonly metadata: readonly string[] | undefined;
-  /** `file:line` or `file, row n`, n from 1: for errors. */
-  place(row: number): string;
+  /** `file:line` or `file, row n` (from 1), for error messages. */
+  location(row: number): string;
 }
 
 export interface RowReader {
-  /** Of the whole file, where it says so. */
+  /** Rows of the whole file, where the format states them. */
   readonly rowCount: number | undefined;
-  /** The rows from `startRow` on, which is counted from 0. Throws CliError with the place. */
+  /** The rows from `startRow` (from 0) on. Throws CliError with the location of an invalid row. */
   batches(startRow: number): AsyncIterable<RowBatch>;
 }
 
 export interface ReadOptions {
-  /** Undefined: `id`, where there is one. */
+  /** Field of the id; undefined: `id`, if there is one. */
   readonly idField: string | undefined;
-  /** Undefined: the first of VALUES_FIELDS that is there. */
+  /** Field of the vector; undefined: the first of VALUES_FIELDS that exists. */
   readonly valuesField: string | undefined;
-  /** Fields that become metadata; undefined for what the format means by default. */
+  /** Fields that become metadata; undefined: the default of the format. */
   readonly fields: readonly string[] | undefined;
-  /** One column a dimension, of CSV. */
+  /** CSV only: one column per value. */
   readonly vectorColumns: readonly string[] | undefined;
-  /** Of CSV; undefined: tabs in .tsv, else commas. */
+  /** CSV only; undefined: tab for .tsv, else comma. */
   readonly delimiter: string | undefined;
-  /** Of HDF5. */
+  /** HDF5 only: the dataset. */
   readonly dataset: string | undefined;
   readonly rowsPerBatch: number;
 }
 
 export const VALUES_FIELDS = ['values', 'vector', 'embedding'] as const;
 
-/** A batch is one write, in memory several times: more bytes than this make it no faster. */
+/** Bytes of values per batch. A batch is one write and in memory several times; larger is not faster. */
 const BATCH_BYTES_MAX = 8_000_000;
 
 export function rowsPerBatch(dimension: number, rowsMax: number): number {
@@ -49,34 +49,38 @@ export function rowsPerBatch(dimension: number, rowsMax: number): number {
   return Math.max(1, Math.min(rowsMax, Math.floor(BATCH_BYTES_MAX / rowBytes)));
 }
 
-export function rowError(place: string, message: string): CliError {
-  return new CliError(`${place}: ${message}`);
+export function rowError(location: string, message: string): CliError {
+  return new CliError(`${location}: ${message}`);
 }
 
-/** A value in an error: as JSON, cut short. */
+/** A value for an error message: as JSON, truncated. */
 export function show(value: unknown): string {
   const text = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
   return text.length <= 40 ? text : `${text.slice(0, 40)}…`;
 }
 
 /** Throws CliError unless every number is finite as float32. */
-export function toFloat32(place: string, field: string, numbers: ArrayLike<unknown>): Float32Array {
+export function toFloat32(
+  location: string,
+  field: string,
+  numbers: ArrayLike<unknown>,
+): Float32Array {
   const values = new Float32Array(numbers.length);
   for (let at = 0; at < values.length; at++) {
     const found = numbers[at];
     if (typeof found !== 'number') {
-      throw rowError(place, `${field}[${at}] is ${show(found)}, expected a number`);
+      throw rowError(location, `${field}[${at}] is ${show(found)}, expected a number`);
     }
     values[at] = found;
     if (!Number.isFinite(values[at])) {
-      throw rowError(place, `${field}[${at}] is ${found}, expected a number within float32`);
+      throw rowError(location, `${field}[${at}] is ${found}, which exceeds the float32 range`);
     }
   }
   return values;
 }
 
 /** The index of the first value that is not finite, or -1. */
-export function indexOfInfinite(values: Float32Array): number {
+function indexOfNonFinite(values: Float32Array): number {
   // The difference is 0 for every finite number, else NaN.
   for (let at = 0; at < values.length; at++) if (values[at]! - values[at]! !== 0) return at;
   return -1;
@@ -84,40 +88,40 @@ export function indexOfInfinite(values: Float32Array): number {
 
 /** Throws CliError for the first value that is not finite. */
 export function checkFinite(
-  batch: Pick<RowBatch, 'values' | 'dimension' | 'place'>,
+  batch: Pick<RowBatch, 'values' | 'dimension' | 'location'>,
   field: string,
 ): void {
-  const at = indexOfInfinite(batch.values);
+  const at = indexOfNonFinite(batch.values);
   if (at === -1) return;
-  const place = batch.place(Math.floor(at / batch.dimension));
+  const location = batch.location(Math.floor(at / batch.dimension));
   throw rowError(
-    place,
+    location,
     `${field}[${at % batch.dimension}] is ${batch.values[at]}, expected a finite float32 number`,
   );
 }
 
 interface Row {
-  /** Of the place: a line, or a row from 1. */
+  /** The line of the row, or its row number from 1. */
   readonly number: number;
   readonly id: string | undefined;
   readonly values: Float32Array;
   readonly metadata: string;
 }
 
-/** Gathers rows that come one after another. */
+/** Collects single rows into batches. */
 export class BatchBuilder {
   readonly #rowsMax: number;
-  readonly #place: (number: number) => string;
+  readonly #location: (number: number) => string;
   #dimension: number | undefined;
   #first = 0;
   #rows: Row[] = [];
 
-  constructor(rowsMax: number, place: (number: number) => string) {
+  constructor(rowsMax: number, location: (number: number) => string) {
     this.#rowsMax = rowsMax;
-    this.#place = place;
+    this.#location = location;
   }
 
-  /** A batch, when this row fills one. Throws CliError for a row of another dimension. */
+  /** Returns a batch when this row completes one. Throws CliError for a row of another dimension. */
   add(row: Row): RowBatch | undefined {
     const { length } = row.values;
     if (this.#dimension === undefined) {
@@ -126,8 +130,8 @@ export class BatchBuilder {
     }
     if (length !== this.#dimension) {
       throw rowError(
-        this.#place(row.number),
-        `found ${length} values, expected ${this.#dimension} as at ${this.#place(this.#first)}`,
+        this.#location(row.number),
+        `found ${length} values, expected ${this.#dimension} as in ${this.#location(this.#first)}`,
       );
     }
     this.#rows.push(row);
@@ -135,7 +139,7 @@ export class BatchBuilder {
     return isFull ? this.take() : undefined;
   }
 
-  /** What is left; undefined when that is nothing. */
+  /** The remaining rows; undefined when there are none. */
   take(): RowBatch | undefined {
     const rows = this.#rows;
     if (rows.length === 0) return undefined;
@@ -151,7 +155,7 @@ export class BatchBuilder {
       values,
       dimension,
       metadata: rows.map((row) => row.metadata),
-      place: (row) => this.#place(rows[row]!.number),
+      location: (row) => this.#location(rows[row]!.number),
     };
   }
 }

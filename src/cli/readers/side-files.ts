@@ -1,18 +1,18 @@
-// Files beside vectors that are nothing but vectors: ids, one a line, and metadata, one JSON object
-// a line. Guarantees as many of each as there are rows.
+// Ids (one per line) and metadata (one JSON object per line) in separate files, for formats that hold
+// only vectors. Checks that each has as many lines as there are rows.
 
 import { CliError } from '../failure.js';
+import { createLineDecoder, linesOf } from './byte-stream.js';
 import { membersOf } from './json-members.js';
-import { createLineDecoder, linesOf } from './lines.js';
 import { type RowBatch, type RowReader, rowError, show } from './row-batch.js';
 import { openSource } from './source.js';
 
-export interface SidePaths {
+interface SidePaths {
   readonly ids: string | undefined;
   readonly metadata: string | undefined;
 }
 
-/** A reader whose rows have what stands in these files. Throws CliError. */
+/** A reader that adds the ids and metadata of these files to the rows. Throws CliError. */
 export async function withSideFiles(
   reader: RowReader,
   name: string,
@@ -27,7 +27,9 @@ export async function withSideFiles(
       const { rowCount } = batch;
       const idTexts = await ids?.take(rowCount, name);
       const objects = await metadata?.take(rowCount, name);
-      const rows = objects?.map(({ place, text }) => objectOf(place, text, idTexts === undefined));
+      const rows = objects?.map(({ location, text }) =>
+        objectOf(location, text, idTexts === undefined),
+      );
       const metadataIds = rows?.some(({ id }) => id !== undefined)
         ? rows.map(({ id }) => id)
         : undefined;
@@ -44,7 +46,7 @@ export async function withSideFiles(
 }
 
 interface Line {
-  readonly place: string;
+  readonly location: string;
   readonly text: string;
 }
 
@@ -62,8 +64,8 @@ async function openLines(path: string): Promise<Lines> {
   const next = async (): Promise<Line | undefined> => {
     const found = await lines.next();
     if (found.done) return undefined;
-    const place = `${path}:${++number}`;
-    return { place, text: decode(place, found.value).replace(/\r$/, '') };
+    const location = `${path}:${++number}`;
+    return { location, text: decode(location, found.value).replace(/\r$/, '') };
   };
   return {
     async skip(count) {
@@ -74,9 +76,9 @@ async function openLines(path: string): Promise<Lines> {
       while (taken.length < count) {
         const line = await next();
         if (line === undefined) {
-          throw new CliError(`${path}: ends after ${number} lines, but ${of} has more rows`);
+          throw new CliError(`${path}: found ${number} lines, but ${of} has more rows`);
         }
-        if (line.text === '') throw rowError(line.place, 'found an empty line, expected a row');
+        if (line.text === '') throw rowError(line.location, 'empty line');
         taken.push(line);
       }
       return taken;
@@ -84,15 +86,15 @@ async function openLines(path: string): Promise<Lines> {
     async expectEnd(of) {
       for (let line = await next(); line !== undefined; line = await next()) {
         if (line.text.trim() === '') continue;
-        throw rowError(line.place, `found a line more than ${of} has rows`);
+        throw rowError(line.location, `found more lines than ${of} has rows`);
       }
     },
   };
 }
 
-/** The member `id` is the row's id where no other file names it. */
+/** The metadata of a line; its member `id` becomes the row's id when there is no file of ids. */
 function objectOf(
-  place: string,
+  location: string,
   line: string,
   hasId: boolean,
 ): { id: string | undefined; text: string } {
@@ -103,18 +105,18 @@ function objectOf(
     if (id === undefined) return { id: undefined, text: line };
     const rest = members.filter((member) => member !== id);
     return {
-      id: idOf(place, id.text),
+      id: idOf(location, id.text),
       text: `{${rest.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(',')}}`,
     };
   } catch (error) {
     if (error instanceof CliError) throw error;
-    throw rowError(place, `not a JSON object: ${(error as Error).message}`);
+    throw rowError(location, `not a JSON object: ${(error as Error).message}`);
   }
 }
 
-function idOf(place: string, text: string): string {
+function idOf(location: string, text: string): string {
   if (/^-?\d+$/.test(text)) return text;
   const id: unknown = JSON.parse(text);
   if (typeof id === 'string') return id;
-  throw rowError(place, `id is ${show(id)}, expected a string or a whole number`);
+  throw rowError(location, `id is ${show(id)}, expected a string or an integer`);
 }

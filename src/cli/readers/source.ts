@@ -1,48 +1,48 @@
-// Where bytes come from: a file, a file in gzip, a pipe, stdin. Gives the first unpacked bytes, by
-// which formats are told apart, and the content from any byte on; counts what was read, for progress.
+// Input bytes: a file, a gzip file, a pipe or stdin. Provides the first decompressed bytes for format
+// detection and the content from any offset on, and counts the bytes read, for progress.
 
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { CliError, reasonOf } from '../failure.js';
+import { CliError, fileErrorText } from '../failure.js';
 
 export interface InputSource {
-  /** For messages. */
+  /** Path or `stdin`, for messages. */
   readonly name: string;
-  /** As it lies on the disk; undefined for a pipe. */
+  /** Size on disk, compressed if the file is; undefined for a pipe. */
   readonly byteCount: number | undefined;
-  /** Of those, how many have been read. */
+  /** How many of those bytes have been read. */
   bytesRead(): number;
-  /** For a reader that reads by itself. */
+  /** Sets the progress, for readers that open the file themselves. */
   markRead(share: number): void;
-  /** For formats that are read here and there; undefined for what comes as a stream only. */
+  /** Path for formats that need random access; undefined for pipes and gzip. */
   readonly path: string | undefined;
-  readonly isPacked: boolean;
-  /** The first bytes, unpacked; fewer where there are fewer. */
+  readonly isCompressed: boolean;
+  /** The first decompressed bytes, at most HEAD_BYTES. */
   readonly head: Uint8Array;
-  /** The content, unpacked, from this byte on. Of a pipe it can be had once. */
+  /** The decompressed content from this offset on; of a pipe only once. */
   chunks(start?: number): AsyncIterable<Uint8Array>;
 }
 
-/** Stands for stdin among paths. */
+/** The path that stands for stdin. */
 export const STDIN = '-';
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 const HEAD_BYTES = 512;
 const CHUNK_BYTES = 1 << 20;
 
-/** Throws CliError when there is nothing that could be read. */
+/** Throws CliError when the file does not exist or cannot be read. */
 export async function openSource(path: string): Promise<InputSource> {
   if (path === STDIN) return openStream('stdin', process.stdin);
   try {
     const found = await stat(path);
-    if (found.isDirectory()) throw new CliError(`${path}: expected a file, found a folder`);
+    if (found.isDirectory()) throw new CliError(`${path} is a directory, expected a file`);
     if (!found.isFile()) return await openStream(path, createReadStream(path));
     return await openFile(path, found.size);
   } catch (cause) {
     if (cause instanceof CliError) throw cause;
-    throw new CliError(reasonOf(cause, path), { cause });
+    throw new CliError(fileErrorText(cause, path), { cause });
   }
 }
 
@@ -56,11 +56,11 @@ async function openFile(path: string, byteCount: number): Promise<InputSource> {
       yield chunk as Buffer;
     }
   };
-  const packedHead = await readHead(path);
-  const isPacked = startsWith(packedHead, GZIP_MAGIC);
+  const rawHead = await readHead(path);
+  const isCompressed = startsWith(rawHead, GZIP_MAGIC);
   const chunks = (start = 0): AsyncIterable<Uint8Array> =>
-    isPacked ? skipBytes(gunzip(path, raw(0)), start) : raw(start);
-  const head = isPacked ? await firstBytes(chunks()) : packedHead;
+    isCompressed ? skipBytes(gunzip(path, raw(0)), start) : raw(start);
+  const head = isCompressed ? await firstBytes(chunks()) : rawHead;
   bytesRead = 0;
   return {
     name: path,
@@ -69,8 +69,8 @@ async function openFile(path: string, byteCount: number): Promise<InputSource> {
     markRead: (share) => {
       bytesRead = share * byteCount;
     },
-    path: isPacked ? undefined : path,
-    isPacked,
+    path: isCompressed ? undefined : path,
+    isCompressed,
     head,
     chunks,
   };
@@ -84,16 +84,16 @@ async function openStream(name: string, stream: AsyncIterable<unknown>): Promise
       yield chunk as Uint8Array;
     }
   })();
-  const packed = await peek(counted);
-  const isPacked = startsWith(packed.head, GZIP_MAGIC);
-  const { head, all } = isPacked ? await peek(gunzip(name, packed.all)) : packed;
+  const raw = await peek(counted);
+  const isCompressed = startsWith(raw.head, GZIP_MAGIC);
+  const { head, all } = isCompressed ? await peek(gunzip(name, raw.all)) : raw;
   return {
     name,
     byteCount: undefined,
     bytesRead: () => bytesRead,
     markRead: () => {},
     path: undefined,
-    isPacked,
+    isCompressed,
     head,
     chunks: (start = 0) => skipBytes(all, start),
   };
@@ -117,20 +117,20 @@ async function firstBytes(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array
 async function peek(
   chunks: AsyncGenerator<Uint8Array>,
 ): Promise<{ head: Uint8Array; all: AsyncGenerator<Uint8Array> }> {
-  // The first chunk of a pipe may be a single byte.
-  const pieces: Uint8Array[] = [];
+  // Chunks of a pipe can be as small as one byte.
+  const parts: Uint8Array[] = [];
   let byteCount = 0;
   while (byteCount < HEAD_BYTES) {
     const next = await chunks.next();
     if (next.done) break;
-    pieces.push(next.value);
+    parts.push(next.value);
     byteCount += next.value.length;
   }
   const all = (async function* () {
-    yield* pieces;
+    yield* parts;
     yield* chunks;
   })();
-  return { head: Buffer.concat(pieces).subarray(0, HEAD_BYTES), all };
+  return { head: Buffer.concat(parts).subarray(0, HEAD_BYTES), all };
 }
 
 async function* skipBytes(
@@ -148,13 +148,13 @@ async function* gunzip(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
-  const unpacked = createGunzip({ chunkSize: 1 << 18 });
-  // Errors of the source reach whoever reads `unpacked`, which pipeline destroys with them.
-  pipeline(chunks, unpacked, () => {});
+  const decompressed = createGunzip({ chunkSize: 1 << 18 });
+  // Errors of the source reach the loop below: pipeline destroys the stream with them.
+  pipeline(chunks, decompressed, () => {});
   try {
-    for await (const chunk of unpacked) yield chunk as Buffer;
+    for await (const chunk of decompressed) yield chunk as Buffer;
   } catch (cause) {
-    throw new CliError(`${name}: cannot be unpacked: ${(cause as Error).message}`, { cause });
+    throw new CliError(`${name}: cannot be decompressed: ${(cause as Error).message}`, { cause });
   }
 }
 

@@ -1,18 +1,18 @@
-// An Arrow stream as an Arrow file: the same messages, one after another, with the magic in front and
-// behind them a footer that says where each is. Nothing is decoded but the heads of messages.
+// Converts an Arrow stream to an Arrow file: the same messages between the magic bytes and a footer
+// with their offsets. Only message headers are decoded.
 
 import { MetadataVersion, type Schema } from 'apache-arrow';
 import { FileBlock, Footer } from 'apache-arrow/ipc/metadata/file';
 import { Message } from 'apache-arrow/ipc/metadata/message';
 import { CliError } from '../failure.js';
-import { ByteReader } from '../readers/byte-reader.js';
+import { ByteReader } from '../readers/byte-stream.js';
 
 const MAGIC = Buffer.from('ARROW1');
 const PREFIX_BYTES = 8;
 const CONTINUATION = -1;
 const ALIGNMENT = 8;
 
-/** Throws CliError when the stream is none, or has no end. */
+/** Throws CliError when the bytes are not an Arrow stream or end early. */
 export async function* arrowFileOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = new ByteReader(stream);
   const batches: FileBlock[] = [];
@@ -38,7 +38,7 @@ export async function* arrowFileOf(stream: AsyncIterable<Uint8Array>): AsyncGene
     }
     at += headBytes + message.bodyLength;
     if (at % ALIGNMENT !== 0) throw notArrow();
-    // A body may be large, and is passed on as it comes.
+    // A body may be large, so it is passed on in chunks.
     for (let left = message.bodyLength; left > 0; ) {
       const bytes = await reader.take(Math.min(left, 1 << 20));
       if (bytes.length === 0) throw notArrow();
@@ -67,5 +67,7 @@ function int32sOf(bytes: Uint8Array): [number, number] {
 }
 
 function notArrow(): CliError {
-  return new CliError('expected an Arrow stream from the service, found another or half of one');
+  return new CliError(
+    'expected an Arrow stream from the server; the reply is invalid or incomplete',
+  );
 }

@@ -1,16 +1,16 @@
-// CSV from what the service sends: tables of Arrow column by column, vectors from their lines, where
-// numbers stay as they are spelled. Texts are in quotes, so that numbers can be told from them.
+// CSV from the server's replies: from Arrow tables, and from NDJSON exports, whose numbers keep their
+// spelling. Text is quoted, so that it can be distinguished from numbers.
 
 import { type RecordBatch, RecordBatchReader } from 'apache-arrow';
+import { linesOf } from '../readers/byte-stream.js';
 import { membersOf } from '../readers/json-members.js';
-import { linesOf } from '../readers/lines.js';
 
-/** Small pieces make for many writes. */
+/** Lines are gathered to chunks of this size, to save writes. */
 const CHUNK_CHARACTERS = 1 << 18;
 
-/** A line for every row, the columns by their names. */
+/** A header line with the column names, then a line per row. */
 export async function* csvOfArrow(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  yield* gathered(
+  yield* gatherChunks(
     (async function* () {
       const reader = await RecordBatchReader.from(stream);
       await reader.open();
@@ -27,13 +27,13 @@ function* linesOfBatch(batch: RecordBatch): Generator<string> {
   }
 }
 
-/** Lines as an export sends them, whose members have these names, in this order. */
+/** CSV of an NDJSON export; `names` are the members, in the order of the columns. */
 export async function* csvOfVectors(
   stream: AsyncIterable<Uint8Array>,
   names: readonly string[],
 ): AsyncGenerator<Uint8Array> {
   const decoder = new TextDecoder();
-  yield* gathered(
+  yield* gatherChunks(
     (async function* () {
       yield `${names.join(',')}\n`;
       for await (const bytes of linesOf('the export', stream)) {
@@ -49,7 +49,7 @@ export async function* csvOfVectors(
   );
 }
 
-async function* gathered(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+async function* gatherChunks(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
   let held = '';
   for await (const text of texts) {
     held += text;
@@ -74,7 +74,7 @@ function quote(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
 }
 
-/** The shortest decimal of a float32; other numbers as they are. */
+/** The shortest decimal that rounds to the same float32; other numbers unchanged. */
 export function shortText(value: number): string {
   if (Math.fround(value) !== value || Number.isInteger(value)) return String(value);
   for (let digits = 6; digits < 9; digits++) {

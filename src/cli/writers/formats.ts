@@ -1,18 +1,18 @@
-// The formats that can be written, in one table: what the service is asked for, and what is made of
-// it. Packages are loaded when needed.
+// The table of output formats: file extensions, the format requested from the server, and the
+// conversion. Packages are loaded on demand.
 
 import { usageError } from '../failure.js';
 import { STDOUT } from './output.js';
 
-export type WireFormat = 'arrow' | 'ndjson' | 'parquet';
+type WireFormat = 'arrow' | 'ndjson' | 'parquet';
 
 interface WriteFormat {
   readonly extensions: readonly string[];
-  /** What is asked of the service. */
+  /** The format requested from the server. */
   readonly wire: WireFormat;
-  /** Not for a terminal. */
+  /** Binary output is not written to a terminal. */
   readonly isBinary: boolean;
-  /** Whether it can be written without going back. */
+  /** Whether it can be written sequentially, and so to stdout. */
   readonly isStream: boolean;
 }
 
@@ -35,7 +35,7 @@ export const WRITE_FORMATS = {
 
 export type WriteFormatName = keyof typeof WRITE_FORMATS;
 
-/** The option, else the name of the file, else NDJSON. Throws CliError. */
+/** The format of --format, else of the file extension, else NDJSON. Throws CliError. */
 export function writeFormatOf<Name extends WriteFormatName>(
   choices: readonly Name[],
   option: Name | undefined,
@@ -45,10 +45,12 @@ export function writeFormatOf<Name extends WriteFormatName>(
   const format = option ?? (isStdout ? ('ndjson' as Name) : formatOfName(choices, path));
   const { isBinary, isStream }: WriteFormat = WRITE_FORMATS[format];
   if (isStdout && !isStream) {
-    throw usageError(`--format ${format} writes files; -o names the first of them`);
+    throw usageError(`--format ${format} cannot be written to stdout; name a file with -o`);
   }
   if (isStdout && isBinary && process.stdout.isTTY === true) {
-    throw usageError(`--format ${format} is nothing for a terminal; -o names a file`);
+    throw usageError(
+      `--format ${format} is binary and is not written to a terminal; name a file with -o`,
+    );
   }
   return format;
 }
@@ -60,10 +62,12 @@ function formatOfName<Name extends WriteFormatName>(choices: readonly Name[], pa
     return extensions.includes(extension);
   });
   if (found !== undefined) return found;
-  throw usageError(`${path}: the name tells no format; --format names one (${choices.join(', ')})`);
+  throw usageError(
+    `${path}: unknown file extension; choose a format with --format (${choices.join(', ')})`,
+  );
 }
 
-/** What is written of an answer in Arrow or NDJSON, whose rows are matches. */
+/** Converts a reply in Arrow or NDJSON, whose rows are matches, to the output format. */
 export async function encodeMatches(
   body: AsyncIterable<Uint8Array>,
   format: 'ndjson' | 'csv' | 'arrow' | 'arrow-stream',
@@ -78,3 +82,7 @@ export async function encodeMatches(
       return body;
   }
 }
+
+/** The output formats of `sagitta query --file`. */
+export const RESULT_FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream', 'ivecs'] as const;
+export type ResultFormat = (typeof RESULT_FORMATS)[number];

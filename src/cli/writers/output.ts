@@ -1,5 +1,5 @@
-// Where results go: a file, which appears under its name only when it is whole, or stdout. Nothing
-// that is there is overwritten unless that is asked for.
+// Output to a file, which appears under its name only when it is complete, or to stdout. Existing files
+// are not overwritten unless that is requested.
 
 import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
@@ -9,55 +9,55 @@ import { CliError, EXIT_CODES, usageError } from '../failure.js';
 export interface Output {
   readonly byteCount: number;
   write(bytes: Uint8Array): Promise<void>;
-  /** Replaces bytes that were written before; not on stdout. */
+  /** Overwrites bytes written before; not available on stdout. */
   patch(at: number, bytes: Uint8Array): Promise<void>;
-  /** Gives the file its name. */
+  /** Renames the complete file to its final name. */
   finish(): Promise<void>;
-  /** Leaves nothing behind. */
+  /** Removes the incomplete file. */
   discard(): Promise<void>;
 }
 
-/** Stands for stdout among paths, as no path does. */
+/** The path that stands for stdout. */
 export const STDOUT = '-';
 
-/** Throws CliError when the file exists or cannot be made. */
+/** Throws CliError when the file exists (unless `isForced`) or cannot be created. */
 export async function openOutput(path: string | undefined, isForced: boolean): Promise<Output> {
   if (path === undefined || path === STDOUT) return new StdoutOutput();
   checkFree(path, isForced);
   const draft = `${path}.unfinished-${process.pid}`;
-  keepDraft(draft, path);
+  registerDraft(draft, path);
   try {
     return new FileOutput(path, draft, await open(draft, 'w'));
   } catch (cause) {
-    forgetDraft(draft);
+    unregisterDraft(draft);
     const isMissing = (cause as NodeJS.ErrnoException).code === 'ENOENT';
-    const reason = isMissing ? 'there is no such folder' : (cause as Error).message;
-    throw new CliError(`${path}: cannot be written: ${reason}`, { cause });
+    const reason = isMissing ? 'no such directory' : (cause as Error).message;
+    throw new CliError(`cannot write ${path}: ${reason}`, { cause });
   }
 }
 
-/** Throws CliError when there is something that may not be overwritten. */
+/** Throws CliError when the file exists, unless `isForced`. */
 export function checkFree(path: string, isForced: boolean): void {
   if (isForced || !existsSync(path)) return;
-  throw usageError(`${path} exists, and is left as it is; --force overwrites it`);
+  throw usageError(`${path} already exists; use --force to overwrite it`);
 }
 
-/** Files on their way to a name, by what they are called until then. */
+/** Incomplete files: temporary path to final path. */
 const drafts = new Map<string, string>();
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-function keepDraft(draft: string, path: string): void {
-  if (drafts.size === 0) for (const signal of SIGNALS) process.on(signal, leaveNothing);
+function registerDraft(draft: string, path: string): void {
+  if (drafts.size === 0) for (const signal of SIGNALS) process.on(signal, discardDrafts);
   drafts.set(draft, path);
 }
 
-function forgetDraft(draft: string): void {
+function unregisterDraft(draft: string): void {
   drafts.delete(draft);
-  if (drafts.size === 0) for (const signal of SIGNALS) process.off(signal, leaveNothing);
+  if (drafts.size === 0) for (const signal of SIGNALS) process.off(signal, discardDrafts);
 }
 
-/** At once, since whatever is being waited for may never come. */
-function leaveNothing(): void {
+/** Signal handler: removes incomplete files and exits at once. */
+function discardDrafts(): void {
   for (const draft of drafts.keys()) rmSync(draft, { force: true });
   const [path] = drafts.values();
   const newLine = process.stderr.isTTY ? '\n' : '';
@@ -65,7 +65,7 @@ function leaveNothing(): void {
   process.exit(EXIT_CODES.interrupted);
 }
 
-/** Writes all of it, or leaves nothing. */
+/** Writes all chunks and finishes the output, or discards it on an error. */
 export async function writeAll(output: Output, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const chunk of chunks) await output.write(chunk);
@@ -105,13 +105,13 @@ class FileOutput implements Output {
     await this.#handle.sync();
     await this.#handle.close();
     await rename(this.#draft, this.#path);
-    forgetDraft(this.#draft);
+    unregisterDraft(this.#draft);
   }
 
   async discard(): Promise<void> {
     await this.#handle.close().catch(() => {});
     await rm(this.#draft, { force: true });
-    forgetDraft(this.#draft);
+    unregisterDraft(this.#draft);
   }
 
   async #put(bytes: Uint8Array, at: number): Promise<void> {
@@ -132,7 +132,7 @@ class StdoutOutput implements Output {
   }
 
   patch(): Promise<void> {
-    throw new Error('stdout has no bytes to go back to');
+    throw new Error('stdout cannot be patched');
   }
 
   async finish(): Promise<void> {}

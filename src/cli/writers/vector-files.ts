@@ -1,22 +1,22 @@
-// Exports to files of bare vectors (npy, fvecs, fbin), with ids and metadata beside them, a line
-// each. The number of rows is known at the end only, and is filled in then.
+// Files of plain vectors (npy, fvecs, fbin), with ids and metadata in separate text files, one line per
+// row, and files of result ids (ivecs). The header's row count is filled in at the end.
 
 import { type Data, type FixedSizeList, type Float32, RecordBatchReader } from 'apache-arrow';
 import { CliError } from '../failure.js';
 import { checkFree, type Output, openOutput } from './output.js';
 
-export type VectorFileFormat = 'npy' | 'fvecs' | 'fbin';
+type VectorFileFormat = 'npy' | 'fvecs' | 'fbin';
 
-/** Room for any number of rows. */
+/** Fixed header size, enough for any row count. */
 const NPY_HEADER_BYTES = 128;
 
-export interface SideOutputs {
+interface SidePaths {
   readonly ids: string;
   readonly metadata: string | undefined;
 }
 
 /** `vectors.npy` → `vectors.ids.txt`, `vectors.metadata.ndjson`. */
-export function sidePaths(path: string, hasMetadata: boolean): SideOutputs {
+export function sidePaths(path: string, hasMetadata: boolean): SidePaths {
   const base = path.replace(/\.[^./]+$/, '');
   return {
     ids: `${base}.ids.txt`,
@@ -24,7 +24,7 @@ export function sidePaths(path: string, hasMetadata: boolean): SideOutputs {
   };
 }
 
-/** All of the files, or none. Throws CliError when one is there and may not be overwritten. */
+/** Writes all of the files or none. Throws CliError when one exists and may not be overwritten. */
 export async function writeVectorFiles(
   stream: AsyncIterable<Uint8Array>,
   format: VectorFileFormat,
@@ -32,7 +32,7 @@ export async function writeVectorFiles(
   options: {
     readonly dimension: number;
     readonly isForced: boolean;
-    readonly side: SideOutputs;
+    readonly side: SidePaths;
     readonly onRows: (rowCount: number) => void;
   },
 ): Promise<number> {
@@ -58,7 +58,7 @@ export async function writeVectorFiles(
       options.onRows(rowCount);
     }
     if (format === 'fbin' && rowCount > 0x7fffffff) {
-      throw new CliError(`fbin holds 2147483647 vectors at most, found ${rowCount}`);
+      throw new CliError(`fbin is limited to 2147483647 vectors, found ${rowCount}`);
     }
     if (format !== 'fvecs') await values.patch(0, headerOf(format, rowCount, dimension));
     for (const output of outputs) await output.finish();
@@ -101,4 +101,51 @@ function linesOf(texts: Iterable<string>): Uint8Array {
 
 function bytesOf({ buffer, byteOffset, byteLength }: Float32Array | Int32Array): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+const IVECS_ID_MAX = 0x7fffffff;
+const NO_MATCH = -1;
+
+/**
+ * The matches of a query stream as ivecs: a record of k ids per query, best first, padded with -1. The
+ * ids have to be integers, as those of `sagitta import --row-ids` are. `queryCount` is called at the
+ * end, because the last queries may have no matches.
+ */
+export async function* ivecsOfMatches(
+  stream: AsyncIterable<Uint8Array>,
+  k: number,
+  queryCount: () => number,
+): AsyncGenerator<Uint8Array> {
+  let record = emptyRecord(k);
+  let query = 0;
+  for await (const batch of await RecordBatchReader.from(stream)) {
+    const queries = batch.getChild('query_index')!;
+    const ranks = batch.getChild('rank')!;
+    const ids = batch.getChild('id')!;
+    for (let row = 0; row < batch.numRows; row++) {
+      for (const next = Number(queries.get(row)); query < next; query++) {
+        yield bytesOf(record);
+        record = emptyRecord(k);
+      }
+      record[Number(ranks.get(row))] = integerId(ids.get(row) as string);
+    }
+  }
+  for (; query < queryCount(); query++) {
+    yield bytesOf(record);
+    record = emptyRecord(k);
+  }
+}
+
+function emptyRecord(k: number): Int32Array {
+  const record = new Int32Array(k + 1).fill(NO_MATCH);
+  record[0] = k;
+  return record;
+}
+
+function integerId(id: string): number {
+  if (/^\d{1,10}$/.test(id) && Number(id) <= IVECS_ID_MAX) return Number(id);
+  throw new CliError(
+    `ivecs stores integer ids up to ${IVECS_ID_MAX}, found the id ${JSON.stringify(id)}; ` +
+      'use ndjson, csv or arrow for other ids',
+  );
 }

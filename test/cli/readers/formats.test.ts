@@ -269,10 +269,10 @@ describe('files of other programs', { skip }, () => {
       ['plain.arrows', 'row 4'],
     ] as const) {
       const [batch] = await batchesOf(name, {}, 3);
-      assert.equal(batch!.place(0), `${path(name)}, ${place}`);
+      assert.equal(batch!.location(0), `${path(name)}, ${place}`);
     }
     const [batch] = await batchesOf('duckdb.csv', {}, 3);
-    assert.equal(batch!.place(0), `${path('duckdb.csv')}:5`);
+    assert.equal(batch!.location(0), `${path('duckdb.csv')}:5`);
   });
 
   const torn = (name: string, byteCount: number) => readFileSync(path(name)).subarray(0, byteCount);

@@ -98,7 +98,7 @@ async function placesOf(chunks: readonly (string | Uint8Array)[], startRow = 0):
   const places: string[] = [];
   for await (const batch of reader.batches(startRow)) {
     for (let row = 0; row < batch.rowCount; row++) {
-      places.push(`${batch.place(row)} ${batch.ids?.[row]}`);
+      places.push(`${batch.location(row)} ${batch.ids?.[row]}`);
     }
   }
   return places;

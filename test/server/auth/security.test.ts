@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { connectOperator } from '../../../src/cli/operator.js';
+import { connectControlClient } from '../../../src/cli/control-client.js';
 import { startServer } from '../../../src/main.js';
 import { loadConfig } from '../../../src/platform/config.js';
 import { start } from '../../cli/command.js';
@@ -54,7 +54,7 @@ describe('a server with TLS and every credential', () => {
       SAGITTA_JWT_AUDIENCE: 'sagitta',
     });
     assert.match(server.url, /^https:/);
-    const operator = (await connectOperator({ dataDir: file('data') }))!;
+    const operator = (await connectControlClient(file('data')))!;
     const input = { dimension: 2, metric: 'dot' };
     for (const id of ['shown', 'hidden']) {
       await operator.call('POST', '/collections', { id, ...input });

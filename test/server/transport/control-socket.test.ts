@@ -8,7 +8,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { connectOperator } from '../../../src/cli/operator.js';
+import { connectControlClient } from '../../../src/cli/control-client.js';
 import type { SagittaClientError } from '../../../src/client/error.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { ControlSocket } from '../../../src/server/transport/control-socket.js';
@@ -32,7 +32,7 @@ const answer = (text: string) => (_request: IncomingMessage, response: ServerRes
 
 /** What the server of the directory says; null when there is none. */
 async function call(path = '/'): Promise<unknown> {
-  const operator = await connectOperator({ dataDir: directory });
+  const operator = await connectControlClient(directory);
   if (operator === null) return null;
   return operator.call('GET', path).finally(() => operator.close());
 }
@@ -124,7 +124,7 @@ describe('the application behind it', () => {
     const { app, close } = await createService({ database, authenticator });
     await control.listen((incoming, response) => app.routing(incoming, response));
     try {
-      const operator = (await connectOperator({ dataDir: directory }))!;
+      const operator = (await connectControlClient(directory))!;
       const made = await operator.call<{ key: string }>('POST', '/keys', {
         owner: 'me',
         scopes: ['admin'],

@@ -1,18 +1,20 @@
-// Reads files and writes their rows: makes the collection when it is not there, goes on where an
-// earlier run stopped, and ends at the first bad row with its place and what is written.
+// The import itself: reads files and writes their rows. Creates the collection if it does not exist,
+// resumes where an earlier run stopped, and fails at the first invalid row with its position and the
+// number of rows already written.
 
-import { type Client, SagittaClientError } from '../client/client.js';
-import type { Metric } from '../common/types.js';
-import { CliError, isUnreachable, usageError } from './failure.js';
-import { type ImportJournal, idOfRow } from './import-state.js';
-import { counted, formatCount, type Progress } from './progress.js';
-import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from './readers/formats.js';
-import type { RowBatch, RowReader } from './readers/row-batch.js';
-import { withSideFiles } from './readers/side-files.js';
-import { type InputSource, openSource } from './readers/source.js';
-import { Uploader, type UploadResult } from './upload.js';
+import { type Client, SagittaClientError } from '../../client/client.js';
+import type { Metric } from '../../common/types.js';
+import { CliError, isUnreachable, usageError } from '../failure.js';
+import type { Progress } from '../progress.js';
+import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from '../readers/formats.js';
+import type { RowBatch, RowReader } from '../readers/row-batch.js';
+import { withSideFiles } from '../readers/side-files.js';
+import { type InputSource, openSource } from '../readers/source.js';
+import { formatCount, pluralize } from '../units.js';
+import { type ImportJournal, rowId } from './journal.js';
+import { Uploader, type UploadResult } from './uploader.js';
 
-/** What the files are and where their rows go. */
+/** The options of the command that decide how files are read and where their rows go. */
 export interface ImportChoices {
   readonly collection: string;
   readonly format?: FormatName;
@@ -30,9 +32,9 @@ export interface ImportChoices {
 }
 
 export interface ImportFilesOptions extends ImportChoices {
-  /** Gives up sooner than the client of the rest does; the client itself where there is none. */
+  /** Client for the first request, with fewer retries; the main client when absent. */
   readonly firstContact?: Client;
-  /** `incarnation` tells the collection from an earlier one of its name. */
+  /** `incarnation` distinguishes the collection from an earlier one of the same id. */
   readonly openJournal: (incarnation: string) => Promise<ImportJournal>;
   readonly createProgress: (before: { readonly rowCount: number }) => Progress | undefined;
   readonly interruption: AbortSignal;
@@ -41,13 +43,13 @@ export interface ImportFilesOptions extends ImportChoices {
 export interface ImportResult {
   readonly collection: string;
   readonly created: boolean;
-  /** Of this run, as the counts that follow. */
+  /** Rows written by this run; so are the two counts below. */
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
-  /** Of the last write; null when there was no row. */
+  /** Sequence of the last write; null when there was no row. */
   readonly sequence: number | null;
-  /** Rows of an earlier run, after which this one went on. */
+  /** Rows written by an earlier run, which this one skipped. */
   readonly resumedRows: number;
   readonly isInterrupted: boolean;
 }
@@ -58,7 +60,7 @@ interface Target {
   readonly journal: ImportJournal;
 }
 
-/** Throws CliError with the place of the first bad row. */
+/** Throws CliError with the position of the first invalid row. */
 export async function importFiles(
   client: Client,
   paths: readonly string[],
@@ -66,8 +68,8 @@ export async function importFiles(
 ): Promise<ImportResult> {
   const sources = await Promise.all(paths.map(openSource));
   const existing = await findTarget(options.firstContact ?? client, options);
-  // Without a collection there is nothing to go on with.
   let target = existing;
+  // Without a collection there is nothing to resume.
   const start = existing?.journal.position ?? { file: 0, row: 0, total: 0 };
   const progress = options.createProgress({ rowCount: start.total });
   let uploader: Uploader | undefined;
@@ -81,7 +83,7 @@ export async function importFiles(
       const reader = await openReader(source, options);
       let row = file === start.file ? start.row : 0;
       for await (const batch of untilInterrupted(reader.batches(row), options.interruption)) {
-        target ??= await makeTarget(client, options, batch.dimension);
+        target ??= await createTarget(client, options, batch.dimension);
         checkDimension(batch, target, options.collection);
         uploader ??= createUploader(client, options, target, (done) =>
           progress?.update(done.rowCount, shareRead(sources), done.byteCount),
@@ -120,7 +122,7 @@ async function openReader(source: InputSource, options: ImportFilesOptions): Pro
   const hasSideFiles = ids !== undefined || metadata !== undefined;
   if (hasSideFiles && FORMATS[format].hasMetadata) {
     throw usageError(
-      `--ids and --metadata are for files of bare vectors, found ${FORMATS[format].title}`,
+      `--ids and --metadata apply only to files of plain vectors, found ${FORMATS[format].title}`,
     );
   }
   checkOptions(source.name, format, options);
@@ -144,7 +146,7 @@ function createUploader(
 ): Uploader {
   const { seed, position } = journal;
   return new Uploader(client.collection(options.collection), {
-    idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? idOfRow(seed, row),
+    idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? rowId(seed, row),
     start: position,
     onCommit: async (result) => {
       await journal.save(result.position);
@@ -161,7 +163,7 @@ async function findTarget(
   try {
     const record = await client.collections.get(id);
     if (metric !== undefined && metric !== record.metric) {
-      throw usageError(`--metric is ${metric}, but the collection ${id} has ${record.metric}`);
+      throw usageError(`--metric is ${metric}, but collection ${id} uses ${record.metric}`);
     }
     const journal = await options.openJournal(record.created_at);
     return { dimension: record.dimension, isNew: false, journal };
@@ -172,7 +174,7 @@ async function findTarget(
   }
 }
 
-async function makeTarget(
+async function createTarget(
   client: Client,
   options: ImportFilesOptions,
   dimension: number,
@@ -187,12 +189,12 @@ async function makeTarget(
 function checkDimension(batch: RowBatch, target: Target, collection: string): void {
   if (batch.dimension === target.dimension) return;
   throw new CliError(
-    `${batch.place(0)}: found ${batch.dimension} values, expected the ${target.dimension} ` +
-      `of the collection ${collection}`,
+    `${batch.location(0)}: found ${batch.dimension} values, but collection ${collection} has ` +
+      `dimension ${target.dimension}`,
   );
 }
 
-/** Ends early, also while a pipe says nothing. */
+/** Ends when the signal aborts, even while the source (a pipe) is waiting for data. */
 async function* untilInterrupted<Item>(
   items: AsyncIterable<Item>,
   signal: AbortSignal,
@@ -207,7 +209,7 @@ async function* untilInterrupted<Item>(
     if (next === undefined || next.done) break;
     yield next.value;
   }
-  // Not awaited: a pipe that says nothing would not end either.
+  // Not awaited: a pipe without data would not return either.
   void iterator.return?.();
 }
 
@@ -219,19 +221,19 @@ function shareRead(sources: readonly InputSource[]): number | undefined {
   return byteCount === 0 ? undefined : Math.min(1, bytesRead / byteCount);
 }
 
-/** After a failure the user has to know where the collection stands. */
+/** Adds to an error how many rows were written before it and how to continue. */
 function withCommitted(
   error: unknown,
   result: UploadResult | undefined,
   target: Target | undefined,
 ): unknown {
-  const isOurs = error instanceof CliError || error instanceof SagittaClientError;
+  const isKnown = error instanceof CliError || error instanceof SagittaClientError;
   const rowCount = result?.rowCount ?? 0;
-  if (!isOurs || rowCount === 0) return error;
-  const rows = `${counted(rowCount, 'row')} ${rowCount === 1 ? 'was' : 'were'} written before`;
+  if (!isKnown || rowCount === 0) return error;
+  const rows = `${pluralize(rowCount, 'row')} ${rowCount === 1 ? 'was' : 'were'} written before the error`;
   const isResumable = isUnreachable(error) && target?.journal.isKept === true;
   const advice = isResumable
-    ? 'the same command goes on after them'
-    : 'importing the corrected file again replaces them';
+    ? 'run the same command again to resume after them'
+    : 'importing the corrected file replaces them';
   return new CliError(`${error.message}\n  ${rows}; ${advice}.`, { cause: error });
 }

@@ -1,6 +1,6 @@
-// How far an import came, in a small file of its own, so that the same command goes on after an
-// interruption: which files, which collection, how many rows are durable, and the seed of the ids
-// that rows without one get. Lies where the XDG rules put what programs remember.
+// The import journal: a small file that records how far an import has come, so that the same command
+// resumes after an interruption. It holds the identity of files and collection, the number of durable
+// rows, and the seed of generated ids. Stored in the XDG state directory.
 
 import { createHash, randomInt } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -8,16 +8,16 @@ import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
 export interface ImportPosition {
-  /** Index of the file that is read. */
+  /** Index of the current file. */
   readonly file: number;
-  /** Rows of that file that are durable. */
+  /** Durable rows of that file. */
   readonly row: number;
-  /** Rows of all files that are durable. */
+  /** Durable rows of all files. */
   readonly total: number;
 }
 
 interface ImportState {
-  /** Files, options and the incarnation of the collection: any other, and rows are counted anew. */
+  /** Digest of files, options and the collection's incarnation; if it differs, the import starts over. */
   readonly identity: string;
   readonly seed: string;
   readonly position: ImportPosition;
@@ -25,15 +25,17 @@ interface ImportState {
 
 export const START: ImportPosition = { file: 0, row: 0, total: 0 };
 
+/** How much of each file goes into its fingerprint. */
 const HEAD_BYTES = 65_536;
 
 export class ImportJournal {
   readonly seed: string;
-  /** Where an earlier run of the same import stopped. */
+  /** Where an earlier run of the same import stopped; the start if there was none. */
   readonly position: ImportPosition;
   readonly #path: string | undefined;
   readonly #identity: string;
 
+  /** Use `open` or `none`. */
   private constructor(path: string | undefined, identity: string, found: ImportState | undefined) {
     this.#path = path;
     this.#identity = identity;
@@ -41,19 +43,22 @@ export class ImportJournal {
     this.position = found?.position ?? START;
   }
 
-  /** Whether the same command goes on where this one stops. */
+  /** Whether progress is recorded, so that the same command can resume. */
   get isKept(): boolean {
     return this.#path !== undefined;
   }
 
-  /** Remembers nothing. */
+  /** A journal that records nothing. */
   static none(): ImportJournal {
     return new ImportJournal(undefined, '', undefined);
   }
 
-  /** `target` and `files` name the import; `options` and `incarnation` may change, and then it is another. */
+  /**
+   * `target` and `files` identify the journal file. If the files, `options` or `incarnation` have
+   * changed since, or with `isRestart`, the recorded position is ignored.
+   */
   static async open(about: {
-    readonly folder: string;
+    readonly directory: string;
     readonly target: string;
     readonly files: readonly string[];
     readonly options: string;
@@ -61,33 +66,33 @@ export class ImportJournal {
     readonly isRestart: boolean;
   }): Promise<ImportJournal> {
     const files = about.files.map((file) => resolve(file));
-    const path = join(about.folder, `${digest([about.target, ...files])}.json`);
-    const facts = await Promise.all(files.map(factsOf));
-    const identity = digest([about.options, about.incarnation, ...facts]);
+    const path = join(about.directory, `${digest([about.target, ...files])}.json`);
+    const fingerprints = await Promise.all(files.map(fingerprint));
+    const identity = digest([about.options, about.incarnation, ...fingerprints]);
     const found = about.isRestart ? undefined : await readState(path);
     return new ImportJournal(path, identity, found?.identity === identity ? found : undefined);
   }
 
-  /** Called when rows have become durable. A folder that cannot be written costs the resumption only. */
+  /** Called when rows have become durable. Errors are ignored: they only prevent a later resume. */
   async save(position: ImportPosition): Promise<void> {
     if (this.#path === undefined) return;
     const state: ImportState = { identity: this.#identity, seed: this.seed, position };
     try {
       await mkdir(dirname(this.#path), { recursive: true });
-      // One name, so that a process that is killed here leaves nothing that piles up.
+      // Always the same name, so that killed processes leave at most one file behind.
       const draft = `${this.#path}.unfinished`;
       await writeFile(draft, JSON.stringify(state));
       await rename(draft, this.#path);
     } catch {}
   }
 
-  /** At the end of an import: the next one of the same files starts anew. */
+  /** Called when the import is complete: importing the same files again starts over. */
   async remove(): Promise<void> {
     if (this.#path !== undefined) await rm(this.#path, { force: true }).catch(() => {});
   }
 }
 
-export function stateFolder(): string {
+export function stateDirectory(): string {
   const { XDG_STATE_HOME: home } = process.env;
   const base = home === undefined || home === '' ? join(homedir(), '.local', 'state') : home;
   return join(base, 'sagitta', 'imports');
@@ -104,8 +109,8 @@ async function readState(path: string): Promise<ImportState | undefined> {
   }
 }
 
-/** Size, time of change and the first bytes: what tells one version of a file from another. */
-async function factsOf(path: string): Promise<string> {
+/** Path, size, modification time and a digest of the first bytes of a file. */
+async function fingerprint(path: string): Promise<string> {
   const { size, mtimeMs } = await stat(path);
   const handle = await open(path);
   try {
@@ -121,7 +126,7 @@ function digest(parts: readonly string[]): string {
   return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 32);
 }
 
-/** The letters of ULIDs. */
+/** The alphabet of ULIDs (Crockford's base 32). */
 const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const TIME_LETTERS = 10;
 const RANDOM_LETTERS = 7;
@@ -133,8 +138,8 @@ function makeSeed(nowMs: number): string {
   return lettersOf(nowMs, TIME_LETTERS) + random;
 }
 
-/** A ULID: the time of the import, chance, and the row, so that a row has the same one on any run. */
-export function idOfRow(seed: string, row: number): string {
+/** A ULID of the import's time, random letters and the row number: the same in every run of an import. */
+export function rowId(seed: string, row: number): string {
   return seed + lettersOf(row, ROW_LETTERS);
 }
 

@@ -1,6 +1,6 @@
-// How commands reach the server that runs on a data directory: through the socket in it, which
-// needs no credential but the right to write there. Tells a directory that nobody serves from one
-// whose server cannot be asked.
+// Client of the control socket: HTTP over the Unix socket that a running server keeps in its data
+// directory. File permissions are the credential. Distinguishes a directory without a server from one
+// whose server cannot be reached.
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -10,36 +10,36 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorOfReply, SagittaClientError } from '../client/error.js';
 import { CliError } from './failure.js';
 
-export interface Operator {
+export interface ControlClient {
   /**
-   * `path` is below `/v1`; `body` is sent as JSON. Waits as long as the server takes. Throws
-   * SagittaClientError with what the server says, CliError when it is gone.
+   * Sends a request without a timeout. `path` is below `/v1`; `body` is sent as JSON. Throws
+   * SagittaClientError for an error reply, CliError when the connection fails.
    */
   call<Reply>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<Reply>;
   close(): Promise<void>;
 }
 
-/** The folder and the name of the socket in a data directory; `server/transport/control-socket.ts` makes them. */
-const FOLDER = 'control';
+/** Where `server/transport/control-socket.ts` creates the socket in a data directory. */
+const DIRECTORY = 'control';
 const SOCKET = 'socket';
-/** A server that reads its data takes no requests yet. */
+/** How long to wait for a server that is still loading its data and rejects requests. */
 const STARTING_MS_MAX = 60_000;
-const ASK_AGAIN_MS = 100;
+const RETRY_INTERVAL_MS = 100;
 
-/** Null when no server runs on the directory, or when there is no such directory. */
-export async function connectOperator(options: { dataDir: string }): Promise<Operator | null> {
-  const folderPath = join(options.dataDir, FOLDER);
-  const folder = await openFolder(folderPath);
-  if (folder === null) return null;
-  // A socket's path has 107 bytes at most; through the open folder it is short on Linux.
+/** Null when no server runs on the data directory or the directory does not exist. */
+export async function connectControlClient(dataDir: string): Promise<ControlClient | null> {
+  const directoryPath = join(dataDir, DIRECTORY);
+  const directory = await openDirectory(directoryPath);
+  if (directory === null) return null;
+  // A socket path is limited to 107 bytes; on Linux the open directory gives a short one.
   const socketPath = join(
-    process.platform === 'linux' ? `/proc/self/fd/${folder.fd}` : folderPath,
+    process.platform === 'linux' ? `/proc/self/fd/${directory.fd}` : directoryPath,
     SOCKET,
   );
-  const close = () => folder.close();
-  const isServed = await isAnswered(socketPath).catch(async (cause: NodeJS.ErrnoException) => {
+  const close = () => directory.close();
+  const isServed = await isListening(socketPath).catch(async (cause: NodeJS.ErrnoException) => {
     await close();
-    throw unreachable(options.dataDir, cause);
+    throw unreachable(dataDir, cause);
   });
   if (!isServed) {
     await close();
@@ -53,17 +53,17 @@ export async function connectOperator(options: { dataDir: string }): Promise<Ope
         try {
           return await send<Reply>({ socketPath, method, path: `/v1${path}` }, body);
         } catch (error) {
-          if (!(error instanceof SagittaClientError)) throw unreachable(options.dataDir, error);
-          const isWorthAnother = performance.now() - startedAt < STARTING_MS_MAX;
-          if (error.code !== 'starting' || !isWorthAnother) throw error;
-          await sleep(ASK_AGAIN_MS);
+          if (!(error instanceof SagittaClientError)) throw unreachable(dataDir, error);
+          const isTimeLeft = performance.now() - startedAt < STARTING_MS_MAX;
+          if (error.code !== 'starting' || !isTimeLeft) throw error;
+          await sleep(RETRY_INTERVAL_MS);
         }
       }
     },
   };
 }
 
-async function openFolder(path: string): Promise<FileHandle | null> {
+async function openDirectory(path: string): Promise<FileHandle | null> {
   try {
     return await open(path, 'r');
   } catch (error) {
@@ -73,8 +73,8 @@ async function openFolder(path: string): Promise<FileHandle | null> {
   }
 }
 
-/** A socket whose process was killed is still there, and nobody answers. */
-function isAnswered(socketPath: string): Promise<boolean> {
+/** A killed server leaves its socket file behind, so only a connection tells whether one listens. */
+function isListening(socketPath: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(socketPath);
     socket.once('connect', () => {
@@ -113,6 +113,7 @@ function send<Reply>(
   });
 }
 
-function unreachable(place: string, cause: unknown): CliError {
-  return new CliError(`cannot ask the server of ${place}: ${(cause as Error).message}`, { cause });
+function unreachable(path: string, cause: unknown): CliError {
+  const message = `cannot reach the server of ${path}: ${(cause as Error).message}`;
+  return new CliError(message, { cause });
 }

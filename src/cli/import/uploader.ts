@@ -1,0 +1,234 @@
+// Sends row batches to the server as Arrow streams of some megabytes each. While one upload is in
+// flight, the next is filled. An upload is acknowledged before the next is sent, so the number of
+// durable rows is always known, and stays in memory until then, so that it can be retried.
+
+import { SagittaClientError } from '../../client/client.js';
+import type { Utf8Column } from '../../common/types.js';
+import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
+import { CliError } from '../failure.js';
+import type { RowBatch } from '../readers/row-batch.js';
+import type { ImportPosition } from './journal.js';
+
+/** The part of the client's collection methods that an import needs. */
+export interface StreamTarget {
+  writeStream(
+    body: () => Iterable<Uint8Array>,
+    options: { format: 'arrow'; signal?: AbortSignal },
+  ): Promise<{ inserted_count: number; updated_count: number; sequence?: number | null }>;
+}
+
+export interface UploadOptions {
+  /** The id of a row, from the id found in the file and the row's number in the whole import. */
+  readonly idOf: (found: string | undefined, row: number) => string;
+  readonly start: ImportPosition;
+  readonly signal?: AbortSignal;
+  readonly onCommit: (result: UploadResult) => Promise<void>;
+}
+
+export interface UploadResult {
+  readonly rowCount: number;
+  readonly insertedCount: number;
+  readonly updatedCount: number;
+  /** Bytes of values, ids and metadata as sent. */
+  readonly byteCount: number;
+  /** Sequence of the last write; undefined when there was none. */
+  readonly sequence: number | undefined;
+  readonly position: ImportPosition;
+}
+
+/** Size of an upload: some tenths of a second of writing, which is what an interruption can cost. */
+const UPLOAD_BYTES = 24_000_000;
+/** A slow source is sent at least this often. */
+const UPLOAD_AGE_MS_MAX = 2_000;
+
+interface Upload {
+  readonly chunks: Uint8Array[];
+  readonly batches: {
+    readonly batch: RowBatch;
+    readonly file: number;
+    readonly firstRow: number;
+  }[];
+  readonly startedAt: number;
+  byteCount: number;
+  rowCount: number;
+}
+
+export class Uploader {
+  readonly #target: StreamTarget;
+  readonly #options: UploadOptions;
+  #pending: Upload = emptyUpload();
+  #sending: Promise<void> | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  #result: UploadResult;
+  /** Rows added so far in the whole import, earlier runs included. */
+  #rowsAdded: number;
+
+  constructor(target: StreamTarget, options: UploadOptions) {
+    this.#target = target;
+    this.#options = options;
+    this.#rowsAdded = options.start.total;
+    this.#result = {
+      rowCount: 0,
+      insertedCount: 0,
+      updatedCount: 0,
+      byteCount: 0,
+      sequence: undefined,
+      position: options.start,
+    };
+  }
+
+  /** What is durable so far; valid after a failure, too. */
+  get result(): UploadResult {
+    return this.#result;
+  }
+
+  /** `firstRow` is the batch's first row in the file. Throws the server's error for this or an earlier batch. */
+  async add(batch: RowBatch, file: number, firstRow: number): Promise<void> {
+    const { idOf } = this.#options;
+    const ids = Array.from({ length: batch.rowCount }, (_, row) =>
+      idOf(batch.ids?.[row], this.#rowsAdded + row),
+    );
+    this.#rowsAdded += batch.rowCount;
+    const pending = this.#pending;
+    for (const chunk of encodeRows(batch, ids)) {
+      pending.chunks.push(chunk);
+      pending.byteCount += chunk.byteLength;
+    }
+    pending.batches.push({ batch, file, firstRow });
+    pending.rowCount += batch.rowCount;
+    const ageMs = performance.now() - pending.startedAt;
+    if (pending.byteCount >= UPLOAD_BYTES || ageMs >= UPLOAD_AGE_MS_MAX) await this.#dispatch();
+  }
+
+  /** Sends the remaining rows and waits until they are durable. */
+  async finish(): Promise<UploadResult> {
+    await this.#dispatch();
+    await this.settle();
+    this.#throwFailure();
+    return this.#result;
+  }
+
+  /** Waits for the upload in flight without sending further rows. Never throws. */
+  async settle(): Promise<void> {
+    await this.#sending;
+  }
+
+  async #dispatch(): Promise<void> {
+    await this.settle();
+    this.#throwFailure();
+    const upload = this.#pending;
+    if (upload.rowCount === 0) return;
+    this.#pending = emptyUpload();
+    this.#sending = this.#send(upload);
+  }
+
+  async #send(upload: Upload): Promise<void> {
+    const { dimension } = upload.batches[0]!.batch;
+    const { signal } = this.#options;
+    const body = [encodeRowsSchema(dimension), ...upload.chunks, END_OF_STREAM];
+    try {
+      const reply = await this.#target.writeStream(() => body, {
+        format: 'arrow',
+        ...(signal !== undefined && { signal }),
+      });
+      await this.#commit(upload, upload.rowCount, {
+        inserted: reply.inserted_count,
+        updated: reply.updated_count,
+        sequence: reply.sequence ?? undefined,
+      });
+    } catch (error) {
+      this.#failure ??= { error: atPosition(error, upload) };
+      if (error instanceof SagittaClientError && (error.committedCount ?? 0) > 0) {
+        const counts = { inserted: 0, updated: 0, sequence: error.sequence };
+        await this.#commit(upload, error.committedCount!, counts);
+      }
+    }
+  }
+
+  async #commit(
+    upload: Upload,
+    rowCount: number,
+    counts: { inserted: number; updated: number; sequence: number | undefined },
+  ): Promise<void> {
+    const before = this.#result;
+    const { file, row } = positionIn(upload, rowCount);
+    this.#result = {
+      rowCount: before.rowCount + rowCount,
+      insertedCount: before.insertedCount + counts.inserted,
+      updatedCount: before.updatedCount + counts.updated,
+      byteCount: before.byteCount + upload.byteCount * (rowCount / upload.rowCount),
+      sequence: counts.sequence ?? before.sequence,
+      position: { file, row, total: before.position.total + rowCount },
+    };
+    await this.#options.onCommit(this.#result);
+  }
+
+  #throwFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+}
+
+function emptyUpload(): Upload {
+  return { chunks: [], batches: [], startedAt: performance.now(), byteCount: 0, rowCount: 0 };
+}
+
+/** The position after the first `rowCount` rows of an upload. */
+function positionIn({ batches }: Upload, rowCount: number): { file: number; row: number } {
+  let left = rowCount;
+  for (const { batch, file, firstRow } of batches) {
+    if (left <= batch.rowCount) return { file, row: firstRow + left };
+    left -= batch.rowCount;
+  }
+  throw new RangeError(`the server reports ${left} rows more than were sent`);
+}
+
+/** Replaces the JSON pointer of a server error (`/rows/17/values`) by the row's position in its file. */
+function atPosition(error: unknown, upload: Upload): unknown {
+  if (!(error instanceof SagittaClientError)) return error;
+  for (const item of error.items) {
+    const found = /^\/rows\/(\d+)(?:\/(\w+))?/.exec(item.pointer);
+    if (found === null) continue;
+    let row = Number(found[1]);
+    for (const { batch } of upload.batches) {
+      if (row < batch.rowCount) {
+        const member = found[2] === undefined ? '' : `${found[2]}: `;
+        // The server adds a position in the stream, which the user has never seen.
+        const detail = item.detail.replace(/ \(row \d+ of record batch \d+\)$/, '');
+        return new CliError(`${batch.location(row)}: ${member}${detail}`, { cause: error });
+      }
+      row -= batch.rowCount;
+    }
+  }
+  return error;
+}
+
+const END_OF_STREAM = encodeEnd();
+
+function encodeRowsSchema(dimension: number): Uint8Array {
+  return encodeSchema([
+    { name: 'id', type: 'utf8' },
+    { name: 'values', type: { vectorOf: dimension } },
+    { name: 'metadata', type: 'utf8' },
+  ]);
+}
+
+/** The record batch of a row batch: id, values, metadata. The values are not copied. */
+function encodeRows(batch: RowBatch, ids: readonly string[]): Uint8Array[] {
+  const metadata = batch.metadata ?? new Array<string>(batch.rowCount).fill('{}');
+  return encodeBatch(batch.rowCount, [
+    { text: utf8Column(ids), from: 0 },
+    { vectors: batch.values },
+    { text: utf8Column(metadata), from: 0 },
+  ]);
+}
+
+function utf8Column(texts: readonly string[]): Utf8Column {
+  const offsets = new Int32Array(texts.length + 1);
+  for (let at = 0; at < texts.length; at++) {
+    offsets[at + 1] = offsets[at]! + Buffer.byteLength(texts[at]!);
+  }
+  const bytes = Buffer.allocUnsafe(offsets[texts.length]!);
+  // Encoded one by one: joined texts could merge lone surrogates at their borders into a character.
+  for (let at = 0; at < texts.length; at++) bytes.write(texts[at]!, offsets[at]);
+  return { offsets, bytes };
+}
