@@ -1,30 +1,29 @@
-// Leaves a service alone that keeps failing: after so many failures in a row nothing is sent for a
-// while, then one request tries whether it is back. It knows neither requests nor errors; who calls
-// it says what became of each.
+// A circuit breaker: after a number of consecutive failures it rejects calls for a cool-down period,
+// then admits one trial. It is independent of requests and errors; the caller reports each outcome.
 
 export interface CircuitBreakerOptions {
-  /** Failures in a row after which it opens. */
+  /** Consecutive failures after which the breaker opens. */
   readonly failuresMax: number;
-  /** Milliseconds that it stays open before it lets one request try. */
+  /** Milliseconds that it stays open before it admits a trial. */
   readonly coolDownMs: number;
 }
 
-/** The service answered, it failed, or nobody knows because the caller gave up. */
-export type Outcome = 'answered' | 'failed' | 'unknown';
+/** `unknown`: the caller gave up before the outcome was known. */
+type Outcome = 'success' | 'failure' | 'unknown';
 
 export type Admission =
-  | { readonly kind: 'refused'; readonly retryAfterMs: number }
-  /** To be settled once; later calls do nothing. */
+  | { readonly kind: 'rejected'; readonly retryAfterMs: number }
+  /** The caller reports the outcome once; later calls have no effect. */
   | { readonly kind: 'admitted'; readonly settle: (outcome: Outcome) => void };
 
 export class CircuitBreaker {
   readonly #options: CircuitBreakerOptions;
-  /** Milliseconds of a clock that does not go backwards. */
+  /** A monotonic clock in milliseconds. */
   readonly #now: () => number;
   #failureCount = 0;
-  /** Until then nothing is sent; undefined while it is closed. */
+  /** End of the cool-down; undefined while the breaker is closed. */
   #openUntil: number | undefined;
-  /** The request that tries whether the service is back. */
+  /** The trial in flight, if any. */
   #trial: symbol | undefined;
 
   constructor(options: CircuitBreakerOptions, now: () => number) {
@@ -32,14 +31,14 @@ export class CircuitBreaker {
     this.#now = now;
   }
 
-  /** Asked before every try. */
+  /** Called before every attempt. */
   admit(): Admission {
     if (this.#openUntil === undefined) return this.#admitted(undefined);
     const waitMs = this.#openUntil - this.#now();
-    if (waitMs > 0) return { kind: 'refused', retryAfterMs: Math.ceil(waitMs) };
-    // The trial has begun some time ago and will end soon; this is a guess, not a promise.
+    if (waitMs > 0) return { kind: 'rejected', retryAfterMs: Math.ceil(waitMs) };
+    // A trial is in flight, whose end is not known; the cool-down is an estimate.
     if (this.#trial !== undefined) {
-      return { kind: 'refused', retryAfterMs: this.#options.coolDownMs };
+      return { kind: 'rejected', retryAfterMs: this.#options.coolDownMs };
     }
     this.#trial = Symbol('trial');
     return this.#admitted(this.#trial);
@@ -60,7 +59,7 @@ export class CircuitBreaker {
   #settle(outcome: Outcome, trial: symbol | undefined): void {
     const isTrial = trial !== undefined && trial === this.#trial;
     if (isTrial) this.#trial = undefined;
-    if (outcome === 'answered') {
+    if (outcome === 'success') {
       this.#failureCount = 0;
       this.#openUntil = undefined;
       this.#trial = undefined;
@@ -69,7 +68,7 @@ export class CircuitBreaker {
     if (outcome === 'unknown') return;
     this.#failureCount++;
     const isOpen = this.#openUntil !== undefined;
-    // What was sent before it opened and fails only now tells nothing new.
+    // A request sent before the breaker opened that fails only now does not extend the cool-down.
     if (isTrial || (!isOpen && this.#failureCount >= this.#options.failuresMax)) {
       this.#openUntil = this.#now() + this.#options.coolDownMs;
     }

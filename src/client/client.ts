@@ -1,8 +1,7 @@
-// The typed client, entry point `sagitta/client`: a method for every route, pages as async
-// iterators, streams in and out, no dependency but fetch. Shapes are the wire's own (see types.ts).
+// The typed client, entry point `sagitta/client`: a method for every route, pages as async iterators,
+// streams in both directions, and no dependency but fetch. The types are those of the wire (types.ts).
 
-import { createCalls } from './calls.js';
-import { pathPart } from './options.js';
+import { createRequests, pathSegment } from './requests.js';
 import { createServiceMethods, type ServiceMethods } from './service.js';
 import { createSharedRoutes, type SharedRoutes } from './shared-routes.js';
 import { createTransport, type TransportOptions } from './transport.js';
@@ -12,8 +11,8 @@ export type { ErrorCode } from '../common/errors.js';
 export type { JsonObject, Metric } from '../common/types.js';
 export type { CircuitBreakerOptions } from './circuit-breaker.js';
 export { SagittaClientError, type TransportCode } from './error.js';
-export type { CallOptions, WriteOptions } from './options.js';
 export type { ReplyBody } from './reply-body.js';
+export type { CallOptions, WriteOptions } from './requests.js';
 export type { RetryOptions } from './retry.js';
 export type { Backups, Collections, Keys, Service } from './service.js';
 export type { SharedRoutes as DefaultCollection } from './shared-routes.js';
@@ -34,21 +33,21 @@ export { decodeValues, encodeValues } from './values.js';
 export type { Include, RecallOptions, Vectors } from './vectors.js';
 
 export interface Client extends ServiceMethods {
-  /** The vectors of one collection. Sends nothing by itself. */
+  /** The vectors of one collection. Sends no request. */
   collection(id: string): Vectors;
-  /** The collection that the service is configured with. */
+  /** The server's default collection, if one is configured. */
   readonly defaultCollection: SharedRoutes;
 }
 
 /**
- * Sends nothing by itself. Throws SagittaClientError (`invalid_argument`) when `baseUrl` is not an
- * HTTP address. Methods throw SagittaClientError, or the reason of the signal that ended them.
+ * Creates a client without sending a request. Throws SagittaClientError (`invalid_argument`) when
+ * `baseUrl` is not an HTTP URL. Methods throw SagittaClientError, or the reason of the abort signal.
  */
 export function createClient(options: TransportOptions): Client {
-  const calls = createCalls(createTransport(options));
+  const requests = createRequests(createTransport(options));
   return {
-    ...createServiceMethods(calls),
-    collection: (id) => createVectors(calls, `/collections/${pathPart(id)}`),
-    defaultCollection: createSharedRoutes(calls),
+    ...createServiceMethods(requests),
+    collection: (id) => createVectors(requests, `/collections/${pathSegment(id)}`),
+    defaultCollection: createSharedRoutes(requests),
   };
 }

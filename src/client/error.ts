@@ -1,23 +1,23 @@
-// The one error that the client throws, whether the service refused or could not be reached. A
-// caller branches on `code`; `message` is for people.
+// The error class of the client, for error replies and for failures to reach the server. Branch on
+// `code`; `message` is meant for people.
 
 import type { ErrorCode } from '../common/errors.js';
 import type { Problem, ProblemItem } from './types.js';
 
-/** What can go wrong before or after the service has its say. */
+/** Codes of errors that do not come from the server. */
 export type TransportCode =
-  /** No connection, or it broke before the whole reply was here. */
+  /** The connection could not be opened, or broke before the reply was complete. */
   | 'network_error'
-  /** Nothing came for `timeoutMs`. */
+  /** No data arrived for `timeoutMs`. */
   | 'timeout'
-  /** The reply is not Sagitta's: a proxy's page, perhaps, or another service's. */
+  /** The reply is not from Sagitta, but perhaps from a proxy or another service. */
   | 'unexpected_reply'
-  /** The arguments cannot be sent. */
+  /** The arguments are invalid; nothing was sent. */
   | 'invalid_argument'
-  /** Not sent: the service failed several times in a row, and is left alone for `retryAfterMs`. */
+  /** Not sent, because the server failed several times in a row; retry after `retryAfterMs`. */
   | 'circuit_open';
 
-export interface ErrorFacts {
+interface ErrorDetails {
   readonly status?: number | undefined;
   readonly items?: readonly ProblemItem[] | undefined;
   readonly requestId?: string | undefined;
@@ -30,60 +30,60 @@ export interface ErrorFacts {
 
 export class SagittaClientError extends Error {
   readonly code: ErrorCode | TransportCode;
-  /** HTTP status; undefined when there was no reply. */
+  /** HTTP status; undefined without a reply. */
   readonly status: number | undefined;
-  /** What was found, what was expected and where, in a sentence. */
+  /** What was found, what was expected and where. */
   readonly detail: string;
-  /** One finding for each bad place in the request, at most 100. */
+  /** One entry per invalid part of the request, at most 100. */
   readonly items: readonly ProblemItem[];
-  /** Names the request in the service's log. */
+  /** Identifies the request in the server's log. */
   readonly requestId: string | undefined;
   /** Whether the same request may succeed later. */
   readonly retryable: boolean;
-  /** Milliseconds before which another try is in vain; undefined where nobody said. */
+  /** Milliseconds to wait before the next attempt; undefined when unknown. */
   readonly retryAfterMs: number | undefined;
   /**
-   * Of a streamed write: how many of its rows are durable, counted from its first. Undefined where
-   * the service could not say, because the connection broke.
+   * For a streamed write: how many of its rows, counted from the first, are durable. Undefined when
+   * the server could not report it because the connection broke.
    */
   readonly committedCount: number | undefined;
-  /** The write that made the last of those rows durable. */
+  /** The sequence of the write that made the last of those rows durable. */
   readonly sequence: number | undefined;
 
-  constructor(code: ErrorCode | TransportCode, detail: string, facts: ErrorFacts = {}) {
-    super(detail, facts.cause === undefined ? undefined : { cause: facts.cause });
+  constructor(code: ErrorCode | TransportCode, detail: string, details: ErrorDetails = {}) {
+    super(detail, details.cause === undefined ? undefined : { cause: details.cause });
     this.name = 'SagittaClientError';
     this.code = code;
-    this.status = facts.status;
+    this.status = details.status;
     this.detail = detail;
-    this.items = facts.items ?? [];
-    this.requestId = facts.requestId;
-    this.retryable = facts.retryable ?? false;
-    this.retryAfterMs = facts.retryAfterMs;
-    this.committedCount = facts.committedCount;
-    this.sequence = facts.sequence;
+    this.items = details.items ?? [];
+    this.requestId = details.requestId;
+    this.retryable = details.retryable ?? false;
+    this.retryAfterMs = details.retryAfterMs;
+    this.committedCount = details.committedCount;
+    this.sequence = details.sequence;
   }
 }
 
-/** The error of a reply that is not a success; `body` is its text. */
+/** The error for an unsuccessful reply; `body` is its text. */
 export function errorOfReply(
   status: number,
   body: string,
-  facts: Pick<ErrorFacts, 'retryAfterMs'> = {},
+  details: Pick<ErrorDetails, 'retryAfterMs'> = {},
 ): SagittaClientError {
   const problem = parseProblem(body);
-  if (problem !== undefined) return errorOfProblem(problem, { status, ...facts });
+  if (problem !== undefined) return errorOfProblem(problem, { status, ...details });
   const start = body.trim().slice(0, 200);
   return new SagittaClientError(
     'unexpected_reply',
     `expected a problem+json body with status ${status}, found ` +
       (start === '' ? 'an empty body' : `"${start}"`),
-    { status, ...facts },
+    { status, ...details },
   );
 }
 
-/** The error that a problem describes, in a reply or at the end of a stream. */
-export function errorOfProblem(problem: Problem, facts: ErrorFacts = {}): SagittaClientError {
+/** The error for a problem document, from a reply or from the end of a stream. */
+export function errorOfProblem(problem: Problem, details: ErrorDetails = {}): SagittaClientError {
   return new SagittaClientError(problem.code, problem.detail, {
     status: problem.status,
     items: problem.errors,
@@ -91,11 +91,11 @@ export function errorOfProblem(problem: Problem, facts: ErrorFacts = {}): Sagitt
     retryable: problem.retryable,
     committedCount: problem.committed_count,
     sequence: problem.sequence,
-    ...facts,
+    ...details,
   });
 }
 
-/** Undefined when the value is no problem of the service. */
+/** The value as a problem document; undefined when it is none. */
 export function asProblem(value: unknown): Problem | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   return 'code' in value && typeof value.code === 'string' && 'detail' in value

@@ -1,26 +1,25 @@
-// Ends one try when its caller gives up, or when nothing happens for too long. The time during
-// which the caller is asked for more, or has not asked for more, is not the service's and does not
-// count.
+// Aborts an attempt when its caller aborts, or when no data arrives for too long. Time spent waiting
+// for the caller (for more input, or for the reply to be read) does not count.
 
 export class IdleTimer {
   readonly #idleMsMax: number;
   readonly #controller = new AbortController();
-  readonly #callers: AbortSignal | undefined;
+  readonly #callerSignal: AbortSignal | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #holdCount = 0;
+  #pauseCount = 0;
   #isExpired = false;
-  readonly #giveUp = (): void => this.#controller.abort(this.#callers?.reason);
+  readonly #onAbort = (): void => this.#controller.abort(this.#callerSignal?.reason);
 
-  /** Runs from now on. `idleMsMax` may be Infinity. */
+  /** Starts the timer. `idleMsMax` may be Infinity. */
   constructor(idleMsMax: number, signal: AbortSignal | undefined) {
     this.#idleMsMax = idleMsMax;
-    this.#callers = signal;
-    if (signal?.aborted) this.#giveUp();
-    else signal?.addEventListener('abort', this.#giveUp, { once: true });
+    this.#callerSignal = signal;
+    if (signal?.aborted) this.#onAbort();
+    else signal?.addEventListener('abort', this.#onAbort, { once: true });
     this.#start();
   }
 
-  /** To be given to fetch. */
+  /** The signal for fetch. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -29,25 +28,26 @@ export class IdleTimer {
     return this.#isExpired;
   }
 
-  /** It is the caller's turn, until `release`. Holds add up. */
-  hold(): void {
-    this.#holdCount++;
+  /** Stops the timer until the matching `resume`; calls nest. */
+  pause(): void {
+    this.#pauseCount++;
     clearTimeout(this.#timer);
   }
 
-  /** Something happened, and it is the service's turn again. */
-  release(): void {
-    this.#holdCount--;
+  /** Restarts the timer. */
+  resume(): void {
+    this.#pauseCount--;
     this.#start();
   }
 
-  /** Ends what is still under way, if anything is. */
+  /** Stops the timer for good and detaches from the caller's signal. */
   close(): void {
     clearTimeout(this.#timer);
-    this.#holdCount = Number.POSITIVE_INFINITY;
-    this.#callers?.removeEventListener('abort', this.#giveUp);
+    this.#pauseCount = Number.POSITIVE_INFINITY;
+    this.#callerSignal?.removeEventListener('abort', this.#onAbort);
   }
 
+  /** Closes the timer and aborts the request, if it is still in flight. */
   abort(reason: unknown): void {
     this.close();
     this.#controller.abort(reason);
@@ -55,10 +55,10 @@ export class IdleTimer {
 
   #start(): void {
     clearTimeout(this.#timer);
-    if (this.#holdCount > 0 || this.#idleMsMax === Number.POSITIVE_INFINITY) return;
+    if (this.#pauseCount > 0 || this.#idleMsMax === Number.POSITIVE_INFINITY) return;
     this.#timer = setTimeout(() => {
       this.#isExpired = true;
-      this.#controller.abort(new Error(`nothing came for ${this.#idleMsMax} ms`));
+      this.#controller.abort(new Error(`no data arrived for ${this.#idleMsMax} ms`));
     }, this.#idleMsMax);
   }
 }

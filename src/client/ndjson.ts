@@ -1,14 +1,14 @@
-// Lines of JSON, in and out, a chunk at a time. A last line `{"error": …}` is how the service ends a
-// stream that it cannot finish; it is thrown.
+// NDJSON encoding and decoding in chunks. The server ends a stream that it cannot finish with a line
+// `{"error": …}`, which is thrown.
 
 import { asProblem, errorOfProblem, SagittaClientError } from './error.js';
 import type { VectorInput } from './types.js';
 import { wireVector } from './values.js';
 
-/** Characters that are encoded together; a chunk a line would cost more than the lines. */
+/** Lines are gathered to chunks of this size; one chunk per line would cost more than the encoding. */
 const CHUNK_CHARACTERS = 65_536;
 
-/** One vector a line, as the service takes them. */
+/** One vector per line. */
 export async function* encodeVectorLines(
   vectors: Iterable<VectorInput> | AsyncIterable<VectorInput>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -23,12 +23,12 @@ export async function* encodeVectorLines(
   if (text !== '') yield encoder.encode(text);
 }
 
-/** Throws SagittaClientError: what the service says in a last line, or `unexpected_reply`. */
+/** The rows of a reply. Throws SagittaClientError: the error of the last line, or `unexpected_reply`. */
 export async function* decodeLines<Row>(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Row, void, undefined> {
   const decoder = new TextDecoder();
-  /** The beginning of a line that has not come to its end; joined once, when it has. */
+  /** Parts of an incomplete line, joined once when it is complete. */
   let parts: string[] = [];
   for await (const chunk of chunks) {
     const lines = decoder.decode(chunk, { stream: true }).split('\n');

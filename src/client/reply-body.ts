@@ -1,19 +1,18 @@
-// Streams on their way in: the body of a reply, read as it is asked for. Guarantees that a reply
-// that was cut short ends in an error, and that a reader that leaves early ends the request.
+// The streamed body of a reply, read on demand. A truncated reply ends in an error, and a consumer that
+// stops early aborts the request.
 
 import type { IdleTimer } from './idle-timer.js';
 
 export interface ReplyBodyOptions {
   readonly timer: IdleTimer;
-  /** The error of a connection that broke, or of a wait that was too long. */
-  readonly failureOf: (cause: unknown, byteCount: number) => unknown;
-  /** Called once, whatever the end was. */
+  /** The error to throw when the connection breaks or the timer expires. */
+  readonly toError: (cause: unknown, byteCount: number) => unknown;
+  /** Called once, when the body ends for any reason. */
   readonly onEnd: () => void;
 }
 
 /**
- * The bytes of a reply. To be read once and to the end; leaving a `for await`, or `cancel`, ends the
- * request before.
+ * The bytes of a reply, to be read once. Leaving a `for await` loop, or `cancel`, aborts the request.
  */
 export class ReplyBody implements AsyncIterable<Uint8Array> {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
@@ -24,8 +23,8 @@ export class ReplyBody implements AsyncIterable<Uint8Array> {
   constructor(body: ReadableStream<Uint8Array> | null, options: ReplyBodyOptions) {
     this.#reader = body?.getReader();
     this.#options = options;
-    // Until somebody asks for the first chunk, nobody waits for the service.
-    options.timer.hold();
+    // The timer runs only while the consumer waits for a chunk.
+    options.timer.pause();
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
@@ -38,11 +37,11 @@ export class ReplyBody implements AsyncIterable<Uint8Array> {
     };
   }
 
-  /** Ends the request when there is no interest in the rest. */
+  /** Aborts the request, when the rest is not needed. */
   async cancel(): Promise<void> {
     if (this.#isEnded) return;
     this.#end();
-    // The connection may have broken meanwhile, which is an end, too.
+    // The connection may have broken meanwhile, which ends the request as well.
     await this.#reader?.cancel().catch(() => {});
   }
 
@@ -51,18 +50,18 @@ export class ReplyBody implements AsyncIterable<Uint8Array> {
       this.#end();
       return { done: true, value: undefined };
     }
-    const { timer, failureOf } = this.#options;
-    timer.release();
+    const { timer, toError } = this.#options;
+    timer.resume();
     try {
       const next = await this.#reader.read();
-      timer.hold();
+      timer.pause();
       if (!next.done) {
         this.#byteCount += next.value.byteLength;
         return { done: false, value: next.value };
       }
     } catch (cause) {
       this.#end();
-      throw failureOf(cause, this.#byteCount);
+      throw toError(cause, this.#byteCount);
     }
     this.#end();
     return { done: true, value: undefined };

@@ -1,55 +1,55 @@
-// When a request is sent again, and after how long. Guarantees that nothing is sent twice that may
-// take effect twice.
+// The retry policy: which errors are retryable, and the backoff. A request that might take effect twice
+// is never sent twice.
 
 import type { SagittaClientError } from './error.js';
 
 export interface RetryOptions {
-  /** Tries in all, the first included. */
+  /** Maximum number of attempts, including the first. */
   readonly attemptsMax: number;
-  /** Milliseconds before the second try; each further wait is twice as long. */
+  /** Milliseconds before the second attempt; doubled before each further one. */
   readonly delayMsBase: number;
   readonly delayMsMax: number;
 }
 
 export const DEFAULT_RETRY: RetryOptions = { attemptsMax: 5, delayMsBase: 100, delayMsMax: 5_000 };
 
-/** The longest wait that a service can impose: longer than that is the caller's decision. */
+/** The longest Retry-After that is honoured; beyond it, the error is left to the caller. */
 const RETRY_AFTER_MS_MAX = 30_000;
 
-/** What no other try changes: not implemented, and a disk that is full. */
-const LASTING_STATUSES: readonly number[] = [501, 505, 507];
+/** Statuses that a retry cannot change: not implemented, and a full disk. */
+const PERMANENT_STATUSES: readonly number[] = [501, 505, 507];
 
-/** Whether the service, not the request, is what failed: for the circuit breaker. */
-export function isFailureOfService(error: SagittaClientError): boolean {
+/** Whether the server failed, not the request; counted by the circuit breaker. */
+export function isServerFailure(error: SagittaClientError): boolean {
   if (error.code === 'network_error' || error.code === 'timeout') return true;
   const { status = 0 } = error;
-  return status >= 500 && !LASTING_STATUSES.includes(status);
+  return status >= 500 && !PERMANENT_STATUSES.includes(status);
 }
 
-/** `mayRepeat`: whether the request may take effect twice without harm. */
-export function isWorthAnother(error: SagittaClientError, mayRepeat: boolean): boolean {
+/** `isIdempotent`: whether the request can safely take effect twice. */
+export function isRetryable(error: SagittaClientError, isIdempotent: boolean): boolean {
   if ((error.retryAfterMs ?? 0) > RETRY_AFTER_MS_MAX) return false;
   if (error.status === 429) return true;
-  // Our first try, whose reply was lost, is still being carried out: its reply will come.
+  // The first attempt, whose reply was lost, is still being executed; its reply will be stored.
   if (error.code === 'idempotency_in_flight') return true;
-  // A refusal of the service had no effect; a gateway's page says nothing about that.
+  // Sagitta's own 503 means that nothing was executed; a gateway's 503 does not.
   if (error.status === 503 && error.code !== 'unexpected_reply') return true;
-  return mayRepeat && isFailureOfService(error);
+  return isIdempotent && isServerFailure(error);
 }
 
-/** Milliseconds before the try after `attempt`, which counts from 1; `random` is in [0, 1). */
-export function waitMsBefore(
+/** Milliseconds to wait after attempt number `attempt` (from 1); `random` returns values in [0, 1). */
+export function backoffMs(
   attempt: number,
   error: SagittaClientError,
   options: RetryOptions,
   random: () => number,
 ): number {
   const waitMsMax = Math.min(options.delayMsMax, options.delayMsBase * 2 ** (attempt - 1));
-  // Half of the wait is chance, so that clients refused together do not return together.
+  // Jitter of half the wait, so that clients rejected together do not retry together.
   return Math.max(waitMsMax * (0.5 + 0.5 * random()), error.retryAfterMs ?? 0);
 }
 
-/** Seconds, or a date as gateways send it; `nowMs` is the time of day. */
+/** Parses Retry-After, in seconds or as a date; `nowMs` is the Unix time. */
 export function retryAfterMsOf(headers: Headers, nowMs: number): number | undefined {
   const text = headers.get('retry-after');
   if (text === null) return undefined;
@@ -58,7 +58,7 @@ export function retryAfterMsOf(headers: Headers, nowMs: number): number | undefi
   return ms > 0 ? ms : undefined;
 }
 
-/** Rejects with the signal's reason once the caller gives up. */
+/** Waits; rejects with the signal's reason when the caller aborts. */
 export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();

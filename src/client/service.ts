@@ -1,9 +1,15 @@
-// What concerns the service as a whole: collections, API keys, backups, bounds and probes.
+// The methods for the server as a whole: collections, API keys, backups, limits and probes.
 
 import type { JsonObject } from '../common/types.js';
-import type { Calls } from './calls.js';
-import { type CallOptions, callOf, pathPart, type WriteOptions } from './options.js';
-import { itemsOf, pagesOf } from './pages.js';
+import {
+  type CallOptions,
+  callOptions,
+  itemsOf,
+  pagesOf,
+  pathSegment,
+  type Requests,
+  type WriteOptions,
+} from './requests.js';
 import type {
   ApiKeyInput,
   ApiKeyRecord,
@@ -31,17 +37,17 @@ export interface Collections {
   ): Promise<CollectionPage>;
   /** Every collection, in id order, a page at a time. */
   pages(request?: { limit?: number }, options?: CallOptions): AsyncIterable<CollectionPage>;
-  /** Every collection, in id order, one at a time. `limit` is how many are asked for at once. */
+  /** Every collection, in id order, one at a time. `limit` is the page size. */
   all(request?: { limit?: number }, options?: CallOptions): AsyncIterable<CollectionRecord>;
-  /** What is absent stays; `labels` replaces all labels. */
+  /** Absent members keep their values; `labels` replaces all labels. */
   update(
     id: string,
     change: { description?: string | null; labels?: Readonly<Record<string, string>> },
     options?: CallOptions,
   ): Promise<CollectionRecord>;
   /**
-   * With all of its vectors. Not sent again when the connection breaks: by then somebody may have
-   * made a new collection of that id. After a `network_error`, `get` tells whether it is gone.
+   * Deletes the collection with all its vectors. Not retried when the connection breaks, since a new
+   * collection of the same id may exist by then. After a `network_error`, check with `get`.
    */
   delete(
     id: string,
@@ -49,14 +55,14 @@ export interface Collections {
   ): Promise<{ id: string; deleted: true; vector_count: number }>;
 }
 
-/** API keys; all of it needs the scope `admin`. */
+/** API keys; every method requires the scope `admin`. */
 export interface Keys {
-  /** Sent once: a reply that is lost leaves a key that nobody has, to be revoked. */
+  /** Not retried: if the reply is lost, a key exists whose secret nobody knows; revoke it. */
   create(input: ApiKeyInput, options?: CallOptions): Promise<ApiKeyWithSecret>;
-  /** Also those that have expired or were revoked. */
+  /** All keys, including expired and revoked ones. */
   list(options?: CallOptions): Promise<readonly ApiKeyRecord[]>;
   get(id: string, options?: CallOptions): Promise<ApiKeyRecord>;
-  /** A new secret; the old one goes on for `grace_seconds` (0). Sent once, too. */
+  /** Replaces the secret; the old one stays valid for `grace_seconds` (0). Not retried. */
   rotate(
     id: string,
     request?: { grace_seconds?: number },
@@ -65,23 +71,23 @@ export interface Keys {
   revoke(id: string, options?: CallOptions): Promise<ApiKeyRecord>;
 }
 
-/** Backups; all of it needs the scope `admin`, and a service that keeps backups. */
+/** Backups; every method requires the scope `admin` and a server with a backup directory. */
 export interface Backups {
   /**
-   * Returns when the backup is on disk, however long that takes, unless `timeoutMs` is given. Sent
-   * once: after a `network_error` the list shows whether it was made all the same.
+   * Resolves when the backup is on disk; there is no timeout unless `timeoutMs` is given. Not retried:
+   * after a `network_error`, `list` shows whether the backup was created.
    */
   create(request?: { name?: string }, options?: CallOptions): Promise<BackupRecord>;
   list(options?: CallOptions): Promise<readonly BackupRecord[]>;
 }
 
-/** For those who run the service. */
+/** Methods for operators. */
 export interface Service {
-  /** Whether the process answers at all; throws when it does not. */
+  /** Resolves when the process responds, else throws. */
   live(options?: CallOptions): Promise<{ readonly status: 'live' }>;
-  /** Also of a service that is starting or stopping, which is no error here. */
+  /** The readiness of the server; starting and stopping are not errors here. */
   ready(options?: CallOptions): Promise<Readiness>;
-  /** In the text format of Prometheus. Needs the scope `metrics:read` where keys are needed. */
+  /** Metrics in the Prometheus text format. Requires the scope `metrics:read` where keys are required. */
   metrics(options?: CallOptions): Promise<string>;
   /** The OpenAPI document. */
   openApi(options?: CallOptions): Promise<JsonObject>;
@@ -95,52 +101,64 @@ export interface ServiceMethods {
   readonly service: Service;
 }
 
-export function createServiceMethods(calls: Calls): ServiceMethods {
-  const { transport, get, once, change } = calls;
+export function createServiceMethods(requests: Requests): ServiceMethods {
+  const { transport, get, postOnce, change } = requests;
   const collections: Collections = {
-    async create(input, call = {}) {
-      const query = call.ifNotExists ? { if_not_exists: true } : {};
-      return (await calls.write<CollectionRecord>('/collections', input, call, query)).body;
+    async create(input, options = {}) {
+      const query = options.ifNotExists ? { if_not_exists: true } : {};
+      return (await requests.write<CollectionRecord>('/collections', input, options, query)).body;
     },
-    get: (id, call) => get(`/collections/${pathPart(id)}`, {}, call),
-    list: (request = {}, call) => get('/collections', request, call),
-    pages: (request = {}, call) => pagesOf(request, (page) => collections.list(page, call)),
-    all: (request, call) => itemsOf(collections.pages(request, call), (page) => page.collections),
-    update: (id, body, call) =>
-      change('PATCH', `/collections/${pathPart(id)}`, { body, mayRepeat: true }, call),
-    delete: (id, call) =>
-      change('DELETE', `/collections/${pathPart(id)}`, { mayRepeat: false }, call),
+    get: (id, options) => get(`/collections/${pathSegment(id)}`, {}, options),
+    list: (request = {}, options) => get('/collections', request, options),
+    pages: (request = {}, options) => pagesOf(request, (page) => collections.list(page, options)),
+    all: (request, options) =>
+      itemsOf(collections.pages(request, options), (page) => page.collections),
+    update: (id, body, options) =>
+      change('PATCH', `/collections/${pathSegment(id)}`, { body, isIdempotent: true }, options),
+    delete: (id, options) =>
+      change('DELETE', `/collections/${pathSegment(id)}`, { isIdempotent: false }, options),
   };
 
   const keys: Keys = {
-    create: (input, call) => once('/keys', input, call),
-    list: async (call) => (await get<{ keys: ApiKeyRecord[] }>('/keys', {}, call)).keys,
-    get: (id, call) => get(`/keys/${pathPart(id)}`, {}, call),
-    rotate: (id, request = {}, call) => once(`/keys/${pathPart(id)}/rotate`, request, call),
-    revoke: (id, call) => change('DELETE', `/keys/${pathPart(id)}`, { mayRepeat: true }, call),
+    create: (input, options) => postOnce('/keys', input, options),
+    list: async (options) => (await get<{ keys: ApiKeyRecord[] }>('/keys', {}, options)).keys,
+    get: (id, options) => get(`/keys/${pathSegment(id)}`, {}, options),
+    rotate: (id, request = {}, options) =>
+      postOnce(`/keys/${pathSegment(id)}/rotate`, request, options),
+    revoke: (id, options) =>
+      change('DELETE', `/keys/${pathSegment(id)}`, { isIdempotent: true }, options),
   };
 
   const backups: Backups = {
-    create: (request = {}, call) =>
-      once('/backups', request, { timeoutMs: Number.POSITIVE_INFINITY, ...call }),
-    list: async (call) => (await get<{ backups: BackupRecord[] }>('/backups', {}, call)).backups,
+    create: (request = {}, options) =>
+      postOnce('/backups', request, { timeoutMs: Number.POSITIVE_INFINITY, ...options }),
+    list: async (options) =>
+      (await get<{ backups: BackupRecord[] }>('/backups', {}, options)).backups,
   };
 
-  const probe = (path: string, call: CallOptions | undefined) =>
-    ({ method: 'GET', path, isOperational: true, mayRepeat: true, ...callOf(call) }) as const;
+  const probe = (path: string, options: CallOptions | undefined) =>
+    ({
+      method: 'GET',
+      path,
+      isOperational: true,
+      isIdempotent: true,
+      ...callOptions(options),
+    }) as const;
   const service: Service = {
-    live: async (call) => (await transport.send<{ status: 'live' }>(probe('/livez', call))).body,
-    ready: async (call) =>
-      (await transport.send<Readiness>({ ...probe('/readyz', call), alsoStatus: 503 })).body,
-    metrics: async (call) =>
+    live: async (options) =>
+      (await transport.send<{ status: 'live' }>(probe('/livez', options))).body,
+    ready: async (options) =>
+      (await transport.send<Readiness>({ ...probe('/readyz', options), alsoStatus: 503 })).body,
+    metrics: async (options) =>
       (
         await transport.sendForText({
-          ...probe('/metrics', call),
+          ...probe('/metrics', options),
           headers: { accept: 'text/plain, */*' },
         })
       ).body,
-    openApi: async (call) => (await transport.send<JsonObject>(probe('/openapi.json', call))).body,
+    openApi: async (options) =>
+      (await transport.send<JsonObject>(probe('/openapi.json', options))).body,
   };
 
-  return { limits: (call) => get('/limits', {}, call), collections, keys, backups, service };
+  return { limits: (options) => get('/limits', {}, options), collections, keys, backups, service };
 }

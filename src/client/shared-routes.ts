@@ -1,9 +1,7 @@
-// Vectors by the routes that two places share: those of one collection, and those that name none, for
-// a service that is configured with a default.
+// The vector routes that exist both below a collection and at the top level, where they address the
+// server's default collection.
 
-import type { Calls } from './calls.js';
-import { type CallOptions, pathPart } from './options.js';
-import { pagesOf } from './pages.js';
+import { type CallOptions, pagesOf, pathSegment, type Requests } from './requests.js';
 import type {
   IncludeValues,
   ListRequest,
@@ -19,21 +17,21 @@ import type {
 } from './types.js';
 import { wireInclude, wireValues, wireVector, withFloat32 } from './values.js';
 
-/** Of the default collection all throw `collection_required` where there is none. */
+/** For the default collection, all throw `collection_required` when none is configured. */
 export interface SharedRoutes {
-  /** Replaces the whole vector, or makes it. */
+  /** Replaces the whole vector or creates it. */
   put(vector: VectorInput & { id: string }, options?: CallOptions): Promise<PutReply>;
-  /** One page, in the order of arrival. */
+  /** One page, in insertion order. */
   list<Asked extends PlainValues = false>(
     request?: ListRequest<Asked>,
     options?: CallOptions,
   ): Promise<VectorPage<ValuesOf<Asked>>>;
-  /** The nearest, best first: `top_k` of them (10), or a page of all with `limit` alone. */
+  /** The nearest vectors, best first: `top_k` of them (10), or with `limit` alone a page of all. */
   query<Asked extends IncludeValues = false>(
     request: QueryRequest<Asked>,
     options?: CallOptions,
   ): Promise<QueryReply<ValuesOf<Asked>>>;
-  /** The pages after one another, all of the snapshot that the first one opened. */
+  /** All pages, from the snapshot that the first one opened. */
   queryPages<Asked extends IncludeValues = false>(
     request: QueryRequest<Asked>,
     options?: CallOptions,
@@ -41,29 +39,32 @@ export interface SharedRoutes {
 }
 
 /** `root` is the path of a collection, empty for the default one. */
-export function createSharedRoutes({ get, ask, change }: Calls, root = ''): SharedRoutes {
-  const query = (request: QueryRequest, call: CallOptions | undefined) =>
-    ask<QueryReply>(`${root}/query`, wireQuery(request), call);
+export function createSharedRoutes({ get, read, change }: Requests, root = ''): SharedRoutes {
+  const query = (request: QueryRequest, options: CallOptions | undefined) =>
+    read<QueryReply>(`${root}/query`, wireQuery(request), options);
   return {
-    put: (vector, call) => {
-      const path = `${root}/vectors/${pathPart(vector.id)}`;
-      return change('PUT', path, { body: wireVector(vector), mayRepeat: true }, call);
+    put: (vector, options) => {
+      const path = `${root}/vectors/${pathSegment(vector.id)}`;
+      return change('PUT', path, { body: wireVector(vector), isIdempotent: true }, options);
     },
-    list: async (request = {}, call) =>
-      readList(await get(`${root}/vectors`, listQuery(request), call), request),
-    query: async (request, call) => readMatches(await query(request, call), request),
-    // Further pages are asked for by cursor alone, so that the first request says how to read them.
-    queryPages: (request, call) =>
-      pagesOf(request, async (page: QueryRequest) => readMatches(await query(page, call), request)),
+    list: async (request = {}, options) =>
+      readList(await get(`${root}/vectors`, listQuery(request), options), request),
+    query: async (request, options) => readMatches(await query(request, options), request),
+    // Further pages are requested by cursor alone, so the first request determines their types.
+    queryPages: (request, options) =>
+      pagesOf(request, async (page: QueryRequest) =>
+        readMatches(await query(page, options), request),
+      ),
   };
 }
 
-/** Of GET routes, whose filter is JSON in the query string. */
+/** The query string of a list request, with the filter as JSON. */
 export function listQuery(request: ListRequest): object {
   const { filter, ...rest } = wireInclude(request, true);
   return { ...rest, ...(filter !== undefined && { filter: JSON.stringify(filter) }) };
 }
 
+/** The JSON body of a query. */
 export function wireQuery(request: QueryRequest): object {
   const { vector, ...rest } = wireInclude(request, 'base64');
   return { ...(vector !== undefined && { vector: wireValues(vector) }), ...rest };

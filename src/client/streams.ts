@@ -1,13 +1,12 @@
-// The methods of one collection that send or receive streams. Bytes go through as they are (Arrow,
-// NDJSON); what understands Arrow is client/arrow.ts. Replies are repeated until they begin; a
-// stream that was cut short always ends in an error.
+// The methods of one collection that send or receive streams of Arrow or NDJSON bytes; client/arrow.ts
+// encodes and decodes Arrow. Requests are retried until the reply begins; a truncated stream always ends
+// in an error.
 
 import type { JsonObject, Metric } from '../common/types.js';
-import type { Calls } from './calls.js';
 import { SagittaClientError } from './error.js';
 import { decodeLines, encodeVectorLines } from './ndjson.js';
-import { type CallOptions, callOf } from './options.js';
 import type { ReplyBody } from './reply-body.js';
+import { type CallOptions, callOptions, type Requests } from './requests.js';
 import type { JoinRow, StoredVector, VectorInput, WriteMode, WriteStreamReply } from './types.js';
 import { type ByteSource, openSource, type Resendable } from './upload.js';
 
@@ -21,25 +20,25 @@ export interface WriteStreamOptions extends CallOptions {
   /** `upsert` when absent. */
   readonly mode?: WriteMode;
   /**
-   * Names the stream, so that the same one can be sent again after a break and skips what is
-   * durable. Made by the client when absent and the source is a function; without any key a stream
-   * is sent once.
+   * Identifies the stream, so that it can be sent again after a broken connection and the server skips
+   * what is durable. Generated when absent and the source is a function; a stream without a key is not
+   * retried.
    */
   readonly idempotencyKey?: string;
 }
 
 export interface WriteBytesOptions extends WriteStreamOptions {
   readonly format: 'arrow' | 'ndjson';
-  /** Of Arrow: the column of ids; `id` when absent. */
+  /** Arrow only: the id column; `id` when absent. */
   readonly idColumn?: string;
-  /** Of Arrow: the column of values; the first of `values`, `vector` and `embedding` when absent. */
+  /** Arrow only: the vector column; the first of `values`, `vector` and `embedding` when absent. */
   readonly vectorColumn?: string;
 }
 
 export interface QueryStreamOptions extends CallOptions {
-  /** Of the reply; `arrow` when absent. */
+  /** Format of the reply; `arrow` when absent. */
   readonly format?: 'arrow' | 'ndjson';
-  /** For rows that do not say; 10 when absent. */
+  /** For rows without their own `top_k`; 10 when absent. */
   readonly topK?: number;
   readonly filter?: JsonObject;
   readonly metric?: Metric;
@@ -47,21 +46,21 @@ export interface QueryStreamOptions extends CallOptions {
   readonly includeMetadata?: boolean;
   readonly includeValues?: boolean;
   readonly minSequence?: number;
-  /** The first of `vector`, `values` and `embedding` when absent. */
+  /** The vector column; the first of `vector`, `values` and `embedding` when absent. */
   readonly vectorColumn?: string;
 }
 
-/** `topK` or `scoreThreshold`, or both. */
+/** At least one of `topK` and `scoreThreshold` is required. */
 export interface JoinRequest {
-  /** The collection that is searched; this one when absent. */
+  /** The collection to search; this one when absent. */
   readonly with?: string;
   readonly topK?: number;
   readonly scoreThreshold?: number;
-  /** Which rows of this collection are joined. */
+  /** Selects the rows of this collection that are joined. */
   readonly filter?: JsonObject;
-  /** Which rows of the other one are searched. */
+  /** Selects the rows that are searched. */
   readonly withFilter?: JsonObject;
-  /** No row is its own match; true when absent and the collection is joined with itself. */
+  /** Whether a row is excluded from its own matches; true by default in a join with itself. */
   readonly excludeSelf?: boolean;
   readonly metric?: Metric;
   readonly includeMetadata?: boolean;
@@ -76,37 +75,37 @@ export interface ExportOptions extends CallOptions {
 }
 
 export interface StreamReply {
-  /** To be read once; leaving its loop, or `cancel()`, ends the request. */
+  /** To be read once; leaving the loop, or `cancel()`, aborts the request. */
   readonly body: ReplyBody;
-  /** The write that the reply reflects, where the service says so before the stream. */
+  /** Sequence of the snapshot, if the server sends it before the stream. */
   readonly sequence: number | undefined;
 }
 
 export interface JoinReply extends StreamReply {
-  /** The write of the searched collection that the reply reflects. */
+  /** Sequence of the searched collection's snapshot. */
   readonly withSequence: number | undefined;
 }
 
 export interface Streams {
   /**
-   * Writes a stream of bytes, unit by unit, each of which is durable before the next but one is
-   * read; memory stays bounded at both ends. Given a *function* that opens the same bytes anew, a
-   * stream that breaks off is sent again under one idempotency key, and the service skips what is
-   * durable. An error says in `committedCount` how many rows are. What the source throws is thrown.
+   * Writes a stream of bytes in ingest batches, with bounded memory on both sides: each batch is
+   * durable before the next but one is read. If the source is a *function* that opens the same bytes
+   * again, a broken stream is retried under one idempotency key, and the server skips what is durable.
+   * `committedCount` of an error counts the durable rows. Errors of the source are rethrown.
    */
   writeStream(
     source: Resendable<ByteSource>,
     options: WriteBytesOptions,
   ): Promise<WriteStreamReply>;
-  /** As writeStream, of vectors one by one; they travel as NDJSON. */
+  /** As writeStream, for single vectors, which are sent as NDJSON. */
   writeAll(
     source: Resendable<Iterable<VectorInput> | AsyncIterable<VectorInput>>,
     options?: WriteStreamOptions,
   ): Promise<WriteStreamReply>;
   /**
-   * Sends an Arrow stream of queries, a row each, and returns the replies in their order, which
-   * begin while queries are still being sent. To be read meanwhile: the service takes no more
-   * queries than it can answer.
+   * Sends an Arrow stream with one query per row. The replies arrive in the same order and begin while
+   * queries are still being sent. Read them meanwhile: the server stops reading queries when replies
+   * are not read.
    */
   queryStream(source: Resendable<ByteSource>, options?: QueryStreamOptions): Promise<StreamReply>;
   /** The nearest neighbours of every row, as bytes. */
@@ -114,17 +113,17 @@ export interface Streams {
     request: JoinRequest,
     options: CallOptions & { readonly format: 'arrow' | 'ndjson' },
   ): Promise<JoinReply>;
-  /** The nearest neighbours of every row, row by row in the order of arrival. */
+  /** The nearest neighbours of every row, one row at a time in insertion order. */
   join(request: JoinRequest, options?: CallOptions): AsyncIterable<JoinRow>;
-  /** Every row of one snapshot, as bytes, in the order of arrival. */
+  /** Every row of one snapshot as bytes, in insertion order. */
   exportStream(
     options: ExportOptions & { readonly format: 'arrow' | 'ndjson' | 'parquet' },
   ): Promise<StreamReply & { readonly sequence: number }>;
-  /** Every row of one snapshot, row by row in the order of arrival. */
+  /** Every row of one snapshot, one at a time in insertion order. */
   exportAll(options?: ExportOptions): AsyncIterable<StoredVector>;
 }
 
-export function createStreams({ transport }: Calls, root: string): Streams {
+export function createStreams({ transport }: Requests, root: string): Streams {
   const streams: Streams = {
     async writeStream(source, options) {
       const { format, mode, idColumn, vectorColumn } = options;
@@ -136,8 +135,8 @@ export function createStreams({ transport }: Calls, root: string): Streams {
         query: { mode, id_column: idColumn, vector_column: vectorColumn },
         stream: { source, contentType: MEDIA_TYPES[format] },
         headers: key === undefined ? {} : { 'idempotency-key': key },
-        mayRepeat: isResendable,
-        ...callOf(options),
+        isIdempotent: isResendable,
+        ...callOptions(options),
       });
       return body;
     },
@@ -165,8 +164,8 @@ export function createStreams({ transport }: Calls, root: string): Streams {
         },
         stream: { source, contentType: MEDIA_TYPES.arrow },
         headers: { accept: MEDIA_TYPES[format] },
-        mayRepeat: true,
-        ...callOf(options),
+        isIdempotent: true,
+        ...callOptions(options),
       });
       return { body, sequence: sequenceOf(headers) };
     },
@@ -176,8 +175,8 @@ export function createStreams({ transport }: Calls, root: string): Streams {
         path: `${root}/join`,
         body: wireJoin(request),
         headers: { accept: MEDIA_TYPES[options.format] },
-        mayRepeat: true,
-        ...callOf(options),
+        isIdempotent: true,
+        ...callOptions(options),
       });
       const withSequence = sequenceOf(headers, 'sagitta-with-sequence');
       return { body, sequence: sequenceOf(headers), withSequence };
@@ -198,13 +197,13 @@ export function createStreams({ transport }: Calls, root: string): Streams {
           include_metadata: includeMetadata,
         },
         headers: { accept: MEDIA_TYPES[format] },
-        mayRepeat: true,
-        ...callOf(options),
+        isIdempotent: true,
+        ...callOptions(options),
       });
       const sequence = sequenceOf(headers);
       if (sequence !== undefined) return { body, sequence };
       await body.cancel();
-      const detail = 'expected a header Sagitta-Sequence in the reply, found none';
+      const detail = 'the reply has no Sagitta-Sequence header';
       throw new SagittaClientError('unexpected_reply', detail);
     },
     async *exportAll(options) {
@@ -215,7 +214,7 @@ export function createStreams({ transport }: Calls, root: string): Streams {
   return streams;
 }
 
-/** In the names of the wire. */
+/** The JSON body of a join. */
 export function wireJoin(request: JoinRequest) {
   return {
     with: request.with,

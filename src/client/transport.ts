@@ -1,19 +1,18 @@
-// Sends one request and returns its reply, whole or as a stream; asks again where that is safe and
-// worth it (retry.ts), and not at all while the service is left alone (circuit-breaker.ts). Which
-// paths and bodies exist is the client's matter.
+// Sends one request and returns its reply, whole or as a stream. Retries where that is safe
+// (retry.ts) and fails fast while the circuit breaker is open. Knows nothing of routes and bodies.
 
 import { type Admission, CircuitBreaker, type CircuitBreakerOptions } from './circuit-breaker.js';
 import { errorOfReply, SagittaClientError } from './error.js';
 import { IdleTimer } from './idle-timer.js';
 import { ReplyBody } from './reply-body.js';
 import {
+  backoffMs,
   DEFAULT_RETRY,
-  isFailureOfService,
-  isWorthAnother,
+  isRetryable,
+  isServerFailure,
   type RetryOptions,
   retryAfterMsOf,
   sleep,
-  waitMsBefore,
 } from './retry.js';
 import {
   type ByteSource,
@@ -25,7 +24,7 @@ import {
   type Upload,
 } from './upload.js';
 
-/** The service ends a request after 30 s; a reply that is not here after twice that is lost. */
+/** The server's request deadline is 30 s; a reply that has not arrived after twice that is lost. */
 export const DEFAULT_TIMEOUT_MS = 60_000;
 
 export const DEFAULT_CIRCUIT_BREAKER: CircuitBreakerOptions = {
@@ -34,28 +33,28 @@ export const DEFAULT_CIRCUIT_BREAKER: CircuitBreakerOptions = {
 };
 
 export interface TransportOptions {
-  /** Where the service is: `http://127.0.0.1:8484`, with or without `/v1`. */
+  /** Server address such as `http://127.0.0.1:8484`, with or without `/v1`. */
   readonly baseUrl: string;
   readonly apiKey?: string;
-  /** Milliseconds that one try may take; of a stream, that may pass without a byte (60 000). */
+  /** Milliseconds per attempt; for streams, milliseconds without a byte (60 000). */
   readonly timeoutMs?: number;
-  /** At most 5 tries, with waits of 0.1 s, 0.2 s, … between them. */
+  /** By default at most 5 attempts, with waits of 0.1 s, 0.2 s, … between them. */
   readonly retry?: Partial<RetryOptions>;
   /**
-   * After 10 failures in a row (or twice `retry.attemptsMax`, if that is more, so that no single
-   * call opens it) nothing is sent for 5 s. False: never.
+   * By default, nothing is sent for 5 s after 10 consecutive failures (or twice `retry.attemptsMax`,
+   * if that is more, so that no single call opens the breaker). False disables it.
    */
   readonly circuitBreaker?: Partial<CircuitBreakerOptions> | false;
   /**
-   * How streams are sent: as they come, or collected into a Blob first. Browsers collect unless
-   * told otherwise, since they send streams over HTTP/2 alone.
+   * Whether uploads are streamed or collected into a Blob first. In browsers the default is `blob`,
+   * since they can stream uploads only over HTTP/2.
    */
   readonly uploads?: 'stream' | 'blob';
-  /** For tests and for runtimes with a fetch of their own. */
+  /** Replacement for the global fetch. */
   readonly fetch?: typeof globalThis.fetch;
-  /** In [0, 1): spreads the waits of many clients. */
+  /** Random numbers in [0, 1) for the jitter of retries. */
   readonly random?: () => number;
-  /** Milliseconds of a clock that does not go backwards; the circuit breaker's. */
+  /** Monotonic clock of the circuit breaker, in milliseconds. */
   readonly now?: () => number;
 }
 
@@ -66,25 +65,25 @@ export interface StreamBody {
 
 export interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below `/v1`, encoded. */
+  /** Path below `/v1`, already encoded. */
   readonly path: string;
-  /** Served at the root, as are probes. */
+  /** The path is at the root instead, as for probes. */
   readonly isOperational?: boolean;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  /** Sent as JSON; a string is JSON text already. */
+  /** Sent as JSON; a string is already JSON text. */
   readonly body?: object | string;
-  /** In place of `body`. */
+  /** A streamed body, in place of `body`. */
   readonly stream?: StreamBody;
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Whether a request of which nobody knows if it was carried out may be sent again. Refusals (429,
-   * 503) are repeated whatever is said here: they had no effect.
+   * Whether the request may be sent again when it is unknown if it was executed. Replies 429 and 503
+   * are always retried, because the server executed nothing.
    */
-  readonly mayRepeat: boolean;
-  /** Also a reply of that status is one. */
+  readonly isIdempotent: boolean;
+  /** A further status that counts as success. */
   readonly alsoStatus?: number;
   readonly signal?: AbortSignal | undefined;
-  /** In place of the client's. */
+  /** In place of the client's timeout. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -93,12 +92,12 @@ export interface TransportReply<Body> {
   readonly headers: Headers;
 }
 
-/** All throw SagittaClientError, or the signal's reason when the caller gave up. */
+/** All methods throw SagittaClientError, or the signal's reason when the caller aborts. */
 export interface Transport {
-  /** The reply parsed as JSON. */
+  /** Sends a request and parses the reply as JSON. */
   send<Body>(request: TransportRequest): Promise<TransportReply<Body>>;
   sendForText(request: TransportRequest): Promise<TransportReply<string>>;
-  /** Repeats until the reply begins; what comes after that cannot be taken back. */
+  /** Sends a request and streams the reply. Retries only until the reply begins. */
   open(request: TransportRequest): Promise<TransportReply<ReplyBody>>;
 }
 
@@ -109,88 +108,90 @@ export function createTransport(options: TransportOptions): Transport {
   const retry = { ...DEFAULT_RETRY, ...options.retry };
   const random = options.random ?? Math.random;
   const breaker = breakerOf(options, retry.attemptsMax);
-  const areStreamed =
+  const streamsUploads =
     options.uploads === undefined ? canStreamUploads() : options.uploads === 'stream';
 
-  /** One try. `read` takes the reply over, with its timer. */
-  async function attempt<Result>(
+  /** Runs one attempt. `read` takes over the reply and must finish the attempt. */
+  async function runAttempt<Result>(
     url: string,
     request: TransportRequest,
-    read: (response: Response, exchange: Exchange) => Promise<Result>,
+    read: (response: Response, attempt: Attempt) => Promise<Result>,
   ): Promise<Result> {
     const { signal } = request;
     const timeoutMs = request.timeoutMs ?? options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-    // How far a blob has come is not known, so that no time is too long.
-    const isBlob = request.stream !== undefined && !areStreamed;
+    // The progress of a Blob upload is unknown, so it has no timeout.
+    const isBlob = request.stream !== undefined && !streamsUploads;
     const timer = new IdleTimer(isBlob ? Number.POSITIVE_INFINITY : timeoutMs, signal);
     let upload: Upload | undefined;
-    const exchange: Exchange = {
+    const attempt: Attempt = {
       timer,
-      failureOf(cause, byteCount) {
+      toError(cause, byteCount) {
         if (upload?.failure !== undefined) return upload.failure.error;
         if (signal?.aborted) return signal.reason;
-        return timer.isExpired ? timedOut(url, timeoutMs, cause) : broken(url, cause, byteCount);
+        return timer.isExpired
+          ? timeoutError(url, timeoutMs, cause)
+          : networkError(url, cause, byteCount);
       },
-      end() {
+      finish() {
         timer.close();
         if (upload === undefined || upload.isComplete) return;
         upload.stop();
-        timer.abort(new Error('the reply came before the end of the body'));
+        timer.abort(new Error('the reply arrived before the request body was sent'));
       },
     };
     try {
       if (request.stream !== undefined) {
         const source = openSource(request.stream.source);
-        upload = areStreamed ? streamUpload(source, timer) : await blobUpload(source, signal);
+        upload = streamsUploads ? streamUpload(source, timer) : await blobUpload(source, signal);
         if (upload.failure !== undefined) throw upload.failure.error;
       }
       const init = { ...initOf(request, options.apiKey), ...upload?.init, signal: timer.signal };
       const response = await fetch(url, init);
       const isSuccess = response.ok || response.status === request.alsoStatus;
-      if (isSuccess) return await read(response, exchange);
+      if (isSuccess) return await read(response, attempt);
       const retryAfterMs = retryAfterMsOf(response.headers, Date.now());
       const error = errorOfReply(response.status, await response.text(), { retryAfterMs });
-      exchange.end();
+      attempt.finish();
       throw error;
     } catch (cause) {
-      exchange.end();
-      throw cause instanceof SagittaClientError ? cause : exchange.failureOf(cause, 0);
+      attempt.finish();
+      throw cause instanceof SagittaClientError ? cause : attempt.toError(cause, 0);
     }
   }
 
   async function withRetries<Result>(
     request: TransportRequest,
-    read: (response: Response, exchange: Exchange) => Promise<Result>,
+    read: (response: Response, attempt: Attempt) => Promise<Result>,
   ): Promise<Result> {
     const url = (request.isOperational ? root : `${root}/v1`) + request.path + queryString(request);
-    const isOnce = request.stream !== undefined && typeof request.stream.source !== 'function';
+    const isSentOnce = request.stream !== undefined && typeof request.stream.source !== 'function';
     let last: SagittaClientError | undefined;
     for (let attemptCount = 1; ; attemptCount++) {
       const admission = breaker?.admit() ?? UNGUARDED;
-      // What happened to this very call says more than that others have failed, too.
-      if (admission.kind === 'refused') throw last ?? circuitOpen(url, admission.retryAfterMs);
+      // The last error of this call says more than that the breaker is open.
+      if (admission.kind === 'rejected') throw last ?? circuitOpen(url, admission.retryAfterMs);
       try {
-        const result = await attempt(url, request, read);
-        admission.settle('answered');
+        const result = await runAttempt(url, request, read);
+        admission.settle('success');
         return result;
       } catch (error) {
         if (!(error instanceof SagittaClientError)) {
           admission.settle('unknown');
           throw error;
         }
-        admission.settle(isFailureOfService(error) ? 'failed' : 'answered');
-        const isLast = isOnce || attemptCount >= retry.attemptsMax;
-        if (isLast || !isWorthAnother(error, request.mayRepeat)) throw error;
+        admission.settle(isServerFailure(error) ? 'failure' : 'success');
+        const isLast = isSentOnce || attemptCount >= retry.attemptsMax;
+        if (isLast || !isRetryable(error, request.isIdempotent)) throw error;
         last = error;
-        await sleep(waitMsBefore(attemptCount, error, retry, random), request.signal);
+        await sleep(backoffMs(attemptCount, error, retry, random), request.signal);
       }
     }
   }
 
   const sendForText = (request: TransportRequest) =>
-    withRetries(request, async (response, exchange) => {
+    withRetries(request, async (response, attempt) => {
       const body = await response.text();
-      exchange.end();
+      attempt.finish();
       return { body, headers: response.headers, status: response.status, url: response.url };
     });
 
@@ -201,22 +202,24 @@ export function createTransport(options: TransportOptions): Transport {
       return { body: parseJson<Body>(body, status, url), headers };
     },
     open: (request) =>
-      withRetries(request, async (response, exchange) => ({
+      withRetries(request, async (response, attempt) => ({
         headers: response.headers,
         body: new ReplyBody(response.body, {
-          timer: exchange.timer,
-          failureOf: exchange.failureOf,
-          onEnd: exchange.end,
+          timer: attempt.timer,
+          toError: attempt.toError,
+          onEnd: attempt.finish,
         }),
       })),
   };
 }
 
-/** What a try has under way. */
-interface Exchange {
+/** One attempt in flight. */
+interface Attempt {
   readonly timer: IdleTimer;
-  failureOf(cause: unknown, byteCount: number): unknown;
-  end(): void;
+  /** The error to throw for what ended the attempt after `byteCount` bytes of the reply. */
+  toError(cause: unknown, byteCount: number): unknown;
+  /** Stops the timer, and the upload if it is not complete. */
+  finish(): void;
 }
 
 const UNGUARDED: Admission = { kind: 'admitted', settle() {} };
@@ -240,12 +243,12 @@ function initOf(request: TransportRequest, apiKey: string | undefined): RequestI
   return { method, headers, body: typeof body === 'string' ? body : JSON.stringify(body) };
 }
 
-/** Without `/v1`. */
+/** The base URL without `/v1`. */
 function rootOf(baseUrl: string): string {
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new SagittaClientError(
       'invalid_argument',
-      `expected baseUrl to be an address such as http://127.0.0.1:8484, found "${baseUrl}"`,
+      `baseUrl must be a URL such as http://127.0.0.1:8484, found "${baseUrl}"`,
     );
   }
   return baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '');
@@ -277,20 +280,20 @@ function circuitOpen(url: string, retryAfterMs: number): SagittaClientError {
   );
 }
 
-function timedOut(url: string, timeoutMs: number, cause: unknown): SagittaClientError {
+function timeoutError(url: string, timeoutMs: number, cause: unknown): SagittaClientError {
   const detail = `no reply from ${url} within ${timeoutMs} ms`;
   return new SagittaClientError('timeout', detail, { cause, retryable: true });
 }
 
-function broken(url: string, cause: unknown, byteCount: number): SagittaClientError {
+function networkError(url: string, cause: unknown, byteCount: number): SagittaClientError {
   const detail =
     byteCount === 0
       ? `cannot reach ${url}: ${reasonOf(cause)}`
-      : `the reply of ${url} broke off after ${byteCount} bytes: ${reasonOf(cause)}`;
+      : `the reply from ${url} was cut off after ${byteCount} bytes: ${reasonOf(cause)}`;
   return new SagittaClientError('network_error', detail, { cause, retryable: true });
 }
 
-/** fetch says no more than "fetch failed"; the reason is in a cause, or in several for one host. */
+/** The reason behind "fetch failed": the innermost cause, or the first of several for one host. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.cause instanceof AggregateError && error.cause.errors.length > 0) {

@@ -1,25 +1,25 @@
-// Streams on their way out: an iterable of bytes as a body that fetch takes. Guarantees that no
-// chunk is asked for before it can be sent, and that the source is ended with the request.
+// Request bodies from an iterable of bytes, for fetch. A chunk is requested only when it can be sent,
+// and the source is closed when the request ends.
 
 import type { IdleTimer } from './idle-timer.js';
 
-/** A body that is sent as it comes. */
+/** A streamed body. */
 export type ByteSource = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-/** A function opens the same bytes anew, which makes it possible to send them again. */
+/** A function opens the same source again, which makes a retry possible. */
 export type Resendable<Source> = Source | (() => Source);
 
 export interface Upload {
-  /** What fetch is given besides method, URL and headers. */
+  /** The members of fetch's init besides method and headers. */
   readonly init: { readonly body: ReadableStream<Uint8Array> | Blob; readonly duplex?: 'half' };
-  /** What the source threw, if it did. */
+  /** The error of the source, if it threw. */
   readonly failure: { readonly error: unknown } | undefined;
-  /** Whether the source came to its end. */
+  /** Whether the source has been read completely. */
   readonly isComplete: boolean;
-  /** Ends the source, if it has not ended by itself. What was sent stays without an end. */
+  /** Closes the source, if it has not ended; the body stays incomplete. */
   stop(): void;
 }
 
-/** As it comes: memory does not grow. The timer stands still while the source is asked. */
+/** A streamed upload with bounded memory. The timer is paused while the source is read. */
 export function streamUpload(source: ByteSource, timer: IdleTimer): Upload {
   const chunks = toAsyncIterator(source);
   let failure: Upload['failure'];
@@ -28,16 +28,16 @@ export function streamUpload(source: ByteSource, timer: IdleTimer): Upload {
   const stop = (): void => {
     if (isComplete || isStopped || failure !== undefined) return;
     isStopped = true;
-    // Nobody waits: a source that hangs in its clean-up must not hang the request.
+    // Not awaited: a source that hangs in its clean-up must not block the request.
     chunks.return?.()?.then(undefined, () => {});
   };
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        timer.hold();
+        timer.pause();
         try {
           let next = await chunks.next();
-          // A stream takes no empty chunk for an answer.
+          // Byte streams reject empty chunks.
           while (!next.done && next.value.byteLength === 0) next = await chunks.next();
           if (isStopped) throw new Error('the request has ended');
           if (next.done) {
@@ -50,7 +50,7 @@ export function streamUpload(source: ByteSource, timer: IdleTimer): Upload {
           if (!isStopped) failure = { error };
           controller.error(error);
         } finally {
-          timer.release();
+          timer.resume();
         }
       },
       cancel: stop,
@@ -69,7 +69,7 @@ export function streamUpload(source: ByteSource, timer: IdleTimer): Upload {
   };
 }
 
-/** Collected first, for browsers that cannot send a stream; they may keep it on disk. */
+/** An upload collected into a Blob, for browsers that cannot stream; they may keep it on disk. */
 export async function blobUpload(
   source: ByteSource,
   signal: AbortSignal | undefined,
@@ -79,7 +79,7 @@ export async function blobUpload(
   try {
     for await (const chunk of source) {
       signal?.throwIfAborted();
-      // A blob copies: a source may use its buffer again.
+      // A Blob copies the chunk, since the source may reuse its buffer.
       parts.push(new Blob([chunk as Uint8Array<ArrayBuffer>]));
     }
   } catch (error) {
@@ -89,13 +89,14 @@ export async function blobUpload(
 }
 
 /**
- * Browsers either cannot send streams or can over HTTP/2 alone, and do not say beforehand; other
- * runtimes can.
+ * Whether the runtime can stream uploads. Browsers cannot, or only over HTTP/2, which is not known in
+ * advance; other runtimes can.
  */
 export function canStreamUploads(): boolean {
   return !('document' in globalThis) && !('WorkerGlobalScope' in globalThis);
 }
 
+/** The source itself, or a newly opened one. */
 export function openSource<Source>(source: Resendable<Source>): Source {
   return typeof source === 'function' ? (source as () => Source)() : source;
 }

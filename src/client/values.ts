@@ -1,9 +1,9 @@
-// Vectors as text: base64 of little-endian float32, which is a third of the bytes of decimal
-// numbers and keeps every bit. Works in browsers too, hence no Buffer.
+// Vectors as base64 of little-endian float32: a third of the size of decimal numbers, without loss.
+// Works in browsers, so it does not use Buffer.
 
 import type { IncludeValues, VectorValues } from './types.js';
 
-/** Bytes turned to characters at a time: arguments of one call have to fit the stack. */
+/** Bytes converted per call: the arguments of a call must fit on the stack. */
 const CHUNK_BYTES = 0x8000;
 
 export function encodeValues(values: Float32Array): string {
@@ -15,12 +15,12 @@ export function encodeValues(values: Float32Array): string {
   return btoa(characters);
 }
 
-/** Throws when the text is not base64 of whole float32 numbers. */
+/** Throws when the text is not base64 of a multiple of 4 bytes. */
 export function decodeValues(text: string): Float32Array {
   const characters = atob(text);
   if (characters.length % 4 !== 0) {
     throw new RangeError(
-      `expected base64 of float32 numbers, 4 bytes each; found ${characters.length} bytes`,
+      `expected base64-encoded float32 values, found ${characters.length} bytes, which is not a multiple of 4`,
     );
   }
   const bytes = new Uint8Array(characters.length);
@@ -28,27 +28,29 @@ export function decodeValues(text: string): Float32Array {
   return new Float32Array(bytes.buffer);
 }
 
-/** As the wire takes them: base64 in place of a Float32Array. */
+/** Values for the request: a Float32Array as base64. */
 export function wireValues(values: VectorValues): readonly number[] | string {
   return values instanceof Float32Array ? encodeValues(values) : values;
 }
 
-/** The same object where nothing has to change. */
+/** A vector for the request: its values as in `wireValues`. */
 export function wireVector<Vector extends { readonly values: VectorValues }>(
   vector: Vector,
 ): Omit<Vector, 'values'> & { readonly values: readonly number[] | string } {
   return { ...vector, values: wireValues(vector.values) };
 }
 
-/** What the service is asked for in place of Float32Arrays. */
+/** Replaces `include_values: 'float32'`, which only the client knows, by the server's value. */
 export function wireInclude<Request extends { readonly include_values?: IncludeValues }>(
   request: Request,
-  inPlace: 'base64' | true,
+  replacement: 'base64' | true,
 ): Request {
-  return request.include_values === 'float32' ? { ...request, include_values: inPlace } : request;
+  return request.include_values === 'float32'
+    ? { ...request, include_values: replacement }
+    : request;
 }
 
-/** The same rows with Float32Arrays, where those were asked for. */
+/** The rows, with values as Float32Array if `asked` is `'float32'`. */
 export function withFloat32<Row extends { readonly values?: unknown }, Values>(
   rows: readonly Row[],
   asked: IncludeValues | undefined,

@@ -1,11 +1,17 @@
-// The methods of one collection that send and receive JSON. Every write by POST carries an
-// idempotency key, so that a lost reply is asked for again without writing twice.
+// The methods of one collection that send and receive JSON. Every POST that writes carries an idempotency
+// key, so that it can be retried after a lost reply without writing twice.
 
 import type { JsonObject } from '../common/types.js';
-import type { Calls } from './calls.js';
 import { SagittaClientError } from './error.js';
-import { type CallOptions, callOf, pathPart, type WriteOptions } from './options.js';
-import { itemsOf, pagesOf } from './pages.js';
+import {
+  type CallOptions,
+  callOptions,
+  itemsOf,
+  pagesOf,
+  pathSegment,
+  type Requests,
+  type WriteOptions,
+} from './requests.js';
 import {
   createSharedRoutes,
   listQuery,
@@ -46,29 +52,29 @@ export interface Include<Asked extends PlainValues = PlainValues> {
 }
 
 export interface RecallOptions extends CallOptions {
-  /** Only rows that pass are neighbours. */
+  /** Only vectors whose metadata matches count as neighbours. */
   readonly filter?: JsonObject;
-  /** In place of the collection's. */
+  /** In place of the collection's metric. */
   readonly metric?: QueryRequest['metric'];
   readonly minSequence?: number;
 }
 
-/** All throw `collection_not_found` where there is no such collection, or none for this key. */
+/** All methods throw `collection_not_found` if the collection does not exist or the key has no access. */
 export interface Vectors extends Streams, SharedRoutes {
-  /** All of them or none: `dimension_mismatch`, `invalid_vector`, `vector_exists`, … */
+  /** Writes all vectors or none. Throws `dimension_mismatch`, `invalid_vector`, `vector_exists`, … */
   upsert(
     vectors: readonly VectorInput[],
     options?: WriteOptions & { mode?: WriteMode },
   ): Promise<WriteReply>;
   /**
-   * As upsert, of vectors that are JSON text already: metadata arrives as it is spelled, also where
-   * parsing would change it (whole numbers beyond 2^53, `1.0`).
+   * As upsert, for vectors that are already JSON text: metadata keeps its spelling where parsing would
+   * change it (integers beyond 2^53, `1.0`).
    */
   upsertText(
     vectors: readonly string[],
     options?: WriteOptions & { mode?: WriteMode },
   ): Promise<WriteReply>;
-  /** Merges `metadata` (RFC 7396) and replaces `values`, where given. */
+  /** Merges `metadata` (RFC 7396) and replaces `values`, if given. */
   patch(
     vectorId: string,
     change: { metadata?: JsonObject; values?: VectorValues },
@@ -80,47 +86,47 @@ export interface Vectors extends Streams, SharedRoutes {
     include?: Include<Asked>,
     options?: CallOptions,
   ): Promise<StoredVector<ValuesOf<Asked>>>;
-  /** In the order of the ids; those that are not there are named in `not_found`. */
+  /** The vectors in the order of the ids; missing ids are listed in `not_found`. */
   fetch<Asked extends PlainValues = true>(
     ids: readonly string[],
     include?: Include<Asked>,
     options?: CallOptions,
   ): Promise<FetchReply<ValuesOf<Asked>>>;
-  /** Throws `vector_not_found` when there was none. */
+  /** Throws `vector_not_found` if there was none. */
   delete(vectorId: string, options?: WriteOptions): Promise<DeleteReply>;
-  /** `dryRun` counts only. */
+  /** With `dryRun`, only counts. */
   deleteMany(
     selection: DeleteSelection,
     options?: WriteOptions & { dryRun?: boolean },
   ): Promise<DeleteManyReply>;
-  /** The pages after one another, all of the snapshot that the first one opened. */
+  /** All pages, from the snapshot that the first one opened. */
   listPages<Asked extends PlainValues = false>(
     request?: ListRequest<Asked>,
     options?: CallOptions,
   ): AsyncIterable<VectorPage<ValuesOf<Asked>>>;
-  /** As listPages, one vector at a time. `limit` is how many are asked for at once (100). */
+  /** As listPages, one vector at a time. `limit` is the page size (100). */
   listAll<Asked extends PlainValues = false>(
     request?: ListRequest<Asked>,
     options?: CallOptions,
   ): AsyncIterable<StoredVector<ValuesOf<Asked>>>;
-  /** Exact. */
+  /** The exact number of vectors, or of those whose metadata matches. */
   count(filter?: JsonObject, options?: CallOptions): Promise<number>;
   /**
-   * As queryPages, one match at a time. With `score_threshold` and no `top_k` it goes through
-   * everything that scores as high; with `limit` and neither, through the whole collection.
+   * As queryPages, one match at a time. With `score_threshold` but no `top_k` it yields all vectors
+   * with at least that score; with `limit` and neither, the whole collection.
    */
   queryAll<Asked extends IncludeValues = false>(
     request: QueryRequest<Asked>,
     options?: CallOptions,
   ): AsyncIterable<Match<ValuesOf<Asked>>>;
-  /** Many queries (1 024), all of one snapshot; the replies are in the order of the queries. */
+  /** Runs up to 1 024 queries on one snapshot; the replies are in the order of the queries. */
   queryBatch<Asked extends IncludeValues = false>(
     queries: readonly QueryRequest<Asked>[],
     options?: CallOptions,
   ): Promise<readonly QueryReply<ValuesOf<Asked>>[]>;
   /**
-   * How many of the exact nearest neighbours somebody else's answers hold: `ids[q]` is what was
-   * found for `vectors[q]`.
+   * Measures the recall of other search results: which share of the exact nearest neighbours of
+   * `vectors[q]` is in `ids[q]`.
    */
   recall(
     vectors: readonly VectorValues[],
@@ -130,41 +136,41 @@ export interface Vectors extends Streams, SharedRoutes {
 }
 
 /** `root` is the path of the collection. */
-export function createVectors(calls: Calls, root: string): Vectors {
-  const { transport, get, ask, change } = calls;
-  const write = async <Body>(path: string, body: object | string, call: WriteOptions) =>
-    (await calls.write<Body>(root + path, body, call)).body;
+export function createVectors(requests: Requests, root: string): Vectors {
+  const { transport, get, read, change } = requests;
+  const write = async <Body>(path: string, body: object | string, options: WriteOptions) =>
+    (await requests.write<Body>(root + path, body, options)).body;
 
   const vectors: Vectors = {
-    ...createStreams(calls, root),
-    ...createSharedRoutes(calls, root),
-    upsert: (rows, call = {}) => {
-      const { mode } = call;
+    ...createStreams(requests, root),
+    ...createSharedRoutes(requests, root),
+    upsert: (rows, options = {}) => {
+      const { mode } = options;
       const body = { vectors: rows.map(wireVector), ...(mode !== undefined && { mode }) };
-      return write('/vectors', body, call);
+      return write('/vectors', body, options);
     },
-    upsertText: (rows, call = {}) => {
-      const mode = call.mode === undefined ? '' : `,"mode":${JSON.stringify(call.mode)}`;
-      return write('/vectors', `{"vectors":[${rows.join(',')}]${mode}}`, call);
+    upsertText: (rows, options = {}) => {
+      const mode = options.mode === undefined ? '' : `,"mode":${JSON.stringify(options.mode)}`;
+      return write('/vectors', `{"vectors":[${rows.join(',')}]${mode}}`, options);
     },
-    patch: (vectorId, { values, ...fields }, call) => {
+    patch: (vectorId, { values, ...fields }, options) => {
       const body = { ...fields, ...(values !== undefined && { values: wireValues(values) }) };
-      const headers = call?.ifMatch === undefined ? {} : { 'if-match': call.ifMatch };
-      // Under a condition, a second try would fail because the first one succeeded.
-      const rest = { body, headers, mayRepeat: call?.ifMatch === undefined };
-      return change('PATCH', `${root}/vectors/${pathPart(vectorId)}`, rest, call);
+      const headers = options?.ifMatch === undefined ? {} : { 'if-match': options.ifMatch };
+      // With if-match, a retry would fail because the first attempt succeeded.
+      const rest = { body, headers, isIdempotent: options?.ifMatch === undefined };
+      return change('PATCH', `${root}/vectors/${pathSegment(vectorId)}`, rest, options);
     },
     async get<Asked extends PlainValues = true>(
       vectorId: string,
       include: Include<Asked> = {},
-      call?: CallOptions,
+      options?: CallOptions,
     ) {
       const { body, headers } = await transport.send<StoredVector>({
         method: 'GET',
-        path: `${root}/vectors/${pathPart(vectorId)}`,
+        path: `${root}/vectors/${pathSegment(vectorId)}`,
         query: { ...wireInclude(include, true) },
-        mayRepeat: true,
-        ...callOf(call),
+        isIdempotent: true,
+        ...callOptions(options),
       });
       const [vector] = withFloat32<StoredVector, ValuesOf<Asked>>([body], include.include_values);
       const etag = headers.get('etag');
@@ -173,52 +179,54 @@ export function createVectors(calls: Calls, root: string): Vectors {
     async fetch<Asked extends PlainValues = true>(
       ids: readonly string[],
       include: Include<Asked> = {},
-      call?: CallOptions,
+      options?: CallOptions,
     ) {
       const body = { ids, ...wireInclude(include, true) };
-      const reply = await ask<FetchReply>(`${root}/vectors/fetch`, body, call);
+      const reply = await read<FetchReply>(`${root}/vectors/fetch`, body, options);
       return {
         ...reply,
         vectors: withFloat32<StoredVector, ValuesOf<Asked>>(reply.vectors, include.include_values),
       };
     },
-    async delete(vectorId, call = {}) {
-      // Not by DELETE, which has no idempotency key: after a lost reply nobody could tell a vector
-      // that we have deleted from one that was never there or that somebody has written since.
-      const { body, headers } = await calls.write<DeleteManyReply>(
+    async delete(vectorId, options = {}) {
+      // DELETE takes no idempotency key. After a lost reply, a vector deleted by this call could not be
+      // distinguished from one that never existed, or that another client has written since.
+      const { body, headers } = await requests.write<DeleteManyReply>(
         `${root}/vectors/delete`,
         { ids: [vectorId] },
-        call,
+        options,
       );
       if (body.deleted_count === 1) return { id: vectorId, deleted: true, sequence: body.sequence };
       const requestId = headers.get('x-request-id') ?? undefined;
       const detail = `There is no vector with the id "${vectorId}".`;
       throw new SagittaClientError('vector_not_found', detail, { status: 404, requestId });
     },
-    deleteMany: (selection, call = {}) => {
-      const { dryRun } = call;
+    deleteMany: (selection, options = {}) => {
+      const { dryRun } = options;
       const body = { ...selection, ...(dryRun !== undefined && { dry_run: dryRun }) };
-      return write('/vectors/delete', body, call);
+      return write('/vectors/delete', body, options);
     },
-    // Further pages are asked for by cursor alone, so that the first request says how to read them.
-    listPages: (request = {}, call) =>
+    // Further pages are requested by cursor alone, so the first request determines their types.
+    listPages: (request = {}, options) =>
       pagesOf(request, async (page: ListRequest) =>
-        readList(await get(`${root}/vectors`, listQuery(page), call), request),
+        readList(await get(`${root}/vectors`, listQuery(page), options), request),
       ),
-    listAll: (request, call) => itemsOf(vectors.listPages(request, call), (page) => page.vectors),
-    count: async (filter, call) => {
+    listAll: (request, options) =>
+      itemsOf(vectors.listPages(request, options), (page) => page.vectors),
+    count: async (filter, options) => {
       const body = filter === undefined ? {} : { filter };
-      return (await ask<{ count: number }>(`${root}/count`, body, call)).count;
+      return (await read<{ count: number }>(`${root}/count`, body, options)).count;
     },
-    queryAll: (request, call) => itemsOf(vectors.queryPages(request, call), (page) => page.matches),
-    async queryBatch(queries, call) {
+    queryAll: (request, options) =>
+      itemsOf(vectors.queryPages(request, options), (page) => page.matches),
+    async queryBatch(queries, options) {
       const body = { queries: queries.map(wireQuery) };
       const path = `${root}/query/batch`;
-      const { results } = await ask<{ results: readonly QueryReply[] }>(path, body, call);
+      const { results } = await read<{ results: readonly QueryReply[] }>(path, body, options);
       return results.map((reply, at) => readMatches(reply, queries[at]!));
     },
-    recall: (queries, ids, { filter, metric, minSequence, ...call } = {}) =>
-      ask(
+    recall: (queries, ids, { filter, metric, minSequence, ...options } = {}) =>
+      read(
         `${root}/recall`,
         {
           vectors: queries.map(wireValues),
@@ -227,7 +235,7 @@ export function createVectors(calls: Calls, root: string): Vectors {
           ...(metric !== undefined && { metric }),
           ...(minSequence !== undefined && { min_sequence: minSequence }),
         },
-        call,
+        options,
       ),
   };
   return vectors;

@@ -8,7 +8,7 @@ import { openIn } from '../storage/directories.js';
 import { createCaller } from '../support/server-process.js';
 import { makeFolder, type RunningCommand, run, start } from './command.js';
 
-const LISTENING = /listens on (http:\S+?),? /;
+const LISTENING = /listening on (http:\S+?)\. /;
 
 describe('care of data from the command line', () => {
   let folder: Awaited<ReturnType<typeof makeFolder>>;

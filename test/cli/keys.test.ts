@@ -11,7 +11,7 @@ import type { ApiKeyRecord, ApiKeyWithSecret } from '../../src/client/client.js'
 import { type CommandResult, makeFolder, type RunningCommand, run, start } from './command.js';
 
 const KEY = /^sk_[0-9A-Za-z]{16}_[0-9A-Za-z]{43}\n$/;
-const LISTENING = /listens on (http:\S+?),? /;
+const LISTENING = /listening on (http:\S+?)\. /;
 
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 before(async () => {
@@ -275,7 +275,7 @@ describe('a server that others can reach', () => {
     assert.match(await succeed(run(command.split(' '))), KEY);
 
     const server = serve(directory, settings);
-    await server.waitFor(/listens on/);
+    await server.waitFor(/listening on/);
     server.signal('SIGTERM');
     assert.match((await server.ended).stderr, /"credentials":"required"/);
   });
@@ -283,7 +283,7 @@ describe('a server that others can reach', () => {
   it('starts without one when it is told to', async () => {
     const settings = { SAGITTA_HOST: '0.0.0.0', SAGITTA_INSECURE: 'yes' };
     const server = serve(join(folder.path, 'insecure'), settings);
-    await server.waitFor(/listens on/);
+    await server.waitFor(/listening on/);
     server.signal('SIGTERM');
     assert.match((await server.ended).stderr, /"credentials":"none configured/);
   });

@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => folder.remove());
 
-const LISTENING = /listens on (http:\S+?),? /;
+const LISTENING = /listening on (http:\S+?)\. /;
 
 function settings(rest: Readonly<Record<string, string>> = {}): Record<string, string> {
   return {
@@ -111,7 +111,7 @@ it('the demo loads its sample once and prints commands that work as printed', {
   skip,
 }, async () => {
   const first = start(['demo'], { env: settings() });
-  const [welcome] = await first.waitFor(/Sagitta listens on[\s\S]*stays\.\n/);
+  const [welcome] = await first.waitFor(/Sagitta is listening on[\s\S]*is kept\.\n/);
   const [loading, ...commands] = [
     (await first.waitFor(/Loaded 4 200 vectors/))[0],
     ...[...welcome.matchAll(/^ {2}((?:curl|cursor=).*)$/gm)].map(([, command]) => command!),

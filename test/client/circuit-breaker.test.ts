@@ -29,18 +29,18 @@ function admitted(admission: Admission): Extract<Admission, { kind: 'admitted' }
 }
 
 function refusedMs(admission: Admission): number {
-  assert.ok(admission.kind === 'refused');
+  assert.ok(admission.kind === 'rejected');
   return admission.retryAfterMs;
 }
 
 function fail(breaker: CircuitBreaker, count: number): void {
-  for (let at = 0; at < count; at++) admitted(breaker.admit()).settle('failed');
+  for (let at = 0; at < count; at++) admitted(breaker.admit()).settle('failure');
 }
 
 it('opens after so many failures in a row, and says for how long', () => {
   const breaker = createBreaker();
   fail(breaker, 2);
-  admitted(breaker.admit()).settle('answered');
+  admitted(breaker.admit()).settle('success');
   fail(breaker, 2);
   admitted(breaker.admit()).settle('unknown');
   fail(breaker, 1);
@@ -54,7 +54,7 @@ it('lets one request try after a while, and closes when that one is answered', (
   nowMs = 1_000;
   const trial = admitted(breaker.admit());
   assert.ok(refusedMs(breaker.admit()) > 0);
-  trial.settle('answered');
+  trial.settle('success');
   admitted(breaker.admit());
   fail(breaker, 2);
   admitted(breaker.admit());
@@ -74,7 +74,7 @@ it('a trial that its caller ends leaves room for another', () => {
   fail(breaker, 3);
   nowMs = 1_000;
   admitted(breaker.admit()).settle('unknown');
-  admitted(breaker.admit()).settle('failed');
+  admitted(breaker.admit()).settle('failure');
   assert.equal(refusedMs(breaker.admit()), 1_000);
 });
 
@@ -83,10 +83,10 @@ it('what was sent before it opened cannot keep it open, but can close it', () =>
   const early = [breaker.admit(), breaker.admit()].map(admitted);
   fail(breaker, 3);
   nowMs = 900;
-  early[0]!.settle('failed');
+  early[0]!.settle('failure');
   assert.equal(refusedMs(breaker.admit()), 100);
-  early[1]!.settle('answered');
-  early[1]!.settle('failed');
+  early[1]!.settle('success');
+  early[1]!.settle('failure');
   admitted(breaker.admit());
 });
 
