@@ -4,13 +4,14 @@ import assert from 'node:assert/strict';
 import { cp, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { openIn } from '../storage/directories.js';
 import { createCaller } from '../support/server-process.js';
 import { makeFolder, type RunningCommand, run, start } from './command.js';
 
 const LISTENING = /listening on (http:\S+?)\. /;
 
-describe('care of data from the command line', () => {
+describe('backup, verify and restore', () => {
   let folder: Awaited<ReturnType<typeof makeFolder>>;
   let dataDir: string;
   let backups: string;
@@ -22,12 +23,12 @@ describe('care of data from the command line', () => {
     SAGITTA_LOG_LEVEL: 'warn',
     SAGITTA_SEGMENT_ROWS_MAX: '64',
   });
-  const place = (name: string) => join(folder.path, name);
+  const path = (name: string) => join(folder.path, name);
 
   before(async () => {
     folder = await makeFolder();
-    dataDir = place('data');
-    backups = place('backups');
+    dataDir = path('data');
+    backups = path('backups');
   });
   after(() => folder.remove());
 
@@ -48,14 +49,14 @@ describe('care of data from the command line', () => {
     while (true) {
       const reply = await call('GET', '/readyz');
       if (reply.status === 200) return reply;
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await sleep(20);
     }
   }
 
   const refusedServe = async (directory: string) =>
     run(['serve', '--data-dir', directory], { env: env() });
 
-  it('backs up a running server while it is written to, and verifies and restores the backup', async () => {
+  it('backs up a running server during writes, and verifies and restores the backup', async () => {
     const { server, url } = await serve({ SAGITTA_BACKUP_DIR: backups });
     const { call, close } = createCaller(url);
     await call('POST', '/v1/collections', { id: 'c', dimension: 2, metric: 'dot' });
@@ -71,12 +72,12 @@ describe('care of data from the command line', () => {
         sequence = reply.json<{ sequence: number }>().sequence;
       }
     })();
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    while (sequence === 0) await setImmediate();
     const before = sequence;
-    const made = await run(['backup', '--to', place('b1'), '--json'], { env: env() });
+    const made = await run(['backup', '--to', path('b1'), '--json'], { env: env() });
     assert.equal(made.stderr, '');
     const record = JSON.parse(made.stdout) as Record<string, unknown>;
-    assert.equal(record.directory, place('b1'));
+    assert.equal(record.directory, path('b1'));
     assert.equal(record.collections, 1);
     const overHttp = await call('POST', '/v1/backups', { name: 'monday' });
     assert.equal(overHttp.status, 200, overHttp.text);
@@ -86,7 +87,7 @@ describe('care of data from the command line', () => {
     assert.equal(busy.code, 2);
     assert.match(
       busy.stderr,
-      /^sagitta: not verified: .* is in use by process \d+.* Make a backup/,
+      /^sagitta: cannot verify .* is in use by process \d+.* Create a backup/,
     );
     const second = await refusedServe(dataDir);
     assert.equal(second.code, 1);
@@ -94,28 +95,28 @@ describe('care of data from the command line', () => {
       second.stderr,
       /^sagitta: The data directory .* is in use by process \d+; one process at a time may open it\.$/m,
     );
-    const taken = await run(['backup', '--to', place('b1')], { env: env() });
+    const taken = await run(['backup', '--to', path('b1')], { env: env() });
     assert.equal(taken.code, 1);
     assert.match(taken.stderr, /^sagitta: .*b1 exists already, and is left as it is\.$/m);
     const inside = await run(['backup', '--to', join(dataDir, 'b')], { env: env() });
     assert.equal(inside.code, 1);
     assert.match(inside.stderr, /would lie in the data directory/);
-    const nowhere = await run(['backup', '--to', join(place('b1'), 'backup.json', 'x')], {
+    const nowhere = await run(['backup', '--to', join(path('b1'), 'backup.json', 'x')], {
       env: env(),
     });
     assert.match(nowhere.stderr, /^sagitta: The backup cannot be made in .*: E[A-Z]+:/);
     close();
     await stop(server);
 
-    for (const backup of [place('b1'), join(backups, 'monday')]) {
+    for (const backup of [path('b1'), join(backups, 'monday')]) {
       const verified = await run(['verify', backup], { env: env() });
       assert.equal(verified.code, 0, verified.stdout);
-      assert.match(verified.stdout, /1 collection, \d+ segment files.*\nNothing is broken\.\n$/s);
+      assert.match(verified.stdout, /1 collection, \d+ segment files.*\nNo damage found\.\n$/s);
     }
-    const restored = await run(['restore', place('b1'), '--data-dir', place('r1')]);
+    const restored = await run(['restore', path('b1'), '--data-dir', path('r1')]);
     assert.equal(restored.code, 0, restored.stderr);
     assert.match(restored.stdout, /^Restored [\d.]+ kB to .*r1\.$/m);
-    const again = await serve({ SAGITTA_DATA_DIR: place('r1') });
+    const again = await serve({ SAGITTA_DATA_DIR: path('r1') });
     const restarted = createCaller(again.url);
     await untilReady(restarted.call);
     const found = (await restarted.call('GET', '/v1/collections/c')).json<{ sequence: number }>();
@@ -125,64 +126,58 @@ describe('care of data from the command line', () => {
     assert.ok(!(await readdir(folder.path)).some((name) => name.endsWith('.unfinished')));
   });
 
-  it('backs up and verifies a directory that nobody serves', async () => {
-    const made = await run(['backup', '--to', place('b2'), '--data-dir', dataDir]);
+  it('backs up and verifies a directory without a server', async () => {
+    const made = await run(['backup', '--to', path('b2'), '--data-dir', dataDir]);
     assert.equal(made.code, 0, made.stderr);
-    assert.match(made.stdout, /^Backed up 1 collections?, [\d.]+ kB, to .*b2\.$/m);
+    assert.match(made.stdout, /^Backed up 1 collection \([\d.]+ kB\) to .*b2\.$/m);
     const verified = await run(['verify', '--json'], { env: env() });
     assert.equal(verified.code, 0);
     const report = JSON.parse(verified.stdout) as { findings: unknown[]; is_backup: boolean };
     assert.deepEqual([report.findings, report.is_backup], [[], false]);
-    const none = await run(['backup', '--to', place('b3'), '--data-dir', place('none')]);
+    const none = await run(['backup', '--to', path('b3'), '--data-dir', path('none')]);
     assert.equal(none.code, 1);
-    assert.match(none.stderr, /^sagitta: expected a data directory at .*none, found none/);
+    assert.match(none.stderr, /^sagitta: no data directory at .*none/);
     assert.ok(!(await readdir(folder.path)).includes('none'));
   });
 
-  it('restores over nothing that is there, and nothing that is broken or half', async () => {
-    await mkdir(place('mine'));
-    await writeFile(join(place('mine'), 'x'), 'x');
+  it('restores neither over existing data nor from a damaged or incomplete backup', async () => {
+    await mkdir(path('mine'));
+    await writeFile(join(path('mine'), 'x'), 'x');
     const refusals: [args: string[], message: RegExp][] = [
-      [[place('b1'), '--data-dir', place('mine')], /mine exists already/],
-      [[place('b1'), '--data-dir', dataDir], /data exists already/],
-      [[dataDir, '--data-dir', place('r2')], /data is not a finished backup/],
-      [[place('none'), '--data-dir', place('r2')], /none is not a finished backup/],
+      [[path('b1'), '--data-dir', path('mine')], /mine exists already/],
+      [[path('b1'), '--data-dir', dataDir], /data exists already/],
+      [[dataDir, '--data-dir', path('r2')], /data is not a finished backup/],
+      [[path('none'), '--data-dir', path('r2')], /none is not a finished backup/],
     ];
-    await cp(place('b1'), place('broken'), { recursive: true });
-    const [incarnation] = await readdir(join(place('broken'), 'segments'));
-    const segment = join(place('broken'), 'segments', incarnation!, '1.arrow');
+    await cp(path('b1'), path('broken'), { recursive: true });
+    const [incarnation] = await readdir(join(path('broken'), 'segments'));
+    const segment = join(path('broken'), 'segments', incarnation!, '1.arrow');
     const file = await open(segment, 'r+');
     await file.write(Buffer.of(0xff), 0, 1, 900);
     await file.close();
-    refusals.push([[place('broken'), '--data-dir', place('r2')], /1\.arrow: found the checksum/]);
+    refusals.push([[path('broken'), '--data-dir', path('r2')], /1\.arrow: found the checksum/]);
     for (const [args, message] of refusals) {
       const { code, stderr } = await run(['restore', ...args]);
       assert.equal(code, 1, stderr);
       assert.match(stderr, message);
     }
-    const verified = await run(['verify', place('broken')]);
+    const verified = await run(['verify', path('broken')]);
     assert.equal(verified.code, 1);
     assert.match(
       verified.stdout,
       /^error: collection "c", segments\/.*1\.arrow: found the checksum/,
     );
-    const forced = await run([
-      'restore',
-      place('broken'),
-      '--no-verify',
-      '--data-dir',
-      place('r3'),
-    ]);
+    const forced = await run(['restore', path('broken'), '--no-verify', '--data-dir', path('r3')]);
     assert.equal(forced.code, 0);
-    assert.deepEqual(await readdir(place('mine')), ['x']);
+    assert.deepEqual(await readdir(path('mine')), ['x']);
     assert.ok(!(await readdir(folder.path)).includes('r2'));
-    assert.equal((await run(['verify', place('mine')])).code, 2);
+    assert.equal((await run(['verify', path('mine')])).code, 2);
   });
 
-  it('does not start on a newer format, and says which it found', async () => {
+  it('does not start on a newer format version, and reports it', async () => {
     const newer = async (name: string, key: string[], change: (text: string) => string) => {
-      await cp(place('b2'), place(name), { recursive: true });
-      const store = await openIn(place(name));
+      await cp(path('b2'), path(name), { recursive: true });
+      const store = await openIn(path(name));
       const [entry] = [...store.list(key)];
       const value = Buffer.from(change(Buffer.from(entry!.value).toString()));
       await store.commit([{ kind: 'put', key: entry!.key, value }]);
@@ -190,7 +185,7 @@ describe('care of data from the command line', () => {
     };
     const raise = (text: string) => text.replace('"formatVersion":1', '"formatVersion":2');
     await newer('newer-catalogue', ['collection'], raise);
-    const refused = await refusedServe(place('newer-catalogue'));
+    const refused = await refusedServe(path('newer-catalogue'));
     assert.equal(refused.code, 1);
     assert.match(
       refused.stderr,
@@ -198,20 +193,14 @@ describe('care of data from the command line', () => {
     );
 
     await newer('newer-manifest', ['manifest'], raise);
-    const { server, url } = await serve({ SAGITTA_DATA_DIR: place('newer-manifest') });
+    const { server, url } = await serve({ SAGITTA_DATA_DIR: path('newer-manifest') });
     const { call, close } = createCaller(url);
     assert.match((await untilReady(call)).text, /"id":"c","status":"failed"/);
     const listed = await call('GET', '/v1/collections/c/vectors');
     assert.equal(listed.status, 503);
     assert.match(listed.text, /format version 2; this version reads 1/);
     assert.equal((await call('POST', '/v1/collections', { id: 'd', dimension: 2 })).status, 200);
-    const backup = await run([
-      'backup',
-      '--to',
-      place('b4'),
-      '--data-dir',
-      place('newer-manifest'),
-    ]);
+    const backup = await run(['backup', '--to', path('b4'), '--data-dir', path('newer-manifest')]);
     assert.equal(backup.code, 1);
     assert.match(
       backup.stderr,
@@ -219,6 +208,6 @@ describe('care of data from the command line', () => {
     );
     close();
     await stop(server);
-    await rm(place('newer-manifest'), { recursive: true });
+    await rm(path('newer-manifest'), { recursive: true });
   });
 });

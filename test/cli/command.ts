@@ -1,4 +1,4 @@
-// Runs the command line as a user does: a process of its own, its output and its exit code.
+// Runs the command line in a child process and captures its output and exit code.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -22,13 +22,15 @@ export interface CommandOptions {
 }
 
 export interface RunningCommand {
-  /** Resolves when stdout holds a match; rejects when the process ends before. */
+  /** Resolves when stdout contains a match; rejects when the process ends without one. */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
+  /** The same for stderr. */
+  waitForStderr(pattern: RegExp): Promise<RegExpExecArray>;
   signal(signal: NodeJS.Signals): void;
   readonly ended: Promise<CommandResult>;
 }
 
-/** A test that fails in the middle leaves its command running; the end of its file does not. */
+/** A failed test may leave its command running; it is killed at the end of the test file. */
 const running = new Set<ChildProcess>();
 after(() => {
   for (const child of running) child.kill('SIGKILL');
@@ -45,29 +47,38 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
   child.on('close', () => running.delete(child));
   let stdout = '';
   let stderr = '';
-  let onOutput = (): void => {};
+  const listeners = new Set<() => void>();
+  const onOutput = (): void => {
+    for (const listener of listeners) listener();
+  };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
     onOutput();
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
+    onOutput();
   });
   child.stdin.on('error', () => {});
   child.stdin.end(options.input ?? '');
   const ended = new Promise<CommandResult>((resolve) => {
     child.on('close', (code) => resolve({ code, stdout, stderr }));
   });
+  const waitForMatch = (pattern: RegExp, output: () => string): Promise<RegExpExecArray> =>
+    new Promise((resolve, reject) => {
+      const check = (): void => {
+        const found = pattern.exec(output());
+        if (found === null) return;
+        listeners.delete(check);
+        resolve(found);
+      };
+      listeners.add(check);
+      check();
+      ended.then(() => reject(new Error(`ended before ${pattern}: ${stdout}${stderr}`)));
+    });
   return {
-    waitFor: (pattern) =>
-      new Promise((resolve, reject) => {
-        onOutput = () => {
-          const found = pattern.exec(stdout);
-          if (found !== null) resolve(found);
-        };
-        onOutput();
-        ended.then(() => reject(new Error(`ended before ${pattern}: ${stdout}${stderr}`)));
-      }),
+    waitFor: (pattern) => waitForMatch(pattern, () => stdout),
+    waitForStderr: (pattern) => waitForMatch(pattern, () => stderr),
     signal: (signal) => child.kill(signal),
     ended,
   };
@@ -77,7 +88,7 @@ export function run(args: readonly string[], options?: CommandOptions): Promise<
   return start(args, options).ended;
 }
 
-/** A folder for one test file; `remove` it at the end. */
+/** A temporary folder; the caller removes it. */
 export async function makeFolder(): Promise<{ path: string; remove(): Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), 'sagitta-cli-'));
   return { path, remove: () => rm(path, { recursive: true }) };

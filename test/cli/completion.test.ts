@@ -55,7 +55,7 @@ for (const [words, offered, absent] of CASES) {
   });
 }
 
-it('bash offers files where a file is meant', () => {
+it('bash completes file names where a file is expected', () => {
   assert.ok(complete('import', '/et').includes('/etc'));
   assert.ok(complete('import', '--ids', '/et').includes('/etc'));
 });
@@ -73,7 +73,7 @@ it('fish has a line for every command and option', async () => {
   );
 });
 
-it('another shell is refused with those that there are', async () => {
+it('rejects an unknown shell and lists the known ones', async () => {
   const { code, stderr } = await run(['completion', 'tcsh']);
   assert.equal(code, 2);
   assert.match(stderr, /bash, zsh, fish/);

@@ -87,7 +87,7 @@ joined = np.array(pairs["match_id"].to_pylist(), dtype=int).reshape(300, 3)
 assert np.array_equal(joined, np.argsort(distances, axis=1)[:, :3])
 `;
 
-describe('files into a server and out of it', { skip }, () => {
+describe('import and export of files', { skip }, () => {
   let server: TestServer;
   let folder: Awaited<ReturnType<typeof makeFolder>>;
 
@@ -112,15 +112,15 @@ describe('files into a server and out of it', { skip }, () => {
     return result;
   }
 
-  it('a collection goes out in every format, and other programs read what went in', async () => {
+  it('exports every format, which other programs read back unchanged', async () => {
     const fields = ['--id-field', 'key', '--values-field', 'embedding'];
     const { stdout } = await done('import', 'rows.parquet', '-c', 'rows', ...fields);
-    assert.match(stdout, /^300 rows in .* into rows \(300 new, 0 replaced\)\n$/);
+    assert.match(stdout, /^Imported 300 rows into rows in .* \(300 new, 0 replaced\)\.\n$/);
     const names = ['arrow', 'arrows', 'parquet', 'csv', 'ndjson', 'fvecs', 'fbin', 'npy'];
     for (const name of names) {
-      // Files beside: those of npy are the last.
+      // The side files of npy overwrite those of fvecs and fbin.
       const result = await done('export', 'rows', '-o', `out.${name}`, '--force');
-      assert.match(result.stdout, new RegExp(`rows into out\\.${name} \\(\\d.*\\) in `));
+      assert.match(result.stdout, new RegExp(`^Wrote .*rows to out\\.${name} \\(\\d.*\\) in `));
     }
     runPython(READ, folder.path);
     assert.deepEqual(
@@ -129,7 +129,7 @@ describe('files into a server and out of it', { skip }, () => {
     );
   });
 
-  it('what was written as bare vectors comes back with ids and metadata', async () => {
+  it('imports files of plain vectors with their ids and metadata', async () => {
     const side = ['--ids', 'out.ids.txt', '--metadata', 'out.metadata.ndjson'];
     await done('import', 'out.npy', '-c', 'again', ...side);
     const one = await done('export', 'rows');
@@ -140,10 +140,10 @@ describe('files into a server and out of it', { skip }, () => {
     assert.equal(refused.code, 1);
     writeFileSync(join(folder.path, 'few.txt'), 'a\nb\n');
     const few = await sagitta(['import', 'out.npy', '-c', 'again', '--ids', 'few.txt']);
-    assert.match(few.stderr, /few\.txt: ends after 2 lines, but out\.npy has more rows/);
+    assert.match(few.stderr, /few\.txt: found 2 lines, but out\.npy has more rows/);
   });
 
-  it('an export can be filtered, and leaves alone what is there', async () => {
+  it('an export can be filtered and does not overwrite files', async () => {
     const args = ['export', 'rows', '--filter', '{"n": {"$lt": 3}}', '--no-values'];
     const { stdout } = await done(...args);
     assert.deepEqual(
@@ -159,10 +159,10 @@ describe('files into a server and out of it', { skip }, () => {
     );
     const before = readFileSync(join(folder.path, 'out.npy'));
     for (const [options, message] of [
-      [['-o', 'out.npy'], /out\.npy exists, and is left as it is; --force overwrites it/],
-      [['-o', 'out'], /the name tells no format/],
-      [['--format', 'npy'], /--format npy writes files; -o names the first of them/],
-      [['-o', 'x.npy', '--no-values'], /holds values, which --no-values leaves out/],
+      [['-o', 'out.npy'], /out\.npy already exists; use --force to overwrite it/],
+      [['-o', 'out'], /unknown file extension/],
+      [['--format', 'npy'], /--format npy cannot be written to stdout/],
+      [['-o', 'x.npy', '--no-values'], /--format npy cannot be combined with --no-values/],
     ] as const) {
       const refused = await sagitta(['export', 'rows', ...options]);
       assert.equal(refused.code, 2, refused.stderr);
@@ -174,7 +174,7 @@ describe('files into a server and out of it', { skip }, () => {
     assert.equal(existsSync(join(folder.path, 'none.arrow')), false);
   });
 
-  it('answers to a file of queries, and joins, are those of numpy', async () => {
+  it('file queries and joins return the same matches as numpy', async () => {
     await done('import', 'bench.hdf5', '-c', 'bench', '--metric', 'euclidean', '--row-ids');
     for (const name of ['ivecs', 'arrow', 'csv', 'ndjson']) {
       const file = name === 'csv' ? 'queries.npy' : 'bench.hdf5';
@@ -186,22 +186,22 @@ describe('files into a server and out of it', { skip }, () => {
     const judged = ['query', 'bench', '--file', 'bench.hdf5', '--recall'];
     assert.match(
       (await done(...judged, 'bench.hdf5')).stdout,
-      /^recall@10 1\.0000 of 40 queries\n$/,
+      /^recall@10: 1\.0000 \(40 queries\)\n$/,
     );
     const wrong = await done(...judged, 'wrong.ivecs', '--json');
     assert.deepEqual(JSON.parse(wrong.stdout), { recall: 0.9, k: 10, queries: 40 });
   });
 
-  it('queries that cannot be asked are told of', async () => {
+  it('rejects invalid queries and option combinations', async () => {
     for (const [args, code, message] of [
       [['--file', 'rows.parquet', '--values-field', 'v'], 1, /There is no vector column "v"/],
-      [['--file', 'none.npy'], 1, /there is no file none\.npy/],
-      [['--file', 'queries.npy', '--id', 'k1'], 2, /--id is for a single query/],
-      [['--id', 'k1', '-o', 'x.csv'], 2, /--output is for queries of a file/],
+      [['--file', 'none.npy'], 1, /file not found: none\.npy/],
+      [['--file', 'queries.npy', '--id', 'k1'], 2, /--id cannot be combined with --file/],
+      [['--id', 'k1', '-o', 'x.csv'], 2, /--output requires --file/],
       [
         ['--file', 'bench.hdf5', '-o', 'x.ivecs'],
         1,
-        /ivecs holds whole numbers.*found the id "k\d+"/,
+        /ivecs stores integer ids.*found the id "k\d+"/,
       ],
     ] as const) {
       const refused = await sagitta(['query', 'rows', ...args]);
@@ -211,14 +211,14 @@ describe('files into a server and out of it', { skip }, () => {
     assert.equal(existsSync(join(folder.path, 'x.ivecs')), false);
   });
 
-  it('a bench asks the server and tells of it in numbers', async () => {
+  it('bench measures a running server', async () => {
     const args = ['bench', '-c', 'bench', '--seconds', '1', '--clients', '2', '--json'];
     const result = JSON.parse((await done(...args)).stdout) as Record<string, number>;
     assert.ok(result.queries! > 1 && result.p50_ms! > 0 && result.p99_ms! >= result.p50_ms!);
     assert.equal(result.dimension, 8);
   });
 
-  it('stdin is a file, too', async () => {
+  it('imports from stdin', async () => {
     const input = '{"id":"a","values":[1,2]}\n{"id":"b","values":[3,4]}\n';
     const result = await sagitta(['import', '-', '-c', 'piped', '--json'], {
       input,

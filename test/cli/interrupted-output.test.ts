@@ -1,4 +1,4 @@
-// A file on its way when the command is told to stop: nothing of it stays, and that is said.
+// Signals while an output file is being written: no file is left behind, and the command says so.
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ let server: Server;
 let url: string;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 
-/** Answers that begin and do not end. */
+/** A server whose streams begin and never end. */
 before(async () => {
   folder = await makeFolder();
   const begin = (response: ServerResponse): void => {
@@ -50,7 +50,11 @@ for (const [args, signal] of [
     const command = start([...args, '-o', output, '--url', url], { cwd: folder.path });
     const isBegun = (): boolean =>
       readdirSync(folder.path).some((name) => name.startsWith('out.ndjson.unfinished-'));
-    for (let wait = 0; !isBegun() && wait < 500; wait++) await sleep(20);
+    let isRunning = true;
+    void command.ended.then(() => {
+      isRunning = false;
+    });
+    while (isRunning && !isBegun()) await sleep(20);
     assert.ok(isBegun());
     command.signal(signal);
     const { code, stderr } = await command.ended;

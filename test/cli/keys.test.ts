@@ -91,7 +91,7 @@ describe('a running server', () => {
   });
   after(() => agent.destroy());
 
-  it('is open until its first key is made, and closed from then on', async () => {
+  it('requires no credentials until the first key is created', async () => {
     assert.equal((await ask(agent, url)).status, 200);
     const key = await create(directory);
     secrets.push(key);
@@ -99,18 +99,21 @@ describe('a running server', () => {
     assert.deepEqual(await ask(agent, url, key), { status: 200, isNew: false });
   });
 
-  it('keeps the socket of its operator from others', async () => {
+  it('makes the control socket accessible to its user only', async () => {
     const control = join(directory, 'control');
     assert.equal((await stat(control)).mode & 0o777, 0o700);
     assert.equal((await stat(join(control, 'socket'))).mode & 0o777, 0o600);
   });
 
-  it('gives a key with what was asked for, in words or as JSON', async () => {
+  it('creates a key and prints it as text or JSON', async () => {
     const words = 'create --owner site --scope vectors:read:cat-* --scope collections:read';
     const { stdout, stderr } = await keys(directory, `${words} --expires 90d`);
     assert.match(stdout, KEY);
     secrets.push(stdout.trim());
-    assert.match(stderr, /of site \(vectors:read:cat-\* collections:read\), expires 2\d{3}-/);
+    assert.match(
+      stderr,
+      /owner: site; scopes: vectors:read:cat-\* collections:read; expires 2\d{3}-/,
+    );
     const json = await succeed(keys(directory, `${words} --expires 2999-01-01 --json`));
     const made = JSON.parse(json) as ApiKeyWithSecret;
     assert.match(`${made.key}\n`, KEY);
@@ -129,7 +132,7 @@ describe('a running server', () => {
     assert.equal(table.trim().split('\n').length, 4);
   });
 
-  it('takes a rotated key, and the old one as long as it is given', async () => {
+  it('accepts a rotated key, and the old one during the grace period', async () => {
     const first = secrets[0]!;
     const id = idOf(first);
     const second = (await succeed(keys(directory, `rotate ${id} --grace 1h`))).trim();
@@ -143,7 +146,7 @@ describe('a running server', () => {
     assert.equal((await ask(agent, url, third)).status, 200);
   });
 
-  it('is managed over the network by an administrator, and by nobody else', async () => {
+  it('keys are managed over the network with the scope admin only', async () => {
     const admin = secrets.at(-1)!;
     const remote = (words: string, key: string) =>
       run(['keys', ...words.split(' '), '--url', url, '--api-key', key]);
@@ -162,17 +165,17 @@ describe('a running server', () => {
     for (const key of [reader, rotated]) assert.equal((await ask(agent, url, key)).status, 401);
   });
 
-  it('refuses a key that was revoked on a connection that is open', async () => {
+  it('rejects a revoked key on an open connection', async () => {
     const key = secrets[1]!;
     assert.equal((await ask(agent, url, key)).status, 200);
     // The whole key does in place of its id.
     const said = await succeed(keys(directory, `revoke ${key}`));
-    assert.equal(said, `Revoked ${idOf(key)} of site.\n`);
+    assert.equal(said, `Revoked key ${idOf(key)} (owner: site).\n`);
     assert.deepEqual(await ask(agent, url, key), { status: 401, isNew: false });
     assert.match(await succeed(keys(directory, `show ${idOf(key)}`)), /^state +revoked$/m);
   });
 
-  it('says what it does not find and what it does not take', async () => {
+  it('reports unknown keys and invalid input', async () => {
     const cases = [
       ['show nope', /^sagitta: There is no key with the id "nope"\.$/m],
       [`rotate ${idOf(secrets[1]!)}`, /^sagitta: The key \w+ was revoked; make a new one\.$/m],
@@ -182,7 +185,7 @@ describe('a running server', () => {
     await Promise.all(cases.map((each) => assertFailure(directory, 1, each)));
   });
 
-  it('tells nobody a key in its log, nor what it keeps of one', async () => {
+  it('logs neither secrets nor their digests', async () => {
     server.signal('SIGTERM');
     const { code, stdout, stderr } = await server.ended;
     assert.equal(code, 0);
@@ -200,7 +203,7 @@ describe('a running server', () => {
 });
 
 describe('a data directory without a server', () => {
-  it('is worked on all the same, and a server that starts then takes its keys', async () => {
+  it('manages keys offline, and a server started later accepts them', async () => {
     const directory = join(folder.path, 'offline');
     const key = await create(directory);
     const other = await create(directory, '--owner other --scope vectors:read');
@@ -236,7 +239,7 @@ describe('a data directory without a server', () => {
     await again.ended;
   });
 
-  it('may have a path that is too long for a socket', async () => {
+  it('works with a path that is too long for a socket', async () => {
     const directory = join(folder.path, 'x'.repeat(150));
     const server = serve(directory);
     await server.waitFor(LISTENING);
@@ -246,15 +249,15 @@ describe('a data directory without a server', () => {
     assert.equal((await server.ended).code, 0);
   });
 
-  it('is not made by what only looks at it', async () => {
+  it('is not created by commands that only read', async () => {
     const directory = join(folder.path, 'missing');
-    const message = /^sagitta: expected a data directory at .*missing, found none/;
+    const message = /^sagitta: no data directory at .*missing/;
     const commands = ['list', 'show x', 'rotate x', 'revoke x'];
     await Promise.all(commands.map((words) => assertFailure(directory, 1, [words, message])));
     await assert.rejects(stat(directory), { code: 'ENOENT' });
   });
 
-  it('is worked on by several commands at once, one after another', async () => {
+  it('serializes concurrent commands', async () => {
     const directory = join(folder.path, 'together');
     const made = await Promise.all(['a', 'b', 'c'].map(() => create(directory)));
     const ids = (await list(directory)).map(({ id }) => id);
@@ -262,8 +265,8 @@ describe('a data directory without a server', () => {
   });
 });
 
-describe('a server that others can reach', () => {
-  it('does not start without a credential, and says how to make one', async () => {
+describe('a server on a network address', () => {
+  it('does not start without credentials, and explains how to create a key', async () => {
     const directory = join(folder.path, 'open');
     // A gateway before it ends TLS; credentials are asked for all the same.
     const settings = { SAGITTA_HOST: '0.0.0.0', SAGITTA_TRUSTED_PROXIES: '127.0.0.1' };
@@ -280,7 +283,7 @@ describe('a server that others can reach', () => {
     assert.match((await server.ended).stderr, /"credentials":"required"/);
   });
 
-  it('starts without one when it is told to', async () => {
+  it('starts without credentials with SAGITTA_INSECURE', async () => {
     const settings = { SAGITTA_HOST: '0.0.0.0', SAGITTA_INSECURE: 'yes' };
     const server = serve(join(folder.path, 'insecure'), settings);
     await server.waitFor(/listening on/);
@@ -290,16 +293,16 @@ describe('a server that others can reach', () => {
 });
 
 describe('the command', () => {
-  it('tells what it does not understand, with exit code 2', async () => {
+  it('reports invalid arguments with exit code 2', async () => {
     const directory = join(folder.path, 'usage');
     const cases = [
       ['create --scope admin', /--owner/],
       ['create --owner a', /--scope/],
-      ['create --owner a --scope admin --expires soon', /--expires: expected a span/],
+      ['create --owner a --scope admin --expires soon', /--expires: expected a duration/],
       ['create --owner a --scope admin --expires 2999-99-01', /--expires: expected a time/],
-      ['rotate x --grace 1y', /--grace: expected a span such as 30s/],
-      ['list --url http://127.0.0.1:1 --data-dir x', /--url or --data-dir, found both/],
-      ['list --api-key sk_x', /--api-key is for a server that --url names/],
+      ['rotate x --grace 1y', /--grace: expected a duration such as 30s/],
+      ['list --url http://127.0.0.1:1 --data-dir x', /--url and --data-dir are mutually exclusive/],
+      ['list --api-key sk_x', /--api-key requires --url/],
     ] as const;
     await Promise.all(cases.map((each) => assertFailure(directory, 2, each)));
     await assert.rejects(stat(directory), { code: 'ENOENT' });

@@ -15,21 +15,21 @@ it('columns are as wide as their content, numbers to the right', () => {
   assert.equal(renderTable(columns, rows, 80), 'id       score\ndolphin      1\ncat       0.25');
 });
 
-it('the widest column gives way until the table fits', () => {
+it('the widest column shrinks until the table fits', () => {
   const columns = [{ title: 'id' }, { title: 'gloss' }];
   const lines = renderTable(columns, [['n02069974', 'x'.repeat(200)]], 40).split('\n');
   assert.equal(lines[1], `n02069974  ${'x'.repeat(28)}…`);
   for (const line of lines) assert.ok(line.length <= 40);
 });
 
-it('ids are never cut, since they are copied from here', () => {
+it('ids are never cut', () => {
   const columns = [{ title: 'id', isWhole: true }, { title: 'gloss' }];
   const id = 'i'.repeat(50);
   const [, line] = renderTable(columns, [[id, 'x'.repeat(40)]], 60).split('\n');
   assert.equal(line, `${id}  ${'x'.repeat(7)}…`);
 });
 
-it('a column stays readable where the terminal is too narrow for all', () => {
+it('a column keeps a minimum width on a narrow terminal', () => {
   const columns = ['a', 'b', 'c'].map((title) => ({ title }));
   const [, line] = renderTable(
     columns,
@@ -39,7 +39,7 @@ it('a column stays readable where the terminal is too narrow for all', () => {
   assert.equal(line, 'xxxxxxx…  yyyyyyy…  zzzzzzz…');
 });
 
-it('metadata cannot steer the terminal', () => {
+it('control characters in metadata are replaced', () => {
   assert.equal(printable('a\x1b[2Jb\r\nc\u202ed\u009b'), 'a·[2Jb··c·d·');
   assert.equal(printable('🐬 für «x»'), '🐬 für «x»');
   assert.equal(renderTable([{ title: 'a\n' }], [['b\x1b[2J']], 80), 'a·\nb·[2J');
@@ -57,7 +57,7 @@ function record(isTTY: boolean, columns?: number) {
   return { progress, texts, wait: (ms: number) => (now += ms) };
 }
 
-it('a terminal sees one bar with rate and time left, not more than ten times a second', () => {
+it('a terminal shows one bar with rate and time left, updated at most ten times a second', () => {
   const { progress, texts, wait } = record(true);
   for (let step = 1; step <= 1_000; step++) {
     wait(1);
@@ -72,7 +72,7 @@ it('a terminal sees one bar with rate and time left, not more than ten times a s
   assert.equal(texts.at(-1), '\n');
 });
 
-it('a log sees a plain line every few seconds and one at the end', () => {
+it('other outputs get a line every few seconds and one at the end', () => {
   const { progress, texts, wait } = record(false);
   for (let step = 1; step <= 120; step++) {
     wait(100);
@@ -86,7 +86,7 @@ it('a log sees a plain line every few seconds and one at the end', () => {
   ]);
 });
 
-it('a terminal sees no line that would wrap, and a finished job is whole', () => {
+it('the bar never wraps, and a finished job shows 100 %', () => {
   const { progress, texts, wait } = record(true, 40);
   wait(1_000);
   progress.update(1, 0.56);
@@ -96,21 +96,21 @@ it('a terminal sees no line that would wrap, and a finished job is whole', () =>
   assert.deepEqual(texts.at(-1), '\n');
 });
 
-it('one row is one row', () => {
+it('a single row is in the singular', () => {
   const { progress, texts, wait } = record(false);
   wait(1_000);
   progress.update(1, undefined);
   progress.end();
-  assert.deepEqual(texts, ['docs: 1 row  1 rows/s\n']);
+  assert.deepEqual(texts, ['docs: 1 row  1 row/s\n']);
 });
 
-it('nothing is printed where nothing was done', () => {
+it('nothing is printed without an update', () => {
   const { progress, texts } = record(true);
   progress.end();
   assert.deepEqual(texts, []);
 });
 
-it('counts and durations read well', () => {
+it('formats counts and durations', () => {
   assert.equal(formatCount(1_234_567), '1 234 567');
   assert.deepEqual([0.25, 12.3, 200, 10_000].map(formatSeconds), [
     '0.3 s',

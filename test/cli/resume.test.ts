@@ -1,5 +1,5 @@
-// An import that is interrupted, killed, or loses its server: what is told, what is kept, and where
-// the next run goes on.
+// Imports that are interrupted, killed, or lose their server: what they report and keep, and where the
+// next run resumes.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
@@ -20,11 +20,13 @@ let server: TestServer;
 let proxy: Server;
 let proxyUrl: string;
 let folder: string;
-/** Streams that are let through before the proxy does what a test asks for. */
+/** Streams that the proxy forwards; it destroys the connections of further ones. */
 let streamsLeft = Number.POSITIVE_INFINITY;
-let onLast: (() => void) | undefined;
+/** Called before the reply to the last of them is forwarded, which waits for its promise. */
+let onLast: (() => Promise<void> | undefined) | undefined;
+let onDestroyed: (() => void) | undefined;
 
-/** Between the command and the server, so that the moment of a break is known. */
+/** A proxy between command and server, which controls the moment of an interruption. */
 function createProxy(): Server {
   return createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -36,6 +38,7 @@ function createProxy(): Server {
     const isStream = request.headers['content-type']?.includes('arrow') === true;
     if (isStream && streamsLeft <= 0) {
       request.socket.destroy();
+      onDestroyed?.();
       return;
     }
     const passed = ['accept', 'content-type', 'idempotency-key'] as const;
@@ -49,11 +52,7 @@ function createProxy(): Server {
     });
     const text = await reply.text();
     const isLast = isStream && --streamsLeft === 0;
-    if (isLast) {
-      onLast?.();
-      // A signal is to arrive before the reply, so that no more than the next part is sent.
-      await sleep(100);
-    }
+    if (isLast) await onLast?.();
     response.writeHead(reply.status, { 'content-type': reply.headers.get('content-type')! });
     response.end(text);
   });
@@ -65,7 +64,7 @@ before(async () => {
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   proxyUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   folder = mkdtempSync(join(tmpdir(), 'sagitta-resume-'));
-  // fbin: 49 MB, so three parts.
+  // 49 MB, so three uploads.
   const values = new Float32Array(ROWS * DIMENSION);
   for (let row = 0; row < ROWS; row++) values[row * DIMENSION] = row + 1;
   const header = Int32Array.of(ROWS, DIMENSION);
@@ -80,6 +79,7 @@ after(async () => {
 beforeEach(() => {
   streamsLeft = Number.POSITIVE_INFINITY;
   onLast = undefined;
+  onDestroyed = undefined;
 });
 
 const path = (name: string): string => join(folder, name);
@@ -91,6 +91,12 @@ function startImport(collection: string, ...options: readonly string[]): Running
     cwd: folder,
     env: { SAGITTA_URL: proxyUrl, XDG_STATE_HOME: path('state') },
   });
+}
+
+/** Sends SIGINT and waits until the command has handled it. */
+async function interrupt(command: RunningCommand): Promise<void> {
+  command.signal('SIGINT');
+  await command.waitForStderr(/interrupted; waiting/);
 }
 
 async function finishImport(
@@ -114,43 +120,44 @@ const statesLeft = (): string[] => {
   }
 };
 
-it('Ctrl-C ends at a known row, and the same command goes on from there', async () => {
+it('Ctrl-C stops at a known row, and the same command resumes there', async () => {
   streamsLeft = 1;
   const command = startImport('interrupted');
   onLast = () => {
     streamsLeft = Number.POSITIVE_INFINITY;
-    command.signal('SIGINT');
+    return interrupt(command);
   };
   const { code, stdout, stderr } = await command.ended;
   assert.equal(code, 130, stderr);
-  const told = /interrupted after ([\d ]+) rows; the same command goes on from there/.exec(stderr);
+  const told = /interrupted after ([\d ]+) rows; run the same command again to resume/.exec(stderr);
   const count = Number(told?.[1]?.replaceAll(' ', ''));
   assert.ok(count > 0 && count < ROWS, stderr);
-  assert.match(stdout, /rows in .* into interrupted/);
+  assert.match(stdout, /^Imported [\d ]+ rows into interrupted/);
   assert.equal(await countOf('interrupted'), count);
 
   const second = startImport('interrupted');
   const result = await second.ended;
   assert.equal(result.code, 0, result.stderr);
   assert.ok(result.stderr.includes('resuming at row '), result.stderr);
-  assert.match(result.stdout, /after [\d ]+ of an earlier run\n$/);
-  // Rows without an id have got the same ones, or there would be more.
+  assert.match(result.stdout, /after [\d ]+ rows of an earlier run\.\n$/);
+  // Generated ids are the same in both runs, or there would be more rows.
   assert.equal(await countOf('interrupted'), ROWS);
   assert.deepEqual(statesLeft(), []);
 });
 
-it('an import that is killed goes on behind the last acknowledged row', async () => {
+it('a killed import resumes after the last acknowledged row', async () => {
   streamsLeft = 1;
   const command = startImport('killed');
   const ended = new Promise<CommandResult>((resolve) => {
     onLast = () => {
-      // The reply is on its way: once the note is written, the rest is lost.
+      // Killed once the journal is written after this reply.
       const wait = async (): Promise<void> => {
         while (statesLeft().length === 0) await sleep(10);
         command.signal('SIGKILL');
         resolve(await command.ended);
       };
       void wait();
+      return undefined;
     };
   });
   assert.equal((await ended).code, null);
@@ -161,24 +168,23 @@ it('an import that is killed goes on behind the last acknowledged row', async ()
   assert.equal(await countOf('killed'), ROWS);
 });
 
-it('a server that goes away for a moment costs a pause', async () => {
+it('an import survives a short outage of the server', async () => {
   streamsLeft = 1;
-  onLast = () => {
-    setTimeout(() => {
-      streamsLeft = Number.POSITIVE_INFINITY;
-    }, 300);
+  let destroyedCount = 0;
+  onDestroyed = () => {
+    if (++destroyedCount === 3) streamsLeft = Number.POSITIVE_INFINITY;
   };
   const { rows, inserted } = await finishImport('pause');
   assert.deepEqual([rows, inserted], [ROWS, ROWS]);
 });
 
-it('another file, collection or option is another import; so is --restart', async () => {
+it('a changed file, collection or option, or --restart, starts over', async () => {
   const stop = async (...options: readonly string[]): Promise<void> => {
     streamsLeft = 1;
     const command = startImport('again', ...options);
     onLast = () => {
       streamsLeft = Number.POSITIVE_INFINITY;
-      command.signal('SIGINT');
+      return interrupt(command);
     };
     assert.equal((await command.ended).code, 130);
   };
@@ -199,19 +205,19 @@ it('another file, collection or option is another import; so is --restart', asyn
   assert.deepEqual(statesLeft(), []);
 });
 
-it('a note that is no note is an import from the first row', async () => {
+it('an invalid journal starts over', async () => {
   const [before] = [statesLeft()];
   assert.deepEqual(before, []);
   streamsLeft = 1;
-  const command = startImport('note', '--row-ids');
+  const command = startImport('journal', '--row-ids');
   onLast = () => {
     streamsLeft = Number.POSITIVE_INFINITY;
-    command.signal('SIGINT');
+    return interrupt(command);
   };
   await command.ended;
   const [name] = statesLeft();
-  const note = path(join('state/sagitta/imports', name!));
-  assert.match(readFileSync(note, 'utf8'), /"position":\{"file":0,"row":\d+,"total":\d+\}/);
-  writeFileSync(note, '{"identity":');
-  assert.equal((await finishImport('note', '--row-ids')).resumed_rows, 0);
+  const journal = path(join('state/sagitta/imports', name!));
+  assert.match(readFileSync(journal, 'utf8'), /"position":\{"file":0,"row":\d+,"total":\d+\}/);
+  writeFileSync(journal, '{"identity":');
+  assert.equal((await finishImport('journal', '--row-ids')).resumed_rows, 0);
 });

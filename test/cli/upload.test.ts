@@ -49,6 +49,7 @@ function uploaderTo(service: Service, options: Partial<UploadOptions> = {}) {
   const uploader = new Uploader(service, {
     idOf: (found, row) => found ?? `made-${row}`,
     start: START,
+    now: () => 0,
     onCommit: async (result) => {
       commits.push(result);
     },
@@ -57,7 +58,7 @@ function uploaderTo(service: Service, options: Partial<UploadOptions> = {}) {
   return { uploader, commits };
 }
 
-it('record batches stay as they are read, and rows without an id get that of their number', async () => {
+it('keeps the record batches as read, and generates ids from row numbers', async () => {
   const service = new Service();
   const { uploader } = uploaderTo(service, { start: { file: 0, row: 100, total: 500 } });
   await uploader.add(batchOf(0, 3), 0, 100);
@@ -70,7 +71,7 @@ it('record batches stay as they are read, and rows without an id get that of the
   assert.deepEqual(result.position, { file: 0, row: 105, total: 505 });
 });
 
-it('a long import is acknowledged part by part, in order', async () => {
+it('splits a long import into uploads that are acknowledged in order', async () => {
   const service = new Service();
   const { uploader, commits } = uploaderTo(service);
   const dimension = 100_000;
@@ -87,7 +88,7 @@ it('a long import is acknowledged part by part, in order', async () => {
   );
 });
 
-it('positions count in the file that the rows came from', async () => {
+it('positions count rows per file', async () => {
   const { uploader } = uploaderTo(new Service());
   await uploader.add(batchOf(0, 10), 0, 0);
   await uploader.add(batchOf(0, 4), 1, 0);
@@ -95,7 +96,7 @@ it('positions count in the file that the rows came from', async () => {
   assert.deepEqual(position, { file: 1, row: 4, total: 14 } satisfies ImportPosition);
 });
 
-it('an error of the service ends the upload, names the place of the row and keeps what is durable', async () => {
+it('a server error ends the upload with the location of the row and counts the durable rows', async () => {
   const service = new Service();
   const detail = 'a hole (row 1 of record batch 1)';
   service.fail = () =>
@@ -117,7 +118,7 @@ it('an error of the service ends the upload, names the place of the row and keep
   assert.deepEqual(commits.at(-1)?.position, { file: 0, row: 13, total: 3 });
 });
 
-it('an error that points at no row is passed on as it is', async () => {
+it('an error without a row is rethrown unchanged', async () => {
   const service = new Service();
   const failure = new SagittaClientError('storage_full', 'the disk is full');
   service.fail = () => failure;

@@ -1,4 +1,4 @@
-// Arrow on its way out and in, against a service that records and replays.
+// Arrow uploads and downloads, against a scripted server.
 
 import assert from 'node:assert/strict';
 import { afterEach, it } from 'node:test';
@@ -48,7 +48,7 @@ const TABLE = tableFromArrays({ id: ['a', 'b', 'c'], n: new Int32Array([1, 2, 3]
 const idsOf = (batches: readonly RecordBatch[]) =>
   batches.flatMap((batch) => [...batch.getChild('id')!].map(String));
 
-it('columns become an Arrow stream, as often as it is opened', async () => {
+it('columns become an Arrow stream that can be opened repeatedly', async () => {
   const open = arrowStream({
     values: Float32Array.of(1, 2, 3, 4, 5, 6),
     dimension: 2,
@@ -81,7 +81,7 @@ it('ids and metadata may be left out, and there may be no rows', async () => {
   assert.deepEqual([empty.numRows, empty.numCols], [0, 1]);
 });
 
-it('columns are cut into batches that the service commits at once, without a copy', async () => {
+it('columns are split into record batches without a copy', async () => {
   const count = 25_001;
   const values = new Float32Array(4 * count);
   const chunks = await collect(arrowStream({ values, dimension: 4 })());
@@ -108,7 +108,7 @@ it('columns are cut into batches that the service commits at once, without a cop
   );
 });
 
-it('columns that do not fit together are refused', () => {
+it('rejects columns of different lengths', () => {
   const values = new Float32Array(6);
   for (const columns of [
     { values, dimension: 4 },
@@ -120,7 +120,7 @@ it('columns that do not fit together are refused', () => {
   }
 });
 
-it('a table, batches and columns are written, again where that is possible', async () => {
+it('writes tables, batches and columns, with retries where possible', async () => {
   const reply = { body: { upserted_count: 3 } };
   const lost = { isLost: true };
   const vectors = await start([lost, reply, lost, reply, lost, reply, reply]);
@@ -146,13 +146,13 @@ it('a table without rows is a stream with a schema', async () => {
   assert.deepEqual([table.numRows, table.numCols], [0, 2]);
 });
 
-it('batches of different schemas are refused', async () => {
+it('rejects batches of different schemas', async () => {
   const other = tableFromArrays({ id: ['a'] });
   const encoding = collect(encodeBatches([...TABLE.batches, ...other.batches]));
   await assert.rejects(encoding, { code: 'invalid_argument' });
 });
 
-it('answers, neighbours and exports come as batches', async () => {
+it('matches, neighbours and exports are returned as record batches', async () => {
   const headers = { 'sagitta-sequence': '5' };
   const vectors = await start([{ headers, chunks: [tableToIPC(TABLE, 'stream')] }]);
   const queries = { values: new Float32Array(2), dimension: 2 };
@@ -169,7 +169,7 @@ it('answers, neighbours and exports come as batches', async () => {
   assert.equal(requests[2]!.url, '/v1/collections/docs/export?format=arrow&include_metadata=false');
 });
 
-it('what is cut short or no Arrow is an error', async () => {
+it('a truncated or invalid Arrow stream is an error', async () => {
   const bytes = tableToIPC(TABLE, 'stream');
   const vectors = await start([
     { chunks: [bytes.subarray(0, bytes.length - 8)], isCut: true },
@@ -179,7 +179,7 @@ it('what is cut short or no Arrow is an error', async () => {
   await assert.rejects(collect(joinBatches(vectors, { topK: 1 })), { code: 'unexpected_reply' });
 });
 
-it('whoever leaves the loop ends the request, though the service stalls', async () => {
+it('leaving the loop aborts the request of a stalled server', async () => {
   const bytes = tableToIPC(TABLE, 'stream');
   const vectors = await start([{ chunks: [bytes.subarray(0, -8)], isStalled: true }]);
   for await (const batch of joinBatches(vectors, { topK: 1 })) {

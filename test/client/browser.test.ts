@@ -1,5 +1,5 @@
-// The client in a real browser: its modules as they are compiled, loaded by a page that shares its
-// origin with the service. Skipped where there is no chromium.
+// The client in a real browser: the compiled modules, loaded by a page on the server's origin. Skipped
+// without chromium.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';

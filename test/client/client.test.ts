@@ -1,4 +1,4 @@
-// The client against a real server: every method, pages, ids and numbers that are hard to carry.
+// The client against a real server: every method, paging, and ids and numbers that are hard to transport.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, it } from 'node:test';
@@ -92,7 +92,7 @@ it('writes, reads, changes and deletes vectors', async () => {
   assert.equal(await vectors.count(), 0);
 });
 
-it('a mode refuses what it is there to refuse', async () => {
+it('write modes reject existing or missing vectors', async () => {
   await vectors.upsert([{ id: 'a', values: [1, 2] }], { mode: 'insert' });
   const again = vectors.upsert([{ id: 'a', values: [1, 2] }], { mode: 'insert' });
   await assert.rejects(again, { code: 'vector_exists' });
@@ -100,7 +100,7 @@ it('a mode refuses what it is there to refuse', async () => {
   await assert.rejects(missing, { code: 'vector_not_found' });
 });
 
-it('a write with the same key is done once and answered twice', async () => {
+it('a write repeated with the same key is executed once', async () => {
   const options = { idempotencyKey: 'import-1' };
   const first = await vectors.upsert([{ values: [1, 2] }], options);
   const second = await vectors.upsert([{ values: [1, 2] }], options);
@@ -109,7 +109,7 @@ it('a write with the same key is done once and answered twice', async () => {
   assert.equal(await vectors.count(), 1);
 });
 
-it('a change under a condition is refused once the vector has changed', async () => {
+it('a patch with if-match fails once the vector has changed', async () => {
   await vectors.upsert([{ id: 'a', values: [1, 2] }]);
   const { etag } = await vectors.get('a');
   assert.ok(etag !== undefined);
@@ -118,7 +118,7 @@ it('a change under a condition is refused once the vector has changed', async ()
   await assert.rejects(late, { code: 'precondition_failed', status: 412 });
 });
 
-it('ids with any characters find their vectors again', async () => {
+it('ids may contain any characters', async () => {
   const ids = ['a/b', 'a b', '100%', '%2F', '🐬', 'q?x#y', '...', '"\\', 'ü', 'a+b&c=d;e:f@g'];
   await vectors.upsert(ids.map((id) => ({ id, values: [1, 2] })));
   for (const id of ids) {
@@ -128,7 +128,7 @@ it('ids with any characters find their vectors again', async () => {
   assert.equal(await vectors.count(), 0);
 });
 
-it('float32 values arrive bit by bit, as numbers and as base64', async () => {
+it('float32 values are transported without loss, as numbers and as base64', async () => {
   const values = new Float32Array([0.1, 1e-45]);
   await vectors.upsert([{ id: 'a', values }]);
   assert.deepEqual(Float32Array.from((await vectors.get('a')).values!), values);
@@ -140,14 +140,14 @@ it('float32 values arrive bit by bit, as numbers and as base64', async () => {
   assert.throws(() => decodeValues('AAAA'), RangeError);
 });
 
-it('metadata that is text already arrives as it is spelled', async () => {
+it('upsertText keeps the spelling of metadata', async () => {
   const metadata = '{ "n": 12345678901234567890, "x": 1.0 }';
   await vectors.upsertText([`{"id": "a", "values": [1, 2], "metadata": ${metadata}}`]);
   const reply = await fetch(`${server.url}/v1/collections/${collectionId}/vectors/a`);
   assert.ok((await reply.text()).includes(metadata));
 });
 
-it('the pages of a query are the whole answer in its order', async () => {
+it('the pages of a query are the whole result in order', async () => {
   const rows = Array.from({ length: 25 }, (_, n) => ({ id: `r${n}`, values: [n, 1] }));
   await vectors.upsert(rows);
   const request = { vector: [1, 0], include_metadata: true, filter: { $not: { x: 1 } } };
@@ -162,7 +162,7 @@ it('the pages of a query are the whole answer in its order', async () => {
   assert.deepEqual(walked[0], { id: 'r24', score: 24, metadata: {} });
 });
 
-it('a walk ends where its reader leaves it, and where its signal says so', async () => {
+it('iteration stops when the consumer leaves the loop or the signal aborts', async () => {
   await vectors.upsert(Array.from({ length: 9 }, (_, n) => ({ id: `r${n}`, values: [n, 1] })));
   const found: string[] = [];
   for await (const { id } of vectors.queryAll({ vector: [1, 0], limit: 2 })) {
@@ -180,7 +180,7 @@ it('a walk ends where its reader leaves it, and where its signal says so', async
   await assert.rejects(walking, { message: 'enough' });
 });
 
-it('values come as Float32Arrays where those are asked for', async () => {
+it('values are returned as Float32Array on request', async () => {
   const values = new Float32Array([0.1, 1e-45]);
   await vectors.upsert(['a', 'b', 'c'].map((id) => ({ id, values })));
   const asked = { include_values: 'float32' } as const;
@@ -201,19 +201,19 @@ it('values come as Float32Arrays where those are asked for', async () => {
   assert.equal(matches[0]!.values, undefined);
 });
 
-it('the service is asked how it is', async () => {
+it('probes, metrics and OpenAPI document are available', async () => {
   assert.deepEqual(await client.service.live(), { status: 'live' });
   assert.equal((await client.service.ready()).status, 'ready');
   assert.match(await client.service.metrics(), /^# HELP /m);
   assert.equal((await client.service.openApi()).openapi, '3.1.0');
 });
 
-it('a service that keeps no backups says so', async () => {
+it('a server without a backup directory rejects backups', async () => {
   await assert.rejects(client.backups.create(), { code: 'backups_not_configured' });
   await assert.rejects(client.backups.list(), { code: 'backups_not_configured' });
 });
 
-it('the collection that the service is configured with needs no name', async () => {
+it('the default collection is used without an id', async () => {
   await assert.rejects(client.defaultCollection.query({ vector: [1, 2] }), {
     code: 'collection_required',
   });
@@ -239,7 +239,7 @@ it('the collection that the service is configured with needs no name', async () 
   }
 });
 
-it('the pages of a list are all vectors in the order of arrival', async () => {
+it('the pages of a list are all vectors in insertion order', async () => {
   const rows = Array.from({ length: 9 }, (_, n) => ({
     id: `r${n}`,
     values: [n, 1],
@@ -253,11 +253,11 @@ it('the pages of a list are all vectors in the order of arrival', async () => {
   assert.deepEqual(found, ['r0', 'r2', 'r4', 'r6', 'r8']);
 });
 
-it('the bounds of the service are named', async () => {
+it('returns the limits of the server', async () => {
   assert.equal((await client.limits()).page_limit_max, 1_000);
 });
 
-it('an error carries the places that the service found', async () => {
+it('an error carries the pointers of the invalid members', async () => {
   const writing = vectors.upsert([
     { id: 'a', values: [1, 2] },
     { id: 'b', values: [1] },

@@ -1,5 +1,4 @@
-// The examples of docs/client.md run as they are printed, one after another, and print what stands
-// behind their lines.
+// Runs the examples of docs/client.md one after another and compares their output with the comments.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -11,7 +10,7 @@ import { startTestServer } from '../support/server-in-process.js';
 
 const DOCUMENT = new URL('../../../docs/client.md', import.meta.url);
 const DOCUMENTED_URL = 'http://127.0.0.1:8484';
-/** What package.json exports, seen from the compiled test. */
+/** The package's exports, relative to the compiled test. */
 const ENTRY_POINTS = {
   'sagitta/client': '../../src/client/client.js',
   'sagitta/client/arrow': '../../src/client/arrow.js',
@@ -19,7 +18,7 @@ const ENTRY_POINTS = {
 };
 const RUN_MS_MAX = 60_000;
 
-test('the examples of docs/client.md print what they say', async () => {
+test('the examples of docs/client.md print what they document', async () => {
   const text = await readFile(DOCUMENT, 'utf8');
   const program = [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code).join('');
   const expected = [...program.matchAll(/console\.log\(.*\); \/\/ (.*)$/gm)].flatMap(([, lines]) =>

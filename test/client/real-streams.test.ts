@@ -1,4 +1,4 @@
-// Streams through the client against a real server, by way of a proxy that can cut connections.
+// Streams of the client against a real server, through a proxy that can break connections.
 
 import assert from 'node:assert/strict';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -33,7 +33,7 @@ let proxy: Server;
 let client: Client;
 let vectors: Vectors;
 let collectionCount = 0;
-/** Bytes of requests after which connections are cut, one entry a connection that reaches it. */
+/** Request bytes after which the proxy breaks a connection; one entry per broken connection. */
 let cutsAfterBytes: number[] = [];
 
 before(async () => {
@@ -112,7 +112,7 @@ async function failureOf(work: Promise<unknown>): Promise<SagittaClientError> {
   return error;
 }
 
-it('vectors go in as lines and as Arrow, and come out as they went in', async () => {
+it('writes vectors as NDJSON and as Arrow and reads them back unchanged', async () => {
   const written = await vectors.writeAll(rowsOf(2_500));
   assert.deepEqual(
     [written.inserted_count, written.batch_count, written.resumed_count],
@@ -142,7 +142,7 @@ it('vectors go in as lines and as Arrow, and come out as they went in', async ()
   assert.deepEqual([...found[0]!.getChild('values')!.get(1)], [8, 9, 10, 11]);
 });
 
-it('a stream that breaks off goes on where it was, and writes no row twice', async () => {
+it('a broken stream resumes and writes no row twice', async () => {
   const { bytes } = await bytesOf(rowsOf(20_000));
   cutsAfterBytes = [bytes * 0.4, bytes * 0.7];
   const reply = await vectors.writeAll(() => rowsOf(20_000), { mode: 'insert' });
@@ -152,14 +152,14 @@ it('a stream that breaks off goes on where it was, and writes no row twice', asy
   assert.equal(await vectors.count(), 20_000);
 });
 
-it('a stream without a function breaks off once', async () => {
+it('a stream that is not a function is not retried', async () => {
   cutsAfterBytes = [500_000];
   const error = await failureOf(vectors.writeAll(rowsOf(20_000)));
   assert.equal(error.code, 'network_error');
   assert.equal(error.committedCount, undefined);
 });
 
-it('an error in the middle of a stream arrives, with the rows before it durable', async () => {
+it('an invalid row in the middle of a stream is reported, with the rows before it durable', async () => {
   async function* faulty() {
     yield* rowsOf(2_345);
     yield { id: 'short', values: [1] };
@@ -176,7 +176,7 @@ it('an error in the middle of a stream arrives, with the rows before it durable'
   assert.equal(error.sequence, 2);
 });
 
-it('a join names the neighbours of every row, as rows and as Arrow', async () => {
+it('a join returns the neighbours of every row, as rows and as Arrow', async () => {
   await vectors.upsert([
     { id: 'a', values: [1, 0, 0, 0], metadata: { n: 1 } },
     { id: 'b', values: [0.9, 0.1, 0, 0], metadata: { n: 2 } },
@@ -204,7 +204,7 @@ it('a join names the neighbours of every row, as rows and as Arrow', async () =>
   assert.equal(tableFromIPC(await collect(body)).numRows, 3);
 });
 
-it('batches of queries are answered as queries are, as JSON and as Arrow', async () => {
+it('batches of queries return the same matches as single queries, as JSON and as Arrow', async () => {
   const columns = columnsOf(2_000);
   await writeBatches(vectors, columns);
   const queries = Array.from({ length: 50 }, (_, at) => ({
@@ -233,7 +233,7 @@ it('batches of queries are answered as queries are, as JSON and as Arrow', async
   assert.match(String(batches[0]!.getChild('metadata')!.get(0)), /"even":true/);
 });
 
-it('queries are answered while others are still to be sent', { timeout: 20_000 }, async () => {
+it('replies arrive while queries are still to be sent', { timeout: 20_000 }, async () => {
   await writeBatches(vectors, columnsOf(100));
   const [batch] = tableFromIPC(queryBatchOf(100)).batches;
   let answeredCount = 0;
@@ -256,7 +256,7 @@ it('queries are answered while others are still to be sent', { timeout: 20_000 }
   assert.equal(answeredCount, 20 * 200);
 });
 
-it('recall tells which answers are the exact ones', async () => {
+it('recall measures the share of exact neighbours', async () => {
   await writeBatches(vectors, columnsOf(10));
   const { recall, recalls, k } = await vectors.recall(
     [new Float32Array([1, 1, 1, 1]), [-1, -1, -1, -1]],
@@ -269,7 +269,7 @@ it('recall tells which answers are the exact ones', async () => {
   assert.deepEqual([recall, recalls, k], [0.75, [0.5, 1], 2]);
 });
 
-it('whoever has had enough of an export leaves it, and the service goes on', async () => {
+it('an export can be aborted without harm to the server', async () => {
   await writeBatches(vectors, columnsOf(30_000));
   for await (const { id } of vectors.exportAll()) if (id === 'r9') break;
   const controller = new AbortController();

@@ -1,5 +1,5 @@
-// An HTTP server that answers from a script and records what it was asked: for what a client does
-// when a service refuses, dies or speaks nonsense.
+// An HTTP server that sends scripted replies and records the requests: for tests of the client against
+// a server that rejects requests, fails or sends invalid replies.
 
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,15 +8,15 @@ export interface ScriptedReply {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | object;
-  /** In place of `body`: sent one after another, without a length. */
+  /** In place of `body`: sent one after another, without a content length. */
   readonly chunks?: readonly (string | Uint8Array)[];
-  /** Cuts the connection behind the chunks, in place of their end. */
+  /** Breaks the connection after the chunks. */
   readonly isCut?: boolean;
-  /** Says nothing more behind the chunks, and keeps the connection. */
+  /** Sends nothing after the chunks and keeps the connection open. */
   readonly isStalled?: boolean;
-  /** Replies when so many bytes of the body are here, and reads no further. */
+  /** Replies once this many bytes of the body have arrived, and reads no further. */
   readonly afterBytes?: number;
-  /** Cuts the connection in place of a reply. */
+  /** Breaks the connection instead of replying. */
   readonly isLost?: boolean;
   /** Never replies. */
   readonly isSilent?: boolean;
@@ -28,22 +28,24 @@ export interface RecordedRequest {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   readonly bytes: Uint8Array;
-  readonly atMs: number;
 }
 
 export interface ScriptedServer {
   readonly url: string;
   readonly requests: RecordedRequest[];
-  /** Resolves once the last request has come to an end, of whatever kind. */
+  /** Resolves once the server has received this many requests. */
+  received(count: number): Promise<void>;
+  /** Resolves once the last request has ended, in whatever way. */
   idle(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The last reply is given again and again. */
+/** The last reply is repeated for all further requests. */
 export async function startScriptedServer(
   replies: readonly ScriptedReply[],
 ): Promise<ScriptedServer> {
   const requests: RecordedRequest[] = [];
+  const waiting = new Set<() => void>();
   let ended = Promise.resolve();
   const server = createServer((incoming, outgoing) => {
     ended = new Promise((resolve) => {
@@ -60,8 +62,8 @@ export async function startScriptedServer(
         headers: incoming.headers,
         body: Buffer.concat(chunks).toString(),
         bytes: new Uint8Array(Buffer.concat(chunks)),
-        atMs: performance.now(),
       });
+      for (const check of waiting) check();
       if (reply.isSilent) return;
       if (reply.isLost) incoming.socket.destroy();
       else send(outgoing, reply);
@@ -85,6 +87,16 @@ export async function startScriptedServer(
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
+    received: (count) =>
+      new Promise((resolve) => {
+        const check = (): void => {
+          if (requests.length < count) return;
+          waiting.delete(check);
+          resolve();
+        };
+        waiting.add(check);
+        check();
+      }),
     idle: () => ended,
     close: () =>
       new Promise((resolve) => {
@@ -101,11 +113,14 @@ function send(outgoing: ServerResponse, reply: ScriptedReply): void {
     outgoing.end(typeof body === 'string' ? body : JSON.stringify(body));
     return;
   }
-  for (const chunk of chunks) outgoing.write(chunk);
+  const last = chunks.length - 1;
+  chunks.forEach((chunk, at) => {
+    // The chunks have to be sent before the connection breaks.
+    const onSent = reply.isCut && at === last ? () => outgoing.destroy() : undefined;
+    outgoing.write(chunk, onSent);
+  });
   if (reply.isStalled) outgoing.flushHeaders();
-  // What was written has to be on its way before the connection goes.
-  else if (reply.isCut) setTimeout(() => outgoing.destroy(), 20);
-  else outgoing.end();
+  else if (!reply.isCut) outgoing.end();
 }
 
 export function problem(
@@ -120,7 +135,7 @@ export function problem(
       type: 'about:blank',
       title: code,
       status,
-      detail: `what ${code} means`,
+      detail: `detail of ${code}`,
       code,
       retryable: false,
       ...rest,

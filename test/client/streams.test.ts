@@ -1,4 +1,4 @@
-// Streams to and from a service that refuses, dies, stalls or speaks nonsense.
+// Streams to and from a server that rejects requests, fails, stalls or sends invalid replies.
 
 import assert from 'node:assert/strict';
 import { afterEach, it } from 'node:test';
@@ -30,7 +30,7 @@ async function start(
   }).collection('docs');
 }
 
-afterEach(() => server.close());
+afterEach(() => server?.close());
 
 const LOST = { isLost: true };
 const OK = {
@@ -65,7 +65,7 @@ async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
   return text;
 }
 
-it('a stream that can be opened anew is sent again under one key', async () => {
+it('a stream given as a function is retried with one idempotency key', async () => {
   const vectors = await start([LOST, problem(503, 'overloaded', { committed_count: 1 }), OK]);
   let openedCount = 0;
   const open = () => {
@@ -95,7 +95,7 @@ it('a stream that can be opened anew is sent again under one key', async () => {
   );
 });
 
-it('a stream that cannot is sent once, also when it is refused for now', async () => {
+it('a stream given as an iterable is not retried', async () => {
   const vectors = await start([LOST, problem(503, 'overloaded')]);
   const lost = await failureOf(vectors.writeStream(chunksOf('a'), { format: 'ndjson' }));
   assert.equal(lost.code, 'network_error');
@@ -106,7 +106,7 @@ it('a stream that cannot is sent once, also when it is refused for now', async (
   assert.equal(server.requests[1]!.headers['idempotency-key'], 'k');
 });
 
-it('an error says how many rows are durable, and ends the source', async () => {
+it('an error counts the durable rows, and the source is closed', async () => {
   const refusal = problem(400, 'invalid_vector', {
     committed_count: 2_000,
     sequence: 9,
@@ -130,7 +130,7 @@ it('an error says how many rows are durable, and ends the source', async () => {
   assert.equal(server.requests.length, 1);
 });
 
-it('what a source throws is what the caller gets, and nothing is sent again', async () => {
+it('an error of the source is rethrown and nothing is retried', async () => {
   const vectors = await start([OK]);
   async function* broken() {
     yield bytes('one');
@@ -145,7 +145,7 @@ it('what a source throws is what the caller gets, and nothing is sent again', as
   assert.equal(server.requests.length, 0);
 });
 
-it('vectors travel as lines, Float32Arrays as base64', async () => {
+it('vectors are sent as NDJSON, Float32Arrays as base64', async () => {
   const vectors = await start([OK]);
   const rows = [
     { id: 'a', values: new Float32Array([1, 2]), metadata: { n: 1 } },
@@ -161,7 +161,7 @@ it('vectors travel as lines, Float32Arrays as base64', async () => {
   );
 });
 
-it('where streams cannot be sent they are collected', async () => {
+it('uploads are collected into a Blob where streams are not supported', async () => {
   const vectors = await start([LOST, OK], { uploads: 'blob' });
   await vectors.writeStream(() => chunksOf('one', 'two'), { format: 'ndjson' });
   const [, request] = server.requests;
@@ -170,43 +170,70 @@ it('where streams cannot be sent they are collected', async () => {
   assert.equal(request!.headers['content-type'], 'application/x-ndjson');
 });
 
-it('a slow source is no slow service', async () => {
-  const vectors = await start([OK, { isSilent: true }], {
+/** A fetch without a network, for tests on a mocked clock; `reply` may read the request body. */
+function createFakeClient(
+  reply: (init: RequestInit, signal: AbortSignal) => Promise<Response>,
+  options: Partial<ClientOptions> = {},
+): Vectors {
+  return createClient({
+    baseUrl: 'http://localhost',
     timeoutMs: 60,
     retry: { attemptsMax: 1 },
+    fetch: (_, init) => reply(init!, init!.signal!),
+    ...options,
+  }).collection('docs');
+}
+
+const textOfRequest = ({ body }: RequestInit) => new Response(body as ReadableStream).text();
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
   });
+
+it('the timeout does not count the time that the source takes', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   async function* slow() {
     yield bytes('one');
-    await new Promise((resolve) => setTimeout(resolve, 120));
+    t.mock.timers.tick(120);
     yield bytes('two');
   }
-  await vectors.writeStream(slow(), { format: 'ndjson' });
-  const error = await failureOf(vectors.writeStream(slow(), { format: 'ndjson' }));
+  const fast = createFakeClient(async (init) => {
+    assert.equal(await textOfRequest(init), 'onetwo');
+    return Response.json(OK.body);
+  });
+  await fast.writeStream(slow(), { format: 'ndjson' });
+  const silent = createFakeClient(async (init, signal) => {
+    await textOfRequest(init);
+    queueMicrotask(() => t.mock.timers.tick(60));
+    return await untilAborted(signal);
+  });
+  const error = await failureOf(silent.writeStream(slow(), { format: 'ndjson' }));
   assert.equal(error.code, 'timeout');
 });
 
-it('a signal ends a stream that is being sent, and its source', async () => {
+it('a signal aborts a stream that is being sent and closes its source', async () => {
   const vectors = await start([{ isSilent: true }]);
   const controller = new AbortController();
-  let isEnded = false;
+  let close = () => {};
+  const isClosed = new Promise<void>((resolve) => {
+    close = resolve;
+  });
   async function* endless() {
     try {
       for (let at = 0; ; at++) {
-        if (at === 3) setTimeout(() => controller.abort(new Error('enough')), 10);
+        if (at === 3) controller.abort(new Error('enough'));
         yield bytes('more');
-        await new Promise((resolve) => setTimeout(resolve, 1));
       }
     } finally {
-      isEnded = true;
+      close();
     }
   }
   const writing = vectors.writeStream(endless, { format: 'ndjson', signal: controller.signal });
   await assert.rejects(writing, { message: 'enough' });
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.ok(isEnded);
+  await isClosed;
 });
 
-it('replies are read as they come, and are asked for again until they begin', async () => {
+it('a streamed reply is retried until it begins', async () => {
   const headers = { 'sagitta-sequence': '12' };
   const vectors = await start([
     LOST,
@@ -229,40 +256,51 @@ it('replies are read as they come, and are asked for again until they begin', as
   assert.equal(request!.headers.accept, 'application/vnd.apache.parquet');
 });
 
-it('a reply that is cut short is an error, not a short reply', async () => {
+it('a truncated reply is an error', async () => {
   const vectors = await start([
     { headers: { 'sagitta-sequence': '1' }, chunks: ['one'], isCut: true },
   ]);
   const { body } = await vectors.exportStream({ format: 'arrow' });
   const error = await failureOf(textOf(body));
   assert.equal(error.code, 'network_error');
-  assert.match(error.message, /broke off after 3 bytes/);
+  assert.match(error.message, /was cut off after 3 bytes/);
   assert.equal(server.requests.length, 1);
 });
 
-it('a reply that stalls is an error, but its reader may take its time', async () => {
-  const vectors = await start(
-    [{ headers: { 'sagitta-sequence': '1' }, chunks: ['one'], isStalled: true }],
-    { timeoutMs: 60 },
-  );
+it('the timeout of a reply counts only while the consumer waits', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const vectors = createFakeClient(async (_, signal) => {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(bytes('one'));
+        signal.addEventListener('abort', () => controller.error(signal.reason));
+      },
+    });
+    return new Response(body, { headers: { 'sagitta-sequence': '1' } });
+  });
   const { body } = await vectors.exportStream({ format: 'arrow' });
   const chunks = body[Symbol.asyncIterator]();
-  await new Promise((resolve) => setTimeout(resolve, 120));
+  t.mock.timers.tick(120);
   assert.equal((await chunks.next()).value?.byteLength, 3);
-  await new Promise((resolve) => setTimeout(resolve, 120));
-  assert.equal((await failureOf(chunks.next())).code, 'timeout');
+  t.mock.timers.tick(120);
+  const waiting = failureOf(chunks.next());
+  t.mock.timers.tick(60);
+  assert.equal((await waiting).code, 'timeout');
 });
 
-it('a signal ends a reply that is being read', async () => {
+it('a signal aborts a reply that is being read', async () => {
   const headers = { 'sagitta-sequence': '1' };
   const vectors = await start([{ headers, chunks: ['one'], isStalled: true }]);
   const controller = new AbortController();
   const { body } = await vectors.exportStream({ format: 'arrow', signal: controller.signal });
-  setTimeout(() => controller.abort(new Error('enough')), 20);
-  await assert.rejects(textOf(body), { message: 'enough' });
+  const chunks = body[Symbol.asyncIterator]();
+  assert.equal((await chunks.next()).value?.byteLength, 3);
+  const waiting = chunks.next();
+  controller.abort(new Error('enough'));
+  await assert.rejects(waiting, { message: 'enough' });
 });
 
-it('whoever leaves the loop ends the request', async () => {
+it('leaving the loop aborts the request', async () => {
   const vectors = await start([{ chunks: ['{"id":"a","matches":[]}\n'], isStalled: true }]);
   for await (const row of vectors.join({ topK: 3 })) {
     assert.deepEqual(row, { id: 'a', matches: [] });
@@ -276,7 +314,7 @@ it('whoever leaves the loop ends the request', async () => {
   assert.equal(await textOf(body), '');
 });
 
-it('lines may be cut anywhere, and the last one may be an error', async () => {
+it('lines may be split anywhere, and the last one may be an error', async () => {
   const matches = [{ id: 'ü🐬', score: 0.5 }];
   const lines = bytes(
     `{"id":"a","matches":${JSON.stringify(matches)}}\n\n{"id":"b","matches":[]}\n`,
@@ -310,7 +348,7 @@ it('lines may be cut anywhere, and the last one may be an error', async () => {
   }
 });
 
-it('queries go out as a stream, and their options in the query string', async () => {
+it('queries are streamed, with their options in the query string', async () => {
   const vectors = await start([LOST, { chunks: ['answers'] }]);
   const { body } = await vectors.queryStream(() => chunksOf('queries'), {
     topK: 3,
@@ -334,24 +372,32 @@ it('queries go out as a stream, and their options in the query string', async ()
   assert.equal(request!.body, 'queries');
 });
 
-it('who reads slowly is not taken for a service that stalls, though queries go out meanwhile', async () => {
-  const vectors = await start([{ afterBytes: 5, chunks: ['first'], isStalled: true }], {
-    timeoutMs: 60,
-  });
+it('a slow consumer does not time out while queries are being sent', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   async function* queries() {
     for (let at = 0; at < 5; at++) {
       yield bytes('query');
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      t.mock.timers.tick(5);
     }
   }
+  const vectors = createFakeClient(async (init) => {
+    const text = textOfRequest(init);
+    const body = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        await text;
+        controller.enqueue(bytes('first'));
+      },
+    });
+    return new Response(body);
+  });
   const { body } = await vectors.queryStream(queries());
-  await new Promise((resolve) => setTimeout(resolve, 150));
+  t.mock.timers.tick(150);
   const { value } = await body[Symbol.asyncIterator]().next();
   assert.equal(new TextDecoder().decode(value), 'first');
   await body.cancel();
 });
 
-it('answers to a stream of queries come while queries are still being sent', async () => {
+it('replies arrive while queries are still being sent', async () => {
   const vectors = await start([{ afterBytes: 5, chunks: ['first'], isStalled: true }]);
   let open = () => {};
   const isOpen = new Promise<void>((resolve) => {

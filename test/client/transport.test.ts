@@ -1,7 +1,8 @@
-// What the client sends, what it sends again, and how it fails.
+// Requests of the client, its retries and its errors.
 
 import assert from 'node:assert/strict';
-import { afterEach, it } from 'node:test';
+import { afterEach, it, type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import {
   type Client,
   type ClientOptions,
@@ -30,7 +31,7 @@ async function start(
   });
 }
 
-afterEach(() => server.close());
+afterEach(() => server?.close());
 
 const OK = { body: { upserted_count: 1, inserted_count: 1, updated_count: 0, sequence: 1 } };
 const LOST = { isLost: true };
@@ -45,7 +46,7 @@ async function failureOf(work: Promise<unknown>): Promise<SagittaClientError> {
   return error;
 }
 
-it('a write whose reply was lost is sent again with the same idempotency key', async () => {
+it('a write whose reply was lost is retried with the same idempotency key', async () => {
   const client = await start([LOST, LOST, OK]);
   await client.collection('docs').upsert([{ id: 'a', values: [1] }]);
   const keys = server.requests.map((request) => request.headers['idempotency-key']);
@@ -55,7 +56,7 @@ it('a write whose reply was lost is sent again with the same idempotency key', a
   assert.equal(new Set(server.requests.map((request) => request.body)).size, 1);
 });
 
-it('each write has an idempotency key of its own, unless the caller gives one', async () => {
+it('each write has its own idempotency key, unless the caller passes one', async () => {
   const client = await start([OK]);
   const vectors = client.collection('docs');
   await vectors.upsert([{ id: 'a', values: [1] }]);
@@ -67,13 +68,13 @@ it('each write has an idempotency key of its own, unless the caller gives one', 
   assert.equal(keys[3], 'mine');
 });
 
-it('waits for the reply of its own first try, which is still being carried out', async () => {
+it('retries while its first attempt is still being executed', async () => {
   const client = await start([LOST, problem(409, 'idempotency_in_flight'), OK]);
   await client.collection('docs').upsert([{ id: 'a', values: [1] }]);
   assert.equal(server.requests.length, 3);
 });
 
-it('reads and replacements are sent again when the connection breaks', async () => {
+it('reads and idempotent writes are retried when the connection breaks', async () => {
   const fine = { body: {} };
   const client = await start([LOST, fine, LOST, fine, LOST, fine, LOST, fine]);
   const vectors = client.collection('docs');
@@ -87,7 +88,7 @@ it('reads and replacements are sent again when the connection breaks', async () 
   );
 });
 
-it('a key is made and rotated once, since nobody can give a lost reply again', async () => {
+it('creating and rotating a key is not retried after a lost reply', async () => {
   const client = await start([LOST, LOST, LOST, { body: {} }]);
   const { keys } = client;
   const making = keys.create({ owner: 'me', scopes: ['admin'] });
@@ -105,7 +106,7 @@ it('a key is made and rotated once, since nobody can give a lost reply again', a
   );
 });
 
-it('what may have happened and must not happen twice is not sent again', async () => {
+it('a request that is not idempotent is not retried after a lost reply', async () => {
   const client = await start([LOST]);
   const vectors = client.collection('docs');
   assert.equal((await failureOf(client.collections.delete('docs'))).code, 'network_error');
@@ -117,7 +118,7 @@ it('what may have happened and must not happen twice is not sent again', async (
   );
 });
 
-it('a vector is deleted once, however often its reply is lost', async () => {
+it('a vector is deleted once, even if replies are lost', async () => {
   const deleted = { body: { deleted_count: 1, sequence: 7 } };
   const client = await start([LOST, BUSY, deleted, { body: { deleted_count: 0, sequence: 7 } }]);
   const vectors = client.collection('docs');
@@ -131,7 +132,7 @@ it('a vector is deleted once, however often its reply is lost', async () => {
   assert.equal(error.status, 404);
 });
 
-it('a failure of the service is met again by reads and keyed writes, and by nothing else', async () => {
+it('a server error is retried for reads and writes with a key only', async () => {
   const FAILED = problem(500, 'internal', { retryable: true });
   const fine = { body: { deleted: true } };
   const client = await start([FAILED, fine, FAILED, fine, FAILED, problem(507, 'storage_full')]);
@@ -142,7 +143,7 @@ it('a failure of the service is met again by reads and keyed writes, and by noth
   assert.equal(server.requests.length, 6);
 });
 
-it('a page of a gateway says nothing about the effect of what it refused', async () => {
+it('an error page of a gateway is retried only for idempotent requests', async () => {
   const gateway = { status: 503, body: '<html>No server</html>' };
   const client = await start([gateway, { body: {} }, gateway]);
   await client.limits();
@@ -151,13 +152,13 @@ it('a page of a gateway says nothing about the effect of what it refused', async
   assert.equal(server.requests.length, 3);
 });
 
-it('a refusal for now is sent again, whatever the method', async () => {
+it('429 and 503 are retried for every method', async () => {
   const client = await start([BUSY, problem(429, 'overloaded'), { body: { deleted: true } }]);
   await client.collections.delete('docs');
   assert.equal(server.requests.length, 3);
 });
 
-it('gives up after the tries that it was given', async () => {
+it('fails after the configured number of attempts', async () => {
   const client = await start([BUSY], { retry: { attemptsMax: 3, delayMsBase: 1 } });
   const error = await failureOf(client.limits());
   assert.equal(error.status, 503);
@@ -165,29 +166,56 @@ it('gives up after the tries that it was given', async () => {
   assert.equal(server.requests.length, 3);
 });
 
-it('each wait is about twice the one before, up to the longest', async () => {
-  const client = await start([BUSY], {
-    retry: { attemptsMax: 5, delayMsBase: 40, delayMsMax: 100 },
+it('each wait is about twice the previous one, up to the maximum', async (t) => {
+  const waits = await waitsOf(t, {}, { attemptsMax: 5, delayMsBase: 40, delayMsMax: 100 });
+  assert.deepEqual(waits, [40, 80, 100, 100]);
+});
+
+it('waits as long as Retry-After says', async (t) => {
+  const waits = await waitsOf(t, { 'retry-after': '1' }, { attemptsMax: 2, delayMsBase: 40 });
+  assert.deepEqual(waits, [1_000]);
+});
+
+/** Milliseconds between the attempts of a call that always fails, on a mocked clock. */
+async function waitsOf(
+  t: TestContext,
+  headers: Readonly<Record<string, string>>,
+  retry: ClientOptions['retry'],
+): Promise<number[]> {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const attemptedAt: number[] = [];
+  const client = createClient({
+    baseUrl: 'http://localhost',
+    timeoutMs: Number.POSITIVE_INFINITY,
+    retry: { ...retry },
     random: () => 0.999,
+    fetch: async () => {
+      attemptedAt.push(nowMs);
+      return new Response(JSON.stringify(BUSY.body), { status: BUSY.status!, headers });
+    },
   });
-  await failureOf(client.limits());
-  const at = server.requests.map((request) => request.atMs);
-  const waits = at.slice(1).map((ms, index) => ms - at[index]!);
-  // Timers may fire a millisecond early.
-  for (const [index, waitMsMin] of [38, 78, 98, 98].entries()) {
-    assert.ok(waits[index]! >= waitMsMin, `wait ${index}: ${waits[index]} ms`);
+  let nowMs = 0;
+  await settle(client.limits(), () => {
+    nowMs++;
+    t.mock.timers.tick(1);
+  });
+  return attemptedAt.slice(1).map((ms, index) => ms - attemptedAt[index]!);
+}
+
+/** Calls `tick` again and again until the promise has settled. */
+async function settle(work: Promise<unknown>, tick: () => void): Promise<void> {
+  let isSettled = false;
+  const onSettled = (): void => {
+    isSettled = true;
+  };
+  work.then(onSettled, onSettled);
+  while (!isSettled) {
+    await setImmediate();
+    tick();
   }
-});
+}
 
-it('waits as long as Retry-After asks for', async () => {
-  const refusal = { ...BUSY, headers: { 'retry-after': '1' } };
-  const client = await start([refusal, { body: {} }]);
-  await client.limits();
-  const [first, second] = server.requests;
-  assert.ok(second!.atMs - first!.atMs >= 990);
-});
-
-it('does not wait longer than it is worth, and says how long it would have been', async () => {
+it('does not wait for a long Retry-After but reports it', async () => {
   const refusal = (retryAfter: string) => ({ ...BUSY, headers: { 'retry-after': retryAfter } });
   const inAnHour = new Date(Date.now() + 3_600_000).toUTCString();
   const client = await start([refusal('31'), refusal(inAnHour), refusal('0.02'), { body: {} }]);
@@ -198,7 +226,7 @@ it('does not wait longer than it is worth, and says how long it would have been'
   assert.equal(server.requests.length, 4);
 });
 
-it('a refusal for good is not sent again, and tells all that the service told', async () => {
+it('a permanent error is not retried and carries all members of the reply', async () => {
   const item = { pointer: '/vectors/0/values', code: 'invalid_vector', detail: 'a hole' };
   const client = await start([
     problem(400, 'invalid_vector', { errors: [item], request_id: 'r-1' }),
@@ -207,14 +235,14 @@ it('a refusal for good is not sent again, and tells all that the service told', 
   assert.equal(server.requests.length, 1);
   assert.equal(error.code, 'invalid_vector');
   assert.equal(error.status, 400);
-  assert.equal(error.detail, 'what invalid_vector means');
+  assert.equal(error.detail, 'detail of invalid_vector');
   assert.equal(error.message, error.detail);
   assert.deepEqual(error.items, [item]);
   assert.equal(error.requestId, 'r-1');
   assert.equal(error.retryable, false);
 });
 
-it("a reply that is not the service's is an error that shows its beginning", async () => {
+it('a reply of another service is an error that shows its beginning', async () => {
   const client = await start(
     [
       { status: 502, body: '<html>Bad Gateway</html>' },
@@ -231,32 +259,47 @@ it("a reply that is not the service's is an error that shows its beginning", asy
   assert.match(welcome.message, /expected JSON .* found "<html>Welcome/);
 });
 
-it('a reply that does not come in time is an error that says so', async () => {
-  const client = await start([{ isSilent: true }], { timeoutMs: 40, retry: { attemptsMax: 2 } });
-  const error = await failureOf(client.limits());
-  assert.equal(error.code, 'timeout');
-  assert.match(error.message, /40 ms/);
-  assert.equal(server.requests.length, 2);
+it('a reply that does not arrive in time is a timeout, of the client or of the call', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let attemptCount = 0;
+  const client = createClient({
+    baseUrl: 'http://localhost',
+    timeoutMs: 40,
+    retry: { attemptsMax: 2, delayMsBase: 1 },
+    fetch: (_, init) => {
+      attemptCount++;
+      return new Promise((_resolve, reject) => {
+        init!.signal!.addEventListener('abort', () => reject(init!.signal!.reason));
+      });
+    },
+  });
+  for (const [timeoutMs, message] of [
+    [undefined, /within 40 ms/],
+    [30, /within 30 ms/],
+  ] as const) {
+    const calling = client.limits(timeoutMs === undefined ? {} : { timeoutMs });
+    const failing = failureOf(calling);
+    await settle(failing, () => t.mock.timers.tick(1));
+    const error = await failing;
+    assert.equal(error.code, 'timeout');
+    assert.match(error.message, message);
+  }
+  assert.equal(attemptCount, 4);
 });
 
-it('a call may have more or less time than others', async () => {
-  const client = await start([{ isSilent: true }], { retry: { attemptsMax: 1 } });
-  const error = await failureOf(client.limits({ timeoutMs: 30 }));
-  assert.match(error.message, /30 ms/);
-});
-
-it('a signal ends a call that waits for a reply, and one that waits for the next try', async () => {
+it('a signal aborts a call that waits for a reply or for the next attempt', async () => {
   const client = await start([{ isSilent: true }, BUSY], { retry: { delayMsBase: 60_000 } });
-  for (const call of ['for the reply', 'for the next try']) {
+  for (const [at, call] of ['the reply', 'the next attempt'].entries()) {
     const controller = new AbortController();
     const calling = client.limits({ signal: controller.signal });
-    setTimeout(() => controller.abort(new Error(`enough of waiting ${call}`)), 30);
-    await assert.rejects(calling, { message: `enough of waiting ${call}` });
+    await server.received(at + 1);
+    controller.abort(new Error(`enough of waiting for ${call}`));
+    await assert.rejects(calling, { message: `enough of waiting for ${call}` });
   }
   assert.equal(server.requests.length, 2);
 });
 
-it('sends the key as a bearer token and ids encoded, below /v1', async () => {
+it('sends the key as a bearer token and encodes ids', async () => {
   const client = await start([{ body: {} }], { apiKey: 'sk_1' });
   await client.collection('docs').get('a/b %ü?', { include_values: false });
   const [request] = server.requests;
@@ -267,7 +310,7 @@ it('sends the key as a bearer token and ids encoded, below /v1', async () => {
   );
 });
 
-it('takes the address with a slash, with /v1 or with a path before it', async () => {
+it('accepts a base URL with a slash, /v1 or a path prefix', async () => {
   await start([{ body: {} }]);
   for (const path of ['', '/', '/v1', '/v1/', '/behind/a/gateway/']) {
     await createClient({ baseUrl: server.url + path }).limits();
@@ -278,7 +321,7 @@ it('takes the address with a slash, with /v1 or with a path before it', async ()
   );
 });
 
-it('refuses what no URL can say before anything is sent', async () => {
+it('rejects invalid URLs and ids before sending anything', async () => {
   const client = await start([{ body: {} }]);
   assert.throws(() => createClient({ baseUrl: 'localhost:8484' }), { code: 'invalid_argument' });
   for (const id of ['', '.', '..', '\ud800']) {

@@ -22,8 +22,8 @@ import { RESULT_FORMATS, type ResultFormat } from '../writers/formats.js';
 import { addOutputFileOptions, type OutputFileOptions } from '../writers/output-file.js';
 
 const EXAMPLES = `
-A vector is a JSON array or base64-encoded little-endian float32, given inline, in
-a file (@file) or on stdin (-). A filter is JSON, given inline or in a file.
+A vector is a JSON array or base64-encoded little-endian float32, given inline,
+in a file (@file) or on stdin (-). A filter is JSON, given inline or in a file.
 
 Examples:
   $ sagitta query wordnet --id n02069974 --fields lemma,gloss

@@ -22,8 +22,8 @@ Examples:
   $ sagitta serve --port 9000 --data-dir /var/lib/sagitta
   $ SAGITTA_LOG_LEVEL=debug sagitta serve
 
-On SIGTERM or SIGINT the server finishes open requests (for at most --shutdown-ms)
-and stops; a second signal ends it at once.`;
+On SIGTERM or SIGINT the server finishes open requests, for at most
+--shutdown-ms, and stops; a second signal ends it at once.`;
 
 export function addServeCommand(program: Command): void {
   const command = program

@@ -22,6 +22,8 @@ export interface UploadOptions {
   readonly idOf: (found: string | undefined, row: number) => string;
   readonly start: ImportPosition;
   readonly signal?: AbortSignal;
+  /** A monotonic clock in milliseconds, for the age of an upload. */
+  readonly now?: () => number;
   readonly onCommit: (result: UploadResult) => Promise<void>;
 }
 
@@ -56,7 +58,8 @@ interface Upload {
 export class Uploader {
   readonly #target: StreamTarget;
   readonly #options: UploadOptions;
-  #pending: Upload = emptyUpload();
+  readonly #now: () => number;
+  #pending: Upload;
   #sending: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
   #result: UploadResult;
@@ -66,6 +69,8 @@ export class Uploader {
   constructor(target: StreamTarget, options: UploadOptions) {
     this.#target = target;
     this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#pending = emptyUpload(this.#now());
     this.#rowsAdded = options.start.total;
     this.#result = {
       rowCount: 0,
@@ -96,7 +101,7 @@ export class Uploader {
     }
     pending.batches.push({ batch, file, firstRow });
     pending.rowCount += batch.rowCount;
-    const ageMs = performance.now() - pending.startedAt;
+    const ageMs = this.#now() - pending.startedAt;
     if (pending.byteCount >= UPLOAD_BYTES || ageMs >= UPLOAD_AGE_MS_MAX) await this.#dispatch();
   }
 
@@ -118,7 +123,7 @@ export class Uploader {
     this.#throwFailure();
     const upload = this.#pending;
     if (upload.rowCount === 0) return;
-    this.#pending = emptyUpload();
+    this.#pending = emptyUpload(this.#now());
     this.#sending = this.#send(upload);
   }
 
@@ -168,8 +173,8 @@ export class Uploader {
   }
 }
 
-function emptyUpload(): Upload {
-  return { chunks: [], batches: [], startedAt: performance.now(), byteCount: 0, rowCount: 0 };
+function emptyUpload(startedAt: number): Upload {
+  return { chunks: [], batches: [], startedAt, byteCount: 0, rowCount: 0 };
 }
 
 /** The position after the first `rowCount` rows of an upload. */
