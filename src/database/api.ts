@@ -3,8 +3,7 @@
 // SagittaError.
 
 import type { Principal } from '../common/access.js';
-import type { JsonObject, Metric, VectorBatch } from '../common/types.js';
-import type { StoreOperation } from '../storage/store.js';
+import type { JsonObject, Metric } from '../common/types.js';
 import type { Page } from './query/query-api.js';
 
 export interface CollectionInput {
@@ -60,30 +59,6 @@ export interface StreamProgress {
   readonly sequence: number | undefined;
 }
 
-/** Batches that go into a collection in their order, until one of them fails. */
-export interface WriteStream {
-  /** What earlier attempts under the same key have made durable. */
-  readonly resumed: StreamProgress;
-  /** What is durable, with what was resumed. */
-  readonly progress: StreamProgress;
-  /**
-   * Writes a batch after those before it; resolves when it is durable and visible. Need not be waited
-   * for before the next one. Under a key, `digest` tells the batch from any other, and one that is
-   * durable already is passed over. Throws what `writeVectors` throws, then and from then on, and
-   * `idempotency_key_reused` where this stream turns out to be another one.
-   */
-  write(
-    batch: VectorBatch,
-    options?: { digest?: string | undefined; onCommitted?: OnCommitted },
-  ): Promise<void>;
-  /** When all batches are durable: keeps the reply under the key, or gives the one that is kept. */
-  end(
-    encode: (progress: StreamProgress) => StoredReply,
-  ): Promise<{ reply: StoredReply; isReplay: boolean }>;
-  /** Lets go of the key. No batch may be under way. */
-  close(): void;
-}
-
 export interface DeleteResult {
   readonly deletedCount: number;
   /** The sequence of this delete, or the current one when nothing was deleted. */
@@ -101,9 +76,6 @@ export interface CommitTimings {
 }
 
 export type OnCommitted = (timings: CommitTimings) => void;
-
-/** Operations to be committed in one transaction with a write, made from the write's result. */
-export type CommitTogether<Result> = (result: Result) => readonly StoreOperation[];
 
 export interface VectorRecord {
   readonly id: string;
@@ -137,13 +109,6 @@ export type DeleteSelection =
   | { readonly kind: 'ids'; readonly ids: readonly string[] }
   | { readonly kind: 'filter'; readonly filter: JsonObject }
   | { readonly kind: 'all' };
-
-/** A reply as it was sent: what an idempotency key gives back. */
-export interface StoredReply {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
 
 export interface IdempotencyRequest {
   /** Principal, method and route: the same key elsewhere is another key. */
@@ -233,24 +198,12 @@ export interface CollectionsPage extends Page {
   readonly total: number;
 }
 
-export interface WriteOptions {
-  readonly mode: WriteMode;
-  readonly alsoCommit?: CommitTogether<WriteResult> | undefined;
-  readonly onCommitted?: OnCommitted | undefined;
-}
-
 export interface VectorPatch {
   /** A JSON merge patch, as text. */
   readonly metadata?: string | undefined;
   readonly values?: Float32Array | undefined;
   /** Throws `precondition_failed` unless this is the vector's version. */
   readonly ifVersion?: string | undefined;
-  readonly onCommitted?: OnCommitted | undefined;
-}
-
-export interface DeleteOptions {
-  readonly dryRun: boolean;
-  readonly alsoCommit?: CommitTogether<DeleteResult> | undefined;
   readonly onCommitted?: OnCommitted | undefined;
 }
 

@@ -2,15 +2,10 @@
 // go one after another; everything else belongs to the collection.
 
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../common/clock.js';
 import { collectionNotFound, field, SagittaError, validationError } from '../common/errors.js';
 import { collectGarbageSoon } from '../common/garbage.js';
-import type { Limits } from '../common/limits.js';
-import type { Logger } from '../common/logger.js';
-import type { RowEncoder } from '../common/types.js';
-import type { WorkerPool } from '../platform/pool.js';
-import type { Store } from '../storage/store.js';
-import type { CollectionInput, CommitTogether } from './api.js';
+import type { StoreOperation } from '../storage/store.js';
+import type { CollectionInput } from './api.js';
 import type { Collection } from './collection/collection.js';
 import type { Maintenance } from './collection/maintenance.js';
 import {
@@ -19,10 +14,9 @@ import {
   encodeJson,
   FORMAT_VERSION,
 } from './collection/manifest.js';
-import { loadCollection } from './collection/recovery.js';
+import { type LoadOptions, type LoadProgress, loadCollection } from './collection/recovery.js';
 import { blobsOf, keys, logName } from './keys.js';
 import { Lock } from './lock.js';
-import type { DatabaseObserver } from './observer.js';
 
 export interface CollectionEntry {
   readonly definition: CollectionDefinition;
@@ -32,31 +26,12 @@ export interface CollectionEntry {
     | { readonly kind: 'failed'; readonly error: SagittaError };
 }
 
-export interface CatalogueOptions {
-  readonly store: Store;
-  readonly pool: WorkerPool;
-  readonly limits: Limits;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Forgets what the engine keeps of a segment that is gone. */
-  readonly unloadBlock: (key: string) => void;
-  /** Of the engine; null for none. */
-  readonly encoder: RowEncoder | null;
-  readonly observer: DatabaseObserver;
-}
-
-/** How far a collection has come that is being read from disk; it changes meanwhile. */
-export interface LoadProgress {
-  segmentCount: number;
-  loadedSegmentCount: number;
-}
-
 export class Catalogue {
-  readonly #options: CatalogueOptions;
+  readonly #options: LoadOptions;
   readonly #entries = new Map<string, CollectionEntry>();
   readonly #lock = new Lock();
 
-  constructor(options: CatalogueOptions) {
+  constructor(options: LoadOptions) {
     this.#options = options;
     for (const { key, value } of options.store.list(keys.collections)) {
       const id = key[1]!;
@@ -176,7 +151,7 @@ export class Catalogue {
     input: CollectionInput,
     options: {
       ifNotExists: boolean;
-      alsoCommit: CommitTogether<CollectionEntry> | undefined;
+      alsoCommit: (entry: CollectionEntry) => readonly StoreOperation[];
     },
   ): Promise<{ entry: CollectionEntry; created: boolean }> {
     return this.#lock.run(async () => {
@@ -208,7 +183,7 @@ export class Catalogue {
       const entry: CollectionEntry = { definition, state: { kind: 'ready', ...loaded } };
       await this.#options.store.commit([
         { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
-        ...(options.alsoCommit?.(entry) ?? []),
+        ...options.alsoCommit(entry),
       ]);
       this.#entries.set(id, entry);
       return { entry, created: true };

@@ -2,11 +2,11 @@
 // collection itself. This is the only list of their signatures.
 
 import type { JsonObject, VectorBatch } from '../common/types.js';
+import type { StoreOperation } from '../storage/store.js';
 import type {
   CallOptions,
   CollectionRecord,
   CollectionShape,
-  DeleteOptions,
   DeleteResult,
   DeleteSelection,
   IdempotencyRequest,
@@ -17,19 +17,18 @@ import type {
   VectorPatch,
   VectorRecord,
   WriteMode,
-  WriteOptions,
   WriteResult,
-  WriteStream,
 } from './api.js';
 import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
 import { countSelected } from './collection/count.js';
 import { runList } from './collection/list.js';
-import { openWriteStream } from './collection/write-stream.js';
+import { openWriteStream, type WriteStream } from './collection/write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
 import { toRecord } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
+import type { AttachedReply } from './idempotency.js';
 import { runQuery } from './query/query.js';
 import type {
   QueryReply,
@@ -40,6 +39,20 @@ import type {
 } from './query/query-api.js';
 import { openSession } from './query/query-session.js';
 import { runRecall } from './query/recall.js';
+
+export interface WriteOptions {
+  readonly mode: WriteMode;
+  /** Stored in the transaction of the write. */
+  readonly attachedReply?: AttachedReply<WriteResult> | undefined;
+  readonly onCommitted?: OnCommitted | undefined;
+}
+
+export interface DeleteOptions {
+  readonly dryRun: boolean;
+  /** Stored in the transaction of the delete. */
+  readonly attachedReply?: AttachedReply<DeleteResult> | undefined;
+  readonly onCommitted?: OnCommitted | undefined;
+}
 
 /**
  * A collection as `database.collection(id)` found it. Every member but `id` and `exists` throws
@@ -98,9 +111,9 @@ export class CollectionHandle {
   async write(batch: VectorBatch, options: WriteOptions): Promise<WriteResult> {
     const collection = this.#require();
     const { clock, observer } = this.#services;
-    const { mode, alsoCommit, onCommitted } = options;
+    const { mode, attachedReply, onCommitted } = options;
     const result = await collection.write(
-      writeVectors(collection, batch, { mode, clock, alsoCommit }),
+      writeVectors(collection, batch, { mode, clock, alsoCommit: operationsOf(attachedReply) }),
       onCommitted,
     );
     observer.vectorsWritten(result.insertedCount, result.updatedCount);
@@ -144,10 +157,10 @@ export class CollectionHandle {
       return { deletedCount, sequence: collection.sequence };
     }
     const { clock, limits, filters, observer } = this.#services;
-    const { alsoCommit, onCommitted } = options;
+    const alsoCommit = operationsOf(options.attachedReply);
     const result = await collection.write(
       deleteSelected(collection, selection, { clock, limits, filters, alsoCommit }),
-      onCommitted,
+      options.onCommitted,
     );
     observer.vectorsDeleted(result.deletedCount);
     return result;
@@ -243,4 +256,10 @@ export class CollectionHandle {
     const { catalogue } = this.#services;
     return catalogue.requireServed(catalogue.requireEntry(this.id, this.#incarnation));
   }
+}
+
+function operationsOf<Result>(
+  reply: AttachedReply<Result> | undefined,
+): ((result: Result) => readonly StoreOperation[]) | undefined {
+  return reply && ((result) => reply.operations(result));
 }

@@ -14,9 +14,7 @@ import type {
   CollectionRecord,
   CollectionsPage,
   CollectionsRequest,
-  CommitTogether,
   IdempotencyRequest,
-  StoredReply,
 } from './api.js';
 import { ApiKeys } from './api-keys.js';
 import { ScanStats } from './bulk/scan-stats.js';
@@ -24,10 +22,14 @@ import { Catalogue, type CollectionEntry } from './catalogue.js';
 import { CollectionHandle } from './collection-handle.js';
 import { pageOf, toRecord } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
-import { runIdempotent } from './idempotency.js';
-import { IdempotencyClaims } from './idempotency-claims.js';
+import {
+  type AttachedReply,
+  type AttachReply,
+  IdempotencyClaims,
+  runIdempotent,
+} from './idempotency.js';
 import { keys } from './keys.js';
-import { type DatabaseObserver, observeIdempotent, SILENT_OBSERVER } from './observer.js';
+import { type DatabaseObserver, SILENT_OBSERVER } from './observer.js';
 import { CursorSealer } from './query/cursor.js';
 import { FilterCache } from './query/filter-cache.js';
 import { SearchScheduler } from './query/search-scheduler.js';
@@ -44,18 +46,6 @@ export interface DatabaseOptions {
   /** Who measures it; nobody when absent. */
   readonly observer?: DatabaseObserver;
 }
-
-/** What others use of a database once it is open; without its private state, so that a test can stand in. */
-export type DatabaseService = Pick<
-  Database,
-  | 'state'
-  | 'apiKeys'
-  | 'createCollection'
-  | 'listCollections'
-  | 'collection'
-  | 'runIdempotent'
-  | 'close'
->;
 
 export class Database {
   readonly #services: DatabaseServices;
@@ -129,14 +119,16 @@ export class Database {
   async createCollection(
     input: CollectionInput,
     options: {
-      ifNotExists?: boolean;
-      alsoCommit?: CommitTogether<CollectionRecord> | undefined;
+      /** Gives the collection that exists when its dimension and metric are the same. */
+      readonly ifNotExists?: boolean;
+      /** Stored in the transaction that creates the collection. */
+      readonly attachedReply?: AttachedReply<CollectionRecord> | undefined;
     } = {},
   ): Promise<{ record: CollectionRecord; created: boolean }> {
-    const { alsoCommit } = options;
+    const { attachedReply } = options;
     const { entry, created } = await this.#services.catalogue.create(input, {
       ifNotExists: options.ifNotExists ?? false,
-      alsoCommit: alsoCommit && ((made) => alsoCommit(this.#toRecord(made))),
+      alsoCommit: (made) => attachedReply?.operations(this.#toRecord(made)) ?? [],
     });
     return { record: this.#toRecord(entry), created };
   }
@@ -160,19 +152,17 @@ export class Database {
   }
 
   /**
-   * Runs `perform` once per key. `attach(encode)` makes what a write inside takes as `alsoCommit`, so
-   * that effect and reply are one transaction; a reply that was not attached (a refusal, a write
-   * without effect) is committed alone. When `perform` rejects, nothing is kept. Throws
-   * `idempotency_in_flight` and `idempotency_key_reused`.
+   * Runs `perform` once per key. A reply that it attaches to a write is stored in the transaction of
+   * the write; one that it does not attach (to a refusal, or to a write without effect) is stored
+   * alone. Replies are kept as JSON and given back as they were. When `perform` rejects, nothing is
+   * stored. Throws `idempotency_in_flight` and `idempotency_key_reused`.
    */
-  runIdempotent(
+  runIdempotent<Reply extends object>(
     request: IdempotencyRequest,
-    perform: (
-      attach: <Result>(encode: (result: Result) => StoredReply) => CommitTogether<Result>,
-    ) => Promise<StoredReply>,
-  ): Promise<{ reply: StoredReply; isReplay: boolean }> {
+    perform: (attach: AttachReply<Reply>) => Promise<Reply>,
+  ): Promise<{ reply: Reply; isReplay: boolean }> {
     const { observer, claims } = this.#services;
-    return observeIdempotent(observer, runIdempotent(claims, request, perform));
+    return runIdempotent(claims, observer, request, perform);
   }
 
   /** Finishes what is under way. The caller closes engine, pool and store after it. */

@@ -1,29 +1,249 @@
-// Idempotency keys of requests with one effect: a write that is sent twice happens once. The reply is
-// committed together with the effect, so that a crash between the two cannot be seen.
+// Idempotency keys: a request that is sent twice under one key happens once, and its reply is given
+// again. Reply and effect are one transaction, so that a crash between the two cannot be seen. At most
+// one request at a time holds a key. An entry is found by a digest of scope and key, expires, and is
+// about one write (`runIdempotent`) or about a stream of them (collection/write-stream.ts).
 
-import type { CommitTogether, IdempotencyRequest, StoredReply } from './api.js';
-import type { IdempotencyClaims } from './idempotency-claims.js';
+import { createHash } from 'node:crypto';
+import type { Clock } from '../common/clock.js';
+import { SagittaError } from '../common/errors.js';
+import type { Store, StoreOperation } from '../storage/store.js';
+import type { IdempotencyRequest, StreamProgress } from './api.js';
+import { keys } from './keys.js';
+import type { DatabaseObserver } from './observer.js';
 
-/** See DatabaseService.runIdempotent. */
-export async function runIdempotent(
+/** How far a stream has come, and a digest that recognises it when it is sent again. */
+export interface StreamEntry {
+  /** Names the collection that has the rows: another one under the same id has none of them. */
+  readonly incarnation: string;
+  readonly progress: StreamProgress;
+  /** SHA-256, in hexadecimal, over the chain before the last batch and that batch's digest. */
+  readonly chain: string;
+}
+
+/** What is stored under a key, as JSON. */
+export interface StoredEntry {
+  readonly payloadDigest: string;
+  readonly expiresAtMs: number;
+  /** As the caller gave it, whatever it is; null while a stream is incomplete. */
+  readonly reply: object | null;
+  /** Present for streams. */
+  readonly stream?: StreamEntry;
+}
+
+/** Each new reply removes up to this many expired entries, so that they go as fast as they come. */
+const EXPIRED_REMOVED_PER_REPLY = 4;
+
+/**
+ * The reply to a write, to be stored in the transaction of the write. Made by `runIdempotent`; the
+ * caller passes it to the write and does nothing else with it.
+ */
+export class AttachedReply<Result> {
+  readonly #operations: (result: Result) => readonly StoreOperation[];
+
+  constructor(operations: (result: Result) => readonly StoreOperation[]) {
+    this.#operations = operations;
+  }
+
+  /** What stores the reply, once the result of the write is known. */
+  operations(result: Result): readonly StoreOperation[] {
+    return this.#operations(result);
+  }
+}
+
+/** Makes the reply to a write from its result, to be stored with the write. */
+export type AttachReply<Reply extends object> = <Result>(
+  encode: (result: Result) => Reply,
+) => AttachedReply<Result>;
+
+/** See Database.runIdempotent. */
+export async function runIdempotent<Reply extends object>(
   claims: IdempotencyClaims,
+  observer: DatabaseObserver,
   request: IdempotencyRequest,
-  perform: (
-    attach: <Result>(encode: (result: Result) => StoredReply) => CommitTogether<Result>,
-  ) => Promise<StoredReply>,
-): Promise<{ reply: StoredReply; isReplay: boolean }> {
-  const claim = claims.claim(request);
+  perform: (attach: AttachReply<Reply>) => Promise<Reply>,
+): Promise<{ reply: Reply; isReplay: boolean }> {
+  let claim: Claim;
   try {
-    const kept = claim.stored?.reply;
-    if (kept != null) return { reply: kept, isReplay: true };
+    claim = claims.claim(request);
+  } catch (error) {
+    const code = error instanceof SagittaError ? error.code : '';
+    if (code === 'idempotency_in_flight' || code === 'idempotency_key_reused') {
+      observer.idempotencyDecided(code);
+    }
+    throw error;
+  }
+  try {
+    const stored = claim.stored?.reply;
+    if (stored != null) {
+      observer.idempotencyDecided('replayed');
+      return { reply: stored as Reply, isReplay: true };
+    }
     let isAttached = false;
-    const reply = await perform((encode) => (result) => {
-      isAttached = true;
-      return claim.keepReply(encode(result));
-    });
-    if (!isAttached) await claims.commit(claim.keepReply(reply));
+    const reply = await perform(
+      (encode) =>
+        new AttachedReply((result) => {
+          isAttached = true;
+          return claim.storeReply(encode(result));
+        }),
+    );
+    if (!isAttached) await claims.commit(claim.storeReply(reply));
+    observer.idempotencyDecided('kept');
     return { reply, isReplay: false };
   } finally {
     claim.release();
   }
+}
+
+export class IdempotencyClaims {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #keptMs: number;
+  readonly #payloadDigestsInFlight = new Map<string, string>();
+
+  constructor(options: { store: Store; clock: Clock; keptMs: number }) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#keptMs = options.keptMs;
+  }
+
+  /** The caller releases the claim. Throws `idempotency_in_flight` and `idempotency_key_reused`. */
+  claim(request: IdempotencyRequest): Claim {
+    const { key, payloadDigest } = request;
+    const digest = createHash('sha256')
+      .update(JSON.stringify([request.scope, key]))
+      .digest('hex');
+    const inFlight = this.#payloadDigestsInFlight.get(digest);
+    if (inFlight !== undefined) {
+      if (inFlight !== payloadDigest) throw keyReused(key);
+      throw new SagittaError(
+        'idempotency_in_flight',
+        `A request with the idempotency key "${key}" is still running; retry when it has ended.`,
+        { retryAfterSeconds: 1 },
+      );
+    }
+    const stored = this.#read(digest);
+    if (stored !== undefined && stored.payloadDigest !== payloadDigest) throw keyReused(key);
+    this.#payloadDigestsInFlight.set(digest, payloadDigest);
+    return new Claim({
+      stored,
+      digest,
+      payloadDigest,
+      clock: this.#clock,
+      keptMs: this.#keptMs,
+      removeExpired: (now) => this.#removeExpired(now),
+      onReleased: () => this.#payloadDigestsInFlight.delete(digest),
+    });
+  }
+
+  commit(operations: readonly StoreOperation[]): Promise<void> {
+    return this.#store.commit(operations);
+  }
+
+  #read(digest: string): StoredEntry | undefined {
+    const value = this.#store.get(keys.idempotentReply(digest));
+    if (value === undefined) return undefined;
+    const entry = JSON.parse(Buffer.from(value).toString()) as StoredEntry;
+    return entry.expiresAtMs > this.#clock.now() ? entry : undefined;
+  }
+
+  #removeExpired(now: number): StoreOperation[] {
+    const operations: StoreOperation[] = [];
+    let count = 0;
+    for (const { key } of this.#store.list(keys.idempotentExpiries)) {
+      const expiresAtMs = Number(key[2]);
+      const digest = key[3]!;
+      if (expiresAtMs > now || count++ === EXPIRED_REMOVED_PER_REPLY) break;
+      operations.push({ kind: 'remove', key });
+      // A key that was used again after it expired has a newer reply, which stays.
+      if (this.#read(digest) === undefined) {
+        operations.push({ kind: 'remove', key: keys.idempotentReply(digest) });
+      }
+    }
+    return operations;
+  }
+}
+
+/** Exclusive use of a key by one request. */
+export class Claim {
+  /** What an earlier request with the key has stored. */
+  readonly stored: StoredEntry | undefined;
+  readonly #digest: string;
+  readonly #payloadDigest: string;
+  readonly #clock: Clock;
+  readonly #keptMs: number;
+  readonly #removeExpired: (now: number) => StoreOperation[];
+  readonly #onReleased: () => void;
+  /** Expiry of the entry that is stored or about to be; 0 for none. */
+  #expiresAtMs: number;
+
+  constructor(options: {
+    stored: StoredEntry | undefined;
+    digest: string;
+    payloadDigest: string;
+    clock: Clock;
+    keptMs: number;
+    removeExpired: (now: number) => StoreOperation[];
+    onReleased: () => void;
+  }) {
+    this.stored = options.stored;
+    this.#digest = options.digest;
+    this.#payloadDigest = options.payloadDigest;
+    this.#clock = options.clock;
+    this.#keptMs = options.keptMs;
+    this.#removeExpired = options.removeExpired;
+    this.#onReleased = options.onReleased;
+    this.#expiresAtMs = options.stored?.expiresAtMs ?? 0;
+  }
+
+  /** The time that a reply is kept begins now. */
+  storeReply(reply: object, stream?: StreamEntry): StoreOperation[] {
+    return [...this.#renew(), this.#put(reply, stream)];
+  }
+
+  /** Called for every batch of a stream: the time begins anew only when half of it is over. */
+  storeProgress(stream: StreamEntry): StoreOperation[] {
+    const isOld = this.#expiresAtMs - this.#clock.now() < this.#keptMs / 2;
+    return [...(isOld ? this.#renew() : []), this.#put(null, stream)];
+  }
+
+  /** May be called more than once. */
+  release(): void {
+    this.#onReleased();
+  }
+
+  #renew(): StoreOperation[] {
+    const now = this.#clock.now();
+    const operations = this.#removeExpired(now);
+    if (this.#expiresAtMs > 0) {
+      operations.push({
+        kind: 'remove',
+        key: keys.idempotentExpiry(this.#expiresAtMs, this.#digest),
+      });
+    }
+    this.#expiresAtMs = now + this.#keptMs;
+    const key = keys.idempotentExpiry(this.#expiresAtMs, this.#digest);
+    operations.push({ kind: 'put', key, value: new Uint8Array(0) });
+    return operations;
+  }
+
+  #put(reply: object | null, stream: StreamEntry | undefined): StoreOperation {
+    const entry: StoredEntry = {
+      payloadDigest: this.#payloadDigest,
+      expiresAtMs: this.#expiresAtMs,
+      reply,
+      ...(stream === undefined ? {} : { stream }),
+    };
+    return {
+      kind: 'put',
+      key: keys.idempotentReply(this.#digest),
+      value: Buffer.from(JSON.stringify(entry)),
+    };
+  }
+}
+
+export function keyReused(key: string): SagittaError {
+  return new SagittaError(
+    'idempotency_key_reused',
+    `The idempotency key "${key}" was used with another payload; use a new key for a new request.`,
+  );
 }

@@ -90,21 +90,3 @@ export function observeReplies(
     observer.queriesAnswered(replies.length, first.timings, work);
   }
 }
-
-/** Tells what becomes of a request with an idempotency key. */
-export async function observeIdempotent<Reply extends { readonly isReplay: boolean }>(
-  observer: DatabaseObserver,
-  running: Promise<Reply>,
-): Promise<Reply> {
-  try {
-    const reply = await running;
-    observer.idempotencyDecided(reply.isReplay ? 'replayed' : 'kept');
-    return reply;
-  } catch (error) {
-    const code = error instanceof SagittaError ? error.code : '';
-    if (code === 'idempotency_in_flight' || code === 'idempotency_key_reused') {
-      observer.idempotencyDecided(code);
-    }
-    throw error;
-  }
-}

@@ -11,7 +11,7 @@ import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
 import type { Tracer } from '../common/trace.js';
 import type { BackupService } from '../database/api.js';
-import type { DatabaseService } from '../database/database.js';
+import type { Database } from '../database/database.js';
 import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
@@ -55,7 +55,7 @@ import { Listener } from './transport/listener.js';
 import type { Tls } from './transport/tls.js';
 
 export interface AppOptions {
-  readonly database: DatabaseService;
+  readonly database: Database;
   readonly backups: BackupService;
   readonly pool: WorkerPool;
   readonly limits: Limits;

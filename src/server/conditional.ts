@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { SagittaError } from '../common/errors.js';
-import type { StoredReply } from '../database/api.js';
+import type { StoredReply } from './replies/reply.js';
 import type { RouteReply } from './route.js';
 
 /** The entity tag of a body. */

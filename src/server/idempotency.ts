@@ -10,13 +10,11 @@ import {
   validationError,
 } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
-import type { CommitTogether, StoredReply } from '../database/api.js';
+import type { AttachReply } from '../database/idempotency.js';
 import type { ParsedBody } from './ingest/parse-json.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
+import type { StoredReply } from './replies/reply.js';
 import type { RouteRequest, RouteServices } from './route.js';
-
-/** Makes the operations that keep the reply in one transaction with the write. */
-export type Attach = <Result>(encode: (result: Result) => StoredReply) => CommitTogether<Result>;
 
 /** Refusals that another attempt with the same payload need not meet again. */
 const STATUSES_NOT_KEPT: readonly number[] = [401, 403, 408, 413, 429];
@@ -39,11 +37,11 @@ export async function runWrite<Value>(
   services: RouteServices,
   request: RouteRequest<unknown>,
   parsed: ParsedBody<Value>,
-  write: (value: Value, attach: Attach | undefined) => Promise<StoredReply>,
+  write: (value: Value, attach: AttachReply<StoredReply> | undefined) => Promise<StoredReply>,
 ): Promise<StoredReply> {
   const key = findKey(request, parsed.idempotencyKey, services.limits);
   if (key === undefined) return write(bodyOf(parsed), undefined);
-  const { reply, isReplay } = await services.database.runIdempotent(
+  const { reply, isReplay } = await services.database.runIdempotent<StoredReply>(
     {
       scope: `${request.principal.id} ${request.operation}`,
       key,

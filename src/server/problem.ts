@@ -9,7 +9,7 @@ import {
   type IssueLocation,
   SagittaError,
 } from '../common/errors.js';
-import type { StoredReply } from '../database/api.js';
+import type { StoredReply } from './replies/reply.js';
 import { NO_STORE } from './replies/reply.js';
 
 export const STATUS_OF_CODE = {

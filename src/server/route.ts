@@ -7,14 +7,15 @@ import type { Principal } from '../common/access.js';
 import type { ErrorCode } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
-import type { BackupService, StoredReply } from '../database/api.js';
-import type { DatabaseService } from '../database/database.js';
+import type { BackupService } from '../database/api.js';
+import type { Database } from '../database/database.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
 import type { RouteAccess } from './auth/authorization.js';
 import type { Guards } from './limits/guards.js';
 import type { StreamType } from './media-types.js';
 import type { IssueLayout, ProblemContext } from './problem.js';
+import type { StoredReply } from './replies/reply.js';
 import type { ReplyPieces } from './replies/reply-stream.js';
 import type { Schemas } from './schemas/all.js';
 import type { RequestTelemetry } from './telemetry/request-telemetry.js';
@@ -22,7 +23,7 @@ import type { BodyStream } from './transport/body-stream.js';
 
 /** What the handlers of routes work with. */
 export interface RouteServices {
-  readonly database: DatabaseService;
+  readonly database: Database;
   readonly backups: BackupService;
   readonly pool: WorkerPool;
   readonly limits: Limits;

@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { SagittaError } from '../../src/common/errors.js';
-import type { StoredReply, WriteResult } from '../../src/database/api.js';
+import type { WriteResult } from '../../src/database/api.js';
 import type { Database } from '../../src/database/database.js';
 import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
 import { batchOf, createTestClock, openDatabase } from './harness.js';
 
 const REQUEST = { scope: 'anonymous POST /vectors', key: 'k1', payloadDigest: 'd1' };
-const replyOf = (body: string, status = 200): StoredReply => ({ status, headers: {}, body });
+const replyOf = (body: string, status = 200) => ({ status, headers: {}, body });
 
 function write(database: Database, id: string, request = REQUEST) {
   return database.runIdempotent(request, async (attach) => {
@@ -18,7 +18,7 @@ function write(database: Database, id: string, request = REQUEST) {
       .collection('c')
       .write(batchOf([{ id, values: [1, 2], metadata: '{}' }]), {
         mode: 'upsert',
-        alsoCommit: attach(encode),
+        attachedReply: attach(encode),
       });
     return encode(result);
   });

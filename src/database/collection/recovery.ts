@@ -1,13 +1,19 @@
-// A collection from disk: its segment files, the deletions in them, then the log from the
-// checkpoint on. What a write did when it happened, its record does again here.
+// Loads a collection from disk: its segment files, the deletions in them, then the log from the
+// checkpoint on. A log record is applied by the same code as when it was written.
 
+import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import type { Logger } from '../../common/logger.js';
+import type { RowEncoder } from '../../common/types.js';
+import type { WorkerPool } from '../../platform/pool.js';
 import { decodeDeletions } from '../../segment/deletions.js';
 import { decodeLogRecord } from '../../segment/log-record.js';
 import type { Segment } from '../../segment/segment.js';
 import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js';
-import type { CatalogueOptions, LoadProgress } from '../catalogue.js';
+import type { Store } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
+import type { DatabaseObserver } from '../observer.js';
 import { Collection } from './collection.js';
 import { Maintenance } from './maintenance.js';
 import {
@@ -20,10 +26,29 @@ import {
 import { Rows } from './rows.js';
 import { applyLogRecord } from './writes.js';
 
+export interface LoadOptions {
+  readonly store: Store;
+  readonly pool: WorkerPool;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Drops what the engine and the filter cache hold for a segment that is gone. */
+  readonly unloadBlock: (key: string) => void;
+  /** Makes the codes that the engine scans; null when it scans values. */
+  readonly encoder: RowEncoder | null;
+  readonly observer: DatabaseObserver;
+}
+
+/** How far the load of a collection has come; updated while it goes on. */
+export interface LoadProgress {
+  segmentCount: number;
+  loadedSegmentCount: number;
+}
+
 /** Throws `data_corrupt` naming what is damaged. */
 export async function loadCollection(
   definition: CollectionDefinition,
-  options: CatalogueOptions,
+  options: LoadOptions,
   progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
   const { store, clock, limits, encoder } = options;
@@ -76,17 +101,17 @@ export async function loadCollection(
   return { collection, maintenance };
 }
 
-function readManifest(definition: CollectionDefinition, { store }: CatalogueOptions): Manifest {
+function readManifest(definition: CollectionDefinition, { store }: LoadOptions): Manifest {
   const bytes = store.get(keys.manifest(definition.incarnation));
   if (bytes === undefined) return EMPTY_MANIFEST;
   return decodeJson<Manifest>(bytes, `The manifest of collection "${definition.id}"`);
 }
 
-/** Files of a checkpoint or compaction that did not come to its commit. */
+/** Removes the files of a checkpoint or compaction that did not reach its commit. */
 async function removeUnnamedBlobs(
   incarnation: string,
   manifest: Manifest,
-  { store }: CatalogueOptions,
+  { store }: LoadOptions,
 ): Promise<void> {
   const named = new Set(
     manifest.segments.map(({ number }) => segmentBlobName(incarnation, number)),
@@ -100,7 +125,7 @@ async function loadSegment(
   definition: CollectionDefinition,
   entry: ManifestSegment,
   key: string,
-  { store, pool }: CatalogueOptions,
+  { store, pool }: LoadOptions,
 ): Promise<Segment> {
   const name = segmentBlobName(definition.incarnation, entry.number);
   try {
@@ -129,18 +154,18 @@ async function loadSegment(
   }
 }
 
-/** Log records applied between two turns of the event loop. */
-const REPLAY_TURN_MS = 50;
+/** Time between two yields to the event loop. */
+const REPLAY_YIELD_MS = 50;
 
 async function replayLog(
   definition: CollectionDefinition,
   manifest: Manifest,
   rows: Rows,
-  { store }: CatalogueOptions,
+  { store }: LoadOptions,
 ): Promise<{ sequence: number; writtenAtMs: number }> {
   let sequence = manifest.checkpointSequence;
   let writtenAtMs = manifest.writtenAtMs;
-  let turnEndsAt = performance.now() + REPLAY_TURN_MS;
+  let yieldAtMs = performance.now() + REPLAY_YIELD_MS;
   for (const entry of store.readLog(logName(definition.incarnation), sequence)) {
     if (entry.sequence !== sequence + 1) {
       throw new SagittaError(
@@ -153,10 +178,10 @@ async function replayLog(
     applyLogRecord(rows, record, entry.sequence, isPartlyInFiles ? manifest.partialRowCount : 0);
     sequence = entry.sequence;
     writtenAtMs = record.timeMs;
-    if (performance.now() > turnEndsAt) {
-      // Lets the probes answer while a long log is replayed.
+    if (performance.now() > yieldAtMs) {
+      // Health checks are answered while a long log is replayed.
       await new Promise((resolve) => setImmediate(resolve));
-      turnEndsAt = performance.now() + REPLAY_TURN_MS;
+      yieldAtMs = performance.now() + REPLAY_YIELD_MS;
     }
   }
   return { sequence, writtenAtMs };

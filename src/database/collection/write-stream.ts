@@ -12,13 +12,11 @@ import type { StoreOperation } from '../../storage/store.js';
 import type {
   IdempotencyRequest,
   OnCommitted,
-  StoredReply,
   StreamProgress,
   WriteMode,
   WriteResult,
-  WriteStream,
 } from '../api.js';
-import { type Claim, type IdempotencyClaims, keyReused } from '../idempotency-claims.js';
+import { type Claim, type IdempotencyClaims, keyReused } from '../idempotency.js';
 import type { DatabaseObserver } from '../observer.js';
 import type { Collection } from './collection.js';
 import type { Write } from './writer.js';
@@ -47,12 +45,16 @@ export const NO_PROGRESS: StreamProgress = {
 /** Throws `idempotency_in_flight` and `idempotency_key_reused`. */
 export function openWriteStream(options: WriteStreamOptions): WriteStream {
   const { claims, idempotency } = options;
-  if (idempotency === undefined) return new CollectionWriteStream(options, null);
+  if (idempotency === undefined) return new WriteStream(options, null);
   const keyed = new KeyedStream(claims.claim(idempotency), idempotency.key, options.collection);
-  return new CollectionWriteStream(options, keyed);
+  return new WriteStream(options, keyed);
 }
 
-class CollectionWriteStream implements WriteStream {
+/**
+ * Writes batches into a collection in their order, until one of them fails. It belongs to the
+ * collection that was there when it was opened: when that is deleted or replaced, its writes fail.
+ */
+export class WriteStream {
   readonly #options: WriteStreamOptions;
   readonly #keyed: KeyedStream | null;
   readonly #resumed: StreamProgress;
@@ -72,14 +74,22 @@ class CollectionWriteStream implements WriteStream {
     this.#durable = this.#resumed;
   }
 
+  /** What earlier attempts under the same key have made durable. */
   get resumed(): StreamProgress {
     return this.#resumed;
   }
 
+  /** What is durable, what was resumed included. */
   get progress(): StreamProgress {
     return this.#durable;
   }
 
+  /**
+   * Writes a batch after those before it; resolves when it is durable and visible. The next one may be
+   * written before that. Under a key, `digest` tells the batch from any other, and a batch that is
+   * durable already is skipped. Throws what `CollectionHandle.write` throws, then and from then on, and
+   * `idempotency_key_reused` when this turns out to be another stream than the one under the key.
+   */
   async write(
     batch: VectorBatch,
     { digest, onCommitted }: { digest?: string | undefined; onCommitted?: OnCommitted } = {},
@@ -97,18 +107,23 @@ class CollectionWriteStream implements WriteStream {
     observer.vectorsWritten(result.insertedCount, result.updatedCount);
   }
 
-  async end(
-    encode: (progress: StreamProgress) => StoredReply,
-  ): Promise<{ reply: StoredReply; isReplay: boolean }> {
+  /**
+   * Called when all batches are durable. Under a key it stores the reply, or gives the one that an
+   * earlier attempt has stored.
+   */
+  async end<Reply extends object>(
+    encode: (progress: StreamProgress) => Reply,
+  ): Promise<{ reply: Reply; isReplay: boolean }> {
     if (this.#failure !== undefined) throw this.#failure.error;
     const { claims } = this.#options;
     const kept = this.#keyed?.end();
-    if (kept != null) return { reply: kept, isReplay: true };
+    if (kept != null) return { reply: kept as Reply, isReplay: true };
     const reply = encode(this.#durable);
-    if (this.#keyed !== null) await claims.commit(this.#keyed.keepReply(reply, this.#durable));
+    if (this.#keyed !== null) await claims.commit(this.#keyed.storeReply(reply, this.#durable));
     return { reply, isReplay: false };
   }
 
+  /** Releases the key. No batch may be under way. */
   close(): void {
     this.#keyed?.release();
   }
@@ -126,7 +141,7 @@ class CollectionWriteStream implements WriteStream {
     const { collection, mode, clock } = this.#options;
     const alsoCommit = (result: WriteResult) => {
       this.#prepared = advanced(this.#prepared, batch.count, result);
-      return chain === undefined ? [] : this.#keyed!.keepProgress(this.#prepared, chain);
+      return chain === undefined ? [] : this.#keyed!.storeProgress(this.#prepared, chain);
     };
     const recordBytes = this.#recordBytes;
     const write = writeVectors(collection, batch, { mode, clock, alsoCommit, recordBytes });
@@ -197,18 +212,18 @@ class KeyedStream {
   }
 
   /** The reply of an earlier attempt that came so far; null for none. Throws `idempotency_key_reused`. */
-  end(): StoredReply | null {
+  end(): object | null {
     if (this.#batchCount < this.earlier.batchCount) throw keyReused(this.#key);
     return this.#claim.stored?.reply ?? null;
   }
 
-  keepProgress(progress: StreamProgress, chain: string): StoreOperation[] {
-    return this.#claim.keepProgress({ incarnation: this.#incarnation, progress, chain });
+  storeProgress(progress: StreamProgress, chain: string): StoreOperation[] {
+    return this.#claim.storeProgress({ incarnation: this.#incarnation, progress, chain });
   }
 
-  keepReply(reply: StoredReply, progress: StreamProgress): StoreOperation[] {
+  storeReply(reply: object, progress: StreamProgress): StoreOperation[] {
     const stream = { incarnation: this.#incarnation, progress, chain: this.#chain };
-    return this.#claim.keepReply(reply, stream);
+    return this.#claim.storeReply(reply, stream);
   }
 
   release(): void {

@@ -11,19 +11,16 @@ import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import { encodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import type { StoreOperation } from '../../storage/store.js';
-import type {
-  CommitTogether,
-  DeleteResult,
-  DeleteSelection,
-  WriteMode,
-  WriteResult,
-} from '../api.js';
+import type { DeleteResult, DeleteSelection, WriteMode, WriteResult } from '../api.js';
 import { logName } from '../keys.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { applyMergePatch } from './merge-patch.js';
 import { singleRowBatch, stringAt, utf8ColumnOf } from './utf8.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
+
+/** What is committed in one transaction with a write, made from its result. */
+export type CommitTogether<Result> = (result: Result) => readonly StoreOperation[];
 
 export function writeVectors(
   collection: Collection,

@@ -4,16 +4,12 @@
 import { createHash } from 'node:crypto';
 import { parameter, SagittaError, validationError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
-import type {
-  IdempotencyRequest,
-  StoredReply,
-  StreamProgress,
-  WriteMode,
-  WriteStream,
-} from '../../database/api.js';
+import type { IdempotencyRequest, StreamProgress, WriteMode } from '../../database/api.js';
+import type { WriteStream } from '../../database/collection/write-stream.js';
 import { asReplay, idempotencyKeyInHeader } from '../idempotency.js';
 import { ARROW_STREAM } from '../media-types.js';
 import { internalError } from '../problem.js';
+import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import type { RouteRequest, RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';

@@ -3,7 +3,8 @@
 // when everything before it is durable and nothing behind it will be.
 
 import { SagittaError, shiftRows } from '../../common/errors.js';
-import type { OnCommitted, WriteStream } from '../../database/api.js';
+import type { OnCommitted } from '../../database/api.js';
+import type { WriteStream } from '../../database/collection/write-stream.js';
 import { bytesOf, type ParsedUnit, type Piece, piecesOf, type StreamUnit } from './unit.js';
 
 export interface PipelineOptions {

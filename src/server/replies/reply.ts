@@ -1,7 +1,12 @@
 // Replies as text: a status, headers and a body that is sent as it is. Also what an idempotency key
 // keeps, so that a replay is the same to the byte.
 
-import type { StoredReply } from '../../database/api.js';
+/** A reply that is text. Idempotency keys keep it as JSON of these three members. */
+export interface StoredReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
 
 export const NO_STORE = 'no-store';
 /** Records of collections: a cache may answer for half a minute, and then asks with the ETag. */

@@ -3,12 +3,13 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
-import type { CollectionRecord, StoredReply } from '../../database/api.js';
+import type { CollectionRecord } from '../../database/api.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
 import type { JsonBody, ParsedBody } from '../ingest/parse-json.js';
 import { validateBody } from '../ingest/validate.js';
+import type { StoredReply } from '../replies/reply.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import { collectionText, pageMembers } from '../replies/reply-text.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -53,7 +54,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
             description: body.description,
             labels: body.labels ?? {},
           },
-          { ifNotExists: request.query.if_not_exists, alsoCommit: attach?.(createdReply) },
+          { ifNotExists: request.query.if_not_exists, attachedReply: attach?.(createdReply) },
         );
         return created ? createdReply(record) : jsonReply(collectionText(record));
       });

@@ -3,11 +3,12 @@
 // revokes the key and makes another.
 
 import type { z } from 'zod';
-import type { ApiKeyRecord, StoredReply } from '../../database/api.js';
+import type { ApiKeyRecord } from '../../database/api.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
 import { validateBody } from '../ingest/validate.js';
 import { apiKeyMembers } from '../key-members.js';
+import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 

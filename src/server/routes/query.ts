@@ -8,13 +8,13 @@ import {
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
-import type { StoredReply } from '../../database/api.js';
 import { chooseCollection } from '../collection-choice.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
 import { costOf, findRuleBreaks, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { BODY_LAYOUT } from '../problem.js';
+import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import { queryText } from '../replies/reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';

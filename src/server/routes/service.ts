@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { holdsScopeOn, type Principal } from '../../common/access.js';
-import type { DatabaseService } from '../../database/database.js';
+import type { Database } from '../../database/database.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -101,7 +101,7 @@ export function serviceRoutes(
 }
 
 /** Numbers only: a probe has no credential, and need not know what there is. */
-function reasonOf(state: 'starting' | 'stopping', database: DatabaseService): string {
+function reasonOf(state: 'starting' | 'stopping', database: Database): string {
   if (state === 'stopping') return 'It finishes what it has accepted, and takes nothing new.';
   let count = 0;
   let loadedCount = 0;
@@ -115,7 +115,7 @@ function reasonOf(state: 'starting' | 'stopping', database: DatabaseService): st
   return `Data is being read from disk: ${loadedCount} of ${count} collections so far.`;
 }
 
-function collectionsNotReady(database: DatabaseService, principal: Principal) {
+function collectionsNotReady(database: Database, principal: Principal) {
   const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
   const found: { id: string; status: 'loading' | 'failed'; reason: string }[] = [];
   let cursor: string | undefined;

@@ -2,12 +2,12 @@
 
 import type { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
-import type { StoredReply } from '../../database/api.js';
 import { chooseCollection } from '../collection-choice.js';
 import { applyIfNoneMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/bodies.js';
 import { validateBody } from '../ingest/validate.js';
+import type { StoredReply } from '../replies/reply.js';
 import { CACHE_VECTOR, jsonReply } from '../replies/reply.js';
 import { fetchedText, listText, vectorRecordText } from '../replies/reply-text.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';

@@ -8,7 +8,6 @@ import type {
   DeleteResult,
   DeleteSelection,
   OnCommitted,
-  StoredReply,
   WriteResult,
 } from '../../database/api.js';
 import { chooseCollection } from '../collection-choice.js';
@@ -22,6 +21,7 @@ import { validateBody } from '../ingest/validate.js';
 import { checkVector } from '../ingest/vector-values.js';
 import { STREAM_TYPES } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
+import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
 
@@ -75,12 +75,12 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
         collection.requireExists();
         request.charge(batch.count);
         const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
-        const alsoCommit = attach?.(encode);
+        const attachedReply = attach?.(encode);
         // One vector is the body itself.
         if (!isArray) request.issueLayout = BODY_LAYOUT;
         const result = await collection.write(batch, {
           mode,
-          alsoCommit,
+          attachedReply,
           onCommitted: committed(request),
         });
         return encode(result);
@@ -248,7 +248,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
         if (body.ids !== undefined) request.charge(body.ids.length);
         const result = await database.collection(request.params.id).delete(selectionOf(body), {
           dryRun: body.dry_run,
-          alsoCommit: attach?.(deletedReply),
+          attachedReply: attach?.(deletedReply),
           onCommitted: committed(request),
         });
         return deletedReply(result);

@@ -1,9 +1,9 @@
 // Gauges over all collections: one series each, however many collections there are.
 
-import type { DatabaseService } from '../../database/database.js';
+import type { Database } from '../../database/database.js';
 import type { Metrics } from '../../platform/metrics.js';
 
-export function addDatabaseGauges(metrics: Metrics, database: DatabaseService): void {
+export function addDatabaseGauges(metrics: Metrics, database: Database): void {
   let sums: ReturnType<typeof sumCollections> | undefined;
   // A scrape reads all gauges in one turn of the event loop: one walk serves them all.
   const read = (name: keyof ReturnType<typeof sumCollections>) => () => {
@@ -22,7 +22,7 @@ export function addDatabaseGauges(metrics: Metrics, database: DatabaseService): 
   metrics.addGauge('sagitta_device_bytes', 'Device memory of them.', read('deviceBytes'));
 }
 
-function sumCollections(database: DatabaseService) {
+function sumCollections(database: Database) {
   const sums = { collections: 0, failed: 0, vectors: 0, hostBytes: 0, deviceBytes: 0 };
   let cursor: string | undefined;
   do {

@@ -3,7 +3,6 @@
 // nobody names. Changes nothing.
 
 import { METRICS } from '../../common/types.js';
-import type { StoredReply } from '../../database/api.js';
 import { decodeEntry } from '../../database/api-key-entry.js';
 import {
   type CollectionDefinition,
@@ -11,7 +10,7 @@ import {
   EMPTY_MANIFEST,
   type Manifest,
 } from '../../database/collection/manifest.js';
-import type { StreamEntry } from '../../database/idempotency-claims.js';
+import type { StreamEntry } from '../../database/idempotency.js';
 import { keys, logName, segmentBlobName } from '../../database/keys.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { verifyCollection } from './verify-collection.js';
@@ -181,7 +180,9 @@ function isIdempotentReply(value: Uint8Array): boolean {
   }
 }
 
-function isReply({ status, headers, body }: StoredReply): boolean {
+/** The server's reply: status, headers and body. */
+function isReply(reply: object): boolean {
+  const { status, headers, body } = reply as Record<string, unknown>;
   return Number.isInteger(status) && typeof headers === 'object' && typeof body === 'string';
 }
 

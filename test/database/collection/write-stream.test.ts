@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type ErrorCode, SagittaError } from '../../../src/common/errors.js';
-import type { IdempotencyRequest, StoredReply, StreamProgress } from '../../../src/database/api.js';
+import type { IdempotencyRequest, StreamProgress } from '../../../src/database/api.js';
 import type { Database } from '../../../src/database/database.js';
 import { createMemoryState, createMemoryStore } from '../../../src/storage/memory-store.js';
 import type { StoreOperation } from '../../../src/storage/store.js';
@@ -15,12 +15,12 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const rows = (...ids: string[]) =>
   batchOf(ids.map((id, i) => ({ id, values: [i, 1], metadata: '{}' })));
-const encode = (progress: StreamProgress): StoredReply => ({
+const encode = (progress: StreamProgress) => ({
   status: 200,
   headers: {},
   body: JSON.stringify(progress),
 });
-const progressOf = ({ body }: StoredReply) => JSON.parse(body) as StreamProgress;
+const progressOf = ({ body }: { body: string }) => JSON.parse(body) as StreamProgress;
 
 async function openFilled(options: Parameters<typeof openDatabase>[0] = {}): Promise<Database> {
   const database = await openDatabase(options);
