@@ -128,10 +128,17 @@ export class CollectionHandle {
     readonly mode: WriteMode;
     readonly idempotency?: IdempotencyRequest | undefined;
   }): WriteStream {
-    const { clock, observer, claims } = this.#services;
+    const { clock, observer, idempotencyKeys: claims } = this.#services;
     const { mode, idempotency } = options;
     const collection = this.#require();
-    return openWriteStream({ collection, mode, clock, observer, claims, idempotency });
+    return openWriteStream({
+      collection,
+      mode,
+      clock,
+      observer,
+      idempotencyKeys: claims,
+      idempotency,
+    });
   }
 
   /** Throws `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */

@@ -199,7 +199,7 @@ export function addStorageGauges(metrics: Metrics, database: Database): void {
 }
 
 /** Of what goes through whole collections. */
-function addReadings(metrics: Metrics, { readings }: Database): void {
+function addReadings(metrics: Metrics, { scanStats: readings }: Database): void {
   const read = (name: keyof typeof readings & `${string}${'Count' | 'Left'}`) => () =>
     readings[name];
   metrics.addGauge('sagitta_exports_in_progress', 'Exports under way.', read('scanCount'));

@@ -6,7 +6,7 @@ import type { Limits } from '../common/limits.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Catalogue } from './catalogue.js';
-import type { IdempotencyClaims } from './idempotency.js';
+import type { IdempotencyKeys } from './idempotency.js';
 import type { DatabaseObserver } from './observer.js';
 import type { CursorSealer } from './query/cursor.js';
 import type { FilterCache } from './query/filter-cache.js';
@@ -20,7 +20,7 @@ export interface DatabaseServices {
   readonly scheduler: SearchScheduler;
   readonly filters: FilterCache;
   readonly sealer: CursorSealer;
-  readonly claims: IdempotencyClaims;
+  readonly idempotencyKeys: IdempotencyKeys;
   readonly scanStats: ScanStats;
   readonly limits: Limits;
   readonly clock: Clock;

@@ -25,7 +25,7 @@ import type { DatabaseServices } from './database-services.js';
 import {
   type AttachedReply,
   type AttachReply,
-  IdempotencyClaims,
+  IdempotencyKeys,
   runIdempotent,
 } from './idempotency.js';
 import { keys } from './keys.js';
@@ -70,7 +70,7 @@ export class Database {
       scheduler: new SearchScheduler({ engine, waitingMax: limits.queuedQueriesMax, observer }),
       filters,
       sealer: new CursorSealer(cursorSecret),
-      claims: new IdempotencyClaims({ store, clock, keptMs: limits.idempotencyMs }),
+      idempotencyKeys: new IdempotencyKeys({ store, clock, keptMs: limits.idempotencyMs }),
       scanStats: new ScanStats(),
       limits,
       clock,
@@ -107,7 +107,7 @@ export class Database {
   }
 
   /** Scans and joins under way, for metrics. */
-  get readings(): ScanStats {
+  get scanStats(): ScanStats {
     return this.#services.scanStats;
   }
 
@@ -161,7 +161,7 @@ export class Database {
     request: IdempotencyRequest,
     perform: (attach: AttachReply<Reply>) => Promise<Reply>,
   ): Promise<{ reply: Reply; isReplay: boolean }> {
-    const { observer, claims } = this.#services;
+    const { observer, idempotencyKeys: claims } = this.#services;
     return runIdempotent(claims, observer, request, perform);
   }
 

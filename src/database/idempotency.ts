@@ -57,7 +57,7 @@ export type AttachReply<Reply extends object> = <Result>(
 
 /** See Database.runIdempotent. */
 export async function runIdempotent<Reply extends object>(
-  claims: IdempotencyClaims,
+  claims: IdempotencyKeys,
   observer: DatabaseObserver,
   request: IdempotencyRequest,
   perform: (attach: AttachReply<Reply>) => Promise<Reply>,
@@ -94,7 +94,7 @@ export async function runIdempotent<Reply extends object>(
   }
 }
 
-export class IdempotencyClaims {
+export class IdempotencyKeys {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #keptMs: number;

@@ -11,7 +11,7 @@ import type { ScheduledHits, SearchScheduler } from '../query/search-scheduler.j
 import type { SearchTarget } from '../query/search-target.js';
 
 export interface JoinPlan {
-  readonly parts: readonly SegmentView[];
+  readonly views: readonly SegmentView[];
   readonly target: SearchTarget;
   readonly metric: Metric;
   /** Null for all that reach the threshold. */
@@ -48,7 +48,7 @@ const GROUP_MS_MAX = 200;
 const RETRY_MS = 50;
 
 export interface JoinRow {
-  readonly part: SegmentView;
+  readonly view: SegmentView;
   readonly row: number;
 }
 
@@ -177,13 +177,13 @@ export class JoinSearches {
     };
   }
 
-  #queryOf({ part, row }: JoinRow, after: Position | null, k: number): SearchQuery {
+  #queryOf({ view: part, row }: JoinRow, after: Position | null, k: number): SearchQuery {
     const { target, metric, scoreMin } = this.#plan;
     const vector = valuesOf(part, row);
     return { vector, metric, k, views: target.blockViews, after, scoreMin };
   }
 
-  #hasDirection({ part, row }: JoinRow): boolean {
+  #hasDirection({ view: part, row }: JoinRow): boolean {
     return !this.#plan.mayLackDirection || valuesOf(part, row).some((value) => value !== 0);
   }
 
@@ -203,7 +203,7 @@ export function* walkRows(parts: readonly SegmentView[]): Generator<JoinRow> {
     const { rows, rowCount } = part;
     let row = rows === null ? 0 : nextSetBit(rows, 0);
     while (row >= 0 && row < rowCount) {
-      yield { part, row };
+      yield { view: part, row };
       row = rows === null ? row + 1 : nextSetBit(rows, row + 1);
     }
   }

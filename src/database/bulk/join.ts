@@ -11,7 +11,7 @@ import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { searchTarget } from '../query/search-target.js';
-import { type JoinPiece, JoinPieceBuilder } from './join-pieces.js';
+import { type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
 import { type Group, type JoinPlan, JoinSearches, walkRows } from './join-searches.js';
 
 export interface JoinRequest {
@@ -40,7 +40,7 @@ export interface Join {
   /** Rows that are joined. */
   readonly rowCount: number;
   /** Once. A row without direction has no match under cosine. */
-  pieces(): AsyncGenerator<JoinPiece>;
+  chunks(): AsyncGenerator<JoinChunk>;
 }
 
 /**
@@ -66,7 +66,7 @@ export async function runJoin(
   ]);
   const metric = request.metric ?? searched.definition.metric;
   const plan: JoinPlan = {
-    parts,
+    views: parts,
     target: searchTarget(withParts),
     metric,
     topK: request.topK ?? null,
@@ -80,7 +80,7 @@ export async function runJoin(
     withSequence: withSnapshot.sequence,
     metric,
     rowCount: countVisible(parts),
-    pieces: () => joinPieces(plan, searched, services, signal),
+    chunks: () => joinPieces(plan, searched, services, signal),
   };
 }
 
@@ -89,14 +89,14 @@ async function* joinPieces(
   searched: Collection,
   services: DatabaseServices,
   signal: AbortSignal | undefined,
-): AsyncGenerator<JoinPiece> {
-  const reading = services.scanStats.join(countVisible(plan.parts));
+): AsyncGenerator<JoinChunk> {
+  const reading = services.scanStats.startJoin(countVisible(plan.views));
   const controller = new AbortController();
   const abort = () => controller.abort(signal?.reason);
   signal?.addEventListener('abort', abort, { once: true });
   const searches = new JoinSearches(plan, services.scheduler, controller.signal);
-  const rows = walkRows(plan.parts);
-  const builder = new JoinPieceBuilder(plan);
+  const rows = walkRows(plan.views);
+  const builder = new JoinChunkBuilder(plan);
   let ahead: Group | null = null;
   try {
     signal?.throwIfAborted();
@@ -106,7 +106,7 @@ async function* joinPieces(
       ahead = searches.begin(rows);
       await searches.first(group);
       for (let i = 0; i < group.rows.length; i++) {
-        const { part, row } = group.rows[i]!;
+        const { view: part, row } = group.rows[i]!;
         builder.beginRow(part, row);
         for (;;) {
           for (const hits of group.found[i]!.splice(0)) {

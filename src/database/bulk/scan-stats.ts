@@ -11,7 +11,7 @@ export class ScanStats {
   joinedRowCount = 0;
 
   /** The same pieces; rows are counted when they are asked for the next time, or it ends. */
-  *scan<Piece extends { readonly count: number }>(
+  *countScan<Piece extends { readonly count: number }>(
     pieces: Iterable<Piece>,
     rowCount: number,
   ): Generator<Piece> {
@@ -32,7 +32,7 @@ export class ScanStats {
   }
 
   /** Tells of a join as it goes. */
-  join(rowCount: number): { joined(count: number): void; ended(): void } {
+  startJoin(rowCount: number): { joined(count: number): void; ended(): void } {
     let rowsLeft = rowCount;
     this.joinCount++;
     this.joinRowsLeft += rowCount;

@@ -6,7 +6,7 @@ import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { cutIntoPieces, type RowPiece } from './row-pieces.js';
+import { type RowChunk, rowChunks } from './row-chunks.js';
 
 /**
  * Long enough that what is done once a piece does not count, short enough that a reader who stops
@@ -22,7 +22,7 @@ export interface ScanRequest {
   readonly includeValues: boolean;
   readonly includeMetadata: boolean;
   /** Of all columns of a piece together; absent: 4 MiB. */
-  readonly pieceBytesMax?: number | undefined;
+  readonly chunkBytesMax?: number | undefined;
 }
 
 export interface Scan {
@@ -30,7 +30,7 @@ export interface Scan {
   readonly dimension: number;
   readonly rowCount: number;
   /** In order of arrival, none of them empty. */
-  pieces(): Iterable<RowPiece>;
+  chunks(): Iterable<RowChunk>;
 }
 
 /** Throws `invalid_filter`. */
@@ -47,13 +47,13 @@ export async function runScan(
   const options = {
     values: request.includeValues,
     metadata: request.includeMetadata,
-    bytesMax: request.pieceBytesMax ?? PIECE_BYTES,
+    bytesMax: request.chunkBytesMax ?? PIECE_BYTES,
     rowsMax: PIECE_ROWS_MAX,
   };
   return {
     sequence: snapshot.sequence,
     dimension: collection.definition.dimension,
     rowCount,
-    pieces: () => scanStats.scan(cutIntoPieces(parts, options), rowCount),
+    chunks: () => scanStats.countScan(rowChunks(parts, options), rowCount),
   };
 }

@@ -31,11 +31,11 @@ export class SnapshotView {
     this.collection = collection;
     this.sequence = collection.sequence;
     this.#isThere = isThere;
-    this.keep(this.sequence);
+    this.pin(this.sequence);
   }
 
   /** Another snapshot, which can be read now, is kept as well. */
-  keep(sequence: number): void {
+  pin(sequence: number): void {
     if (this.#isClosed || this.#unpins.has(sequence)) return;
     this.#unpins.set(sequence, this.collection.pin(sequence));
   }

@@ -16,7 +16,7 @@ import type {
   WriteMode,
   WriteResult,
 } from '../api.js';
-import { type Claim, type IdempotencyClaims, keyReused } from '../idempotency.js';
+import { type Claim, type IdempotencyKeys, keyReused } from '../idempotency.js';
 import type { DatabaseObserver } from '../observer.js';
 import type { Collection } from './collection.js';
 import type { Write } from './writer.js';
@@ -27,7 +27,7 @@ export interface WriteStreamOptions {
   readonly mode: WriteMode;
   readonly clock: Clock;
   readonly observer: DatabaseObserver;
-  readonly claims: IdempotencyClaims;
+  readonly idempotencyKeys: IdempotencyKeys;
   readonly idempotency: IdempotencyRequest | undefined;
 }
 
@@ -44,7 +44,7 @@ export const NO_PROGRESS: StreamProgress = {
 
 /** Throws `idempotency_in_flight` and `idempotency_key_reused`. */
 export function openWriteStream(options: WriteStreamOptions): WriteStream {
-  const { claims, idempotency } = options;
+  const { idempotencyKeys: claims, idempotency } = options;
   if (idempotency === undefined) return new WriteStream(options, null);
   const keyed = new KeyedStream(claims.claim(idempotency), idempotency.key, options.collection);
   return new WriteStream(options, keyed);
@@ -115,7 +115,7 @@ export class WriteStream {
     encode: (progress: StreamProgress) => Reply,
   ): Promise<{ reply: Reply; isReplay: boolean }> {
     if (this.#failure !== undefined) throw this.#failure.error;
-    const { claims } = this.#options;
+    const { idempotencyKeys: claims } = this.#options;
     const kept = this.#keyed?.end();
     if (kept != null) return { reply: kept as Reply, isReplay: true };
     const reply = encode(this.#durable);

@@ -38,7 +38,7 @@ export interface Write<Result> {
   failed?(error: unknown): void;
 }
 
-interface Waiting {
+interface PendingWrite {
   readonly write: Write<unknown>;
   readonly submittedAtMs: number;
   readonly onCommitted: ((timings: CommitTimings) => void) | undefined;
@@ -55,7 +55,7 @@ export class Writer {
   readonly #waitingMax: number;
   readonly #observer: DatabaseObserver;
   #sequence: number;
-  #waiting: Waiting[] = [];
+  #waiting: PendingWrite[] = [];
   #running: Promise<void> | undefined;
   #closedWith: Error | undefined;
 
@@ -119,7 +119,7 @@ export class Writer {
 
   async #commitNext(): Promise<void> {
     const pending: PendingIds = new Map();
-    const accepted: { waiting: Waiting; prepared: PreparedWrite<unknown> }[] = [];
+    const accepted: { waiting: PendingWrite; prepared: PreparedWrite<unknown> }[] = [];
     const operations: StoreOperation[] = [];
     let sequence = this.#sequence;
     let byteCount = 0;
@@ -163,12 +163,12 @@ export class Writer {
   }
 }
 
-function fail({ write, reject }: Waiting, error: unknown): void {
+function fail({ write, reject }: PendingWrite, error: unknown): void {
   write.failed?.(error);
   reject(error);
 }
 
-function overloaded({ length }: readonly Waiting[]): SagittaError {
+function overloaded({ length }: readonly PendingWrite[]): SagittaError {
   return new SagittaError(
     'overloaded',
     `${length} writes wait for the collection's commit, which is the most that may.`,

@@ -37,7 +37,7 @@ export function writeVectors(
     mayFollow: () => true,
     endsCommit: false,
     prepare(sequence, pending) {
-      const { insertedCount, ids } = judgeRows(collection, batch, options.mode, pending);
+      const { insertedCount, ids } = checkWriteMode(collection, batch, options.mode, pending);
       for (const id of ids) pending.set(id, true);
       const result: WriteResult = {
         insertedCount,
@@ -51,7 +51,7 @@ export function writeVectors(
 }
 
 /** Counts the new ids, or throws for the first ERROR_ITEMS_MAX rows that the mode refuses. */
-function judgeRows(
+function checkWriteMode(
   collection: Collection,
   batch: VectorBatch,
   mode: WriteMode,

@@ -70,7 +70,7 @@ function planAll(
     try {
       const plan = planQuery(view, request, context);
       // Until the group of this query has its turn.
-      view.keep(plan.sequence);
+      view.pin(plan.sequence);
       plans.push(plan);
     } catch (error) {
       if (!(error instanceof SagittaError)) throw error;

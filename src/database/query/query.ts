@@ -54,7 +54,7 @@ export async function runQuery(
       now: clock.now(),
       parseFilter: (filter) => parseFilter(filter, limits),
     });
-    view.keep(plan.sequence);
+    view.pin(plan.sequence);
     const replies = await answerPlans(view, [plan], services, signal);
     observeReplies(observer, [request], replies);
     return replies[0]!;

@@ -2,7 +2,7 @@
 
 import type { Utf8Column } from '../../common/types.js';
 import type { Join } from '../../database/bulk/join.js';
-import type { JoinPiece } from '../../database/bulk/join-pieces.js';
+import type { JoinChunk } from '../../database/bulk/join-chunks.js';
 import {
   type ColumnToWrite,
   encodeBatch,
@@ -14,7 +14,7 @@ import { JsonBytes } from './json-bytes.js';
 import type { Pay } from './sent-rows.js';
 
 export async function* joinLines(join: Join, pay: Pay): AsyncGenerator<Uint8Array> {
-  for await (const piece of join.pieces()) {
+  for await (const piece of join.chunks()) {
     await pay(newRows(piece));
     yield linesOf(piece);
   }
@@ -39,7 +39,7 @@ export async function* joinArrowStream(
       ['with_sequence', String(join.withSequence)],
     ]),
   );
-  for await (const piece of join.pieces()) {
+  for await (const piece of join.chunks()) {
     await pay(newRows(piece));
     if (piece.matchCount > 0) yield* encodeBatch(piece.matchCount, arrowColumns(piece));
   }
@@ -47,12 +47,20 @@ export async function* joinArrowStream(
 }
 
 /** A row that goes on from the piece before was paid for there. */
-function newRows({ rowCount, isContinued }: JoinPiece): number {
+function newRows({ rowCount, isContinued }: JoinChunk): number {
   return isContinued ? rowCount - 1 : rowCount;
 }
 
-function linesOf(piece: JoinPiece): Uint8Array {
-  const { rowCount, offsets, matchIds, scores, distances, metadata, givenCount } = piece;
+function linesOf(piece: JoinChunk): Uint8Array {
+  const {
+    rowCount,
+    offsets,
+    matchIds,
+    scores,
+    distances,
+    metadata,
+    precedingMatchCount: givenCount,
+  } = piece;
   const textBytes = piece.ids.bytes.length + matchIds.bytes.length + (metadata?.bytes.length ?? 0);
   const json = new JsonBytes(textBytes + rowCount * 32 + piece.matchCount * 64);
   for (let row = 0; row < rowCount; row++) {
@@ -84,7 +92,7 @@ function linesOf(piece: JoinPiece): Uint8Array {
   return json.taken();
 }
 
-function arrowColumns(piece: JoinPiece): ColumnToWrite[] {
+function arrowColumns(piece: JoinChunk): ColumnToWrite[] {
   const { matchIds, scores, distances, metadata } = piece;
   const columns: ColumnToWrite[] = [
     { text: idsOfMatches(piece), from: 0 },
@@ -98,7 +106,12 @@ function arrowColumns(piece: JoinPiece): ColumnToWrite[] {
 }
 
 /** From 1 for each row. */
-function ranksOf({ rowCount, offsets, givenCount, matchCount }: JoinPiece): Int32Array {
+function ranksOf({
+  rowCount,
+  offsets,
+  precedingMatchCount: givenCount,
+  matchCount,
+}: JoinChunk): Int32Array {
   const ranks = new Int32Array(matchCount);
   for (let row = 0; row < rowCount; row++) {
     const before = row === 0 ? givenCount : 0;
@@ -111,7 +124,7 @@ function ranksOf({ rowCount, offsets, givenCount, matchCount }: JoinPiece): Int3
 }
 
 /** The id of the row, for each of its matches. */
-function idsOfMatches({ rowCount, ids, offsets, matchCount }: JoinPiece): Utf8Column {
+function idsOfMatches({ rowCount, ids, offsets, matchCount }: JoinChunk): Utf8Column {
   let byteCount = 0;
   for (let row = 0; row < rowCount; row++) {
     byteCount += (ids.offsets[row + 1]! - ids.offsets[row]!) * (offsets[row + 1]! - offsets[row]!);

@@ -1,7 +1,7 @@
 // Vectors as an Arrow stream and as a Parquet file, made while they are sent: `id` utf8, `values` a
 // vector of float32, `metadata` utf8, the JSON as it was sent. Values go out as they lie in memory.
 
-import type { RowPiece } from '../../database/bulk/row-pieces.js';
+import type { RowChunk } from '../../database/bulk/row-chunks.js';
 import type { Scan } from '../../database/bulk/scan.js';
 import {
   type ColumnToWrite,
@@ -25,7 +25,7 @@ export interface FileOptions {
 
 export async function* arrowStream(scan: Scan, options: FileOptions): AsyncGenerator<Uint8Array> {
   yield arrowSchema(scan, options);
-  for (const piece of scan.pieces()) {
+  for (const piece of scan.chunks()) {
     await options.pay(piece.count);
     yield* encodeBatch(piece.count, arrowColumns(piece));
   }
@@ -50,7 +50,7 @@ export async function* parquetFile(
   let group: { count: number; columns: ParquetColumn[] }[] = [];
   let rowCount = 0;
   let byteCount = 0;
-  for (const piece of scan.pieces()) {
+  for (const piece of scan.chunks()) {
     await options.pay(piece.count);
     group.push({ count: piece.count, columns: parquetColumns(piece) });
     rowCount += piece.count;
@@ -76,7 +76,7 @@ function arrowSchema(scan: Scan, { includeValues, includeMetadata }: FileOptions
   return encodeSchema(fields, schemaMetadata(scan));
 }
 
-function arrowColumns({ ids, values, metadata }: RowPiece): ColumnToWrite[] {
+function arrowColumns({ ids, values, metadata }: RowChunk): ColumnToWrite[] {
   const columns: ColumnToWrite[] = [{ text: ids, from: 0 }];
   if (values !== null) columns.push({ vectors: values });
   if (metadata !== null) columns.push({ text: metadata, from: 0 });
@@ -93,11 +93,11 @@ function parquetFields(
   return fields;
 }
 
-function parquetColumns({ ids, values, metadata }: RowPiece): ParquetColumn[] {
+function parquetColumns({ ids, values, metadata }: RowChunk): ParquetColumn[] {
   return [ids, values, metadata].filter((column) => column !== null);
 }
 
-function bytesOf({ count, values, metadata }: RowPiece): number {
+function bytesOf({ count, values, metadata }: RowChunk): number {
   const textBytes = metadata === null ? 0 : metadata.offsets[count]! - metadata.offsets[0]!;
   return textBytes + (values?.byteLength ?? 0);
 }

@@ -1,13 +1,13 @@
 // Vectors as lines of JSON, as the write of vectors takes them. What is more than a moment's work is
 // done in the pool, several pieces at a time.
 
-import type { RowPiece } from '../../database/bulk/row-pieces.js';
+import type { RowChunk } from '../../database/bulk/row-chunks.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { JsonBytes } from './json-bytes.js';
 import type { Pay } from './sent-rows.js';
 
 interface LinesInput {
-  readonly piece: RowPiece;
+  readonly piece: RowChunk;
   readonly dimension: number;
 }
 
@@ -24,7 +24,7 @@ export const writeLinesTask: Task<LinesInput, Uint8Array> = {
 };
 
 export async function* vectorLines(
-  pieces: Iterable<RowPiece>,
+  pieces: Iterable<RowChunk>,
   dimension: number,
   { pool, pay }: { pool: WorkerPool; pay: Pay },
 ): AsyncGenerator<Uint8Array> {
@@ -48,7 +48,7 @@ export async function* vectorLines(
   for (const writing of waiting) yield await writing;
 }
 
-function linesOf({ count, ids, values, metadata }: RowPiece, dimension: number): Uint8Array {
+function linesOf({ count, ids, values, metadata }: RowChunk, dimension: number): Uint8Array {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   // Embeddings take 10 to 11 characters a number.
   const json = new JsonBytes(textBytes + count * (40 + (values === null ? 0 : dimension * 11)));
@@ -68,11 +68,11 @@ function linesOf({ count, ids, values, metadata }: RowPiece, dimension: number):
   return json.taken();
 }
 
-function bytesOf({ count, ids, values, metadata }: RowPiece): number {
+function bytesOf({ count, ids, values, metadata }: RowChunk): number {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   return textBytes + (values?.byteLength ?? 0);
 }
 
-function spanOf({ offsets }: RowPiece['ids'], count: number): number {
+function spanOf({ offsets }: RowChunk['ids'], count: number): number {
   return offsets[count]! - offsets[0]!;
 }

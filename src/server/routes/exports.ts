@@ -59,7 +59,7 @@ export function exportRoutes(services: RouteServices): Route[] {
         {
           ...include,
           filter: query.filter,
-          ...(format === 'ndjson' ? { pieceBytesMax: LINES_PIECE_BYTES } : {}),
+          ...(format === 'ndjson' ? { chunkBytesMax: LINES_PIECE_BYTES } : {}),
         },
         { signal },
       );
@@ -84,7 +84,7 @@ export function exportRoutes(services: RouteServices): Route[] {
       case 'parquet':
         return parquetFile(scan, { ...options, createdBy: `sagitta ${packageVersion()}` });
       case 'ndjson':
-        return vectorLines(scan.pieces(), scan.dimension, { pool, pay: options.pay });
+        return vectorLines(scan.chunks(), scan.dimension, { pool, pay: options.pay });
     }
   }
 

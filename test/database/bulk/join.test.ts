@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { SagittaError } from '../../../src/common/errors.js';
 import { METRICS, type Metric, type Utf8Column } from '../../../src/common/types.js';
 import type { JoinRequest } from '../../../src/database/bulk/join.js';
-import type { JoinPiece } from '../../../src/database/bulk/join-pieces.js';
+import type { JoinChunk } from '../../../src/database/bulk/join-chunks.js';
 import type { Database } from '../../../src/database/database.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
@@ -59,9 +59,9 @@ describe('a join', () => {
     const database = await openDatabase({ limits: { segmentRowsMax: 4_096 } });
     const rows = await fill(database, 'a', 300, random, { metadataBytes: 1_000 });
     const request = { scoreThreshold: -1e9, metric: 'dot', includeMetadata: true } as const;
-    const pieces: JoinPiece[] = [];
+    const pieces: JoinChunk[] = [];
     const join = await database.collection('a').join(request);
-    for await (const piece of join.pieces()) pieces.push(piece);
+    for await (const piece of join.chunks()) pieces.push(piece);
     assert.ok(pieces.some(({ isOpen }) => isOpen) && pieces.some(({ isContinued }) => isContinued));
     for (const { metadata, matchIds } of pieces) {
       assert.ok(metadata!.bytes.length + matchIds.bytes.length < 3 * 1024 * 1024);
@@ -82,9 +82,9 @@ describe('a join', () => {
     const rows = await fill(database, 'a', 400, random);
     const expected = bruteForce(rows, rows, { topK: 4, metric: 'cosine', excludeSelf: true });
     const join = await database.collection('a').join({ topK: 4, metric: 'cosine' });
-    const pieces: JoinPiece[] = [];
+    const pieces: JoinChunk[] = [];
     let round = 0;
-    for await (const piece of join.pieces()) {
+    for await (const piece of join.chunks()) {
       pieces.push(piece);
       await database
         .collection('a')
@@ -130,26 +130,26 @@ describe('a join', () => {
       },
     });
     await fill(database, 'a', 900, createRandom(3));
-    const pieces = (await database.collection('a').join({ topK: 1 })).pieces();
+    const pieces = (await database.collection('a').join({ topK: 1 })).chunks();
     assert.equal((await pieces.next()).done, false);
-    assert.equal(database.readings.joinCount, 1);
-    assert.ok(database.readings.joinRowsLeft > 0);
+    assert.equal(database.scanStats.joinCount, 1);
+    assert.ok(database.scanStats.joinRowsLeft > 0);
     await pieces.return(undefined);
-    assert.equal(database.readings.joinCount, 0);
-    assert.equal(database.readings.joinRowsLeft, 0);
+    assert.equal(database.scanStats.joinCount, 0);
+    assert.equal(database.scanStats.joinRowsLeft, 0);
     assert.equal(unloaded.length, 0, 'segments that are there stay loaded');
 
     const controller = new AbortController();
     const join = await database.collection('a').join({ topK: 1 }, { signal: controller.signal });
-    const aborted = join.pieces();
+    const aborted = join.chunks();
     await aborted.next();
     controller.abort(new Error('gone'));
     await assert.rejects(async () => {
       for await (const _ of aborted);
     }, /gone/);
-    assert.equal(database.readings.joinCount, 0);
+    assert.equal(database.scanStats.joinCount, 0);
 
-    const last = (await database.collection('a').join({ topK: 1 })).pieces();
+    const last = (await database.collection('a').join({ topK: 1 })).chunks();
     await last.next();
     await database.collection('a').drop();
     const before = unloaded.length;
@@ -174,7 +174,7 @@ describe('a join', () => {
       },
     });
     await fill(database, 'a', 900, createRandom(3));
-    const pieces = (await database.collection('a').join({ topK: 1 })).pieces();
+    const pieces = (await database.collection('a').join({ topK: 1 })).chunks();
     let rowCount = (await pieces.next()).value!.rowCount;
     let open = () => {};
     gate = new Promise((resolve) => {
@@ -186,7 +186,7 @@ describe('a join', () => {
     await new Promise((resolve) => setImmediate(resolve));
     others.push(query());
     await new Promise((resolve) => setImmediate(resolve));
-    const refused = (await database.collection('a').join({ topK: 1 })).pieces();
+    const refused = (await database.collection('a').join({ topK: 1 })).chunks();
     await assert.rejects(refused.next(), { code: 'overloaded' });
     const rest = (async () => {
       for await (const piece of pieces) rowCount += piece.rowCount;
@@ -260,15 +260,15 @@ async function fill(
 }
 
 async function joined(database: Database, id: string, request: JoinRequest): Promise<FoundRow[]> {
-  const pieces: JoinPiece[] = [];
+  const pieces: JoinChunk[] = [];
   const join = await database.collection(id).join(request);
-  for await (const piece of join.pieces()) pieces.push(piece);
+  for await (const piece of join.chunks()) pieces.push(piece);
   const rows = toRows(pieces);
   assert.equal(rows.length, join.rowCount);
   return rows;
 }
 
-function toRows(pieces: readonly JoinPiece[]): FoundRow[] {
+function toRows(pieces: readonly JoinChunk[]): FoundRow[] {
   const rows: FoundRow[] = [];
   let isOpen = false;
   for (const piece of pieces) {
@@ -277,7 +277,7 @@ function toRows(pieces: readonly JoinPiece[]): FoundRow[] {
       const id = textAt(piece.ids, i);
       if (i === 0 && piece.isContinued) {
         assert.equal(rows.at(-1)!.id, id);
-        assert.equal(rows.at(-1)!.matches.length, piece.givenCount);
+        assert.equal(rows.at(-1)!.matches.length, piece.precedingMatchCount);
       } else {
         rows.push({ id, matches: [] });
       }

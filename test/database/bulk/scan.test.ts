@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { RowPiece } from '../../../src/database/bulk/row-pieces.js';
+import type { RowChunk } from '../../../src/database/bulk/row-chunks.js';
 import type { ScanRequest } from '../../../src/database/bulk/scan.js';
 import type { Database } from '../../../src/database/database.js';
 import {
@@ -52,10 +52,10 @@ describe('a scan', () => {
   it('shares memory with a segment that shows all its rows', async () => {
     const database = await openDatabase({ limits: { segmentRowsMax: 1_024 } });
     await fill(database, 0, 900, createRandom(5));
-    const whole = await scanned(database, { ...ALL, pieceBytesMax: 4_096 });
+    const whole = await scanned(database, { ...ALL, chunkBytesMax: 4_096 });
     assert.ok(whole.pieces.every(({ values }) => values!.buffer instanceof SharedArrayBuffer));
     await database.collection('c').delete({ kind: 'ids', ids: ['v450'] }, { dryRun: false });
-    const worn = await scanned(database, { ...ALL, pieceBytesMax: 4_096 });
+    const worn = await scanned(database, { ...ALL, chunkBytesMax: 4_096 });
     const copied = worn.pieces.filter(({ values }) => values!.buffer instanceof ArrayBuffer);
     assert.equal(copied.length, 1, 'only the piece around the hole is a copy');
     await database.close();
@@ -67,11 +67,11 @@ describe('a scan', () => {
     const random = createRandom(5);
     await fill(database, 0, 700, random);
     const expected = await listed(database, undefined);
-    const scan = await database.collection('c').scan({ ...ALL, pieceBytesMax: 2_000 });
+    const scan = await database.collection('c').scan({ ...ALL, chunkBytesMax: 2_000 });
     const rows: TestVector[] = [];
     const rowCountBefore = database.storageUse().rowCount;
     let round = 0;
-    for (const piece of scan.pieces()) {
+    for (const piece of scan.chunks()) {
       rows.push(...rowsOf(piece));
       if (++round % 10 !== 1) continue;
       clock.nowMs += 10_000;
@@ -90,11 +90,11 @@ describe('a scan', () => {
   it('is counted while it is under way, and no longer', async () => {
     const database = await openDatabase({});
     await fill(database, 0, 100, createRandom(5));
-    const { readings } = database;
-    const scan = await database.collection('c').scan({ ...ALL, pieceBytesMax: 500 });
+    const { scanStats: readings } = database;
+    const scan = await database.collection('c').scan({ ...ALL, chunkBytesMax: 500 });
     assert.equal(readings.scanCount, 0);
     let isFirst = true;
-    for (const _ of scan.pieces()) {
+    for (const _ of scan.chunks()) {
       assert.equal(readings.scanCount, 1);
       if (!isFirst) break;
       assert.equal(readings.scanRowsLeft, 100);
@@ -127,14 +127,14 @@ async function fill(
 
 async function scanned(database: Database, request: ScanRequest) {
   const scan = await database.collection('c').scan(request);
-  const pieces = [...scan.pieces()];
+  const pieces = [...scan.chunks()];
   const rows = pieces.flatMap(rowsOf);
   assert.equal(rows.length, scan.rowCount);
   return { pieces, rows };
 }
 
-function rowsOf({ count, ids, values, metadata }: RowPiece): TestVector[] {
-  const textAt = (column: RowPiece['metadata'], row: number) => {
+function rowsOf({ count, ids, values, metadata }: RowChunk): TestVector[] {
+  const textAt = (column: RowChunk['metadata'], row: number) => {
     if (column === null) return '';
     const { offsets, bytes } = column;
     return Buffer.from(bytes.subarray(offsets[row]!, offsets[row + 1]!)).toString();

@@ -151,7 +151,7 @@ describe('a join over HTTP', () => {
     // The second group waits for minutes.
     await new Promise((resolve) => socket.once('readable', resolve));
     socket.destroy();
-    await until(() => real.readings.joinCount === 0);
+    await until(() => real.scanStats.joinCount === 0);
     await slow.close();
     assert.deepEqual(
       log.filter(({ level }) => level === 'error'),
@@ -165,10 +165,10 @@ describe('a join over HTTP', () => {
     const body = JSON.stringify({ with: 'much', score_threshold: -1e6, include_metadata: true });
     const socket = post(url.port, JOIN, body);
     await new Promise((resolve) => socket.once('readable', resolve));
-    await until(() => real.readings.joinCount === 1);
+    await until(() => real.scanStats.joinCount === 1);
     socket.destroy();
-    await until(() => real.readings.joinCount === 0);
-    assert.equal(real.readings.joinRowsLeft, 0);
+    await until(() => real.scanStats.joinCount === 0);
+    assert.equal(real.scanStats.joinRowsLeft, 0);
     await until(() => real.queuedQueryCount === 0);
   });
 });

@@ -7,7 +7,7 @@ import type { Utf8Column, VectorBlock } from '../../common/types.js';
 import type { SegmentView } from '../collection/snapshot.js';
 
 /** Rows as columns; null for what was not asked for. Nobody writes to them. */
-export interface RowPiece {
+export interface RowChunk {
   readonly count: number;
   readonly ids: Utf8Column;
   /** Row-major [count, dimension] float32. */
@@ -16,7 +16,7 @@ export interface RowPiece {
   readonly metadata: Utf8Column | null;
 }
 
-export interface PieceOptions {
+export interface ChunkOptions {
   readonly values: boolean;
   readonly metadata: boolean;
   /** Of all columns together; a row that is longer makes a piece of its own. */
@@ -30,17 +30,17 @@ interface Stretch {
   readonly to: number;
 }
 
-export function* cutIntoPieces(
+export function* rowChunks(
   parts: readonly SegmentView[],
-  options: PieceOptions,
-): Generator<RowPiece> {
+  options: ChunkOptions,
+): Generator<RowChunk> {
   for (const part of parts) {
     for (const stretches of cutPart(part, options)) yield pieceOf(part, stretches, options);
   }
 }
 
 /** Which rows make up each piece, without those that are not visible. */
-function* cutPart(part: SegmentView, options: PieceOptions): Generator<Stretch[]> {
+function* cutPart(part: SegmentView, options: ChunkOptions): Generator<Stretch[]> {
   const { bytesMax, rowsMax } = options;
   let stretches: Stretch[] = [];
   let rowsLeft = rowsMax;
@@ -99,7 +99,7 @@ function lastFitting(
   from: number,
   to: number,
   bytesMax: number,
-  options: PieceOptions,
+  options: ChunkOptions,
 ): number {
   if (bytesOf(part, from, to, options) <= bytesMax) return to;
   let fitting = from;
@@ -116,7 +116,7 @@ function bytesOf(
   { block, metadata: { json } }: SegmentView,
   from: number,
   to: number,
-  { values, metadata }: PieceOptions,
+  { values, metadata }: ChunkOptions,
 ): number {
   const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
   const valueBytes = values ? (to - from) * block.dimension * 4 : 0;
@@ -126,8 +126,8 @@ function bytesOf(
 function pieceOf(
   { block, metadata: { json } }: SegmentView,
   stretches: readonly Stretch[],
-  { values, metadata }: PieceOptions,
-): RowPiece {
+  { values, metadata }: ChunkOptions,
+): RowChunk {
   let count = 0;
   for (const { from, to } of stretches) count += to - from;
   return {

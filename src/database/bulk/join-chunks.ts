@@ -7,14 +7,14 @@ import type { SegmentView } from '../collection/snapshot.js';
 import { toFloat32 } from '../query/query.js';
 
 /** Some rows, in order of arrival, and their matches, best first. */
-export interface JoinPiece {
+export interface JoinChunk {
   readonly rowCount: number;
   /** Of the rows. */
   readonly ids: Utf8Column;
   /** Row i has the matches `offsets[i]..offsets[i + 1]`. */
   readonly offsets: Int32Array;
   /** How many matches of the first row were in the pieces before; it began there when `isContinued`. */
-  readonly givenCount: number;
+  readonly precedingMatchCount: number;
   readonly isContinued: boolean;
   /** Whether the last row goes on in the next piece. */
   readonly isOpen: boolean;
@@ -32,7 +32,7 @@ export interface JoinPiece {
 const PIECE_BYTES = 2 * 1024 * 1024;
 
 /** Collects rows and matches until a piece is full. */
-export class JoinPieceBuilder {
+export class JoinChunkBuilder {
   readonly #metric: Metric;
   readonly #withMetadata: boolean;
   #ids = new TextColumn();
@@ -78,16 +78,16 @@ export class JoinPieceBuilder {
   }
 
   /** What was collected. `isOpen`: the last row has more matches to come. Null for nothing. */
-  take(isOpen: boolean): JoinPiece | null {
+  take(isOpen: boolean): JoinChunk | null {
     const rowCount = this.#offsets.length - 1;
     if (rowCount === 0) return null;
     const ids = this.#ids.taken();
     const scores = this.#numbers.taken();
-    const piece: JoinPiece = {
+    const piece: JoinChunk = {
       rowCount,
       ids,
       offsets: Int32Array.from(this.#offsets),
-      givenCount: this.#givenCount,
+      precedingMatchCount: this.#givenCount,
       isContinued: this.#isContinued,
       isOpen,
       matchCount: scores.length,
