@@ -15,20 +15,20 @@ const PATH = 'docs/access.md';
 /** What a scope has to hold for. */
 const PLACES = {
   path: 'the collection in the path',
-  named: 'the collection that the body or the query names',
-  visible: 'each collection that is told of; others are left out',
-  service: 'the service as a whole',
+  named: 'the collection named in the body or the query string',
+  visible: 'each collection in the reply; others are omitted',
+  service: 'the whole service',
 };
 
 const routes = await describeApp(routesOf);
 
 const tables = {
   scopes: table(
-    ['scope', 'to'],
+    ['scope', 'allows to'],
     Object.entries(SCOPE_MEANINGS).map(([scope, meaning]) => [`\`${scope}\``, meaning]),
   ),
   routes: table(
-    ['route', 'scope', 'for'],
+    ['route', 'scope', 'scope applies to'],
     routes.map(({ method, path, access }) => [`\`${method} ${path}\``, ...needOf(access)]),
   ),
 };
@@ -37,8 +37,8 @@ const found = readFileSync(new URL(`../${PATH}`, import.meta.url), 'utf8');
 writeGenerated(PATH, Object.entries(tables).reduce(putTable, found));
 
 function needOf(access) {
-  if (access === 'public') return ['none', 'everybody, without a credential'];
-  if (access === 'anyone') return ['any', 'every credential that is valid'];
+  if (access === 'public') return ['none', 'public: no credential required'];
+  if (access === 'anyone') return ['any', 'any valid credential'];
   return [`\`${access.scope}\``, PLACES[access.on]];
 }
 

@@ -15,19 +15,18 @@ const text = `# Configuration
 
 Generated from \`src/platform/config.ts\` by \`npm run openapi\`; do not edit.
 
-Each setting comes from the command line (\`sagitta serve --port 9000\`), else from the environment
-(\`SAGITTA_PORT=9000\`), else it has its default. All are checked at the start: a value that is not
-accepted, and a variable \`SAGITTA_…\` that no setting has, end the process with a sentence that says
-what was found and what is expected.
+A setting is read from the command line (\`sagitta serve --port 9000\`), otherwise from the environment
+(\`SAGITTA_PORT=9000\`), otherwise the default applies. Settings are validated at startup: an invalid value, or a
+variable \`SAGITTA_…\` that is not a setting, stops the server with a message that says what was found and what is
+expected.
 
 ## Settings
 
 ${table(settings.filter((setting) => !isBound(setting)))}
 
-## Bounds
+## Limits
 
-\`GET /v1/limits\` returns them as they are in force; an error about one says what it is and what was
-found.
+\`GET /v1/limits\` returns the limits in effect. An error about a limit states the limit and the value found.
 
 ${table(settings.filter(isBound))}
 `;
