@@ -7,6 +7,12 @@
 
 import type { Json, JsonObject } from './types.js';
 
+/**
+ * Longer paths get no column. Nested members repeat the names of their parents, so that 40 KB of
+ * metadata could otherwise hold megabytes of paths to hash.
+ */
+export const METADATA_PATH_CHARACTERS_MAX = 256;
+
 /** The value at `path`, or undefined when no chain of keys matches. */
 export function resolvePath(document: JsonObject, path: string): Json | undefined {
   if (Object.hasOwn(document, path)) return document[path];

@@ -22,6 +22,20 @@ export interface VectorBatch {
   readonly values: Float32Array;
   /** One JSON object a row, the very text that the client sent. */
   readonly metadata: Utf8Column;
+  /**
+   * The same metadata as fields, from whoever has parsed its text already; absent for rows of the
+   * log, whose text the segment parses.
+   */
+  readonly fields?: MetadataFields | undefined;
+}
+
+/** Gets the row in the batch, a path of its metadata and the value there. */
+export type FieldVisitor = (row: number, path: string, value: Json) => void;
+
+/** The fields of the metadata of a batch, as `flattenMetadata` gives them. */
+export interface MetadataFields {
+  /** Visits the rows `from..to` in order. Objects and inner arrays may come without their content. */
+  visit(from: number, to: number, visit: FieldVisitor): void;
 }
 
 /**

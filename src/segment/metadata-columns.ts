@@ -4,16 +4,10 @@
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { assert } from '../common/errors.js';
-import { flattenMetadata, isJsonObject } from '../common/metadata-path.js';
-import type { Json, Utf8Column } from '../common/types.js';
+import { flattenMetadata, isJsonObject, METADATA_PATH_CHARACTERS_MAX } from '../common/metadata-path.js';
+import type { Json, MetadataFields, Utf8Column } from '../common/types.js';
 import { ColumnBuilder } from './column-builder.js';
 import { decodeUtf8 } from './shared-arrays.js';
-
-/**
- * Longer paths get no column. Nested members repeat the names of their parents, so that 40 KB of
- * metadata could otherwise hold megabytes of paths to hash.
- */
-const PATH_CHARACTERS_MAX = 256;
 
 export class MetadataColumns {
   /** False once a path was left out. */
@@ -34,6 +28,13 @@ export class MetadataColumns {
     const document = JSON.parse(decodeUtf8(json.bytes, start, end)) as Json;
     assert(isJsonObject(document), 'metadata is a JSON object');
     flattenMetadata(document, (path, value) => this.#builderFor(path)?.set(row, value));
+  }
+
+  /** Adds the rows `from..from + count` of a batch as the rows from `firstRow` on. */
+  appendFields(firstRow: number, fields: MetadataFields, from: number, count: number): void {
+    fields.visit(from, from + count, (row, path, value) =>
+      this.#builderFor(path)?.set(firstRow + row - from, value),
+    );
   }
 
   /**
@@ -69,9 +70,9 @@ export class MetadataColumns {
 
   #builderFor(path: string): ColumnBuilder | undefined {
     // The length comes first: a joined path costs nothing until somebody reads its characters.
-    let builder = path.length > PATH_CHARACTERS_MAX ? undefined : this.#builders.get(path);
+    let builder = path.length > METADATA_PATH_CHARACTERS_MAX ? undefined : this.#builders.get(path);
     if (builder !== undefined) return builder;
-    if (path.length > PATH_CHARACTERS_MAX || this.#builders.size >= this.#columnsMax) {
+    if (path.length > METADATA_PATH_CHARACTERS_MAX || this.#builders.size >= this.#columnsMax) {
       // Both reasons stay, so that a path is left out from its first row on or never.
       this.isComplete = false;
       return undefined;

@@ -172,7 +172,11 @@ export class Segment {
     growth.json.append(batch.metadata, from, count);
     this.#ids = growth.ids.view();
     this.#json = growth.json.view();
-    for (let row = first; row < rowCount; row++) growth.metadata.append(row, this.#json, row);
+    if (batch.fields !== undefined) {
+      growth.metadata.appendFields(first, batch.fields, from, count);
+    } else {
+      for (let row = first; row < rowCount; row++) growth.metadata.append(row, this.#json, row);
+    }
     this.#visibility.append(count, sequence);
     this.#lastBlock = null;
     this.#lastView = null;

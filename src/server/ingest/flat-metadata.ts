@@ -1,0 +1,165 @@
+// The metadata of a batch as one flat list of fields: made where the rows are parsed, handed to the
+// event loop as a few arrays, and visited by the segment that appends the rows, so that nobody parses
+// the text again. Fields keep the order of `flattenMetadata`, so the segment's columns are the same
+// as from the text.
+
+import { KIND } from '../../common/columns.js';
+import { flattenMetadata, METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
+import type { FieldVisitor, Json, JsonObject, MetadataFields } from '../../common/types.js';
+
+export interface FlatMetadata {
+  readonly paths: readonly string[];
+  /** The distinct strings among the values. */
+  readonly strings: readonly string[];
+  /**
+   * For each field the index of its path, then its value. A value is a KIND, followed by the index of
+   * a string, or by the number of elements of an array and their values. Objects, and arrays inside
+   * arrays, are their KIND alone: columns keep no more of them.
+   */
+  readonly tokens: Int32Array;
+  /** The numbers among the values, in order. */
+  readonly numbers: Float64Array;
+  /** Row i has the tokens `tokenOffsets[i]..tokenOffsets[i + 1]`, and its numbers begin at `numberOffsets[i]`. */
+  readonly tokenOffsets: Int32Array;
+  readonly numberOffsets: Int32Array;
+}
+
+/** A batch with more distinct paths is left as text, which bounds what a path costs here. */
+const PATHS_MAX = 10_000;
+
+/** Stands for every path that is too long for a column. */
+const OVERLONG_PATH = ' '.repeat(METADATA_PATH_CHARACTERS_MAX + 1);
+
+export class FlatMetadataWriter {
+  readonly #paths = new Map<string, number>();
+  readonly #strings = new Map<string, number>();
+  readonly #tokens: number[] = [];
+  readonly #numbers: number[] = [];
+  readonly #tokenOffsets: Int32Array;
+  readonly #numberOffsets: Int32Array;
+  #rowCount = 0;
+
+  constructor(rowsMax: number) {
+    this.#tokenOffsets = new Int32Array(rowsMax + 1);
+    this.#numberOffsets = new Int32Array(rowsMax + 1);
+  }
+
+  /** Called for every row, in order; undefined for a row without metadata. */
+  add(document: JsonObject | undefined): void {
+    if (document !== undefined && this.#paths.size <= PATHS_MAX) {
+      flattenMetadata(document, (path, value) => {
+        this.#tokens.push(this.#indexOfPath(path));
+        if (Array.isArray(value)) this.#addArray(value);
+        else this.#addScalar(value);
+      });
+    }
+    this.#rowCount++;
+    this.#tokenOffsets[this.#rowCount] = this.#tokens.length;
+    this.#numberOffsets[this.#rowCount] = this.#numbers.length;
+  }
+
+  /** Null for metadata with too many distinct paths. */
+  build(): FlatMetadata | null {
+    if (this.#paths.size > PATHS_MAX) return null;
+    return {
+      paths: [...this.#paths.keys()],
+      strings: [...this.#strings.keys()],
+      tokens: new Int32Array(this.#tokens),
+      numbers: new Float64Array(this.#numbers),
+      tokenOffsets: this.#tokenOffsets.subarray(0, this.#rowCount + 1),
+      numberOffsets: this.#numberOffsets.subarray(0, this.#rowCount + 1),
+    };
+  }
+
+  #indexOfPath(path: string): number {
+    return indexIn(this.#paths, path.length > METADATA_PATH_CHARACTERS_MAX ? OVERLONG_PATH : path);
+  }
+
+  #addArray(elements: readonly Json[]): void {
+    this.#tokens.push(KIND.array, elements.length);
+    for (const element of elements) this.#addScalar(element);
+  }
+
+  #addScalar(value: Json): void {
+    if (typeof value === 'string') {
+      this.#tokens.push(KIND.string, indexIn(this.#strings, value));
+    } else if (typeof value === 'number') {
+      this.#tokens.push(KIND.number);
+      this.#numbers.push(value);
+    } else if (typeof value === 'boolean') {
+      this.#tokens.push(value ? KIND.true : KIND.false);
+    } else if (value === null) {
+      this.#tokens.push(KIND.null);
+    } else {
+      this.#tokens.push(Array.isArray(value) ? KIND.array : KIND.object);
+    }
+  }
+}
+
+function indexIn(indexes: Map<string, number>, text: string): number {
+  let index = indexes.get(text);
+  if (index === undefined) {
+    index = indexes.size;
+    indexes.set(text, index);
+  }
+  return index;
+}
+
+const ANY_OBJECT: JsonObject = {};
+const ANY_ARRAY: Json[] = [];
+
+/** Row 0 of it is row `firstRow` of the flat metadata. */
+export class FlatMetadataFields implements MetadataFields {
+  readonly #flat: FlatMetadata;
+  readonly #firstRow: number;
+  #token = 0;
+  #number = 0;
+
+  constructor(flat: FlatMetadata, firstRow: number) {
+    this.#flat = flat;
+    this.#firstRow = firstRow;
+  }
+
+  visit(from: number, to: number, visit: FieldVisitor): void {
+    const { paths, tokens, tokenOffsets, numberOffsets } = this.#flat;
+    this.#token = tokenOffsets[this.#firstRow + from]!;
+    this.#number = numberOffsets[this.#firstRow + from]!;
+    for (let row = from; row < to; row++) {
+      const end = tokenOffsets[this.#firstRow + row + 1]!;
+      while (this.#token < end) {
+        const path = paths[tokens[this.#token++]!]!;
+        visit(row, path, this.#readValue());
+      }
+    }
+  }
+
+  #readValue(): Json {
+    const { tokens } = this.#flat;
+    if (tokens[this.#token] !== KIND.array) return this.#readScalar();
+    const count = tokens[this.#token + 1]!;
+    this.#token += 2;
+    const elements: Json[] = [];
+    for (let i = 0; i < count; i++) elements.push(this.#readScalar());
+    return elements;
+  }
+
+  #readScalar(): Json {
+    const { tokens, strings, numbers } = this.#flat;
+    switch (tokens[this.#token++]) {
+      case KIND.string:
+        return strings[tokens[this.#token++]!]!;
+      case KIND.number:
+        return numbers[this.#number++]!;
+      case KIND.true:
+        return true;
+      case KIND.false:
+        return false;
+      case KIND.null:
+        return null;
+      case KIND.array:
+        return ANY_ARRAY;
+      default:
+        return ANY_OBJECT;
+    }
+  }
+}
