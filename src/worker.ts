@@ -6,10 +6,9 @@ import { evaluateFilterTask } from './filter/evaluate-task.js';
 import { createTaskHandler } from './platform/pool.js';
 import { compactSegmentsTask } from './segment/compaction.js';
 import { encodeSegmentTask, verifySegmentTask } from './segment/segment-file.js';
-import { decompressPartTask, parseBatchTask } from './server/ingest/parse-batch.js';
-import { parseJsonTask } from './server/ingest/parse-json.js';
-import { parseLinesTask } from './server/ingest/parse-lines.js';
-import { parseVectorsTask } from './server/ingest/parse-vectors.js';
+import { decompressPartTask, parseRecordBatchTask } from './server/ingest/arrow-rows.js';
+import { parseJsonTask } from './server/ingest/json-body.js';
+import { parseLinesTask, parseVectorsTask } from './server/ingest/json-rows.js';
 import { readQueryRowsTask } from './server/ingest/read-queries.js';
 import { writeLinesTask } from './server/replies/vector-lines.js';
 
@@ -19,7 +18,7 @@ export default createTaskHandler([
   encodeSegmentTask,
   encodeSimdTask,
   evaluateFilterTask,
-  parseBatchTask,
+  parseRecordBatchTask,
   parseJsonTask,
   parseLinesTask,
   parseVectorsTask,

@@ -4,7 +4,11 @@
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { assert } from '../common/errors.js';
-import { flattenMetadata, isJsonObject, METADATA_PATH_CHARACTERS_MAX } from '../common/metadata-path.js';
+import {
+  flattenMetadata,
+  isJsonObject,
+  METADATA_PATH_CHARACTERS_MAX,
+} from '../common/metadata-path.js';
 import type { Json, MetadataFields, Utf8Column } from '../common/types.js';
 import { ColumnBuilder } from './column-builder.js';
 import { decodeUtf8 } from './shared-arrays.js';

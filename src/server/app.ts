@@ -17,7 +17,7 @@ import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
 import { serveDocs } from './docs.js';
 import { logFailure, respondToParseError, toClientError } from './failures.js';
-import { addBodyParsers } from './ingest/content.js';
+import { addBodyParsers } from './ingest/body-parsers.js';
 import { Lifecycle } from './lifecycle.js';
 import { createGuards } from './limits/guards.js';
 import { methodsAt } from './method-table.js';

@@ -11,7 +11,7 @@ import {
 } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import type { AttachReply } from '../database/idempotency.js';
-import type { ParsedBody } from './ingest/parse-json.js';
+import type { ParsedBody } from './ingest/json-body.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
 import type { StoredReply } from './replies/reply.js';
 import type { RouteRequest, RouteServices } from './route.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../src/common/errors.js';
 import { createThreadPool } from '../../src/platform/pool.js';
-import { parseJsonTask } from '../../src/server/ingest/parse-json.js';
+import { parseJsonTask } from '../../src/server/ingest/json-body.js';
 
 describe('the pool of threads', () => {
   it('refuses what may be refused when as many tasks wait as may, and nothing else', async () => {

@@ -20,7 +20,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   segment: ['common', 'platform', 'formats'],
   filter: ['common', 'platform'],
   engine: ['common', 'platform'],
-  database: ['common', 'platform', 'segment', 'filter', 'engine', 'storage'],
+  database: ['common', 'platform', 'formats', 'segment', 'filter', 'engine', 'storage'],
   server: ['common', 'platform', 'formats', 'database'],
   tools: ['common', 'platform', 'engine', 'storage', 'segment', 'database'],
   client: ['common'],

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { ERROR_TITLES } from '../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
-import { parseVectorsTask } from '../../src/server/ingest/parse-vectors.js';
+import { parseVectorsTask } from '../../src/server/ingest/json-rows.js';
 import { createSchemas } from '../../src/server/schemas/all.js';
 import { createFilledService, type OpenApi, type Service, schemaOf } from './harness.js';
 

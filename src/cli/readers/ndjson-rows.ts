@@ -1,8 +1,8 @@
 // Rows from newline-delimited JSON: one vector per line, as in the API. Metadata keeps its spelling. An
 // invalid line is an error with its number.
 
+import { type JsonMember, readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { createLineDecoder, linesOf } from './byte-stream.js';
-import { type JsonMember, membersOf } from './json-members.js';
 import {
   BatchBuilder,
   type ReadOptions,
@@ -63,7 +63,7 @@ interface LineRow {
 export function rowOfLine(location: string, line: string, options: ReadOptions): LineRow {
   const members = new Map<string, string>();
   try {
-    for (const { name, text } of membersOf(line)) members.set(name, text);
+    for (const { name, text } of readUniqueMembers(line)) members.set(name, text);
   } catch (error) {
     throw rowError(location, `not a JSON object: ${(error as Error).message}`);
   }
@@ -122,7 +122,7 @@ function readMetadata(
   members: ReadonlyMap<string, string>,
 ): string {
   if (fields !== undefined) {
-    const chosen: JsonMember[] = [];
+    const chosen: Pick<JsonMember, 'name' | 'text'>[] = [];
     for (const name of fields) {
       const text = members.get(name);
       if (text === undefined) continue;

@@ -1,9 +1,9 @@
 // Ids (one per line) and metadata (one JSON object per line) in separate files, for formats that hold
 // only vectors. Checks that each has as many lines as there are rows.
 
+import { readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { CliError } from '../failure.js';
 import { createLineDecoder, linesOf } from './byte-stream.js';
-import { membersOf } from './json-members.js';
 import { type RowBatch, type RowReader, rowError, show } from './row-batch.js';
 import { openSource } from './source.js';
 
@@ -99,7 +99,7 @@ function objectOf(
   hasId: boolean,
 ): { id: string | undefined; text: string } {
   try {
-    const members = membersOf(line);
+    const members = readUniqueMembers(line);
     JSON.parse(line);
     const id = hasId ? members.find(({ name }) => name === 'id') : undefined;
     if (id === undefined) return { id: undefined, text: line };

@@ -2,8 +2,8 @@
 // spelling. Text is quoted, so that it can be distinguished from numbers.
 
 import { type RecordBatch, RecordBatchReader } from 'apache-arrow';
+import { readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { linesOf } from '../readers/byte-stream.js';
-import { membersOf } from '../readers/json-members.js';
 
 /** Lines are gathered to chunks of this size, to save writes. */
 const CHUNK_CHARACTERS = 1 << 18;
@@ -38,7 +38,7 @@ export async function* csvOfVectors(
       yield `${names.join(',')}\n`;
       for await (const bytes of linesOf('the export', stream)) {
         if (bytes.length === 0) continue;
-        const members = membersOf(decoder.decode(bytes));
+        const members = readUniqueMembers(decoder.decode(bytes));
         const cells = names.map((name) => {
           const text = members.find((member) => member.name === name)?.text ?? '';
           return quote(text.startsWith('"') ? (JSON.parse(text) as string) : text);

@@ -4,7 +4,7 @@
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Json } from '../../common/types.js';
-import { type JsonMember, readMembers, writeMembers } from './json-members.js';
+import { type JsonMember, readMembers } from '../../formats/json/json-scanner.js';
 
 /**
  * The patched object as JSON text; both texts are valid JSON objects. Throws `invalid_metadata`
@@ -22,20 +22,25 @@ export function applyMergePatch(metadata: string, patch: string, limits: Limits)
 }
 
 function merge(target: string | undefined, patch: string): string {
-  const changes = readMembers(patch);
+  const changes = membersByName(patch);
   if (changes === null) return patch;
-  const members: Map<string, JsonMember> =
-    (target === undefined ? null : readMembers(target)) ?? new Map();
-  for (const { key, keyText, valueText } of changes.values()) {
-    if (valueText === 'null') {
-      members.delete(key);
+  const members = (target === undefined ? null : membersByName(target)) ?? new Map();
+  for (const change of changes.values()) {
+    if (change.text === 'null') {
+      members.delete(change.name);
     } else {
-      const old = members.get(key);
-      const merged = merge(old?.valueText, valueText);
-      members.set(key, { key, keyText: old?.keyText ?? keyText, valueText: merged });
+      const old = members.get(change.name);
+      const text = merge(old?.text, change.text);
+      members.set(change.name, { ...change, nameText: old?.nameText ?? change.nameText, text });
     }
   }
-  return writeMembers(members.values());
+  return `{${Array.from(members.values(), ({ nameText, text }) => `${nameText}:${text}`).join(',')}}`;
+}
+
+/** Of equal names the last, as JSON.parse has it. Null for JSON that is not an object. */
+function membersByName(text: string): Map<string, JsonMember> | null {
+  if (!text.trimStart().startsWith('{')) return null;
+  return new Map(readMembers(text).map((member) => [member.name, member]));
 }
 
 function depthOf(value: Json): number {

@@ -1,4 +1,6 @@
-/** What was found, for an error message: the kind of the value rather than its content. */
+// Names of kinds of values for error messages.
+
+/** What was found: the kind of the value rather than its content. */
 export function describeKind(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';

@@ -23,9 +23,9 @@ import {
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { describeKind } from './describe-kind.js';
-import { parseJson } from './parse-json.js';
+import { parseJson } from './json-body.js';
 import { toThreshold } from './query-request.js';
-import { measureId } from './vector-ids.js';
+import { measureId } from './row-rules.js';
 
 /** Of consecutive rows of the stream. */
 export interface RequestGroup {

@@ -4,7 +4,7 @@
 import { OPERATOR } from '../../common/access.js';
 import type { BackupRecord } from '../../database/api.js';
 import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/bodies.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';

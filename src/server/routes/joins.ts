@@ -2,7 +2,7 @@
 
 import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
 import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/bodies.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
 import { joinArrowStream, joinLines } from '../replies/join-files.js';

@@ -5,7 +5,7 @@
 import type { z } from 'zod';
 import type { ApiKeyRecord } from '../../database/api.js';
 import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/bodies.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { apiKeyMembers } from '../key-members.js';
 import type { StoredReply } from '../replies/reply.js';

@@ -11,7 +11,7 @@ import type {
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/bodies.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { costOf, findRuleBreaks, toQueryRequest, toThreshold } from '../ingest/query-request.js';
 import { readQueries } from '../ingest/read-queries.js';
 import { validateBody } from '../ingest/validate.js';

@@ -10,7 +10,7 @@ import {
 } from '../../common/errors.js';
 import { chooseCollection } from '../collection-choice.js';
 import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/bodies.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { costOf, findRuleBreaks, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { BODY_LAYOUT } from '../problem.js';

@@ -2,7 +2,7 @@
 
 import { field, validationError } from '../../common/errors.js';
 import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/bodies.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../common/errors.js';
 import { chooseCollection } from '../collection-choice.js';
 import { applyIfNoneMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/bodies.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
 import type { StoredReply } from '../replies/reply.js';
 import { CACHE_VECTOR, jsonReply } from '../replies/reply.js';

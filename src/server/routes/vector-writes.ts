@@ -10,15 +10,15 @@ import type {
   OnCommitted,
   WriteResult,
 } from '../../database/api.js';
+import { JsonScanner } from '../../formats/json/json-scanner.js';
 import { chooseCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
-import { parseJsonBody, parseVectorsBody } from '../ingest/bodies.js';
-import { ingest, refuseParameters } from '../ingest/ingest.js';
-import { checkMetadata } from '../ingest/metadata-rules.js';
-import { findMetadataSpan } from '../ingest/metadata-span.js';
+import { ingest, refuseParameters } from '../ingest/ingest-stream.js';
+import { parseJsonBody, parseVectorsBody } from '../ingest/parse-request.js';
+import { toBatch } from '../ingest/parsed-rows.js';
+import { checkMetadata, checkVector } from '../ingest/row-rules.js';
 import { validateBody } from '../ingest/validate.js';
-import { checkVector } from '../ingest/vector-values.js';
 import { STREAM_TYPES } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import type { StoredReply } from '../replies/reply.js';
@@ -71,7 +71,9 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const collection = database.collection(id);
       const shape = collection.exists ? collection.shape : null;
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
-      return runWrite(services, request, parsed, async ({ batch, mode, ids, isArray }, attach) => {
+      return runWrite(services, request, parsed, async (rows, attach) => {
+        const { mode, ids, isArray } = rows;
+        const batch = toBatch(rows);
         collection.requireExists();
         request.charge(batch.count);
         const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
@@ -95,7 +97,9 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     collectionId: string | undefined,
   ): Promise<StoredReply> {
     const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
-    const { batch, collection: inBody } = bodyOf(parsed);
+    const rows = bodyOf(parsed);
+    const batch = toBatch(rows);
+    const { collection: inBody } = rows;
     if (collectionId !== undefined && inBody !== undefined) {
       throw validationError([
         {
@@ -266,7 +270,9 @@ function committed({ telemetry: watch }: RouteRequest<unknown>): OnCommitted {
 
 /** The member as spelled: a patch that went through numbers would lose digits. */
 function metadataText(body: Uint8Array): string {
-  const [start, end] = findMetadataSpan(body);
+  const scanner = new JsonScanner(body);
+  scanner.findMember('metadata');
+  const { start, end } = scanner;
   return Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8', start, end);
 }
 

@@ -7,7 +7,7 @@ import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { type JsonObject, METRICS } from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
-import { measureId } from '../ingest/vector-ids.js';
+import { measureId } from '../ingest/row-rules.js';
 
 /** Built once per application, since the bounds are configurable. */
 export function basicSchemas(limits: Limits) {

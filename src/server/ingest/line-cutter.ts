@@ -1,48 +1,48 @@
-// Cuts a stream of lines into units of whole lines, without making strings. Where it cuts depends on
-// the bytes alone, not on how they arrive: a stream that is sent again has the same units.
+// Cuts NDJSON into batches of whole lines, without making strings. Where it cuts depends on the bytes
+// alone, not on the chunks they arrive in: a stream that is sent again has the same batches.
 
 import { rowField, validationError } from '../../common/errors.js';
 
-/** A commit of so many rows costs little beside them, and is soon there for its readers. */
-export const UNIT_LINES_MAX = 1_000;
-/** What a thread parses in some ten milliseconds. A unit ends with the line that comes so far. */
-export const UNIT_BYTES_MAX = 4_000_000;
+/** A commit of this many rows adds little to their cost, and they are visible soon. */
+export const BATCH_LINES_MAX = 1_000;
+/** A thread parses this much in about ten milliseconds. A batch ends with the line that reaches it. */
+export const BATCH_BYTES_MAX = 4_000_000;
 /**
- * A row of 16 384 numbers with 25 characters each, and the longest metadata there may be, have half a
- * megabyte; the rest is for blanks. Nothing else bounds what is kept of a line without an end.
+ * A row of 16 384 numbers of 25 characters each and the longest metadata take half a megabyte; the
+ * rest is for blanks. Nothing else bounds what is kept of a line that does not end.
  */
 export const LINE_BYTES_MAX = 4_000_000;
 
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 
-export interface LinesUnit {
+export interface LineBatch {
   readonly firstRow: number;
   readonly rowCount: number;
-  /** From 1, as editors count. */
+  /** Counted from 1, as editors do. */
   readonly firstLine: number;
   /** Lines, the last one perhaps without its newline, in a buffer of its own. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Whether a line without its newline is empty: it is no row then. */
+/** Whether a line, without its newline, is empty and so not a row. */
 export function isBlank(firstByte: number | undefined, byteCount: number): boolean {
   return byteCount === 0 || (byteCount === 1 && firstByte === RETURN);
 }
 
 /**
  * Throws `limit_exceeded` for a line that is too long.
- * @param onBuffered is told how many bytes are kept for the unit to come.
+ * @param onBuffered called with the number of bytes held for the next batch.
  */
 export async function* cutLines(
   chunks: AsyncIterable<Uint8Array>,
   onBuffered: (byteCount: number) => void,
-): AsyncGenerator<LinesUnit, void, undefined> {
+): AsyncGenerator<LineBatch, void, undefined> {
   const cutter = new LineCutter();
   for await (const chunk of chunks) {
-    for (const unit of cutter.cut(chunk)) {
+    for (const batch of cutter.cut(chunk)) {
       onBuffered(cutter.byteCount);
-      yield unit;
+      yield batch;
     }
     onBuffered(cutter.byteCount);
   }
@@ -52,17 +52,17 @@ export async function* cutLines(
 }
 
 class LineCutter {
-  #parts: Uint8Array[] = [];
+  #chunks: Uint8Array[] = [];
   byteCount = 0;
   #lineCount = 0;
   #rowCount = 0;
-  /** Of the line that has begun. */
+  /** The bytes and the first byte of the line that has begun. */
   #lineBytes = 0;
   #firstByte: number | undefined;
   #firstLine = 1;
   #firstRow = 0;
 
-  *cut(chunk: Uint8Array): Generator<LinesUnit> {
+  *cut(chunk: Uint8Array): Generator<LineBatch> {
     let taken = 0;
     let at = 0;
     while (at < chunk.length) {
@@ -74,24 +74,24 @@ class LineCutter {
       at = end + 1;
       if (newline === -1) break;
       this.#endLine();
-      const unitBytes = this.byteCount + at - taken;
-      if (this.#lineCount < UNIT_LINES_MAX && unitBytes < UNIT_BYTES_MAX) continue;
+      const batchBytes = this.byteCount + at - taken;
+      if (this.#lineCount < BATCH_LINES_MAX && batchBytes < BATCH_BYTES_MAX) continue;
       this.#keep(chunk.subarray(taken, at));
       taken = at;
-      const unit = this.#takeUnit();
-      if (unit !== null) yield unit;
+      const batch = this.#takeBatch();
+      if (batch !== null) yield batch;
     }
     this.#keep(chunk.subarray(taken));
   }
 
-  end(): LinesUnit | null {
+  end(): LineBatch | null {
     if (this.#lineBytes > 0) this.#endLine();
-    return this.#takeUnit();
+    return this.#takeBatch();
   }
 
   #keep(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    this.#parts.push(bytes);
+    this.#chunks.push(bytes);
     this.byteCount += bytes.length;
   }
 
@@ -101,15 +101,15 @@ class LineCutter {
     this.#lineBytes = 0;
   }
 
-  /** Null when it has no rows. */
-  #takeUnit(): LinesUnit | null {
+  /** Null when there are no rows. */
+  #takeBatch(): LineBatch | null {
     const rowCount = this.#rowCount;
     const firstRow = this.#firstRow;
     const firstLine = this.#firstLine;
-    const bytes = rowCount === 0 ? null : joined(this.#parts, this.byteCount);
+    const bytes = rowCount === 0 ? null : joined(this.#chunks, this.byteCount);
     this.#firstRow += rowCount;
     this.#firstLine += this.#lineCount;
-    this.#parts = [];
+    this.#chunks = [];
     this.byteCount = 0;
     this.#lineCount = 0;
     this.#rowCount = 0;

@@ -1,5 +1,5 @@
-// From a record batch to rows for the log: one pure function, run in the pool. What Arrow itself asks
-// of the bytes is checked in `arrow/`; here is what a collection asks of ids, values and metadata, by
+// From a record batch of an Arrow stream to rows for the log, in a task that runs in the pool.
+// `formats/arrow` checks that the bytes are valid Arrow; this file checks ids, values and metadata by
 // the same rules as for JSON.
 
 import { createHash } from 'node:crypto';
@@ -12,45 +12,45 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { Utf8Column } from '../../common/types.js';
+import type { JsonObject, Utf8Column } from '../../common/types.js';
+import type { CollectionShape } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedPart } from '../../formats/arrow/encoded-batch.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
-import { checkMetadata } from './metadata-rules.js';
-import { buffersOf, type ParsedUnit } from './unit.js';
-import { measureId } from './vector-ids.js';
-import { checkDirection, type VectorShape } from './vector-values.js';
+import { type FlatMetadata, FlatMetadataWriter } from './flat-metadata.js';
+import { buffersOf, type ParsedRows } from './parsed-rows.js';
+import { checkDirection, checkMetadata, measureId } from './row-rules.js';
 
 export interface BatchInput {
   readonly batch: EncodedBatch;
   readonly idColumn: string | undefined;
   readonly vectorColumn: string | undefined;
   readonly isKeyed: boolean;
-  readonly shape: VectorShape;
+  readonly shape: CollectionShape;
   readonly limits: Pick<
     Limits,
     'batchRowsMax' | 'bodyBytesMax' | 'metadataBytesMax' | 'metadataDepthMax' | 'vectorIdBytesMax'
   >;
 }
 
-/** What one log record holds: enough to write at full speed, and little to hold at once. */
-const PIECE_VALUE_BYTES_MAX = 8_000_000;
+/** The values of one atomic write: enough to write at full speed, and little to hold in memory. */
+const WRITE_VALUE_BYTES_MAX = 8_000_000;
 
-export const parseBatchTask: Task<BatchInput, ParsedUnit> = {
-  name: 'http.parseBatch',
+export const parseRecordBatchTask: Task<BatchInput, ParsedRows> = {
+  name: 'ingest.parseRecordBatch',
   run: readBatch,
   transfer: ({ batch }) => buffersOf(batch),
 };
 
-/** Of a dictionary, which later batches need too. */
+/** Decompresses a dictionary, which later batches need too. */
 export const decompressPartTask: Task<{ part: EncodedPart; bytesMax: number }, EncodedPart> = {
-  name: 'http.decompressPart',
+  name: 'ingest.decompressPart',
   run: ({ part, bytesMax }) => decompressed(part, bytesMax),
 };
 
-/** Throws a refusal with the first issues, and what `readVectorRows` throws. */
-function readBatch(input: BatchInput): ParsedUnit {
+/** Throws the first issues, and what `readVectorRows` throws. */
+function readBatch(input: BatchInput): ParsedRows {
   const { shape, limits, idColumn, vectorColumn } = input;
   const digest = input.isKeyed ? digestOf(input.batch) : undefined;
   const rows = readVectorRows(input.batch, {
@@ -68,10 +68,10 @@ function readBatch(input: BatchInput): ParsedUnit {
   const ids = rows.ids ?? generateIds(count);
   const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, issues });
   checkDirections(values, shape, issues);
-  if (rows.metadata !== null) checkMetadataOf(rows.metadata, input, issues);
+  const text = rows.metadata ?? repeated('{}', count);
+  const metadata = readMetadata(rows.metadata, count, input, issues);
   issues.throwAny();
-  const metadata = rows.metadata ?? repeated('{}', count);
-  return { batch: { count, ids, values, metadata }, cuts, digest };
+  return { batch: { count, ids, values, metadata: text }, metadata, cuts, digest };
 }
 
 /** The issues of a record batch: located by row of the stream, and in words by row of the batch. */
@@ -107,7 +107,7 @@ function generateIds(count: number): Utf8Column {
   return columnOf(Array.from({ length: count }, () => generateId()));
 }
 
-/** Of ASCII. */
+/** A column of ASCII strings. */
 function columnOf(texts: readonly string[]): Utf8Column {
   const offsets = new Int32Array(texts.length + 1);
   for (let i = 0; i < texts.length; i++) offsets[i + 1] = offsets[i]! + texts[i]!.length;
@@ -123,7 +123,7 @@ function repeated(text: string, count: number): Utf8Column {
   return { offsets, bytes };
 }
 
-/** Where the batch is cut: before an id that comes again, and where a log record is long enough. */
+/** Checks the ids, and cuts the batch before an id that comes again and where one write is long enough. */
 function checkIds(
   { offsets, bytes }: Utf8Column,
   options: { isGenerated: boolean; input: BatchInput; issues: BatchIssues },
@@ -132,13 +132,13 @@ function checkIds(
   const { shape, limits } = options.input;
   const rowsMax = Math.min(
     limits.batchRowsMax,
-    Math.max(1, Math.floor(PIECE_VALUE_BYTES_MAX / (4 * shape.dimension))),
+    Math.max(1, Math.floor(WRITE_VALUE_BYTES_MAX / (4 * shape.dimension))),
   );
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const isPlain = isGenerated || arePlain(text, offsets[0]!, offsets[offsets.length - 1]!);
   const cuts: number[] = [];
   const seen = new Set<string>();
-  let pieceStart = 0;
+  let writeStart = 0;
   for (let row = 0; row + 1 < offsets.length && !issues.isFull; row++) {
     const start = offsets[row]!;
     const end = offsets[row + 1]!;
@@ -148,9 +148,9 @@ function checkIds(
       const measured = measureId(id, limits.vectorIdBytesMax);
       if (typeof measured !== 'number') issues.add(row, 'id', measured);
     }
-    if (row - pieceStart === rowsMax || seen.has(id)) {
+    if (row - writeStart === rowsMax || seen.has(id)) {
       cuts.push(row);
-      pieceStart = row;
+      writeStart = row;
       seen.clear();
     }
     if (!isGenerated) seen.add(id);
@@ -158,7 +158,7 @@ function checkIds(
   return cuts;
 }
 
-/** Whether all of it is ASCII without control characters: then an id needs no look at its text. */
+/** Whether all ids are ASCII without control characters, so that none of them has to be looked at. */
 function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     const byte = bytes[i]!;
@@ -167,7 +167,7 @@ function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
   return true;
 }
 
-function checkDirections(values: Float32Array, shape: VectorShape, issues: BatchIssues): void {
+function checkDirections(values: Float32Array, shape: CollectionShape, issues: BatchIssues): void {
   const { dimension } = shape;
   for (let start = 0; start < values.length && !issues.isFull; start += dimension) {
     const violation = checkDirection(values, start, shape);
@@ -175,40 +175,54 @@ function checkDirections(values: Float32Array, shape: VectorShape, issues: Batch
   }
 }
 
-function checkMetadataOf(
-  { offsets, bytes }: Utf8Column,
+/** The fields of the metadata; `column` is null where no column has any. */
+function readMetadata(
+  column: Utf8Column | null,
+  count: number,
   { limits }: BatchInput,
   issues: BatchIssues,
-): void {
+): FlatMetadata | null {
+  const writer = new FlatMetadataWriter(count);
+  if (column === null) {
+    for (let row = 0; row < count; row++) writer.add(undefined);
+    return writer.build();
+  }
+  const { offsets, bytes } = column;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (let row = 0; row + 1 < offsets.length && !issues.isFull; row++) {
+  for (let row = 0; row < count && !issues.isFull; row++) {
     const start = offsets[row]!;
     const end = offsets[row + 1]!;
-    const violation = checkText(text, start, end, limits);
-    if (violation !== null) issues.add(row, 'metadata', violation);
+    const value = parseMetadata(text, start, end, limits);
+    const violation =
+      value === undefined
+        ? {
+            code: 'invalid_metadata' as const,
+            detail: 'Metadata is the JSON text of an object; found text that is not JSON.',
+          }
+        : checkMetadata(value, end - start, limits);
+    if (violation === null) writer.add(value as JsonObject);
+    else issues.add(row, 'metadata', violation);
   }
+  return writer.build();
 }
 
-function checkText(
+/** Undefined for text that is not JSON. */
+function parseMetadata(
   text: Buffer,
   start: number,
   end: number,
   limits: BatchInput['limits'],
-): Violation | null {
-  const byteCount = end - start;
-  // So long a text is not worth parsing.
-  if (byteCount > limits.metadataBytesMax) return checkMetadata({}, byteCount, limits);
-  let value: unknown;
+): unknown {
+  // Text that is too long is not parsed; `checkMetadata` reports its length.
+  if (end - start > limits.metadataBytesMax) return {};
   try {
-    value = JSON.parse(text.toString('utf8', start, end));
+    return JSON.parse(text.toString('utf8', start, end));
   } catch {
-    const detail = 'Metadata is the JSON text of an object; found text that is not JSON.';
-    return { code: 'invalid_metadata', detail };
+    return undefined;
   }
-  return checkMetadata(value, byteCount, limits);
 }
 
-/** Over all that the rows depend on. */
+/** A digest of everything that the rows depend on. */
 function digestOf({ fields, part, dictionaries }: EncodedBatch): string {
   const hash = createHash('sha256').update(JSON.stringify(fields));
   const parts = [part, ...[...dictionaries.values()].flat()];

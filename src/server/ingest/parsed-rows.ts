@@ -1,52 +1,49 @@
-// A unit of a stream: rows that came together, are parsed at once and written atomically, unless an
-// id comes twice in them.
+// The rows of a body, or of a batch of a stream, as the task that parsed them returns them: columns
+// for the log and fields for the segment.
 
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
+import { type FlatMetadata, FlatMetadataFields } from './flat-metadata.js';
 
-/** Rows on their way from the body to the database. */
-export interface StreamUnit {
-  /** Row of the stream, from 0. */
-  readonly firstRow: number;
-  readonly rowCount: number;
-  /** As it came. */
-  readonly byteCount: number;
-  /** Once. Throws a refusal whose findings say which row of the stream they are about. */
-  parse(): Promise<ParsedUnit>;
-  /** When nobody reads what `parse` gave any more; not called after a failure. */
-  release?(): void;
-}
-
-export interface ParsedUnit {
+export interface ParsedRows {
   readonly batch: VectorBatch;
+  /** Null where the segment has to parse the metadata itself; see flat-metadata.ts. */
+  readonly metadata: FlatMetadata | null;
   /** Rows of the batch that must not be written together with those before them, ascending. */
   readonly cuts: readonly number[];
-  /** Tells the unit from any other; only where the stream has an idempotency key. */
+  /** Tells the batch from any other; only where the stream has an idempotency key. */
   readonly digest: string | undefined;
 }
 
-export interface Piece {
-  /** In the batch of its unit. */
+/** The rows of one atomic write. */
+export interface AtomicRows {
+  /** In the parsed batch. */
   readonly firstRow: number;
   readonly batch: VectorBatch;
 }
 
-/** What is written at once: views of the batch. */
-export function piecesOf({ batch, cuts }: ParsedUnit): Piece[] {
-  if (cuts.length === 0) return [{ firstRow: 0, batch }];
-  const starts = [0, ...cuts];
+/** The atomic writes of a batch. */
+export function toAtomicRows(rows: ParsedRows): AtomicRows[] {
+  const starts = [0, ...rows.cuts];
   return starts.map((from, i) => ({
     firstRow: from,
-    batch: rowsOf(batch, from, starts[i + 1] ?? batch.count),
+    batch: toBatch(rows, from, starts[i + 1] ?? rows.batch.count),
   }));
 }
 
-function rowsOf({ count, ids, values, metadata }: VectorBatch, from: number, to: number) {
+/** The rows `from..to`, all by default, as the database takes them: views of the parsed columns. */
+export function toBatch(
+  { batch, metadata: flat }: ParsedRows,
+  from = 0,
+  to = batch.count,
+): VectorBatch {
+  const { count, ids, values, metadata } = batch;
   const dimension = values.length / count;
   return {
     count: to - from,
     ids: textsOf(ids, from, to),
     values: values.subarray(from * dimension, to * dimension),
     metadata: textsOf(metadata, from, to),
+    fields: flat === null ? undefined : new FlatMetadataFields(flat, from),
   };
 }
 
@@ -66,6 +63,7 @@ export function buffersOf(batch: VectorBatch): ArrayBuffer[] {
   );
 }
 
+/** The bytes of the buffers behind a batch. */
 export function bytesOf(batch: VectorBatch): number {
   return allBuffersOf(batch).reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

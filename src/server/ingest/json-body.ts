@@ -16,7 +16,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Task } from '../../platform/pool.js';
-import { readVector } from './vector-values.js';
+import { readVector } from './row-rules.js';
 
 /** Our deepest valid body is a filter of depth 16, at two or three levels each. */
 const JSON_DEPTH_MAX = 128;
@@ -104,7 +104,7 @@ const SMALL_BYTES_MAX = 64 * 1024;
 
 /** Parses any body but a batch of vectors; a schema checks the rest on the event loop. */
 export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
-  name: 'http.parseJson',
+  name: 'ingest.parseJson',
   run: (input) =>
     parseBody(input, (json) => {
       if (input.vectorsAt !== null) readVectors(json, input.vectorsAt, input.dimensionMax);

@@ -1,33 +1,47 @@
-// The units of a body, by what it is made of. Small ones are parsed at once, others in the pool.
+// The batches of a stream of vectors, the units of commit: lines of NDJSON, or record batches of Arrow.
+// Where a stream is cut depends on its bytes alone, so a stream that is sent again has the same batches.
 
 import { ReusedBytes } from '../../common/reused-bytes.js';
+import type { CollectionShape } from '../../database/api.js';
 import { chooseVectorColumns } from '../../formats/arrow/column-choice.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
-import { INLINE_BYTES_MAX, type Task } from '../../platform/pool.js';
 import type { RouteServices } from '../route.js';
-import { cutLines } from './ndjson-units.js';
-import { decompressPartTask, parseBatchTask } from './parse-batch.js';
-import { parseLinesTask } from './parse-lines.js';
-import type { ParsedUnit, StreamUnit } from './unit.js';
-import type { VectorShape } from './vector-values.js';
+import { decompressPartTask, parseRecordBatchTask } from './arrow-rows.js';
+import { parseLinesTask } from './json-rows.js';
+import { cutLines } from './line-cutter.js';
+import { runParseTask } from './parse-request.js';
+import type { ParsedRows } from './parsed-rows.js';
 
-export interface UnitsOptions {
+/** Rows that came together, are parsed together and, unless an id comes twice, written atomically. */
+export interface IngestBatch {
+  /** Row of the stream, from 0. */
+  readonly firstRow: number;
+  readonly rowCount: number;
+  /** As received. */
+  readonly byteCount: number;
+  /** Called once. Rejects with issues located by the rows of the stream. */
+  parse(): Promise<ParsedRows>;
+  /** Called when nobody reads the parsed rows any more; not called after a failure. */
+  release?(): void;
+}
+
+export interface BatchOptions {
   readonly services: RouteServices;
-  readonly shape: VectorShape;
+  readonly shape: CollectionShape;
   readonly isKeyed: boolean;
   readonly idColumn: string | undefined;
   readonly vectorColumn: string | undefined;
-  /** Told how many bytes are kept of the unit to come. Throws when there is no room for them. */
+  /** Called with the number of bytes held for the next batch. Throws when there is no room for them. */
   readonly onBuffered: (byteCount: number) => void;
 }
 
-/** One is read, one parsed, one written. */
+/** One buffer each for the batch that is read, the one that is parsed and the one that is written. */
 const BODIES_KEPT_MAX = 3;
 
-export async function* lineUnits(
+export async function* lineBatches(
   body: AsyncIterable<Uint8Array>,
-  { services, shape, isKeyed, onBuffered }: UnitsOptions,
-): AsyncGenerator<StreamUnit, void, undefined> {
+  { services, shape, isKeyed, onBuffered }: BatchOptions,
+): AsyncGenerator<IngestBatch, void, undefined> {
   const { dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } = services.limits;
   const limits = { dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax };
   for await (const lines of cutLines(body, onBuffered)) {
@@ -37,15 +51,18 @@ export async function* lineUnits(
       firstRow,
       rowCount,
       byteCount: bytes.length,
-      parse: () => parse(services, parseLinesTask, input, bytes.length, [bytes.buffer]),
+      parse: () =>
+        runParseTask(services.pool, parseLinesTask, input, bytes.length, {
+          transfer: [bytes.buffer],
+        }),
     };
   }
 }
 
-export async function* batchUnits(
+export async function* recordBatches(
   body: AsyncIterable<Uint8Array>,
-  { services, shape, isKeyed, idColumn, vectorColumn, onBuffered }: UnitsOptions,
-): AsyncGenerator<StreamUnit, void, undefined> {
+  { services, shape, isKeyed, idColumn, vectorColumn, onBuffered }: BatchOptions,
+): AsyncGenerator<IngestBatch, void, undefined> {
   const { batchRowsMax, bodyBytesMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =
     services.limits;
   const limits = {
@@ -55,7 +72,7 @@ export async function* batchUnits(
     metadataDepthMax,
     vectorIdBytesMax,
   };
-  // Shared: the threads read what lies here, and its values are written from here.
+  // Shared memory: workers parse the bytes in place, and values are written to the log from them.
   const bodies = new ReusedBytes((byteCount) => new SharedArrayBuffer(byteCount), {
     countMax: BODIES_KEPT_MAX,
   });
@@ -66,7 +83,7 @@ export async function* batchUnits(
     decompress: (part, bytesMax) => services.pool.run(decompressPartTask, { part, bytesMax }),
   });
   const { fields } = await reader.readSchema();
-  // What is wrong with the columns shows before the first batch is here.
+  // Wrong columns are an error before the first batch has arrived.
   chooseVectorColumns(fields, { idColumn, vectorColumn });
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;
@@ -76,19 +93,8 @@ export async function* batchUnits(
       firstRow,
       rowCount,
       byteCount,
-      parse: () => parse(services, parseBatchTask, input, byteCount, []),
+      parse: () => runParseTask(services.pool, parseRecordBatchTask, input, byteCount, {}),
       release: () => bodies.giveBack(batch.part.body),
     };
   }
-}
-
-async function parse<Input>(
-  { pool }: RouteServices,
-  task: Task<Input, ParsedUnit>,
-  input: Input,
-  byteCount: number,
-  transfer: readonly ArrayBuffer[],
-): Promise<ParsedUnit> {
-  if (byteCount <= INLINE_BYTES_MAX) return task.run(input);
-  return pool.run(task, input, { transfer });
 }

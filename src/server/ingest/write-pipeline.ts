@@ -1,68 +1,68 @@
-// Takes the units of a stream from its body to the disk: while one is on its way there, the next are
-// parsed and read. Bounded: the body is read no further than some units ahead. What fails is thrown
-// when everything before it is durable and nothing behind it will be.
+// Moves the batches of a stream from its body to the disk: while one is written, the next are parsed and
+// read. The body is read at most a few batches ahead. An error is thrown when every batch before the
+// failed one is durable and none after it will be.
 
 import { SagittaError, shiftRows } from '../../common/errors.js';
 import type { OnCommitted } from '../../database/api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
-import { bytesOf, type ParsedUnit, type Piece, piecesOf, type StreamUnit } from './unit.js';
+import type { IngestBatch } from './ingest-batch.js';
+import { type AtomicRows, bytesOf, type ParsedRows, toAtomicRows } from './parsed-rows.js';
 
 export interface PipelineOptions {
   readonly stream: WriteStream;
-  /** Units that may be parsed at once. */
+  /** The number of batches that may be parsed at once. */
   readonly threadCount: number;
-  /** Waits until so many rows may be written, or throws why they may not. */
+  /** Waits until this many rows may be written, or throws why they may not. */
   readonly admit: (rowCount: number) => Promise<void>;
-  /** Told how many bytes the units under way take. Throws when there is no room for them. */
-  readonly onHeld: (byteCount: number) => void;
+  /** Called with the bytes of all batches under way. Throws when there is no room for them. */
+  readonly onBytes: (byteCount: number) => void;
   readonly onCommitted: OnCommitted;
-  /** Told when more of the stream is durable. */
+  /** Called when more of the stream is durable. */
   readonly onDurable: () => void;
 }
 
 /**
- * Of units that are read and not durable, beside the one that is being read: with a faster client more
- * would only wait. Ten thousand vectors of 768 dimensions are 31 MB: one is parsed, one is written.
+ * The batches that are read and not yet durable, beside the one that is being read; more would only
+ * wait. Ten thousand vectors of 768 dimensions are 31 MB: one batch is parsed, one is written.
  */
 const BYTES_UNDER_WAY_MAX = 48_000_000;
-/** Writes that wait for their commit. Small ones may be more, and share it. */
+/** Writes that wait for their commit. There may be more small ones, which share a commit. */
 const WRITES_WAITING_MAX = 2;
 const SMALL_WRITES_WAITING_MAX = 32;
 const SMALL_WRITES_BYTES_MAX = 1_000_000;
 
-interface UnderWay {
-  readonly unit: StreamUnit;
-  readonly parsing: Promise<ParsedUnit>;
-  byteCount: number;
+interface QueuedBatch {
+  readonly batch: IngestBatch;
+  readonly parsing: Promise<ParsedRows>;
 }
 
-/** Resolves when all units are durable. */
-export async function writeUnits(
-  units: AsyncIterable<StreamUnit>,
+/** Resolves when all batches are durable. */
+export async function writeBatches(
+  batches: AsyncIterable<IngestBatch>,
   options: PipelineOptions,
 ): Promise<void> {
-  await new Pipeline(units[Symbol.asyncIterator](), options).run();
+  await new Pipeline(batches[Symbol.asyncIterator](), options).run();
 }
 
 class Pipeline {
-  readonly #units: AsyncIterator<StreamUnit>;
+  readonly #batches: AsyncIterator<IngestBatch>;
   readonly #options: PipelineOptions;
   /** Read, and not yet handed to the database. */
-  readonly #queue: UnderWay[] = [];
+  readonly #queue: QueuedBatch[] = [];
   #bytesAhead = 0;
   /** Handed over, and not yet durable. */
   #writeCount = 0;
   #writeBytes = 0;
   #isRead = false;
   #isStopped = false;
-  /** Of reading: it counts when everything that was read before is durable. */
+  /** Why reading failed; thrown when everything that was read before is durable. */
   #readError: { readonly error: unknown } | undefined;
-  /** Of the first write that failed. */
+  /** Why the first failed write failed. */
   #writeError: { readonly error: unknown } | undefined;
   #waiters: (() => void)[] = [];
 
-  constructor(units: AsyncIterator<StreamUnit>, options: PipelineOptions) {
-    this.#units = units;
+  constructor(batches: AsyncIterator<IngestBatch>, options: PipelineOptions) {
+    this.#batches = batches;
     this.#options = options;
   }
 
@@ -76,7 +76,7 @@ class Pipeline {
     }
     this.#stop();
     while (this.#writeCount > 0) await this.#change();
-    // What came first in the stream is what failed.
+    // The error that comes first in the stream is the one to report.
     failed = this.#writeError ?? failed ?? this.#readError;
     if (failed !== undefined) throw failed.error;
   }
@@ -84,7 +84,7 @@ class Pipeline {
   async #read(): Promise<void> {
     try {
       while (!this.#isStopped) {
-        const next = await this.#units.next();
+        const next = await this.#batches.next();
         if (next.done === true) break;
         this.#begin(next.value);
         while (!this.#isStopped && !this.#mayRead()) await this.#change();
@@ -103,14 +103,13 @@ class Pipeline {
     return this.#queue.length <= threadCount && byteCount < BYTES_UNDER_WAY_MAX;
   }
 
-  #begin(unit: StreamUnit): void {
-    const { byteCount } = unit;
-    this.#bytesAhead += byteCount;
-    this.#hold();
-    const parsing = unit.parse();
-    // Whoever waits for it sees it; nobody waits after a failure before it.
+  #begin(batch: IngestBatch): void {
+    this.#bytesAhead += batch.byteCount;
+    this.#reportBytes();
+    const parsing = batch.parse();
+    // `#write` awaits it, unless an earlier batch fails.
     parsing.catch(() => {});
-    this.#queue.push({ unit, parsing, byteCount });
+    this.#queue.push({ batch, parsing });
     this.#notify();
   }
 
@@ -121,23 +120,25 @@ class Pipeline {
       }
       const first = this.#queue[0];
       if (first === undefined || this.#writeError !== undefined) return;
+      const { batch } = first;
       const parsed = await first.parsing;
-      await this.#options.admit(first.unit.rowCount);
-      const pieces = piecesOf(parsed);
-      const unitBytes = bytesOf(parsed.batch);
-      let unsettledCount = pieces.length;
+      await this.#options.admit(batch.rowCount);
+      const writes = toAtomicRows(parsed);
+      const byteCount = bytesOf(parsed.batch) / writes.length;
+      let unsettledCount = writes.length;
       const onSettled = () => {
-        if (--unsettledCount === 0) first.unit.release?.();
+        if (--unsettledCount === 0) batch.release?.();
       };
-      for (const piece of pieces) {
+      for (const rows of writes) {
         while (!this.#mayWrite() && this.#writeError === undefined) await this.#change();
         if (this.#writeError !== undefined) return;
-        const byteCount = unitBytes / pieces.length;
-        this.#handOver(parsed, piece, { unit: first.unit, byteCount, onSettled });
+        const { digest } = parsed;
+        const firstRow = batch.firstRow + rows.firstRow;
+        this.#submit(rows, { digest, firstRow, byteCount, onSettled });
       }
       this.#queue.shift();
-      this.#bytesAhead -= first.byteCount;
-      this.#hold();
+      this.#bytesAhead -= batch.byteCount;
+      this.#reportBytes();
       this.#notify();
     }
   }
@@ -147,46 +148,52 @@ class Pipeline {
     return this.#writeCount < SMALL_WRITES_WAITING_MAX && this.#writeBytes < SMALL_WRITES_BYTES_MAX;
   }
 
-  #handOver(
-    parsed: ParsedUnit,
-    piece: Piece,
-    handing: { unit: StreamUnit; byteCount: number; onSettled: () => void },
+  /** `firstRow`: of the stream; `digest`: of the whole batch. */
+  #submit(
+    rows: AtomicRows,
+    options: {
+      digest: string | undefined;
+      firstRow: number;
+      byteCount: number;
+      onSettled: () => void;
+    },
   ): void {
-    const { unit, byteCount, onSettled } = handing;
+    const { digest, firstRow, byteCount, onSettled } = options;
     const { stream, onCommitted, onDurable } = this.#options;
-    const { firstRow, batch } = piece;
-    const digest =
-      parsed.digest === undefined ? undefined : `${parsed.digest}:${firstRow}:${batch.count}`;
+    const { batch } = rows;
     this.#writeCount++;
     this.#writeBytes += byteCount;
     const settle = () => {
       this.#writeCount--;
       this.#writeBytes -= byteCount;
-      this.#hold();
+      this.#reportBytes();
       this.#notify();
     };
     stream
-      .write(batch, { digest, onCommitted })
+      .write(batch, {
+        digest: digest && `${digest}:${rows.firstRow}:${batch.count}`,
+        onCommitted,
+      })
       .then(onDurable)
       .then(onSettled)
       .then(settle, (error: unknown) => {
-        this.#writeError ??= { error: ofStream(error, unit.firstRow + firstRow, batch.count) };
+        this.#writeError ??= { error: toStreamError(error, firstRow, batch.count) };
         settle();
       });
   }
 
-  #hold(): void {
-    this.#options.onHeld(this.#bytesAhead + this.#writeBytes);
+  #reportBytes(): void {
+    this.#options.onBytes(this.#bytesAhead + this.#writeBytes);
   }
 
   #stop(): void {
     this.#isStopped = true;
     this.#notify();
-    // Nobody waits for it: it may wait itself, for a client that sends nothing.
-    this.#units.return?.()?.then(undefined, () => {});
+    // Not awaited: the iterator may be waiting for a client that sends nothing.
+    this.#batches.return?.()?.then(undefined, () => {});
   }
 
-  /** The next time that anything changes. */
+  /** Resolves when anything changes. */
   #change(): Promise<void> {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
@@ -199,7 +206,7 @@ class Pipeline {
 }
 
 /** A write counts its rows from 0; the reply counts those of the stream. */
-function ofStream(error: unknown, firstRow: number, rowCount: number): unknown {
+function toStreamError(error: unknown, firstRow: number, rowCount: number): unknown {
   if (!(error instanceof SagittaError) || error.issues.length === 0) return error;
   const detail = `Rows ${firstRow} to ${firstRow + rowCount - 1}: ${error.message}`;
   return shiftRows(error, firstRow, detail);

@@ -1,75 +1,89 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { findMetadataSpan, findMetadataSpans } from '../../../src/server/ingest/metadata-span.js';
+import {
+  JsonScanner,
+  readMembers,
+  readUniqueMembers,
+} from '../../../src/formats/json/json-scanner.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
-function spansIn(text: string, rowCount: number): string[] {
+/** The text of `metadata` in each of the rows of `vectors`. */
+function metadataIn(text: string, rowCount: number): string[] {
   const body = Buffer.from(text);
-  const spans = findMetadataSpans(body, rowCount);
-  return Array.from({ length: rowCount }, (_, row) =>
-    body.toString('utf8', spans[2 * row], spans[2 * row + 1]),
-  );
+  const scanner = new JsonScanner(body);
+  scanner.findMember('vectors');
+  scanner.moveTo(scanner.start);
+  return Array.from({ length: rowCount }, () => {
+    scanner.enterElement();
+    scanner.findMember('metadata');
+    return body.toString('utf8', scanner.start, scanner.end);
+  });
 }
 
-describe('metadata spans', () => {
-  it('give the very text of each row, and nothing where there is none', () => {
+describe('a member found by the scanner', () => {
+  it('has the exact text of each row, and none where there is none', () => {
     const text = ` { "mode" : "insert" , "vectors" : [ {"id":"]","values":[1,2],"metadata" : { "n" : 1.0, "m":1e2 , "big":12345678901234567890 } } ,{"values":[]}, {"metadata":{}} ] } `;
-    assert.deepEqual(spansIn(text, 3), [
+    assert.deepEqual(metadataIn(text, 3), [
       '{ "n" : 1.0, "m":1e2 , "big":12345678901234567890 }',
       '',
       '{}',
     ]);
   });
 
-  it('follow JSON.parse: the last of equal names wins, at every level', () => {
+  it('follows JSON.parse: the last of equal names wins, at every level', () => {
     const text =
       '{"vectors":[{"metadata":{"x":1}}],"vectors":[{"metadata":{"x":2},"metadata":{"x":3}}]}';
-    assert.deepEqual(spansIn(text, 1), ['{"x":3}']);
+    assert.deepEqual(metadataIn(text, 1), ['{"x":3}']);
   });
 
-  it('know a name however it is spelled', () => {
+  it('is recognized however its name it is spelled', () => {
     const text = String.raw`{"v\u0065ctors":[{"metad\u0061ta":{"a":1},"values":["metadata\"",[{"metadata":2}]]}]}`;
-    assert.deepEqual(spansIn(text, 1), ['{"a":1}']);
+    assert.deepEqual(metadataIn(text, 1), ['{"a":1}']);
   });
 
-  it('are not led astray by metadata inside metadata, in strings or in other members', () => {
+  it('is not confused with the same name inside it, in strings or in other members', () => {
     const text =
       '{"x":{"vectors":[{"metadata":0}]},"vectors":[{"id":"\\"metadata\\":{}","metadata":{"metadata":{"vectors":[["]}"]]}},"y":[{"metadata":1}]}]}';
-    assert.deepEqual(spansIn(text, 1), ['{"metadata":{"vectors":[["]}"]]}}']);
+    assert.deepEqual(metadataIn(text, 1), ['{"metadata":{"vectors":[["]}"]]}}']);
   });
 
-  it('find the metadata of a single vector', () => {
+  it('may stand in a single object', () => {
     const body = Buffer.from('{"id":"a","metadata":{"é":"ü"} , "values":[1]}');
-    const [start, end] = findMetadataSpan(body);
-    assert.equal(body.toString('utf8', start, end), '{"é":"ü"}');
-    assert.deepEqual([...findMetadataSpan(Buffer.from('{}'))], [0, 0]);
+    const scanner = new JsonScanner(body);
+    scanner.findMember('metadata');
+    assert.equal(body.toString('utf8', scanner.start, scanner.end), '{"é":"ü"}');
+    const empty = new JsonScanner(Buffer.from('{}'));
+    empty.findMember('metadata');
+    assert.deepEqual([empty.start, empty.end], [0, 0]);
   });
 
-  it('find the end of long strings, whatever is escaped in them', () => {
+  it('ends behind long strings, whatever they escape', () => {
     for (const tail of ['', '\\', '"', '\\"', '\\\\', '"'.repeat(9), '\\'.repeat(9)]) {
       for (let length = 28; length < 36; length++) {
         const metadata = JSON.stringify({ a: 'x'.repeat(length) + tail + 'y'.repeat(40) + tail });
-        assert.deepEqual(spansIn(`{"vectors":[{"metadata":${metadata},"z":"}"}]}`, 1), [metadata]);
+        assert.deepEqual(metadataIn(`{"vectors":[{"metadata":${metadata},"z":"}"}]}`, 1), [
+          metadata,
+        ]);
       }
     }
   });
 
-  it('take time in proportion to the body, whatever it nests', () => {
+  it('is found in time proportional to the text, whatever it nests', () => {
     const nested = `${'['.repeat(400_000)}"${']'.repeat(1000)}"${']'.repeat(400_000)}`;
     const text = `{"x":${nested},"vectors":[{"metadata":{"a":1}}]}`;
     const start = performance.now();
-    assert.deepEqual(spansIn(text, 1), ['{"a":1}']);
+    assert.deepEqual(metadataIn(text, 1), ['{"a":1}']);
     assert.ok(performance.now() - start < 1000);
   });
 
-  it('agree with JSON.parse on any JSON, however it is spelled', () => {
+  it('agrees with JSON.parse on any JSON, however it is spelled', () => {
     fc.assert(
       fc.property(batchArbitrary, ({ text, rowCount }) => {
         const parsed = JSON.parse(text) as { vectors: { metadata?: unknown }[] };
-        const found = spansIn(text, rowCount);
+        const found = metadataIn(text, rowCount);
         for (const [row, { metadata }] of parsed.vectors.entries()) {
           if (metadata === undefined) assert.equal(found[row], '');
           else assert.deepEqual(JSON.parse(found[row]!), metadata);
@@ -80,6 +94,62 @@ describe('metadata spans', () => {
       { seed, numRuns: 3000 },
     );
   });
+});
+
+it('finds the members that JSON.parse finds, each with the text that it was spelled with', () => {
+  const spaces = fc.constantFrom('', ' ', '\t', ' \r\n ');
+  const objects = fc.uniqueArray(fc.tuple(fc.string({ unit: 'binary' }), fc.json(), spaces), {
+    selector: ([name]) => name,
+  });
+  fc.assert(
+    fc.property(objects, (members) => {
+      const spelled = members.map(
+        ([name, text, space]) => `${space}${JSON.stringify(name)}${space}:${space}${text}${space}`,
+      );
+      assert.deepEqual(
+        readUniqueMembers(` {${spelled.join(',')}} `),
+        members.map(([name, text]) => ({
+          name,
+          nameText: JSON.stringify(name),
+          text: text.trim(),
+        })),
+      );
+    }),
+    { seed: seed, numRuns: 500 },
+  );
+});
+
+it('keeps numbers that parsing would change', () => {
+  const text = '{"a":12345678901234567890,"b":1.0,"c":-0,"d":1e400}';
+  assert.deepEqual(
+    readUniqueMembers(text).map((member) => member.text),
+    ['12345678901234567890', '1.0', '-0', '1e400'],
+  );
+});
+
+const BROKEN = [
+  ['', /expected { at character 1, found the end/],
+  ['[1]', /expected { at character 1, found "\[1\]"/],
+  ['{"a"}', /expected : at character 5/],
+  ['{"a":}', /expected a value at character 6/],
+  ['{"a":1', /expected } at character 7, found the end/],
+  ['{"a":1,}', /expected " at character 8/],
+  ['{"a":[1,2}', /expected the end of a value|expected/],
+  ['{"a":"b}', /expected " at character 9, found the end/],
+  ['{a:1}', /expected " at character 2, found "a:1}"/],
+  ['{"a":1}{"a":1}', /expected the end at character 8/],
+  ['{"a":1,"a":2}', /the member "a" appears twice/],
+] as const;
+
+for (const [text, message] of BROKEN) {
+  it(`refuses ${JSON.stringify(text)}`, () => {
+    assert.throws(() => readUniqueMembers(text), { name: 'SyntaxError', message });
+  });
+}
+
+it('has all of several members with one name, unless they must be unique', () => {
+  const texts = readMembers('{"a":1,"a":2}').map(({ name, text }) => `${name}=${text}`);
+  assert.deepEqual(texts, ['a=1', 'a=2']);
 });
 
 // JSON as text, with odd spaces, escapes and repeated names.

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { rowField } from '../../../src/common/errors.js';
 import {
+  BATCH_BYTES_MAX,
+  BATCH_LINES_MAX,
   cutLines,
   LINE_BYTES_MAX,
-  type LinesUnit,
-  UNIT_BYTES_MAX,
-  UNIT_LINES_MAX,
-} from '../../../src/server/ingest/ndjson-units.js';
+  type LineBatch,
+} from '../../../src/server/ingest/line-cutter.js';
 import { createRandom, testSeed } from '../../database/harness.js';
 
 /** Cuts the text, which arrives in chunks that end where `ends` says. */
-async function cut(text: Buffer, ends: readonly number[] = []): Promise<LinesUnit[]> {
+async function cut(text: Buffer, ends: readonly number[] = []): Promise<LineBatch[]> {
   const heldBytes: number[] = [];
   const chunks = async function* () {
     let start = 0;
@@ -20,14 +20,15 @@ async function cut(text: Buffer, ends: readonly number[] = []): Promise<LinesUni
       start = end;
     }
   };
-  const units: LinesUnit[] = [];
-  for await (const unit of cutLines(chunks(), (count) => heldBytes.push(count))) units.push(unit);
+  const batches: LineBatch[] = [];
+  for await (const batch of cutLines(chunks(), (count) => heldBytes.push(count)))
+    batches.push(batch);
   assert.equal(heldBytes.at(-1), 0, 'nothing is held at the end');
-  return units;
+  return batches;
 }
 
-const summary = (units: readonly LinesUnit[]) =>
-  units.map(({ firstRow, rowCount, firstLine, bytes }) => ({
+const summary = (batches: readonly LineBatch[]) =>
+  batches.map(({ firstRow, rowCount, firstLine, bytes }) => ({
     firstRow,
     rowCount,
     firstLine,
@@ -37,40 +38,42 @@ const summary = (units: readonly LinesUnit[]) =>
 describe('a stream of lines', () => {
   it('passes over empty lines, with either kind of newline, and needs none at its end', async () => {
     for (const text of ['a\n\nb\r\n\r\nc', '\n\r\na\nb\nc\n\n']) {
-      const [unit, ...others] = await cut(Buffer.from(text));
-      assert.equal(unit?.rowCount, 3, JSON.stringify(text));
+      const [batch, ...others] = await cut(Buffer.from(text));
+      assert.equal(batch?.rowCount, 3, JSON.stringify(text));
       assert.deepEqual(others, []);
     }
     assert.deepEqual(await cut(Buffer.from('')), []);
     assert.deepEqual(await cut(Buffer.from('\n\r\n\n')), []);
   });
 
-  it('has units of so many lines, which know their rows and lines', async () => {
-    const lines = Array.from({ length: 2 * UNIT_LINES_MAX + 5 }, (_, i) => (i === 3 ? '' : `${i}`));
-    const units = await cut(Buffer.from(lines.join('\n')));
+  it('has batches of so many lines, which know their rows and lines', async () => {
+    const lines = Array.from({ length: 2 * BATCH_LINES_MAX + 5 }, (_, i) =>
+      i === 3 ? '' : `${i}`,
+    );
+    const batches = await cut(Buffer.from(lines.join('\n')));
     assert.deepEqual(
-      units.map(({ firstRow, rowCount, firstLine }) => [firstRow, rowCount, firstLine]),
+      batches.map(({ firstRow, rowCount, firstLine }) => [firstRow, rowCount, firstLine]),
       [
-        [0, UNIT_LINES_MAX - 1, 1],
-        [UNIT_LINES_MAX - 1, UNIT_LINES_MAX, UNIT_LINES_MAX + 1],
-        [2 * UNIT_LINES_MAX - 1, 5, 2 * UNIT_LINES_MAX + 1],
+        [0, BATCH_LINES_MAX - 1, 1],
+        [BATCH_LINES_MAX - 1, BATCH_LINES_MAX, BATCH_LINES_MAX + 1],
+        [2 * BATCH_LINES_MAX - 1, 5, 2 * BATCH_LINES_MAX + 1],
       ],
     );
   });
 
-  it('has units of so many bytes, which end with a line', async () => {
-    const line = 'x'.repeat(UNIT_BYTES_MAX / 4);
-    const units = await cut(Buffer.from(`${line}\n`.repeat(9)));
+  it('has batches of so many bytes, which end with a line', async () => {
+    const line = 'x'.repeat(BATCH_BYTES_MAX / 4);
+    const batches = await cut(Buffer.from(`${line}\n`.repeat(9)));
     assert.deepEqual(
-      units.map(({ rowCount }) => rowCount),
+      batches.map(({ rowCount }) => rowCount),
       [4, 4, 1],
     );
-    const exact = await cut(Buffer.from(`${'x'.repeat(UNIT_BYTES_MAX / 2 - 1)}\n`.repeat(3)));
+    const exact = await cut(Buffer.from(`${'x'.repeat(BATCH_BYTES_MAX / 2 - 1)}\n`.repeat(3)));
     assert.deepEqual(
       exact.map(({ rowCount, bytes }) => [rowCount, bytes.length]),
       [
-        [2, UNIT_BYTES_MAX],
-        [1, UNIT_BYTES_MAX / 2],
+        [2, BATCH_BYTES_MAX],
+        [1, BATCH_BYTES_MAX / 2],
       ],
     );
   });
@@ -96,7 +99,7 @@ describe('a stream of lines', () => {
 
   it('keeps no line without an end', async () => {
     const start = Buffer.from('a\n\n');
-    for (const ends of [[], [UNIT_BYTES_MAX / 2]]) {
+    for (const ends of [[], [BATCH_BYTES_MAX / 2]]) {
       const text = Buffer.concat([start, Buffer.alloc(LINE_BYTES_MAX + 1, 'x')]);
       await assert.rejects(cut(text, ends), (error: { code: string; issues: object[] }) => {
         assert.equal(error.code, 'limit_exceeded');

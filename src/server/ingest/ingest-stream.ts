@@ -13,8 +13,8 @@ import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import type { RouteRequest, RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';
-import { writeUnits } from './pipeline.js';
-import { batchUnits, lineUnits, type UnitsOptions } from './units.js';
+import { type BatchOptions, lineBatches, recordBatches } from './ingest-batch.js';
+import { writeBatches } from './write-pipeline.js';
 
 export interface IngestQuery {
   readonly mode?: WriteMode | undefined;
@@ -47,7 +47,7 @@ export async function ingest(
     heldMax = Math.max(heldMax, byteCount);
     bodyStream.reserve(byteCount);
   };
-  const options: UnitsOptions = {
+  const options: BatchOptions = {
     services,
     shape,
     isKeyed: idempotency !== undefined,
@@ -57,8 +57,8 @@ export async function ingest(
   };
   const counting = request.telemetry.openStream('in');
   try {
-    const units = (isArrow ? batchUnits : lineUnits)(bodyStream, options);
-    await writeUnits(units, {
+    const batches = (isArrow ? recordBatches : lineBatches)(bodyStream, options);
+    await writeBatches(batches, {
       stream,
       threadCount: services.pool.threadCount,
       admit(rowCount) {
@@ -67,7 +67,7 @@ export async function ingest(
         }
         return request.chargeOrWait(rowCount);
       },
-      onHeld: (underWay) => hold({ underWay }),
+      onBytes: (underWay) => hold({ underWay }),
       onCommitted: (timings) => request.telemetry.addCommit(timings),
       onDurable: () => counting.advance(stream.progress.rowCount - stream.resumed.rowCount),
     });

@@ -1,21 +1,15 @@
-// Vectors on their way in: numbers or base64 of little-endian float32, to a Float32Array whose
-// elements are all finite. Checked after narrowing: 1e39 is a number, but infinite as float32.
+// The rules for the parts of a row, whatever format it came in: ids, values and metadata. Each check
+// returns what is wrong without its place in the request, which the caller knows.
 
 import { endianness } from 'node:os';
 import { assert, type Violation } from '../../common/errors.js';
-import type { Metric } from '../../common/types.js';
+import type { CollectionShape } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 
 assert(
   endianness() === 'LE',
   'vectors are read and written as the little-endian host lays them out',
 );
-
-/** What a collection asks of its vectors. */
-export interface VectorShape {
-  readonly dimension: number;
-  readonly metric: Metric;
-}
 
 /** A vector of 1 to `dimensionMax` elements, or what is wrong with it. */
 export function readVector(source: unknown, dimensionMax: number): Float32Array | Violation {
@@ -41,7 +35,7 @@ export function readVectorInto(
   target: Float32Array,
   start: number,
   source: unknown,
-  shape: VectorShape,
+  shape: CollectionShape,
 ): Violation | null {
   const elements = decodeElements(source);
   if ('code' in elements) return elements;
@@ -52,7 +46,7 @@ export function readVectorInto(
 }
 
 /** Whether a vector that `readVector` gave fits a collection. */
-export function checkVector(vector: Float32Array, shape: VectorShape): Violation | null {
+export function checkVector(vector: Float32Array, shape: CollectionShape): Violation | null {
   if (vector.length !== shape.dimension) return wrongLength(vector.length, shape.dimension);
   return checkDirection(vector, 0, shape);
 }
@@ -125,7 +119,7 @@ function narrowInto(
 export function checkDirection(
   values: Float32Array,
   start: number,
-  shape: VectorShape,
+  shape: CollectionShape,
 ): Violation | null {
   if (shape.metric !== 'cosine') return null;
   const end = start + shape.dimension;
@@ -137,3 +131,108 @@ export function checkDirection(
     detail: 'Every element is zero as float32, and a zero vector has no cosine.',
   };
 }
+
+/** The length of the id in bytes, or what is wrong with it. */
+export function measureId(id: unknown, bytesMax: number): number | Violation {
+  if (typeof id !== 'string') {
+    return { code: 'invalid_request', detail: `An id is a string; found ${describeKind(id)}.` };
+  }
+  let byteCount = 0;
+  for (let i = 0; i < id.length; i++) {
+    const unit = id.charCodeAt(i);
+    if (unit < 0x80) {
+      if (unit < 0x20 || unit === 0x7f) return controlCharacter(unit, i);
+      byteCount += 1;
+    } else if (unit < 0x800) {
+      if (unit < 0xa0) return controlCharacter(unit, i);
+      byteCount += 2;
+    } else if (unit < 0xd800 || unit > 0xdfff) {
+      byteCount += 3;
+    } else {
+      const next = id.charCodeAt(i + 1);
+      if (unit > 0xdbff || !(next >= 0xdc00 && next <= 0xdfff)) {
+        return {
+          code: 'invalid_request',
+          detail: `An id is text that UTF-8 can hold; found half of a surrogate pair at character ${i}.`,
+        };
+      }
+      byteCount += 4;
+      i++;
+    }
+  }
+  if (byteCount === 0) return { code: 'invalid_request', detail: 'An id is never empty.' };
+  if (byteCount > bytesMax) {
+    return {
+      code: 'limit_exceeded',
+      detail: `An id has at most ${bytesMax} bytes of UTF-8; found ${byteCount}.`,
+      expected: bytesMax,
+      actual: byteCount,
+    };
+  }
+  return byteCount;
+}
+
+function controlCharacter(unit: number, index: number): Violation {
+  const name = `U+${unit.toString(16).toUpperCase().padStart(4, '0')}`;
+  return {
+    code: 'invalid_request',
+    detail: `An id has no control characters; found ${name} at character ${index}.`,
+  };
+}
+
+export interface MetadataLimits {
+  readonly metadataBytesMax: number;
+  readonly metadataDepthMax: number;
+}
+
+/** @param byteCount of its text as sent. */
+export function checkMetadata(
+  value: unknown,
+  byteCount: number,
+  limits: MetadataLimits,
+): Violation | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return invalid(`Metadata is an object; found ${describeKind(value)}.`);
+  }
+  const { metadataBytesMax, metadataDepthMax } = limits;
+  if (byteCount > metadataBytesMax) {
+    return {
+      ...invalid(`Metadata has at most ${metadataBytesMax} bytes; found ${byteCount}.`),
+      expected: metadataBytesMax,
+      actual: byteCount,
+    };
+  }
+  return checkMembers(value, 1, metadataDepthMax);
+}
+
+/** The metadata itself is level 1, and arrays count as levels too. */
+function checkMembers(container: object, depth: number, depthMax: number): Violation | null {
+  if (depth > depthMax) {
+    return {
+      ...invalid(`Metadata nests at most ${depthMax} levels deep; found more.`),
+      expected: depthMax,
+      actual: depth,
+    };
+  }
+  if (Array.isArray(container)) {
+    for (const element of container) {
+      if (typeof element !== 'object' || element === null) continue;
+      const violation = checkMembers(element, depth + 1, depthMax);
+      if (violation !== null) return violation;
+    }
+    return null;
+  }
+  for (const [name, value] of Object.entries(container)) {
+    if (name.startsWith('$')) {
+      return invalid(
+        'A name in metadata begins with "$"; such names are reserved for operators of filters.',
+      );
+    }
+    if (typeof value !== 'object' || value === null) continue;
+    const violation = checkMembers(value, depth + 1, depthMax);
+    if (violation !== null) return violation;
+  }
+  return null;
+}
+
+const invalid = (detail: string): Violation => ({ code: 'invalid_metadata', detail });

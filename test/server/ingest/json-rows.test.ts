@@ -4,16 +4,16 @@ import fc from 'fast-check';
 import { fromErrorMessage, rowField, type SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Utf8Column } from '../../../src/common/types.js';
-import type { ParsedBody } from '../../../src/server/ingest/parse-json.js';
-import { type ParsedVectors, parseVectorsTask } from '../../../src/server/ingest/parse-vectors.js';
-import type { VectorShape } from '../../../src/server/ingest/vector-values.js';
+import type { CollectionShape } from '../../../src/database/api.js';
+import type { ParsedBody } from '../../../src/server/ingest/json-body.js';
+import { type ParsedVectors, parseVectorsTask } from '../../../src/server/ingest/json-rows.js';
 import { placeOf } from '../../support/issues.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
 interface Options {
-  shape?: VectorShape | null;
+  shape?: CollectionShape | null;
   pathId?: string | null;
 }
 

@@ -6,7 +6,7 @@ import {
   type JsonBody,
   type ParsedBody,
   parseJsonTask,
-} from '../../../src/server/ingest/parse-json.js';
+} from '../../../src/server/ingest/json-body.js';
 
 const parse = (body: string | Uint8Array, isKeyed = false): ParsedBody<JsonBody> =>
   parseJsonTask.run({

@@ -1,0 +1,235 @@
+// Finds where the values of JSON text begin and end, so that a value can be kept as it was spelled:
+// parsing would change numbers such as 12345678901234567890 or 1.0. Checks the syntax of the objects
+// that it walks, at their own level only; whoever uses a value parses it.
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** In shorter strings a loop finds the end sooner than `Buffer.indexOf`. */
+const SHORT_STRING_BYTES = 32;
+
+export interface JsonMember {
+  readonly name: string;
+  /** As spelled, quotes included. */
+  readonly nameText: string;
+  /** The value as spelled. */
+  readonly text: string;
+}
+
+/**
+ * The members of a JSON object, in order; of equal names all. Throws SyntaxError when the text is
+ * not an object at its own level.
+ */
+export function readMembers(text: string): JsonMember[] {
+  const bytes = Buffer.from(text);
+  const members: JsonMember[] = [];
+  const scanner = new JsonScanner(bytes);
+  scanner.scanObject((nameStart, nameEnd, start, end) => {
+    const nameText = bytes.toString('utf8', nameStart, nameEnd);
+    const name = JSON.parse(nameText) as string;
+    members.push({ name, nameText, text: bytes.toString('utf8', start, end) });
+  });
+  scanner.expectEnd();
+  return members;
+}
+
+/** The same; throws SyntaxError also for an object that names a member twice. */
+export function readUniqueMembers(text: string): JsonMember[] {
+  const members = readMembers(text);
+  const names = new Set<string>();
+  for (const { name } of members) {
+    if (names.has(name)) {
+      throw new SyntaxError(`the member ${JSON.stringify(name)} appears twice`);
+    }
+    names.add(name);
+  }
+  return members;
+}
+
+/** Gets the offsets of a name, with its quotes, and of its value. */
+type MemberVisitor = (nameStart: number, nameEnd: number, start: number, end: number) => void;
+
+/** Walks over the UTF-8 of JSON values, one after the other. */
+export class JsonScanner {
+  readonly #bytes: Buffer;
+  #at = 0;
+  /** The next of these at or after `#at`, once looked up; so each byte is searched once. */
+  #nextQuote = -1;
+  #nextOpen = -1;
+  #nextClose = -1;
+  /** The value that `findMember` found; both 0 when there was none. */
+  start = 0;
+  end = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  }
+
+  moveTo(offset: number): void {
+    this.#at = offset;
+    this.#nextQuote = -1;
+    this.#nextOpen = -1;
+    this.#nextClose = -1;
+  }
+
+  /** Steps over the bracket or comma before the next element of an array. */
+  enterElement(): void {
+    this.#skipSpace();
+    this.#at++;
+    this.#skipSpace();
+  }
+
+  /** Walks over the object here and notes its last member with this name, as JSON.parse has it. */
+  findMember(name: string): void {
+    this.start = 0;
+    this.end = 0;
+    this.scanObject((nameStart, nameEnd, start, end) => {
+      if (!this.#isName(nameStart, nameEnd, name)) return;
+      this.start = start;
+      this.end = end;
+    });
+  }
+
+  /** Walks over the object here. */
+  scanObject(visit: MemberVisitor): void {
+    this.#skipSpace();
+    this.#expect(OPEN_BRACE);
+    this.#skipSpace();
+    if (this.#bytes[this.#at] === CLOSE_BRACE) {
+      this.#at++;
+      return;
+    }
+    for (;;) {
+      this.#skipSpace();
+      const nameStart = this.#at;
+      if (this.#bytes[nameStart] !== QUOTE) throw this.#unexpected('"');
+      this.#skipString();
+      const nameEnd = this.#at;
+      this.#skipSpace();
+      this.#expect(COLON);
+      this.#skipSpace();
+      const start = this.#at;
+      this.#skipValue();
+      visit(nameStart, nameEnd, start, this.#at);
+      this.#skipSpace();
+      if (this.#bytes[this.#at] !== COMMA) break;
+      this.#at++;
+    }
+    this.#expect(CLOSE_BRACE);
+  }
+
+  /** Throws SyntaxError unless only blanks follow. */
+  expectEnd(): void {
+    this.#skipSpace();
+    if (this.#at < this.#bytes.length) throw this.#unexpected('the end');
+  }
+
+  /** Whether the string with quotes at bytes[start..end) is the name, which is ASCII. */
+  #isName(start: number, end: number, name: string): boolean {
+    const bytes = this.#bytes;
+    let isEscaped = false;
+    let isEqual = end - start - 2 === name.length;
+    for (let i = start + 1; i < end - 1; i++) {
+      if (bytes[i] === BACKSLASH) isEscaped = true;
+      if (isEqual && bytes[i] !== name.charCodeAt(i - start - 1)) isEqual = false;
+    }
+    return isEscaped ? JSON.parse(bytes.toString('utf8', start, end)) === name : isEqual;
+  }
+
+  #expect(byte: number): void {
+    if (this.#bytes[this.#at] !== byte) throw this.#unexpected(String.fromCharCode(byte));
+    this.#at++;
+  }
+
+  #unexpected(expected: string): SyntaxError {
+    const at = Math.min(this.#at, this.#bytes.length);
+    const character = this.#bytes.toString('utf8', 0, at).length + 1;
+    const isEnd = at === this.#bytes.length;
+    const found = isEnd ? 'the end' : `"${this.#bytes.toString('utf8', at, at + 12)}"`;
+    return new SyntaxError(`expected ${expected} at character ${character}, found ${found}`);
+  }
+
+  #skipSpace(): void {
+    // Nothing else in JSON is at or below the blank.
+    while (this.#bytes[this.#at]! <= 0x20) this.#at++;
+  }
+
+  #skipValue(): void {
+    const first = this.#bytes[this.#at];
+    if (first === QUOTE) this.#skipString();
+    else if (first === OPEN_BRACE || first === OPEN_BRACKET) this.#skipContainer();
+    else this.#skipLiteral();
+  }
+
+  #skipString(): void {
+    const bytes = this.#bytes;
+    const start = this.#at + 1;
+    const shortEnd = Math.min(start + SHORT_STRING_BYTES, bytes.length);
+    let at = start;
+    while (at < shortEnd && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
+    if (at >= shortEnd) {
+      at = this.#find(QUOTE, at);
+      while (at < bytes.length && this.#isEscaped(at)) at = this.#find(QUOTE, at + 1);
+    }
+    this.#at = at + 1;
+    if (this.#at > bytes.length) throw this.#unexpected('"');
+  }
+
+  /** Whether an odd number of backslashes stands before the quote. */
+  #isEscaped(quote: number): boolean {
+    let at = quote;
+    while (this.#bytes[at - 1] === BACKSLASH) at--;
+    return (quote - at) % 2 === 1;
+  }
+
+  #skipLiteral(): void {
+    const bytes = this.#bytes;
+    let at = this.#at;
+    while (bytes[at]! > 0x20 && bytes[at] !== COMMA && (bytes[at]! | 0x20) !== CLOSE_BRACE) at++;
+    if (at === this.#at) throw this.#unexpected('a value');
+    this.#at = at;
+  }
+
+  #skipContainer(): void {
+    const bytes = this.#bytes;
+    let depth = 0;
+    do {
+      const byte = bytes[this.#at];
+      if (byte === QUOTE) {
+        this.#skipString();
+      } else if (byte === OPEN_BRACKET && this.#skipPlainArray()) {
+        // An array of numbers, skipped with one search.
+      } else {
+        // Setting bit 5 turns brackets into braces.
+        const brace = byte! | 0x20;
+        if (brace === OPEN_BRACE) depth++;
+        else if (brace === CLOSE_BRACE) depth--;
+        this.#at++;
+      }
+    } while (depth > 0 && this.#at < bytes.length);
+    if (depth > 0) throw this.#unexpected('the end of a value');
+  }
+
+  /** Steps over an array without strings and inner arrays; false, and no move, when it has some. */
+  #skipPlainArray(): boolean {
+    const start = this.#at;
+    if (this.#nextClose < start) this.#nextClose = this.#find(CLOSE_BRACKET, start);
+    if (this.#nextQuote < start) this.#nextQuote = this.#find(QUOTE, start);
+    if (this.#nextOpen <= start) this.#nextOpen = this.#find(OPEN_BRACKET, start + 1);
+    const close = this.#nextClose;
+    if (close > this.#nextQuote || close > this.#nextOpen) return false;
+    this.#at = close + 1;
+    return true;
+  }
+
+  #find(byte: number, from: number): number {
+    const found = this.#bytes.indexOf(byte, from);
+    return found === -1 ? this.#bytes.length : found;
+  }
+}

@@ -1,0 +1,131 @@
+// The bytes of request bodies: JSON bodies whole, streams where a route takes them, anything else
+// refused. Reads within the bounds of one body and of all together, whatever the client says about the
+// length: nothing, the truth or something else.
+
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { field, SagittaError, validationError } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import { JSON_TYPE, STREAM_TYPES } from '../media-types.js';
+import { BodyStream } from '../transport/body-stream.js';
+import { sendContinue } from '../transport/connections.js';
+
+/** Gives handlers the bytes of bodies, whole or as they arrive; the handlers parse them. */
+export function addBodyParsers(app: FastifyInstance, limits: Limits): void {
+  app.removeAllContentTypeParsers();
+  for (const type of STREAM_TYPES) {
+    app.addContentTypeParser(type, async (request: FastifyRequest) => {
+      const { streamTypes = [] } = request.routeOptions.config;
+      const problem = streamTypes.includes(type)
+        ? checkContent(request, type)
+        : `This route takes ${JSON_TYPE}; found ${type}.`;
+      if (problem !== null) throw new SagittaError('unsupported_media_type', problem);
+      return new BodyStream(request, limits);
+    });
+  }
+  for (const type of [JSON_TYPE, 'application/merge-patch+json']) {
+    app.addContentTypeParser(type, async (request: FastifyRequest) => {
+      const problem = checkContent(request, type);
+      if (problem !== null) throw new SagittaError('unsupported_media_type', problem);
+      return readBody(request, limits);
+    });
+  }
+}
+
+/** What is wrong with the declared encoding of the body; null for nothing. */
+function checkContent(request: FastifyRequest, type: string): string | null {
+  const { 'content-type': contentType = '', 'content-encoding': encoding } = request.headers;
+  if (encoding !== undefined && encoding !== 'identity') {
+    return `The body is encoded as ${encoding}; send the body without Content-Encoding.`;
+  }
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1];
+  if (charset !== undefined && !/^utf-?8$/i.test(charset)) {
+    return `The body is in ${charset}; send it in UTF-8.`;
+  }
+  if (type === 'application/merge-patch+json' && request.method !== 'PATCH') {
+    return `${type} is for PATCH; send application/json.`;
+  }
+  return null;
+}
+
+/** A chunk of one byte takes hundreds as an object; this many chunks are joined into one block. */
+const CHUNKS_KEPT_MAX = 1_024;
+
+/**
+ * Rejects with `payload_too_large`, `overloaded` and `invalid_request`; the caller discards what
+ * arrives after that.
+ */
+export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
+  const { raw, bodyReservation: bodyPlace } = request;
+  const { bodyBytesMax } = limits;
+  const declared = declaredBytes(request);
+  if (declared !== null && declared > bodyBytesMax) {
+    return Promise.reject(tooLarge(bodyBytesMax, declared));
+  }
+  sendContinue(raw);
+  return new Promise((resolve, reject) => {
+    const blocks: Buffer[] = [];
+    let chunks: Buffer[] = [];
+    let byteCount = 0;
+    const stop = () => {
+      raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
+    };
+    const fail = (error: unknown) => {
+      stop();
+      // The client may go on sending for a long time; nothing of it is kept.
+      bodyPlace?.release();
+      reject(error);
+    };
+    const onData = (chunk: Buffer) => {
+      byteCount += chunk.length;
+      try {
+        if (byteCount > bodyBytesMax) throw tooLarge(bodyBytesMax, null);
+        bodyPlace?.reserveAtLeast(byteCount);
+        chunks.push(chunk);
+        if (chunks.length === CHUNKS_KEPT_MAX) {
+          blocks.push(Buffer.concat(chunks));
+          chunks = [];
+        }
+      } catch (error) {
+        fail(error);
+      }
+    };
+    const onEnd = () => {
+      if (declared === null || declared === byteCount) {
+        stop();
+        // A copy even of one chunk, which may be part of a larger buffer of the connection.
+        resolve(Buffer.concat([...blocks, ...chunks], byteCount));
+      } else {
+        fail(
+          new SagittaError(
+            'invalid_request',
+            `The body has ${byteCount} bytes; Content-Length says ${declared}.`,
+          ),
+        );
+      }
+    };
+    // The client is gone, and nobody reads the reply.
+    const onBroken = (cause?: unknown) => {
+      fail(
+        new SagittaError('invalid_request', 'The connection ended before the body was complete.', {
+          cause,
+        }),
+      );
+    };
+    raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
+  });
+}
+
+/** Null where the headers do not say. */
+function declaredBytes({ headers }: FastifyRequest): number | null {
+  const text = headers['content-length'];
+  return text === undefined ? null : Number(text);
+}
+
+function tooLarge(bound: number, declared: number | null): SagittaError {
+  // Without Content-Length the length of the whole body is unknown.
+  const found = declared ?? `more than ${bound}`;
+  const detail = `A body has at most ${bound} bytes; found ${found}.`;
+  return validationError([
+    { location: field(), code: 'payload_too_large', detail, expected: bound, actual: found },
+  ]);
+}

@@ -1,0 +1,417 @@
+// From the bytes of JSON to rows for the log: of a whole body in the task `parseVectors`, of lines of a
+// stream in the task `parseLines`. Both read rows by the same rules, and cut metadata out of the bytes
+// as it was spelled. The tasks are pure functions that run in a worker, or on the event loop for a few
+// rows.
+
+import { createHash } from 'node:crypto';
+import { monotonicFactory } from 'ulid';
+import {
+  type FieldPath,
+  field,
+  ISSUES_MAX,
+  type IssueLocation,
+  rowField,
+  SagittaError,
+  type ValidationIssue,
+  type Violation,
+  validationError,
+} from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import type { JsonObject, Utf8Column, VectorBatch } from '../../common/types.js';
+import type { CollectionShape, WriteMode } from '../../database/api.js';
+import { JsonScanner } from '../../formats/json/json-scanner.js';
+import type { Task } from '../../platform/pool.js';
+import { describeKind } from './describe-kind.js';
+import { type FlatMetadata, FlatMetadataWriter } from './flat-metadata.js';
+import {
+  type BodyInput,
+  type JsonBody,
+  type ParsedBody,
+  parseBody,
+  parseJson,
+} from './json-body.js';
+import { isBlank, type LineBatch } from './line-cutter.js';
+import { buffersOf, type ParsedRows } from './parsed-rows.js';
+import { checkMetadata, measureId, readVector, readVectorInto } from './row-rules.js';
+
+export type RowLimits = Pick<
+  Limits,
+  'dimensionMax' | 'metadataBytesMax' | 'metadataDepthMax' | 'vectorIdBytesMax'
+>;
+
+export interface VectorsInput extends BodyInput {
+  /** The id in the path, when the body is the vector with that id; null for `{vectors: […]}` or one vector. */
+  readonly pathId: string | null;
+  /**
+   * Null when no collection is known yet: the values may have any length then, and the caller checks
+   * the one row.
+   */
+  readonly shape: CollectionShape | null;
+  readonly limits: RowLimits & Pick<Limits, 'batchRowsMax'>;
+}
+
+export interface ParsedVectors extends ParsedRows {
+  readonly mode: WriteMode;
+  /** All ids in the order of the rows, when at least one of them was generated. */
+  readonly ids: readonly string[] | null;
+  /** Whether the body was `{vectors: […]}`, not one vector. */
+  readonly isArray: boolean;
+  /** The member `collection`, which only a vector with its id in the path has. */
+  readonly collection: string | undefined;
+}
+
+/** A batch of small vectors has many brackets; metadata is only read as deep as it may nest. */
+const BODY_BRACKETS_UNCHECKED = 100_000;
+/** See json-body.ts. */
+const LINE_BRACKETS_UNCHECKED = 1_000;
+
+/** One atomic batch of vectors. Either all rows are valid or the outcome is an error about the first issues. */
+export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
+  name: 'ingest.parseVectors',
+  run: (input) => parseBody(input, (json) => readVectors(json, input), BODY_BRACKETS_UNCHECKED),
+  transfer: ({ outcome }) => (outcome.ok ? buffersOf(outcome.value.batch) : []),
+};
+
+const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
+const ROW_MEMBERS = ['id', 'values', 'metadata'];
+const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
+const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
+const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
+
+function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
+  const issues: ValidationIssue[] = [];
+  const hasPathId = input.pathId !== null;
+  const isArray = !hasPathId && Object.hasOwn(json, 'vectors');
+  const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
+  checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, field, issues);
+  const mode = readMode(json.mode, issues);
+  const collection = readCollection(json.collection, issues);
+  const rows = isArray ? readRows(json.vectors, input.limits) : [json];
+  const reader = new RowReader({
+    ...input,
+    rowCount: rows.length,
+    firstRow: isArray ? 0 : null,
+    issues,
+  });
+  const scanner = new JsonScanner(input.body);
+  // The scanner walks from object to object. A row that is not one is an issue, and nobody needs the
+  // metadata of the others then.
+  const areObjects = rows.every(isObject);
+  if (isArray && areObjects) {
+    scanner.findMember('vectors');
+    scanner.moveTo(scanner.start);
+  }
+  for (let row = 0; row < rows.length && issues.length < ISSUES_MAX; row++) {
+    if (areObjects) {
+      if (isArray) scanner.enterElement();
+      scanner.findMember('metadata');
+    }
+    reader.read(row, rows[row], scanner);
+  }
+  if (issues.length > 0) throw validationError(issues);
+  return {
+    ...reader.build(),
+    cuts: [],
+    digest: undefined,
+    mode,
+    ids: reader.hasGenerated ? reader.ids : null,
+    isArray,
+    collection,
+  };
+}
+
+function readMode(value: unknown, issues: ValidationIssue[]): WriteMode {
+  const mode = value === undefined ? 'upsert' : MODES.find((name) => name === value);
+  if (mode === undefined) {
+    issues.push({
+      location: field('mode'),
+      code: 'invalid_request',
+      detail: `The mode is one of ${MODES.join(', ')}.`,
+      expected: MODES.join(', '),
+    });
+  }
+  return mode ?? 'upsert';
+}
+
+function readCollection(value: unknown, issues: ValidationIssue[]): string | undefined {
+  if (value === undefined || (typeof value === 'string' && value !== '')) return value;
+  issues.push({
+    location: field('collection'),
+    code: 'invalid_request',
+    detail: `The id of a collection is a non-empty string; found ${value === '' ? 'an empty string' : describeKind(value)}.`,
+  });
+  return undefined;
+}
+
+function readRows(value: unknown, limits: Pick<Limits, 'batchRowsMax'>): readonly unknown[] {
+  const rowCount = Array.isArray(value) ? value.length : 0;
+  if (Array.isArray(value) && rowCount > 0 && rowCount <= limits.batchRowsMax) return value;
+  throw validationError([
+    {
+      location: field('vectors'),
+      code: rowCount > limits.batchRowsMax ? 'limit_exceeded' : 'invalid_request',
+      detail: `Expected an array of 1 to ${limits.batchRowsMax} vectors; found ${describeKind(value)}.`,
+      expected: limits.batchRowsMax,
+      actual: rowCount,
+    },
+  ]);
+}
+
+export interface LinesInput extends LineBatch {
+  readonly isKeyed: boolean;
+  readonly shape: CollectionShape;
+  readonly limits: RowLimits;
+}
+
+/** Lines of a stream, each a vector by the same rules as an element of `vectors` in a body. */
+export const parseLinesTask: Task<LinesInput, ParsedRows> = {
+  name: 'ingest.parseLines',
+  run: readLines,
+  transfer: ({ batch }) => buffersOf(batch),
+};
+
+const NEWLINE = 0x0a;
+
+/** Throws the first issues. */
+function readLines(input: LinesInput): ParsedRows {
+  const { bytes, rowCount, firstRow } = input;
+  const issues: ValidationIssue[] = [];
+  const cuts: number[] = [];
+  const reader = new RowReader({ ...input, body: bytes, pathId: null, rowCount, issues, cuts });
+  const scanner = new JsonScanner(bytes);
+  let row = 0;
+  let line = input.firstLine;
+  for (let start = 0; start < bytes.length && issues.length < ISSUES_MAX; line++) {
+    const newline = bytes.indexOf(NEWLINE, start);
+    const end = newline === -1 ? bytes.length : newline;
+    if (!isBlank(bytes[start], end - start)) {
+      const parsed = parseLine(bytes.subarray(start, end), line, firstRow + row, issues);
+      if (parsed !== INVALID) {
+        if (isObject(parsed)) {
+          scanner.moveTo(start);
+          scanner.findMember('metadata');
+        }
+        reader.read(row, parsed, scanner);
+      }
+      row++;
+    }
+    start = end + 1;
+  }
+  if (issues.length > 0) throw validationError(issues);
+  const digest = input.isKeyed ? createHash('sha256').update(bytes).digest('hex') : undefined;
+  return { ...reader.build(), cuts, digest };
+}
+
+const INVALID = Symbol('invalid JSON');
+
+function parseLine(
+  bytes: Uint8Array,
+  line: number,
+  row: number,
+  issues: ValidationIssue[],
+): unknown {
+  try {
+    return parseJson(bytes, LINE_BRACKETS_UNCHECKED, `Line ${line}`);
+  } catch (error) {
+    if (!(error instanceof SagittaError)) throw error;
+    for (const issue of error.issues) issues.push({ ...issue, location: rowField(row) });
+    return INVALID;
+  }
+}
+
+interface RowsInput {
+  readonly body: Uint8Array;
+  readonly rowCount: number;
+  /** The number of the first row in the request; null where the body itself is the only row. */
+  readonly firstRow: number | null;
+  /** The id in the path, when there is one row, with that id; null otherwise. */
+  readonly pathId: string | null;
+  /** Null when no collection is known yet: the one row may have any length then. */
+  readonly shape: CollectionShape | null;
+  readonly limits: RowLimits;
+  /** Where issues are added. */
+  readonly issues: ValidationIssue[];
+  /**
+   * Gets the rows that must not be written together with those before them, because an id comes
+   * again. Absent where a repeated id is an issue.
+   */
+  readonly cuts?: number[];
+}
+
+const NO_METADATA = Buffer.from('{}');
+
+const generateId = monotonicFactory();
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function checkMembers(
+  json: object,
+  known: readonly string[],
+  locate: (name: string) => IssueLocation,
+  issues: ValidationIssue[],
+): void {
+  for (const name of Object.keys(json)) {
+    if (known.includes(name)) continue;
+    if (issues.length >= ISSUES_MAX) return;
+    issues.push({
+      location: locate(name),
+      code: 'unknown_parameter',
+      detail: `There is no such member; expected ${known.join(', ')}.`,
+    });
+  }
+}
+
+/** Checks row after row and collects the columns of the batch: ids, values, metadata. */
+class RowReader {
+  readonly #input: RowsInput;
+  readonly #issues: ValidationIssue[];
+  /** Row i has its metadata at body[spans[2 * i]..spans[2 * i + 1]), or none where both are 0. */
+  readonly #spans: Int32Array;
+  readonly #fields: FlatMetadataWriter;
+  /** Row-major [rows, dimension]. */
+  #values: Float32Array;
+  readonly #firstRowOf = new Map<string, number>();
+  readonly ids: string[] = [];
+  #idByteCount = 0;
+  hasGenerated = false;
+
+  constructor(input: RowsInput) {
+    this.#input = input;
+    this.#issues = input.issues;
+    this.#spans = new Int32Array(2 * input.rowCount);
+    this.#fields = new FlatMetadataWriter(input.rowCount);
+    this.#values = new Float32Array(input.rowCount * (input.shape?.dimension ?? 0));
+  }
+
+  /** Called for every row, in order; `span` is where its metadata stands in the body. */
+  read(row: number, json: unknown, span: { readonly start: number; readonly end: number }): void {
+    if (!isObject(json)) {
+      const detail = `A vector is an object; found ${describeKind(json)}.`;
+      this.#report(row, [], { code: 'invalid_request', detail });
+      return;
+    }
+    if (this.#input.firstRow !== null) {
+      checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
+    }
+    const { id, values, metadata } = json as JsonBody;
+    this.#readId(row, id);
+    this.#report(row, ['values'], this.#readValues(row, values));
+    if (metadata === undefined) {
+      this.#fields.add(undefined);
+      return;
+    }
+    this.#spans[2 * row] = span.start;
+    this.#spans[2 * row + 1] = span.end;
+    const violation = checkMetadata(metadata, span.end - span.start, this.#input.limits);
+    if (violation === null) this.#fields.add(metadata as JsonObject);
+    else this.#report(row, ['metadata'], violation);
+  }
+
+  #readId(row: number, sent: unknown): void {
+    const { pathId, limits } = this.#input;
+    const isGenerated = sent === undefined && pathId === null;
+    const id = isGenerated ? generateId() : sent === undefined ? pathId : sent;
+    const measured = measureId(id, limits.vectorIdBytesMax);
+    if (typeof measured !== 'number') {
+      this.#report(row, ['id'], measured);
+      return;
+    }
+    if (pathId !== null && id !== pathId) {
+      const detail = 'The id differs from the one in the path.';
+      this.#report(row, ['id'], { code: 'invalid_request', detail });
+      return;
+    }
+    if (isGenerated) this.hasGenerated = true;
+    this.#idByteCount += measured;
+    const text = id as string;
+    this.ids.push(text);
+    if (this.#input.rowCount === 1) return;
+    const firstRow = this.#firstRowOf.get(text);
+    if (firstRow === undefined) {
+      this.#firstRowOf.set(text, row);
+    } else if (this.#input.cuts !== undefined) {
+      this.#input.cuts.push(row);
+      this.#firstRowOf.clear();
+      this.#firstRowOf.set(text, row);
+    } else {
+      const detail = `Row ${firstRow} has the same id; a body writes each vector once.`;
+      this.#report(row, ['id'], { code: 'duplicate_id', detail });
+    }
+  }
+
+  #readValues(row: number, source: unknown): Violation | null {
+    const { shape, limits } = this.#input;
+    if (source === undefined) {
+      return { code: 'invalid_vector', detail: 'The vector has no values.' };
+    }
+    if (shape !== null) {
+      return readVectorInto(this.#values, row * shape.dimension, source, shape);
+    }
+    const vector = readVector(source, limits.dimensionMax);
+    if (!(vector instanceof Float32Array)) return vector;
+    this.#values = vector;
+    return null;
+  }
+
+  #report(row: number, path: FieldPath, violation: Violation | null): void {
+    if (violation !== null) this.#issues.push({ ...violation, location: this.#locate(row, path) });
+  }
+
+  #locate(row: number, path: FieldPath): IssueLocation {
+    const { firstRow } = this.#input;
+    return firstRow === null ? field(...path) : rowField(firstRow + row, ...path);
+  }
+
+  /** Lays the rows out in one buffer. Called only when there are no issues. */
+  build(): { batch: VectorBatch; metadata: FlatMetadata | null } {
+    const count = this.#input.rowCount;
+    const valuesBytes = this.#values.byteLength;
+    const offsetsBytes = 4 * (count + 1);
+    let metadataByteCount = 0;
+    for (let row = 0; row < count; row++) {
+      const length = this.#spans[2 * row + 1]! - this.#spans[2 * row]!;
+      metadataByteCount += length === 0 ? NO_METADATA.length : length;
+    }
+    const idsStart = valuesBytes + 2 * offsetsBytes;
+    const metadataStart = idsStart + this.#idByteCount;
+    const buffer = new ArrayBuffer(metadataStart + metadataByteCount);
+    const values = new Float32Array(buffer, 0, this.#values.length);
+    values.set(this.#values);
+    const ids = {
+      offsets: new Int32Array(buffer, valuesBytes, count + 1),
+      bytes: new Uint8Array(buffer, idsStart, this.#idByteCount),
+    };
+    const metadata = {
+      offsets: new Int32Array(buffer, valuesBytes + offsetsBytes, count + 1),
+      bytes: new Uint8Array(buffer, metadataStart, metadataByteCount),
+    };
+    this.#writeIds(ids);
+    this.#writeMetadata(metadata);
+    return { batch: { count, ids, values, metadata }, metadata: this.#fields.build() };
+  }
+
+  #writeIds({ offsets, bytes }: Utf8Column): void {
+    const target = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    let end = 0;
+    for (let row = 0; row < this.ids.length; row++) {
+      end += target.write(this.ids[row]!, end);
+      offsets[row + 1] = end;
+    }
+  }
+
+  #writeMetadata({ offsets, bytes }: Utf8Column): void {
+    const { body } = this.#input;
+    const source = Buffer.from(body.buffer, body.byteOffset, body.length);
+    let end = 0;
+    for (let row = 0; row < this.#input.rowCount; row++) {
+      const from = this.#spans[2 * row]!;
+      const to = this.#spans[2 * row + 1]!;
+      const text = from === to ? NO_METADATA : source.subarray(from, to);
+      bytes.set(text, end);
+      end += text.length;
+      offsets[row + 1] = end;
+    }
+  }
+}

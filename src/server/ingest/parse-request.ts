@@ -1,0 +1,50 @@
+// Parses bodies of requests: small ones on the event loop, larger ones in the pool, so that the event
+// loop goes on serving other requests.
+
+import type { CollectionShape } from '../../database/api.js';
+import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
+import { hasIdempotencyKeyHeader } from '../idempotency.js';
+import type { RouteRequest, RouteServices } from '../route.js';
+import { type JsonBody, type ParsedBody, parseJsonTask, type VectorsAt } from './json-body.js';
+import { type ParsedVectors, parseVectorsTask } from './json-rows.js';
+
+export function parseJsonBody(
+  { pool, limits }: RouteServices,
+  request: RouteRequest<unknown>,
+  vectorsAt: VectorsAt | null = null,
+): Promise<ParsedBody<JsonBody>> {
+  const { body } = request;
+  const isKeyed = hasIdempotencyKeyHeader(request);
+  const input = { body, isKeyed, vectorsAt, dimensionMax: limits.dimensionMax };
+  return runParseTask(pool, parseJsonTask, input, body.length, { mayBeRefused: true });
+}
+
+/** `pathId`: the id in the path, when the body is that one vector. */
+export function parseVectorsBody(
+  { pool, limits }: RouteServices,
+  request: RouteRequest<unknown>,
+  { pathId, shape }: { pathId: string | null; shape: CollectionShape | null },
+): Promise<ParsedBody<ParsedVectors>> {
+  const { batchRowsMax, dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =
+    limits;
+  const { body } = request;
+  const input = {
+    body,
+    isKeyed: hasIdempotencyKeyHeader(request),
+    pathId,
+    shape,
+    limits: { batchRowsMax, dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax },
+  };
+  return runParseTask(pool, parseVectorsTask, input, body.length, { mayBeRefused: true });
+}
+
+/** `byteCount`: the length of what the task parses. */
+export async function runParseTask<Input, Output>(
+  pool: WorkerPool,
+  task: Task<Input, Output>,
+  input: Input,
+  byteCount: number,
+  options: Parameters<WorkerPool['run']>[2],
+): Promise<Output> {
+  return byteCount <= INLINE_BYTES_MAX ? task.run(input) : pool.run(task, input, options);
+}
