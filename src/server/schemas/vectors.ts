@@ -1,4 +1,4 @@
-// Requests and replies about vectors. Bodies that write vectors are checked by `parse-vectors.ts`,
+// Requests and replies about vectors. Bodies that write vectors are checked by `json-rows.ts`,
 // which is faster and keeps metadata as sent; their schemas here describe them, and a test holds
 // the two together.
 
