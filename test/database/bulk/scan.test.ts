@@ -27,12 +27,12 @@ describe('a scan', () => {
     await fill(database, 0, 90, random);
     for (const filter of [undefined, { n: { $gte: 80 } }, { odd: true }, { n: -1 }]) {
       const expected = await listed(database, filter);
-      for (const pieceBytesMax of [1, 100, 1_000, undefined]) {
-        const request = { ...ALL, filter, pieceBytesMax };
+      for (const chunkBytesMax of [1, 100, 1_000, undefined]) {
+        const request = { ...ALL, filter, chunkBytesMax };
         const { rows, pieces } = await scanned(database, request);
         assert.deepEqual(rows, expected, JSON.stringify(request));
         assert.ok(pieces.every(({ count }) => count > 0));
-        if (pieceBytesMax === 1) assert.equal(pieces.length, rows.length);
+        if (chunkBytesMax === 1) assert.equal(pieces.length, rows.length);
       }
     }
     await database.close();
