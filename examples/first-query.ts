@@ -1,5 +1,5 @@
-// A first query from TypeScript, against the server of `npm run demo`: what lies near the dolphin,
-// and how many animals there are to search.
+// A first query from TypeScript against the server of `npm run demo`: counts the animals and prints the
+// words nearest to "dolphin".
 
 import { createClient } from '../src/client/client.js';
 
@@ -14,5 +14,5 @@ const { matches } = await words.query({
   include_metadata: true,
 });
 
-console.log(`${await words.count(animals)} animals; near the Atlantic bottlenose dolphin:`);
+console.log(`${await words.count(animals)} animals; nearest to the Atlantic bottlenose dolphin:`);
 for (const { score, metadata } of matches) console.log(score.toFixed(3), metadata?.lemma);

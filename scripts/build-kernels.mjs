@@ -1,17 +1,17 @@
-// Builds the kernels with whatever C++ compiler there is: the addon, the bench and the tests.
+// Builds the kernels with the local C++ compiler: the Node addon, the bench and the tests.
 //
-//   node scripts/build-kernels.mjs                  the addon, which `npm ci` does
+//   node scripts/build-kernels.mjs                  the addon, as `npm ci` does
 //   node scripts/build-kernels.mjs bench test       build/kernels/bench, build/kernels/test
 //   node scripts/build-kernels.mjs test-memory      the tests under AddressSanitizer and UBSan
 //   node scripts/build-kernels.mjs test-threads     the tests under ThreadSanitizer
 //   node scripts/build-kernels.mjs test-emulated    the tests of every x86 target, on any x86
 //   node scripts/build-kernels.mjs cuda             the kernels for NVIDIA GPUs, with nvcc
-//   node scripts/build-kernels.mjs cuda-test-emulated    the same sources on the CPU, for tests
-//   … cuda --arch 90a --verbose                     for one architecture, telling of registers
-//   … --if-possible                                 a failure is one line, and exit code 0
-//   … --cross aarch64-linux-gnu-g++                 another compiler, another folder
+//   node scripts/build-kernels.mjs cuda-test-emulated    the CUDA tests, emulated on the CPU
+//   … cuda --arch 90a --verbose                     for one architecture, with register counts
+//   … --if-possible                                 on failure, print one line and exit with 0
+//   … --cross aarch64-linux-gnu-g++                 cross compile into another directory
 //
-// Nothing is compiled again whose sources, flags and compiler are the same as last time.
+// Files are recompiled only when their sources, flags or compiler have changed.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -35,12 +35,13 @@ const WARNINGS = '-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'.split(
 const BASE = ['-std=c++20', '-g', '-fPIC', '-fvisibility=hidden', '-ffp-contract=off', ...WARNINGS];
 
 /**
- * Where processors fuse: products of widened float32 are exact, so canonical sums keep their bits, and
- * the slack of the bounds is wider than any rounding that is left out. The search itself is not.
+ * Allows fused multiply-add in the SIMD files: products of widened float32 are exact, so canonical sums
+ * keep their bits, and the slack of the bounds exceeds any difference in rounding. The search itself is
+ * compiled without it.
  */
 const FUSED = '-ffp-contract=fast';
 
-/** Files that want more than the baseline. */
+/** Files that need more than the baseline instruction set. */
 const AVX2 = ['-mavx2', '-mfma', '-mpopcnt', FUSED];
 const AVX512 = [...AVX2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mavx512vnni'];
 const FLAGS = {
@@ -75,24 +76,24 @@ const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni'].map(
   (name) => `bench/peaks_${name}.cpp`,
 );
 
-/** What runs on a device, and its host's side; and what stands in for CUDA where there is none. */
+/** The device code with its host side, and the emulation of CUDA on the CPU. */
 const CUDA = sourcesIn('cuda', '.cu');
 const EMULATION = sourcesIn('testing/cuda_emulation', '.cpp');
 const EMULATION_TEST = ['.cu', '.cpp'].flatMap((end) =>
   sourcesIn('testing/cuda_emulation/test', end),
 );
-// GCC takes what is set between two jumps of a fiber for unset.
+// GCC wrongly reports variables set between two jumps of a fiber as uninitialized.
 const EMULATED = ['-DSAGITTA_EMULATE_CUDA', '-Wno-unknown-pragmas', '-Wno-maybe-uninitialized'];
 const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
 const CUDA_TEST = ['testing/check.cpp', 'testing/test_batch.cpp', 'testing/cuda_test.cu'];
 const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
-/** Code for each, and PTX, which drivers translate for what comes later. */
+/** Machine code for each of these, and PTX, which drivers compile for later architectures. */
 const ARCHITECTURES = ['80', '86', '89', '90a', '100', '120'];
 const PTX = ['90', '120'];
-// Written apart stays apart, as on the CPU: where a fused product is wanted, the source says fma.
+// No implicit fused multiply-add, as on the CPU: the sources call fma where they need it.
 const NVCC = ['-std=c++20', '-O3', '--fmad=false', '-lineinfo', '-Werror', 'all-warnings'];
-// What nvcc makes of a source for the host is not pedantic C++.
+// The host code that nvcc generates is not pedantic C++.
 const NVCC_HOST = BASE.filter((flag) => !['-std=c++20', '-g', '-Wpedantic'].includes(flag));
 
 const TARGETS = {
@@ -108,7 +109,7 @@ const TARGETS = {
   },
   test: { file: 'test', sources: TEST, flags: ['-O3'] },
   'test-memory': { file: 'test-memory', sources: TEST, flags: ['-O2', ...SANITIZED] },
-  // Without -mavx512…: what the processor lacks is emulated, with SIMDe's headers.
+  // Without -mavx512…: SIMDe's headers emulate the instructions that the CPU lacks.
   'test-emulated': {
     file: 'test-emulated',
     sources: TEST,
@@ -116,17 +117,17 @@ const TARGETS = {
     isBaseline: true,
   },
   'test-threads': { file: 'test-threads', sources: TEST, flags: ['-O2', '-fsanitize=thread'] },
-  cuda: onDevice('sagitta-cuda.node', ...CUDA_ADDON),
-  'cuda-bench': onDevice(
+  cuda: deviceTarget('sagitta-cuda.node', ...CUDA_ADDON),
+  'cuda-bench': deviceTarget(
     'cuda-bench',
     'testing/check.cpp',
     'cuda/bench/bench.cpp',
     'cuda/bench/peaks.cu',
   ),
-  'cuda-test': onDevice('cuda-test', ...CUDA_TEST),
-  'cuda-emulated': emulated('sagitta-cuda-emulated.node', ['-O2'], ...CUDA_ADDON),
-  'cuda-test-emulated': emulated('cuda-test-emulated', ['-O1', ...SANITIZED], ...CUDA_TEST),
-  // Of the emulation itself; the same tests on a device say whether it is right.
+  'cuda-test': deviceTarget('cuda-test', ...CUDA_TEST),
+  'cuda-emulated': emulatedTarget('sagitta-cuda-emulated.node', ['-O2'], ...CUDA_ADDON),
+  'cuda-test-emulated': emulatedTarget('cuda-test-emulated', ['-O1', ...SANITIZED], ...CUDA_TEST),
+  // Tests of the emulation itself; platform-test runs the same tests on a device.
   'emulation-test': {
     file: 'emulation-test',
     sources: [...EMULATION, ...EMULATION_TEST],
@@ -152,7 +153,7 @@ try {
   if (isOptional) {
     const what = names.some((name) => TARGETS[name].isCuda) ? 'CUDA' : 'SIMD';
     console.log(
-      `sagitta: the ${what} kernels were not built (${line}); another engine will answer`,
+      `sagitta: the ${what} kernels were not built (${line}); another engine will be used`,
     );
   } else {
     console.error([`sagitta: ${line}`, ...rest].join('\n'));
@@ -173,23 +174,23 @@ function parseArguments(args) {
   });
   const names = positionals.length === 0 ? ['addon'] : positionals;
   const { arch = [], cross = null, verbose = false } = values;
-  demandKnown(names, Object.keys(TARGETS));
-  demandKnown(arch, ARCHITECTURES);
+  requireKnown(names, Object.keys(TARGETS));
+  requireKnown(arch, ARCHITECTURES);
   return { names, arch, cross, verbose, isOptional: values['if-possible'] };
 }
 
-function demandKnown(given, known) {
+function requireKnown(given, known) {
   const unknown = given.find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  console.error(`${unknown} is none of ${known.join(', ')}`);
+  console.error(`unknown argument ${unknown}; expected one of ${known.join(', ')}`);
   process.exit(2);
 }
 
-function onDevice(file, ...own) {
+function deviceTarget(file, ...own) {
   return { file, sources: [...CUDA, ...LIBRARY, ...own], flags: ['-O3'], isCuda: true };
 }
 
-function emulated(file, flags, ...own) {
+function emulatedTarget(file, flags, ...own) {
   const sources = [...CUDA, ...EMULATION, ...LIBRARY, ...own];
   return { file, sources, flags: [...flags, ...EMULATED] };
 }
@@ -201,7 +202,7 @@ function sourcesIn(folder, end) {
     .map((name) => `${folder}/${name}`);
 }
 
-/** The first that answers, and what it compiles for. */
+/** The first compiler that runs, with its version and target. */
 function findCompiler(crossCompiler) {
   const candidates = crossCompiler ? [crossCompiler] : [process.env.CXX, 'c++', 'g++', 'clang++'];
   for (const command of candidates) {
@@ -213,7 +214,7 @@ function findCompiler(crossCompiler) {
     const architecture = machine.split('-')[0].replace('arm64', 'aarch64');
     return { command, isClang, architecture, version: version.stdout.split('\n')[0], machine };
   }
-  throw new BuildError(`no C++ compiler: ${candidates.filter(Boolean).join(', ')} do not answer`);
+  throw new BuildError(`no C++ compiler found (tried ${candidates.filter(Boolean).join(', ')})`);
 }
 
 function findNvcc() {
@@ -224,16 +225,16 @@ function findNvcc() {
     const version = spawnSync(command, ['--version'], { encoding: 'utf8' });
     if (version.status === 0) return { command, version: version.stdout };
   }
-  throw new BuildError(`no nvcc: ${candidates.join(', ')} do not answer; CUDA 13 brings one`);
+  throw new BuildError(`nvcc not found (tried ${candidates.join(', ')}); it is part of CUDA 13`);
 }
 
 async function build(name, compiler) {
   const { file, sources, flags, isBaseline = false, isCuda = false } = TARGETS[name];
   const nvcc = isCuda ? findNvcc() : null;
   const missing = sources.find((source) => !existsSync(join(kernels, source)));
-  if (missing) throw new BuildError(`${file} needs kernels/${missing}, which is not there`);
-  const place = cross === null ? 'kernels' : `kernels-${compiler.architecture}`;
-  const folder = join(root, 'build', place);
+  if (missing) throw new BuildError(`${file} needs kernels/${missing}, which does not exist`);
+  const directory = cross === null ? 'kernels' : `kernels-${compiler.architecture}`;
+  const folder = join(root, 'build', directory);
   const objects = join(folder, 'objects', name);
   mkdirSync(objects, { recursive: true });
   const files = readdirSync(kernels, { recursive: true }).sort();
@@ -279,21 +280,21 @@ function nvccCommand(nvcc, compiler) {
 
 function compileFlags(source, flags, targetFlags, { isClang }) {
   const special = { ...COMMON, ...targetFlags }[source] ?? [];
-  // GCC says that wide vectors would be passed differently elsewhere; none is passed between files.
+  // GCC warns about the calling convention of wide vectors, but none is passed between files.
   const quiet = isClang ? ['-Wno-unknown-warning-option'] : ['-Wno-psabi'];
   return [
     ...BASE,
     ...flags,
     ...special,
     ...quiet,
-    // The emulation itself is to be quick; what it runs is what is examined.
+    // The emulation is optimised even where the code under test is not.
     ...(EMULATION.includes(source) ? ['-O2'] : []),
     ...(source.startsWith('node/') ? nodeFlags() : []),
     ...(source.endsWith('.cu') ? ['-x', 'c++'] : []),
   ];
 }
 
-/** Node's own headers and the C++ wrapper around them, from their packages. */
+/** Flags for Node-API's headers and their C++ wrapper, from their packages. */
 function nodeFlags() {
   const folders = ['node-addon-api', 'node-api-headers/include'].map((path) =>
     join(root, 'node_modules', path),
@@ -308,36 +309,36 @@ function compile({ object, stamp, command }) {
   return () =>
     new Promise((resolve, reject) => {
       const child = spawn(command[0], command.slice(1), { cwd: kernels });
-      let said = '';
+      let output = '';
       child.stderr.on('data', (chunk) => {
-        said += chunk;
+        output += chunk;
       });
       child.on('error', reject);
       child.on('close', (code) => {
         if (code !== 0) {
-          reject(new BuildError(`${basename(command.at(-3))} does not compile\n${said}`));
+          reject(new BuildError(`${basename(command.at(-3))} failed to compile\n${output}`));
           return;
         }
-        tellOfKernels(basename(command.at(-3)), said);
+        reportRegisters(basename(command.at(-3)), output);
         writeFileSync(`${object}.stamp`, stamp);
         resolve();
       });
     });
 }
 
-/** With --verbose, what ptxas says of each kernel; always, where it makes one slower than it is. */
-function tellOfKernels(source, said) {
-  const demangled = spawnSync('c++filt', { input: said, encoding: 'utf8' }).stdout ?? said;
+/** Prints ptxas's figures of each kernel (with --verbose), and its warnings about serialised code. */
+function reportRegisters(source, output) {
+  const demangled = spawnSync('c++filt', { input: output, encoding: 'utf8' }).stdout ?? output;
   const plain = demangled.replaceAll('(anonymous namespace)::', '');
   const figures =
     /function '([^'(]*)[^']*' for '(\w+)'[\s\S]*?(\d+) bytes spill st[\s\S]*?Used (\d+)/g;
   for (const [, name, target, spilled, used] of plain.matchAll(figures)) {
     console.log(`${source} ${target} ${name}: ${used} registers, ${spilled} bytes spilled`);
   }
-  for (const line of said.match(/.*\(C7\d+\).*/g) ?? []) console.error(`${source}: ${line}`);
+  for (const line of output.match(/.*\(C7\d+\).*/g) ?? []) console.error(`${source}: ${line}`);
 }
 
-/** As many at once as there are processors. */
+/** Runs the jobs, as many at once as there are processors. */
 async function runAll(jobs) {
   const next = jobs.values();
   const workers = Array.from({ length: availableParallelism() }, async () => {
@@ -366,22 +367,22 @@ function link(output, jobs, flags, compiler, nvcc) {
   const stamp = hashOf([...jobs.map((job) => job.stamp), ...sanitizers, ...command.slice(1)]);
   if (isFresh(output, stamp)) return;
   mkdirSync(dirname(output), { recursive: true });
-  // A process that has the old file loaded keeps it.
+  // Written to a new file and renamed, so that processes keep the old file they have loaded.
   const fresh = `${output}.new`;
   const given = [...command.slice(1), ...sanitizers, '-o', fresh, ...jobs.map((job) => job.object)];
   const { status, stderr } = spawnSync(command[0], given, { encoding: 'utf8' });
-  if (status !== 0) throw new BuildError(`${basename(output)} does not link\n${stderr}`);
+  if (status !== 0) throw new BuildError(`${basename(output)} failed to link\n${stderr}`);
   renameSync(fresh, output);
   writeFileSync(`${output}.stamp`, stamp);
 }
 
-/** nvcc passes on nothing that it is not told to, and separates by commas itself. */
+/** nvcc forwards flags only with -Xlinker or -Xcompiler. */
 function linkFlagOfNvcc(flag) {
   if (flag === '-shared') return [flag];
   return flag.startsWith('-Wl,') ? ['-Xlinker', flag.slice(4)] : ['-Xcompiler', flag];
 }
 
-/** The addon then runs with other C++ and C libraries than those of the build; unused code would ask for the newest. */
+/** Links libstdc++ statically and drops unused code, so that the addon also loads with older C and C++ libraries. */
 function staticRuntime({ isClang }) {
   return isClang ? [] : ['-static-libstdc++', '-Wl,--gc-sections,--exclude-libs,ALL'];
 }

@@ -1,14 +1,14 @@
-// Installs what the tensorflow engine needs, into build/tensorflow: TensorFlow's binding for Node,
-// compiled here against the library inside a current TensorFlow for Python, since the library that the
-// binding's own package downloads is years old.
+// Installs the tensorflow engine's dependencies into build/tensorflow: TensorFlow's binding for Node,
+// compiled against the library of a current TensorFlow for Python. The library that the binding's own
+// package downloads is years old.
 //
-//   node scripts/install-tensorflow.mjs                  for the GPU where NVIDIA's driver is, else for the CPU
-//   node scripts/install-tensorflow.mjs --variant cpu    … or gpu
-//   … --if-possible                                      a failure is one line, and exit code 0
-//   … --force                                            again, though nothing has changed
+//   node scripts/install-tensorflow.mjs                  for the GPU if NVIDIA's driver is found, else the CPU
+//   node scripts/install-tensorflow.mjs --variant cpu    cpu or gpu
+//   … --if-possible                                      on failure, print one line and exit with 0
+//   … --force                                            reinstall although nothing has changed
 //
-// It needs npm, Python with pip and venv, and a C++ compiler, and takes a gigabyte of disk for the
-// CPU, some four for the GPU. Everything is fetched through npm and pip as they are configured.
+// Requires npm, Python with pip and venv, and a C++ compiler; needs 1 GB of disk space for the CPU, about
+// 4 GB for the GPU. Downloads use the configuration of npm and pip.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -29,18 +29,18 @@ const target = join(root, 'build', 'tensorflow');
 
 const PACKAGE = '@tensorflow/tfjs-node-gpu';
 
-/** What is asked of pip: whatever is current, as long as its C interface is the one of version 2. */
+/** The pip requirements: any version with the C interface of TensorFlow 2. */
 const VARIANTS = {
   cpu: { requirement: 'tensorflow-cpu>=2.16,<3', withDependencies: false },
   gpu: { requirement: 'tensorflow[and-cuda]>=2.16,<3', withDependencies: true },
 };
 
-/** Where the binding looks for the library, from the folder of its .node file. */
+/** Directory of the libraries, which the binding finds through its rpath. */
 const LIBRARIES = 'site';
 
 /**
- * Keeps the layout of the wheels, by which the libraries find each other: TensorFlow's two, those of
- * CUDA for the GPU, and the few headers of the C interface.
+ * Python script that unpacks the wheels: TensorFlow's two libraries, those of CUDA for the GPU, and the
+ * headers of the C interface. The libraries find each other by the layout of the wheels.
  */
 const UNPACK = `
 import pathlib, re, sys, zipfile
@@ -64,7 +64,7 @@ try {
 } catch (error) {
   if (!(error instanceof InstallError)) throw error;
   if (isOptional) {
-    say(`TensorFlow was not installed (${error.message}); other engines will answer`);
+    say(`TensorFlow was not installed (${error.message}); another engine will be used`);
   } else {
     console.error(`sagitta: ${error.message}`);
     process.exitCode = 1;
@@ -99,11 +99,11 @@ function install() {
     return;
   }
   if (process.platform !== 'linux') {
-    throw new InstallError(`TensorFlow is installed on Linux only, this is ${process.platform}`);
+    throw new InstallError(`TensorFlow is supported on Linux only, found ${process.platform}`);
   }
   const compiler = findCompiler();
   mkdirSync(dirname(target), { recursive: true });
-  // Beside the target, so that it can be renamed into place once it works.
+  // In the target's parent directory, so that the result can be renamed into place.
   const scratch = mkdtempSync(join(dirname(target), '.tensorflow-'));
   try {
     const fresh = join(scratch, 'tensorflow');
@@ -111,7 +111,7 @@ function install() {
     const headers = fetchLibrary(scratch, fresh);
     const packageFolder = fetchPackage(fresh);
     compile(compiler, packageFolder, headers);
-    const version = proveThatItLoads(fresh);
+    const version = verifyInstallation(fresh);
     writeFileSync(join(fresh, '.installed'), stamp);
     rmSync(target, { recursive: true, force: true });
     renameSync(fresh, target);
@@ -121,22 +121,22 @@ function install() {
   }
 }
 
-/** Downloads TensorFlow for Python, unpacks its libraries into `fresh`, and returns a folder with its headers. */
+/** Downloads TensorFlow for Python and unpacks its libraries into `fresh`. Returns the headers' directory. */
 function fetchLibrary(scratch, fresh) {
   const { requirement, withDependencies } = VARIANTS[variant];
   const python = join(scratch, 'python');
   const wheels = join(scratch, 'wheels');
   const unpacked = join(scratch, 'unpacked');
-  run('python3', ['-m', 'venv', python], { failure: 'python3 with venv is needed' });
+  run('python3', ['-m', 'venv', python], { failure: 'python3 with venv is required' });
   say(`downloading ${requirement} with pip`);
   const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check'];
   const only = ['--only-binary', ':all:', ...(withDependencies ? [] : ['--no-deps'])];
   run(join(python, 'bin/python'), [...pip, ...only, '--dest', wheels, requirement], {
     failure: `pip cannot download ${requirement}`,
   });
-  say('unpacking its libraries');
+  say('unpacking the libraries');
   run(join(python, 'bin/python'), ['-c', UNPACK, wheels, unpacked], {
-    failure: 'what pip downloaded cannot be unpacked',
+    failure: 'the downloaded wheels cannot be unpacked',
   });
   rmSync(wheels, { recursive: true });
   const headers = join(unpacked, 'tensorflow', 'include');
@@ -146,7 +146,7 @@ function fetchLibrary(scratch, fresh) {
   return kept;
 }
 
-/** Installs the binding's package with the versions of our own lock, and returns its folder. */
+/** Installs the binding's package with the versions of package-lock.json. Returns its directory. */
 function fetchPackage(fresh) {
   say(`downloading ${PACKAGE} ${packageVersion()} with npm`);
   const manifest = {
@@ -158,14 +158,14 @@ function fetchPackage(fresh) {
   const locked = { ...lock, name: manifest.name, packages: { ...lock.packages, '': manifest } };
   writeFileSync(join(fresh, 'package.json'), JSON.stringify(manifest, null, 2));
   writeFileSync(join(fresh, 'package-lock.json'), JSON.stringify(locked, null, 2));
-  // Without scripts: the package's own would download the old library.
+  // Without install scripts, which would download the old library.
   const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   run('npm', ['install', ...quiet], {
     cwd: fresh,
     failure: `npm cannot download ${PACKAGE}`,
   });
   const modules = join(fresh, 'node_modules');
-  // Most of what was downloaded: maps of sources, which nothing reads.
+  // Source maps are most of the download and are not used.
   for (const path of readdirSync(modules, { recursive: true })) {
     if (path.endsWith('.map')) rmSync(join(modules, path));
   }
@@ -184,7 +184,7 @@ function compile(compiler, packageFolder, headers) {
   const libraries = ['cc', 'framework'].map((name) =>
     join(site, 'tensorflow', `libtensorflow_${name}.so.2`),
   );
-  // The library has threads of its own, and must stay when a thread of Node unloads the binding.
+  // The library runs its own threads, so it must stay loaded when a worker thread unloads the binding.
   const link = ['-Wl,-z,nodelete', `-Wl,-rpath,$ORIGIN/../../../../../${LIBRARIES}/tensorflow`];
   run(
     compiler,
@@ -196,39 +196,39 @@ function compile(compiler, packageFolder, headers) {
       ...link,
       ...['-o', join(folder, 'tfjs_binding.node')],
     ],
-    { failure: 'the binding does not compile' },
+    { failure: 'the binding failed to compile' },
   );
 }
 
-/** The version of the library, as a product on it says. */
-function proveThatItLoads(fresh) {
+/** Runs a matrix product and returns the version of the library. */
+function verifyInstallation(fresh) {
   const script = `
     require('node:util').isNullOrUndefined ??= (value) => value == null;
     const tf = require('${PACKAGE}');
     const [sum] = tf.matMul(tf.fill([1, 8], 2), tf.fill([8, 1], 3)).dataSync();
-    if (sum !== 48) throw new Error('a product is ' + sum + ' instead of 48');
+    if (sum !== 48) throw new Error('the test product is ' + sum + ', expected 48');
     console.log(tf.backend().binding.TF_Version);`;
-  const said = run(process.execPath, ['-e', script], {
+  const output = run(process.execPath, ['-e', script], {
     cwd: fresh,
     env: { ...process.env, TF_CPP_MIN_LOG_LEVEL: '2', TF_FORCE_GPU_ALLOW_GROWTH: 'true' },
-    failure: 'the binding was compiled, but does not load',
+    failure: 'the compiled binding failed to load',
   });
-  return said.trim().split('\n').at(-1);
+  return output.trim().split('\n').at(-1);
 }
 
 function findCompiler() {
   const candidates = [process.env.CXX, 'c++', 'g++', 'clang++'].filter(Boolean);
   const found = candidates.find((command) => spawnSync(command, ['--version']).status === 0);
   if (found) return found;
-  throw new InstallError(`no C++ compiler: ${candidates.join(', ')} do not answer`);
+  throw new InstallError(`no C++ compiler found (tried ${candidates.join(', ')})`);
 }
 
-/** What the command printed; throws with the last line that it complained of. */
+/** The command's output. Throws InstallError with its last error line. */
 function run(command, words, { failure, ...options }) {
   const done = spawnSync(command, words, { encoding: 'utf8', maxBuffer: 2 ** 26, ...options });
   if (done.status === 0) return done.stdout;
-  const complaints = `${done.stderr ?? ''}`.trim().split('\n');
-  const last = complaints.findLast((line) => /error/i.test(line)) ?? complaints.at(-1);
+  const lines = `${done.stderr ?? ''}`.trim().split('\n');
+  const last = lines.findLast((line) => /error/i.test(line)) ?? lines.at(-1);
   throw new InstallError(`${failure}: ${done.error?.message ?? last}`);
 }
 

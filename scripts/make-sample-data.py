@@ -1,8 +1,8 @@
-"""Makes the sample data in examples/data from the full data sets, the same bytes every time.
+"""Creates the sample data in examples/data from the full data sets; the output is reproducible.
 
-Reads wordnet-10k.arrow, wordnet-10k-queries.arrow and digits.jsonl from --source; keeps 4 200 senses
-(every animal, food and verb, and a fixed choice of the others), all 200 query vectors with their
-exact neighbours among the senses that were kept, and the digits, compressed. Needs numpy and pyarrow.
+Reads wordnet-10k.arrow, wordnet-10k-queries.arrow and digits.jsonl from --source. Keeps 4 200 senses
+(all animals, foods and verbs, and a fixed selection of the others), all 200 query vectors with their
+exact neighbours among those senses, and the digits, compressed. Requires numpy and pyarrow.
 """
 
 import argparse
@@ -20,12 +20,12 @@ NEIGHBOUR_COUNT = 20
 ROWS_PER_BATCH = 2_048
 DIMENSION = 256
 CHOICE = "sagitta sample 1"
-"""Part of every row's hash: another text chooses other senses."""
+"""Hashed with every id to select senses; another text selects other senses."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--source", type=Path, required=True, help="folder of the full data sets")
+    parser.add_argument("--source", type=Path, required=True, help="directory of the full data sets")
     parser.add_argument("--target", type=Path, default=Path("examples/data"))
     options = parser.parse_args()
 
@@ -44,7 +44,7 @@ def read_table(file: Path) -> pa.Table:
 
 
 def choose_senses(table: pa.Table) -> pa.Table:
-    """Keeps the order of the source, so that the choice is a subsequence of it."""
+    """Selects the senses in the order of the source."""
     wanted = [
         category in ("noun.animal", "noun.food") or category.startswith("verb.")
         for category in table["category"].to_pylist()
@@ -58,7 +58,7 @@ def choose_senses(table: pa.Table) -> pa.Table:
 
 
 def with_neighbours(queries: pa.Table, senses: pa.Table) -> pa.Table:
-    """The columns id, values and lemma of the queries, and the neighbours by each metric."""
+    """The id, values and lemma of the queries, with the exact neighbours by each metric."""
     rows = vectors_of(senses)
     is_verb = np.array([pos == "verb" for pos in senses["pos"].to_pylist()])
     ids = np.array(senses["id"].to_pylist())
@@ -76,7 +76,7 @@ def with_neighbours(queries: pa.Table, senses: pa.Table) -> pa.Table:
             "cosine_verb": np.where(is_verb, cosine, -np.inf),
         }
         for name, score in scores.items():
-            # Ids are ASCII, so that their order as text is their order as bytes.
+            # Ids are ASCII, so text order equals byte order.
             best = np.lexsort((ids, -score))[:NEIGHBOUR_COUNT]
             answers[name][0].append(ids[best].tolist())
             answers[name][1].append(score[best].tolist())
@@ -94,8 +94,8 @@ def vectors_of(table: pa.Table) -> np.ndarray:
 
 
 def sum_of_products(rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Row by row in float64, in the order of summation that the service uses: 8 lanes by index
-    modulo 8, then folded in halves. Equal vectors so get equal scores, and ties are real ties."""
+    """Dot products in float64, in the server's order of summation: 8 lanes by index modulo 8, then
+    folded in halves. Equal vectors get equal scores, so ties are exact."""
     products = rows.astype(np.float64) * query.astype(np.float64)
     lanes = np.zeros((len(rows), 8))
     for start in range(0, DIMENSION, 8):
@@ -115,7 +115,7 @@ def write_digits(source: Path, target: Path) -> None:
     for line in lines.splitlines():
         json.loads(line)
     with open(target, "wb") as file:
-        # No name and no time in the header: the same bytes every time.
+        # No name and no timestamp in the header, for reproducible output.
         with gzip.GzipFile(filename="", mode="wb", compresslevel=9, mtime=0, fileobj=file) as zipped:
             zipped.write(lines)
 

@@ -1,5 +1,4 @@
-"""Finds rows that are nearly the same by joining a collection with itself, and deletes all but
-one of each group.
+"""Finds near-duplicates by joining a collection with itself, and deletes all but one of each group.
 
     python deduplicate.py
 """
@@ -24,13 +23,13 @@ collection.write(
     ]
 )
 
-# A score of 0.99 is a distance of 0.01. Every pair comes twice, once from each side.
+# A score of 0.99 is a distance of 0.01. Every pair is reported twice, once from each side.
 pairs = 0
-keeper_of = {}
+kept_id = {}
 for batch in collection.join(score_threshold=0.99):
     for left, right in zip(batch["id"].to_pylist(), batch["match_id"].to_pylist()):
         pairs += 1
-        keeper_of[right] = min(keeper_of.get(right, right), left)
-doomed = [name for name, keeper in keeper_of.items() if keeper < name]
+        kept_id[right] = min(kept_id.get(right, right), left)
+duplicates = [name for name, kept in kept_id.items() if kept < name]
 
-print("pairs:", pairs, "deleted:", collection.delete(doomed), "left:", collection.count())
+print("pairs:", pairs, "deleted:", collection.delete(duplicates), "left:", collection.count())

@@ -1,4 +1,4 @@
-"""Reads a collection into a table, and into a Parquet file a batch at a time.
+"""Exports a collection to a pyarrow table, and to a Parquet file batch by batch.
 
     python export_parquet.py even.parquet
 """
@@ -20,7 +20,7 @@ table = collection.export(filter={"number": {"$lt": 3}}).read_all()
 print("table:", table.num_rows, "rows,", table.schema.field("values").type)
 print("metadata:", json.loads(table["metadata"][0].as_py()))
 
-# Everything may not: one batch after another.
+# A whole collection may not fit in memory, so it is written batch by batch.
 with collection.export(filter={"parity": "even"}) as reader:
     with pa.parquet.ParquetWriter(path, reader.schema) as writer:
         for batch in reader:

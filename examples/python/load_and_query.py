@@ -1,4 +1,4 @@
-"""Writes 10 000 vectors as an Arrow stream and asks for neighbours in batches and pages.
+"""Writes 10 000 vectors as an Arrow stream and queries them in batches and pages.
 
     SAGITTA_URL=http://127.0.0.1:8484 python load_and_query.py
 """
@@ -16,21 +16,21 @@ ROWS_PER_BATCH = 2_500
 BATCHES = 4
 
 
-def vectors_of(count, chance):
-    """A fixed_size_list<float32>: the form that the service takes without converting."""
-    numbers = pa.array((chance.gauss(0, 1) for _ in range(count * DIMENSION)), pa.float32())
+def vectors_of(count, generator):
+    """A fixed_size_list<float32>, which the server reads without conversion."""
+    numbers = pa.array((generator.gauss(0, 1) for _ in range(count * DIMENSION)), pa.float32())
     return pa.FixedSizeListArray.from_arrays(numbers, DIMENSION)
 
 
 def batches():
-    """One batch after another: no more than one is in memory."""
-    chance = random.Random(1)
+    """Generates the batches one by one, so that only one is in memory."""
+    generator = random.Random(1)
     for at in range(BATCHES):
         rows = range(at * ROWS_PER_BATCH, (at + 1) * ROWS_PER_BATCH)
         yield pa.record_batch(
             {
                 "id": [f"row-{row}" for row in rows],
-                "values": vectors_of(ROWS_PER_BATCH, chance),
+                "values": vectors_of(ROWS_PER_BATCH, generator),
                 "number": pa.array(rows, pa.int32()),
                 "parity": ["odd" if row % 2 else "even" for row in rows],
             }
@@ -47,13 +47,13 @@ print("written:", reply["upserted_count"], "rows in", reply["batch_count"], "com
 queries = next(batches())["values"].slice(0, 2_000)
 found = collection.query(queries, top_k=3)
 best = found.filter(compute.equal(found["rank"], 1))
-print("answers:", found.num_rows, "the first:", best["id"][0], "the last:", best["id"][-1])
+print("matches:", found.num_rows, "the first:", best["id"][0], "the last:", best["id"][-1])
 
-# A filter decides before the search: there are three odd ones for every query, too.
+# Filters apply before the search: every query still returns three matches.
 odd = collection.query(queries.slice(0, 10), top_k=3, filter={"parity": "odd"}, metadata=True)
-print("odd answers:", odd.num_rows, "all odd:", all('"odd"' in text.as_py() for text in odd["metadata"]))
+print("odd matches:", odd.num_rows, "all odd:", all('"odd"' in text.as_py() for text in odd["metadata"]))
 
-# Page by page through everything that passes a filter.
+# Page by page through all vectors that match a filter.
 pages = list(
     collection.pages(vector=queries[0].as_py(), filter={"number": {"$lt": 25}}, limit=10)
 )
@@ -62,4 +62,4 @@ print("pages:", [len(page) for page in pages], "nearest:", pages[0][0]["id"])
 try:
     collection.query(pa.array([[1.0, 2.0]], pa.list_(pa.float32())))
 except SagittaError as error:
-    print("refused:", error.problem["code"])
+    print("rejected:", error.problem["code"])

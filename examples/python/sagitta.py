@@ -1,7 +1,7 @@
-"""Sagitta from Python with requests and pyarrow: a page to copy from, not a package.
+"""Sagitta from Python with requests and pyarrow: code to copy, not a package.
 
-Vectors and answers travel as Arrow, so that numbers are never text. Every function raises
-SagittaError with what the service says.
+Vectors and results are transferred as Arrow, so numbers are never converted to text. Every function
+raises SagittaError for an error reply of the server.
 """
 
 import io
@@ -16,7 +16,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 class SagittaError(Exception):
-    """`problem` is the service's own account: code, detail, errors, committed_count."""
+    """`problem` is the server's problem document: code, detail, errors, committed_count."""
 
     def __init__(self, problem):
         super().__init__(f"{problem.get('code')}: {problem.get('detail')}")
@@ -24,7 +24,7 @@ class SagittaError(Exception):
 
 
 class Collection:
-    """One collection of a service, such as `Collection("http://127.0.0.1:8484", "articles")`."""
+    """One collection of a server, such as `Collection("http://127.0.0.1:8484", "articles")`."""
 
     def __init__(self, url, name, api_key=None):
         self.name = name
@@ -35,7 +35,7 @@ class Collection:
             self.session.headers["Authorization"] = f"Bearer {api_key}"
 
     def create(self, dimension, metric="cosine"):
-        """Makes the collection, or finds it as it is."""
+        """Creates the collection if it does not exist, and returns its record."""
         return self._call(
             "POST",
             f"{self.service}/collections?if_not_exists=true",
@@ -43,22 +43,22 @@ class Collection:
         ).json()
 
     def write(self, batches, key=None):
-        """Writes record batches one after another, in constant memory here and there.
+        """Writes record batches as a stream, with constant memory on client and server.
 
-        `batches` yields pyarrow.RecordBatch of one schema: `id`, `values` (or `vector`,
-        `embedding`), and any further columns as metadata. With a `key` the same batches may be
-        sent again after a break, and what is durable is skipped; SagittaError says in
-        `problem["committed_count"]` how many rows are.
+        `batches` yields pyarrow.RecordBatch objects of one schema: `id`, `values` (or `vector`,
+        `embedding`), and further columns as metadata. With a `key`, the same batches can be sent
+        again after an interruption; the server skips durable rows. On SagittaError,
+        `problem["committed_count"]` is the number of durable rows.
         """
         headers = {"Content-Type": ARROW, "Idempotency-Key": key or str(uuid.uuid4())}
         body = arrow_stream(batches)
         return self._call("POST", f"{self.root}/vectors", data=body, headers=headers).json()
 
     def query(self, vectors, top_k=10, filter=None, metadata=False, queries_at_once=1000):
-        """The nearest of every vector, as a table: query_index, rank, id, score (and metadata).
+        """The matches of every vector as a table: query_index, rank, id, score (and metadata).
 
-        `vectors` is a pyarrow array of lists of numbers. They go out in parts, since requests
-        reads no reply before its body is sent.
+        `vectors` is a pyarrow array of lists of numbers. They are sent in parts, because requests
+        does not read the reply before it has sent the body.
         """
         tables = []
         for start in range(0, len(vectors), queries_at_once):
@@ -82,24 +82,24 @@ class Collection:
         return pa.concat_tables(tables)
 
     def export(self, filter=None):
-        """Every row of one snapshot as a reader of record batches: id, values, metadata."""
+        """A reader of record batches over one snapshot: id, values, metadata."""
         params = {"format": "arrow"}
         if filter is not None:
             params["filter"] = json.dumps(filter)
         return read_arrow(self._call("GET", f"{self.root}/export", params=params, stream=True))
 
     def join(self, **request):
-        """The neighbours of every row as a reader of record batches: id, rank, match_id, score.
+        """A reader of record batches with the matches of every vector: id, rank, match_id, score.
 
-        `top_k`, `score_threshold`, `filter`, `with_filter`, `with` (another collection), as in the
-        API.
+        `request` is as in the API: `top_k`, `score_threshold`, `filter`, `with_filter`, `with`
+        (another collection).
         """
         headers = {"Accept": ARROW}
         url = f"{self.root}/join"
         return read_arrow(self._call("POST", url, json=request, headers=headers, stream=True))
 
     def pages(self, **request):
-        """The answer to a query, page by page to its end, all of one snapshot."""
+        """All pages of a query, from one snapshot."""
         page = self._call("POST", f"{self.root}/query", json=request).json()
         yield page["matches"]
         while "next_cursor" in page:
@@ -112,7 +112,7 @@ class Collection:
         return self._call("POST", f"{self.root}/count", json=body).json()["count"]
 
     def delete(self, ids):
-        """How many of them were there."""
+        """Deletes vectors and returns how many of them existed."""
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         url = f"{self.root}/vectors/delete"
         return self._call("POST", url, json={"ids": ids}, headers=headers).json()["deleted_count"]
@@ -129,40 +129,40 @@ class Collection:
 
 
 def arrow_stream(batches):
-    """The bytes of an Arrow stream, a batch at a time: a body that requests sends as it comes."""
-    pieces = _Pieces()
+    """Yields the bytes of an Arrow stream batch by batch, for a streamed request body."""
+    chunks = _ChunkBuffer()
     writer = None
     for batch in batches:
         if writer is None:
-            writer = pa.ipc.new_stream(pa.PythonFile(pieces, mode="w"), batch.schema)
+            writer = pa.ipc.new_stream(pa.PythonFile(chunks, mode="w"), batch.schema)
         writer.write_batch(batch)
-        yield pieces.take()
+        yield chunks.take()
     if writer is None:
         raise ValueError("expected at least one record batch")
     writer.close()
-    yield pieces.take()
+    yield chunks.take()
 
 
 def read_arrow(reply):
-    """A reader over a reply that is still coming; one that is cut short raises."""
+    """A reader over a streamed reply; raises if the reply is truncated."""
     return pa.ipc.open_stream(reply.raw)
 
 
-class _Pieces(io.RawIOBase):
-    """Where pyarrow writes to, until it is sent."""
+class _ChunkBuffer(io.RawIOBase):
+    """Buffers what pyarrow writes until it is sent."""
 
     def __init__(self):
         super().__init__()
-        self._pieces = []
+        self._chunks = []
 
     def writable(self):
         return True
 
     def write(self, data):
-        self._pieces.append(bytes(data))
+        self._chunks.append(bytes(data))
         return len(data)
 
     def take(self):
-        whole = b"".join(self._pieces)
-        self._pieces.clear()
+        whole = b"".join(self._chunks)
+        self._chunks.clear()
         return whole

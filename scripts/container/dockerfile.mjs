@@ -1,20 +1,20 @@
-// Reads a Dockerfile, and a .dockerignore, as far as ours use the languages. What is not understood
-// is an error, so that nothing is passed over in silence.
+// Parsers for the subset of Dockerfile and .dockerignore that this repository uses. Anything else is an
+// error, so that nothing is ignored silently.
 
 const KNOWN = new Set(
   'ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK RUN USER VOLUME WORKDIR'.split(' '),
 );
 
 /**
- * Stages in order: { name, base, instructions: [{ line, keyword, flags, words, text }] }. A name of an
- * unnamed stage is its number, as a string. Arguments are replaced by their defaults.
+ * The stages in order: { name, base, instructions: [{ line, keyword, flags, words, text }] }. The name of
+ * an unnamed stage is its number, as a string. ARGs are replaced by their defaults.
  */
 export function parseDockerfile(text) {
   const values = new Map();
   const stages = [];
   for (const { line, source } of logicalLines(text)) {
     const [, keyword, rest] = /^([A-Z]+)\s+(.*)$/s.exec(source) ?? [];
-    if (!KNOWN.has(keyword)) throw new Error(`line ${line} is not understood: ${source}`);
+    if (!KNOWN.has(keyword)) throw new Error(`line ${line}: unsupported instruction: ${source}`);
     const instruction = { line, keyword, ...readWords(substitute(rest, values, line)) };
     if (keyword === 'ARG') {
       const [name, value = ''] = instruction.text.split('=');
@@ -25,14 +25,14 @@ export function parseDockerfile(text) {
         throw new Error(`line ${line}: expected AS after ${base}`);
       stages.push({ name, base, instructions: [] });
     } else {
-      if (stages.length === 0) throw new Error(`line ${line}: ${keyword} stands before any FROM`);
+      if (stages.length === 0) throw new Error(`line ${line}: ${keyword} before the first FROM`);
       stages.at(-1).instructions.push(instruction);
     }
   }
   return stages;
 }
 
-/** Without comments and empty lines; lines that end in a backslash are joined with the next. */
+/** Lines without comments and empty lines; lines ending in a backslash are joined with the next. */
 function* logicalLines(text) {
   let joined = '';
   let first = 0;
@@ -47,7 +47,7 @@ function* logicalLines(text) {
   }
 }
 
-/** `${NAME}` of an ARG; of anything else the value is not known here. */
+/** Replaces `${NAME}` by the default of an ARG. */
 function substitute(text, values, line) {
   return text.replace(/\$\{(\w+)\}/g, (_, name) => {
     if (values.has(name)) return values.get(name);
@@ -55,7 +55,7 @@ function substitute(text, values, line) {
   });
 }
 
-/** `words` of the exec form are its strings; those of the shell form stand between blanks. */
+/** `words` are the strings of the exec form, or the words of the shell form. */
 function readWords(text) {
   const flags = {};
   const rest = text.replace(/^(--[\w-]+=\S+\s+)+/, (found) => {
@@ -75,8 +75,8 @@ export function readEnvironment({ words }) {
 }
 
 /**
- * Whether a path relative to the context is kept out of it. The last pattern that matches the path, or
- * a folder above it, decides; `!` takes back.
+ * Returns a function that tells whether a path, relative to the context, is ignored. The last pattern
+ * that matches the path or a parent directory decides; `!` negates.
  */
 export function createIgnore(text) {
   const rules = text
@@ -84,14 +84,14 @@ export function createIgnore(text) {
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => {
-      const isTakenBack = line.startsWith('!');
-      return { isTakenBack, pattern: toPattern(isTakenBack ? line.slice(1) : line) };
+      const isNegated = line.startsWith('!');
+      return { isNegated, pattern: toPattern(isNegated ? line.slice(1) : line) };
     });
   return (path) => {
     const parts = path.split('/');
     const prefixes = parts.map((_, at) => parts.slice(0, at + 1).join('/'));
     const last = rules.findLast(({ pattern }) => prefixes.some((prefix) => pattern.test(prefix)));
-    return last !== undefined && !last.isTakenBack;
+    return last !== undefined && !last.isNegated;
   };
 }
 

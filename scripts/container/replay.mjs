@@ -1,13 +1,13 @@
-// Builds the image's file tree without a container engine: reads Dockerfile.cuda, gives each stage a
-// folder as its root, copies what COPY copies and runs what RUN runs there. Then starts the service
-// from the last stage as its user, asks its health check, and stops it.
+// Builds the image's file tree without a container engine: executes the COPY and RUN instructions of
+// Dockerfile.cuda with a directory as the root of each stage. Then starts the server from the last stage
+// as its user, runs the health check, and stops it.
 //
-//   node scripts/container/replay.mjs                    in a temporary folder; needs npm and g++
-//   node scripts/container/replay.mjs --without-cuda     says so, and leaves the CUDA kernels out
-//   … --node FILE                                        the Node of the image, to try another one
+//   node scripts/container/replay.mjs                    in a temporary directory; needs npm and g++
+//   node scripts/container/replay.mjs --without-cuda     without the CUDA kernels
+//   … --node FILE                                        use another Node in the image
 //
-// Absolute arguments of RUN are taken as below the stage's folder. What a base image brings beside
-// Node comes from this machine; that bases exist, and how a GPU is reached, it cannot show.
+// Absolute arguments of RUN are relative to the stage's directory. Everything of the base images except
+// Node comes from this machine; the existence of the base images and access to a GPU are not tested.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -32,7 +32,7 @@ import { parseArgs } from 'node:util';
 import { createIgnore, parseDockerfile, readEnvironment } from './dockerfile.mjs';
 
 const START_MS_MAX = 60_000;
-/** Scripts that need what only some machines have, and how to find out. */
+/** Scripts that are skipped where a command is not installed. */
 const NEEDS = { 'scripts/container/build-cuda-kernels': 'nvcc' };
 const isRoot = process.getuid() === 0;
 
@@ -46,13 +46,13 @@ const { values: options } = parseArgs({
 const isIgnored = createIgnore(readFileSync(join(root, '.dockerignore'), 'utf8'));
 const stages = parseDockerfile(readFileSync(join(root, 'Dockerfile.cuda'), 'utf8'));
 const scratch = mkdtempSync(join(tmpdir(), 'sagitta-image-'));
-// The image's user has to get through to its folder.
+// The image's user needs access.
 chmodSync(scratch, 0o755);
-/** Name of a stage to { root, isSkipped }. */
+/** Stage name to { root, workdir, isSkipped }. */
 const done = new Map();
 try {
   for (const stage of stages) done.set(stage.name, build(stage));
-  await use(stages.at(-1));
+  await runImage(stages.at(-1));
 } finally {
   rmSync(scratch, { recursive: true, force: true });
 }
@@ -74,7 +74,7 @@ function build({ name, base, instructions }) {
   return stage;
 }
 
-/** Of all images only Node's brings something that later lines name. */
+/** Only Node's base images provide something that later instructions use. */
 function createBase(folder, base) {
   mkdirSync(join(folder, 'usr/local/bin'), { recursive: true });
   if (base.startsWith('node:')) symlinkSync(options.node, join(folder, 'usr/local/bin/node'));
@@ -82,23 +82,23 @@ function createBase(folder, base) {
 
 function copy(stage, { line, flags, words }) {
   const from = flags.from === undefined ? null : done.get(flags.from);
-  assert.ok(from !== undefined, `line ${line}: there is no stage ${flags.from} before this one`);
+  assert.ok(from !== undefined, `line ${line}: no earlier stage is named ${flags.from}`);
   const sources = words.slice(0, -1);
   const target = join(stage.root, resolve(stage.workdir, words.at(-1)));
   const isFolder = words.at(-1).endsWith('/') || sources.length > 1;
   for (const source of sources) {
     const path = join(from?.root ?? root, source);
     if (from?.isSkipped && !existsSync(path)) {
-      say(`skipped: COPY ${source} from ${from.name}, which did not build it`);
+      say(`skipped: COPY ${source} from ${from.name}, which was skipped`);
       continue;
     }
-    assert.ok(existsSync(path), `line ${line}: COPY ${source}: there is no such file or folder`);
+    assert.ok(existsSync(path), `line ${line}: COPY ${source}: no such file or directory`);
     const isWithin = statSync(path).isFile() && (isFolder || existsSync(target));
     const to = isWithin ? join(target, basename(source)) : target;
     const filter = (file) => from !== null || isIn(relative(root, file));
     mkdirSync(dirname(to), { recursive: true });
     cpSync(path, to, { recursive: true, dereference: true, filter });
-    assert.ok(existsSync(to), `line ${line}: COPY ${source}: .dockerignore keeps it out`);
+    assert.ok(existsSync(to), `line ${line}: COPY ${source}: excluded by .dockerignore`);
     if (flags.chown !== undefined && isRoot) {
       const [user, group] = flags.chown.split(':').map(Number);
       lchownSync(to, user, group);
@@ -106,7 +106,7 @@ function copy(stage, { line, flags, words }) {
   }
 }
 
-/** A folder is in while anything below it may be. */
+/** A directory is included if files below it may be. */
 function isIn(path) {
   return !isIgnored(path) || (statSync(join(root, path)).isDirectory() && !isIgnored(`${path}/x`));
 }
@@ -114,7 +114,7 @@ function isIn(path) {
 function run(stage, { line, words }) {
   const needed = NEEDS[words[0]];
   if (needed !== undefined && (options['without-cuda'] || !has(needed))) {
-    const reason = options['without-cuda'] ? 'asked for' : `no ${needed} on this machine`;
+    const reason = options['without-cuda'] ? '--without-cuda' : `${needed} is not installed`;
     say(`skipped: RUN ${words.join(' ')} (${reason})`);
     stage.isSkipped = true;
     return;
@@ -126,15 +126,15 @@ function run(stage, { line, words }) {
   const env = { ...process.env, PATH: path, INIT_CWD: cwd };
   const { status, error } = spawnSync(join(cwd, command), args, { cwd, env, stdio: 'inherit' });
   if (error) throw error;
-  assert.equal(status, 0, `line ${line}: RUN ${words.join(' ')} ended with ${status}`);
+  assert.equal(status, 0, `line ${line}: RUN ${words.join(' ')} exited with ${status}`);
 }
 
 function has(command) {
   return spawnSync(command, ['--version']).error === undefined;
 }
 
-/** Serves from the last stage: readiness by the health check, an answer over HTTP, and a clean end. */
-async function use({ name, instructions }) {
+/** Starts the server from the last stage, runs the health check and a request, and stops it. */
+async function runImage({ name, instructions }) {
   const { root: image } = done.get(name);
   const last = (keyword) => instructions.findLast((each) => each.keyword === keyword);
   const within = (word) => (word.startsWith('/') ? join(image, word) : word);
@@ -161,12 +161,12 @@ async function use({ name, instructions }) {
     await becomeHealthy(last('HEALTHCHECK').words.map(within), spawning, () => log);
     const reply = await fetch(`http://127.0.0.1:${port}/v1/collections`);
     assert.equal(reply.status, 200);
-    say(`serves as user ${isRoot ? uid : 'of this process'}, healthy, ${engineOf(log)}`);
+    say(`running as ${isRoot ? `user ${uid}` : 'the current user'}, healthy, ${engineOf(log)}`);
   } finally {
     child.kill('SIGTERM');
-    assert.equal(await ended, 0, `the service did not end with 0: ${log}`);
+    assert.equal(await ended, 0, `the server did not exit with code 0: ${log}`);
   }
-  say('stopped on SIGTERM with 0');
+  say('stopped on SIGTERM with exit code 0');
 }
 
 async function becomeHealthy([command, ...args], spawning, logSoFar) {
@@ -174,14 +174,14 @@ async function becomeHealthy([command, ...args], spawning, logSoFar) {
   for (;;) {
     const check = spawnSync(command, args, { ...spawning, encoding: 'utf8' });
     if (check.status === 0) return;
-    const said = `${check.error ?? check.stdout}${check.stderr}`;
-    assert.ok(performance.now() < deadline, `not healthy: ${said}\n${logSoFar()}`);
+    const output = `${check.error ?? check.stdout}${check.stderr}`;
+    assert.ok(performance.now() < deadline, `not healthy: ${output}\n${logSoFar()}`);
     await sleep(500);
   }
 }
 
 function engineOf(log) {
-  return `with the engine ${/"engine":"(\w+)"/.exec(log)?.[1]}`;
+  return `engine ${/"engine":"(\w+)"/.exec(log)?.[1]}`;
 }
 
 function freePort() {

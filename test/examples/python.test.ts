@@ -1,5 +1,5 @@
-// The Python examples against a real server. SAGITTA_TEST_PYTHON names an interpreter that has
-// pyarrow and requests.
+// The Python examples against a real server. SAGITTA_TEST_PYTHON names an interpreter with pyarrow and
+// requests.
 
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
@@ -19,7 +19,7 @@ const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 const hasModules = spawnSync(python, ['-c', 'import pyarrow.parquet, requests']).status === 0;
 const skip = hasModules
   ? false
-  : `${python} has no pyarrow or no requests; SAGITTA_TEST_PYTHON names one that has both`;
+  : `${python} lacks pyarrow or requests; set SAGITTA_TEST_PYTHON to one that has both`;
 
 let server: TestServer;
 let folder: string;
@@ -36,7 +36,7 @@ after(async () => {
 });
 
 async function linesOf(script: string, ...args: string[]): Promise<string[]> {
-  // Compiled modules would be left among the examples.
+  // No compiled modules in the examples directory.
   const environment = { ...process.env, SAGITTA_URL: server.url, PYTHONDONTWRITEBYTECODE: '1' };
   const run = promisify(execFile)(python, [join(EXAMPLES, script), ...args], {
     cwd: folder,
@@ -48,13 +48,13 @@ async function linesOf(script: string, ...args: string[]): Promise<string[]> {
   return stdout.trimEnd().split('\n');
 }
 
-it('a generator of batches is written, asked for neighbours, and exported', { skip }, async () => {
+it('the examples write a generator of batches, query it and export it', { skip }, async () => {
   assert.deepEqual(await linesOf('load_and_query.py'), [
     'written: 10000 rows in 4 commits',
-    'answers: 6000 the first: row-0 the last: row-1999',
-    'odd answers: 30 all odd: True',
+    'matches: 6000 the first: row-0 the last: row-1999',
+    'odd matches: 30 all odd: True',
     'pages: [10, 10, 5] nearest: row-0',
-    'refused: dimension_mismatch',
+    'rejected: dimension_mismatch',
   ]);
   assert.deepEqual(await linesOf('export_parquet.py', 'even.parquet'), [
     'table: 3 rows, fixed_size_list<item: float not null>[16]',
@@ -65,6 +65,6 @@ it('a generator of batches is written, asked for neighbours, and exported', { sk
   assert.equal(await vectors.count({ parity: 'odd' }), 5_000);
 });
 
-it('a join of a collection with itself finds duplicates', { skip }, async () => {
+it('the join example finds duplicates', { skip }, async () => {
   assert.deepEqual(await linesOf('deduplicate.py'), ['pairs: 8 deleted: 3 left: 3']);
 });

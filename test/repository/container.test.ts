@@ -60,7 +60,7 @@ const scriptUrl = (path: string): string => pathToFileURL(join(ROOT, path)).href
 const { parseDockerfile, readEnvironment, createIgnore } = (await import(
   scriptUrl('scripts/container/dockerfile.mjs')
 )) as Dockerfiles;
-const { listRepositoryFiles } = (await import(scriptUrl('scripts/bundle-files.mjs'))) as {
+const { listRepositoryFiles } = (await import(scriptUrl('scripts/bundle/files.mjs'))) as {
   listRepositoryFiles(root: string): string[];
 };
 
@@ -191,16 +191,16 @@ test('the health check tells a server that is ready from none', async () => {
   const env = { SAGITTA_HOST: '0.0.0.0', SAGITTA_PORT: new URL(server.url).port };
   const check = () => promisify(execFile)(process.execPath, [script], { env });
   try {
-    assert.match((await check()).stdout, /answers 200/);
+    assert.match((await check()).stdout, /returned status 200/);
   } finally {
     await server.close();
   }
-  await assert.rejects(check(), { code: 1, stdout: /does not answer: .*ECONNREFUSED/ });
+  await assert.rejects(check(), { code: 1, stdout: /is not reachable: .*ECONNREFUSED/ });
 });
 
 test('a line of a Dockerfile that is not understood is an error', () => {
   const reference = (name: string): string => `\${${name}}`;
-  assert.throws(() => parseDockerfile('FROM a\nADD x y\n'), /line 2 .*ADD x y/);
+  assert.throws(() => parseDockerfile('FROM a\nADD x y\n'), /line 2: .*ADD x y/);
   assert.throws(
     () => parseDockerfile(`FROM ${reference('NOWHERE')}\n`),
     /line 1: there is no ARG NOWHERE/,

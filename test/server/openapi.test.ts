@@ -24,7 +24,7 @@ describe('the OpenAPI document', () => {
   it('is the file openapi.json', () => {
     const path = new URL('openapi.json', rootUrl());
     const isSame = isDeepStrictEqual(JSON.parse(readFileSync(path, 'utf8')), document);
-    assert.ok(isSame, 'openapi.json is not what the service says: run scripts/write-openapi.mjs');
+    assert.ok(isSame, 'openapi.json is not what the service says: run scripts/docs/openapi.mjs');
   });
 
   it('names every error code', () => {

@@ -93,7 +93,7 @@ export function describeReport(report: VerifyReport): string {
   ];
   const seenText = seen.map(([count, noun, plural]) => pluralize(count, noun, plural)).join(', ');
   lines.push(
-    `Verified the ${kind} ${report.directory}: ${seenText}; ${formatBytes(counts.bytes)} of segment data.`,
+    `Verified the ${kind} ${report.directory}: ${seenText}; ${formatBytes(counts.bytes)} in total.`,
   );
   lines.push(
     errorCount === 0

@@ -1,9 +1,9 @@
-// Builds a bundle and uses it as somebody without our tools would: unpacked by tar, made read-only,
-// called through a link, from another folder, and with nothing in the environment.
+// Builds a bundle and tests it as a user would run it: unpacked by tar, read-only, called through a
+// symbolic link from another directory, and with an empty environment.
 //
-//   node scripts/test-bundle.mjs                      builds into a temporary folder
-//   node scripts/test-bundle.mjs --archive FILE       a bundle that is there
-//   … --dist FOLDER --node FILE                       as scripts/bundle.mjs takes them
+//   node scripts/bundle/test.mjs                      builds into a temporary directory
+//   node scripts/bundle/test.mjs --archive FILE       tests an existing bundle
+//   … --dist DIRECTORY --node FILE                    as for scripts/bundle/bundle.mjs
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -23,8 +23,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-/** Nothing from outside: a node in PATH, a locale or a home would hide what the bundle lacks. */
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** An empty environment: a node in PATH, a locale or a home could hide what the bundle lacks. */
 const ENVIRONMENT = { PATH: '/usr/bin:/bin' };
 const START_MS_MAX = 30_000;
 const COMMAND_MS_MAX = 300_000;
@@ -40,8 +40,8 @@ const scratch = mkdtempSync(join(tmpdir(), 'sagitta-bundle-'));
 try {
   const archive = options.archive ?? build('one');
   if (options.archive === undefined) {
-    assert.equal(hashOf(build('two')), hashOf(archive), 'two bundles of the same inputs differ');
-    step('the same inputs gave the same bytes twice');
+    assert.equal(hashOf(build('two')), hashOf(archive), 'two builds of the same inputs differ');
+    step('two builds of the same inputs are identical');
   }
   const home = unpack(archive);
   checkContents(home);
@@ -53,7 +53,7 @@ try {
   const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
   assert.equal(run(command, ['--version'], elsewhere).trim(), version);
   assert.match(run(command, ['--help'], elsewhere), /^ {2}serve\b/m);
-  step('--version and --help answer, through a link and from another folder');
+  step('--version and --help work through a symbolic link from another directory');
   for (const engine of ['auto', 'wasm', 'reference']) await checkServer(command, engine);
   await checkDemo(command, elsewhere);
   for (const name of ['selftest', 'bench']) {
@@ -64,9 +64,9 @@ try {
     run(command, name === 'bench' ? ['bench', 'rest'] : [name], elsewhere);
     step(`${name} succeeds`);
   }
-  // A superuser writes into a read-only folder, too: then only this shows it.
-  assert.deepEqual(stampsOf(home), before, 'a command wrote into the folder of the bundle');
-  step('nothing was written into the folder of the bundle');
+  // Root can write to a read-only directory, so the permissions alone would not show it.
+  assert.deepEqual(stampsOf(home), before, 'a command wrote to the bundle');
+  step('nothing was written to the bundle');
 } finally {
   execFileSync('chmod', ['-R', 'u+w', scratch]);
   rmSync(scratch, { recursive: true });
@@ -75,18 +75,22 @@ try {
 function build(name) {
   const out = join(scratch, name);
   const given = ['--out', out, '--dist', options.dist, '--node', options.node];
-  const said = run(process.execPath, [join(root, 'scripts', 'bundle.mjs'), ...given], root);
-  if (name === 'one') process.stdout.write(said);
+  const output = run(
+    process.execPath,
+    [join(root, 'scripts', 'bundle', 'bundle.mjs'), ...given],
+    root,
+  );
+  if (name === 'one') process.stdout.write(output);
   return join(out, readdirSync(out)[0]);
 }
 
-/** The bundle's folder, which nobody may write into from now on. */
+/** Unpacks the archive and makes it read-only. Returns the bundle's directory. */
 function unpack(archive) {
   const folder = join(scratch, 'unpacked');
   mkdirSync(folder);
   execFileSync('tar', ['-xzf', archive, '-C', folder]);
   const tops = readdirSync(folder);
-  assert.equal(tops.length, 1, `the archive unpacks into ${tops.join(', ')}; expected one folder`);
+  assert.equal(tops.length, 1, `the archive unpacks to ${tops.join(', ')}; expected one directory`);
   execFileSync('chmod', ['-R', 'a-w', folder]);
   return join(folder, tops[0]);
 }
@@ -99,15 +103,19 @@ function checkContents(home) {
     if (/^dist\/.*\.map$|^build\/kernels\/objects/.test(path)) return true;
     return /^node_modules\/(@biomejs|@redocly|typescript|@typescript|fast-check|@types)/.test(path);
   });
-  assert.deepEqual(unwanted.slice(0, 10), [], 'the bundle has what it should not');
+  assert.deepEqual(unwanted.slice(0, 10), [], 'the bundle contains unwanted files');
   for (const path of ['LICENSE', 'NOTICE', 'THIRD-PARTY.md', 'runtime/LICENSE']) {
-    assert.ok(files.includes(path), `the bundle has no ${path}`);
+    assert.ok(files.includes(path), `the bundle does not contain ${path}`);
   }
-  assert.deepEqual(missingImports(home, files), [], 'files of the bundle import what is not in it');
-  step(`${files.length} files and folders, none for development or another platform`);
+  assert.deepEqual(
+    missingImports(home, files),
+    [],
+    'files of the bundle import files that are missing',
+  );
+  step(`${files.length} files and directories, none for development or another platform`);
 }
 
-/** Also on paths that no test takes: files that are imported by a literal, relative name. */
+/** Relative imports without a target, including those that no test executes. */
 function missingImports(home, files) {
   const pattern = /(?:\bfrom\s*|\brequire\(|^import\s*)(['"])(\.{1,2}\/[^'"]+)\1/gm;
   const endings = ['', '.js', '.json', '.cjs', '/index.js', '/package.json'];
@@ -116,7 +124,7 @@ function missingImports(home, files) {
     .filter((path) => /\.[cm]?js$/.test(path) && lstatSync(join(home, path)).isFile())
     .flatMap((path) =>
       [...readFileSync(join(home, path), 'utf8').matchAll(pattern)]
-        // A folder may be named with a slash at its end.
+        // Directory imports may end in a slash.
         .map(([, , name]) => ({ name, target: join(dirname(path), name, '.') }))
         // A list of prebuilt binaries names those of every platform.
         .filter(({ name }) => !name.endsWith('.node') && !name.endsWith('.wasi.cjs'))
@@ -125,7 +133,7 @@ function missingImports(home, files) {
     );
 }
 
-/** Creates, writes and queries, then stops the server and looks at its exit code. */
+/** Creates a collection, writes and queries, then stops the server and checks its exit code. */
 async function checkServer(command, engine) {
   const data = join(scratch, `data-${engine}`);
   const server = await start(command, ['serve', '--port', '0', '--data-dir', data], {
@@ -139,7 +147,7 @@ async function checkServer(command, engine) {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       const text = await reply.text();
-      assert.ok(reply.ok, `${method} ${path} is answered ${reply.status}: ${text}`);
+      assert.ok(reply.ok, `${method} ${path} failed with status ${reply.status}: ${text}`);
       return text;
     };
     await call('POST', '/v1/collections', { id: 'docs', dimension: 3 });
@@ -156,19 +164,19 @@ async function checkServer(command, engine) {
     );
     assert.match(await call('GET', '/docs/'), /<html/i);
   } finally {
-    assert.equal(await server.stop(), 0, 'the server did not end with 0');
+    assert.equal(await server.stop(), 0, 'the server did not exit with code 0');
   }
-  step(`serve answers with ${server.engine} (asked for ${engine}) and stops`);
+  step(`serve works with SAGITTA_ENGINE=${engine} (engine ${server.engine}) and stops`);
 }
 
 async function checkDemo(command, folder) {
   const environment = { SAGITTA_PORT: '0', SAGITTA_DATA_DIR: join(folder, 'demo') };
   const server = await start(command, ['demo'], environment);
-  assert.equal(await server.stop(), 0, 'the demo did not end with 0');
+  assert.equal(await server.stop(), 0, 'the demo did not exit with code 0');
   step('demo loads its sample and stops');
 }
 
-/** Resolves when the command has said where it listens. */
+/** Resolves when the command has printed its URL. */
 async function start(command, args, environment) {
   const child = spawn(command, args, {
     cwd: join(scratch, 'elsewhere'),
@@ -191,25 +199,27 @@ async function start(command, args, environment) {
       return ended;
     };
     child.stdout.resume();
-    return { url, engine: /"engine":"(\w+)"/.exec(log)?.[1] ?? 'an engine it did not log', stop };
+    return { url, engine: /"engine":"(\w+)"/.exec(log)?.[1] ?? 'not logged', stop };
   }
-  throw new Error(`${args.join(' ')} ended with ${await ended} before it listened: ${log}`);
+  throw new Error(`${args.join(' ')} exited with ${await ended} before it was listening: ${log}`);
 }
 
 function hasCommand(command, name, folder) {
   return new RegExp(`^ {2}${name}\\b`, 'm').test(run(command, ['--help'], folder));
 }
 
-/** What it prints; a failure shows what it said. */
+/** The command's stdout. Throws with its output on failure. */
 function run(command, args, cwd) {
   const env = command === process.execPath ? process.env : ENVIRONMENT;
   const done = spawnSync(command, args, { cwd, env, encoding: 'utf8', timeout: COMMAND_MS_MAX });
   if (done.status === 0) return done.stdout;
-  const said = `${done.stdout}${done.stderr}`.slice(-2000);
-  throw new Error(`${command} ${args.join(' ')} ended with ${done.status ?? done.error}: ${said}`);
+  const output = `${done.stdout}${done.stderr}`.slice(-2000);
+  throw new Error(
+    `${command} ${args.join(' ')} exited with ${done.status ?? done.error}: ${output}`,
+  );
 }
 
-/** Path, length and time of change of all that is there. */
+/** Path, size and change time of all files. */
 function stampsOf(folder) {
   return readdirSync(folder, { recursive: true })
     .sort()

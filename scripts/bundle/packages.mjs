@@ -1,15 +1,15 @@
-// Which packages of node_modules a production service needs, by package-lock.json, and which of
-// their files: what runs on this processor and system, and every licence. Development packages,
-// other platforms' binaries, types, maps, tests and documents stay out.
+// The packages of node_modules that the server needs in production, from package-lock.json, and their
+// files: code and binaries for this platform, and all licences. Development packages, binaries of other
+// platforms, types, source maps, tests and documentation are left out.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Optional, and hundreds of megabytes with what it downloads: scripts of its own install it. */
-const LEFT_OUT = ['@tensorflow/tfjs-node-gpu'];
+/** Optional and hundreds of megabytes; scripts/install-tensorflow.mjs installs it. */
+const EXCLUDED = ['@tensorflow/tfjs-node-gpu'];
 
-/** Of these packages only what Node loads: they carry builds for every browser and bundler. */
-const ONLY = {
+/** The files that Node loads, for packages with builds for many browsers and bundlers. */
+const INCLUDED_FILES = {
   '@tensorflow/tfjs-backend-cpu': [/^dist\/tf-backend-cpu\.node\.js$/],
   '@tensorflow/tfjs-backend-wasm': [/^dist\/(tf-backend-wasm\.node\.js|.*\.wasm)$/],
   '@tensorflow/tfjs-core': [/^dist\/tf-core\.node\.js$/],
@@ -22,27 +22,27 @@ const ONLY = {
 };
 
 const LICENCE = /^(licen[cs]e|notice|copying|copyright|authors)([.-].*)?$/i;
-const NOT_RUN = [
+const EXCLUDED_FILES = [
   /\.(map|ts|mts|cts|tsx|flow|md|markdown|ya?ml|gyp|gypi|cc|cpp|tgz|tsbuildinfo|patch|lock|snap)$/i,
   /(^|\/)\./,
   /(^|\/)(tsconfig[^/]*\.json|package-lock\.json|Makefile|rollup\.config\.js|eslint\.config\.\w+)$/,
   /^(tests?|__tests__|docs?|examples?|bench(mark)?s?|integration|scripts|typings)\//,
 ];
 
-/** Every package that the service needs: its folder below node_modules' parent, and its record. */
+/** Every package that the server needs, with its path, name, version and licence. */
 export function listPackages(root) {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
   const found = new Map();
   const visit = (names, from) => {
     for (const name of names) {
-      if (LEFT_OUT.includes(name)) continue;
+      if (EXCLUDED.includes(name)) continue;
       const path = resolve(lock, name, from);
-      if (path === null || found.has(path) || !runsHere(lock[path])) continue;
+      if (path === null || found.has(path) || !isForPlatform(lock[path])) continue;
       if (!existsSync(join(root, path, 'package.json'))) {
         if (lock[path].optional) continue;
         throw new Error(`${path} is missing: run \`npm ci\``);
       }
-      found.set(path, checked(root, path, lock[path].version));
+      found.set(path, readManifest(root, path, lock[path].version));
       visit(namesOf(lock[path]), path);
     }
   };
@@ -52,7 +52,7 @@ export function listPackages(root) {
     .sort((left, right) => (left.path < right.path ? -1 : 1));
 }
 
-/** Paths of a package's files, relative to its folder, in order. */
+/** Paths of the package's files to include, relative to its directory, sorted. */
 export function listPackageFiles(root, { path, name }, { modules, isMusl = false }) {
   const folder = join(root, path);
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -65,8 +65,8 @@ export function listPackageFiles(root, { path, name }, { modules, isMusl = false
   return files.filter((file) => {
     if (isLicence(file) || file === 'package.json') return true;
     if (binaries.includes(file)) return file === binary;
-    if (name in ONLY) return ONLY[name].some((pattern) => pattern.test(file));
-    return !NOT_RUN.some((pattern) => pattern.test(file));
+    if (name in INCLUDED_FILES) return INCLUDED_FILES[name].some((pattern) => pattern.test(file));
+    return !EXCLUDED_FILES.some((pattern) => pattern.test(file));
   });
 }
 
@@ -74,12 +74,14 @@ export function isLicence(file) {
   return LICENCE.test(file.split('/').at(-1)) && !/\.[cm]?[jt]s$/.test(file);
 }
 
-/** The build for exactly this Node before the one for all: that is also how they are looked up. */
+/** The binary for this Node version, else the one for all versions; packages look them up in this order. */
 function chooseBinary(binaries, modules, library) {
   const fit = (kind) => binaries.find((file) => file.endsWith(`node.${kind}.${library}.node`));
   const binary = fit(`abi${modules}`) ?? fit('napi');
   if (binaries.length > 0 && binary === undefined) {
-    throw new Error(`none of ${binaries.join(', ')} is for this Node (ABI ${modules}, ${library})`);
+    throw new Error(
+      `none of ${binaries.join(', ')} matches this Node (ABI ${modules}, ${library})`,
+    );
   }
   return binary;
 }
@@ -101,11 +103,11 @@ function resolve(lock, name, from) {
   }
 }
 
-function runsHere({ os = ['linux'], cpu = ['x64'], libc = ['glibc'] }) {
+function isForPlatform({ os = ['linux'], cpu = ['x64'], libc = ['glibc'] }) {
   return os.includes('linux') && cpu.includes('x64') && libc.includes('glibc');
 }
 
-function checked(root, path, version) {
+function readManifest(root, path, version) {
   const manifest = JSON.parse(readFileSync(join(root, path, 'package.json'), 'utf8'));
   if (manifest.version !== version) {
     throw new Error(

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The command of a bundle: runs it with the bundle's own Node, wherever the bundle lies and
-# whatever link led here. The settings are those of the first line of src/cli/main.ts.
+# bin/sagitta of a bundle: runs the command with the bundle's own Node, from any location and through
+# any symbolic link. The settings are those of the first line of src/cli/main.ts.
 set -eu
 
 home=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")

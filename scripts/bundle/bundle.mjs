@@ -1,13 +1,13 @@
-// Writes a release: one archive with everything that a Linux host needs to run the service without
-// a network, Node included. The same inputs give the same bytes.
+// Creates a release bundle: one archive with everything a Linux host needs to run the server offline,
+// Node included. The build is reproducible.
 //
-//   npm run bundle                                build/bundle/sagitta-<version>-linux-x64.tar.gz
-//   node scripts/bundle.mjs --tree FOLDER         the folder alone, which is what the image holds
-//   … --node FILE --node-licence FILE             another Node than the one that runs this
-//   … --dist FOLDER                               compiled elsewhere than in dist
+//   npm run bundle                                     build/bundle/sagitta-<version>-linux-x64.tar.gz
+//   node scripts/bundle/bundle.mjs --tree DIRECTORY    only the directory tree, as in the image
+//   … --node FILE --node-licence FILE                  another Node than the one running this script
+//   … --dist DIRECTORY                                 another directory of compiled files
 //
-// gzip, not xz: hosts without a network, and slim images, have gzip but often no xz, and the archive
-// is well below its bound either way.
+// gzip, not xz: hosts without a network and slim images have gzip but often no xz, and the archive is
+// well below its limit either way.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -25,17 +25,17 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { writeArchive } from './bundle-archive.mjs';
-import { listBinaries, listCompiledFiles, listRepositoryFiles } from './bundle-files.mjs';
-import { findGlibc, newestGlibc, writeReadme, writeThirdParty } from './bundle-notes.mjs';
-import { isLicence, listPackageFiles, listPackages } from './bundle-packages.mjs';
+import { writeArchive } from './archive.mjs';
+import { listBinaries, listCompiledFiles, listRepositoryFiles } from './files.mjs';
+import { findGlibc, newestGlibc, writeReadme, writeThirdParty } from './notes.mjs';
+import { isLicence, listPackageFiles, listPackages } from './packages.mjs';
 
-/** What can be handed over by mail gateways and kept in repositories of artifacts. */
+/** Limit for artifact repositories and mail gateways. */
 const ARCHIVE_BYTES_MAX = 60_000_000;
-/** Of every entry, unless SOURCE_DATE_EPOCH says otherwise: the first day that all formats know. */
-const SECONDS = 315_532_800;
+/** Timestamp of every entry unless SOURCE_DATE_EPOCH is set: 1980-01-01, which all formats support. */
+const TIMESTAMP_SECONDS = 315_532_800;
 
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values: options } = parseArgs({
   options: {
     tree: { type: 'string' },
@@ -48,7 +48,9 @@ const { values: options } = parseArgs({
 
 try {
   if (process.platform !== 'linux' || process.arch !== 'x64') {
-    throw new Error(`a bundle is made on x64 Linux, not on ${process.arch} ${process.platform}`);
+    throw new Error(
+      `bundles are built on x64 Linux only, found ${process.arch} ${process.platform}`,
+    );
   }
   if (options.tree !== undefined) fillTree(resolve(options.tree));
   else await writeBundle(resolve(options.out));
@@ -63,19 +65,19 @@ async function writeBundle(folder) {
   try {
     const name = fillTree(tree);
     const file = join(folder, `${name}.tar.gz`);
-    const seconds = Number(process.env.SOURCE_DATE_EPOCH ?? SECONDS);
+    const seconds = Number(process.env.SOURCE_DATE_EPOCH ?? TIMESTAMP_SECONDS);
     await writeArchive(tree, { file, top: name, seconds });
     const { size } = statSync(file);
     console.log(`${file}: ${megabytes(size)}`);
     if (size > ARCHIVE_BYTES_MAX) {
-      throw new Error(`${name}.tar.gz has ${size} bytes; at most ${ARCHIVE_BYTES_MAX} are allowed`);
+      throw new Error(`${name}.tar.gz has ${size} bytes, the limit is ${ARCHIVE_BYTES_MAX}`);
     }
   } finally {
     rmSync(tree, { recursive: true });
   }
 }
 
-/** Everything, uncompressed; returns the name of the bundle. */
+/** Fills the directory with the bundle's files and returns the name of the bundle. */
 function fillTree(tree) {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const name = `sagitta-${version}-linux-x64`;
@@ -90,11 +92,11 @@ function fillTree(tree) {
   const binaries = listBinaries(root);
   for (const path of binaries) copy(join(root, path), path);
   strip(['runtime/node', ...binaries].map((path) => join(tree, path)));
-  copy(join(root, 'scripts', 'bundle-launcher.sh'), 'bin/sagitta');
+  copy(join(root, 'scripts', 'bundle', 'launcher.sh'), 'bin/sagitta');
   chmodSync(join(tree, 'bin/sagitta'), 0o755);
 
   const hasCuda = binaries.includes('build/kernels/sagitta-cuda.node');
-  const nodeVersion = askNode('process.version');
+  const nodeVersion = queryNode('process.version');
   const parts = measure(tree, ['runtime/node', ...binaries, ...packages.flatMap(nativeFiles)]);
   const about = { name, nodeVersion, parts, packages, hasCuda };
   writeFileSync(join(tree, 'BUNDLE.md'), writeReadme(about));
@@ -103,20 +105,20 @@ function fillTree(tree) {
   return name;
 }
 
-/** An old build machine, or other flags of the linker, keep the kernels from asking for more. */
+/** Prints the glibc requirements; an older build machine or other linker flags lower those of the kernels. */
 function report(parts) {
   for (const { path, glibc } of parts) console.log(`glibc ${glibc.join('.')}  ${path}`);
   const least = newestGlibc(parts.filter(({ isOptional }) => !isOptional));
   for (const { path, glibc } of parts.filter((part) => part.glibc[1] > least[1])) {
     console.log(
-      `bundle: ${path} asks for glibc ${glibc.join('.')}, where the service itself is content ` +
-        `with ${least.join('.')}: on systems in between it is not used`,
+      `bundle: ${path} requires glibc ${glibc.join('.')}, the server itself only ` +
+        `${least.join('.')}; systems in between will not use it`,
     );
   }
 }
 
 function copyPackages(copy) {
-  const modules = askNode('process.versions.modules');
+  const modules = queryNode('process.versions.modules');
   const packages = listPackages(root)
     .map((found) => ({ ...found, files: listPackageFiles(root, found, { modules }) }))
     .filter(({ files }) => files.some((file) => file !== 'package.json' && !isLicence(file)));
@@ -130,7 +132,7 @@ function nativeFiles({ path, files }) {
   return files.filter((file) => file.endsWith('.node')).map((file) => join(path, file));
 }
 
-/** Without the store or Node nothing runs; every other binary is there to be faster. */
+/** The binaries with their glibc versions. Only Node and the store are required; others add speed. */
 function measure(tree, paths) {
   return paths.map((path) => ({
     path,
@@ -139,30 +141,30 @@ function measure(tree, paths) {
   }));
 }
 
-/** Debugging symbols are a seventh of Node and most of the kernels. */
+/** Removes debug symbols, which are a seventh of Node and most of the kernels. */
 function strip(paths) {
   const { status, error, stderr } = spawnSync('strip', paths, { encoding: 'utf8' });
-  if (error) console.log('bundle: there is no `strip` here, so the binaries keep their symbols');
+  if (error) console.log('bundle: `strip` not found, the binaries keep their debug symbols');
   else if (status !== 0) throw new Error(`strip: ${stderr.trim()}`);
 }
 
-function askNode(expression) {
+function queryNode(expression) {
   const { status, stdout, stderr } = spawnSync(options.node, ['-p', expression], {
     encoding: 'utf8',
   });
-  if (status !== 0) throw new Error(`${options.node} does not run: ${stderr}`);
+  if (status !== 0) throw new Error(`${options.node} failed: ${stderr}`);
   return stdout.trim();
 }
 
-/** Where Node's own archive has it, and where Debian's packages put it. */
+/** Node's licence file, as placed by Node's own archive or by Debian's packages. */
 function findNodeLicence() {
-  const beside = join(dirname(realpathSync(options.node)), '..');
-  const places = options['node-licence']
+  const prefix = join(dirname(realpathSync(options.node)), '..');
+  const paths = options['node-licence']
     ? [options['node-licence']]
-    : [join(beside, 'LICENSE'), join(beside, 'share/doc/nodejs/LICENSE')];
-  const found = places.find((path) => existsSync(path));
+    : [join(prefix, 'LICENSE'), join(prefix, 'share/doc/nodejs/LICENSE')];
+  const found = paths.find((path) => existsSync(path));
   if (found) return found;
-  throw new Error(`Node's licence is at none of ${places.join(', ')}; name it by --node-licence`);
+  throw new Error(`Node's licence not found at ${paths.join(', ')}; name it with --node-licence`);
 }
 
 function copyInto(from, to) {

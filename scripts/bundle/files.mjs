@@ -1,55 +1,55 @@
-// Which files of the repository go into a bundle, and which compiled ones: the service, and the
-// benches with whatever they import from the tests. Compiled files without a source stay out.
+// The repository and compiled files of a bundle: the server, and the benches with what they import from
+// the tests. Compiled files without a source are left out.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 const FILES = [
   'package.json',
-  // What installs TensorFlow takes versions from it.
+  // install-tensorflow.mjs reads versions from it.
   'package-lock.json',
   'openapi.json',
   'LICENSE',
   'NOTICE',
   'README.md',
   'CHANGELOG.md',
-  // Not compiled, unlike the rest of the benches.
+  // The other benches are compiled.
   'bench/cuda/torch_topk.py',
   'scripts/build-kernels.mjs',
   'scripts/container/healthcheck.mjs',
 ];
-const FOLDERS = ['docs', 'examples/data', 'kernels'];
-const SCRIPTS_IF_THERE = /^install-tensorflow/;
+const DIRECTORIES = ['docs', 'examples/data', 'kernels'];
+const OPTIONAL_SCRIPTS = /^install-tensorflow/;
 const BINARIES = ['build/kernels/sagitta.node'];
-/** The bench executable tells the share of the machine's peak; the others need a CUDA compiler. */
-const BINARIES_IF_THERE = [
+/** The bench executable measures the machine's peaks; the others need a CUDA compiler. */
+const OPTIONAL_BINARIES = [
   'build/kernels/bench',
   'build/kernels/cuda-bench',
   'build/kernels/sagitta-cuda.node',
 ];
 
-/** Relative to the root, in order. Throws where something is not built. */
+/** Paths relative to the root, sorted. */
 export function listRepositoryFiles(root) {
-  const scripts = readdirSync(join(root, 'scripts')).filter((name) => SCRIPTS_IF_THERE.test(name));
+  const scripts = readdirSync(join(root, 'scripts')).filter((name) => OPTIONAL_SCRIPTS.test(name));
   return [...FILES, ...scripts.map((name) => `scripts/${name}`)]
-    .concat(FOLDERS.flatMap((folder) => listFiles(root, folder)))
+    .concat(DIRECTORIES.flatMap((directory) => listFiles(root, directory)))
     .sort();
 }
 
 export function listBinaries(root) {
   const missing = BINARIES.find((path) => !existsSync(join(root, path)));
   if (missing) throw new Error(`${missing} is missing: run \`node scripts/build-kernels.mjs\``);
-  return [...BINARIES, ...BINARIES_IF_THERE.filter((path) => existsSync(join(root, path)))];
+  return [...BINARIES, ...OPTIONAL_BINARIES.filter((path) => existsSync(join(root, path)))];
 }
 
-/** Relative to the folder of compiled files, which is `dist` unless somebody builds elsewhere. */
+/** Paths relative to `dist`, sorted. Throws when a file is not compiled. */
 export function listCompiledFiles(root, dist) {
   const compiled = (folder) =>
     listFiles(root, folder)
       .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
       .map((path) => path.replace(/\.ts$/, '.js'));
   const found = new Set([...compiled('src'), ...compiled('bench')]);
-  // A set hands out what is added while it is walked: the files that files import, too.
+  // The iteration visits entries added on the way: imports of imported files.
   for (const path of found) {
     const file = join(dist, path);
     if (!existsSync(file)) throw new Error(`${file} is missing: run \`npm run build\``);
@@ -60,7 +60,7 @@ export function listCompiledFiles(root, dist) {
   return [...found].sort();
 }
 
-/** Of files: `from './a.js'`, `import('./a.js')`, and `new URL('./a.js', import.meta.url)`. */
+/** Relative imports: `from './a.js'`, `import('./a.js')`, and `new URL('./a.js', import.meta.url)`. */
 function importsOf(text) {
   const pattern =
     /(?:\bfrom|\bimport\s*\(|^import|\bnew URL\()\s*(['"])(\.{1,2}\/[^'"]+\.js)\1(?=[;,)])/gm;

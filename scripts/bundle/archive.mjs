@@ -1,6 +1,5 @@
-// Writes a folder as a .tar.gz of which the bytes depend on names, contents and modes only: entries
-// are sorted, times are fixed and everything belongs to root. Fits files below 8 GB and names that
-// the ustar format can hold, which is checked.
+// Writes a directory as a reproducible .tar.gz: entries are sorted, timestamps are fixed and root owns
+// everything. Supports files below 8 GB and names that fit the ustar format.
 
 import { createReadStream, createWriteStream, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +9,7 @@ import { constants, createGzip } from 'node:zlib';
 
 const BLOCK_BYTES = 512;
 
-/** `top` is the one folder that the archive unpacks into. `seconds` since 1970, for every entry. */
+/** `top` is the archive's top-level directory; `seconds` is the Unix timestamp of every entry. */
 export async function writeArchive(folder, { file, top, seconds }) {
   const gzip = createGzip({ level: constants.Z_BEST_COMPRESSION });
   const entries = Readable.from(readEntries(folder, top, seconds), { objectMode: false });
@@ -27,7 +26,7 @@ async function* readEntries(folder, top, seconds) {
       yield header(`${top}/${name}/`, { mode: 0o755, byteCount: 0, seconds });
       continue;
     }
-    if (!stat.isFile()) throw new Error(`${name} is neither a file nor a folder`);
+    if (!stat.isFile()) throw new Error(`${name} is neither a file nor a directory`);
     const mode = stat.mode & 0o100 ? 0o755 : 0o644;
     yield header(`${top}/${name}`, { mode, byteCount: stat.size, seconds });
     yield* createReadStream(path);
@@ -57,7 +56,7 @@ function header(path, { mode, byteCount, seconds }) {
   return block;
 }
 
-/** A name of at most 100 bytes, and before it a folder of at most 155. */
+/** Splits a path into the ustar prefix (at most 155 bytes) and name (at most 100 bytes). */
 function splitPath(path) {
   if (Buffer.byteLength(path) <= 100) return ['', path];
   for (let at = path.indexOf('/'); at > 0; at = path.indexOf('/', at + 1)) {
@@ -66,5 +65,5 @@ function splitPath(path) {
       return [prefix, name];
     }
   }
-  throw new Error(`${path} is too long a name for the archive`);
+  throw new Error(`the path ${path} is too long for the archive`);
 }

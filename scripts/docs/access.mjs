@@ -1,19 +1,19 @@
-// Writes the tables of docs/access.md: scopes, and which route asks for which. Run it after `npm run
-// build`. What stands outside the two marked places is written by hand.
+// Generates the tables of docs/access.md: the scopes, and the scope that each route requires. The text
+// outside the two marked sections is written by hand. Run `npm run build` first.
 //
-//   node scripts/access-docs.mjs            writes
-//   node scripts/access-docs.mjs --check    fails when the file is not what would be written
+//   node scripts/docs/access.mjs            writes the file
+//   node scripts/docs/access.mjs --check    fails if the file is out of date
 
 import { readFileSync } from 'node:fs';
-import { SCOPE_MEANINGS } from '../dist/src/common/access.js';
-import { routesOf } from '../dist/src/server/app.js';
+import { SCOPE_MEANINGS } from '../../dist/src/common/access.js';
+import { routesOf } from '../../dist/src/server/app.js';
 import { describeApp } from './described-app.mjs';
 import { writeGenerated } from './generated.mjs';
 
 const PATH = 'docs/access.md';
 
-/** What a scope has to hold for. */
-const PLACES = {
+/** What the scope must cover. */
+const TARGETS = {
   path: 'the collection in the path',
   named: 'the collection named in the body or the query string',
   visible: 'each collection in the reply; others are omitted',
@@ -29,17 +29,17 @@ const tables = {
   ),
   routes: table(
     ['route', 'scope', 'scope applies to'],
-    routes.map(({ method, path, access }) => [`\`${method} ${path}\``, ...needOf(access)]),
+    routes.map(({ method, path, access }) => [`\`${method} ${path}\``, ...requirementOf(access)]),
   ),
 };
 
-const found = readFileSync(new URL(`../${PATH}`, import.meta.url), 'utf8');
+const found = readFileSync(new URL(`../../${PATH}`, import.meta.url), 'utf8');
 writeGenerated(PATH, Object.entries(tables).reduce(putTable, found));
 
-function needOf(access) {
+function requirementOf(access) {
   if (access === 'public') return ['none', 'public: no credential required'];
   if (access === 'anyone') return ['any', 'any valid credential'];
-  return [`\`${access.scope}\``, PLACES[access.on]];
+  return [`\`${access.scope}\``, TARGETS[access.on]];
 }
 
 function table(titles, rows) {
@@ -53,6 +53,6 @@ function putTable(text, [name, rows]) {
   const from = text.indexOf(begin);
   const to = text.indexOf(end, from);
   if (from === -1 || to === -1)
-    throw new Error(`${PATH} has no place for ${name}: ${begin.trim()}`);
+    throw new Error(`${PATH} has no section ${begin.trim()}`);
   return `${text.slice(0, from + begin.length)}\n${rows}\n\n${text.slice(to)}`;
 }

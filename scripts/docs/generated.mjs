@@ -1,29 +1,29 @@
-// A generated file of the repository: written, or with `--check` compared with what is there, so
-// that CI finds a file that was not generated again.
+// Writes a generated file of the repository or, with `--check`, compares it with the existing one, so that
+// CI detects files that are out of date.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** `path` is below the root of the repository. */
+/** `path` is relative to the root of the repository. */
 export function writeGenerated(path, text) {
-  const file = fileURLToPath(new URL(`../${path}`, import.meta.url));
+  const file = fileURLToPath(new URL(`../../${path}`, import.meta.url));
   if (!process.argv.includes('--check')) {
     writeFileSync(file, text);
-    console.log(`wrote ${path}`);
+    console.log(`${path} written`);
     return;
   }
-  const found = readIfThere(file);
+  const found = readIfExists(file);
   if (found === text) {
     console.log(`${path} is up to date`);
     return;
   }
   console.error(`${path} is ${found === undefined ? 'missing' : 'out of date'}`);
   if (found !== undefined) console.error(describeDifference(found, text));
-  console.error('Generate it again: npm run openapi');
+  console.error('Regenerate it with: npm run openapi');
   process.exitCode = 1;
 }
 
-function readIfThere(file) {
+function readIfExists(file) {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {

@@ -1,14 +1,13 @@
-// Writes docs/configuration.md from the table of settings in src/platform/config.ts. Run it after `npm run
-// build`.
+// Generates docs/configuration.md from the settings in src/platform/config.ts. Run `npm run build` first.
 //
-//   node scripts/configuration-docs.mjs            writes
-//   node scripts/configuration-docs.mjs --check    fails when the file is not what would be written
+//   node scripts/docs/configuration.mjs            writes the file
+//   node scripts/docs/configuration.mjs --check    fails if the file is out of date
 
-import { DEFAULT_LIMITS } from '../dist/src/common/limits.js';
-import { describeSettings } from '../dist/src/platform/config.js';
+import { DEFAULT_LIMITS } from '../../dist/src/common/limits.js';
+import { describeSettings } from '../../dist/src/platform/config.js';
 import { writeGenerated } from './generated.mjs';
 
-const isBound = ({ name }) => name in DEFAULT_LIMITS;
+const isLimit = ({ name }) => name in DEFAULT_LIMITS;
 const settings = describeSettings();
 
 const text = `# Configuration
@@ -22,13 +21,13 @@ expected.
 
 ## Settings
 
-${table(settings.filter((setting) => !isBound(setting)))}
+${table(settings.filter((setting) => !isLimit(setting)))}
 
 ## Limits
 
 \`GET /v1/limits\` returns the limits in effect. An error about a limit states the limit and the value found.
 
-${table(settings.filter(isBound))}
+${table(settings.filter(isLimit))}
 `;
 
 function table(rows) {

@@ -1,0 +1,25 @@
+// The built server's application, for the scripts that generate documentation from it.
+
+import { DEFAULT_LIMITS } from '../../dist/src/common/limits.js';
+import { silentLogger } from '../../dist/src/common/logger.js';
+import { createMetrics } from '../../dist/src/platform/metrics.js';
+import { createInlinePool } from '../../dist/src/platform/pool.js';
+import { createApp } from '../../dist/src/server/app.js';
+
+/** Calls `read` with the application and closes it. */
+export async function describeApp(read) {
+  const app = await createApp({
+    // Generating descriptions does not use the database.
+    database: { state: 'ready' },
+    pool: createInlinePool(),
+    limits: DEFAULT_LIMITS,
+    defaultCollection: null,
+    logger: silentLogger,
+    metrics: createMetrics(),
+  });
+  try {
+    return await read(app);
+  } finally {
+    await app.close();
+  }
+}
