@@ -52,7 +52,6 @@ function putTable(text, [name, rows]) {
   const end = '<!-- /generated -->';
   const from = text.indexOf(begin);
   const to = text.indexOf(end, from);
-  if (from === -1 || to === -1)
-    throw new Error(`${PATH} has no section ${begin.trim()}`);
+  if (from === -1 || to === -1) throw new Error(`${PATH} has no section ${begin.trim()}`);
   return `${text.slice(0, from + begin.length)}\n${rows}\n\n${text.slice(to)}`;
 }

@@ -205,7 +205,7 @@ test('a line of a Dockerfile that is not understood is an error', () => {
     () => parseDockerfile(`FROM ${reference('NOWHERE')}\n`),
     /line 1: there is no ARG NOWHERE/,
   );
-  assert.throws(() => parseDockerfile('RUN x\n'), /before any FROM/);
+  assert.throws(() => parseDockerfile('RUN x\n'), /before the first FROM/);
   const [stage] = parseDockerfile(`ARG A=b:1\nFROM ${reference('A')} AS c\nENV X=1 \\\n    Y=2\n`);
   assert.deepEqual([stage!.name, stage!.base], ['c', 'b:1']);
   assert.deepEqual(readEnvironment(stage!.instructions[0]!), { X: '1', Y: '2' });
