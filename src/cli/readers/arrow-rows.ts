@@ -7,7 +7,7 @@ import type { Utf8Column } from '../../common/types.js';
 import { chooseId, chooseVectors } from '../../formats/arrow/column-choice.js';
 import { type Column, openColumns } from '../../formats/arrow/columns.js';
 import type { EncodedBatch } from '../../formats/arrow/encoded-batch.js';
-import { type RowFault, RowFaults } from '../../formats/arrow/faults.js';
+import { type RowIssue, RowIssues } from '../../formats/arrow/row-issues.js';
 import { ArrowFileReader } from '../../formats/arrow/file-reader.js';
 import { readIds } from '../../formats/arrow/ids.js';
 import { readMetadata } from '../../formats/arrow/json-columns.js';
@@ -130,7 +130,7 @@ interface ColumnPlan {
   readonly id: number | null;
   readonly values: number;
   /** Column names for error messages. */
-  readonly names: Readonly<Record<RowFault['member'], string>>;
+  readonly names: Readonly<Record<RowIssue['member'], string>>;
   readonly objects: number | null;
   readonly members: readonly number[];
 }
@@ -186,10 +186,10 @@ function planColumns(
 function dimensionOf(column: Column, plan: ColumnPlan, location: (row: number) => string): number {
   const { type } = column.field;
   if (type.kind === 'fixed_size_list') return type.listSize;
-  const faults = new RowFaults();
+  const issues = new RowIssues();
   // No vector has dimension -1, so the first one is reported, with its actual length.
-  readVectors(column, { dimension: -1, bytesMax: BATCH_BYTES_MAX, faults });
-  const [first] = faults.items;
+  readVectors(column, { dimension: -1, bytesMax: BATCH_BYTES_MAX, issues });
+  const [first] = issues.items;
   if (typeof first?.actual === 'number') return first.actual;
   throw rowError(location(first?.row ?? 0), `${plan.names.values}: ${first?.detail}`);
 }
@@ -201,22 +201,22 @@ function readRows(
   dimension: number,
   location: (row: number) => string,
 ): RowBatch {
-  const faults = new RowFaults();
+  const issues = new RowIssues();
   const bytesMax = BATCH_BYTES_MAX;
-  const values = readVectors(columns[plan.values]!, { dimension, bytesMax, faults });
+  const values = readVectors(columns[plan.values]!, { dimension, bytesMax, issues });
   const ids =
     plan.id === null
       ? null
-      : readIds(columns[plan.id]!, { idBytesMax: ID_BYTES_MAX, bytesMax, faults });
+      : readIds(columns[plan.id]!, { idBytesMax: ID_BYTES_MAX, bytesMax, issues });
   const metadata = readMetadata({
     count: batch.rowCount,
     objects: plan.objects === null ? null : columns[plan.objects]!,
     members: plan.members.map((index) => columns[index]!),
     rowBytesMax: METADATA_BYTES_MAX,
     bytesMax,
-    faults,
+    issues,
   });
-  const first = faults.items.toSorted((a, b) => a.row - b.row)[0];
+  const first = issues.items.toSorted((a, b) => a.row - b.row)[0];
   if (first !== undefined) {
     const { expected, actual } = first;
     const detail =

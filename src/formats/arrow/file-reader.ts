@@ -4,8 +4,8 @@
 
 import { atPlace, invalidArrow, located } from './arrow-errors.js';
 import { decompressed, encodedPart } from './compression.js';
-import { Dictionaries } from './dictionaries.js';
 import type { EncodedBatch } from './encoded-batch.js';
+import { Dictionaries } from './encoded-batch.js';
 import { FlatTable } from './flat-table.js';
 import { type ArrowMessage, readMessageHead } from './message.js';
 import { type ArrowSchema, readSchema } from './schema.js';

@@ -4,13 +4,12 @@
 import type { Utf8Column } from '../../common/types.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
-import type { RowFaults } from './faults.js';
-import { integerWriter } from './integers.js';
-import { isUuid } from './json-fields.js';
+import { integerWriter } from './numbers.js';
+import type { RowIssues } from './row-issues.js';
 import { type ArrowField, describeType } from './schema.js';
 import { isTextField, readStrings } from './strings.js';
 import { TextBuilder } from './text-builder.js';
-import { UUID_CHARACTERS, uuidReader } from './uuids.js';
+import { isUuid, UUID_CHARACTERS, uuidReader } from './uuids.js';
 
 /** Sign and 20 digits. */
 const INTEGER_BYTES_MAX = 21;
@@ -19,7 +18,7 @@ export interface IdsToRead {
   readonly idBytesMax: number;
   /** Of all of them. */
   readonly bytesMax: number;
-  readonly faults: RowFaults;
+  readonly issues: RowIssues;
 }
 
 export function isIdField(field: ArrowField): boolean {
@@ -27,8 +26,8 @@ export function isIdField(field: ArrowField): boolean {
   return field.dictionary === null && (field.type.kind === 'int' || isUuid(field));
 }
 
-/** With faults its content is undefined. Throws `invalid_arrow`. */
-export function readIds(column: Column, { idBytesMax, bytesMax, faults }: IdsToRead): Utf8Column {
+/** With issues its content is undefined. Throws `invalid_arrow`. */
+export function readIds(column: Column, { idBytesMax, bytesMax, issues }: IdsToRead): Utf8Column {
   const { field, length } = column;
   if (!isIdField(field)) {
     throw invalidArrow(
@@ -41,15 +40,15 @@ export function readIds(column: Column, { idBytesMax, bytesMax, faults }: IdsToR
         text: isUuid(field) ? uuidText(column, bytesMax) : integerText(column, bytesMax),
         validity: column.validity,
       };
-  for (let row = 0; row < length && !faults.isFull; row++) {
+  for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
       const detail = 'The id is null, expected text, an integer or a UUID.';
-      faults.add({ row, member: 'id', code: 'invalid_request', detail });
+      issues.add({ row, member: 'id', code: 'invalid_request', detail });
       continue;
     }
     const byteCount = text.offsets[row + 1]! - text.offsets[row]!;
     if (byteCount <= idBytesMax) continue;
-    faults.add({
+    issues.add({
       row,
       member: 'id',
       code: 'limit_exceeded',

@@ -4,25 +4,23 @@
 import { float32Text } from '../../common/float-text.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
-import { decimalText, unscaledDecimals } from './decimal-text.js';
-import { floatReader } from './floats.js';
-import { integerWriter, narrowIntegers, wideIntegers } from './integers.js';
-import { isUuid, JSON_EXTENSION } from './json-fields.js';
+import { JSON_EXTENSION } from './json-fields.js';
 import { dateText, durationText, MS_PER_DAY, timestampText, timeText } from './json-times.js';
+import { floatReader, integerWriter, narrowIntegers, wideIntegers } from './numbers.js';
 import { readIndexes, readSpans } from './offsets.js';
 import { describeType, type IntType } from './schema.js';
 import { readStrings } from './strings.js';
 import type { TextBuilder } from './text-builder.js';
-import { uuidReader } from './uuids.js';
+import { isUuid, uuidReader } from './uuids.js';
 
 export interface CellContext {
   readonly out: TextBuilder;
   /** Of what views and dictionaries repeat. */
   readonly bytesMax: number;
   /** What is wrong with the row that is being written: what follows "found". */
-  fault: string | null;
+  problem: string | null;
   /** The column of the fault and the members within it, where it is in one. */
-  faultPath: string[];
+  problemPath: string[];
 }
 
 /** Writes the value of a row. */
@@ -114,11 +112,11 @@ export function membersWriter(
     let commaBytes = isFirst ? 1 : 0;
     for (const { name, prefix, write } of members) {
       // The row is refused already.
-      if (context.fault !== null) return;
+      if (context.problem !== null) return;
       out.raw(prefix, commaBytes, prefix.length);
       commaBytes = 0;
       write(row);
-      if (context.fault !== null) context.faultPath.unshift(name);
+      if (context.problem !== null) context.problemPath.unshift(name);
     }
   };
 }
@@ -129,7 +127,7 @@ function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContex
   return (row) => {
     const value = read(row);
     if (!Number.isFinite(value)) {
-      context.fault = `${value}, which JSON does not have`;
+      context.problem = `${value}, which JSON does not have`;
     } else if (value === (value | 0) && !Object.is(value, -0)) {
       out.integer(value);
     } else {
@@ -160,7 +158,7 @@ function textWriter(column: Column, context: CellContext): WriteCell {
     try {
       JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString());
     } catch {
-      context.fault = 'text that is not JSON';
+      context.problem = 'text that is not JSON';
       return;
     }
     out.raw(bytes, from, to);
@@ -199,7 +197,7 @@ function mapWriter(column: Column, context: CellContext): WriteCell {
     out.byte(OPEN_BRACE);
     for (let i = start; i < end; i++) {
       if (!isValid(entries.validity, i) || !isValid(validity, i)) {
-        context.fault = 'a map with a null key';
+        context.problem = 'a map with a null key';
         return;
       }
       if (i > start) out.byte(COMMA);
@@ -211,7 +209,7 @@ function mapWriter(column: Column, context: CellContext): WriteCell {
       const { buffer, byteOffset } = text.bytes;
       names.add(Buffer.from(buffer, byteOffset + from, to - from).toString('latin1'));
     }
-    if (end - start > 1 && names.size < end - start) context.fault = 'a map with a key twice';
+    if (end - start > 1 && names.size < end - start) context.problem = 'a map with a key twice';
     out.byte(CLOSE_BRACE);
   };
 }
@@ -263,7 +261,7 @@ function timeWriter(column: Column, context: CellContext): WriteCell {
   };
   return (row) => {
     const text = toText(read(row));
-    if (text === null) context.fault = `a ${type.kind} out of its range`;
+    if (text === null) context.problem = `a ${type.kind} out of its range`;
     else out.ascii(`"${text}"`);
   };
 }
@@ -271,4 +269,27 @@ function timeWriter(column: Column, context: CellContext): WriteCell {
 function uuidWriter(column: Column, { out }: CellContext): WriteCell {
   const read = uuidReader(column);
   return (row) => out.ascii(`"${read(row)}"`);
+}
+
+/** The integer of each row. */
+function unscaledDecimals(column: Column, bitWidth: number): (row: number) => bigint {
+  const words = bitWidth / 32;
+  const values = column.buffer(0, Int32Array, column.length * words);
+  return (row) => {
+    const last = row * words + words - 1;
+    // The highest word has the sign.
+    let value = BigInt(values[last]!);
+    for (let i = last - 1; i >= row * words; i--) value = (value << 32n) | BigInt(values[i]! >>> 0);
+    return value;
+  };
+}
+
+/** `value` / 10^scale. */
+function decimalText(value: bigint, scale: number): string {
+  if (scale === 0 || (scale < 0 && value === 0n)) return String(value);
+  const sign = value < 0n ? '-' : '';
+  const digits = String(value < 0n ? -value : value);
+  if (scale < 0) return `${sign}${digits}${'0'.repeat(-scale)}`;
+  const padded = digits.padStart(scale + 1, '0');
+  return `${sign}${padded.slice(0, -scale)}.${padded.slice(-scale)}`;
 }

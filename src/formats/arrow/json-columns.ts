@@ -3,8 +3,8 @@
 
 import type { Utf8Column } from '../../common/types.js';
 import { type Column, isValid } from './columns.js';
-import type { RowFaults } from './faults.js';
 import { type CellContext, cellWriter, membersWriter } from './json-cells.js';
+import type { RowIssues } from './row-issues.js';
 import { quoted } from './schema.js';
 import { isTextField, readStrings, type Strings } from './strings.js';
 import { RowTooLong, TextBuilder } from './text-builder.js';
@@ -21,16 +21,16 @@ export interface MetadataToRead {
   readonly rowBytesMax: number;
   /** Of all rows. */
   readonly bytesMax: number;
-  readonly faults: RowFaults;
+  readonly issues: RowIssues;
 }
 
 /**
  * JSON text of strangers is passed on as it stands, in place where it is stored so: that it is JSON,
  * and an object, is for the caller to check, but for what gets further members here. Null when no
- * column has metadata. With faults the content is undefined. Throws `invalid_arrow`.
+ * column has metadata. With issues the content is undefined. Throws `invalid_arrow`.
  */
 export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
-  const { count, objects, members, rowBytesMax, bytesMax, faults } = toRead;
+  const { count, objects, members, rowBytesMax, bytesMax, issues } = toRead;
   if (objects === null && members.length === 0) return null;
   const isMap = objects?.field.type.kind === 'map';
   // Maps say only row by row what names they have, as text does.
@@ -42,7 +42,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
         : null;
   if (texts !== null && texts.validity === null && members.length === 0) return texts.text;
   const out = new TextBuilder(count, bytesMax, rowBytesMax);
-  const context: CellContext = { out, bytesMax, fault: null, faultPath: [] };
+  const context: CellContext = { out, bytesMax, problem: null, problemPath: [] };
   // The names of a struct differ from the members', which the choice of columns made sure of.
   const isStruct = objects?.field.type.kind === 'struct';
   const own = isStruct ? objects!.children : [];
@@ -61,7 +61,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
         ? cellWriter(objects!, context)
         : writeBare(writeAll);
   const validity = texts === null ? (objects?.validity ?? null) : texts.validity;
-  for (let row = 0; row < count && !faults.isFull; row++) {
+  for (let row = 0; row < count && !issues.isFull; row++) {
     try {
       if (isValid(validity, row)) writeObject(row);
       else writeEmpty(row);
@@ -69,19 +69,20 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
       if (!(error instanceof RowTooLong)) throw error;
       out.dropRow();
       const detail = `Metadata has at most ${rowBytesMax} bytes; found more.`;
-      const fault = { detail, expected: rowBytesMax };
-      faults.add({ row, member: 'metadata', code: 'invalid_metadata', ...fault });
-      context.fault = null;
-      context.faultPath = [];
+      const rest = { detail, expected: rowBytesMax };
+      issues.add({ row, member: 'metadata', code: 'invalid_metadata', ...rest });
+      context.problem = null;
+      context.problemPath = [];
       continue;
     }
-    if (context.fault !== null) {
-      const { fault, faultPath } = context;
-      const where = faultPath.length === 0 ? '' : `in the column ${quoted(faultPath.join('.'))} `;
-      const detail = `Metadata is written as JSON; ${where}found ${fault}.`;
-      faults.add({ row, member: 'metadata', code: 'invalid_metadata', detail });
-      context.fault = null;
-      context.faultPath = [];
+    if (context.problem !== null) {
+      const { problem, problemPath } = context;
+      const where =
+        problemPath.length === 0 ? '' : `in the column ${quoted(problemPath.join('.'))} `;
+      const detail = `Metadata is written as JSON; ${where}found ${problem}.`;
+      issues.add({ row, member: 'metadata', code: 'invalid_metadata', detail });
+      context.problem = null;
+      context.problemPath = [];
     }
     out.endRow();
   }
@@ -106,12 +107,12 @@ function mergedWriter(
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString();
     const object = parseObject(text);
     if (object === null) {
-      context.fault = 'text that is no JSON object';
+      context.problem = 'text that is no JSON object';
       return;
     }
     const twice = names.find((name) => Object.hasOwn(object, name));
     if (twice !== undefined) {
-      context.fault = `a member of "metadata" with the name of the column ${JSON.stringify(twice)}`;
+      context.problem = `a member of "metadata" with the name of the column ${JSON.stringify(twice)}`;
       return;
     }
     // Nothing but white space follows the brace of an object that was parsed.

@@ -2,11 +2,10 @@
 
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField } from './strings.js';
+import { isUuid } from './uuids.js';
 
 /** Extension types whose text or bytes say more than their storage. */
 export const JSON_EXTENSION = 'arrow.json';
-export const UUID_EXTENSION = 'arrow.uuid';
-export const UUID_BYTES = 16;
 
 const WITHOUT_JSON = [
   'binary',
@@ -44,12 +43,4 @@ export function jsonRefusal(field: ArrowField): string | null {
     if (refusal !== null) return refusal;
   }
   return null;
-}
-
-export function isUuid({ type, extension }: ArrowField): boolean {
-  return (
-    extension === UUID_EXTENSION &&
-    type.kind === 'fixed_size_binary' &&
-    type.byteWidth === UUID_BYTES
-  );
 }

@@ -3,7 +3,7 @@
 
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
-import { narrowIntegers, wideIntegers } from './integers.js';
+import { narrowIntegers, wideIntegers } from './numbers.js';
 import { quoted } from './schema.js';
 
 /** Value i is `start[i]` to `end[i]` of what the column holds. */

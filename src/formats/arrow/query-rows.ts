@@ -8,10 +8,9 @@ import { located } from './arrow-errors.js';
 import { chooseId, chooseVectors, noVectors, refuseRepeated } from './column-choice.js';
 import { type Column, isValid, openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
-import { type RowFault, RowFaults } from './faults.js';
-import { float16Table } from './floats.js';
 import { readIds } from './ids.js';
-import { narrowIntegers, wideIntegers } from './integers.js';
+import { float16Table, narrowIntegers, wideIntegers } from './numbers.js';
+import { type RowIssue, RowIssues } from './row-issues.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField, readStrings, type Strings } from './strings.js';
 import { readVectors } from './vectors.js';
@@ -59,7 +58,7 @@ export interface QueryRows {
   readonly scoreThresholds: Numbers | null;
   readonly metrics: Strings | null;
   /** Of the first rows, about `values` and `id`; with any, what else is here is undefined. */
-  readonly faults: readonly RowFault[];
+  readonly issues: readonly RowIssue[];
 }
 
 /** The cell of a row; null where it says nothing. */
@@ -113,7 +112,7 @@ export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): Q
     const { dimension, batchBytesMax, idBytesMax } = options;
     const chosen = chooseQueryColumns(batch.fields, options.vectorColumn);
     const columns = openColumns(batch, batchBytesMax);
-    const faults = new RowFaults();
+    const issues = new RowIssues();
     const bytesMax = batchBytesMax;
     const column = (index: number | null | undefined) =>
       index === null || index === undefined ? null : columns[index]!;
@@ -122,13 +121,13 @@ export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): Q
     const cells = (name: OptionName) => column(chosen.options.get(name));
     return {
       count: batch.rowCount,
-      vectors: vectors && readVectors(vectors, { dimension, bytesMax, faults }),
-      ids: ids && readIds(ids, { idBytesMax, bytesMax, faults }),
+      vectors: vectors && readVectors(vectors, { dimension, bytesMax, issues }),
+      ids: ids && readIds(ids, { idBytesMax, bytesMax, issues }),
       topK: readNumbers(cells('top_k')),
       filters: readTexts(cells('filter'), bytesMax),
       scoreThresholds: readNumbers(cells('score_threshold')),
       metrics: readTexts(cells('metric'), bytesMax),
-      faults: faults.items,
+      issues: issues.items,
     };
   });
 }

@@ -1,9 +1,19 @@
-// UUIDs, 16 bytes each, as the text that everybody writes for them.
+// Columns of UUIDs, 16 bytes each, as text.
 
 import type { Column } from './columns.js';
-import { UUID_BYTES } from './json-fields.js';
+import type { ArrowField } from './schema.js';
 
 export const UUID_CHARACTERS = 36;
+const UUID_EXTENSION = 'arrow.uuid';
+const UUID_BYTES = 16;
+
+export function isUuid({ type, extension }: ArrowField): boolean {
+  return (
+    extension === UUID_EXTENSION &&
+    type.kind === 'fixed_size_binary' &&
+    type.byteWidth === UUID_BYTES
+  );
+}
 
 /** The column is of UUIDs. Gives the text of a row. */
 export function uuidReader(column: Column): (row: number) => string {

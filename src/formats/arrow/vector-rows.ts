@@ -6,9 +6,9 @@ import { located } from './arrow-errors.js';
 import { type ColumnNames, chooseVectorColumns } from './column-choice.js';
 import { openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
-import { type RowFault, RowFaults } from './faults.js';
 import { readIds } from './ids.js';
 import { readMetadata } from './json-columns.js';
+import { type RowIssue, RowIssues } from './row-issues.js';
 import { readVectors } from './vectors.js';
 
 export interface VectorRowsOptions extends ColumnNames {
@@ -32,7 +32,7 @@ export interface VectorRows {
    */
   readonly metadata: Utf8Column | null;
   /** Of the first rows, by member; with any, the columns' content is undefined. */
-  readonly faults: readonly RowFault[];
+  readonly issues: readonly RowIssue[];
 }
 
 /**
@@ -47,19 +47,19 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
     const { dimension, batchBytesMax, idBytesMax, metadataBytesMax } = options;
     const chosen = chooseVectorColumns(batch.fields, options);
     const columns = openColumns(batch, batchBytesMax);
-    const faults = new RowFaults();
+    const issues = new RowIssues();
     const bytesMax = batchBytesMax * EXPANSION_MAX;
-    const values = readVectors(columns[chosen.values]!, { dimension, bytesMax, faults });
+    const values = readVectors(columns[chosen.values]!, { dimension, bytesMax, issues });
     const ids =
-      chosen.id === null ? null : readIds(columns[chosen.id]!, { idBytesMax, bytesMax, faults });
+      chosen.id === null ? null : readIds(columns[chosen.id]!, { idBytesMax, bytesMax, issues });
     const metadata = readMetadata({
       count: batch.rowCount,
       objects: chosen.metadata === null ? null : columns[chosen.metadata]!,
       members: chosen.members.map((index) => columns[index]!),
       rowBytesMax: metadataBytesMax,
       bytesMax,
-      faults,
+      issues,
     });
-    return { count: batch.rowCount, ids, values, metadata, faults: faults.items };
+    return { count: batch.rowCount, ids, values, metadata, issues: issues.items };
   });
 }

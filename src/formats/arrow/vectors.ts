@@ -3,11 +3,9 @@
 
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
-import type { RowFaults } from './faults.js';
-import { findNotFinite } from './finite.js';
-import { float16Table } from './floats.js';
-import { type NarrowIntegers, narrowIntegers } from './integers.js';
+import { float16Table, type NarrowIntegers, narrowIntegers } from './numbers.js';
 import { readSpans } from './offsets.js';
+import type { RowIssues } from './row-issues.js';
 import { type ArrowField, describeType, type IntType } from './schema.js';
 
 type Elements = Float32Array | Float64Array | NarrowIntegers;
@@ -30,37 +28,37 @@ export interface VectorsToRead {
   readonly dimension: number;
   /** Of the result. */
   readonly bytesMax: number;
-  readonly faults: RowFaults;
+  readonly issues: RowIssues;
 }
 
 /**
- * Row-major [length, dimension] float32, all finite; with faults its content is undefined.
+ * Row-major [length, dimension] float32, all finite; with issues its content is undefined.
  * Throws `invalid_arrow`.
  */
 export function readVectors(column: Column, toRead: VectorsToRead): Float32Array {
-  const { dimension, bytesMax, faults } = toRead;
+  const { dimension, bytesMax, issues } = toRead;
   if (!isVectorField(column.field)) {
     throw invalidArrow(`a column of ${describeType(column.field)}, expected lists of numbers`);
   }
   const { length } = column;
-  const starts = length === 0 ? null : readStarts(column, dimension, faults);
+  const starts = length === 0 ? null : readStarts(column, dimension, issues);
   if (starts === null) return new Float32Array(0);
   if (length * dimension * 4 > bytesMax) {
     throw invalidArrow(`${length} vectors of ${dimension} elements; send smaller batches`);
   }
   const elements = column.children[0]!;
-  checkElements(elements, starts, dimension, faults);
-  if (faults.items.length > 0) return new Float32Array(0);
+  checkElements(elements, starts, dimension, issues);
+  if (issues.items.length > 0) return new Float32Array(0);
   const source = elementsOf(elements);
   const values = narrow(source, starts, dimension, isHalf(elements));
-  for (let row = 0; row < length && !faults.isFull; row++) {
+  for (let row = 0; row < length && !issues.isFull; row++) {
     const index = findNotFinite(values.subarray(row * dimension));
     if (index < 0) break;
     row += Math.floor(index / dimension);
     const element = index % dimension;
     const isNan = Number.isNaN(values[row * dimension + element]!);
     const found = isNan ? 'NaN' : 'infinite or beyond the range of float32 (3.4028235e38)';
-    faults.add({
+    issues.add({
       row,
       member: 'values',
       code: 'invalid_vector',
@@ -70,47 +68,47 @@ export function readVectors(column: Column, toRead: VectorsToRead): Float32Array
   return values;
 }
 
-/** Where the elements of each row start; null with faults. */
-function readStarts(column: Column, dimension: number, faults: RowFaults): Int32Array | null {
+/** Where the elements of each row start; null with issues. */
+function readStarts(column: Column, dimension: number, issues: RowIssues): Int32Array | null {
   const { length, validity, field } = column;
   const { type } = field;
   const isFixed = type.kind === 'fixed_size_list';
   const spans = isFixed ? null : readSpans(column);
   const starts = spans === null ? new Int32Array(length) : spans.starts.subarray(0, length);
-  const faultsBefore = faults.items.length;
-  for (let row = 0; row < length && !faults.isFull; row++) {
+  const issuesBefore = issues.items.length;
+  for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
       const detail = 'The vector is null, expected a list of numbers.';
-      faults.add({ row, member: 'values', code: 'invalid_vector', detail });
+      issues.add({ row, member: 'values', code: 'invalid_vector', detail });
       continue;
     }
     const found =
       spans === null ? (type as { listSize: number }).listSize : spans.ends[row]! - starts[row]!;
     if (found !== dimension) {
       const detail = `The vector has ${found} elements; the collection's dimension is ${dimension}.`;
-      const fault = { detail, expected: dimension, actual: found };
-      faults.add({ row, member: 'values', code: 'dimension_mismatch', ...fault });
+      const rest = { detail, expected: dimension, actual: found };
+      issues.add({ row, member: 'values', code: 'dimension_mismatch', ...rest });
       // All rows of the column are as long as the first.
       if (isFixed) break;
     }
     if (isFixed) starts[row] = row * dimension;
   }
-  return faults.items.length > faultsBefore ? null : starts;
+  return issues.items.length > issuesBefore ? null : starts;
 }
 
 function checkElements(
   { validity }: Column,
   starts: Int32Array,
   dimension: number,
-  faults: RowFaults,
+  issues: RowIssues,
 ): void {
   if (validity === null) return;
-  for (let row = 0; row < starts.length && !faults.isFull; row++) {
+  for (let row = 0; row < starts.length && !issues.isFull; row++) {
     const start = starts[row]!;
     for (let i = 0; i < dimension; i++) {
       if (isValid(validity, start + i)) continue;
       const detail = `Element ${i} is null, not a number.`;
-      faults.add({ row, member: 'values', code: 'invalid_vector', detail });
+      issues.add({ row, member: 'values', code: 'invalid_vector', detail });
       break;
     }
   }
@@ -162,4 +160,34 @@ function narrowInto(target: Float32Array, elements: Elements, isHalf: boolean): 
   }
   const table = float16Table();
   for (let i = 0; i < elements.length; i++) target[i] = table[elements[i]!]!;
+}
+
+/** Long enough that the branch after it costs nothing, short enough to find the element in it. */
+const BLOCK = 4_096;
+
+/** The index of the first NaN or infinity, or -1. */
+export function findNotFinite(values: Float32Array): number {
+  for (let start = 0; start < values.length; start += BLOCK) {
+    const end = Math.min(start + BLOCK, values.length);
+    if (isBlockFinite(values, start, end)) continue;
+    for (let i = start; i < end; i++) if (!Number.isFinite(values[i])) return i;
+  }
+  return -1;
+}
+
+/** A finite number times 0 is 0, anything else NaN, which sums keep. Four sums run side by side. */
+function isBlockFinite(values: Float32Array, start: number, end: number): boolean {
+  let a = 0;
+  let b = 0;
+  let c = 0;
+  let d = 0;
+  let i = start;
+  for (; i + 4 <= end; i += 4) {
+    a += values[i]! * 0;
+    b += values[i + 1]! * 0;
+    c += values[i + 2]! * 0;
+    d += values[i + 3]! * 0;
+  }
+  for (; i < end; i++) a += values[i]! * 0;
+  return a + b + c + d === 0;
 }

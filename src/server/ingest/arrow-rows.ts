@@ -62,7 +62,7 @@ function readBatch(input: BatchInput): ParsedRows {
     metadataBytesMax: limits.metadataBytesMax,
   });
   const issues = new BatchIssues(input.batch);
-  for (const { row, member, ...violation } of rows.faults) issues.add(row, member, violation);
+  for (const { row, member, ...violation } of rows.issues) issues.add(row, member, violation);
   issues.throwAny();
   const { count, values } = rows;
   const ids = rows.ids ?? generateIds(count);

@@ -127,9 +127,9 @@ async function readRows(
         { batch, options },
         { mayBeRefused: true, transfer: transferables(batch) },
       );
-  if (rows.faults.length === 0) return rows;
+  if (rows.issues.length === 0) return rows;
   throw validationError(
-    rows.faults.map(({ row, member, ...violation }) => ({
+    rows.issues.map(({ row, member, ...violation }) => ({
       ...violation,
       location: rowField(firstRow + row, member === 'values' ? 'vector' : member),
     })),

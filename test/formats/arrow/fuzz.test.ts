@@ -58,14 +58,14 @@ function mutate(bytes: Buffer, random: (bound: number) => number): Buffer {
   }
 }
 
-/** What is read of it: rows, faults or the code of a refusal. */
+/** What is read of it: rows, issues or the code of a refusal. */
 async function read(bytes: Uint8Array, chunkBytes: number): Promise<string> {
   try {
     let outcome = 'no batch';
     for (const batch of await batchesOf(bytes, chunkBytes)) {
-      const { count, ids, values, metadata, faults } = readBatch(batch);
-      outcome = faults.length > 0 ? 'faults' : 'rows';
-      if (faults.length > 0) continue;
+      const { count, ids, values, metadata, issues } = readBatch(batch);
+      outcome = issues.length > 0 ? 'issues' : 'rows';
+      if (issues.length > 0) continue;
       assert.equal(values.length, count * 2);
       assert.ok(values.every(Number.isFinite));
       const hasText = batch.fields.some(({ name }) => name === 'metadata');

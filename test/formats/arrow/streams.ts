@@ -55,8 +55,8 @@ export async function rowsOf(
   return batches.flatMap((batch) => rowsOfBatch(readBatch(batch, options)));
 }
 
-export function rowsOfBatch({ count, ids, values, metadata, faults }: VectorRows): Row[] {
-  if (faults.length > 0) throw new Error(JSON.stringify(faults));
+export function rowsOfBatch({ count, ids, values, metadata, issues }: VectorRows): Row[] {
+  if (issues.length > 0) throw new Error(JSON.stringify(issues));
   const dimension = values.length / count;
   return Array.from({ length: count }, (_, i) => ({
     id: ids === null ? null : textAt(ids, i),

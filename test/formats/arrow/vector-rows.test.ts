@@ -3,8 +3,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
-import { findNotFinite } from '../../../src/formats/arrow/finite.js';
-import { float16Table } from '../../../src/formats/arrow/floats.js';
 import {
   type ColumnToWrite,
   encodeBatch,
@@ -12,6 +10,8 @@ import {
   encodeSchema,
   type FieldToWrite,
 } from '../../../src/formats/arrow/ipc-writer.js';
+import { float16Table } from '../../../src/formats/arrow/numbers.js';
+import { findNotFinite } from '../../../src/formats/arrow/vectors.js';
 import { VIEWS_STREAM } from './fixtures.js';
 import { batchesOf, type ReadOptions, readBatch, rowsOf, textColumn } from './streams.js';
 
@@ -33,7 +33,7 @@ const vectors = (...values: number[]) => ({ vectors: Float32Array.from(values) }
 
 async function faultsOf(bytes: Uint8Array, options: ReadOptions = {}) {
   const [batch] = await batchesOf(bytes);
-  return readBatch(batch!, options).faults;
+  return readBatch(batch!, options).issues;
 }
 
 describe('rows of a batch', () => {
@@ -116,7 +116,7 @@ describe('rows of a batch', () => {
     }
   });
 
-  it('are faults where a vector is not finite or too short, an id too long, metadata too large', async () => {
+  it('are issues where a vector is not finite or too short, an id too long, metadata too large', async () => {
     const bytes = streamOf(3, [
       ['id', 'utf8', text('a', 'b'.repeat(600), 'c')],
       ['values', VECTORS, vectors(1, 2, 3, Number.NaN, Infinity, 6)],
@@ -135,7 +135,7 @@ describe('rows of a batch', () => {
     assert.deepEqual([fault!.code, fault!.expected, fault!.actual], ['dimension_mismatch', 3, 2]);
   });
 
-  it('are faults where metadata and a column say the same, or JSON cannot', async () => {
+  it('are issues where metadata and a column say the same, or JSON cannot', async () => {
     const bytes = streamOf(3, [
       ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
       ['metadata', 'utf8', text('{"n":1}', '{"m":2}', '[]')],
@@ -153,7 +153,7 @@ describe('rows of a batch', () => {
       ['m', 'utf8', text('x'.repeat(9_000), 'x'.repeat(9_000), 'x'.repeat(9_000))],
     ]);
     const [batch] = await batchesOf(bytes);
-    const read = () => readBatch(batch!, { metadataBytesMax: 100 }).faults.length;
+    const read = () => readBatch(batch!, { metadataBytesMax: 100 }).issues.length;
     assert.equal(read(), 3);
   });
 });

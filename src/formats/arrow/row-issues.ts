@@ -1,0 +1,22 @@
+// What is wrong with rows of a batch, row by row, so that whoever sent them can find each.
+
+import { ISSUES_MAX, type Violation } from '../../common/errors.js';
+
+export interface RowIssue extends Violation {
+  /** Row of the batch, from 0. */
+  readonly row: number;
+  readonly member: 'id' | 'values' | 'metadata';
+}
+
+/** Keeps the first ISSUES_MAX and drops the rest. */
+export class RowIssues {
+  readonly items: RowIssue[] = [];
+
+  get isFull(): boolean {
+    return this.items.length >= ISSUES_MAX;
+  }
+
+  add(issue: RowIssue): void {
+    if (!this.isFull) this.items.push(issue);
+  }
+}
