@@ -54,10 +54,10 @@ export async function verifyDirectory(
   onProgress?: (rowCount: number, share: number) => void,
 ): Promise<VerifyReport> {
   const findings = new Findings();
-  const inspection = await StoreInspection.open(directory, findings.tell);
+  const inspection = await StoreInspection.open(directory, findings.report);
   try {
     await verifyStore(inspection, findings, onProgress);
-    return findings.report(inspection);
+    return findings.toReport(inspection);
   } finally {
     await inspection.close();
   }

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { MARKER_FILE, readMarker } from './backup-marker.js';
 import { translateDiskError } from './disk-errors.js';
-import { FileCopier, refuseOccupied, stageFolder } from './staged-folder.js';
+import { FileCopier, requireVacant, stageFolder } from './staged-folder.js';
 import { BLOB_FOLDER, STORE_FILE } from './write-backup.js';
 
 /**
@@ -39,7 +39,7 @@ export async function restoreBackup(
 /** What can be told before the backup is read: throws like `restoreBackup`. */
 export async function requireRestorable(backup: string, directory: string): Promise<void> {
   await requireBackup(backup);
-  await refuseOccupied(directory);
+  await requireVacant(directory);
 }
 
 async function requireBackup(folder: string): Promise<void> {

@@ -25,7 +25,7 @@ export async function stageFolder<Result>(
   const target = resolve(folder);
   const parent = dirname(target);
   await makeFolder(parent);
-  await refuseOccupied(target);
+  await requireVacant(target);
   const isMount = await isMountPoint(target);
   const staging = join(isMount ? target : parent, stagingName(target));
   await rm(staging, { recursive: true, force: true });
@@ -107,7 +107,7 @@ async function isMountPoint(target: string): Promise<boolean> {
 }
 
 /** Throws `backup_exists` unless nothing is there, or an empty folder. */
-export async function refuseOccupied(folder: string): Promise<void> {
+export async function requireVacant(folder: string): Promise<void> {
   const target = resolve(folder);
   // A disk that was just made has a folder of its own.
   const ignored = (await isMountPoint(target)) ? [stagingName(target), 'lost+found'] : [];

@@ -31,7 +31,7 @@ export async function writeBackup(
   folder: string,
   choose: Parameters<DiskStore['backup']>[1],
 ): Promise<BackupMarker> {
-  refuseInside(source.directory, folder);
+  requireOutside(source.directory, folder);
   try {
     return await stageFolder(folder, MARKER_FILE, (staging) => fill(source, staging, choose));
   } catch (error) {
@@ -112,7 +112,7 @@ async function byteLengthOf(source: BackupSource, blobNames: readonly string[]):
 }
 
 /** It would be lost with what it is a copy of. */
-function refuseInside(directory: string, folder: string): void {
+function requireOutside(directory: string, folder: string): void {
   const own = resolve(directory);
   const target = resolve(folder);
   if (target !== own && !target.startsWith(own + sep)) return;

@@ -258,7 +258,7 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
   [
     'values that are no lists',
     arrow({ values: texts('[1, 2]') }),
-    /The vector column "values" has lists of numbers; found utf8/,
+    /The vector column "values" must hold lists of numbers; found utf8/,
   ],
   [
     'a null among values',
@@ -278,12 +278,12 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
   [
     'a number that JSON cannot say',
     arrow({ values: pair(), x: vectorFromArray([Number.NaN], new Float64()) }),
-    /row 1: metadata: .* in the column "x" found NaN, which JSON does not have/,
+    /row 1: metadata: .* in the column "x" found NaN, which JSON cannot express/,
   ],
   [
     'a date beyond the calendar',
     arrow({ values: pair(), x: vectorFromArray([9e15], new TimestampMillisecond()) }),
-    /row 1: metadata: .* found a timestamp out of its range/,
+    /row 1: metadata: .* found a timestamp out of range/,
   ],
   [
     'a name in metadata and as a column',

@@ -7,11 +7,12 @@ import type { Utf8Column } from '../../common/types.js';
 import { chooseId, chooseVectors } from '../../formats/arrow/column-choice.js';
 import { type Column, openColumns } from '../../formats/arrow/columns.js';
 import type { EncodedBatch } from '../../formats/arrow/encoded-batch.js';
-import { type RowIssue, RowIssues } from '../../formats/arrow/row-issues.js';
 import { ArrowFileReader } from '../../formats/arrow/file-reader.js';
 import { readIds } from '../../formats/arrow/ids.js';
 import { readMetadata } from '../../formats/arrow/json-columns.js';
-import { jsonRefusal } from '../../formats/arrow/json-fields.js';
+import { jsonViolation } from '../../formats/arrow/json-fields.js';
+import { type RowIssue, RowIssues } from '../../formats/arrow/row-issues.js';
+
 import type { ArrowField } from '../../formats/arrow/schema.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { isTextField } from '../../formats/arrow/strings.js';
@@ -162,7 +163,7 @@ function planColumns(
     return isNested || isTextField(fields[index]!);
   };
   for (const index of chosen) {
-    const refusal = jsonRefusal(fields[index]!);
+    const refusal = jsonViolation(fields[index]!);
     if (refusal === null) continue;
     throw new CliError(
       `${name}: column ${JSON.stringify(fields[index]!.name)} cannot be metadata: ${refusal} ` +

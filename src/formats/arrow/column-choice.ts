@@ -1,8 +1,9 @@
-// Which columns of a schema are what: by the names that were asked for, else by those that people use.
+// Chooses the columns of a schema for id, vector and metadata: by the names given in the request, else
+// by common names.
 
 import { SagittaError } from '../../common/errors.js';
 import { isIdField } from './ids.js';
-import { jsonRefusal } from './json-fields.js';
+import { jsonViolation } from './json-fields.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField } from './strings.js';
 import { isVectorField } from './vectors.js';
@@ -12,12 +13,12 @@ export interface ColumnNames {
   readonly vectorColumn?: string | undefined;
 }
 
-/** Indexes of columns. */
+/** Column indexes. */
 export interface VectorColumns {
   readonly id: number | null;
   readonly values: number;
   readonly metadata: number | null;
-  /** Further columns: members of the metadata. */
+  /** The other columns: they become members of the metadata. */
   readonly members: readonly number[];
 }
 
@@ -25,16 +26,17 @@ export const VECTOR_NAMES = ['values', 'vector', 'embedding'];
 const ID_NAME = 'id';
 const METADATA_NAME = 'metadata';
 
-/** For rows to write. Throws `invalid_request` or, of a column that has no JSON, `invalid_metadata`. */
+/** For rows to write. Throws `invalid_request`, or `invalid_metadata` for a column without a JSON form. */
 export function chooseVectorColumns(
   fields: readonly ArrowField[],
   names: ColumnNames,
 ): VectorColumns {
-  refuseRepeated(fields);
+  requireUniqueNames(fields);
   const id = chooseId(fields, names.idColumn);
   const values = chooseVectors(fields, names.vectorColumn);
   if (values === null) throw noVectors(fields);
-  if (id === values) throw invalid(`Column ${quoted(fields[id]!.name)} is id and vector at once.`);
+  if (id === values)
+    throw invalid(`Column ${quoted(fields[id]!.name)} cannot be both id and vector.`);
   const isTaken = (index: number) => index === id || index === values;
   const metadata = indexOf(fields, METADATA_NAME);
   const members = fields.flatMap((field, index) =>
@@ -42,7 +44,7 @@ export function chooseVectorColumns(
   );
   const hasMetadata = metadata !== null && !isTaken(metadata);
   if (hasMetadata) checkMetadata(fields[metadata]!, members, fields);
-  for (const index of members) refuseWithoutJson(fields[index]!);
+  for (const index of members) requireJson(fields[index]!);
   return { id, values, metadata: hasMetadata ? metadata : null, members };
 }
 
@@ -60,7 +62,7 @@ export function chooseVectors(fields: readonly ArrowField[], name?: string): num
   const field = fields[index]!;
   if (!isVectorField(field)) {
     throw invalid(
-      `The vector column ${quoted(field.name)} has lists of numbers; found ${describeType(field)}.`,
+      `The vector column ${quoted(field.name)} must hold lists of numbers; found ${describeType(field)}.`,
     );
   }
   return index;
@@ -76,14 +78,14 @@ export function chooseId(fields: readonly ArrowField[], name?: string): number |
   const field = fields[index]!;
   if (!isIdField(field)) {
     throw invalid(
-      `The id column ${quoted(field.name)} has text, integers or UUIDs; found ${describeType(field)}.`,
+      `The id column ${quoted(field.name)} must hold text, integers or UUIDs; found ${describeType(field)}.`,
     );
   }
   return index;
 }
 
-/** Two columns of one name: which one is meant, nobody knows. Throws `invalid_request`. */
-export function refuseRepeated(fields: readonly ArrowField[]): void {
+/** Two columns of one name are ambiguous. Throws `invalid_request`. */
+export function requireUniqueNames(fields: readonly ArrowField[]): void {
   const names = new Set<string>();
   for (const { name } of fields) {
     if (names.has(name)) throw invalid(`Two columns have the name ${quoted(name)}.`);
@@ -100,10 +102,10 @@ function checkMetadata(
   const isObject = (kind === 'struct' || kind === 'map') && field.dictionary === null;
   if (!isObject && !isTextField(field)) {
     throw invalid(
-      `The column "metadata" has JSON text, structs or maps; found ${describeType(field)}.`,
+      `The column "metadata" must hold JSON text, structs or maps; found ${describeType(field)}.`,
     );
   }
-  if (isObject) refuseWithoutJson(field);
+  if (isObject) requireJson(field);
   if (kind !== 'struct') return;
   const names = new Set(field.children.map(({ name }) => name));
   const twice = members.find((index) => names.has(fields[index]!.name));
@@ -113,10 +115,10 @@ function checkMetadata(
   );
 }
 
-function refuseWithoutJson(field: ArrowField): void {
-  const refusal = jsonRefusal(field);
-  if (refusal === null) return;
-  throw new SagittaError('invalid_metadata', `Column ${quoted(field.name)}: ${refusal}`);
+function requireJson(field: ArrowField): void {
+  const violation = jsonViolation(field);
+  if (violation === null) return;
+  throw new SagittaError('invalid_metadata', `Column ${quoted(field.name)}: ${violation}`);
 }
 
 function indexOf(fields: readonly ArrowField[], name: string): number | null {
@@ -127,11 +129,11 @@ function indexOf(fields: readonly ArrowField[], name: string): number | null {
 export function noVectors(fields: readonly ArrowField[]): SagittaError {
   return invalid(
     `There is no column "values", "vector" or "embedding"; found ${listed(fields)}. ` +
-      'The parameter vector_column names another.',
+      'Name another one with the parameter vector_column.',
   );
 }
 
-/** Schemas can be long. */
+/** The first names only: schemas can be long. */
 function listed(fields: readonly ArrowField[]): string {
   if (fields.length === 0) return 'no columns';
   const shown = fields.slice(0, 8).map(({ name }) => quoted(name));

@@ -1,10 +1,10 @@
-// The columns of an encoded batch: views of its buffers, decompressed where they are asked for. That a
-// buffer is as long as its column needs is checked here; what stands in offsets and indexes is
-// checked by those who follow them.
+// Opens the columns of an encoded batch as views of its buffers; a compressed buffer is decompressed
+// when it is first read. Checks that buffers are as long as their columns need. Offsets and indexes
+// in the buffers are checked by the code that follows them (offsets.ts, strings.ts).
 
 import { invalidArrow } from './arrow-errors.js';
 import { decompressInto, uncompressedLengths } from './compression.js';
-import type { EncodedBatch, EncodedDictionaries, EncodedPart } from './encoded-batch.js';
+import type { EncodedBatch, EncodedBody, EncodedDictionaries } from './encoded-batch.js';
 import { type ArrowField, type ArrowType, describeType, quoted } from './schema.js';
 
 export type ArrayOf<T> = {
@@ -18,16 +18,16 @@ export interface Column {
   /** Bits, 1 for a value; null when there are no nulls. */
   readonly validity: Uint8Array | null;
   readonly children: readonly Column[];
-  /** The values that indexes point at, part after part; null when there is no dictionary. */
+  /** The values that indexes refer to: the dictionary and its deltas; null without a dictionary. */
   readonly dictionary: readonly Column[] | null;
-  /** Buffers after the validity. */
+  /** The number of buffers after the validity. */
   readonly bufferCount: number;
-  /** The first `length` elements of a buffer after the validity. */
+  /** The first `length` elements of a buffer, counted from 0 after the validity. Throws `invalid_arrow`. */
   buffer<View>(index: number, ArrayType: ArrayOf<View>, length: number): View;
   byteLength(index: number): number;
 }
 
-/** Buffers after the validity, where there is one; columns of views have as many more as they say. */
+/** Buffers after the validity. Columns of views have more, by their variadic count. */
 const BUFFER_COUNTS: { readonly [kind in ArrowType['kind']]: number } = {
   null: 0,
   int: 1,
@@ -57,20 +57,20 @@ const BUFFER_COUNTS: { readonly [kind in ArrowType['kind']]: number } = {
   run_end_encoded: 0,
 };
 
-/** Throws `invalid_arrow`. @param bytesMax of the batch, decompressed. */
+/** Throws `invalid_arrow`. @param bytesMax bound on the decompressed batch. */
 export function openColumns(
-  batch: Pick<EncodedBatch, 'fields' | 'rowCount' | 'part' | 'dictionaries'>,
+  batch: Pick<EncodedBatch, 'fields' | 'rowCount' | 'body' | 'dictionaries'>,
   bytesMax: number,
 ): Column[] {
-  const { part, dictionaries } = batch;
-  // Columns of nulls have no bytes: without a bound, a hundred bytes could stand for any work.
+  const { body, dictionaries } = batch;
+  // Columns of nulls have no bytes: without this bound, a hundred bytes could ask for any work.
   if (batch.rowCount > bytesMax) throw invalidArrow(`${batch.rowCount} rows in a batch`);
-  return new PartReader(part, dictionaries, bytesMax).columns(batch.fields, batch.rowCount);
+  return new BodyReader(body, dictionaries, bytesMax).columns(batch.fields, batch.rowCount);
 }
 
-/** Takes nodes and buffers of a part in the order of the fields, depth first. */
-class PartReader {
-  readonly #part: EncodedPart;
+/** Consumes the nodes and buffers of a body in the order of the fields, depth first. */
+class BodyReader {
+  readonly #body: EncodedBody;
   readonly #dictionaries: EncodedDictionaries;
   readonly #bytesMax: number;
   readonly #lengths: Float64Array;
@@ -79,16 +79,16 @@ class PartReader {
   #regionIndex = 0;
   #variadicIndex = 0;
 
-  constructor(part: EncodedPart, dictionaries: EncodedDictionaries, bytesMax: number) {
-    this.#part = part;
+  constructor(body: EncodedBody, dictionaries: EncodedDictionaries, bytesMax: number) {
+    this.#body = body;
     this.#dictionaries = dictionaries;
     this.#bytesMax = bytesMax;
-    this.#lengths = uncompressedLengths(part, bytesMax);
+    this.#lengths = uncompressedLengths(body, bytesMax);
   }
 
   columns(fields: readonly ArrowField[], rowCount: number): Column[] {
     const columns = fields.map((field) => this.#column(field, rowCount, true));
-    const { nodes } = this.#part.shape;
+    const { nodes } = this.#body.shape;
     if (this.#nodeIndex !== nodes.length / 2 || this.#regionIndex !== this.#lengths.length) {
       throw invalidArrow(
         `${nodes.length / 2} columns with ${this.#lengths.length} buffers, ` +
@@ -99,7 +99,7 @@ class PartReader {
   }
 
   #column(field: ArrowField, lengthMin: number, isExact: boolean): Column {
-    const { nodes, variadicCounts } = this.#part.shape;
+    const { nodes, variadicCounts } = this.#body.shape;
     const node = this.#nodeIndex++;
     const length = nodes[node * 2];
     const nullCount = nodes[node * 2 + 1];
@@ -146,12 +146,12 @@ class PartReader {
   }
 
   #values(field: ArrowField, id: number): Column[] {
-    const parts = this.#dictionaries.get(id);
-    // Without one, every index is out of range, and columns of nulls are still read.
-    if (parts === undefined) return [];
-    return parts.map((part) => {
-      const reader = new PartReader(part, this.#dictionaries, this.#bytesMax);
-      return reader.columns([{ ...field, dictionary: null }], part.shape.rowCount)[0]!;
+    const bodies = this.#dictionaries.get(id);
+    // Without a dictionary every index is out of range, but a column of nulls is still valid.
+    if (bodies === undefined) return [];
+    return bodies.map((body) => {
+      const reader = new BodyReader(body, this.#dictionaries, this.#bytesMax);
+      return reader.columns([{ ...field, dictionary: null }], body.shape.rowCount)[0]!;
     });
   }
 
@@ -181,18 +181,18 @@ class PartReader {
   }
 
   #bytes(index: number): Uint8Array {
-    const { shape, body } = this.#part;
+    const { shape, bytes } = this.#body;
     if (shape.codec === null) {
       const offset = shape.regions[index * 2]!;
-      return body.subarray(offset, offset + shape.regions[index * 2 + 1]!);
+      return bytes.subarray(offset, offset + shape.regions[index * 2 + 1]!);
     }
-    let bytes = this.#decompressed.get(index);
-    if (bytes === undefined) {
-      bytes = new Uint8Array(this.#lengths[index]!);
-      decompressInto(this.#part, index, bytes);
-      this.#decompressed.set(index, bytes);
+    let buffer = this.#decompressed.get(index);
+    if (buffer === undefined) {
+      buffer = new Uint8Array(this.#lengths[index]!);
+      decompressInto(this.#body, index, buffer);
+      this.#decompressed.set(index, buffer);
     }
-    return bytes;
+    return buffer;
   }
 }
 

@@ -1,55 +1,56 @@
-// A record batch as it came: its bytes and where in them what lies, nothing decoded. Plain data, to
-// be handed to a thread of the pool: the batch's body has an ArrayBuffer of its own, which can be
-// transferred; dictionaries, which later batches need too, are in shared memory.
+// A record batch as it was received: its bytes and the layout of its buffers, nothing decoded. It is
+// plain data for a worker thread: the body of the batch has an ArrayBuffer of its own, which can be
+// transferred, and dictionaries, which later batches need too, are in shared memory.
 
 import { invalidArrow } from './arrow-errors.js';
 import type { BodyShape } from './message.js';
 import type { ArrowField } from './schema.js';
 import type { ZstdModule } from './zstd.js';
 
-export interface EncodedPart {
+export interface EncodedBody {
   readonly shape: BodyShape;
-  /** Starts at byte 0 of its buffer. */
-  readonly body: Uint8Array;
-  /** There when the codec is zstd; structured clone shares it. */
+  /** Starts at byte 0 of its buffer, but for batches in stored files. */
+  readonly bytes: Uint8Array;
+  /** The decoder, where the codec is zstd; structured clone shares it. */
   readonly zstd?: ZstdModule;
 }
 
-/** Parts of each dictionary, in the order of their indexes. */
-export type EncodedDictionaries = ReadonlyMap<number, readonly EncodedPart[]>;
+/** By dictionary id: the dictionary and its deltas, in the order of their indexes. */
+export type EncodedDictionaries = ReadonlyMap<number, readonly EncodedBody[]>;
 
 export interface EncodedBatch {
-  /** Record batches before it, empty ones too. */
+  /** The number of record batches before it, empty ones included. */
   readonly index: number;
-  /** Rows before it. */
+  /** The number of rows before it. */
   readonly firstRow: number;
   readonly rowCount: number;
   readonly fields: readonly ArrowField[];
-  readonly part: EncodedPart;
+  readonly body: EncodedBody;
   readonly dictionaries: EncodedDictionaries;
 }
 
-/** What can be transferred when the batch goes to another thread; it is then gone from here. */
+/** The buffers to transfer when the batch is sent to another thread, which detaches them here. */
 export function transferables(batch: EncodedBatch): ArrayBuffer[] {
-  const { buffer } = batch.part.body;
+  const { buffer } = batch.body.bytes;
   return buffer instanceof ArrayBuffer ? [buffer] : [];
 }
 
-/** Each delta is a part that every later batch is read with. */
-const PARTS_MAX = 4_096;
+/** Of all dictionaries and deltas: every later batch is read with all of them. */
+const BODIES_MAX = 4_096;
 
+/** The dictionaries of a stream or file as they stand between its record batches, bounded in bytes. */
 export class Dictionaries {
   readonly #bytesMax: number;
   readonly #ids = new Set<number>();
-  #parts = new Map<number, readonly EncodedPart[]>();
-  #partCount = 0;
+  #bodies = new Map<number, readonly EncodedBody[]>();
+  #bodyCount = 0;
   byteCount = 0;
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
-  /** Those of these fields are taken. */
+  /** Accepts the dictionaries of these fields and of their children. */
   setFields(fields: readonly ArrowField[]): void {
     for (const { dictionary, children } of fields) {
       if (dictionary !== null) this.#ids.add(dictionary.id);
@@ -57,31 +58,35 @@ export class Dictionaries {
     }
   }
 
+  /** Throws `invalid_arrow` unless a field has this dictionary. */
   expect(id: number): void {
     if (!this.#ids.has(id)) throw invalidArrow(`dictionary ${id}, which is not in the schema`);
   }
 
-  /** `part` is not compressed. */
-  add(id: number, part: EncodedPart, isDelta: boolean): void {
-    const before = this.#parts.get(id) ?? [];
-    const parts = isDelta ? [...before, part] : [part];
-    this.#partCount += parts.length - before.length;
-    this.byteCount += part.body.length;
-    if (!isDelta) for (const { body } of before) this.byteCount -= body.length;
+  /** Replaces the dictionary, or extends it by a delta. @param body not compressed. */
+  add(id: number, body: EncodedBody, isDelta: boolean): void {
+    const before = this.#bodies.get(id) ?? [];
+    const bodies = isDelta ? [...before, body] : [body];
+    this.#bodyCount += bodies.length - before.length;
+    this.byteCount += body.bytes.length;
+    if (!isDelta) for (const { bytes } of before) this.byteCount -= bytes.length;
     if (this.byteCount > this.#bytesMax) {
-      throw invalidArrow(`dictionaries of ${this.byteCount} bytes, expected ${this.#bytesMax}`);
+      throw invalidArrow(
+        `dictionaries of ${this.byteCount} bytes, expected at most ${this.#bytesMax}`,
+      );
     }
-    if (this.#partCount > PARTS_MAX) throw invalidArrow(`more than ${PARTS_MAX} deltas`);
-    // A new map: batches that were yielded keep theirs.
-    this.#parts = new Map(this.#parts).set(id, parts);
+    if (this.#bodyCount > BODIES_MAX)
+      throw invalidArrow(`more than ${BODIES_MAX} dictionaries and deltas`);
+    // A new map, so that batches already handed out keep theirs.
+    this.#bodies = new Map(this.#bodies).set(id, bodies);
   }
 
   snapshot(): EncodedDictionaries {
-    return this.#parts;
+    return this.#bodies;
   }
 
   clear(): void {
-    this.#parts = new Map();
+    this.#bodies = new Map();
     this.byteCount = 0;
   }
 }

@@ -3,7 +3,7 @@
 // read a file in memory: where the footer lies, the footer, and the head of a message.
 
 import { atPlace, invalidArrow, located } from './arrow-errors.js';
-import { decompressed, encodedPart } from './compression.js';
+import { decompressed, encodedBody } from './compression.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { Dictionaries } from './encoded-batch.js';
 import { FlatTable } from './flat-table.js';
@@ -13,7 +13,7 @@ import { METADATA_BYTES_MAX } from './stream-reader.js';
 
 export interface RandomAccess {
   readonly byteLength: number;
-  /** Fills `target` with the bytes from `offset` on; rejects when there are not as many. */
+  /** Fills `target` with the bytes from `offset` on; rejects when there are too few. */
   readInto(target: Uint8Array, offset: number): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export class ArrowFileReader {
     this.#batchBytesMax = batchBytesMax;
   }
 
-  /** Throws `invalid_arrow`. @param batchBytesMax of one batch, and of all dictionaries. */
+  /** Throws `invalid_arrow`. @param batchBytesMax bound on one batch, and on all dictionaries. */
   static async open(source: RandomAccess, batchBytesMax: number): Promise<ArrowFileReader> {
     const { byteLength } = source;
     if (byteLength < HEAD_BYTES + TAIL_BYTES) {
@@ -63,7 +63,7 @@ export class ArrowFileReader {
     return this.#footer.batches.length;
   }
 
-  /** Batches without rows are left out. Throws `invalid_arrow`. */
+  /** Batches without rows are skipped. Throws `invalid_arrow`. */
   async *batches(): AsyncGenerator<EncodedBatch, void, undefined> {
     const { fields } = this.schema;
     const dictionaries = new Dictionaries(this.#batchBytesMax);
@@ -71,22 +71,33 @@ export class ArrowFileReader {
     for (const [index, block] of this.#footer.dictionaries.entries()) {
       const { message, body } = await this.#readMessage(block, `dictionary batch ${index}`);
       if (message.kind !== 'dictionary') throw invalidArrow(`a ${message.kind} as a dictionary`);
-      const part = await encodedPart(message.shape, body);
+      const dictionary = await encodedBody(message.shape, body);
       located(`dictionary batch ${index}`, () => {
         dictionaries.expect(message.id);
-        // In shared memory, as those of streams are.
-        dictionaries.add(message.id, decompressed(part, this.#batchBytesMax), message.isDelta);
+        // Decompression puts it into shared memory, even if it was not compressed.
+        dictionaries.add(
+          message.id,
+          decompressed(dictionary, this.#batchBytesMax),
+          message.isDelta,
+        );
       });
     }
     let firstRow = 0;
     for (const [index, block] of this.#footer.batches.entries()) {
-      const { message, body } = await this.#readMessage(block, `record batch ${index}`);
+      const { message, body: bytes } = await this.#readMessage(block, `record batch ${index}`);
       if (message.kind !== 'batch') throw invalidArrow(`a ${message.kind} as a record batch`);
       const { shape } = message;
       const { rowCount } = shape;
-      const part = await encodedPart(shape, body);
+      const body = await encodedBody(shape, bytes);
       if (rowCount > 0) {
-        yield { index, firstRow, rowCount, fields, part, dictionaries: dictionaries.snapshot() };
+        yield {
+          index,
+          firstRow,
+          rowCount,
+          fields,
+          body,
+          dictionaries: dictionaries.snapshot(),
+        };
       }
       firstRow += rowCount;
     }
@@ -121,7 +132,7 @@ export interface Footer {
  */
 export function footerStart(head: Uint8Array, tail: Uint8Array, fileBytes: number): number {
   if (!hasMagic(head, 0) || !hasMagic(tail, 4)) {
-    throw invalidArrow('no Arrow file, which begins and ends in ARROW1');
+    throw invalidArrow('no Arrow file: it would begin and end with ARROW1');
   }
   const footerBytes = new DataView(tail.buffer, tail.byteOffset).getInt32(0, true);
   const start = fileBytes - TAIL_BYTES - footerBytes;
@@ -147,13 +158,11 @@ export function readFooter(bytes: Uint8Array, start: number): Footer {
 
 /** The message of a block. @param prefixed its prefix and metadata. Throws `invalid_arrow`. */
 export function readBlock({ bodyBytes }: Block, prefixed: Uint8Array): ArrowMessage {
-  // A continuation mark and a length, or before Arrow 0.15 a length alone.
+  // The prefix is a continuation mark and a length, or before Arrow 0.15 the length alone.
   const isMarked = new DataView(prefixed.buffer, prefixed.byteOffset).getInt32(0, true) === -1;
   const head = readMessageHead(prefixed.subarray(isMarked ? 8 : 4));
   if (head.bodyLength !== bodyBytes) {
-    throw invalidArrow(
-      `a body of ${head.bodyLength} bytes, which the footer says has ${bodyBytes}`,
-    );
+    throw invalidArrow(`a body of ${head.bodyLength} bytes, where the footer says ${bodyBytes}`);
   }
   return head.read();
 }
@@ -172,7 +181,7 @@ function readBlocks(footer: FlatTable, index: number, end: number): Block[] {
       offset >= HEAD_BYTES && bodyBytes >= 0 && offset + metadataBytes + bodyBytes <= end;
     if (!isInside || metadataBytes < 8 || metadataBytes > METADATA_BYTES_MAX) {
       throw invalidArrow(
-        `block ${i} of ${metadataBytes} and ${bodyBytes} bytes at byte ${offset}, expected within ${end}`,
+        `block ${i} at byte ${offset} with ${metadataBytes} bytes of metadata and ${bodyBytes} of body, expected to end before byte ${end}`,
       );
     }
     return block;

@@ -1,6 +1,6 @@
-// Reads FlatBuffers tables of strangers. Every offset and count is checked before it is followed, and
-// a budget of tables and of bytes of text keeps a few bytes that point at each other from standing
-// for any number of them.
+// Reads FlatBuffers tables from untrusted bytes. Every offset and count is checked before it is used,
+// and a budget of tables and of text keeps a few bytes that refer to each other from expanding into
+// unbounded work.
 
 import { invalidArrow } from './arrow-errors.js';
 
@@ -25,7 +25,7 @@ export class FlatTable {
   readonly #budget: Budget;
 
   private constructor(view: DataView, at: number, budget: Budget) {
-    if (--budget.tablesLeft < 0) throw invalidArrow('more tables in metadata than it has room for');
+    if (--budget.tablesLeft < 0) throw invalidArrow('more tables in metadata than fit into it');
     this.#view = view;
     this.#at = at;
     this.#budget = budget;
@@ -39,7 +39,7 @@ export class FlatTable {
   static root(bytes: Uint8Array): FlatTable {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     if (bytes.byteLength < 8) throw invalidArrow(`${bytes.byteLength} bytes of metadata`);
-    // No table takes fewer than four bytes, and none of Arrow's writers shares text.
+    // A table has at least four bytes, and no writer of Arrow shares text between fields.
     const budget = { tablesLeft: bytes.byteLength / 4, textBytesLeft: bytes.byteLength };
     return new FlatTable(view, view.getUint32(0, true), budget);
   }
@@ -68,7 +68,7 @@ export class FlatTable {
     return at === 0 ? 0 : this.int64At(at);
   }
 
-  /** For what lies in structs. Beyond 2^53 the number is rounded, and refused by whoever bounds it. */
+  /** Of a struct. Beyond 2^53 the number is rounded; the bounds of callers are far below. */
   int64At(at: number): number {
     return this.#view.getInt32(at + 4, true) * 2 ** 32 + this.#view.getUint32(at, true);
   }
@@ -77,16 +77,17 @@ export class FlatTable {
     return this.#view.getInt32(at, true);
   }
 
-  /** '' when absent. */
+  /** Empty when absent. */
   text(index: number): string {
     const at = this.#referenceAt(index);
     if (at === 0) return '';
     const length = this.#vectorLength(at, 1);
     this.#budget.textBytesLeft -= length;
-    if (this.#budget.textBytesLeft < 0) throw invalidArrow('more text in metadata than its bytes');
+    if (this.#budget.textBytesLeft < 0)
+      throw invalidArrow('more text in metadata than fits into it');
     const { buffer, byteOffset } = this.#view;
     try {
-      // A copy, since a TextDecoder refuses shared memory.
+      // A copy, because TextDecoder does not take shared memory.
       return decoder.decode(new Uint8Array(buffer, byteOffset + at + 4, length).slice());
     } catch (error) {
       throw invalidArrow('a name that is not UTF-8', error);

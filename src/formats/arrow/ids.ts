@@ -1,5 +1,5 @@
-// Columns of ids: text, integers as decimal text, or UUIDs as theirs. Which texts are ids is for the caller to know,
-// but for their length, which bounds what is built here.
+// Reads columns of ids: text, integers as decimal text, UUIDs in their usual form. Checks their length
+// and that none is null; whether a text is a valid id is for the caller to check.
 
 import type { Utf8Column } from '../../common/types.js';
 import { invalidArrow } from './arrow-errors.js';
@@ -11,12 +11,12 @@ import { isTextField, readStrings } from './strings.js';
 import { TextBuilder } from './text-builder.js';
 import { isUuid, UUID_CHARACTERS, uuidReader } from './uuids.js';
 
-/** Sign and 20 digits. */
+/** A sign and 20 digits. */
 const INTEGER_BYTES_MAX = 21;
 
 export interface IdsToRead {
   readonly idBytesMax: number;
-  /** Of all of them. */
+  /** Bound on all ids together. */
   readonly bytesMax: number;
   readonly issues: RowIssues;
 }
@@ -26,7 +26,7 @@ export function isIdField(field: ArrowField): boolean {
   return field.dictionary === null && (field.type.kind === 'int' || isUuid(field));
 }
 
-/** With issues its content is undefined. Throws `invalid_arrow`. */
+/** The text of each row; undefined content if there are issues. Throws `invalid_arrow`. */
 export function readIds(column: Column, { idBytesMax, bytesMax, issues }: IdsToRead): Utf8Column {
   const { field, length } = column;
   if (!isIdField(field)) {

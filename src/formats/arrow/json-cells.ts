@@ -1,5 +1,5 @@
-// Writes the values of a column as JSON, whatever their type. A writer is made once a column; what it
-// meets in a row that has no JSON is left in the context for the row to be refused.
+// Writes the values of a column as JSON, whatever their type. A writer is made once per column. A value
+// without a JSON form is recorded in the context, and the caller reports its row.
 
 import { float32Text } from '../../common/float-text.js';
 import { invalidArrow } from './arrow-errors.js';
@@ -15,15 +15,15 @@ import { isUuid, uuidReader } from './uuids.js';
 
 export interface CellContext {
   readonly out: TextBuilder;
-  /** Of what views and dictionaries repeat. */
+  /** Bound on text gathered from views and dictionaries. */
   readonly bytesMax: number;
-  /** What is wrong with the row that is being written: what follows "found". */
+  /** What is wrong with the current row, as it follows "found"; null if nothing is. */
   problem: string | null;
-  /** The column of the fault and the members within it, where it is in one. */
+  /** Names of the column and of the members within it that have the problem. */
   problemPath: string[];
 }
 
-/** Writes the value of a row. */
+/** Writes the value of one row to the context's output. */
 export type WriteCell = (row: number) => void;
 
 const [COMMA, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [...',[]{}'].map(
@@ -32,7 +32,7 @@ const [COMMA, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [...',[]{}
 
 const INT32: IntType = { kind: 'int', bitWidth: 32, isSigned: true };
 
-/** The type of the column has a JSON. Throws `invalid_arrow`. */
+/** For a column whose type has a JSON form (`jsonViolation`). Throws `invalid_arrow`. */
 export function cellWriter(column: Column, context: CellContext): WriteCell {
   const { out } = context;
   const { validity } = column;
@@ -93,11 +93,11 @@ function valueWriter(column: Column, context: CellContext): WriteCell {
       return timeWriter(column, context);
     default:
       if (isUuid(field)) return uuidWriter(column, context);
-      throw invalidArrow(`a column of ${describeType(field)}, which has no JSON`);
+      throw invalidArrow(`a column of ${describeType(field)}, which has no JSON form`);
   }
 }
 
-/** `"name":value` of each column, with commas between; `isFirst` says whether none is before. */
+/** Writes `"name":value` of each column; without `isFirst` a comma comes before the first one. */
 export function membersWriter(
   columns: readonly Column[],
   context: CellContext,
@@ -111,7 +111,7 @@ export function membersWriter(
   return (row, isFirst) => {
     let commaBytes = isFirst ? 1 : 0;
     for (const { name, prefix, write } of members) {
-      // The row is refused already.
+      // The row is invalid already.
       if (context.problem !== null) return;
       out.raw(prefix, commaBytes, prefix.length);
       commaBytes = 0;
@@ -127,7 +127,7 @@ function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContex
   return (row) => {
     const value = read(row);
     if (!Number.isFinite(value)) {
-      context.problem = `${value}, which JSON does not have`;
+      context.problem = `${value}, which JSON cannot express`;
     } else if (value === (value | 0) && !Object.is(value, -0)) {
       out.integer(value);
     } else {
@@ -136,7 +136,7 @@ function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContex
   };
 }
 
-/** `float32Text` is fast where most numbers are, and has 17 digits of what is far off. */
+/** `float32Text` is fast for usual magnitudes, but writes up to 17 digits for others. */
 function shortFloat32(value: number): string {
   const magnitude = Math.abs(value);
   if (magnitude === 0 || (magnitude >= 1e-7 && magnitude < 1e7)) return float32Text(value);
@@ -183,7 +183,7 @@ function listWriter(column: Column, context: CellContext): WriteCell {
   };
 }
 
-/** The keys are text; a key twice in a row is refused, since readers of JSON take one or the other. */
+/** The keys are text. A repeated key is a problem: readers of JSON differ in which one they take. */
 function mapWriter(column: Column, context: CellContext): WriteCell {
   const { out } = context;
   const { starts, ends } = readSpans(column);
@@ -209,7 +209,7 @@ function mapWriter(column: Column, context: CellContext): WriteCell {
       const { buffer, byteOffset } = text.bytes;
       names.add(Buffer.from(buffer, byteOffset + from, to - from).toString('latin1'));
     }
-    if (end - start > 1 && names.size < end - start) context.problem = 'a map with a key twice';
+    if (end - start > 1 && names.size < end - start) context.problem = 'a map with a repeated key';
     out.byte(CLOSE_BRACE);
   };
 }
@@ -232,7 +232,7 @@ function dictionaryWriter(
     }
     let part = 0;
     if (parts.length > 1) {
-      // The last part that starts at the index or before.
+      // Binary search for the last part that starts at or before the index.
       let end = parts.length;
       while (end - part > 1) {
         const middle = (part + end) >> 1;
@@ -261,7 +261,7 @@ function timeWriter(column: Column, context: CellContext): WriteCell {
   };
   return (row) => {
     const text = toText(read(row));
-    if (text === null) context.problem = `a ${type.kind} out of its range`;
+    if (text === null) context.problem = `a ${type.kind} out of range`;
     else out.ascii(`"${text}"`);
   };
 }
@@ -271,20 +271,20 @@ function uuidWriter(column: Column, { out }: CellContext): WriteCell {
   return (row) => out.ascii(`"${read(row)}"`);
 }
 
-/** The integer of each row. */
+/** Decimals of 32 to 256 bits: reads the unscaled integer of a row. */
 function unscaledDecimals(column: Column, bitWidth: number): (row: number) => bigint {
   const words = bitWidth / 32;
   const values = column.buffer(0, Int32Array, column.length * words);
   return (row) => {
     const last = row * words + words - 1;
-    // The highest word has the sign.
+    // The highest word carries the sign.
     let value = BigInt(values[last]!);
     for (let i = last - 1; i >= row * words; i--) value = (value << 32n) | BigInt(values[i]! >>> 0);
     return value;
   };
 }
 
-/** `value` / 10^scale. */
+/** `value` / 10^scale, exactly. */
 function decimalText(value: bigint, scale: number): string {
   if (scale === 0 || (scale < 0 && value === 0n)) return String(value);
   const sign = value < 0n ? '-' : '';

@@ -1,5 +1,5 @@
-// The metadata of rows, one JSON object a row: a column of JSON text, structs or maps, further columns
-// as members of their names, or both.
+// Reads the metadata of rows, one JSON object per row: from a column of JSON text, structs or maps, from
+// further columns as members, or from both.
 
 import type { Utf8Column } from '../../common/types.js';
 import { type Column, isValid } from './columns.js';
@@ -17,23 +17,23 @@ export interface MetadataToRead {
   /** JSON text, structs or maps; null where there is no such column. */
   readonly objects: Column | null;
   readonly members: readonly Column[];
-  /** Of one row. */
+  /** Bound on one row. */
   readonly rowBytesMax: number;
-  /** Of all rows. */
+  /** Bound on all rows. */
   readonly bytesMax: number;
   readonly issues: RowIssues;
 }
 
 /**
- * JSON text of strangers is passed on as it stands, in place where it is stored so: that it is JSON,
- * and an object, is for the caller to check, but for what gets further members here. Null when no
- * column has metadata. With issues the content is undefined. Throws `invalid_arrow`.
+ * JSON text is passed on as received, in place where possible; the caller checks that it is a JSON
+ * object, unless members are added to it here. Null when no column has metadata; undefined content if
+ * there are issues. Throws `invalid_arrow`.
  */
 export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
   const { count, objects, members, rowBytesMax, bytesMax, issues } = toRead;
   if (objects === null && members.length === 0) return null;
   const isMap = objects?.field.type.kind === 'map';
-  // Maps say only row by row what names they have, as text does.
+  // The member names of maps differ from row to row, as those of text do.
   const texts: Strings | null =
     objects !== null && isTextField(objects.field)
       ? readStrings(objects, bytesMax)
@@ -43,7 +43,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
   if (texts !== null && texts.validity === null && members.length === 0) return texts.text;
   const out = new TextBuilder(count, bytesMax, rowBytesMax);
   const context: CellContext = { out, bytesMax, problem: null, problemPath: [] };
-  // The names of a struct differ from the members', which the choice of columns made sure of.
+  // The choice of columns made sure that the names of a struct differ from those of the members.
   const isStruct = objects?.field.type.kind === 'struct';
   const own = isStruct ? objects!.children : [];
   const writeMembers = membersWriter(members, context);
@@ -68,7 +68,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
     } catch (error) {
       if (!(error instanceof RowTooLong)) throw error;
       out.dropRow();
-      const detail = `Metadata has at most ${rowBytesMax} bytes; found more.`;
+      const detail = `The metadata has more than ${rowBytesMax} bytes.`;
       const rest = { detail, expected: rowBytesMax };
       issues.add({ row, member: 'metadata', code: 'invalid_metadata', ...rest });
       context.problem = null;
@@ -79,7 +79,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
       const { problem, problemPath } = context;
       const where =
         problemPath.length === 0 ? '' : `in the column ${quoted(problemPath.join('.'))} `;
-      const detail = `Metadata is written as JSON; ${where}found ${problem}.`;
+      const detail = `The metadata cannot be written as JSON; ${where}found ${problem}.`;
       issues.add({ row, member: 'metadata', code: 'invalid_metadata', detail });
       context.problem = null;
       context.problemPath = [];
@@ -89,7 +89,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
   return out.finish();
 }
 
-/** Text with the members before its closing brace. */
+/** Writes the text of a row with the members inserted before its closing brace. */
 function mergedWriter(
   { offsets, bytes }: Utf8Column,
   members: readonly Column[],
@@ -107,15 +107,15 @@ function mergedWriter(
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString();
     const object = parseObject(text);
     if (object === null) {
-      context.problem = 'text that is no JSON object';
+      context.problem = 'text that is not a JSON object';
       return;
     }
     const twice = names.find((name) => Object.hasOwn(object, name));
     if (twice !== undefined) {
-      context.problem = `a member of "metadata" with the name of the column ${JSON.stringify(twice)}`;
+      context.problem = `a member of "metadata" with the same name as the column ${JSON.stringify(twice)}`;
       return;
     }
-    // Nothing but white space follows the brace of an object that was parsed.
+    // Only white space can follow the last brace of a parsed object.
     out.raw(bytes, from, from + Buffer.byteLength(text.slice(0, text.lastIndexOf('}'))));
     writeMembers(row, Object.keys(object).length === 0);
     out.byte(CLOSE_BRACE);

@@ -1,13 +1,13 @@
-// Which types have a JSON: all but those of bytes, unions, intervals and runs.
+// Which types have a JSON form: all but binary, unions, intervals and run-end encoding.
 
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField } from './strings.js';
 import { isUuid } from './uuids.js';
 
-/** Extension types whose text or bytes say more than their storage. */
+/** An extension type: text that is JSON. */
 export const JSON_EXTENSION = 'arrow.json';
 
-const WITHOUT_JSON = [
+const KINDS_WITHOUT_JSON = [
   'binary',
   'large_binary',
   'binary_view',
@@ -17,17 +17,17 @@ const WITHOUT_JSON = [
   'run_end_encoded',
 ];
 
-/** A sentence, or null where the field can be written as JSON. */
-export function jsonRefusal(field: ArrowField): string | null {
+/** Why the field cannot be written as JSON, as a sentence that begins with "found"; null if it can. */
+export function jsonViolation(field: ArrowField): string | null {
   const { type, children } = field;
   if (isUuid(field)) return null;
-  if (WITHOUT_JSON.includes(type.kind)) {
-    return `found ${describeType(field)}, which has no JSON; leave it out or convert it.`;
+  if (KINDS_WITHOUT_JSON.includes(type.kind)) {
+    return `found ${describeType(field)}, which has no JSON form. Leave the column out or convert it.`;
   }
   if (type.kind === 'struct') {
     const names = new Set<string>();
     for (const { name } of children) {
-      if (names.has(name)) return `found two members of the name ${quoted(name)}.`;
+      if (names.has(name)) return `found two members with the name ${quoted(name)}.`;
       names.add(name);
     }
   }
@@ -36,11 +36,11 @@ export function jsonRefusal(field: ArrowField): string | null {
     if (!isTextField(key)) {
       return `found a map with keys of ${describeType(key)}, expected text.`;
     }
-    return jsonRefusal(value);
+    return jsonViolation(value);
   }
   for (const child of children) {
-    const refusal = jsonRefusal(child);
-    if (refusal !== null) return refusal;
+    const violation = jsonViolation(child);
+    if (violation !== null) return violation;
   }
   return null;
 }

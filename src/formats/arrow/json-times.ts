@@ -1,5 +1,5 @@
-// Dates, times and durations as ISO 8601 text. Timestamps have as many decimals as their unit, so that
-// texts of one column compare as their times do.
+// Dates, times and durations as ISO 8601 text. A timestamp has as many decimals as its unit, so that the
+// texts of a column sort as their times do.
 
 import type { TimeUnit } from './schema.js';
 
@@ -11,16 +11,16 @@ export const UNITS_PER_SECOND: { readonly [unit in TimeUnit]: number } = {
 };
 
 export const MS_PER_DAY = 86_400_000;
-/** What the calendar of the platform knows, in milliseconds since 1970. */
+/** The range of Date, in milliseconds since 1970. */
 const MS_MAX = 8.64e15;
 
-/** `2026-01-31`, or null beyond the calendar. */
+/** `2026-01-31`; null when out of range. */
 export function dateText(days: number): string | null {
   const ms = days * MS_PER_DAY;
   return Math.abs(ms) <= MS_MAX ? new Date(ms).toISOString().replace(/T.*/, '') : null;
 }
 
-/** `2026-01-31T12:00:00.000001Z`, or null beyond the calendar. */
+/** `2026-01-31T12:00:00.000001Z`; null when out of range. */
 export function timestampText(
   value: number | bigint,
   unit: TimeUnit,
@@ -33,7 +33,7 @@ export function timestampText(
   return `${toSeconds}${fractionText(fraction, unit)}${hasZone ? 'Z' : ''}`;
 }
 
-/** `12:00:00.000001`, or null where the day is over. */
+/** `12:00:00.000001`; null when not within one day. */
 export function timeText(value: number | bigint, unit: TimeUnit): string | null {
   const { seconds, fraction } = split(value, unit);
   if (seconds < 0 || seconds >= 86_400) return null;
@@ -41,7 +41,7 @@ export function timeText(value: number | bigint, unit: TimeUnit): string | null 
   return `${toSeconds}${fractionText(fraction, unit)}`;
 }
 
-/** `PT90.5S`: all of it in seconds, since a duration knows no months. */
+/** `PT90.5S`: in seconds only, since the length of a day or month is not fixed. */
 export function durationText(value: number | bigint, unit: TimeUnit): string {
   const isNegative = value < 0;
   const { seconds, fraction } = split(isNegative ? -value : value, unit);
@@ -49,7 +49,7 @@ export function durationText(value: number | bigint, unit: TimeUnit): string {
   return `${isNegative ? '-' : ''}PT${seconds}${decimals}S`;
 }
 
-/** Rounded down, so that the fraction is never negative. */
+/** Whole seconds, rounded down so that the fraction is never negative. */
 function split(value: number | bigint, unit: TimeUnit): { seconds: number; fraction: number } {
   const perSecond = UNITS_PER_SECOND[unit];
   if (typeof value === 'number') {

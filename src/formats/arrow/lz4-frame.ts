@@ -1,6 +1,6 @@
 // Decodes LZ4 frames (format 1.6) into a buffer of known length. Every length is checked before bytes
-// move, so that a frame can neither write elsewhere nor take longer than its bytes and the target's.
-// Checksums are not compared: the transport has its own, and what is decoded is checked as Arrow.
+// are copied, so a frame cannot write outside the target, and time is linear in both lengths.
+// Checksums are not compared: the transport has its own, and the decoded data is checked as Arrow.
 
 const MAGIC = 0x184d2204;
 const VERSION_MASK = 0xc0;
@@ -15,14 +15,14 @@ const MATCH_MIN = 4;
 /** Below this a loop is faster than a call. */
 const LOOP_BYTES_MAX = 32;
 
-/** Returns how many bytes of `target` were written; throws an Error where the frame is damaged. */
+/** Returns the number of bytes written to `target`. Throws an Error when the frame is damaged. */
 export function decodeLz4Frame(frame: Uint8Array, target: Uint8Array): number {
   const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength);
-  if (frame.length < 7 || view.getUint32(0, true) !== MAGIC) throw new Error('no LZ4 frame');
+  if (frame.length < 7 || view.getUint32(0, true) !== MAGIC) throw new Error('not an LZ4 frame');
   const flags = frame[4]!;
-  if ((flags & VERSION_MASK) !== VERSION) throw new Error('version of the frame');
+  if ((flags & VERSION_MASK) !== VERSION) throw new Error('an unknown version');
   if ((flags & HAS_DICTIONARY) !== 0) throw new Error('a dictionary');
-  // Flags, the size of blocks, perhaps the content's size, a checksum of these.
+  // Magic, flags, block size, perhaps the content size, header checksum.
   let at = 4 + 2 + ((flags & HAS_CONTENT_SIZE) !== 0 ? 8 : 0) + 1;
   let end = 0;
   while (true) {
@@ -48,7 +48,7 @@ export function decodeLz4Frame(frame: Uint8Array, target: Uint8Array): number {
   return end;
 }
 
-/** Writes from target[start] on and returns the end; matches reach back to `windowStart`. */
+/** Writes from target[start] on and returns the end. Matches reach back to `windowStart` at most. */
 function decodeBlock(
   block: Uint8Array,
   target: Uint8Array,
@@ -58,7 +58,7 @@ function decodeBlock(
   let at = 0;
   let end = start;
   while (true) {
-    // Beyond the end the token reads as undefined, which is 0 here, and the check below ends it.
+    // Beyond the end the token is undefined, which acts as 0; the check below then throws.
     const token = block[at++]!;
     let literals = token >> 4;
     if (literals === 15) {
@@ -93,7 +93,7 @@ function decodeBlock(
     }
     length += MATCH_MIN;
     const from = end - distance;
-    if (distance === 0 || from < windowStart) throw new Error('a match before its window');
+    if (distance === 0 || from < windowStart) throw new Error('a match before the window');
     if (end + length > target.length) throw new Error('more bytes than announced');
     if (length > LOOP_BYTES_MAX && distance >= length) {
       target.copyWithin(end, from, from + length);

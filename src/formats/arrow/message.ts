@@ -1,5 +1,5 @@
-// Messages of Arrow IPC from strangers: the metadata of one, checked against the length of the body
-// that it announces. What it returns is plain data, which crosses threads.
+// Reads the metadata of Arrow IPC messages and checks it against the length of the body that it
+// announces. The result is plain data, which can be sent to another thread.
 
 import { invalidArrow } from './arrow-errors.js';
 import { FlatTable } from './flat-table.js';
@@ -7,14 +7,14 @@ import { type ArrowSchema, readKeyValues, readSchema } from './schema.js';
 
 export type Codec = 'lz4_frame' | 'zstd';
 
-/** What a body holds, buffer by buffer; every region lies in the body and none overlaps another. */
+/** The layout of a body. Every region lies inside the body, and regions do not overlap. */
 export interface BodyShape {
   readonly rowCount: number;
   /** Pairs of length and null count, in the order of the schema's fields, depth first. */
   readonly nodes: Float64Array;
-  /** Pairs of offset and length. */
+  /** Pairs of offset and length, one per buffer. */
   readonly regions: Float64Array;
-  /** How many data buffers each column of views has. */
+  /** The number of data buffers of each column of views. */
   readonly variadicCounts: Float64Array;
   readonly codec: Codec | null;
 }
@@ -31,13 +31,13 @@ export type ArrowMessage =
 
 export interface MessageHead {
   readonly bodyLength: number;
-  /** To be called when the length of the body is accepted. */
+  /** Reads the rest, once the caller has accepted the length of the body. Throws `invalid_arrow`. */
   read(): ArrowMessage;
   /** Key-value metadata of the message itself. */
   metadata(): ReadonlyMap<string, string>;
 }
 
-/** Metadata of version 4 came with Arrow 0.8, 5 with 1.0; what was before has another layout. */
+/** Metadata versions 4 (Arrow 0.8) and 5 (1.0), numbered from 0; older ones have another layout. */
 const VERSIONS = [3, 4];
 const CODECS: readonly Codec[] = ['lz4_frame', 'zstd'];
 
@@ -116,7 +116,7 @@ function readShape(table: FlatTable, bodyLength: number): BodyShape {
     }
     total += length;
   }
-  // Otherwise the same bytes could be read once for each of ten thousand columns.
+  // Otherwise ten thousand columns could each read the same bytes.
   if (total > bodyLength) {
     throw invalidArrow(`buffers of ${total} bytes in a body of ${bodyLength}: they overlap`);
   }
@@ -145,7 +145,7 @@ function readCodec(table: FlatTable): Codec | null {
   const codec = CODECS[compression.uint8(0)];
   if (codec === undefined || compression.uint8(1) !== 0) {
     throw invalidArrow(
-      `compression ${compression.uint8(0)}, expected lz4_frame or zstd of buffers`,
+      `compression ${compression.uint8(0)}, expected lz4_frame or zstd, buffer by buffer`,
     );
   }
   return codec;

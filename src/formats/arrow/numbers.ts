@@ -2,7 +2,7 @@
 // would round.
 
 import type { Column } from './columns.js';
-import type { IntType } from './schema.js';
+import type { FloatType, IntType } from './schema.js';
 import type { TextBuilder } from './text-builder.js';
 
 export type NarrowIntegers =
@@ -13,7 +13,7 @@ export type NarrowIntegers =
   | Int32Array
   | Uint32Array;
 
-/** Up to 32 bits. */
+/** Integers of up to 32 bits, in place. */
 export function narrowIntegers(column: Column, { bitWidth, isSigned }: IntType): NarrowIntegers {
   const { length } = column;
   switch (bitWidth) {
@@ -30,7 +30,7 @@ export function narrowIntegers(column: Column, { bitWidth, isSigned }: IntType):
   }
 }
 
-/** 64 bits. */
+/** Integers of 64 bits: numbers where they are exact, else bigints. */
 export function wideIntegers(column: Column, isSigned: boolean): (row: number) => number | bigint {
   const { length } = column;
   const halves = column.buffer(0, Int32Array, length * 2);
@@ -40,7 +40,7 @@ export function wideIntegers(column: Column, isSigned: boolean): (row: number) =
   return (row) => {
     const low = halves[row * 2]!;
     const high = halves[row * 2 + 1]!;
-    // Between -2^53 and 2^53: what most integers are, without the cost of a bigint.
+    // Within ±2^53, as most integers are: no bigint is made.
     if (high >= -0x200000 && high < 0x200000 && (isSigned || high >= 0)) {
       return high * 2 ** 32 + (low >>> 0);
     }
@@ -48,7 +48,7 @@ export function wideIntegers(column: Column, isSigned: boolean): (row: number) =
   };
 }
 
-/** Writes the integers of a column in decimal, exactly. */
+/** Writes the integer of a row in decimal, exactly. */
 export function integerWriter(
   column: Column,
   type: IntType,
@@ -66,7 +66,21 @@ export function integerWriter(
   };
 }
 
-export function floatReader(column: Column, bitWidth: 16 | 32 | 64): (row: number) => number {
+/** The number of a row of a column of integers or floats; integers beyond ±2^53 are rounded. */
+export function numberReader(column: Column, type: IntType | FloatType): (row: number) => number {
+  if (type.kind === 'float') return floatReader(column, type.bitWidth);
+  if (type.bitWidth < 64) {
+    const values = narrowIntegers(column, type);
+    return (row) => values[row]!;
+  }
+  const read = wideIntegers(column, type.isSigned);
+  return (row) => Number(read(row));
+}
+
+export function floatReader(
+  column: Column,
+  bitWidth: FloatType['bitWidth'],
+): (row: number) => number {
   const { length } = column;
   if (bitWidth === 16) {
     const values = float16Table();
@@ -80,16 +94,16 @@ export function floatReader(column: Column, bitWidth: 16 | 32 | 64): (row: numbe
   return (row) => values[row]!;
 }
 
-/** Built once. */
+/** All 65 536 values, built at the first use. */
 let table: Float32Array | undefined;
 
-/** The value of each bit pattern. */
+/** The value of every bit pattern of a float16. */
 export function float16Table(): Float32Array {
   table ??= Float32Array.from({ length: 65_536 }, (_, bits) => float16Value(bits));
   return table;
 }
 
-/** Sign, 5 bits of exponent, 10 of fraction; the least exponent is for zero and what is below 2^-14. */
+/** A sign, 5 bits of exponent and 10 of fraction; exponent 0 is for zero and subnormals. */
 function float16Value(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;

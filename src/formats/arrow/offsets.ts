@@ -1,12 +1,12 @@
-// Where the elements of lists and the bytes of strings start and end, whichever way a column says it;
-// and which values the indexes of a dictionary name. All of it is checked.
+// Reads and checks offsets: where the elements of lists and the bytes of strings start and end, in each
+// of Arrow's layouts, and which values the indexes of a dictionary refer to.
 
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { narrowIntegers, wideIntegers } from './numbers.js';
 import { quoted } from './schema.js';
 
-/** Value i is `start[i]` to `end[i]` of what the column holds. */
+/** Value i spans elements `starts[i]` to before `ends[i]` of the child. */
 export interface Spans {
   readonly starts: Int32Array;
   readonly ends: Int32Array;
@@ -14,7 +14,7 @@ export interface Spans {
 
 /** Length + 1 offsets that never decrease and stay within `end`. Throws `invalid_arrow`. */
 export function readOffsets(column: Column, isLarge: boolean, end: number): Int32Array {
-  // Some writers give an empty column no offsets at all.
+  // Some writers give an empty column no offsets.
   if (column.length === 0) return new Int32Array(1);
   const count = column.length + 1;
   const offsets = isLarge ? readLow(column, 0, count) : column.buffer(0, Int32Array, count);
@@ -39,7 +39,7 @@ function findDescending(offsets: Int32Array): number {
   return -1;
 }
 
-/** Of a list, a list view or a map. Throws `invalid_arrow`. */
+/** Of a column of lists, list views or maps. Throws `invalid_arrow`. */
 export function readSpans(column: Column): Spans {
   const { type } = column.field;
   const end = column.children[0]!.length;
@@ -50,7 +50,7 @@ export function readSpans(column: Column): Spans {
     const sizes = isLarge ? readLow(column, 1, length) : column.buffer(1, Int32Array, length);
     const ends = new Int32Array(length);
     for (let i = 0; i < length; i++) {
-      // The view of a null is never followed.
+      // The view of a null is never used.
       if (!isValid(column.validity, i)) continue;
       const [start, size] = [starts[i]!, sizes[i]!];
       if (start < 0 || size < 0 || start + size > end) {
@@ -64,7 +64,7 @@ export function readSpans(column: Column): Spans {
   return { starts: offsets, ends: offsets.subarray(1) };
 }
 
-/** 64-bit numbers that have to be below 2^31, as everything in a batch of bounded size is. */
+/** 64-bit offsets, which in a batch of bounded size are below 2^31. Throws `invalid_arrow`. */
 function readLow(column: Column, index: number, count: number): Int32Array {
   const halves = column.buffer(index, Int32Array, count * 2);
   const low = new Int32Array(count);
@@ -78,7 +78,7 @@ function readLow(column: Column, index: number, count: number): Int32Array {
   return low;
 }
 
-/** Which value of the dictionary's `count` each row names; -1 for null. Throws `invalid_arrow`. */
+/** The index of each row into a dictionary of `count` values; -1 for null. Throws `invalid_arrow`. */
 export function readIndexes(column: Column, count: number): Int32Array {
   const { length, validity, field } = column;
   const { indexType } = field.dictionary!;

@@ -1,21 +1,21 @@
-// A batch of strangers as queries: a row is one, by its vector or by the id of a stored one, and
-// further columns say what is special about it. Pure, so that it can run in any thread. What a
-// collection asks of ids, filters and numbers is not checked here.
+// Reads a record batch as queries, one per row: by a vector, or by the id of a stored vector, with
+// further columns for its options. A pure function, which runs in any thread. The collection's rules
+// for ids, filters and numbers are checked by the caller.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
 import { located } from './arrow-errors.js';
-import { chooseId, chooseVectors, noVectors, refuseRepeated } from './column-choice.js';
+import { chooseId, chooseVectors, noVectors, requireUniqueNames } from './column-choice.js';
 import { type Column, isValid, openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { readIds } from './ids.js';
-import { float16Table, narrowIntegers, wideIntegers } from './numbers.js';
+import { numberReader } from './numbers.js';
 import { type RowIssue, RowIssues } from './row-issues.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField, readStrings, type Strings } from './strings.js';
 import { readVectors } from './vectors.js';
 
-/** Columns that a query may have beside its vector or id, and what their cells are. */
+/** The optional columns and what they hold. */
 const OPTION_KINDS = {
   top_k: 'integer',
   filter: 'text',
@@ -26,7 +26,7 @@ type OptionName = keyof typeof OPTION_KINDS;
 const OPTION_NAMES = Object.keys(OPTION_KINDS) as OptionName[];
 
 export interface QueryColumns {
-  /** Indexes of columns; exactly one of the two is there. */
+  /** Column indexes; exactly one of the two is not null. */
   readonly vector: number | null;
   readonly id: number | null;
   readonly options: ReadonlyMap<OptionName, number>;
@@ -35,39 +35,40 @@ export interface QueryColumns {
 export interface QueryRowsOptions {
   readonly vectorColumn?: string | undefined;
   readonly dimension: number;
-  /** Of the batch, decompressed. */
+  /** Bound on the decompressed batch. */
   readonly batchBytesMax: number;
   readonly idBytesMax: number;
 }
 
 export interface Numbers {
   readonly values: Float64Array;
-  /** Bits, 1 for a number; null when there are no nulls. */
+  /** Bits, 1 for a number; null when no value is null. */
   readonly validity: Uint8Array | null;
 }
 
 export interface QueryRows {
   readonly count: number;
-  /** Row-major [count, dimension] float32, all finite; null where queries have ids. */
+  /** Row-major [count, dimension] float32, all finite; null if the queries have ids. */
   readonly vectors: Float32Array | null;
   readonly ids: Utf8Column | null;
-  /** Here and below: null where there is no such column. Integers of any size. */
+  /** Integers of any size. Here and below: null if there is no such column. */
   readonly topK: Numbers | null;
-  /** JSON text, of which nothing is known but that it is UTF-8. */
+  /** JSON text, known only to be UTF-8. */
   readonly filters: Strings | null;
   readonly scoreThresholds: Numbers | null;
   readonly metrics: Strings | null;
-  /** Of the first rows, about `values` and `id`; with any, what else is here is undefined. */
+  /** About `values` and `id`, of the first rows that have any; if not empty, the rest is undefined. */
   readonly issues: readonly RowIssue[];
 }
 
-/** The cell of a row; null where it says nothing. */
+/** The text of a row; null where the column is absent or null. */
 export function textAt(cells: Strings | null, row: number): string | null {
   if (cells === null || !isValid(cells.validity, row)) return null;
   const { offsets, bytes } = cells.text;
   return decodeText(bytes, offsets[row]!, offsets[row + 1]!);
 }
 
+/** The number of a row; null where the column is absent or null. */
 export function numberAt(cells: Numbers | null, row: number): number | null {
   return cells === null || !isValid(cells.validity, row) ? null : cells.values[row]!;
 }
@@ -76,18 +77,18 @@ function decodeText(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
 }
 
-/** Throws `invalid_request`, and `unknown_parameter` for a column that says nothing to a query. */
+/** Throws `invalid_request`, and `unknown_parameter` for a column that no query has. */
 export function chooseQueryColumns(
   fields: readonly ArrowField[],
   vectorColumn?: string,
 ): QueryColumns {
-  refuseRepeated(fields);
+  requireUniqueNames(fields);
   const vector = chooseVectors(fields, vectorColumn);
   const id = chooseId(fields);
   if (vector === null && id === null) throw noVectors(fields);
   if (vector !== null && id !== null) {
     throw invalid(
-      `Expected a column of vectors or one of ids; found ${quoted(fields[vector]!.name)} and ${quoted(fields[id]!.name)}.`,
+      `Expected a column of vectors or one of ids; found both, ${quoted(fields[vector]!.name)} and ${quoted(fields[id]!.name)}.`,
     );
   }
   const options = new Map<OptionName, number>();
@@ -97,7 +98,7 @@ export function chooseQueryColumns(
     if (name === undefined) {
       throw new SagittaError(
         'unknown_parameter',
-        `A query has no column ${quoted(field.name)}; expected a vector or an id, and ${OPTION_NAMES.join(', ')}; another name of the vector goes into ?vector_column=.`,
+        `A query has no column ${quoted(field.name)}; expected a vector or an id, and ${OPTION_NAMES.join(', ')}. If the column is the vector, name it with ?vector_column=.`,
       );
     }
     checkKind(name, field);
@@ -135,10 +136,10 @@ export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): Q
 function checkKind(name: OptionName, field: ArrowField): void {
   const kind = OPTION_KINDS[name];
   const isFitting = kind === 'text' ? isTextField(field) : isNumberField(field, kind);
-  // A column of nothing but nulls, as some writers make of one without values.
+  // Some writers make a column without values one of type null.
   if (isFitting || field.type.kind === 'null') return;
   const expected = { text: 'text', integer: 'integers', number: 'numbers' }[kind];
-  throw invalid(`Column ${quoted(name)} has ${expected}; found ${describeType(field)}.`);
+  throw invalid(`Column ${quoted(name)} must hold ${expected}; found ${describeType(field)}.`);
 }
 
 function isNumberField({ type, dictionary }: ArrowField, kind: 'integer' | 'number'): boolean {
@@ -153,34 +154,14 @@ function readTexts(column: Column | null, bytesMax: number): Strings | null {
 
 function readNumbers(column: Column | null): Numbers | null {
   if (column === null || column.field.type.kind === 'null') return null;
-  const read = numberReader(column);
+  const { type } = column.field;
+  if (type.kind !== 'int' && type.kind !== 'float') {
+    throw invalid(`Found ${describeType(column.field)}, expected numbers.`);
+  }
+  const read = numberReader(column, type);
   const values = new Float64Array(column.length);
   for (let row = 0; row < values.length; row++) values[row] = read(row);
   return { values, validity: column.validity };
-}
-
-function numberReader(column: Column): (row: number) => number {
-  const { field, length } = column;
-  const { type } = field;
-  if (type.kind === 'float') {
-    if (type.bitWidth === 16) {
-      const halves = column.buffer(0, Uint16Array, length);
-      const table = float16Table();
-      return (row) => table[halves[row]!]!;
-    }
-    const values =
-      type.bitWidth === 32
-        ? column.buffer(0, Float32Array, length)
-        : column.buffer(0, Float64Array, length);
-    return (row) => values[row]!;
-  }
-  if (type.kind !== 'int') throw invalid(`Found ${describeType(field)}, expected numbers.`);
-  if (type.bitWidth < 64) {
-    const values = narrowIntegers(column, type);
-    return (row) => values[row]!;
-  }
-  const wide = wideIntegers(column, type.isSigned);
-  return (row) => Number(wide(row));
 }
 
 function invalid(detail: string): SagittaError {

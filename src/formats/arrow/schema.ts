@@ -1,5 +1,5 @@
-// Schemas of strangers as plain data, which crosses threads. Knows every type of Arrow, so that
-// columns after one of a type that nobody reads still start where they do.
+// Reads schemas into plain data, which can be sent to another thread. Every type of Arrow is known, so
+// that the columns after one of an unused type are still found.
 
 import { invalidArrow } from './arrow-errors.js';
 import type { FlatTable } from './flat-table.js';
@@ -12,9 +12,14 @@ export interface IntType {
   readonly isSigned: boolean;
 }
 
+export interface FloatType {
+  readonly kind: 'float';
+  readonly bitWidth: 16 | 32 | 64;
+}
+
 export type ArrowType =
   | IntType
-  | { readonly kind: 'float'; readonly bitWidth: 16 | 32 | 64 }
+  | FloatType
   | { readonly kind: 'decimal'; readonly scale: number; readonly bitWidth: 32 | 64 | 128 | 256 }
   | { readonly kind: 'date'; readonly unit: 'day' | 'millisecond' }
   | { readonly kind: 'time'; readonly unit: TimeUnit; readonly bitWidth: 32 | 64 }
@@ -33,11 +38,11 @@ export type TypeKind = ArrowType['kind'];
 
 export interface ArrowField {
   readonly name: string;
-  /** Of the dictionary's values, where there is a dictionary. */
+  /** The type of the values, also where they are in a dictionary. */
   readonly type: ArrowType;
   readonly children: readonly ArrowField[];
   readonly dictionary: { readonly id: number; readonly indexType: IntType } | null;
-  /** The name of an extension type; what is stored is `type`. */
+  /** The name of an extension type, which is stored as `type`. */
   readonly extension: string | null;
 }
 
@@ -48,7 +53,7 @@ export interface ArrowSchema {
   readonly fieldMetadata: readonly ReadonlyMap<string, string>[];
 }
 
-/** Deeper than any metadata may nest. */
+/** Deeper than metadata may nest. */
 const DEPTH_MAX = 16;
 const FIELDS_MAX = 10_000;
 const EXTENSION_NAME = 'ARROW:extension:name';
@@ -61,7 +66,7 @@ const INT_WIDTHS = [8, 16, 32, 64] as const;
 const TIME_WIDTHS = [32, 64] as const;
 const DECIMAL_WIDTHS = [32, 64, 128, 256] as const;
 
-/** By the type's number in the format; the rest has members. */
+/** Types without parameters, by their number in the format. */
 const PLAIN_KINDS = {
   1: 'null',
   4: 'binary',
@@ -80,7 +85,7 @@ const PLAIN_KINDS = {
   26: 'large_list_view',
 } as const satisfies Record<number, TypeKind>;
 
-/** How many children a type has; types that are not listed have none, structs and unions any number. */
+/** The number of children by type; others have none, structs and unions any number. */
 const CHILD_COUNTS: { readonly [kind in TypeKind]?: number } = {
   list: 1,
   large_list: 1,
@@ -137,7 +142,7 @@ function readField(
   if (type.kind === 'map') {
     const entries = children[0]!;
     if (entries.type.kind !== 'struct' || entries.children.length !== 2 || entries.dictionary) {
-      throw invalidArrow(`a map ${quoted(name)} whose entries are no pairs`);
+      throw invalidArrow(`a map ${quoted(name)} whose entries are not pairs`);
     }
   }
   return {
@@ -164,7 +169,7 @@ function readInt(table: FlatTable): IntType {
 }
 
 function readType(number: number, table: FlatTable | null, name: string): ArrowType {
-  if (table === null) throw invalidArrow(`no type of the field ${quoted(name)}`);
+  if (table === null) throw invalidArrow(`the field ${quoted(name)} without a type`);
   switch (number) {
     case 2:
       return readInt(table);
@@ -173,7 +178,7 @@ function readType(number: number, table: FlatTable | null, name: string): ArrowT
     case 7: {
       const bitWidth = oneOf(DECIMAL_WIDTHS, table.int32(2, 128), 'bits of a decimal');
       const scale = table.int32(1);
-      // The digits of 256 bits are 77; a scale far beyond would be written as that many zeros.
+      // 256 bits have 77 digits; a scale far beyond would be written as that many zeros.
       if (Math.abs(scale) > 100) throw invalidArrow(`a decimal of scale ${scale}`);
       return { kind: 'decimal', scale, bitWidth };
     }
@@ -199,7 +204,8 @@ function readType(number: number, table: FlatTable | null, name: string): ArrowT
       return { kind: 'duration', unit: entry(UNITS, table.int16(0, 1), 'unit') };
     default: {
       const kind = PLAIN_KINDS[number as keyof typeof PLAIN_KINDS];
-      if (kind === undefined) throw invalidArrow(`type ${number} of the field ${quoted(name)}`);
+      if (kind === undefined)
+        throw invalidArrow(`an unknown type ${number} of the field ${quoted(name)}`);
       return { kind };
     }
   }

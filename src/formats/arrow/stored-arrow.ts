@@ -1,9 +1,9 @@
-// Reads the Arrow that we wrote: segment files and log records, one record batch each, whole in memory
-// and without copies. The checks are those for data of clients; what they find is `data_corrupt`.
+// Reads the Arrow data that we stored: segment files and log records, each one record batch, whole in
+// memory, without copies. The checks are the same as for data of clients; a failure is `data_corrupt`.
 
-import { corrupt, invalidArrow, readingStored } from './arrow-errors.js';
+import { corrupt, readingStored } from './arrow-errors.js';
 import { type Column, openColumns } from './columns.js';
-import type { EncodedPart } from './encoded-batch.js';
+import type { EncodedBody } from './encoded-batch.js';
 import {
   type Block,
   footerStart,
@@ -21,14 +21,14 @@ export interface StoredBatch {
   readonly rowCount: number;
   /** In the order of the schema's fields; their buffers are views of the bytes read. */
   readonly columns: readonly Column[];
-  /** Of the batch; empty in a file. */
+  /** Key-value metadata of the batch; empty in a file. */
   readonly metadata: ReadonlyMap<string, string>;
 }
 
 const CONTINUATION = 0xffffffff;
 /** A message begins with the continuation mark and the length of its metadata. */
 const PREFIX_BYTES = 8;
-/** Everything is in memory already. */
+/** No bound: everything is in memory already and nothing is compressed. */
 const BYTES_MAX = Number.POSITIVE_INFINITY;
 
 /** Reads in place; `bytes` starts at a multiple of 8 in its buffer. Throws `data_corrupt`. */
@@ -41,18 +41,18 @@ export function decodeArrowFile(bytes: Uint8Array): StoredBatch {
     const footer = readFooter(bytes.subarray(start, bytes.length - TAIL_BYTES), start);
     const { schema, batches } = footer;
     if (batches.length !== 1) throw corrupt(`${batches.length} record batches, expected 1`);
-    const dictionaries = new Map<number, readonly EncodedPart[]>();
+    const dictionaries = new Map<number, readonly EncodedBody[]>();
     for (const block of footer.dictionaries) {
       const message = readBlockAt(bytes, block);
       if (message.kind !== 'dictionary') throw corrupt(`a ${message.kind} as a dictionary`);
-      dictionaries.set(message.id, [{ shape: message.shape, body: bodyAt(bytes, block) }]);
+      dictionaries.set(message.id, [{ shape: message.shape, bytes: bodyAt(bytes, block) }]);
     }
     const message = readBlockAt(bytes, batches[0]!);
     if (message.kind !== 'batch') throw corrupt(`a ${message.kind} as a record batch`);
     const { rowCount } = message.shape;
-    const part = { shape: message.shape, body: bodyAt(bytes, batches[0]!) };
+    const body = { shape: message.shape, bytes: bodyAt(bytes, batches[0]!) };
     const { fields } = schema;
-    const columns = openColumns({ fields, rowCount, part, dictionaries }, BYTES_MAX);
+    const columns = openColumns({ fields, rowCount, body, dictionaries }, BYTES_MAX);
     return { schema, rowCount, columns, metadata: new Map() };
   });
 }
@@ -71,10 +71,10 @@ export function decodeArrowStream(bytes: Uint8Array): StoredBatch {
       throw corrupt(`a body of ${head.bodyLength} bytes at byte ${bodyStart} of ${bytes.length}`);
     }
     const { shape } = message;
-    const part = { shape, body: bytes.subarray(bodyStart, bodyEnd) };
+    const body = { shape, bytes: bytes.subarray(bodyStart, bodyEnd) };
     const { rowCount } = shape;
     const { fields } = schema;
-    const columns = openColumns({ fields, rowCount, part, dictionaries: new Map() }, BYTES_MAX);
+    const columns = openColumns({ fields, rowCount, body, dictionaries: new Map() }, BYTES_MAX);
     return { schema, rowCount, columns, metadata: head.metadata() };
   });
 }
@@ -91,7 +91,7 @@ export function expectFields(
   }
 }
 
-/** As `describeType` says it. */
+/** The same text as `describeType` gives. */
 function typeText(type: FieldToWrite['type']): string {
   return typeof type === 'string' ? type : `fixed_size_list<float32>[${type.vectorOf}]`;
 }
@@ -123,7 +123,7 @@ function metadataEnd(bytes: Uint8Array, start: number): number {
   const length = view.getInt32(4, true);
   const end = start + PREFIX_BYTES + length;
   if (view.getUint32(0, true) !== CONTINUATION || length <= 0 || end > bytes.length) {
-    throw invalidArrow(`no message of Arrow at byte ${start} of ${bytes.length}`);
+    throw corrupt(`no Arrow message at byte ${start} of ${bytes.length}`);
   }
   return end;
 }

@@ -1,30 +1,30 @@
-// Reads an Arrow IPC stream of strangers, message by message, from chunks that arrive: in the framing
-// of today and in that before Arrow 0.15. Holds one record batch and the dictionaries, of bounded
-// size; whatever the bytes are, it ends with the stream or with `invalid_arrow`.
+// Reads an Arrow IPC stream from chunks as they arrive, message by message, in the current framing and
+// in that before Arrow 0.15. Holds one record batch and the dictionaries, both bounded in bytes.
+// Whatever the bytes are, reading ends with the stream or with `invalid_arrow`.
 
 import { atPlace, invalidArrow } from './arrow-errors.js';
-import { decompressed, encodedPart } from './compression.js';
-import type { EncodedBatch, EncodedPart } from './encoded-batch.js';
+import { decompressed, encodedBody } from './compression.js';
+import type { EncodedBatch, EncodedBody } from './encoded-batch.js';
 import { Dictionaries } from './encoded-batch.js';
 import { type ArrowMessage, readMessageHead } from './message.js';
 import type { ArrowSchema } from './schema.js';
 
 export interface StreamReaderOptions {
-  /** Of the body of one record batch, as it came and decompressed, and of all dictionaries. */
+  /** Bound on the body of a record batch, both compressed and not, and on all dictionaries. */
   readonly batchBytesMax: number;
-  /** Bytes held for the batch to come and for dictionaries; a batch that was yielded is the caller's. */
+  /** Called with the bytes held for the next batch and for dictionaries; a yielded batch is the caller's. */
   readonly onBuffered?: (byteCount: number) => void;
-  /** Gives the memory of a batch's body, from byte 0 of a buffer on; a new ArrayBuffer when absent. */
+  /** Allocates the body of a batch, at byte 0 of a buffer. Default: a new ArrayBuffer. */
   readonly allocate?: (byteCount: number) => Uint8Array;
-  /** Where dictionaries are decompressed; on this thread when absent. */
-  readonly decompress?: (part: EncodedPart, bytesMax: number) => Promise<EncodedPart>;
+  /** Decompresses a dictionary. Default: on this thread. */
+  readonly decompress?: (body: EncodedBody, bytesMax: number) => Promise<EncodedBody>;
 }
 
-/** A batch of 10 000 fields has a megabyte of metadata. */
+/** A batch of 10 000 fields has 1 MB of metadata. */
 export const METADATA_BYTES_MAX = 16_000_000;
 
 const CONTINUATION = 0xffffffff;
-/** "ARRO", as a file begins. */
+/** "ARRO": a file begins with it. */
 const FILE_MAGIC = 0x4f525241;
 
 export class ArrowStreamReader {
@@ -60,21 +60,21 @@ export class ArrowStreamReader {
     }
   }
 
-  /** Batches without rows are counted, but not yielded. Throws `invalid_arrow`. */
+  /** Batches without rows count in `index` but are not yielded. Throws `invalid_arrow`. */
   async *batches(): AsyncGenerator<EncodedBatch, void, undefined> {
     let index = 0;
     let firstRow = 0;
     try {
       const { fields } = await this.readSchema();
       while (true) {
-        const batch = await this.#nextBatch(index).catch((error: unknown) => {
+        const body = await this.#nextBatch(index).catch((error: unknown) => {
           throw atPlace(`record batch ${index}`, error);
         });
-        if (batch === null) return;
-        const { rowCount } = batch.shape;
+        if (body === null) return;
+        const { rowCount } = body.shape;
         const dictionaries = this.#dictionaries.snapshot();
         if (rowCount > 0) {
-          yield { index, firstRow, rowCount, fields, part: batch, dictionaries };
+          yield { index, firstRow, rowCount, fields, body, dictionaries };
         }
         index++;
         firstRow += rowCount;
@@ -85,7 +85,7 @@ export class ArrowStreamReader {
     }
   }
 
-  async #nextBatch(index: number): Promise<EncodedPart | null> {
+  async #nextBatch(index: number): Promise<EncodedBody | null> {
     while (true) {
       const next = await this.#nextMessage();
       if (next === null) return null;
@@ -93,7 +93,7 @@ export class ArrowStreamReader {
       if (message.kind === 'schema') throw invalidArrow(`a second schema before batch ${index}`);
       if (message.kind === 'batch') {
         this.#source.release(body.length);
-        return await encodedPart(message.shape, body);
+        return await encodedBody(message.shape, body);
       }
       await this.#addDictionary(message, body);
     }
@@ -103,11 +103,11 @@ export class ArrowStreamReader {
     message: Extract<ArrowMessage, { kind: 'dictionary' }>,
     body: Uint8Array,
   ): Promise<void> {
-    const { decompress = async (part, bytesMax) => decompressed(part, bytesMax) } = this.#options;
-    let part = await encodedPart(message.shape, body);
+    const { batchBytesMax, decompress = async (...args) => decompressed(...args) } = this.#options;
     this.#dictionaries.expect(message.id);
-    if (message.shape.codec !== null) part = await decompress(part, this.#options.batchBytesMax);
-    this.#dictionaries.add(message.id, part, message.isDelta);
+    let dictionary = await encodedBody(message.shape, body);
+    if (dictionary.shape.codec !== null) dictionary = await decompress(dictionary, batchBytesMax);
+    this.#dictionaries.add(message.id, dictionary, message.isDelta);
     this.#source.release(body.length);
     this.#report();
   }
@@ -127,7 +127,7 @@ export class ArrowStreamReader {
     }
     const message = head.read();
     this.#source.release(metadataBytes);
-    // Memory that nobody has written to yet costs nothing, so a length that lies costs nothing.
+    // Untouched memory costs nothing, so a false length costs nothing until its bytes arrive.
     const { allocate = (byteCount) => new Uint8Array(byteCount) } = this.#options;
     const body =
       message.kind === 'dictionary'
@@ -137,7 +137,7 @@ export class ArrowStreamReader {
     return { message, body };
   }
 
-  /** 0 at the end, marked or plain; nothing follows the mark. */
+  /** 0 at the end of the stream, with or without an end-of-stream mark. */
   async #metadataLength(): Promise<number> {
     const first = await this.#uint32(true);
     if (first === null) return 0;
@@ -150,7 +150,7 @@ export class ArrowStreamReader {
     if (first === FILE_MAGIC) throw invalidArrow('an Arrow file, expected an Arrow stream');
     if (length! > METADATA_BYTES_MAX) {
       throw invalidArrow(
-        `metadata of ${length} bytes, expected at most ${METADATA_BYTES_MAX}, as of something that is no Arrow stream`,
+        `metadata of ${length} bytes, expected at most ${METADATA_BYTES_MAX}; this is probably not an Arrow stream`,
       );
     }
     return length!;
@@ -179,10 +179,7 @@ function cutOff(what: string, found: number, expected: number): Error {
   return invalidArrow(`the end of the stream after ${found} of ${expected} bytes of ${what}`);
 }
 
-/**
- * Takes bytes from a source of chunks, of which no more is read than is needed. `onHeld` is told how
- * many bytes were read and not yet released.
- */
+/** Bytes from a source of chunks, read only as needed. `onHeld` gets the bytes read but not released. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #onHeld: (byteCount: number) => void;
@@ -196,8 +193,8 @@ class ByteSource {
   }
 
   /**
-   * Fills `target`, with the one copy there is, and returns how many bytes there were: fewer only at
-   * the end. What was taken still counts as held, until it is released.
+   * Fills `target` and returns the number of bytes: fewer than its length only at the end of the
+   * source. The bytes count as held until they are released.
    */
   async readInto(target: Uint8Array): Promise<number> {
     let filled = 0;
@@ -211,12 +208,12 @@ class ByteSource {
     return filled;
   }
 
-  /** Holds no more what was taken; the owner counts from here on. */
+  /** No longer counts these bytes as held: their owner does. */
   release(byteCount: number): void {
     this.#hold(-byteCount);
   }
 
-  /** Tells the source that nobody goes on reading. */
+  /** Ends the source early. */
   async close(): Promise<void> {
     this.#isOver = true;
     this.#chunk = new Uint8Array(0);

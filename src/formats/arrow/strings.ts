@@ -1,5 +1,5 @@
-// Columns of text, however they are stored, as offsets and bytes; in place where they are stored so.
-// Every string is checked to be UTF-8 of its own.
+// Reads columns of text in any layout (utf8, views, dictionaries) as offsets and bytes, in place where
+// they are stored that way. Every string is checked to be valid UTF-8.
 
 import { isUtf8 } from 'node:buffer';
 import type { Utf8Column } from '../../common/types.js';
@@ -10,19 +10,19 @@ import { type ArrowField, describeType, quoted } from './schema.js';
 
 export interface Strings {
   readonly text: Utf8Column;
-  /** Bits, 1 for a string; null when there are no nulls. What a null spans is of no meaning. */
+  /** Bits, 1 for a string; null when no value is null. The span of a null has no meaning. */
   readonly validity: Uint8Array | null;
 }
 
 const VIEW_BYTES = 16;
-/** Shorter strings stand in the view itself. */
+/** Up to this length a string is stored in the view itself. */
 const INLINE_BYTES_MAX = 12;
 
 export function isTextField({ type }: ArrowField): boolean {
   return type.kind === 'utf8' || type.kind === 'large_utf8' || type.kind === 'utf8_view';
 }
 
-/** Throws `invalid_arrow`. @param bytesMax of what views and dictionaries repeat. */
+/** Throws `invalid_arrow`. @param bytesMax bound on text gathered from views and dictionaries. */
 export function readStrings(column: Column, bytesMax: number): Strings {
   if (column.dictionary !== null) return gatherDictionary(column, column.dictionary, bytesMax);
   const strings = readPlain(column, bytesMax);
@@ -39,7 +39,7 @@ function readPlain(column: Column, bytesMax: number): Strings {
   return { text: readUtf8(column), validity: column.validity };
 }
 
-/** A utf8 or large_utf8 column in place: offsets are checked, text is not. Throws `invalid_arrow`. */
+/** A utf8 or large_utf8 column in place; the offsets are checked, the text is not. Throws `invalid_arrow`. */
 export function readUtf8(column: Column): Utf8Column {
   const byteCount = column.byteLength(1);
   const offsets = readOffsets(column, column.field.type.kind === 'large_utf8', byteCount);
@@ -92,7 +92,7 @@ function gatherDictionary(column: Column, parts: readonly Column[], bytesMax: nu
   return gather({ text, validity }, indexes, bytesMax, column);
 }
 
-/** The strings at these indexes; -1 is null. */
+/** The strings at these indexes, where -1 means null. */
 function gather(
   { text, validity }: Strings,
   indexes: Int32Array,
@@ -166,7 +166,7 @@ function checkUtf8(column: Column, { text, validity }: Strings): void {
   const { length } = column;
   if (isUtf8(bytes.subarray(offsets[0]!, offsets[length]!))) {
     let isWhole = true;
-    // A string that starts inside of a character ends another inside of it.
+    // The text as a whole is valid; a string that starts inside a character is not.
     for (let row = 1; row < length; row++) {
       const offset = offsets[row]!;
       if (offset < offsets[length]! && (bytes[offset]! & 0xc0) === 0x80) isWhole = false;
@@ -183,7 +183,9 @@ function checkUtf8(column: Column, { text, validity }: Strings): void {
 }
 
 function wrongView(column: Column, row: number): Error {
-  return invalidArrow(`a view out of its buffer in row ${row} of ${quoted(column.field.name)}`);
+  return invalidArrow(
+    `a view that reaches outside its buffer in row ${row} of ${quoted(column.field.name)}`,
+  );
 }
 
 function tooMuchText({ field }: Column, bytesMax: number): Error {

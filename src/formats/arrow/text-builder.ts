@@ -1,4 +1,4 @@
-// Builds a column of text, JSON or plain, value after value in one buffer that grows up to a bound.
+// Builds a column of text, plain or JSON, in one buffer that grows up to a bound.
 
 import type { Utf8Column } from '../../common/types.js';
 import { invalidArrow } from './arrow-errors.js';
@@ -8,10 +8,10 @@ const BACKSLASH = 0x5c;
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const HEX = '0123456789abcdef';
-/** Longer runs are moved by a call, shorter ones faster by a loop. */
+/** Up to this length a loop is faster than a call. */
 const LOOP_BYTES_MAX = 48;
 
-/** What a byte below 0x20 is written as after the backslash, where there is a letter for it. */
+/** The letter that stands for a control character after a backslash. */
 const SHORT_ESCAPES: { readonly [byte: number]: string } = {
   8: 'b',
   9: 't',
@@ -20,7 +20,7 @@ const SHORT_ESCAPES: { readonly [byte: number]: string } = {
   13: 'r',
 };
 
-/** Thrown where the text of one row exceeds its bound. */
+/** Thrown when the text of one row exceeds its bound. */
 export class RowTooLong extends Error {}
 
 export class TextBuilder {
@@ -45,7 +45,7 @@ export class TextBuilder {
     this.#setLimit();
   }
 
-  /** Drops what was written since the last row ended. */
+  /** Ends the row as an empty one, dropping what was written to it. */
   dropRow(): void {
     this.end = this.#offsets[this.#rows]!;
     this.endRow();
@@ -85,7 +85,7 @@ export class TextBuilder {
     this.end = end;
   }
 
-  /** A JSON string of UTF-8. */
+  /** Writes UTF-8 bytes as a JSON string. */
   quoted(bytes: Uint8Array, from: number, to: number): void {
     const length = to - from;
     if (this.end + length + 2 > this.#limit) this.#grow(length + 2);
@@ -105,7 +105,7 @@ export class TextBuilder {
     this.end = end;
   }
 
-  /** With something to escape in it. */
+  /** The rest of a string, from the first byte that is escaped. */
   #quotedRest(bytes: Uint8Array, from: number, to: number): void {
     for (let i = from; i < to; i++) {
       const byte = bytes[i]!;
@@ -145,7 +145,9 @@ export class TextBuilder {
   #grow(byteCount: number): void {
     const needed = this.end + byteCount;
     if (needed > this.#bytesMax) {
-      throw invalidArrow(`more than ${this.#bytesMax} bytes of text in a batch; send smaller ones`);
+      throw invalidArrow(
+        `more than ${this.#bytesMax} bytes of text in a batch; send smaller batches`,
+      );
     }
     const rowStart = this.#offsets[this.#rows]!;
     if (needed - rowStart > this.#rowBytesMax) throw new RowTooLong();

@@ -15,7 +15,7 @@ export function isUuid({ type, extension }: ArrowField): boolean {
   );
 }
 
-/** The column is of UUIDs. Gives the text of a row. */
+/** The text of a row of a column of UUIDs. */
 export function uuidReader(column: Column): (row: number) => string {
   const bytes = column.buffer(0, Uint8Array, column.length * UUID_BYTES);
   return (row) => {

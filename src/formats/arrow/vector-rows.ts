@@ -1,5 +1,6 @@
-// A batch of strangers as rows to write: ids, vectors and metadata in columns. Pure, so that it can
-// run in any thread. What a collection asks of ids and metadata beyond their bytes is not checked here.
+// Reads a record batch as rows to write: columns of ids, vectors and metadata. A pure function, which
+// runs in any thread. The collection's rules for ids and metadata, but for their lengths, are checked
+// by the caller.
 
 import type { Utf8Column } from '../../common/types.js';
 import { located } from './arrow-errors.js';
@@ -13,32 +14,29 @@ import { readVectors } from './vectors.js';
 
 export interface VectorRowsOptions extends ColumnNames {
   readonly dimension: number;
-  /** Of the batch, decompressed. */
+  /** Bound on the decompressed batch. */
   readonly batchBytesMax: number;
   readonly idBytesMax: number;
-  /** Of one row. */
+  /** Bound on the metadata of one row. */
   readonly metadataBytesMax: number;
 }
 
 export interface VectorRows {
   readonly count: number;
-  /** Null where there is no column of ids. */
+  /** Null if there is no column of ids. */
   readonly ids: Utf8Column | null;
-  /** Row-major [count, dimension] float32, all finite; a view of the batch's body where it can be. */
+  /** Row-major [count, dimension] float32, all finite; a view of the batch's body where possible. */
   readonly values: Float32Array;
   /**
-   * Null where there is none. JSON objects that were written here, or text as it came, of which
-   * nothing is known but that it is UTF-8.
+   * Null if there is none. JSON objects that were written here, or text as received, known only to be
+   * UTF-8.
    */
   readonly metadata: Utf8Column | null;
-  /** Of the first rows, by member; with any, the columns' content is undefined. */
+  /** Of the first rows that have any; if not empty, the content of the columns is undefined. */
   readonly issues: readonly RowIssue[];
 }
 
-/**
- * What is expanded here (dictionaries, float16, JSON of numbers) may be larger than the batch, but
- * not by any factor.
- */
+/** By how much dictionaries, float16 and numbers as JSON may make the rows larger than the batch. */
 const EXPANSION_MAX = 4;
 
 /** Throws `invalid_arrow`, `invalid_request` or, of a column without JSON, `invalid_metadata`. */

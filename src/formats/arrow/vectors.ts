@@ -1,5 +1,5 @@
-// Columns of vectors, row-major as float32: in place where they are stored so, converted from every
-// other list of numbers. What is wrong with a row is a fault that names it.
+// Reads columns of vectors as row-major float32: in place where they are stored that way, converted from
+// any other list of numbers. A row that is not a valid vector becomes an issue.
 
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
@@ -12,7 +12,7 @@ type Elements = Float32Array | Float64Array | NarrowIntegers;
 
 const LISTS = ['fixed_size_list', 'list', 'large_list', 'list_view', 'large_list_view'];
 
-/** Whether a column can be one of vectors. */
+/** Whether a field can be a column of vectors: lists of floats, or of integers up to 32 bits. */
 export function isVectorField({ type, children, dictionary }: ArrowField): boolean {
   const element = children[0];
   return (
@@ -26,13 +26,13 @@ export function isVectorField({ type, children, dictionary }: ArrowField): boole
 
 export interface VectorsToRead {
   readonly dimension: number;
-  /** Of the result. */
+  /** Bound on the result. */
   readonly bytesMax: number;
   readonly issues: RowIssues;
 }
 
 /**
- * Row-major [length, dimension] float32, all finite; with issues its content is undefined.
+ * Row-major [length, dimension] float32, all finite; undefined content if there are issues.
  * Throws `invalid_arrow`.
  */
 export function readVectors(column: Column, toRead: VectorsToRead): Float32Array {
@@ -68,7 +68,7 @@ export function readVectors(column: Column, toRead: VectorsToRead): Float32Array
   return values;
 }
 
-/** Where the elements of each row start; null with issues. */
+/** Where the elements of each row start; null if there are issues. */
 function readStarts(column: Column, dimension: number, issues: RowIssues): Int32Array | null {
   const { length, validity, field } = column;
   const { type } = field;
@@ -88,7 +88,7 @@ function readStarts(column: Column, dimension: number, issues: RowIssues): Int32
       const detail = `The vector has ${found} elements; the collection's dimension is ${dimension}.`;
       const rest = { detail, expected: dimension, actual: found };
       issues.add({ row, member: 'values', code: 'dimension_mismatch', ...rest });
-      // All rows of the column are as long as the first.
+      // All rows of the column have this length.
       if (isFixed) break;
     }
     if (isFixed) starts[row] = row * dimension;
@@ -129,7 +129,7 @@ function elementsOf(column: Column): Elements {
   return narrowIntegers(column, type as IntType);
 }
 
-/** In place when the elements are float32 already, row after row. */
+/** In place when the elements are contiguous float32. */
 function narrow(
   source: Elements,
   starts: Int32Array,
@@ -162,7 +162,7 @@ function narrowInto(target: Float32Array, elements: Elements, isHalf: boolean): 
   for (let i = 0; i < elements.length; i++) target[i] = table[elements[i]!]!;
 }
 
-/** Long enough that the branch after it costs nothing, short enough to find the element in it. */
+/** Elements per check: the branch costs little, and the search inside of a block is short. */
 const BLOCK = 4_096;
 
 /** The index of the first NaN or infinity, or -1. */
@@ -175,7 +175,7 @@ export function findNotFinite(values: Float32Array): number {
   return -1;
 }
 
-/** A finite number times 0 is 0, anything else NaN, which sums keep. Four sums run side by side. */
+/** A finite number times 0 is 0, anything else NaN, which a sum keeps. Four sums are independent. */
 function isBlockFinite(values: Float32Array, start: number, end: number): boolean {
   let a = 0;
   let b = 0;

@@ -25,15 +25,15 @@ interface Instance {
   };
 }
 
-/** The compiler knows WebAssembly as part of a browser only. */
+/** TypeScript declares WebAssembly only in its libraries for browsers. */
 declare const WebAssembly: {
   readonly Instance: new (module: ZstdModule, imports: object) => Instance;
 };
 
-/** The decoder starts with 17 MB, most of it never touched. An instance that has grown beyond is not kept. */
+/** An instance that has grown beyond is dropped. It starts with 17 MB, most of it never touched. */
 const KEPT_MEMORY_BYTES_MAX = 32 * 1024 * 1024;
 
-/** By number in zstd_errors.h. */
+/** Error codes of zstd_errors.h. */
 const ERRORS: { readonly [code: number]: string } = {
   10: 'not a Zstandard frame',
   16: 'a window that is too large',
@@ -54,13 +54,13 @@ class ModuleLoader extends ZSTDDecoder {
   }
 }
 
-/** Compiles the decoder at the first call: about 60 ms. */
+/** The first call compiles the decoder, in about 60 ms. */
 export async function loadZstd(): Promise<ZstdModule> {
   await new ModuleLoader().init();
   return ModuleLoader.module;
 }
 
-/** This thread's instance. */
+/** The instance of this thread. */
 let kept: Instance | null = null;
 
 /**
@@ -70,7 +70,7 @@ let kept: Instance | null = null;
 export function decodeZstd(module: ZstdModule, frames: Uint8Array, target: Uint8Array): number {
   const instance =
     kept ?? new WebAssembly.Instance(module, { env: { emscripten_notify_memory_growth() {} } });
-  // Not kept if it traps or runs out of memory.
+  // Kept again at the end, unless it traps or runs out of memory before.
   kept = null;
   const { memory, malloc, free, ZSTD_decompress, ZSTD_isError } = instance.exports;
   const source = malloc(frames.length);

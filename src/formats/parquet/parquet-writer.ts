@@ -1,6 +1,7 @@
-// Parquet files out, piece by piece, without holding more than one row group: columns of text and of
-// vectors, none with nulls, PLAIN and not compressed. Vectors are lists of floats in the file, as the
-// format has nothing else; with the Arrow schema beside them its readers know their length.
+// Writes Parquet files row group by row group: columns of text and of vectors without nulls, PLAIN
+// encoded. Large columns go out without a copy, which is why they are not compressed: float32 vectors
+// hardly compress, and compressing the text would halve the speed. Vectors are lists of floats, as the
+// format has no fixed-size lists; the Arrow schema in the footer gives readers their length.
 // https://github.com/apache/parquet-format
 
 import type { Utf8Column } from '../../common/types.js';
@@ -17,7 +18,7 @@ export interface ParquetOptions {
   readonly fields: readonly ParquetField[];
   /** The encapsulated schema message of Arrow IPC; absent for readers that know Parquet only. */
   readonly arrowSchema?: Uint8Array;
-  /** For people. */
+  /** Key-value metadata of the file. */
   readonly metadata: ReadonlyMap<string, string>;
   readonly createdBy: string;
 }
@@ -37,7 +38,7 @@ interface RowGroup {
 const MAGIC = Buffer.from('PAR1');
 const VERSION = 2;
 
-/** Numbers of the format's enums. */
+/** Values of the format's enums. */
 const FLOAT = 4;
 const BYTE_ARRAY = 6;
 const REQUIRED = 0;
@@ -55,7 +56,7 @@ export class ParquetWriter {
   readonly #options: ParquetOptions;
   readonly #groups: RowGroup[] = [];
   #rowCount = 0;
-  /** Bytes given so far. */
+  /** Bytes returned so far. */
   #offset = 0;
 
   constructor(options: ParquetOptions) {
@@ -64,41 +65,42 @@ export class ParquetWriter {
 
   /** The first bytes of the file. */
   begin(): Uint8Array {
-    return this.#given(MAGIC);
+    return this.#counted(MAGIC);
   }
 
   /**
-   * A row group of these pieces, each with one column a field, in their order: one page a piece and
-   * column. Large columns go out as they are.
+   * A row group of these batches, each with its columns in the order of the fields. Every column of a
+   * batch is a page.
    */
   *rowGroup(
-    pieces: readonly { readonly count: number; readonly columns: readonly ParquetColumn[] }[],
+    batches: readonly { readonly count: number; readonly columns: readonly ParquetColumn[] }[],
   ): Generator<Uint8Array> {
     const chunks: Chunk[] = [];
     for (const [i, field] of this.#options.fields.entries()) {
       const offset = this.#offset;
       let valueCount = 0;
-      for (const { count, columns } of pieces) {
+      for (const { count, columns } of batches) {
         const pageValues = field.kind === 'vector' ? count * field.dimension : count;
         valueCount += pageValues;
-        for (const bytes of pageOf(field, columns[i]!, count, pageValues)) yield this.#given(bytes);
+        for (const bytes of pageOf(field, columns[i]!, count, pageValues))
+          yield this.#counted(bytes);
       }
       chunks.push({ field, offset, byteCount: this.#offset - offset, valueCount });
     }
-    const rowCount = pieces.reduce((sum, { count }) => sum + count, 0);
+    const rowCount = batches.reduce((sum, { count }) => sum + count, 0);
     this.#groups.push({ rowCount, chunks });
     this.#rowCount += rowCount;
   }
 
-  /** The last bytes. */
+  /** The footer, which ends the file. */
   end(): Uint8Array {
     const footer = this.#footer();
     const length = Buffer.alloc(4);
     length.writeUInt32LE(footer.length);
-    return this.#given(Buffer.concat([footer, length, MAGIC]));
+    return this.#counted(Buffer.concat([footer, length, MAGIC]));
   }
 
-  #given<Bytes extends Uint8Array>(bytes: Bytes): Bytes {
+  #counted<Bytes extends Uint8Array>(bytes: Bytes): Bytes {
     this.#offset += bytes.byteLength;
     return bytes;
   }
@@ -120,7 +122,7 @@ export class ParquetWriter {
   }
 }
 
-/** The tree of the columns, depth first. */
+/** The schema as a tree of elements, depth first. */
 function schemaElements(fields: readonly ParquetField[]): ((struct: ThriftStruct) => void)[] {
   return [
     (struct) => struct.text(4, 'schema').i32(5, fields.length),
@@ -176,7 +178,7 @@ function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }
     .i64(9, offset);
 }
 
-/** A data page: its header, levels, and values. */
+/** A data page: header, levels and values. */
 function pageOf(
   field: ParquetField,
   column: ParquetColumn,
@@ -197,13 +199,13 @@ function pageOf(
     .i32(3, byteCount)
     .struct(5, (page) => page.i32(1, valueCount).i32(2, PLAIN).i32(3, RLE).i32(4, RLE))
     .end();
-  // Small pieces together: each goes out on its own.
+  // The header and the levels in one chunk, since every chunk is sent on its own.
   return [Buffer.concat([header, body[0]!]), ...body.slice(1)];
 }
 
 /**
- * Where each vector begins, and that every element is there: runs of levels, each its length doubled
- * and its level. All vectors look alike, so one is written and repeated.
+ * Repetition levels (0 where a vector begins, else 1) and definition levels (all 1), run-length encoded:
+ * each run is its length doubled and its level. All vectors are alike, so one is encoded and repeated.
  */
 function levelsOf(count: number, dimension: number): Uint8Array {
   const vector: number[] = [];
@@ -231,10 +233,10 @@ function lengthOf({ length }: { readonly length: number }): Uint8Array {
   return bytes;
 }
 
-/** Below this a loop is faster than to make a view and copy it. */
+/** Up to this length a loop is faster than a view and a copy. */
 const LOOPED_BYTES_MAX = 48;
 
-/** Each string behind its length. */
+/** PLAIN text: each string after its length. */
 function plainText({ offsets, bytes }: Utf8Column, count: number): Uint8Array {
   const first = offsets[0]!;
   const target = Buffer.allocUnsafeSlow(offsets[count]! - first + count * 4);

@@ -1,27 +1,22 @@
-// Thrift's compact protocol, as much of it as the metadata of a Parquet file needs, written only.
+// Writes Thrift's compact protocol, as far as the metadata of Parquet files needs it.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 
-const I16 = 4;
 const I32 = 5;
 const I64 = 6;
 const BINARY = 8;
 const LIST = 9;
 const STRUCT = 12;
 
-/** What a list has; the types are the protocol's. */
+/** Types of list elements, by their numbers in the protocol. */
 type Element = typeof I32 | typeof BINARY | typeof STRUCT;
 
-/** Fields are written in ascending order of their ids. */
+/** A struct; its fields are written in ascending order of their ids. */
 export class ThriftStruct {
   readonly #bytes: number[];
   #lastId = 0;
 
   constructor(bytes: number[] = []) {
     this.#bytes = bytes;
-  }
-
-  i16(id: number, value: number): this {
-    return this.#integer(id, I16, value);
   }
 
   i32(id: number, value: number): this {
@@ -67,7 +62,7 @@ export class ThriftStruct {
     return this;
   }
 
-  /** Of the outermost struct. */
+  /** Ends the outermost struct and returns its bytes. */
   end(): Uint8Array {
     this.#bytes.push(0);
     return Uint8Array.from(this.#bytes);
@@ -79,7 +74,7 @@ export class ThriftStruct {
     return this;
   }
 
-  /** Ids are close to each other in all structs of Parquet: the short form always does. */
+  /** The short form, since ids in the structs of Parquet are close to each other. */
   #field(id: number, type: number): void {
     this.#bytes.push(((id - this.#lastId) << 4) | type);
     this.#lastId = id;
@@ -111,7 +106,7 @@ export class ThriftStruct {
   }
 }
 
-/** Unsigned, seven bits a byte, low ones first: also what the levels of Parquet are counted in. */
+/** Unsigned LEB128, which the levels of Parquet use, too. */
 export function pushVarint(bytes: number[], value: number): void {
   let rest = value;
   while (rest >= 0x80) {
@@ -121,7 +116,7 @@ export function pushVarint(bytes: number[], value: number): void {
   bytes.push(rest);
 }
 
-/** Arithmetic, since bit operations end at 32 bits. */
+/** By arithmetic, since bit operations have 32 bits. */
 function zigzag(value: number): number {
   return value >= 0 ? value * 2 : -value * 2 - 1;
 }

@@ -15,7 +15,7 @@ import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';
 import type { CollectionShape } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
-import type { EncodedBatch, EncodedPart } from '../../formats/arrow/encoded-batch.js';
+import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
 import { type FlatMetadata, FlatMetadataWriter } from './flat-metadata.js';
@@ -44,7 +44,7 @@ export const parseRecordBatchTask: Task<BatchInput, ParsedRows> = {
 };
 
 /** Decompresses a dictionary, which later batches need too. */
-export const decompressPartTask: Task<{ part: EncodedPart; bytesMax: number }, EncodedPart> = {
+export const decompressPartTask: Task<{ part: EncodedBody; bytesMax: number }, EncodedBody> = {
   name: 'ingest.decompressPart',
   run: ({ part, bytesMax }) => decompressed(part, bytesMax),
 };
@@ -223,13 +223,13 @@ function parseMetadata(
 }
 
 /** A digest of everything that the rows depend on. */
-function digestOf({ fields, part, dictionaries }: EncodedBatch): string {
+function digestOf({ fields, body, dictionaries }: EncodedBatch): string {
   const hash = createHash('sha256').update(JSON.stringify(fields));
-  const parts = [part, ...[...dictionaries.values()].flat()];
-  for (const { shape, body } of parts) {
+  const bodies = [body, ...[...dictionaries.values()].flat()];
+  for (const { shape, bytes } of bodies) {
     const { nodes, regions, variadicCounts, ...rest } = shape;
     hash.update(JSON.stringify([rest, [...nodes], [...regions], [...variadicCounts]]));
-    hash.update(body);
+    hash.update(bytes);
   }
   return hash.digest('hex');
 }

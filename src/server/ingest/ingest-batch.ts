@@ -87,14 +87,14 @@ export async function* recordBatches(
   chooseVectorColumns(fields, { idColumn, vectorColumn });
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;
-    const byteCount = batch.part.body.length;
+    const byteCount = batch.body.bytes.length;
     const input = { batch, idColumn, vectorColumn, isKeyed, shape, limits };
     yield {
       firstRow,
       rowCount,
       byteCount,
       parse: () => runParseTask(services.pool, parseRecordBatchTask, input, byteCount, {}),
-      release: () => bodies.giveBack(batch.part.body),
+      release: () => bodies.giveBack(batch.body.bytes),
     };
   }
 }

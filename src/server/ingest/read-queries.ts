@@ -119,7 +119,7 @@ async function readRows(
     batchBytesMax: limits.bodyBytesMax,
     idBytesMax: limits.vectorIdBytesMax,
   };
-  const isSmall = batch.part.body.byteLength <= INLINE_BYTES_MAX;
+  const isSmall = batch.body.bytes.byteLength <= INLINE_BYTES_MAX;
   const rows = isSmall
     ? readQueryRows(batch, options)
     : await pool.run(

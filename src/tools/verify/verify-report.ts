@@ -48,7 +48,7 @@ export class Findings {
   #errorCount = 0;
   #noteCount = 0;
 
-  readonly tell: ReportIssue = (finding) => {
+  readonly report: ReportIssue = (finding) => {
     if (finding.severity === 'error') this.#errorCount++;
     else this.#noteCount++;
     const count = (this.#countByPlace.get(finding.where) ?? 0) + 1;
@@ -59,14 +59,14 @@ export class Findings {
   };
 
   error(where: string, what: string): void {
-    this.tell({ severity: 'error', where, what });
+    this.report({ severity: 'error', where, what });
   }
 
   note(where: string, what: string): void {
-    this.tell({ severity: 'note', where, what });
+    this.report({ severity: 'note', where, what });
   }
 
-  report({ directory, isBackup }: { directory: string; isBackup: boolean }): VerifyReport {
+  toReport({ directory, isBackup }: { directory: string; isBackup: boolean }): VerifyReport {
     return {
       directory,
       isBackup,

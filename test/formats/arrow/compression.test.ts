@@ -1,9 +1,9 @@
-// LZ4 and Zstandard frames of pyarrow, whole and damaged. `frame` is what follows the length.
+// Decompression of lz4 and zstd buffers that pyarrow wrote, intact and damaged.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { decompressed, uncompressedLengths } from '../../../src/formats/arrow/compression.js';
-import type { EncodedPart } from '../../../src/formats/arrow/encoded-batch.js';
+import type { EncodedBody } from '../../../src/formats/arrow/encoded-batch.js';
 import { decodeLz4Frame } from '../../../src/formats/arrow/lz4-frame.js';
 import { decodeZstd, loadZstd } from '../../../src/formats/arrow/zstd.js';
 import { LZ4_STREAM, ZSTD_STREAM } from './fixtures.js';
@@ -18,8 +18,8 @@ const DECODERS = {
 /** The compressed buffers of a stream's first batch: frames, and how long each is decompressed. */
 async function framesOf(stream: Uint8Array) {
   const [batch] = await batchesOf(stream);
-  const { shape, body } = batch!.part;
-  const lengths = uncompressedLengths(batch!.part, 1_000_000);
+  const { shape, bytes: body } = batch!.body;
+  const lengths = uncompressedLengths(batch!.body, 1_000_000);
   return [...lengths].flatMap((length, i) => {
     const [offset, byteCount] = [shape.regions[i * 2]!, shape.regions[i * 2 + 1]!];
     const frame = body.slice(offset + 8, offset + byteCount);
@@ -29,7 +29,7 @@ async function framesOf(stream: Uint8Array) {
 }
 
 describe('compressed buffers', () => {
-  it('give the rows that went in', async () => {
+  it('of lz4 and zstd streams decompress to the rows that were written', async () => {
     for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
       const rows = await rowsOf(stream);
       assert.equal(rows.length, 24);
@@ -43,7 +43,7 @@ describe('compressed buffers', () => {
     }
   });
 
-  it('are refused when they give more or less than they say', async () => {
+  it('report the decompressed length, and fail when it exceeds the target', async () => {
     for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
       const frames = await framesOf(stream);
       assert.ok(frames.length > 0);
@@ -56,7 +56,7 @@ describe('compressed buffers', () => {
     }
   });
 
-  it('end in an error or in time when a byte is changed or the end is missing', async () => {
+  it('that are damaged give an error or end in time, and never write outside of the target', async () => {
     for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
       for (const { frame, length, codec } of await framesOf(stream)) {
         const room = new Uint8Array(length + 64);
@@ -87,7 +87,7 @@ describe('compressed buffers', () => {
     }
   });
 
-  it('may grow the memory of the Zstandard decoder without harm to later frames', () => {
+  it('that make the Zstandard decoder grow do no harm to later ones', () => {
     const byteCount = 48_000_000;
     const runs = Math.ceil(byteCount / 131_072);
     // A frame of runs: three bytes of header with the block's length and one byte to repeat.
@@ -114,7 +114,7 @@ describe('compressed buffers', () => {
     assert.equal(decodeZstd(zstd, new Uint8Array(0), new Uint8Array(0)), 0);
   });
 
-  it('are not allocated when all of them are beyond the bound', () => {
+  it('whose announced lengths exceed the bound are rejected before anything is allocated', () => {
     const body = new Uint8Array(16);
     new DataView(body.buffer).setBigInt64(0, 2n ** 40n, true);
     const shape = {
@@ -124,7 +124,7 @@ describe('compressed buffers', () => {
       variadicCounts: new Float64Array(0),
       codec: 'zstd' as const,
     };
-    const part: EncodedPart = { shape, body, zstd };
+    const part: EncodedBody = { shape, bytes: body, zstd };
     assert.throws(() => decompressed(part, 64_000_000), {
       code: 'invalid_arrow',
       message: /a body of 1099511627776 bytes when decompressed, expected at most 64000000/,
@@ -132,7 +132,7 @@ describe('compressed buffers', () => {
     new DataView(body.buffer).setBigInt64(0, -2n, true);
     assert.throws(() => decompressed(part, 64_000_000), /-2 bytes in compressed buffer 0/);
     new DataView(body.buffer).setBigInt64(0, -1n, true);
-    assert.equal(decompressed(part, 64_000_000).body.length, 8);
+    assert.equal(decompressed(part, 64_000_000).bytes.length, 8);
     new DataView(body.buffer).setBigInt64(0, 5n, true);
     assert.throws(() => decompressed(part, 64_000_000), /buffer 0, whose zstd frame is damaged/);
   });

@@ -1,5 +1,5 @@
-// Streams with a few changes each: they are refused with `invalid_arrow` or give rows that hold what
-// rows promise, in time. SAGITTA_FUZZ_SEED repeats a run, SAGITTA_FUZZ_CASES makes it longer.
+// Streams with random changes are either rejected with a known code or give valid rows, in bounded time.
+// SAGITTA_FUZZ_SEED repeats a run, SAGITTA_FUZZ_CASES makes it longer.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -58,7 +58,7 @@ function mutate(bytes: Buffer, random: (bound: number) => number): Buffer {
   }
 }
 
-/** What is read of it: rows, issues or the code of a refusal. */
+/** The outcome of reading: rows, issues or an error code. */
 async function read(bytes: Uint8Array, chunkBytes: number): Promise<string> {
   try {
     let outcome = 'no batch';
@@ -82,7 +82,7 @@ async function read(bytes: Uint8Array, chunkBytes: number): Promise<string> {
   }
 }
 
-it(`changed streams are refused or read, in time (seed ${SEED})`, async () => {
+it(`changed streams are rejected or read in bounded time (seed ${SEED})`, async () => {
   const random = randomOf(SEED);
   const outcomes = new Map<string, number>();
   for (let i = 0; i < CASES; i++) {

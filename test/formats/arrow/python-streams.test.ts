@@ -55,11 +55,11 @@ async function fileRows(path: string): Promise<Row[]> {
   }
 }
 
-describe('Arrow of other tools', { skip }, () => {
+describe('Arrow data of other tools', { skip }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-arrow-'));
   after(() => rmSync(folder, { recursive: true }));
 
-  it('gives the rows that they wrote', async (test) => {
+  it('is read with every value as it was written', async (test) => {
     const run = spawnSync(python, [SCRIPT, folder], { encoding: 'utf8' });
     assert.equal(run.status, 0, run.stderr);
     if (run.stderr !== '') test.diagnostic(run.stderr);
@@ -72,7 +72,7 @@ describe('Arrow of other tools', { skip }, () => {
     }
   });
 
-  it('gives no more than an error for a file that is cut off or changed', async () => {
+  it('gives an error when a file is cut off or changed', async () => {
     const path = join(folder, 'types-None.arrow');
     const bytes = readFileSync(path);
     const memory = (file: Uint8Array): RandomAccess => ({
@@ -97,7 +97,7 @@ describe('Arrow of other tools', { skip }, () => {
     assert.ok(refusedCount > 100);
   });
 
-  it('reads what we write', () => {
+  it('can be exchanged both ways: pyarrow reads our streams', () => {
     const fields = [
       { name: 'id', type: 'utf8' },
       { name: 'rank', type: 'int32' },

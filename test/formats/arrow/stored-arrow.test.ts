@@ -1,4 +1,4 @@
-// Stored batches are read in place, and nothing outside of a buffer can be reached.
+// Stored batches are read in place, and no view reaches outside of its buffer.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -42,7 +42,7 @@ describe('a stored batch', () => {
     assert.equal(values.buffer, bytes.buffer);
   });
 
-  it('is refused when a buffer is too short, or columns and buffers are not those of its schema', () => {
+  it('is rejected when a buffer is too short, or when columns and buffers do not match its schema', () => {
     const short = decodeArrowStream(streamOf(NUMBERS, 2, bodyOf(2, new Uint8Array(15))));
     assert.throws(() => short.columns[0]!.buffer(0, Float64Array, 2), /found 15 bytes/i);
     const cases: [RegExp, BodyWriter][] = [
@@ -73,7 +73,7 @@ describe('a stored batch', () => {
     assert.throws(() => read([-1, 2, 3], 3), /offset -1 at 0 of column "t", expected at least 0/);
   });
 
-  it('is refused when its fields are others', () => {
+  it('is rejected when it has other fields than expected', () => {
     const { schema } = decodeArrowStream(streamOf(NUMBERS, 2, bodyOf(2, new Float64Array(2))));
     assert.throws(() => expectFields(schema.fields, TEXTS), {
       code: 'data_corrupt',

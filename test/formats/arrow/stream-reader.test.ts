@@ -1,4 +1,4 @@
-// Streams as they should be, in pieces of every length, and streams that nobody should send.
+// Valid streams, in chunks of every length, and invalid ones.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -45,8 +45,8 @@ async function refusal(bytes: Uint8Array): Promise<string> {
   return 'none';
 }
 
-describe('a stream of Arrow', () => {
-  it('is the same in chunks of every length', async () => {
+describe('an Arrow stream', () => {
+  it('gives the same rows in chunks of any length', async () => {
     const expected = [
       { id: 'a', values: [0, 1], metadata: null },
       { id: 'b', values: [2, 3], metadata: null },
@@ -57,7 +57,7 @@ describe('a stream of Arrow', () => {
     }
   });
 
-  it('may end without its mark', async () => {
+  it('may end without the end-of-stream mark', async () => {
     assert.equal((await rowsOf(Buffer.concat([SCHEMA, FIRST]))).length, 2);
   });
 
@@ -72,7 +72,7 @@ describe('a stream of Arrow', () => {
     assert.equal(now[1]!.metadata, '{"ts":null,"d":null}');
   });
 
-  it('leaves out batches without rows, which count nevertheless', async () => {
+  it('skips batches without rows but counts them', async () => {
     const batches = await batchesOf(Buffer.concat(plainStream([[], ['a'], [], ['b', 'c']])));
     assert.deepEqual(
       batches.map(({ index, firstRow, rowCount }) => [index, firstRow, rowCount]),
@@ -83,20 +83,20 @@ describe('a stream of Arrow', () => {
     );
   });
 
-  it('says what it holds, and nothing at the end', async () => {
+  it('reports the bytes it holds, and 0 at the end', async () => {
     const held: number[] = [];
     const reader = new ArrowStreamReader(chunked(WHOLE, 50), {
       batchBytesMax: 1000,
       onBuffered: (byteCount) => held.push(byteCount),
     });
     for await (const batch of reader.batches()) {
-      assert.equal(transferables(batch)[0]!.byteLength, batch.part.body.length);
+      assert.equal(transferables(batch)[0]!.byteLength, batch.body.bytes.length);
     }
     assert.equal(held.at(-1), 0);
     assert.ok(Math.max(...held) >= 50 && Math.max(...held) < 500);
   });
 
-  it('closes its source when it is left early', async () => {
+  it('closes its source when reading stops early', async () => {
     let isClosed = false;
     async function* source() {
       try {
@@ -109,13 +109,13 @@ describe('a stream of Arrow', () => {
     assert.ok(isClosed);
   });
 
-  it('has values that are a view of the body', async () => {
+  it('gives values as a view of the body', async () => {
     const [batch] = await batchesOf(WHOLE);
-    assert.equal(readBatch(batch!).values.buffer, batch!.part.body.buffer);
+    assert.equal(readBatch(batch!).values.buffer, batch!.body.bytes.buffer);
   });
 });
 
-describe('a stream that is none', () => {
+describe('an invalid Arrow stream', () => {
   const cut = (bytes: Uint8Array, less: number) => bytes.subarray(0, bytes.length - less);
   const head = withInt32(SCHEMA, 0, 0).subarray(0, 8);
   let deep: DataType = new Float32();
@@ -157,10 +157,10 @@ describe('a stream that is none', () => {
     { name: 'a deep schema', bytes: schemaOf(deep), message: /more than 16 levels deep/ },
   ];
   for (const { name, bytes, message } of cases) {
-    it(`is refused: ${name}`, async () => assert.match(await refusal(bytes), message));
+    it(`is rejected: ${name}`, async () => assert.match(await refusal(bytes), message));
   }
 
-  it('is refused where a body is larger than a batch may be', async () => {
+  it('is rejected when a body exceeds the bound on batches', async () => {
     const reader = new ArrowStreamReader(chunked(WHOLE), { batchBytesMax: 8 });
     await assert.rejects(reader.batches().next(), {
       code: 'invalid_arrow',
@@ -168,7 +168,7 @@ describe('a stream that is none', () => {
     });
   });
 
-  it('allocates nothing for lengths that lie', async () => {
+  it('with false lengths allocates nothing', async () => {
     // Every 64-bit number of the batch's metadata in turn: row counts, null counts, regions, the body.
     const metadataEnd = 8 + Buffer.from(FIRST).readInt32LE(4);
     const before = process.memoryUsage().rss;

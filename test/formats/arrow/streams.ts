@@ -45,7 +45,7 @@ export function readBatch(batch: EncodedBatch, options: ReadOptions = {}): Vecto
   });
 }
 
-/** Every row; a fault is an error. */
+/** Every row; a issue is an error. */
 export async function rowsOf(
   bytes: Uint8Array,
   options: ReadOptions = {},

@@ -1,4 +1,4 @@
-// Rows out of batches: the columns that are taken, and what is said about rows that are wrong.
+// Rows read from batches: which columns are used, and the issues of invalid rows.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -31,13 +31,13 @@ function streamOf(rowCount: number, columns: [string, FieldToWrite['type'], Colu
 const text = (...texts: string[]) => ({ text: textColumn(texts), from: 0 });
 const vectors = (...values: number[]) => ({ vectors: Float32Array.from(values) });
 
-async function faultsOf(bytes: Uint8Array, options: ReadOptions = {}) {
+async function issuesOf(bytes: Uint8Array, options: ReadOptions = {}) {
   const [batch] = await batchesOf(bytes);
   return readBatch(batch!, options).issues;
 }
 
 describe('rows of a batch', () => {
-  it('come from views, lists, maps and dictionaries', async () => {
+  it('are read from views, lists, maps and dictionaries', async () => {
     const rows = await rowsOf(VIEWS_STREAM);
     assert.deepEqual(
       rows.map(({ id }) => id),
@@ -51,7 +51,7 @@ describe('rows of a batch', () => {
     });
   });
 
-  it('have the metadata of a column of JSON with the other columns in it', async () => {
+  it('get other columns as members of a metadata column of JSON text', async () => {
     const bytes = streamOf(2, [
       ['vector', VECTORS, vectors(1, 2, 3, 4)],
       ['metadata', 'utf8', text('{"a":[1]} ', '{ }')],
@@ -67,7 +67,7 @@ describe('rows of a batch', () => {
     assert.equal(tableFromIPC(bytes).schema.metadata.get('sequence'), '7');
   });
 
-  it('have text that is UTF-8 string by string', async () => {
+  it('are rejected when a string is not UTF-8 by itself', async () => {
     const bytes = Buffer.from('xäy');
     for (const [ends, row] of [
       [[1, 2, 4], 1],
@@ -85,7 +85,7 @@ describe('rows of a batch', () => {
     }
   });
 
-  it('take integers as ids, exactly', async () => {
+  it('have exact text for integer ids', async () => {
     const ids = BigInt64Array.of(-(2n ** 63n), 2n ** 53n + 1n, 0n);
     const bytes = streamOf(3, [
       ['key', 'int64', { numbers: ids }],
@@ -96,7 +96,7 @@ describe('rows of a batch', () => {
     assert.deepEqual([rows[0]!.id, rows[2]!.id], ['-9223372036854775808', '0']);
   });
 
-  it('name the column that is missing or of the wrong type', async () => {
+  it('give an error that names a column that is missing or has the wrong type', async () => {
     const bytes = streamOf(1, [
       ['a', VECTORS, vectors(1, 2)],
       ['b', 'float32', { numbers: Float32Array.of(1) }],
@@ -104,10 +104,10 @@ describe('rows of a batch', () => {
     const cases: [ReadOptions, RegExp][] = [
       [{}, /no column "values", "vector" or "embedding"; found "a", "b"/],
       [{ vectorColumn: 'c' }, /no vector column "c"; found "a", "b"/],
-      [{ vectorColumn: 'b' }, /vector column "b" has lists of numbers; found float32/],
+      [{ vectorColumn: 'b' }, /vector column "b" must hold lists of numbers; found float32/],
       [
         { vectorColumn: 'a', idColumn: 'b' },
-        /id column "b" has text, integers or UUIDs; found float32/,
+        /id column "b" must hold text, integers or UUIDs; found float32/,
       ],
     ];
     const [batch] = await batchesOf(bytes);
@@ -116,13 +116,13 @@ describe('rows of a batch', () => {
     }
   });
 
-  it('are issues where a vector is not finite or too short, an id too long, metadata too large', async () => {
+  it('have issues where a vector is not finite or too short, an id too long or metadata too large', async () => {
     const bytes = streamOf(3, [
       ['id', 'utf8', text('a', 'b'.repeat(600), 'c')],
       ['values', VECTORS, vectors(1, 2, 3, Number.NaN, Infinity, 6)],
       ['m', 'utf8', text('x'.repeat(5_000), '', 'y')],
     ]);
-    const found = (await faultsOf(bytes)).map(
+    const found = (await issuesOf(bytes)).map(
       ({ row, member, code }) => `${row} ${member} ${code}`,
     );
     assert.deepEqual(found, [
@@ -131,23 +131,23 @@ describe('rows of a batch', () => {
       '1 id limit_exceeded',
       '0 metadata invalid_metadata',
     ]);
-    const [fault] = await faultsOf(bytes, { dimension: 3 });
-    assert.deepEqual([fault!.code, fault!.expected, fault!.actual], ['dimension_mismatch', 3, 2]);
+    const [issue] = await issuesOf(bytes, { dimension: 3 });
+    assert.deepEqual([issue!.code, issue!.expected, issue!.actual], ['dimension_mismatch', 3, 2]);
   });
 
-  it('are issues where metadata and a column say the same, or JSON cannot', async () => {
+  it('have issues where metadata repeats a column or JSON cannot express a value', async () => {
     const bytes = streamOf(3, [
       ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
       ['metadata', 'utf8', text('{"n":1}', '{"m":2}', '[]')],
       ['n', 'float32', { numbers: Float32Array.of(1, Number.NaN, 1) }],
     ]);
-    const details = (await faultsOf(bytes)).map(({ detail }) => detail);
-    assert.match(details[0]!, /found a member of "metadata" with the name of the column "n"/);
-    assert.match(details[1]!, /in the column "n" found NaN, which JSON does not have/);
-    assert.match(details[2]!, /found text that is no JSON object/);
+    const details = (await issuesOf(bytes)).map(({ detail }) => detail);
+    assert.match(details[0]!, /found a member of "metadata" with the same name as the column "n"/);
+    assert.match(details[1]!, /in the column "n" found NaN, which JSON cannot express/);
+    assert.match(details[2]!, /found text that is not a JSON object/);
   });
 
-  it('give no more text than a bound, however often a dictionary repeats it', async () => {
+  it('are bounded in text, however often a dictionary repeats it', async () => {
     const bytes = streamOf(3, [
       ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
       ['m', 'utf8', text('x'.repeat(9_000), 'x'.repeat(9_000), 'x'.repeat(9_000))],
@@ -159,7 +159,7 @@ describe('rows of a batch', () => {
 });
 
 describe('floats', () => {
-  it('of 16 bits are exact', () => {
+  it('of 16 bits are converted exactly', () => {
     const table = float16Table();
     const known = { 1: 2 ** -24, 1023: 1023 * 2 ** -24, 15360: 1, 31743: 65_504, 49152: -2 };
     for (const [bits, value] of Object.entries(known)) assert.equal(table[Number(bits)], value);
@@ -167,7 +167,7 @@ describe('floats', () => {
     assert.ok(Number.isNaN(table[0x7e00]));
   });
 
-  it('that are not finite are found at any place', () => {
+  it('that are not finite are found at any position', () => {
     const values = new Float32Array(10_000);
     assert.equal(findNotFinite(values), -1);
     for (const at of [0, 1, 4_095, 4_096, 9_999]) {

@@ -1,5 +1,5 @@
-// Parquet files, read by pyarrow, Polars and DuckDB. SAGITTA_TEST_PYTHON names an interpreter that
-// has them; without it only the bytes of a small file are looked at.
+// Parquet files are read by pyarrow, Polars and DuckDB; SAGITTA_TEST_PYTHON names an interpreter that
+// has them. Without it only the bytes of a small file are checked.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -60,7 +60,7 @@ interface Found {
 type Columns = Record<string, string[]>;
 
 describe('a Parquet file', () => {
-  it('opens in pyarrow, Polars and DuckDB with every value as it was', { skip }, () => {
+  it('opens in pyarrow, Polars and DuckDB with every value unchanged', { skip }, () => {
     const long = 'x'.repeat(300);
     const texts = ['', 'ä', long, '{"a": [1,2 ]}', 'a', '☃', '"', '\\n'];
     const wide = Array.from({ length: 40 }, (_, i) => `row ${i}`);
@@ -106,7 +106,7 @@ describe('a Parquet file', () => {
     }
   });
 
-  it('begins and ends as the format says', () => {
+  it('begins and ends as the format requires', () => {
     const { bytes } = fileOf({ dimension: 2, groups: [[['a']]] });
     assert.equal(bytes.subarray(0, 4).toString(), 'PAR1');
     assert.equal(bytes.subarray(-4).toString(), 'PAR1');
@@ -117,17 +117,17 @@ describe('a Parquet file', () => {
   });
 });
 
-describe('Thrift as bytes', () => {
-  it('is that of the compact protocol', () => {
+describe('Thrift structs', () => {
+  it('are encoded by the compact protocol', () => {
     const written = new ThriftStruct()
       .i32(1, -1)
       .i64(3, 2 ** 40)
       .text(4, 'ä')
-      .struct(10, (inner) => inner.i16(2, 300))
+      .struct(10, (inner) => inner.i32(2, 300))
       .i32List(12, [0, 1])
       .end();
     const expected =
-      '1501' + '2680808080804' + '0' + '1802c3a4' + '6c' + '24d80400' + '292500' + '02' + '00';
+      '1501' + '2680808080804' + '0' + '1802c3a4' + '6c' + '25d80400' + '292500' + '02' + '00';
     assert.equal(Buffer.from(written).toString('hex'), expected);
     const many = new ThriftStruct()
       .textList(
