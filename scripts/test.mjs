@@ -1,33 +1,39 @@
-// Runs the compiled tests with node's own runner and exits with its code. Every test/**/*.test.ts
-// is run from its place in dist; a compiled test whose source is gone is not.
+// Runs the compiled tests with Node's test runner and exits with its code. The files of a folder
+// share a process, in which each is a suite: starting a process and loading the server takes most of
+// a second. Files named *.long.test.ts run only with --full, with which other tests do more rounds.
 //
-//   npm test                                    everything
-//   npm test -- http/query                      files whose path contains `http/query`
-//   npm test -- --test-name-pattern=cursor      what node's runner takes as an option
+//   npm test                                    the tests that take seconds
+//   npm run test:full                           all tests
+//   npm test -- server/routes                   files whose path contains `server/routes`
+//   npm test -- --test-name-pattern=cursor      options of Node's test runner
 
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Each test file is a process of its own; servers and worker pools make more than two too many. */
+/** Processes at once. Servers and worker pools use more than one core each. */
 const CONCURRENCY = 2;
+/** Folders that take longest, which start first so that no process runs alone at the end. */
+const LONGEST_FIRST = ['conformance', 'cli', 'server/transport', 'engine/core', 'durability'];
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const options = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
-const parts = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
+const isFull = process.argv.includes('--full');
+const options = process.argv.slice(2).filter((word) => word.startsWith('-') && word !== '--full');
+const parts = process.argv.slice(2).filter((word) => !word.startsWith('-'));
 
 const files = readdirSync(join(root, 'test'), { recursive: true })
   .filter((path) => path.endsWith('.test.ts'))
+  // A long test that is named is run.
+  .filter((path) => isFull || parts.length > 0 || !path.endsWith('.long.test.ts'))
   .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
-  .sort()
-  .map((path) => join('dist', 'test', path.replace(/\.ts$/, '.js')));
+  .sort();
 
 if (files.length === 0)
   fail(`no test file has ${parts.map((part) => `"${part}"`).join(' or ')} in its path`);
-const missing = files.filter((file) => !existsSync(join(root, file)));
-if (missing.length > 0) fail(`${missing[0]} is missing: run \`npm run build\` first`);
+const missing = files.find((file) => !existsSync(compiled(file)));
+if (missing !== undefined) fail(`${compiled(missing)} is missing: run \`npm run build\` first`);
 
 const runner = spawn(
   process.execPath,
@@ -37,14 +43,49 @@ const runner = spawn(
     '--test-reporter=spec',
     `--test-concurrency=${CONCURRENCY}`,
     ...options,
-    ...files,
+    ...writeGroups(groupByFolder(files)),
   ],
-  { cwd: root, stdio: 'inherit' },
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, ...(isFull ? { SAGITTA_TEST_FULL: '1' } : {}) },
+  },
 );
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => runner.kill(signal));
 runner.on('exit', (code, signal) => {
   process.exitCode = code ?? 128 + (constants.signals[signal] ?? 0);
 });
+
+/** Files by the name of their group, in the order in which the groups start. */
+function groupByFolder(paths) {
+  const groups = new Map(LONGEST_FIRST.map((folder) => [folder, []]));
+  for (const path of paths) {
+    // Long tests kill processes and fill the memory: each has a process of its own.
+    const name = path.endsWith('.long.test.ts') ? path : dirname(path);
+    groups.set(name, [...(groups.get(name) ?? []), path]);
+  }
+  return [...groups].filter(([, own]) => own.length > 0);
+}
+
+/** Writes a program for each group, which imports its files as suites; returns the paths. */
+function writeGroups(groups) {
+  const folder = join(root, 'dist', 'test-groups');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  return groups.map(([name, paths]) => {
+    const suites = paths.map((path) => {
+      const from = JSON.stringify(`./${relative(folder, compiled(path))}`);
+      return `describe(${JSON.stringify(path)}, async () => { await import(${from}); });\n`;
+    });
+    const program = join(folder, `${name.replaceAll('/', '-')}.mjs`);
+    writeFileSync(program, `import { describe } from 'node:test';\n${suites.join('')}`);
+    return program;
+  });
+}
+
+function compiled(path) {
+  return join(root, 'dist', 'test', path.replace(/\.ts$/, '.js'));
+}
 
 function fail(message) {
   console.error(message);

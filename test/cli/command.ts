@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { PATIENT_SETTINGS } from '../support/patience.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
@@ -40,7 +41,7 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('SAGITTA_'));
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: options.cwd,
-    env: { ...Object.fromEntries(inherited), ...options.env },
+    env: { ...Object.fromEntries(inherited), ...PATIENT_SETTINGS, ...options.env },
     stdio: 'pipe',
   });
   running.add(child);

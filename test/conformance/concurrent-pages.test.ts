@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createRandom, testSeed } from '../database/harness.js';
+import { IS_FULL } from '../support/full.js';
 import { createCaller, type ServerProcess, startServerProcess } from '../support/server-process.js';
 import {
   type Call,
@@ -22,7 +23,7 @@ import { DIMENSION, RestlessWriter } from './restless-writer.js';
 
 const PATH = '/v1/collections/restless';
 const WRITERS = 3;
-const ROUNDS = 2;
+const ROUNDS = IS_FULL ? 2 : 1;
 /** Clients that ask for the same page at once, each over connections of its own. */
 const CLIENTS = 5;
 
@@ -85,7 +86,7 @@ after(async () => {
 });
 
 describe('while others write', () => {
-  for (const walk of WALKS) {
+  for (const walk of IS_FULL ? WALKS : [WALKS[1], WALKS[4]]) {
     test(`${walk.name}, page by page, equals one big answer`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const whole = await walk.whole(call);

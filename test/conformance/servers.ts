@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Limits } from '../../src/common/limits.js';
 import { type RunningServer, startServer } from '../../src/main.js';
 import { type Config, loadConfig } from '../../src/platform/config.js';
+import { PATIENT_LIMITS } from '../support/patience.js';
 import { exchange, type Incoming, type Outgoing } from './exchange.js';
 
 interface Profile {
@@ -107,7 +108,7 @@ export async function startTestServer(profile: Profile): Promise<TestServer> {
     logLevel: 'error',
     threads: 1,
     defaultCollection: profile.defaultCollection ?? null,
-    limits: { ...usual.limits, ...profile.limits },
+    limits: { ...usual.limits, ...PATIENT_LIMITS, ...profile.limits },
     backupDir: profile.hasBackups === true ? backupDir : null,
   };
   const start = async () => {

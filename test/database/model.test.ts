@@ -6,6 +6,7 @@ import { describe, it } from 'node:test';
 import { SagittaError } from '../../src/common/errors.js';
 import type { JsonObject } from '../../src/common/types.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
+import { IS_FULL } from '../support/full.js';
 import {
   batchOf,
   createMortalStore,
@@ -18,7 +19,7 @@ import {
 
 const DIMENSION = 3;
 const STEPS = 400;
-const ROUNDS = 6;
+const ROUNDS = IS_FULL ? 6 : 2;
 
 interface ModelRow extends TestVector {
   readonly tag: string;

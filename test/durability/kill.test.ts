@@ -9,9 +9,10 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom, testSeed } from '../database/harness.js';
+import { IS_FULL } from '../support/full.js';
 import { createCaller, startServerProcess } from '../support/server-process.js';
 
-const ROUNDS = 20;
+const ROUNDS = IS_FULL ? 20 : 2;
 const CLIENTS = 6;
 const DIMENSION = 16;
 const BATCH_ROWS_MAX = 24;

@@ -17,6 +17,7 @@ import { createInlinePool } from '../../src/platform/pool.js';
 import { type AppOptions, createApp } from '../../src/server/app.js';
 import { Authenticator } from '../../src/server/auth/authenticator.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
+import { PATIENT_LIMITS } from '../support/patience.js';
 import { createFakeBackups } from './fake-backups.js';
 
 export interface Reply {
@@ -122,7 +123,7 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
 function withoutOverload(limits: Limits): Limits {
   const { eventLoopDelayMsMax } = limits;
   if (eventLoopDelayMsMax !== DEFAULT_LIMITS.eventLoopDelayMsMax) return limits;
-  return { ...limits, eventLoopDelayMsMax: 3_600_000 };
+  return { ...limits, ...PATIENT_LIMITS };
 }
 
 /** A database in memory that runs the hooks. */

@@ -27,6 +27,7 @@ import {
   issueForServer,
 } from '../support/certificates.js';
 import { createFilledService, type Service, type ServiceOptions } from './harness.js';
+import { eventually } from './wire.js';
 
 export interface SecureService {
   readonly service: Service;
@@ -96,13 +97,9 @@ export function recordingLogger(log: LogLine[]): Logger {
   };
 }
 
-/** Resolves when the condition holds; fails after five seconds. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 5_000;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`still not so: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+/** Resolves when the condition holds; fails after a minute. */
+export function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  return eventually(String(condition), condition);
 }
 
 export interface Answer {

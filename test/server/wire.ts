@@ -1,5 +1,4 @@
-// What tests say to the application over a real connection, byte by byte where a client library
-// would be too polite.
+// Requests over real connections, byte by byte where a client library would not send them.
 
 import assert from 'node:assert/strict';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -7,7 +6,7 @@ import { after } from 'node:test';
 import { stopApp } from '../../src/server/app.js';
 import type { Service } from './harness.js';
 
-/** What a test that failed has left open would keep its process. */
+/** A test that fails leaves its service open, which would keep the process. */
 const listening = new Set<Service>();
 after(async () => {
   for (const { app } of listening) await stopApp(app, { deadlineMs: 0 });
@@ -21,7 +20,10 @@ export async function listen(service: Service): Promise<number> {
   return (service.app.server.address() as AddressInfo).port;
 }
 
-/** Sends bytes and gives back everything until the server closes the connection, within 10 s. */
+/** How long a test waits for what must happen: longer than any delay of a busy machine. */
+const WAIT_MS_MAX = 60_000;
+
+/** Sends bytes and gives back everything until the server closes the connection. */
 export function exchange(port: number, send: (socket: Socket) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => send(socket));
@@ -31,7 +33,7 @@ export function exchange(port: number, send: (socket: Socket) => void): Promise<
     });
     const timer = setTimeout(() => {
       socket.destroy(new Error(`the connection stays open after ${text.slice(0, 1_000)}`));
-    }, 10_000);
+    }, WAIT_MS_MAX);
     socket.on('close', () => {
       clearTimeout(timer);
       resolve(text);
@@ -52,7 +54,7 @@ export function headOf(
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`;
 }
 
-/** The replies in what a connection gave, as far as they have heads. */
+/** The replies in the bytes of a connection. */
 export function repliesIn(text: string): { status: number; head: string; body: string }[] {
   return text
     .split(/(?=HTTP\/1\.1 \d)/)
@@ -63,11 +65,11 @@ export function repliesIn(text: string): { status: number; head: string; body: s
     });
 }
 
-/** Waits until it is so; fails after ten seconds. */
+/** Waits until the condition holds; fails after a minute. */
 export async function eventually(what: string, isSo: () => boolean | Promise<boolean>) {
-  const deadlineMs = performance.now() + 10_000;
+  const deadlineMs = performance.now() + WAIT_MS_MAX;
   while (!(await isSo())) {
-    assert.ok(performance.now() < deadlineMs, `not after ten seconds: ${what}`);
+    assert.ok(performance.now() < deadlineMs, `not within ${WAIT_MS_MAX} ms: ${what}`);
     await pause(5);
   }
 }

@@ -1,5 +1,5 @@
 // The cuda engine over its own kernels, on GPUs that are emulated on the CPU: slow, and as exact as
-// on a device. SAGITTA_TEST_CUDA=full runs the whole contract, else the part that is quick is run.
+// on a device.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -22,29 +22,11 @@ const ADDON = fileURLToPath(
   new URL('../../../../build/kernels/sagitta-cuda-emulated.node', import.meta.url),
 );
 
-const IS_FULL = process.env.SAGITTA_TEST_CUDA === 'full';
-
-/** Cases of a few seconds at most, which still come through every kernel. */
-const QUICK = [
-  'says its name',
-  'answers an empty batch with nothing',
-  'answers as brute force does over random rows',
-  'answers as brute force does over duplicates rows',
-  'answers over several blocks of clustered rows as brute force does',
-  'breaks ties across blocks by id bytes',
-  'gives all rows when k is larger than their number',
-  'searches only the rows that a bitmap has and that are before the row count',
-  'follows a block that grows under its key, and still answers for its past',
-  'answers several batches over the same blocks at once, while blocks are forgotten',
-  'answers truly or rejects with the reason when it is given up on the way',
-  'answers ordinary searches by itself',
-];
-
 if (existsSync(ADDON)) {
   // Read once, by the first call of the emulation.
   process.env.SAGITTA_EMULATED_DEVICES = '2';
   testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
-  if (IS_FULL) testContract('without codes', (engine) => engine, createReferenceEngine);
+  testContract('without codes', (engine) => engine, createReferenceEngine);
   testChoice();
   testKernels(loadCudaKernels(ADDON));
   testLoss();
@@ -79,15 +61,8 @@ function testContract(
       await engine.close();
     });
 
-    const known = new Set(CONTRACT.map(({ name }) => name));
-    assert.deepEqual(
-      QUICK.filter((name) => !known.has(name)),
-      [],
-      'a case that is chosen is in the contract',
-    );
     const countFallbacks = () => cuda.stats().fallbackQueryCount;
     for (const { name, run } of CONTRACT) {
-      if (!IS_FULL && !QUICK.includes(name)) continue;
       it(name, () => run(createContext(engine, 'cuda', SEED, countFallbacks)));
     }
   });
