@@ -73,12 +73,21 @@ function writeGroups(groups) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   return groups.map(([name, paths]) => {
-    const suites = paths.map((path) => {
-      const from = JSON.stringify(`./${relative(folder, compiled(path))}`);
-      return `describe(${JSON.stringify(path)}, async () => { await import(${from}); });\n`;
-    });
+    const importOf = (path) => JSON.stringify(`./${relative(folder, compiled(path))}`);
+    const suites = paths.map(
+      (path) => `describe(${JSON.stringify(path)}, async () => {
+  after(releaseLeftovers);
+  await import(${importOf(path)});
+});
+`,
+    );
     const program = join(folder, `${name.replaceAll('/', '-')}.mjs`);
-    writeFileSync(program, `import { describe } from 'node:test';\n${suites.join('')}`);
+    writeFileSync(
+      program,
+      `import { after, describe } from 'node:test';
+import { releaseLeftovers } from ${importOf('support/leftovers.ts')};
+${suites.join('')}`,
+    );
     return program;
   });
 }

@@ -1,14 +1,18 @@
-// Runs the command line in a child process and captures its output and exit code.
+// Runs the command line in a child process and captures its output and exit code. `run` is for
+// commands that end by themselves, `start` for those that a test signals or waits for.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { releaseAtEnd } from '../support/leftovers.js';
 import { PATIENT_SETTINGS } from '../support/patience.js';
+import type { CommandReply, CommandRequest } from './command-process.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+const COMMAND_PROCESS = fileURLToPath(new URL('./command-process.js', import.meta.url));
 
 export interface CommandResult {
   readonly code: number | null;
@@ -31,21 +35,17 @@ export interface RunningCommand {
   readonly ended: Promise<CommandResult>;
 }
 
-/** A failed test may leave its command running; it is killed at the end of the test file. */
-const running = new Set<ChildProcess>();
-after(() => {
-  for (const child of running) child.kill('SIGKILL');
-});
-
+/** Starts the command in a process of its own. */
 export function start(args: readonly string[], options: CommandOptions = {}): RunningCommand {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('SAGITTA_'));
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: options.cwd,
-    env: { ...Object.fromEntries(inherited), ...PATIENT_SETTINGS, ...options.env },
+    env: environmentOf(options),
     stdio: 'pipe',
   });
-  running.add(child);
-  child.on('close', () => running.delete(child));
+  child.on(
+    'close',
+    releaseAtEnd(() => child.kill('SIGKILL')),
+  );
   let stdout = '';
   let stderr = '';
   const listeners = new Set<() => void>();
@@ -85,8 +85,62 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
   };
 }
 
-export function run(args: readonly string[], options?: CommandOptions): Promise<CommandResult> {
-  return start(args, options).ended;
+/**
+ * Runs the command to its end: in a process that has loaded the modules for the commands before it,
+ * or in one of its own when it reads stdin.
+ */
+export function run(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  if (options.input !== undefined) return start(args, options).ended;
+  const request: CommandRequest = {
+    args,
+    env: environmentOf(options),
+    cwd: options.cwd ?? process.cwd(),
+  };
+  const result = lastRun.then(() => runInCommandProcess(request));
+  lastRun = result.catch(() => {});
+  return result;
+}
+
+let lastRun: Promise<unknown> = Promise.resolve();
+let commandProcess: ChildProcess | undefined;
+
+async function runInCommandProcess(request: CommandRequest): Promise<CommandReply> {
+  if (commandProcess?.connected !== true) {
+    commandProcess = fork(COMMAND_PROCESS, {
+      execArgv: [],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    const child = commandProcess;
+    const release = () => {
+      child.kill('SIGKILL');
+      commandProcess = undefined;
+    };
+    child.once('exit', releaseAtEnd(release));
+  }
+  const child = commandProcess;
+  child.ref();
+  child.channel?.ref();
+  const listening = new AbortController();
+  const { signal } = listening;
+  const replied = once(child, 'message', { signal });
+  const ended = once(child, 'exit', { signal }).then(() => {
+    throw new Error(`the process of commands ended during: ${request.args.join(' ')}`);
+  });
+  child.send(request);
+  try {
+    const [reply] = await Promise.race([replied, ended]);
+    return reply as CommandReply;
+  } finally {
+    listening.abort();
+    ended.catch(() => {});
+    child.unref();
+    child.channel?.unref();
+  }
+}
+
+function environmentOf({ env }: CommandOptions): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('SAGITTA_'));
+  return { ...Object.fromEntries(inherited), ...PATIENT_SETTINGS, ...env };
 }
 
 /** A temporary folder; the caller removes it. */

@@ -2,21 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { after } from 'node:test';
 import { stopApp } from '../../src/server/app.js';
+import { releaseAtEnd } from '../support/leftovers.js';
 import type { Service } from './harness.js';
-
-/** A test that fails leaves its service open, which would keep the process. */
-const listening = new Set<Service>();
-after(async () => {
-  for (const { app } of listening) await stopApp(app, { deadlineMs: 0 });
-});
 
 /** On a free port, which it returns. */
 export async function listen(service: Service): Promise<number> {
   await service.app.listen({ port: 0, host: '127.0.0.1' });
-  listening.add(service);
-  service.app.server.once('close', () => listening.delete(service));
+  const isClosed = releaseAtEnd(() => stopApp(service.app, { deadlineMs: 0 }));
+  service.app.server.once('close', isClosed);
   return (service.app.server.address() as AddressInfo).port;
 }
 

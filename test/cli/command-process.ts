@@ -1,0 +1,73 @@
+// A process that runs commands one after the other, for tests in which the process itself is not
+// under test: most of the time of a command is that of starting Node and loading the modules.
+// Each message is a command; the reply has what it wrote and its exit code.
+
+import { fileURLToPath } from 'node:url';
+
+export interface CommandRequest {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+}
+
+export interface CommandReply {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const MAIN = new URL('../../src/cli/main.js', import.meta.url);
+
+/** Unwinds a command that ends its process. */
+class Exit extends Error {}
+
+let runCount = 0;
+// Each run of the main module adds a listener.
+process.stdout.setMaxListeners(0);
+process.setMaxListeners(0);
+
+process.on('message', async (request: CommandRequest) => {
+  const reply = await runCommand(request);
+  process.send!(reply);
+});
+
+async function runCommand({ args, env, cwd }: CommandRequest): Promise<CommandReply> {
+  process.chdir(cwd);
+  process.env = { ...env };
+  process.argv = [process.execPath, fileURLToPath(MAIN), ...args];
+  process.exitCode = undefined;
+  const stdout = capture(process.stdout);
+  const stderr = capture(process.stderr);
+  const exited = new Promise<void>((resolve) => {
+    process.exit = (code) => {
+      process.exitCode = code ?? process.exitCode;
+      resolve();
+      throw new Exit();
+    };
+  });
+  // The query makes it another module, whose imports are loaded already.
+  const ran = import(`${MAIN.href}?run=${runCount++}`).catch((error: unknown) => {
+    if (!(error instanceof Exit)) throw error;
+  });
+  await Promise.race([ran, exited]);
+  // What was written with a callback calls it.
+  await new Promise((resolve) => setImmediate(resolve));
+  return { code: Number(process.exitCode ?? 0), stdout: stdout(), stderr: stderr() };
+}
+
+/** Keeps what is written from now on; the function gives it as text. */
+function capture(stream: NodeJS.WriteStream): () => string {
+  const chunks: Uint8Array[] = [];
+  stream.write = (
+    chunk: string | Uint8Array,
+    encodingOrDone?: BufferEncoding | ((error?: Error | null) => void),
+    done?: (error?: Error | null) => void,
+  ) => {
+    const encoding = typeof encodingOrDone === 'string' ? encodingOrDone : 'utf8';
+    chunks.push(typeof chunk === 'string' ? Buffer.from(chunk, encoding) : Uint8Array.from(chunk));
+    const onWritten = typeof encodingOrDone === 'function' ? encodingOrDone : done;
+    if (onWritten !== undefined) process.nextTick(onWritten);
+    return true;
+  };
+  return () => Buffer.concat(chunks).toString();
+}
