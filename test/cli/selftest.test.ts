@@ -22,7 +22,7 @@ import { runContract } from '../../src/tools/selftest/run-contract.js';
 import { runSelftest, type SelftestReport } from '../../src/tools/selftest/selftest.js';
 import { SEED } from '../engine/blocks.js';
 import { IS_FULL } from '../support/full.js';
-import { makeFolder, run } from './command.js';
+import { makeFolder, run, start } from './command.js';
 
 /** A case that takes no time. */
 const QUICK = 'names the parts by their places';
@@ -145,13 +145,13 @@ describe('an installation without benches and kernels', () => {
 });
 
 it('bench lists the benches and engines, with exit code 2', async () => {
-  const bench = await run(['bench', 'abacus']);
+  const bench = await start(['bench', 'abacus']).ended;
   assert.equal(bench.code, 2);
   assert.match(bench.stderr, /no bench abacus; expected .*engine/);
-  const engine = await run(['bench', '--engine', 'abacus']);
+  const engine = await start(['bench', '--engine', 'abacus']).ended;
   assert.equal(engine.code, 2);
   assert.match(engine.stderr, /'abacus' is invalid\. Allowed choices are .*reference/);
-  const other = await run(['bench', 'filter', '--engine', 'reference']);
+  const other = await start(['bench', 'filter', '--engine', 'reference']).ended;
   assert.equal(other.code, 2);
   assert.match(other.stderr, /--engine is for engine/);
 });
@@ -364,7 +364,7 @@ it('a report of failures says what, in a few lines, and how to see it again', ()
   assert.match(text, /^simd +FAILED +3 +1 +1 +1 +2\.0$/m);
   assert.match(
     text,
-    /^ {2}line 11\n {2}and 18 lines more\n {2}\$ sagitta selftest --engine simd --seed 7 /m,
+    /^ {2}line 11\n {2}and 18 more lines\n {2}\$ sagitta selftest --engine simd --seed 7 /m,
   );
   assert.ok(text.includes(`--case 'keeps the caller'\\''s arrays'`));
   assert.match(text, /^wasm: skipped, no·\[2J$/m);
