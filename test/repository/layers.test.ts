@@ -1,5 +1,5 @@
-// Keeps the arrows of docs/ARCHITECTURE.md: which folder may import which, which package lives
-// where, and that files do not import each other in a circle.
+// Checks the dependencies of docs/ARCHITECTURE.md: which folder may import which, which files may
+// import a package, and that files do not import each other in a cycle.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -29,22 +29,31 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   cli: ['common', 'platform', 'formats', 'client', 'tools'],
 };
 
+/** What a folder within a folder may import of the folders beside it; absent where there is no rule. */
+const ALLOWED_SIBLINGS: Readonly<Record<string, readonly string[]>> = {
+  'engine/core': [],
+  'engine/simd': ['engine/core'],
+  'engine/tensor': ['engine/core', 'engine/wasm'],
+  'engine/wasm': ['engine/core', 'engine/tensor'],
+  'engine/cuda': ['engine/core', 'engine/simd'],
+};
+
 /** Imports of types only, which do not exist when the program runs. */
 const ALLOWED_TYPE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   client: ['server/schemas/'],
 };
 
-/** Files flat in src/: each puts a process or a thread together, and may import any folder. */
+/** Files directly in src/: each starts a process or a thread, and may import any folder. */
 const ENTRY_POINTS = ['main.ts', 'offline.ts', 'worker.ts'];
 
-/** Who may import an entry point; the others are started by their file name. */
+/** Which folders may import an entry point; the others are started by their file name. */
 const MAY_START: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli/'],
   'offline.ts': ['cli/'],
   'worker.ts': [],
 };
 
-/** Where a package may be imported: folders end in a slash, files are whole. */
+/** Where a package may be imported: a folder, which ends in a slash, or a file. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@fastify/swagger': ['server/'],
   '@fastify/swagger-ui': ['server/'],
@@ -74,15 +83,15 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Who reads the environment; every other file is given the values. TensorFlow's device writes the
- * variables that its library reads.
+ * Files that may read the environment; every other file is given the values. TensorFlow's device
+ * writes the variables that its library reads.
  */
 const ENVIRONMENT_READERS = ['platform/config.ts', 'cli/', 'engine/tensor/tensorflow-device.ts'];
 
 /** Folders whose code also runs in a browser. */
 const WITHOUT_NODE = ['client/', 'console/', 'integrations/'];
 
-/** Every way to name another module. */
+/** Every statement and expression that names another module. */
 const STATEMENT =
   /^[ \t]*(?:import|export)\b(?<clause>[^'"`;()]*?)\bfrom\s*['"](?<from>[^'"]+)['"]|^[ \t]*import\s*['"](?<effect>[^'"]+)['"]|\b(?:import|require|require\.resolve|createRequire\([^)]*\))\(\s*['"](?<call>[^'"]+)['"]/gm;
 
@@ -104,7 +113,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const SOURCE = join(ROOT, 'src');
 const files = readSources();
 
-test('imports follow the arrows between the folders', () => {
+test('folders import only the folders that they may', () => {
   assertNone(
     files.flatMap(({ path, imports }) =>
       imports.filter(isRelative).flatMap((found) => {
@@ -128,22 +137,23 @@ test('docs/ARCHITECTURE.md lists what each folder may import', () => {
   }
 });
 
-test('every package has one home', () => {
+test('packages are imported only where they may be', () => {
   assertNone(
     files.flatMap(({ path, imports }) =>
       imports
         .filter((found) => !isRelative(found) && !isBuiltin(found.specifier))
         .flatMap(({ specifier }) => {
           const homes = PACKAGE_HOMES[packageOf(specifier)];
-          if (homes === undefined) return [`${path} imports ${specifier}, which has no home`];
+          if (homes === undefined)
+            return [`${path} imports ${specifier}, which is not in PACKAGE_HOMES`];
           if (homes.some((home) => isWithin(path, home))) return [];
-          return [`${path} imports ${specifier}, whose home is ${homes.join(', ')}`];
+          return [`${path} imports ${specifier}, which only ${homes.join(', ')} may import`];
         }),
     ),
   );
 });
 
-test('what may run in a browser imports nothing of node', () => {
+test('code that may run in a browser imports no module of Node', () => {
   assertNone(
     files
       .filter(({ path }) => WITHOUT_NODE.some((folder) => isWithin(path, folder)))
@@ -165,7 +175,7 @@ test('only the configuration and the command line read the environment', () => {
   );
 });
 
-test('no file imports itself by way of others, type-only imports included', () => {
+test('files do not import each other in a cycle, type-only imports included', () => {
   const targets = new Map(
     files.map(({ path, imports }) => [
       path,
@@ -173,10 +183,10 @@ test('no file imports itself by way of others, type-only imports included', () =
     ]),
   );
   const finished = new Set<string>();
-  const circles: string[] = [];
+  const cycles: string[] = [];
   const visit = (path: string, trail: readonly string[]): void => {
     if (trail.includes(path)) {
-      circles.push([...trail.slice(trail.indexOf(path)), path].join(' → '));
+      cycles.push([...trail.slice(trail.indexOf(path)), path].join(' → '));
       return;
     }
     if (finished.has(path)) return;
@@ -184,7 +194,7 @@ test('no file imports itself by way of others, type-only imports included', () =
     finished.add(path);
   };
   for (const path of targets.keys()) visit(path, []);
-  assertNone(circles);
+  assertNone(cycles);
 });
 
 test('every import names a file that exists', () => {
@@ -200,7 +210,7 @@ test('every import names a file that exists', () => {
   );
 });
 
-test('the rules know forbidden arrows from allowed ones', () => {
+test('the rules on folders allow and refuse the imports of examples', () => {
   const cases: readonly [from: string, to: string, isTypeOnly: boolean, allowed: boolean][] = [
     ['server/app.ts', 'database/api.ts', false, true],
     ['server/app.ts', 'common/errors.ts', false, true],
@@ -222,6 +232,10 @@ test('the rules know forbidden arrows from allowed ones', () => {
     ['tools/selftest/contract.ts', 'engine/core/engine.ts', false, true],
     ['engine/choose-engine.ts', 'tools/selftest/contract.ts', true, false],
     ['cli/commands/selftest.ts', 'engine/core/engine.ts', true, false],
+    ['engine/simd/simd-engine.ts', 'engine/core/engine.ts', false, true],
+    ['engine/core/engine.ts', 'engine/simd/simd-engine.ts', true, false],
+    ['engine/tensor/tensor-engine.ts', 'engine/choose-engine.ts', false, false],
+    ['engine/choose-engine.ts', 'engine/simd/simd-engine.ts', false, true],
     ['unknown/file.ts', 'common/errors.ts', false, false],
     ['server/app.ts', 'unknown/file.ts', false, false],
   ];
@@ -230,7 +244,7 @@ test('the rules know forbidden arrows from allowed ones', () => {
   }
 });
 
-test('imports are found however they are written', () => {
+test('imports are found in every form of statement', () => {
   const text = `
     import fastify, { type FastifyInstance } from 'fastify';
     import type { A } from "./a.js";
@@ -277,10 +291,17 @@ function isAllowed(from: string, to: string, isTypeOnly: boolean): boolean {
   }
   if (ALLOWED_IMPORTS[toFolder] === undefined) return false;
   if (fromFolder === undefined) return isEntryPoint;
-  if (fromFolder === toFolder || ALLOWED_IMPORTS[fromFolder]!.includes(toFolder)) return true;
+  if (fromFolder === toFolder) return isAllowedSibling(from, to);
+  if (ALLOWED_IMPORTS[fromFolder]!.includes(toFolder)) return true;
   return (
     isTypeOnly && (ALLOWED_TYPE_IMPORTS[fromFolder] ?? []).some((place) => isWithin(to, place))
   );
+}
+
+/** Whether a file may import another of the same folder of src/. */
+function isAllowedSibling(from: string, to: string): boolean {
+  const siblings = ALLOWED_SIBLINGS[dirname(from)];
+  return siblings === undefined || [dirname(from), ...siblings].includes(dirname(to));
 }
 
 /** Undefined for a file at the root of src/. */

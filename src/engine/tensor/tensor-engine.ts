@@ -4,7 +4,6 @@
 import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
 import type { VectorBlock } from '../../common/types.js';
-import type { BlockUsage } from '../core/block-cache.js';
 import type { Engine, SearchHits, SearchQuery } from '../core/engine.js';
 import { cutBatch, type PackedQueries, packQueries } from '../core/packed-queries.js';
 import {
@@ -14,6 +13,7 @@ import {
   type SearchOptions,
   searchPerBlock,
 } from '../core/per-block.js';
+import type { BlockUsage } from './block-cache.js';
 import type {
   DeviceFacts,
   TensorDeviceName,

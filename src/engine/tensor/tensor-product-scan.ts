@@ -2,8 +2,8 @@
 // or with rows that are lent to the device for one product.
 
 import type { VectorBlock } from '../../common/types.js';
-import { type BlockCache, type CachedBlock, scaledRows } from '../core/block-cache.js';
 import type { ExactTopKSelector } from '../core/exact-top-k-selector.js';
+import { type BlockCache, type CachedBlock, scaledRows } from './block-cache.js';
 import type { ProductDevice } from './matrix-device.js';
 import { QueryOperands } from './tensor-operands.js';
 import type { RowRange, TensorScan } from './tensor-scan.js';

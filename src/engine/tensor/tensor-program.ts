@@ -4,10 +4,10 @@
 
 import { countBitsBetween } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
-import { BlockCache, type BlockUsage } from '../core/block-cache.js';
 import { ExactTopKSelector } from '../core/exact-top-k-selector.js';
 import type { PackedQueries } from '../core/packed-queries.js';
 import type { BlockHits } from '../core/per-block.js';
+import { BlockCache, type BlockUsage } from './block-cache.js';
 import type { MatrixDevice } from './matrix-device.js';
 import { ProductScan } from './tensor-product-scan.js';
 import type { RowRange } from './tensor-scan.js';

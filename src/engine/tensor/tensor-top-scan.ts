@@ -4,11 +4,11 @@
 
 import { countBitsBetween } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
-import type { BlockCache, CachedBlock } from '../core/block-cache.js';
 import type { ExactTopKSelector } from '../core/exact-top-k-selector.js';
 import { createRowMask } from '../core/row-mask.js';
-import type { RowTerms } from '../core/row-terms.js';
+import type { BlockCache, CachedBlock } from './block-cache.js';
 import type { DeviceMatrix, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
+import type { RowTerms } from './row-terms.js';
 import { QueryOperands } from './tensor-operands.js';
 import type { RowRange, TensorScan } from './tensor-scan.js';
 

@@ -4,9 +4,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
 import type { VectorBlock } from '../../common/types.js';
-import type { BlockUsage } from '../core/block-cache.js';
 import { buffersOf, type PackedQueries } from '../core/packed-queries.js';
 import type { BlockHits } from '../core/per-block.js';
+import type { BlockUsage } from './block-cache.js';
 import type { MatrixDevice } from './matrix-device.js';
 import { TensorProgram } from './tensor-program.js';
 

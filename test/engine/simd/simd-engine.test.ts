@@ -4,6 +4,7 @@ import type { Engine } from '../../../src/engine/core/engine.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { type Kernels, loadKernels } from '../../../src/engine/simd/simd-kernels.js';
 import { createInlinePool, createThreadPool, type WorkerPool } from '../../../src/platform/pool.js';
+import { IS_FULL } from '../../support/full.js';
 import {
   assertTrueHits,
   bruteForce,
@@ -48,7 +49,7 @@ function loadedKernels(): Kernels | null {
 }
 
 function testEngine(kernels: Kernels): void {
-  for (const target of kernels.targets()) {
+  for (const target of kernels.targets().slice(0, IS_FULL ? undefined : 1)) {
     engineContract('simd', async () => {
       console.log(`target ${target}`);
       return withCodes(createSimdEngine({ pool: createInlinePool(), target }));

@@ -1,9 +1,9 @@
 // What a chunk of rows on a device needs beside its values so that the device chooses rows by their
 // keys (certified-selection.ts): a weight and a bias for each, and which rows it must not choose among.
 
-import type { DeviceMatrix, MatrixDevice } from '../tensor/matrix-device.js';
-import type { BlockNorms } from './block-norms.js';
-import { PLAIN_SQUARE_MAX, PLAIN_SQUARE_MIN } from './scaling.js';
+import type { BlockNorms } from '../core/block-norms.js';
+import { PLAIN_SQUARE_MAX, PLAIN_SQUARE_MIN } from '../core/scaling.js';
+import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 
 /**
  * A row that is this much longer than the rest, in the root of the mean square, is scored apart: the

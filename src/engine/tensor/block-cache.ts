@@ -4,10 +4,10 @@
 // is loaded again once the block has grown by a good part of it. What is not resident is the caller's.
 
 import type { VectorBlock } from '../../common/types.js';
-import type { DeviceMatrix, MatrixDevice } from '../tensor/matrix-device.js';
-import { BlockNorms } from './block-norms.js';
+import { BlockNorms } from '../core/block-norms.js';
+import { rowScale } from '../core/scaling.js';
+import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 import { isWorthScanning, RowTerms } from './row-terms.js';
-import { rowScale } from './scaling.js';
 
 /** The end of a block is resident from this many rows on, and until this part of it is new. */
 const TAIL_ROWS_MIN = 64;
