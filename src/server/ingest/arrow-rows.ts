@@ -18,7 +18,7 @@ import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
-import { type FlatMetadata, FlatMetadataWriter } from './flat-metadata.js';
+import { packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows } from './parsed-rows.js';
 import { checkDirection, checkMetadata, measureId } from './row-rules.js';
 
@@ -69,8 +69,9 @@ function readBatch(input: BatchInput): ParsedRows {
   const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, issues });
   checkDirections(values, shape, issues);
   const text = rows.metadata ?? repeated('{}', count);
-  const metadata = readMetadata(rows.metadata, count, input, issues);
+  const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
+  const metadata = packMetadata(documents, input.batch.part.body.length);
   return { batch: { count, ids, values, metadata: text }, metadata, cuts, digest };
 }
 
@@ -175,18 +176,15 @@ function checkDirections(values: Float32Array, shape: CollectionShape, issues: B
   }
 }
 
-/** The fields of the metadata; `column` is null where no column has any. */
-function readMetadata(
+/** `column` is null where the batch has no metadata. */
+function readDocuments(
   column: Utf8Column | null,
   count: number,
   { limits }: BatchInput,
   issues: BatchIssues,
-): FlatMetadata | null {
-  const writer = new FlatMetadataWriter(count);
-  if (column === null) {
-    for (let row = 0; row < count; row++) writer.add(undefined);
-    return writer.build();
-  }
+): (JsonObject | undefined)[] {
+  const documents = new Array<JsonObject | undefined>(count).fill(undefined);
+  if (column === null) return documents;
   const { offsets, bytes } = column;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let row = 0; row < count && !issues.isFull; row++) {
@@ -200,10 +198,10 @@ function readMetadata(
             detail: 'Metadata is the JSON text of an object; found text that is not JSON.',
           }
         : checkMetadata(value, end - start, limits);
-    if (violation === null) writer.add(value as JsonObject);
+    if (violation === null) documents[row] = value as JsonObject;
     else issues.add(row, 'metadata', violation);
   }
-  return writer.build();
+  return documents;
 }
 
 /** Undefined for text that is not JSON. */

@@ -22,7 +22,6 @@ import type { CollectionShape, WriteMode } from '../../database/api.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
 import type { Task } from '../../platform/pool.js';
 import { describeKind } from './describe-kind.js';
-import { type FlatMetadata, FlatMetadataWriter } from './flat-metadata.js';
 import {
   type BodyInput,
   type JsonBody,
@@ -31,6 +30,7 @@ import {
   parseJson,
 } from './json-body.js';
 import { isBlank, type LineBatch } from './line-cutter.js';
+import { type ParsedMetadata, packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows } from './parsed-rows.js';
 import { checkMetadata, measureId, readVector, readVectorInto } from './row-rules.js';
 
@@ -269,7 +269,7 @@ class RowReader {
   readonly #issues: ValidationIssue[];
   /** Row i has its metadata at body[spans[2 * i]..spans[2 * i + 1]), or none where both are 0. */
   readonly #spans: Int32Array;
-  readonly #fields: FlatMetadataWriter;
+  readonly #documents: (JsonObject | undefined)[] = [];
   /** Row-major [rows, dimension]. */
   #values: Float32Array;
   readonly #firstRowOf = new Map<string, number>();
@@ -281,7 +281,6 @@ class RowReader {
     this.#input = input;
     this.#issues = input.issues;
     this.#spans = new Int32Array(2 * input.rowCount);
-    this.#fields = new FlatMetadataWriter(input.rowCount);
     this.#values = new Float32Array(input.rowCount * (input.shape?.dimension ?? 0));
   }
 
@@ -299,13 +298,13 @@ class RowReader {
     this.#readId(row, id);
     this.#report(row, ['values'], this.#readValues(row, values));
     if (metadata === undefined) {
-      this.#fields.add(undefined);
+      this.#documents.push(undefined);
       return;
     }
     this.#spans[2 * row] = span.start;
     this.#spans[2 * row + 1] = span.end;
     const violation = checkMetadata(metadata, span.end - span.start, this.#input.limits);
-    if (violation === null) this.#fields.add(metadata as JsonObject);
+    if (violation === null) this.#documents.push(metadata as JsonObject);
     else this.#report(row, ['metadata'], violation);
   }
 
@@ -365,7 +364,7 @@ class RowReader {
   }
 
   /** Lays the rows out in one buffer. Called only when there are no issues. */
-  build(): { batch: VectorBatch; metadata: FlatMetadata | null } {
+  build(): { batch: VectorBatch; metadata: ParsedMetadata } {
     const count = this.#input.rowCount;
     const valuesBytes = this.#values.byteLength;
     const offsetsBytes = 4 * (count + 1);
@@ -389,7 +388,10 @@ class RowReader {
     };
     this.#writeIds(ids);
     this.#writeMetadata(metadata);
-    return { batch: { count, ids, values, metadata }, metadata: this.#fields.build() };
+    return {
+      batch: { count, ids, values, metadata },
+      metadata: packMetadata(this.#documents, this.#input.body.length),
+    };
   }
 
   #writeIds({ offsets, bytes }: Utf8Column): void {

@@ -2,12 +2,11 @@
 // for the log and fields for the segment.
 
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
-import { type FlatMetadata, FlatMetadataFields } from './flat-metadata.js';
+import { fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
 
 export interface ParsedRows {
   readonly batch: VectorBatch;
-  /** Null where the segment has to parse the metadata itself; see flat-metadata.ts. */
-  readonly metadata: FlatMetadata | null;
+  readonly metadata: ParsedMetadata;
   /** Rows of the batch that must not be written together with those before them, ascending. */
   readonly cuts: readonly number[];
   /** Tells the batch from any other; only where the stream has an idempotency key. */
@@ -32,7 +31,7 @@ export function toAtomicRows(rows: ParsedRows): AtomicRows[] {
 
 /** The rows `from..to`, all by default, as the database takes them: views of the parsed columns. */
 export function toBatch(
-  { batch, metadata: flat }: ParsedRows,
+  { batch, metadata: parsed }: ParsedRows,
   from = 0,
   to = batch.count,
 ): VectorBatch {
@@ -43,7 +42,7 @@ export function toBatch(
     ids: textsOf(ids, from, to),
     values: values.subarray(from * dimension, to * dimension),
     metadata: textsOf(metadata, from, to),
-    fields: flat === null ? undefined : new FlatMetadataFields(flat, from),
+    fields: fieldsOf(parsed, from),
   };
 }
 

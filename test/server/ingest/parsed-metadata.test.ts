@@ -1,4 +1,4 @@
-// Flat metadata against the text it stands for: a segment must get the same columns from either.
+// Parsed metadata against the text it stands for: a segment must get the same columns from either.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,33 +7,32 @@ import { METADATA_PATH_CHARACTERS_MAX } from '../../../src/common/metadata-path.
 import type { JsonObject } from '../../../src/common/types.js';
 import { utf8ColumnOf } from '../../../src/database/collection/utf8.js';
 import { MetadataColumns } from '../../../src/segment/metadata-columns.js';
-import {
-  FlatMetadataFields,
-  FlatMetadataWriter,
-} from '../../../src/server/ingest/flat-metadata.js';
+import { fieldsOf, packMetadata } from '../../../src/server/ingest/parsed-metadata.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
-function flatten(documents: readonly (JsonObject | undefined)[]) {
-  const writer = new FlatMetadataWriter(documents.length);
-  for (const document of documents) writer.add(document);
-  return writer.build();
-}
+/** As a large batch is packed in a worker, and as a small one on the event loop. */
+const FORMS = [
+  { kind: 'flat', byteCount: 1_000_000 },
+  { kind: 'documents', byteCount: 1_000 },
+] as const;
 
 /** The columns of the rows `from..`, made from their text and from their fields. */
 function columnsOf(documents: readonly JsonObject[], columnsMax: number, from = 0) {
   const json = utf8ColumnOf(documents.map((document) => JSON.stringify(document)));
   const fromText = new MetadataColumns(columnsMax);
   for (let i = from; i < documents.length; i++) fromText.append(7 + i - from, json, i);
-  const fromFields = new MetadataColumns(columnsMax);
-  // As after the way from a worker.
-  const flat = structuredClone(flatten(documents));
-  assert.ok(flat !== null);
-  const sliceStart = Math.floor(from / 2);
-  const fields = new FlatMetadataFields(flat, sliceStart);
-  fromFields.appendFields(7, fields, from - sliceStart, documents.length - from);
-  return [fromText, fromFields].map((columns) => ({
+  const fromFields = FORMS.map(({ kind, byteCount }) => {
+    const columns = new MetadataColumns(columnsMax);
+    const packed = packMetadata(documents, byteCount);
+    assert.equal(packed.kind, kind);
+    const sliceStart = Math.floor(from / 2);
+    const fields = fieldsOf(kind === 'flat' ? structuredClone(packed) : packed, sliceStart)!;
+    columns.appendFields(7, fields, from - sliceStart, documents.length - from);
+    return columns;
+  });
+  return [fromText, ...fromFields].map((columns) => ({
     columns: [...columns.view()],
     isComplete: columns.isComplete,
   }));
@@ -56,33 +55,38 @@ test('fields give a segment the same columns as the text, for any documents', ()
     fc.property(documents, fc.constantFrom(2, 1_000), fc.nat(8), (list, columnsMax, skipped) => {
       const from = Math.min(skipped, list.length);
       const parsed = JSON.parse(JSON.stringify(list)) as JsonObject[];
-      const [fromText, fromFields] = columnsOf(parsed, columnsMax, from);
-      assert.deepEqual(fromFields, fromText);
+      const [fromText, fromFlat, fromDocuments] = columnsOf(parsed, columnsMax, from);
+      assert.deepEqual(fromFlat, fromText);
+      assert.deepEqual(fromDocuments, fromText);
     }),
     { seed, numRuns: 1_000 },
   );
 });
 
 test('a path that is too long for a column leaves the columns incomplete', () => {
-  const [fromText, fromFields] = columnsOf(
+  const [fromText, fromFlat, fromDocuments] = columnsOf(
     [{ a: 1, ['x'.repeat(METADATA_PATH_CHARACTERS_MAX + 1)]: 2 }],
     1_000,
   );
-  assert.equal(fromFields!.isComplete, false);
-  assert.deepEqual(fromFields, fromText);
+  assert.equal(fromText!.isComplete, false);
+  assert.deepEqual(fromFlat, fromText);
+  assert.deepEqual(fromDocuments, fromText);
 });
 
 test('rows without metadata have no fields', () => {
-  const flat = flatten([undefined, { a: 1 }, undefined])!;
-  const found: unknown[] = [];
-  new FlatMetadataFields(flat, 0).visit(0, 3, (...field) => found.push(field));
-  assert.deepEqual(found, [[1, 'a', 1]]);
+  for (const { byteCount } of FORMS) {
+    const packed = packMetadata([undefined, { a: 1 }, undefined], byteCount);
+    const found: unknown[] = [];
+    fieldsOf(packed, 0)!.visit(0, 3, (...field) => found.push(field));
+    assert.deepEqual(found, [[1, 'a', 1]]);
+  }
 });
 
 test('metadata with too many distinct paths stays text', () => {
   const documents = Array.from({ length: 11 }, (_, i) =>
     Object.fromEntries(Array.from({ length: 1_000 }, (_, k) => [`k${i}_${k}`, 1])),
   );
-  assert.equal(flatten(documents), null);
-  assert.notEqual(flatten(documents.slice(0, 9)), null);
+  const [{ byteCount }] = FORMS;
+  assert.equal(packMetadata(documents, byteCount).kind, 'text');
+  assert.equal(packMetadata(documents.slice(0, 9), byteCount).kind, 'flat');
 });

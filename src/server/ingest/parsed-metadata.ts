@@ -1,13 +1,24 @@
-// The metadata of a batch as one flat list of fields: made where the rows are parsed, handed to the
-// event loop as a few arrays, and visited by the segment that appends the rows, so that nobody parses
-// the text again. Fields keep the order of `flattenMetadata`, so the segment's columns are the same
-// as from the text.
+// The metadata of a batch on its way from the task that parsed the rows to the segment that appends
+// them, so that nobody parses the text again. Small batches are parsed on the event loop and keep their
+// documents. A clone of many documents would cost as much as parsing them, so a worker makes one flat
+// list of fields instead: a few arrays. The segment visits either, in the order of `flattenMetadata`,
+// and so has the same columns as from the text.
 
 import { KIND } from '../../common/columns.js';
 import { flattenMetadata, METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import type { FieldVisitor, Json, JsonObject, MetadataFields } from '../../common/types.js';
+import { INLINE_BYTES_MAX } from '../../platform/pool.js';
 
-export interface FlatMetadata {
+/** One document for each row, undefined for a row without metadata. */
+export type Documents = readonly (JsonObject | undefined)[];
+
+export type ParsedMetadata =
+  | { readonly kind: 'documents'; readonly documents: Documents }
+  | { readonly kind: 'flat'; readonly flat: FlatMetadata }
+  /** With too many distinct paths: the segment parses the text. */
+  | { readonly kind: 'text' };
+
+interface FlatMetadata {
   readonly paths: readonly string[];
   /** The distinct strings among the values. */
   readonly strings: readonly string[];
@@ -24,13 +35,46 @@ export interface FlatMetadata {
   readonly numberOffsets: Int32Array;
 }
 
-/** A batch with more distinct paths is left as text, which bounds what a path costs here. */
+/** A batch with more distinct paths stays text, which bounds the memory that paths take. */
 const PATHS_MAX = 10_000;
 
 /** Stands for every path that is too long for a column. */
 const OVERLONG_PATH = ' '.repeat(METADATA_PATH_CHARACTERS_MAX + 1);
 
-export class FlatMetadataWriter {
+/** `byteCount`: of the request's bytes that were parsed, which decides where they were parsed. */
+export function packMetadata(documents: Documents, byteCount: number): ParsedMetadata {
+  if (byteCount <= INLINE_BYTES_MAX) return { kind: 'documents', documents };
+  const writer = new FlatMetadataWriter(documents.length);
+  for (const document of documents) writer.add(document);
+  const flat = writer.build();
+  return flat === null ? { kind: 'text' } : { kind: 'flat', flat };
+}
+
+/** The fields of the rows from `firstRow` on; undefined where the segment has to parse the text. */
+export function fieldsOf(metadata: ParsedMetadata, firstRow: number): MetadataFields | undefined {
+  switch (metadata.kind) {
+    case 'documents':
+      return documentFields(metadata.documents, firstRow);
+    case 'flat':
+      return new FlatFields(metadata.flat, firstRow);
+    case 'text':
+      return undefined;
+  }
+}
+
+function documentFields(documents: Documents, firstRow: number): MetadataFields {
+  return {
+    visit(from, to, visit) {
+      for (let row = from; row < to; row++) {
+        const document = documents[firstRow + row];
+        if (document === undefined) continue;
+        flattenMetadata(document, (path, value) => visit(row, path, value));
+      }
+    },
+  };
+}
+
+class FlatMetadataWriter {
   readonly #paths = new Map<string, number>();
   readonly #strings = new Map<string, number>();
   readonly #tokens: number[] = [];
@@ -108,8 +152,8 @@ function indexIn(indexes: Map<string, number>, text: string): number {
 const ANY_OBJECT: JsonObject = {};
 const ANY_ARRAY: Json[] = [];
 
-/** Row 0 of it is row `firstRow` of the flat metadata. */
-export class FlatMetadataFields implements MetadataFields {
+/** Row 0 is row `firstRow` of the flat metadata. */
+class FlatFields implements MetadataFields {
   readonly #flat: FlatMetadata;
   readonly #firstRow: number;
   #token = 0;
