@@ -71,7 +71,7 @@ function readBatch(input: BatchInput): ParsedRows {
   const text = rows.metadata ?? repeated('{}', count);
   const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
-  const metadata = packMetadata(documents, input.batch.part.body.length);
+  const metadata = packMetadata(documents, input.batch.body.bytes.length);
   return { batch: { count, ids, values, metadata: text }, metadata, cuts, digest };
 }
 
