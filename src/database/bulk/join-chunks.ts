@@ -1,5 +1,5 @@
-// The matches of a join as columns, some megabytes at a time. A row with many matches may go on from
-// one piece to the next.
+// The matches of a join as columns, in chunks of some megabytes. A row with many matches may continue
+// from one chunk to the next.
 
 import type { Metric, Utf8Column } from '../../common/types.js';
 import { distanceOf, publicScore } from '../../engine/core/engine.js';
@@ -9,14 +9,14 @@ import { toFloat32 } from '../query/query.js';
 /** Some rows, in order of arrival, and their matches, best first. */
 export interface JoinChunk {
   readonly rowCount: number;
-  /** Of the rows. */
+  /** Ids of the rows. */
   readonly ids: Utf8Column;
   /** Row i has the matches `offsets[i]..offsets[i + 1]`. */
   readonly offsets: Int32Array;
-  /** How many matches of the first row were in the pieces before; it began there when `isContinued`. */
+  /** Matches of the first row in earlier chunks; the row began there when `isContinued`. */
   readonly precedingMatchCount: number;
   readonly isContinued: boolean;
-  /** Whether the last row goes on in the next piece. */
+  /** Whether the last row continues in the next chunk. */
   readonly isOpen: boolean;
   readonly matchCount: number;
   readonly matchIds: Utf8Column;
@@ -28,10 +28,10 @@ export interface JoinChunk {
   readonly metadata: Utf8Column | null;
 }
 
-/** Of all columns of a piece together, but for the last match. */
-const PIECE_BYTES = 2 * 1024 * 1024;
+/** Bytes of all columns of a chunk; the last match may exceed it. */
+const CHUNK_BYTES = 2 * 1024 * 1024;
 
-/** Collects rows and matches until a piece is full. */
+/** Collects rows and matches until a chunk is full. */
 export class JoinChunkBuilder {
   readonly #metric: Metric;
   readonly #withMetadata: boolean;
@@ -40,9 +40,9 @@ export class JoinChunkBuilder {
   #metadata: TextColumn | null = null;
   #numbers = new NumberColumn();
   #offsets: number[] = [0];
-  #givenCount = 0;
+  #precedingMatchCount = 0;
   #isContinued = false;
-  /** Matches of the last row, also in the pieces before. */
+  /** Matches of the last row so far, in earlier chunks too. */
   #rank = 0;
 
   constructor(options: { readonly metric: Metric; readonly includeMetadata: boolean }) {
@@ -54,10 +54,10 @@ export class JoinChunkBuilder {
   get isFull(): boolean {
     const textBytes = this.#ids.byteLength + this.#matchIds.byteLength;
     const metadataBytes = this.#metadata?.byteLength ?? 0;
-    return textBytes + metadataBytes + this.#numbers.length * 12 >= PIECE_BYTES;
+    return textBytes + metadataBytes + this.#numbers.length * 12 >= CHUNK_BYTES;
   }
 
-  /** Matches of the row that was begun last. */
+  /** Matches of the last row so far. */
   get rank(): number {
     return this.#rank;
   }
@@ -77,38 +77,38 @@ export class JoinChunkBuilder {
     this.#rank++;
   }
 
-  /** What was collected. `isOpen`: the last row has more matches to come. Null for nothing. */
+  /** The chunk collected so far; null when it is empty. `isOpen`: the last row has more matches to come. */
   take(isOpen: boolean): JoinChunk | null {
     const rowCount = this.#offsets.length - 1;
     if (rowCount === 0) return null;
-    const ids = this.#ids.taken();
-    const scores = this.#numbers.taken();
-    const piece: JoinChunk = {
+    const ids = this.#ids.take();
+    const scores = this.#numbers.take();
+    const chunk: JoinChunk = {
       rowCount,
       ids,
       offsets: Int32Array.from(this.#offsets),
-      precedingMatchCount: this.#givenCount,
+      precedingMatchCount: this.#precedingMatchCount,
       isContinued: this.#isContinued,
       isOpen,
       matchCount: scores.length,
-      matchIds: this.#matchIds.taken(),
+      matchIds: this.#matchIds.take(),
       scores: Float32Array.from(scores, (score) => toFloat32(publicScore(this.#metric, score))),
       distances:
         this.#metric === 'euclidean'
           ? Float32Array.from(scores, (score) => toFloat32(distanceOf(score)))
           : null,
-      metadata: this.#metadata?.taken() ?? null,
+      metadata: this.#metadata?.take() ?? null,
     };
     const rank = this.#rank;
     this.#clear();
     if (isOpen) {
       this.#ids.add(ids, rowCount - 1);
       this.#offsets.push(0);
-      this.#givenCount = rank;
+      this.#precedingMatchCount = rank;
       this.#isContinued = true;
       this.#rank = rank;
     }
-    return piece;
+    return chunk;
   }
 
   #clear(): void {
@@ -117,16 +117,16 @@ export class JoinChunkBuilder {
     this.#metadata = this.#withMetadata ? new TextColumn() : null;
     this.#numbers = new NumberColumn();
     this.#offsets = [0];
-    this.#givenCount = 0;
+    this.#precedingMatchCount = 0;
     this.#isContinued = false;
     this.#rank = 0;
   }
 }
 
-/** Below this a loop is faster than to make a view and copy it. */
+/** Up to this length a loop is faster than a view and a copy of it. */
 const LOOPED_BYTES_MAX = 48;
 
-/** Strings that are copied from columns of others. */
+/** A growing column of strings that are copied from other columns. */
 class TextColumn {
   byteLength = 0;
   #count = 0;
@@ -154,7 +154,7 @@ class TextColumn {
     this.#offsets[this.#count] = this.byteLength;
   }
 
-  taken(): Utf8Column {
+  take(): Utf8Column {
     return {
       offsets: this.#offsets.subarray(0, this.#count + 1),
       bytes: this.#bytes.subarray(0, this.byteLength),
@@ -173,7 +173,7 @@ class NumberColumn {
     this.#numbers[this.length++] = value;
   }
 
-  taken(): Float64Array {
+  take(): Float64Array {
     return this.#numbers.subarray(0, this.length);
   }
 }

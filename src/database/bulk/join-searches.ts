@@ -1,5 +1,6 @@
-// The searches of a join: which rows go to the engine together, and on for whom all matches are
-// wanted, however many. Bounded in what is held, and in how long others wait.
+// The searches of a join: which rows go to the engine together, and further searches for rows whose
+// matches are all wanted, however many. Bounded in the hits that are held and in how long other
+// queries wait.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { nextSetBit } from '../../common/bitmap.js';
@@ -14,37 +15,38 @@ export interface JoinPlan {
   readonly views: readonly SegmentView[];
   readonly target: SearchTarget;
   readonly metric: Metric;
-  /** Null for all that reach the threshold. */
+  /** Null for all matches that reach the threshold. */
   readonly topK: number | null;
   readonly scoreMin: number | null;
   readonly excludesSelf: boolean;
   readonly includeMetadata: boolean;
+  /** Whether rows may be zero vectors under cosine, for which no score is defined. */
   readonly mayLackDirection: boolean;
 }
 
-/** Hits that may be held for rows whose turn has not come: 16 MB of them. */
+/** Hits that may be held for rows that the reader has not reached: 16 MB of them. */
 const HITS_HELD_MAX = 2 ** 20;
 
 /**
- * Matches of one row in one search where all are wanted: most rows of a sensible threshold have fewer.
- * Each further search of a row asks for more, since it reads all rows again.
+ * Hits of one row in one search where all matches are wanted: with a sensible threshold most rows have
+ * fewer. Each further search of a row asks for more, since it scans all rows again.
  */
 const THRESHOLD_PAGE_FIRST = 256;
 const THRESHOLD_PAGE_GROWTH = 4;
 const THRESHOLD_PAGE_MAX = 8_192;
 
 /**
- * Rows in one group. Enough of them make the engine's work arithmetic and not the reading of rows;
- * more make others wait, whose queries come between two groups.
+ * Rows in one group. Enough of them make the engine bound by arithmetic instead of memory; more delay
+ * the queries of others, which are served between two groups.
  */
 const GROUP_ROWS_MIN = 32;
 const GROUP_ROWS_FIRST = 256;
 const GROUP_ROWS_MAX = 1_024;
-/** A group shall take the engine about so long. */
+/** The time that a group should take in the engine. */
 const GROUP_MS_MIN = 50;
 const GROUP_MS_MAX = 200;
 
-/** After which a group is offered again to an engine whose queue is full. */
+/** Delay before a group is submitted again when the queue is full. */
 const RETRY_MS = 50;
 
 export interface JoinRow {
@@ -52,19 +54,19 @@ export interface JoinRow {
   readonly row: number;
 }
 
-/** Rows that are searched for together. */
+/** Rows that are searched together. */
 export interface Group {
   readonly rows: readonly JoinRow[];
-  /** What has been found for each row and was not taken yet. */
+  /** Hits of each row that the reader has not taken. */
   readonly found: SearchHits[][];
-  /** Where each row's search goes on; null where all has been found. */
+  /** Where the next search of each row starts; null when it is complete. */
   readonly after: (Position | null)[];
-  /** Hits of one row in the search that was last. */
+  /** Hits of one row in the last search. */
   k: number;
-  /** Null where there is nothing to search. */
+  /** The first search; null when there is nothing to search. */
   readonly searching: Promise<ScheduledHits> | null;
-  /** Which rows it is about: all that have a direction. */
-  readonly places: readonly number[];
+  /** Indexes of the rows that it searches: all that are not zero vectors, where these are undefined. */
+  readonly rowIndexes: readonly number[];
   readonly begunAtMs: number;
 }
 
@@ -81,27 +83,27 @@ export class JoinSearches {
     this.#plan = plan;
     this.#scheduler = scheduler;
     this.#signal = signal;
-    // The row itself may be among them.
+    // The row itself may be among the hits.
     this.#k = plan.topK === null ? THRESHOLD_PAGE_FIRST : plan.topK + (plan.excludesSelf ? 1 : 0);
-    this.#groupRows = this.#atMost(GROUP_ROWS_FIRST);
+    this.#groupRows = this.#boundGroup(GROUP_ROWS_FIRST);
   }
 
-  /** The next rows, on their way to the engine; null when there are none. */
-  begin(walk: Iterator<JoinRow>): Group | null {
+  /** Submits the first search of the next rows; null when there are none. */
+  begin(rowWalk: Iterator<JoinRow>): Group | null {
     const rows: JoinRow[] = [];
     while (rows.length < this.#groupRows) {
-      const next = walk.next();
+      const next = rowWalk.next();
       if (next.done === true) break;
       rows.push(next.value);
     }
     if (rows.length === 0) return null;
-    const places: number[] = [];
+    const rowIndexes: number[] = [];
     if (this.#plan.target.segmentViews.length > 0) {
-      for (let i = 0; i < rows.length; i++) if (this.#hasDirection(rows[i]!)) places.push(i);
+      for (let i = 0; i < rows.length; i++) if (this.#hasDirection(rows[i]!)) rowIndexes.push(i);
     }
-    const queries = places.map((place) => this.#queryOf(rows[place]!, null, this.#k));
+    const queries = rowIndexes.map((index) => this.#queryOf(rows[index]!, null, this.#k));
     const searching = queries.length === 0 ? null : this.#submit(queries);
-    // Whoever waits for it learns of a failure; until then nobody does.
+    // `first` reports a failure; until it is called, nobody handles the rejection.
     searching?.catch(() => {});
     return {
       rows,
@@ -109,26 +111,26 @@ export class JoinSearches {
       after: rows.map(() => null),
       k: this.#k,
       searching,
-      places,
+      rowIndexes,
       begunAtMs: performance.now(),
     };
   }
 
-  /** Waits for what `begin` has begun. */
+  /** Waits for the search that `begin` has submitted. */
   async first(group: Group): Promise<void> {
     if (group.searching === null) return;
     const { hits, waitMs } = await group.searching;
-    for (const [i, place] of group.places.entries()) this.#note(group, place, hits[i]!);
+    for (const [i, index] of group.rowIndexes.entries()) this.#addHits(group, index, hits[i]!);
     const searchMs = performance.now() - group.begunAtMs - waitMs;
     if (group.rows.length < this.#groupRows) return;
     if (searchMs > GROUP_MS_MAX) this.#groupRows = Math.max(GROUP_ROWS_MIN, this.#groupRows >>> 1);
-    else if (searchMs < GROUP_MS_MIN) this.#groupRows = this.#atMost(this.#groupRows * 2);
+    else if (searchMs < GROUP_MS_MIN) this.#groupRows = this.#boundGroup(this.#groupRows * 2);
   }
 
-  /** Goes on for the row, and for those after it that are not at their end either. */
+  /** Continues the search of the row at `from`, and of later rows that are incomplete too. */
   async further(group: Group, from: number): Promise<void> {
     group.k = Math.min(group.k * THRESHOLD_PAGE_GROWTH, THRESHOLD_PAGE_MAX);
-    const places: number[] = [];
+    const rowIndexes: number[] = [];
     let heldCount = 0;
     for (let i = from; i < group.rows.length; i++) {
       for (const { rows } of group.found[i]!) heldCount += rows.length;
@@ -136,58 +138,58 @@ export class JoinSearches {
     for (let i = from; i < group.rows.length; i++) {
       if (group.after[i] === null) continue;
       heldCount += group.k;
-      if (heldCount > HITS_HELD_MAX && places.length > 0) break;
-      places.push(i);
+      if (heldCount > HITS_HELD_MAX && rowIndexes.length > 0) break;
+      rowIndexes.push(i);
     }
-    const queries = places.map((place) =>
-      this.#queryOf(group.rows[place]!, group.after[place]!, group.k),
+    const queries = rowIndexes.map((index) =>
+      this.#queryOf(group.rows[index]!, group.after[index]!, group.k),
     );
     const { hits } = await this.#submit(queries);
-    for (const [i, place] of places.entries()) this.#note(group, place, hits[i]!);
+    for (const [i, index] of rowIndexes.entries()) this.#addHits(group, index, hits[i]!);
   }
 
-  /** A join that has begun waits where a query would be refused: its reply cannot be taken back. */
+  /** A join under way waits when the queue is full: its reply has begun and cannot be refused any more. */
   async #submit(queries: readonly SearchQuery[]): Promise<ScheduledHits> {
-    const mayBeRefused = !this.#hasBegun;
+    const mayReject = !this.#hasBegun;
     this.#hasBegun = true;
     for (;;) {
       try {
         return await this.#scheduler.search(queries, this.#signal);
       } catch (error) {
         const isOverloaded = error instanceof SagittaError && error.code === 'overloaded';
-        if (mayBeRefused || !isOverloaded) throw error;
-        // When it is aborted meanwhile, the next attempt says so.
+        if (mayReject || !isOverloaded) throw error;
+        // The next attempt reports an abort.
         await wait(RETRY_MS, undefined, { signal: this.#signal }).catch(() => {});
       }
     }
   }
 
-  #note(group: Group, place: number, hits: SearchHits): void {
+  #addHits(group: Group, index: number, hits: SearchHits): void {
     const { target, topK } = this.#plan;
     const count = hits.rows.length;
-    group.found[place]!.push(hits);
+    group.found[index]!.push(hits);
     if (topK !== null || count < group.k) {
-      group.after[place] = null;
+      group.after[index] = null;
       return;
     }
     const { segment } = target.segmentViews[hits.viewIndexes[count - 1]!]!;
-    group.after[place] = {
+    group.after[index] = {
       score: hits.scores[count - 1]!,
       id: segment.idBytes(hits.rows[count - 1]!),
     };
   }
 
-  #queryOf({ view: part, row }: JoinRow, after: Position | null, k: number): SearchQuery {
+  #queryOf({ view, row }: JoinRow, after: Position | null, k: number): SearchQuery {
     const { target, metric, scoreMin } = this.#plan;
-    const vector = valuesOf(part, row);
+    const vector = valuesOf(view, row);
     return { vector, metric, k, views: target.blockViews, after, scoreMin };
   }
 
-  #hasDirection({ view: part, row }: JoinRow): boolean {
-    return !this.#plan.mayLackDirection || valuesOf(part, row).some((value) => value !== 0);
+  #hasDirection({ view, row }: JoinRow): boolean {
+    return !this.#plan.mayLackDirection || valuesOf(view, row).some((value) => value !== 0);
   }
 
-  #atMost(rowCount: number): number {
+  #boundGroup(rowCount: number): number {
     const heldMax = Math.max(1, Math.floor(HITS_HELD_MAX / this.#k));
     return Math.min(rowCount, GROUP_ROWS_MAX, heldMax);
   }
@@ -198,12 +200,12 @@ function valuesOf({ block: { values, dimension } }: SegmentView, row: number): F
 }
 
 /** In order of arrival. */
-export function* walkRows(parts: readonly SegmentView[]): Generator<JoinRow> {
-  for (const part of parts) {
-    const { rows, rowCount } = part;
+export function* walkRows(views: readonly SegmentView[]): Generator<JoinRow> {
+  for (const view of views) {
+    const { rows, rowCount } = view;
     let row = rows === null ? 0 : nextSetBit(rows, 0);
     while (row >= 0 && row < rowCount) {
-      yield { view: part, row };
+      yield { view, row };
       row = rows === null ? row + 1 : nextSetBit(rows, row + 1);
     }
   }

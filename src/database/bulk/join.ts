@@ -1,10 +1,10 @@
-// Every row of one collection with its nearest in another, or in the same one: one snapshot of each.
-// Rows go to the engine in groups, and the next group is searched while the matches of the one
-// before are taken, no faster than they are.
+// Joins every row of one collection with its nearest in another, or in the same one, from one
+// snapshot of each. Rows are searched in groups: one group ahead of the reader, and no further.
 
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric } from '../../common/types.js';
+import type { SearchHits } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
@@ -12,10 +12,16 @@ import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { searchTarget } from '../query/search-target.js';
 import { type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
-import { type Group, type JoinPlan, JoinSearches, walkRows } from './join-searches.js';
+import {
+  type Group,
+  type JoinPlan,
+  type JoinRow,
+  JoinSearches,
+  walkRows,
+} from './join-searches.js';
 
 export interface JoinRequest {
-  /** Where the matches are searched; the collection itself when absent. */
+  /** The collection in which matches are searched; absent: the collection itself. */
   readonly with?: string | undefined;
   /** At least one of the two. */
   readonly topK?: number | undefined;
@@ -25,21 +31,21 @@ export interface JoinRequest {
   readonly filter?: JsonObject | undefined;
   /** For the rows that are searched. */
   readonly withFilter?: JsonObject | undefined;
-  /** No match has the id of its row. Absent: true where a collection is joined with itself. */
+  /** Leaves out the match that has the id of its row. Absent: true where a collection is joined with itself. */
   readonly excludeSelf?: boolean | undefined;
-  /** Absent: that of the searched collection. */
+  /** Absent: the metric of the searched collection. */
   readonly metric?: Metric | undefined;
   readonly includeMetadata?: boolean | undefined;
 }
 
 export interface Join {
   readonly sequence: number;
-  /** Of the searched collection. */
+  /** The snapshot of the searched collection. */
   readonly withSequence: number;
   readonly metric: Metric;
   /** Rows that are joined. */
   readonly rowCount: number;
-  /** Once. A row without direction has no match under cosine. */
+  /** To be read once. A row of zeros has no match under cosine. */
   chunks(): AsyncGenerator<JoinChunk>;
 }
 
@@ -60,14 +66,14 @@ export async function runJoin(
   const withFilter = parseOptional('with_filter', request.withFilter, limits);
   const snapshot = collection.snapshot();
   const withSnapshot = searched === collection ? snapshot : searched.snapshot();
-  const [parts, withParts] = await Promise.all([
+  const [views, withViews] = await Promise.all([
     filters.filter(snapshot.views, filter, signal),
     filters.filter(withSnapshot.views, withFilter, signal),
   ]);
   const metric = request.metric ?? searched.definition.metric;
   const plan: JoinPlan = {
-    views: parts,
-    target: searchTarget(withParts),
+    views,
+    target: searchTarget(withViews),
     metric,
     topK: request.topK ?? null,
     scoreMin: request.scoreThreshold ?? null,
@@ -79,45 +85,39 @@ export async function runJoin(
     sequence: snapshot.sequence,
     withSequence: withSnapshot.sequence,
     metric,
-    rowCount: countVisible(parts),
-    chunks: () => joinPieces(plan, searched, services, signal),
+    rowCount: countVisible(views),
+    chunks: () => joinChunks(plan, searched, services, signal),
   };
 }
 
-async function* joinPieces(
+/** Takes the matches of one group while the next one is searched. */
+async function* joinChunks(
   plan: JoinPlan,
   searched: Collection,
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<JoinChunk> {
-  const reading = services.scanStats.startJoin(countVisible(plan.views));
+  const stats = services.scanStats.startJoin(countVisible(plan.views));
   const controller = new AbortController();
   const abort = () => controller.abort(signal?.reason);
   signal?.addEventListener('abort', abort, { once: true });
   const searches = new JoinSearches(plan, services.scheduler, controller.signal);
   const rows = walkRows(plan.views);
   const builder = new JoinChunkBuilder(plan);
-  let ahead: Group | null = null;
+  let next: Group | null = null;
   try {
     signal?.throwIfAborted();
-    ahead = searches.begin(rows);
-    while (ahead !== null) {
-      const group: Group = ahead;
-      ahead = searches.begin(rows);
+    next = searches.begin(rows);
+    while (next !== null) {
+      const group: Group = next;
+      next = searches.begin(rows);
       await searches.first(group);
       for (let i = 0; i < group.rows.length; i++) {
-        const { view: part, row } = group.rows[i]!;
-        builder.beginRow(part, row);
+        const row = group.rows[i]!;
+        builder.beginRow(row.view, row.row);
         for (;;) {
           for (const hits of group.found[i]!.splice(0)) {
-            for (let at = 0; at < hits.rows.length; at++) {
-              if (builder.rank === plan.topK) break;
-              const match = plan.target.segmentViews[hits.viewIndexes[at]!]!;
-              const matchRow = hits.rows[at]!;
-              if (plan.excludesSelf && isSameId(part, row, match, matchRow)) continue;
-              if (builder.isFull) yield builder.take(true)!;
-              builder.addMatch(match, matchRow, hits.scores[at]!);
-            }
+            for (const chunk of addMatches(builder, row, hits, plan)) yield chunk;
           }
           if (group.after[i] === null) break;
           await searches.further(group, i);
@@ -126,18 +126,35 @@ async function* joinPieces(
       }
       const rest = builder.take(false);
       if (rest !== null) yield rest;
-      reading.joined(group.rows.length);
+      stats.joined(group.rows.length);
     }
   } finally {
     signal?.removeEventListener('abort', abort);
     controller.abort();
-    await ahead?.searching?.catch(() => {});
-    reading.ended();
+    await next?.searching?.catch(() => {});
+    stats.ended();
     unloadGone(searched, plan.target.segmentViews, services);
   }
 }
 
-/** Unloads what a long search has loaded again after its segment was gone from the collection. */
+/** Adds hits to the row that was begun last; yields the chunks that are full before its end. */
+function* addMatches(
+  builder: JoinChunkBuilder,
+  { view, row }: JoinRow,
+  hits: SearchHits,
+  { target, topK, excludesSelf }: JoinPlan,
+): Generator<JoinChunk> {
+  for (let i = 0; i < hits.rows.length; i++) {
+    if (builder.rank === topK) return;
+    const matchView = target.segmentViews[hits.viewIndexes[i]!]!;
+    const matchRow = hits.rows[i]!;
+    if (excludesSelf && hasSameId(view, row, matchView, matchRow)) continue;
+    if (builder.isFull) yield builder.take(true)!;
+    builder.addMatch(matchView, matchRow, hits.scores[i]!);
+  }
+}
+
+/** Unloads segments that a long search loaded again after they had left the collection. */
 function unloadGone(
   collection: Collection,
   searched: readonly SegmentView[],
@@ -147,8 +164,8 @@ function unloadGone(
   for (const { segment } of searched) if (!current.has(segment)) unloadBlock(segment.key);
 }
 
-function isSameId(part: SegmentView, row: number, other: SegmentView, otherRow: number): boolean {
-  const { offsets, bytes } = part.block.ids;
+function hasSameId(view: SegmentView, row: number, other: SegmentView, otherRow: number): boolean {
+  const { offsets, bytes } = view.block.ids;
   const { offsets: otherOffsets, bytes: otherBytes } = other.block.ids;
   const start = offsets[row]!;
   const length = offsets[row + 1]! - start;

@@ -1,29 +1,29 @@
-// How many scans and joins are under way, and how far they are: for metrics.
+// The number and the progress of scans and joins under way, for metrics.
 
 export class ScanStats {
   scanCount = 0;
   joinCount = 0;
-  /** Rows of the scans and of the joins under way that have not been given yet. */
+  /** Rows of the scans and joins under way that have not been read yet. */
   scanRowsLeft = 0;
   joinRowsLeft = 0;
-  /** Ever. */
+  /** Since the start of the process. */
   scannedRowCount = 0;
   joinedRowCount = 0;
 
-  /** The same pieces; rows are counted when they are asked for the next time, or it ends. */
-  *countScan<Piece extends { readonly count: number }>(
-    pieces: Iterable<Piece>,
+  /** Yields the chunks of a scan and counts the rows of each when the next one is asked for. */
+  *countScan<Chunk extends { readonly count: number }>(
+    chunks: Iterable<Chunk>,
     rowCount: number,
-  ): Generator<Piece> {
+  ): Generator<Chunk> {
     let rowsLeft = rowCount;
     this.scanCount++;
     this.scanRowsLeft += rowCount;
     try {
-      for (const piece of pieces) {
-        yield piece;
-        rowsLeft -= piece.count;
-        this.scanRowsLeft -= piece.count;
-        this.scannedRowCount += piece.count;
+      for (const chunk of chunks) {
+        yield chunk;
+        rowsLeft -= chunk.count;
+        this.scanRowsLeft -= chunk.count;
+        this.scannedRowCount += chunk.count;
       }
     } finally {
       this.scanCount--;
@@ -31,7 +31,7 @@ export class ScanStats {
     }
   }
 
-  /** Tells of a join as it goes. */
+  /** Counts a join: the caller reports its rows and its end. */
   startJoin(rowCount: number): { joined(count: number): void; ended(): void } {
     let rowsLeft = rowCount;
     this.joinCount++;

@@ -1,27 +1,29 @@
 // All rows of a collection, or those that pass a filter, as columns: one snapshot in order of
-// arrival, read piece by piece for as long as its reader likes.
+// arrival, read in chunks of some megabytes, as fast as the reader takes them. Where a run of rows is
+// visible without a gap, a chunk is a view of the segment; otherwise it is a copy of the visible
+// rows. Views stay as they are whatever becomes of the segment.
 
-import type { JsonObject } from '../../common/types.js';
+import { nextSetBit } from '../../common/bitmap.js';
+import type { JsonObject, Utf8Column, VectorBlock } from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible } from '../collection/snapshot.js';
+import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { type RowChunk, rowChunks } from './row-chunks.js';
 
 /**
- * Long enough that what is done once a piece does not count, short enough that a reader who stops
- * holds little.
+ * Large enough that the work per chunk does not count, small enough that a reader who stops holds
+ * little memory.
  */
-const PIECE_BYTES = 4 * 1024 * 1024;
+const CHUNK_BYTES = 4 * 1024 * 1024;
 
-/** Of rows that are all but empty. */
-const PIECE_ROWS_MAX = 16_384;
+/** Bounds chunks of rows that are almost empty. */
+const CHUNK_ROWS_MAX = 16_384;
 
 export interface ScanRequest {
   readonly filter?: JsonObject | undefined;
   readonly includeValues: boolean;
   readonly includeMetadata: boolean;
-  /** Of all columns of a piece together; absent: 4 MiB. */
+  /** Bytes of all columns of a chunk; absent: 4 MiB. A longer row is a chunk of its own. */
   readonly chunkBytesMax?: number | undefined;
 }
 
@@ -33,7 +35,30 @@ export interface Scan {
   chunks(): Iterable<RowChunk>;
 }
 
-/** Throws `invalid_filter`. */
+/** Rows as columns; null for a column that was not asked for. Read-only: memory may be shared. */
+export interface RowChunk {
+  readonly count: number;
+  readonly ids: Utf8Column;
+  /** Row-major [count, dimension] float32. */
+  readonly values: Float32Array | null;
+  /** One JSON object a row, as sent. */
+  readonly metadata: Utf8Column | null;
+}
+
+interface ChunkOptions {
+  readonly values: boolean;
+  readonly metadata: boolean;
+  readonly bytesMax: number;
+  readonly rowsMax: number;
+}
+
+/** Rows from..to of a block. */
+interface RowRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Throws `invalid_filter`; rejects with the signal's reason. */
 export async function runScan(
   collection: Collection,
   request: ScanRequest,
@@ -42,18 +67,162 @@ export async function runScan(
 ): Promise<Scan> {
   const filter = request.filter === undefined ? null : parseFilter(request.filter, limits);
   const snapshot = collection.snapshot();
-  const parts = await filters.filter(snapshot.views, filter, signal);
-  const rowCount = countVisible(parts);
+  const views = await filters.filter(snapshot.views, filter, signal);
+  const rowCount = countVisible(views);
   const options = {
     values: request.includeValues,
     metadata: request.includeMetadata,
-    bytesMax: request.chunkBytesMax ?? PIECE_BYTES,
-    rowsMax: PIECE_ROWS_MAX,
+    bytesMax: request.chunkBytesMax ?? CHUNK_BYTES,
+    rowsMax: CHUNK_ROWS_MAX,
   };
   return {
     sequence: snapshot.sequence,
     dimension: collection.definition.dimension,
     rowCount,
-    chunks: () => scanStats.countScan(rowChunks(parts, options), rowCount),
+    chunks: () => scanStats.countScan(chunksOf(views, options), rowCount),
   };
+}
+
+function* chunksOf(views: readonly SegmentView[], options: ChunkOptions): Generator<RowChunk> {
+  for (const view of views) {
+    for (const ranges of splitIntoChunks(view, options)) yield chunkOf(view, ranges, options);
+  }
+}
+
+/** The visible rows of each chunk. */
+function* splitIntoChunks(view: SegmentView, options: ChunkOptions): Generator<RowRange[]> {
+  const { bytesMax, rowsMax } = options;
+  let ranges: RowRange[] = [];
+  let rowsLeft = rowsMax;
+  let bytesLeft = bytesMax;
+  for (let { from, to } of visibleRanges(view)) {
+    while (from < to) {
+      const isEmpty = ranges.length === 0;
+      const fitting = lastFitting(view, from, Math.min(to, from + rowsLeft), bytesLeft, options);
+      const end = fitting > from || !isEmpty ? fitting : from + 1;
+      if (end > from) {
+        ranges.push({ from, to: end });
+        rowsLeft -= end - from;
+        bytesLeft -= bytesOf(view, from, end, options);
+        from = end;
+      }
+      if (from < to || rowsLeft === 0) {
+        yield ranges;
+        ranges = [];
+        rowsLeft = rowsMax;
+        bytesLeft = bytesMax;
+      }
+    }
+  }
+  if (ranges.length > 0) yield ranges;
+}
+
+function* visibleRanges({ rows, rowCount }: SegmentView): Generator<RowRange> {
+  if (rows === null) {
+    if (rowCount > 0) yield { from: 0, to: rowCount };
+    return;
+  }
+  let from = nextSetBit(rows, 0);
+  while (from >= 0 && from < rowCount) {
+    const to = Math.min(nextClearBit(rows.words, from + 1), rowCount);
+    yield { from, to };
+    from = nextSetBit(rows, to);
+  }
+}
+
+/** Bits beyond the last word count as clear. */
+function nextClearBit(words: Uint32Array, from: number): number {
+  let index = from >>> 5;
+  if (index >= words.length) return from;
+  let word = ~words[index]! & (0xffffffff << (from & 31));
+  while (word === 0) {
+    index++;
+    if (index >= words.length) return index * 32;
+    word = ~words[index]!;
+  }
+  return index * 32 + (31 - Math.clz32(word & -word));
+}
+
+/** The end of the longest range from `from`, at most to `to`, whose columns have at most `bytesMax`. */
+function lastFitting(
+  view: SegmentView,
+  from: number,
+  to: number,
+  bytesMax: number,
+  options: ChunkOptions,
+): number {
+  if (bytesOf(view, from, to, options) <= bytesMax) return to;
+  let fitting = from;
+  let tooFar = to;
+  while (tooFar - fitting > 1) {
+    const middle = (fitting + tooFar) >>> 1;
+    if (bytesOf(view, from, middle, options) <= bytesMax) fitting = middle;
+    else tooFar = middle;
+  }
+  return fitting;
+}
+
+function bytesOf(
+  { block, metadata: { json } }: SegmentView,
+  from: number,
+  to: number,
+  { values, metadata }: ChunkOptions,
+): number {
+  const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
+  const valueBytes = values ? (to - from) * block.dimension * 4 : 0;
+  return idBytes + valueBytes + (metadata ? json.offsets[to]! - json.offsets[from]! : 0);
+}
+
+function chunkOf(
+  { block, metadata: { json } }: SegmentView,
+  ranges: readonly RowRange[],
+  { values, metadata }: ChunkOptions,
+): RowChunk {
+  let count = 0;
+  for (const { from, to } of ranges) count += to - from;
+  return {
+    count,
+    ids: textOf(block.ids, ranges, count),
+    values: values ? valuesOf(block, ranges, count) : null,
+    metadata: metadata ? textOf(json, ranges, count) : null,
+  };
+}
+
+function valuesOf(
+  { values, dimension }: VectorBlock,
+  ranges: readonly RowRange[],
+  count: number,
+): Float32Array {
+  const viewOf = ({ from, to }: RowRange) => values.subarray(from * dimension, to * dimension);
+  if (ranges.length === 1) return viewOf(ranges[0]!);
+  const gathered = new Float32Array(count * dimension);
+  let at = 0;
+  for (const range of ranges) {
+    gathered.set(viewOf(range), at);
+    at += (range.to - range.from) * dimension;
+  }
+  return gathered;
+}
+
+function textOf(
+  { offsets, bytes }: Utf8Column,
+  ranges: readonly RowRange[],
+  count: number,
+): Utf8Column {
+  if (ranges.length === 1) {
+    const { from, to } = ranges[0]!;
+    return { offsets: offsets.subarray(from, to + 1), bytes };
+  }
+  let byteCount = 0;
+  for (const { from, to } of ranges) byteCount += offsets[to]! - offsets[from]!;
+  const gathered = { offsets: new Int32Array(count + 1), bytes: new Uint8Array(byteCount) };
+  let row = 0;
+  let at = 0;
+  for (const { from, to } of ranges) {
+    gathered.bytes.set(bytes.subarray(offsets[from]!, offsets[to]!), at);
+    const shift = at - offsets[from]!;
+    for (let i = from + 1; i <= to; i++) gathered.offsets[++row] = offsets[i]! + shift;
+    at = gathered.offsets[row]!;
+  }
+  return gathered;
 }

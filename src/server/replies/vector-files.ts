@@ -1,8 +1,7 @@
 // Vectors as an Arrow stream and as a Parquet file, made while they are sent: `id` utf8, `values` a
 // vector of float32, `metadata` utf8, the JSON as it was sent. Values go out as they lie in memory.
 
-import type { RowChunk } from '../../database/bulk/row-chunks.js';
-import type { Scan } from '../../database/bulk/scan.js';
+import type { RowChunk, Scan } from '../../database/bulk/scan.js';
 import {
   type ColumnToWrite,
   encodeBatch,

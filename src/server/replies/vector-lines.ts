@@ -1,7 +1,7 @@
 // Vectors as lines of JSON, as the write of vectors takes them. What is more than a moment's work is
 // done in the pool, several pieces at a time.
 
-import type { RowChunk } from '../../database/bulk/row-chunks.js';
+import type { RowChunk } from '../../database/bulk/scan.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { JsonBytes } from './json-bytes.js';
 import type { Pay } from './sent-rows.js';

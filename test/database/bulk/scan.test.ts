@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { RowChunk } from '../../../src/database/bulk/row-chunks.js';
-import type { ScanRequest } from '../../../src/database/bulk/scan.js';
+import type { RowChunk, ScanRequest } from '../../../src/database/bulk/scan.js';
 import type { Database } from '../../../src/database/database.js';
 import {
   batchOf,
