@@ -2,13 +2,14 @@
 // last row by the sequence that inserted it and its id, which no compaction changes.
 
 import { nextSetBit } from '../../common/bitmap.js';
+import { field, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
 import type { ListCursor } from '../query/cursor.js';
-import { checkPaging, mismatch, openCursor, sameJson } from '../query/paging.js';
+import { findPageIssues, mismatch, openCursor, sameJson } from '../query/paging.js';
 import type { Collection } from './collection.js';
 import { countVisible, type SegmentView } from './snapshot.js';
 
@@ -48,7 +49,8 @@ async function findPage(
   request: ListRequest,
   context: DatabaseServices,
 ): Promise<ListReply> {
-  checkPaging(request, context.limits);
+  const issues = findPageIssues(request, context.limits, field);
+  if (issues.length > 0) throw validationError(issues);
   const plan =
     request.cursor === undefined
       ? planFirstPage(collection, request, context)

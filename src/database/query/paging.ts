@@ -1,30 +1,52 @@
-// What list and query pages share: the rules for limit, offset and cursor, and the opening of a
-// cursor for a collection.
+// The rules that list and query pages share: how limit, offset and cursor go together, and which
+// cursors a collection accepts.
 
-import { type ErrorCode, field, SagittaError, validationError } from '../../common/errors.js';
+import {
+  type ErrorCode,
+  field,
+  type IssueLocation,
+  SagittaError,
+  type ValidationIssue,
+  validationError,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Collection } from '../collection/collection.js';
 import type { Cursor, CursorSealer } from './cursor.js';
 
-/** Throws `invalid_request` or `limit_exceeded` where limit, offset and cursor do not go together. */
-export function checkPaging(
-  request: { limit?: number | undefined; offset?: number | undefined; cursor?: string | undefined },
-  limits: Limits,
-): void {
-  if (request.offset !== undefined && request.cursor !== undefined) {
-    const detail = 'A page starts at an offset or at a cursor, not at both.';
-    throw refusal('invalid_request', 'offset', detail);
-  }
-  if (request.limit !== undefined && request.limit > limits.pageLimitMax) {
-    const detail = `limit is at most ${limits.pageLimitMax}; found ${request.limit}.`;
-    throw refusal('limit_exceeded', 'limit', detail, {
-      expected: limits.pageLimitMax,
-      actual: request.limit,
-    });
-  }
+export interface PageRequest {
+  readonly limit?: number | undefined;
+  readonly offset?: number | undefined;
+  readonly cursor?: string | undefined;
 }
 
-/** The cursor, if it is one of this collection and kind and its snapshot can still be read. */
+/** Issues of limit, offset and cursor, each at the location of its field. */
+export function findPageIssues(
+  { limit, offset, cursor }: PageRequest,
+  { pageLimitMax }: Limits,
+  locate: (name: string) => IssueLocation,
+): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
+  if (offset !== undefined && cursor !== undefined) {
+    const detail = 'Expected offset or cursor; found both.';
+    issues.push({ location: locate('offset'), code: 'invalid_request', detail });
+  }
+  if (limit !== undefined && limit > pageLimitMax) {
+    issues.push({
+      location: locate('limit'),
+      code: 'limit_exceeded',
+      detail: `Expected at most ${pageLimitMax}; found ${limit}.`,
+      expected: pageLimitMax,
+      actual: limit,
+    });
+  }
+  return issues;
+}
+
+/**
+ * The content of a cursor. Throws `cursor_invalid` unless it belongs to this collection,
+ * `cursor_mismatch` when it was made by another kind of request, and `cursor_expired` when its snapshot
+ * can no longer be read.
+ */
 export function openCursor<Kind extends Cursor['kind']>(
   token: string,
   kind: Kind,
@@ -36,40 +58,35 @@ export function openCursor<Kind extends Cursor['kind']>(
     cursor = sealer.open(token);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
-    throw refusal(error.code, 'cursor', error.message);
+    throw cursorError(error.code, 'cursor', error.message);
   }
   if (cursor.incarnation !== collection.incarnation) {
     const detail = 'The cursor belongs to another collection.';
-    throw refusal('cursor_invalid', 'cursor', detail);
+    throw cursorError('cursor_invalid', 'cursor', detail);
   }
   if (cursor.kind !== kind) {
-    const detail = `The cursor was made by a ${cursor.kind}, this is a ${kind}.`;
-    throw refusal('cursor_mismatch', 'cursor', detail);
+    const detail = `The cursor was made by a ${cursor.kind} request; this is a ${kind} request.`;
+    throw cursorError('cursor_mismatch', 'cursor', detail);
   }
   const ageMs = now - cursor.openedAtMs;
   if (ageMs > limits.retentionMs || cursor.sequence < collection.horizonSequence) {
     const detail = `The cursor's snapshot was opened ${Math.round(ageMs / 1000)} s ago; snapshots are kept for ${Math.round(limits.retentionMs / 1000)} s. Start again from the first page.`;
-    throw refusal('cursor_expired', 'cursor', detail);
+    throw cursorError('cursor_expired', 'cursor', detail);
   }
   return cursor as Extract<Cursor, { kind: Kind }>;
 }
 
-/** A field that was sent again beside the cursor, and differs. */
+/** The error for a field that was sent beside a cursor and differs from the cursor's request. */
 export function mismatch(name: string): SagittaError {
   const detail = `${name} differs from the request that the cursor continues; send the cursor alone or with the same fields.`;
-  return refusal('cursor_mismatch', name, detail);
+  return cursorError('cursor_mismatch', name, detail);
 }
 
-function refusal(
-  code: ErrorCode,
-  name: string,
-  detail: string,
-  bound: { expected?: number; actual?: number } = {},
-): SagittaError {
-  return validationError([{ location: field(name), code, detail, ...bound }]);
+function cursorError(code: ErrorCode, name: string, detail: string): SagittaError {
+  return validationError([{ location: field(name), code, detail }]);
 }
 
-/** Equal as JSON, the order of members aside. */
+/** Whether two values are the same JSON; the order of members does not matter. */
 export function sameJson(a: unknown, b: unknown): boolean {
   return canonicalJson(a) === canonicalJson(b);
 }

@@ -1,10 +1,10 @@
-// What a query asks for, completely: made from the request of a first page, or from the cursor that
-// a later page continues. Whatever the client may get wrong about a query is found here.
+// The plan of a query: everything that decides its answer, taken from the request of a first page or
+// from the cursor that a later page continues. Every check of a query's meaning is made here.
 
 import {
   field,
   type IssueLocation,
-  type SagittaError,
+  type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -14,11 +14,11 @@ import { parseFilter } from '../../filter/parse.js';
 import { type Collection, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
-import { checkPaging, mismatch, openCursor, sameJson } from './paging.js';
+import { findPageIssues, mismatch, openCursor, sameJson } from './paging.js';
 import type { QueryRequest, SortKey } from './query-api.js';
 import type { Hit } from './search-target.js';
 
-/** Everything that decides the answer; a cursor restores all of it. */
+/** A cursor restores all of it. */
 export interface QueryPlan {
   readonly sequence: number;
   readonly openedAtMs: number;
@@ -29,16 +29,16 @@ export interface QueryPlan {
   readonly filterNode: FilterNode | null;
   readonly sort: readonly SortKey[] | null;
   readonly scoreThreshold: number | null;
-  /** The nearest that the walk goes through; null for the whole filtered view. */
+  /** The number of nearest vectors that all pages have together; null for all that pass the filter. */
   readonly topK: number | null;
   readonly limit: number;
   readonly includeMetadata: boolean;
   readonly includeValues: boolean | 'base64';
-  /** Where this page starts. */
+  /** Matches on the pages before this one. */
   readonly givenCount: number;
   readonly offset: number;
   readonly after: { readonly score: number; readonly id: string } | null;
-  /** Whether the reply counts the filtered view: first and offset pages do. */
+  /** Whether the reply has `total`: first pages and pages at an offset do. */
   readonly isCounted: boolean;
   readonly isExplained: boolean;
 }
@@ -50,10 +50,10 @@ export interface PlanContext {
   readonly parseFilter: FilterParser;
 }
 
-/** Throws `invalid_filter` about the field `filter`. */
+/** Throws `invalid_filter` at the field `filter`. */
 export type FilterParser = (filter: JsonObject) => FilterNode;
 
-/** Gives equal filters the same node. */
+/** Equal filters get the same node, which is then evaluated once. */
 export function createFilterParser(limits: Limits): FilterParser {
   const byText = new Map<string, FilterNode>();
   return (filter) => {
@@ -67,13 +67,54 @@ export function createFilterParser(limits: Limits): FilterParser {
   };
 }
 
-/** Throws what is wrong with the request or its cursor, and `vector_not_found` for an id without a vector. */
+/**
+ * The issues of a query that show without its collection and its cursor, each at the location of its
+ * field. `planQuery` finds the others.
+ */
+export function findQueryIssues(
+  request: QueryRequest,
+  limits: Limits,
+  locate: (name: string) => IssueLocation = field,
+): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
+  const { vector, id, cursor, topK, limit, sort } = request;
+  if (vector !== undefined && id !== undefined) {
+    const detail = 'Expected vector or id; found both.';
+    issues.push({ location: locate('id'), code: 'invalid_request', detail });
+  }
+  if (vector === undefined && id === undefined && cursor === undefined) {
+    const detail = 'Expected vector or id; found neither.';
+    issues.push({ location: locate('vector'), code: 'invalid_request', detail });
+  }
+  issues.push(...findPageIssues(request, limits, locate));
+  const { topKMax } = limits;
+  const isPaged = limit !== undefined || cursor !== undefined;
+  const isSorted = sort !== undefined;
+  if (topK !== undefined && topK > topKMax && (isSorted || !isPaged)) {
+    issues.push({
+      location: locate('top_k'),
+      code: 'limit_exceeded',
+      detail: isSorted
+        ? `Expected at most ${topKMax} for a sorted query; found ${topK}.`
+        : `Expected at most ${topKMax} matches in one page; found ${topK}. Set limit to read more in pages.`,
+      expected: topKMax,
+      actual: topK,
+    });
+  }
+  return issues;
+}
+
+/**
+ * Throws the issues of the request and of its cursor, and `vector_not_found` for an id without a
+ * vector.
+ */
 export function planQuery(
   view: SnapshotView,
   request: QueryRequest,
   context: PlanContext,
 ): QueryPlan {
-  checkPaging(request, context.limits);
+  const issues = findQueryIssues(request, context.limits);
+  if (issues.length > 0) throw validationError(issues);
   return request.cursor === undefined
     ? planFirstPage(view, request, context)
     : planNextPage(view.collection, request, request.cursor, context);
@@ -85,24 +126,11 @@ function planFirstPage(
   { limits, now, parseFilter }: PlanContext,
 ): QueryPlan {
   const { collection } = view;
-  if ((request.vector === undefined) === (request.id === undefined)) {
-    const found = request.vector === undefined ? 'neither' : 'both';
-    throw invalid(field(), `A query has exactly one of vector and id; found ${found}.`);
-  }
   const sort = request.sort === undefined || request.sort.length === 0 ? null : request.sort;
-  // Without a bound on the walk there is no "top" to sort.
+  // Sorting needs a bound; so does a first page that names none itself.
   const hasDefaultTop =
     sort !== null || (request.limit === undefined && request.scoreThreshold === undefined);
   const topK = request.topK ?? (hasDefaultTop ? limits.topKDefault : null);
-  if (topK !== null && topK > limits.topKMax && (request.limit === undefined || sort !== null)) {
-    throw invalid(
-      field('top_k'),
-      sort === null
-        ? `top_k beyond ${limits.topKMax} needs a limit, to be read in pages.`
-        : `A sorted query takes a top_k of at most ${limits.topKMax}.`,
-      { expected: limits.topKMax, actual: topK },
-    );
-  }
   const metric = request.metric ?? collection.definition.metric;
   const vector = request.vector ?? storedVector(view, request.id!);
   collection.checkQueryVector(vector, metric, field(request.id === undefined ? 'vector' : 'id'));
@@ -177,7 +205,7 @@ function planNextPage(
   };
 }
 
-/** The cursor of the page after `hits`. */
+/** The content of the cursor that continues after `hits`. */
 export function nextCursor(
   collection: Collection,
   plan: QueryPlan,
@@ -208,12 +236,4 @@ function sameVector(sent: Float32Array | undefined, sealed: Float32Array): boole
   return (
     sent !== undefined && sent.length === sealed.length && sent.every((x, i) => x === sealed[i])
   );
-}
-
-function invalid(
-  location: IssueLocation,
-  detail: string,
-  bound: { expected?: number; actual?: number } = {},
-): SagittaError {
-  return validationError([{ location, code: 'invalid_request', detail, ...bound }]);
 }

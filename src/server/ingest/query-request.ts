@@ -2,7 +2,6 @@
 // what it costs.
 
 import type { z } from 'zod';
-import type { IssueLocation, ValidationIssue } from '../../common/errors.js';
 import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
 import type { Limits } from '../../common/limits.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
@@ -45,39 +44,4 @@ export function costOf(query: QueryRequest, limits: Limits): number {
   const hasValues = (query.includeValues ?? false) !== false;
   if (hasValues) return matchCount;
   return query.includeMetadata === true ? Math.ceil(matchCount / MATCHES_A_QUERY) : 1;
-}
-
-/** What can be told to be wrong without the collection and without opening the cursor. */
-export function findRuleBreaks(
-  query: QueryRequest,
-  limits: Limits,
-  locate: (name: string) => IssueLocation,
-): ValidationIssue[] {
-  const issues: ValidationIssue[] = [];
-  const invalid = (member: string, detail: string) =>
-    issues.push({ location: locate(member), code: 'invalid_request', detail });
-  if (query.vector !== undefined && query.id !== undefined) {
-    invalid('id', 'Expected vector or id; found both.');
-  }
-  if (query.vector === undefined && query.id === undefined && query.cursor === undefined) {
-    invalid('vector', 'Expected vector or id; found neither.');
-  }
-  if (query.offset !== undefined && query.cursor !== undefined) {
-    invalid('offset', 'Expected offset or cursor; found both.');
-  }
-  const { topKMax } = limits;
-  const isPaged = query.limit !== undefined || query.cursor !== undefined;
-  const isSorted = query.sort !== undefined;
-  if (query.topK !== undefined && query.topK > topKMax && (isSorted || !isPaged)) {
-    issues.push({
-      location: locate('top_k'),
-      code: 'limit_exceeded',
-      detail: isSorted
-        ? `A sorted query takes at most ${topKMax}; found ${query.topK}.`
-        : `One page has at most ${topKMax} matches; found ${query.topK}. With limit, pages may make up more.`,
-      expected: topKMax,
-      actual: query.topK,
-    });
-  }
-  return issues;
 }

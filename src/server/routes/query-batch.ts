@@ -8,11 +8,12 @@ import type {
   QueryRequest,
   QuerySession,
 } from '../../database/query/query-api.js';
+import { findQueryIssues } from '../../database/query/query-plan.js';
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
-import { costOf, findRuleBreaks, toQueryRequest, toThreshold } from '../ingest/query-request.js';
+import { costOf, toQueryRequest, toThreshold } from '../ingest/query-request.js';
 import { readQueries } from '../ingest/read-queries.js';
 import { validateBody } from '../ingest/validate.js';
 import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
@@ -90,7 +91,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     const body = validateBody(schemas.batch, json);
     let queries = body.queries.map(toQueryRequest);
     const issues = queries.flatMap((query, i) =>
-      findRuleBreaks(query, limits, (name) => rowField(i, name)),
+      findQueryIssues(query, limits, (name) => rowField(i, name)),
     );
     if (type === ARROW_STREAM) issues.push(...findUnfitForArrow(queries));
     if (issues.length > 0) throw validationError(issues);

@@ -3,15 +3,15 @@
 import type { z } from 'zod';
 import {
   type ErrorCode,
-  field,
   parameter,
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
+import { findQueryIssues } from '../../database/query/query-plan.js';
 import { chooseCollection } from '../collection-choice.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
-import { costOf, findRuleBreaks, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
+import { costOf, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { BODY_LAYOUT } from '../problem.js';
 import type { StoredReply } from '../replies/reply.js';
@@ -54,7 +54,7 @@ export function queryRoutes(services: RouteServices): Route[] {
       parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined),
     };
     const query = toQueryRequest(withPage(body, request.query));
-    const issues = findRuleBreaks(query, limits, field);
+    const issues = findQueryIssues(query, limits);
     if (issues.length > 0) throw validationError(issues);
     request.charge(costOf(query, limits));
     const { telemetry: watch, signal } = request;
