@@ -12,6 +12,7 @@ import {
   encodeSegmentTask,
   verifySegmentTask,
 } from '../../src/segment/segment-file.js';
+import { IS_FULL } from '../support/full.js';
 import {
   activeOptions,
   assertColumnsEqual,
@@ -176,8 +177,9 @@ describe('a segment file', () => {
 
   it('is never read out of range, whatever is changed behind the checksum', () => {
     const seed = seedOf('hostile segment files');
+    const rounds = IS_FULL ? 3_000 : 500;
     let refusedCount = 0;
-    for (let round = 0; round < 3_000; round++) {
+    for (let round = 0; round < rounds; round++) {
       const random = new Random(seed + round);
       const segment = sealedSegment(randomDocuments(random, 4));
       const { bytes } = encodeSegment(segment.toData());
@@ -192,7 +194,7 @@ describe('a segment file', () => {
         refusedCount++;
       }
     }
-    assert.ok(refusedCount > 300, `${refusedCount} refused`);
+    assert.ok(refusedCount > rounds / 10, `${refusedCount} refused`);
   });
 
   it('is refused when offsets, codes, kinds or sequences point elsewhere', () => {

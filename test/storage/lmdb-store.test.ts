@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { open } from 'lmdb';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import type { Store } from '../../src/storage/store.js';
+import { IS_FULL } from '../support/full.js';
 import { startCommitter } from './committer-process.js';
 import { storeContract } from './contract.js';
 import { lmdbHarness, makeDirectory, onSmallDisk, openIn } from './directories.js';
@@ -166,7 +167,7 @@ describe('lmdb store: room', () => {
       const { store, failedCount } = await liveRandomly({
         open: () => openIn(directory),
         reopen: lmdbHarness.reopen,
-        stepCount: 300,
+        stepCount: IS_FULL ? 300 : 60,
         recordBytesMax: 800_000,
         mayFail: (error) => (error as { code?: string }).code === 'storage_full',
         makeRoom: async () => resize(++megabytes),

@@ -83,7 +83,7 @@ function testEngine(kernels: Kernels): void {
 
     it('answers many batches at once, each as brute force does', async () => {
       await Promise.all(
-        [1, 2, 3, 7, 20, 1].map(async (count) => {
+        (IS_FULL ? [1, 2, 3, 7, 20, 1] : [1, 3, 2]).map(async (count) => {
           const queries = createQueries(count);
           const hits = await engine.search(queries);
           for (const [i, query] of queries.entries()) {

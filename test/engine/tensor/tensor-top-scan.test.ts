@@ -9,6 +9,7 @@ import type { Engine, SearchQuery } from '../../../src/engine/core/engine.js';
 import { cutBatch, packQueries } from '../../../src/engine/core/packed-queries.js';
 import { searchPerBlock } from '../../../src/engine/core/per-block.js';
 import { TensorProgram } from '../../../src/engine/tensor/tensor-program.js';
+import { IS_FULL } from '../../support/full.js';
 import {
   assertTrueHits,
   bruteForce,
@@ -87,9 +88,12 @@ function createEngine(): Engine {
   };
 }
 
-describe('on a device that multiplies as TF32 does', () => {
-  engineContract('tensorflow', async () => createEngine());
-});
+// The emulation takes half a minute for the whole contract, and six seconds for the quick cases.
+if (IS_FULL) {
+  describe('on a device that multiplies as TF32 does', () => {
+    engineContract('tensorflow', async () => createEngine());
+  });
+}
 
 describe('the scan of a device that hands out the best rows', () => {
   it('gives the true answer over rows of all kinds, from many chunks', () => {
