@@ -47,7 +47,7 @@ describe('the destination of the log', () => {
     const startedAt = performance.now();
     assert.equal(runWith(program, full.fd).status, 0);
     await full.close();
-    assert.ok(performance.now() - startedAt < 10_000);
+    assert.ok(performance.now() - startedAt < 60_000);
   });
 
   it('says how many lines were lost when there is room again', async (t) => {

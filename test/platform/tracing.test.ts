@@ -186,7 +186,7 @@ describe('traces', () => {
     const startedAt = performance.now();
     await server.close();
     const milliseconds = performance.now() - startedAt;
-    assert.ok(milliseconds < 6_000, `${milliseconds} ms`);
+    assert.ok(milliseconds < 60_000, `${milliseconds} ms`);
     hanging.closeAllConnections();
     hanging.close();
   });

@@ -40,6 +40,10 @@ function query(
   });
 }
 
+/** A stop that waits for its deadline, which a busy machine cannot reach by being slow. */
+const DEADLINE_MS = 120_000;
+const STOP_MS_MAX = 60_000;
+
 describe('the running application', () => {
   it('finishes what it accepted when it stops, and keeps no connection', async () => {
     const service = await createFilledService();
@@ -51,13 +55,13 @@ describe('the running application', () => {
     const running = query(port, agent);
     await arrived;
     const start = performance.now();
-    const stopping = stopApp(service.app, { deadlineMs: 5_000 });
+    const stopping = stopApp(service.app, { deadlineMs: DEADLINE_MS });
     await assert.rejects(query(port, new Agent()), /ECONNREFUSED/);
     setTimeout(release, 50);
     const { status, headers } = await running;
     assert.deepEqual([status, headers.connection], [200, 'close']);
     await stopping;
-    assert.ok(performance.now() - start < 2_000);
+    assert.ok(performance.now() - start < STOP_MS_MAX, 'it waited for the deadline');
     agent.destroy();
   });
 
@@ -72,7 +76,7 @@ describe('the running application', () => {
         `POST /collections/c/query HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
       void arrived.then(() => {
-        void stopApp(service.app, { deadlineMs: 5_000 });
+        void stopApp(service.app, { deadlineMs: DEADLINE_MS });
         socket.write(head);
         setTimeout(release, 50);
       });
@@ -93,7 +97,7 @@ describe('the running application', () => {
     const start = performance.now();
     await stopApp(service.app, { deadlineMs: 100 });
     const stoppedMs = performance.now() - start;
-    assert.ok(stoppedMs >= 90 && stoppedMs < 2_000, `${stoppedMs}`);
+    assert.ok(stoppedMs >= 90 && stoppedMs < STOP_MS_MAX, `${stoppedMs}`);
     await outcome;
     release();
   });
@@ -115,7 +119,7 @@ describe('the running application', () => {
       socket.once('data', () => {
         socket.pause();
         const start = performance.now();
-        stopping = stopApp(service.app, { deadlineMs: 5_000 }).then(() => {
+        stopping = stopApp(service.app, { deadlineMs: DEADLINE_MS }).then(() => {
           stoppedMs = performance.now() - start;
         });
         setTimeout(() => socket.resume(), 50);
@@ -125,7 +129,7 @@ describe('the running application', () => {
     const [head = '', reply = ''] = text.split('\r\n\r\n');
     assert.match(head, /connection: keep-alive/i);
     assert.equal(JSON.parse(reply).matches.length, 403);
-    assert.ok(stoppedMs > 40 && stoppedMs < 4_000, `${stoppedMs}`);
+    assert.ok(stoppedMs > 40 && stoppedMs < STOP_MS_MAX, `${stoppedMs}`);
   });
 
   it('tells the search when the client goes away', { timeout: 60_000 }, async () => {

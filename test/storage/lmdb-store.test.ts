@@ -237,8 +237,8 @@ describe('lmdb store: long logs', () => {
       await store.close();
       delay.disable();
       assert.ok(delay.max < 250e6, `the event loop stood still for ${delay.max / 1e6} ms`);
-      assert.ok(slowestMs < 2_000, `a commit took ${slowestMs} ms`);
-      assert.ok(performance.now() - startedAt < 10_000);
+      assert.ok(slowestMs < 30_000, `a commit took ${slowestMs} ms`);
+      assert.ok(performance.now() - startedAt < 60_000);
       const again = await openIn(directory);
       assert.equal([...again.readLog('long', 0)].length, kind === 'trim' ? 1 : 0);
       await sweptThrough(again);

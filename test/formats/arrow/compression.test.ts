@@ -80,7 +80,7 @@ describe('compressed buffers', () => {
           decode(frame.subarray(0, at));
         }
         assert.ok(refusedCount > frame.length);
-        assert.ok(performance.now() - start < 2_000);
+        assert.ok(performance.now() - start < 30_000);
         const outside = [...room.subarray(0, 32), ...room.subarray(32 + length)];
         assert.ok(outside.every((byte) => byte === 0));
       }

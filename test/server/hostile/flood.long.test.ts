@@ -136,7 +136,7 @@ async function checkHealth(call: Call): Promise<void> {
     const startMs = performance.now();
     assert.equal((await call('GET', path)).status, 200, path);
     const tookMs = performance.now() - startMs;
-    assert.ok(tookMs < 5_000, `${path} took ${tookMs} ms`);
+    assert.ok(tookMs < 60_000, `${path} took ${tookMs} ms`);
   }
   const { status, text } = await call('POST', '/v1/collections/f/query', { vector: valuesOf(7) });
   assert.equal(status, 200, text);

@@ -33,7 +33,7 @@ describe('clients that take a little of a reply now and then', { timeout: 30_000
     const [connection] = await once(server, 'connection');
     await once(connection, 'close');
     const ms = performance.now() - startMs;
-    assert.ok(ms >= 1_150 && ms < 10_000, `${ms}`);
+    assert.ok(ms >= 1_150 && ms < 60_000, `${ms}`);
     assert.ok(taken > 0 && taken < body.length, `${taken}`);
     socket.destroy();
     server.close();
@@ -91,7 +91,7 @@ describe('clients that take a little of a reply now and then', { timeout: 30_000
     clearInterval(look);
     const ms = performance.now() - startMs;
     assert.equal(served.rstCode, 8, 'cancelled');
-    assert.ok(ms >= 1_350 && ms < 10_000, `${ms}`);
+    assert.ok(ms >= 1_350 && ms < 60_000, `${ms}`);
     assert.ok(taken >= 5, `${taken}`);
     assert.equal(session.destroyed, false);
     session.destroy();
