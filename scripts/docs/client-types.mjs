@@ -1,0 +1,154 @@
+// Generates src/client/wire.ts, the client's types of what the server takes and sends, from the
+// schemas in openapi.json. Run `node scripts/docs/openapi.mjs` first.
+//
+//   node scripts/docs/client-types.mjs            writes the file
+//   node scripts/docs/client-types.mjs --check    fails if the file is out of date
+
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { writeGenerated } from './generated.mjs';
+
+const TARGET = 'src/client/wire.ts';
+
+/**
+ * The types to write: the client's name, the schema, and members of the schema that the client does
+ * not pass on as they are. A type with vectors in it takes their type as a parameter.
+ */
+const TYPES = {
+  CollectionInput: { schema: 'CollectionCreate', omit: ['idempotency_key'] },
+  CollectionRecord: { schema: 'Collection' },
+  CollectionPage: { schema: 'CollectionList' },
+  VectorInput: { schema: 'VectorInput' },
+  StoredVector: { schema: 'Vector' },
+  VectorsWritten: { schema: 'VectorsWritten' },
+  PutReply: { schema: 'VectorReplaced' },
+  PatchReply: { schema: 'VectorPatched' },
+  DeleteReply: { schema: 'VectorDeleted' },
+  DeleteManyReply: { schema: 'VectorsDeleted' },
+  FetchReply: { schema: 'VectorsFetched' },
+  VectorPage: { schema: 'VectorList' },
+  Query: { schema: 'Query' },
+  Match: { schema: 'Match' },
+  Explain: { schema: 'Explain' },
+  QueryReply: { schema: 'QueryReply' },
+  RecallReply: { schema: 'RecallReply' },
+  Readiness: { schema: 'Readiness' },
+  BackupRecord: { schema: 'Backup' },
+  ApiKeyInput: { schema: 'ApiKeyCreate' },
+  ApiKeyRecord: { schema: 'ApiKey' },
+  ApiKeyWithSecret: { schema: 'ApiKeyWithSecret' },
+  Problem: { schema: 'Problem' },
+};
+
+/** Schemas that are types of their own elsewhere. */
+const KNOWN = {
+  VectorId: 'string',
+  CollectionId: 'string',
+  ApiKeyId: 'string',
+  Values: 'Values',
+  Metadata: 'JsonObject',
+  Filter: 'JsonObject',
+  Labels: 'Readonly<Record<string, string>>',
+  Metric: 'Metric',
+  ErrorCode: 'ErrorCode',
+};
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const { schemas } = JSON.parse(readFileSync(`${root}/openapi.json`, 'utf8')).components;
+const nameOfSchema = Object.fromEntries(
+  Object.entries(TYPES).map(([name, { schema }]) => [schema, name]),
+);
+
+const HEADER = `// What crosses the wire, in the names of the wire. Generated from the schemas of the server by
+// \`npm run openapi\`; do not edit. types.ts has what the client adds.
+
+import type { ErrorCode } from '../common/errors.js';
+import type { JsonObject, Metric } from '../common/types.js';
+`;
+
+const source = [HEADER, ...Object.entries(TYPES).map(writeType)].join('\n');
+const biome = `${root}/node_modules/.bin/biome`;
+const formatted = execFileSync(biome, ['format', `--stdin-file-path=${TARGET}`], {
+  input: source,
+  encoding: 'utf8',
+  cwd: root,
+});
+writeGenerated(TARGET, formatted);
+
+function writeType([name, { schema, omit = [] }]) {
+  const described = schemas[schema];
+  const parameter = hasValues(described) ? '<Values = readonly number[]>' : '';
+  return `${comment(described)}export interface ${name}${parameter} ${writeObject(described, omit)}\n`;
+}
+
+function writeObject({ properties, required = [] }, omit = []) {
+  const members = Object.entries(properties)
+    .filter(([name]) => !omit.includes(name))
+    .map(([name, schema]) => {
+      const mark = required.includes(name) ? '' : '?';
+      return `${comment(schema)}readonly ${name}${mark}: ${writeValue(schema)};`;
+    });
+  return `{\n${members.join('\n')}\n}`;
+}
+
+function writeValue(schema) {
+  if (schema.$ref !== undefined) return writeReference(schemaName(schema));
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join('|');
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (choices !== undefined) return choices.map(writeValue).join('|');
+  if (Array.isArray(schema.type)) {
+    return schema.type.map((type) => writeValue({ ...schema, type })).join('|');
+  }
+  switch (schema.type) {
+    case 'integer':
+    case 'number':
+      return 'number';
+    case 'string':
+    case 'boolean':
+    case 'null':
+      return schema.type;
+    case 'array':
+      return `readonly (${writeValue(schema.items)})[]`;
+    case 'object':
+      if (schema.properties !== undefined) return writeObject(schema);
+      return `Readonly<Record<string, ${writeValue(schema.additionalProperties)}>>`;
+    default:
+      throw new Error(`no type for ${JSON.stringify(schema)}`);
+  }
+}
+
+function writeReference(name) {
+  if (name in KNOWN) return KNOWN[name];
+  if (!(name in nameOfSchema)) throw new Error(`the schema ${name} has no type in TYPES`);
+  return hasValues(schemas[name]) ? `${nameOfSchema[name]}<Values>` : nameOfSchema[name];
+}
+
+/** Whether the schema has vectors in it. */
+function hasValues(schema) {
+  if (schema.$ref === undefined) {
+    return Object.values(schema).some(
+      (part) => typeof part === 'object' && part !== null && hasValues(part),
+    );
+  }
+  const name = schemaName(schema);
+  return name === 'Values' || (!(name in KNOWN) && hasValues(schemas[name]));
+}
+
+function schemaName({ $ref }) {
+  return $ref.split('/').at(-1);
+}
+
+/** The description as a comment of at most 100 columns; its first paragraph only. */
+function comment({ description }) {
+  if (description === undefined) return '';
+  const lines = [''];
+  for (const word of description.split('\n')[0].split(' ')) {
+    const line = `${lines.at(-1)} ${word}`;
+    if (line.length > 92) lines.push(` ${word}`);
+    else lines[lines.length - 1] = line;
+  }
+  if (lines.length === 1) return `/**${lines[0]} */\n`;
+  return `/**\n${lines.map((line) => ` *${line}`).join('\n')}\n */\n`;
+}
