@@ -1,8 +1,8 @@
-// The bulk ways of the service over loopback, a real server process with its store on disk: streams
-// in and out, batches of queries, a self-join. Rates of searches are set against the same queries on
-// the engine alone, measured in the same run.
+// Bulk operations over loopback against a real server process with its store on disk: streams in both
+// directions, batches of queries, a self-join. Search rates are compared with the same queries on the
+// engine alone, measured in the same run.
 //
-//   node dist/bench/batches.js                smoke parameters: a few seconds, no claim
+//   node dist/bench/batches.js                smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/batches.js --full         100 000 × 768, as docs/performance.md quotes it
 //   node dist/bench/batches.js --out FILE     also writes the table as Markdown
 
@@ -20,11 +20,9 @@ import {
   type ServerProcess,
   startServerProcess,
 } from '../test/support/server-process.js';
-import { ARROW, arrowStream, exchange, memoryOf, NDJSON, type Rows } from './batches/wire.js';
-import { AS_THE_COMMAND } from './engine/command.js';
-import { createDataSet, type DataSet, idOf } from './engine/data.js';
-import { encodeData } from './engine/encode.js';
-import { describeMachine } from './engine/machine.js';
+import { ARROW, arrowStream, memoryOf, NDJSON, type Rows, sendRequest } from './batches/wire.js';
+import { createDataSet, type DataSet, encodeData, idOf } from './engine/data.js';
+import { COMMAND_SETTINGS, describeMachine } from './engine/machine.js';
 import { type Parameters, readOptions } from './engine/options.js';
 import { quantile } from './engine/timing.js';
 
@@ -39,7 +37,7 @@ const BATCH_ROWS = 2_048;
 const JSON_BATCH = 256;
 const K = 10;
 const STREAM_BATCH = 1_000;
-/** The mark at the end of an Arrow stream. */
+/** The end-of-stream marker of Arrow. */
 const END_BYTES = 8;
 
 const { values: args } = parseArgs({
@@ -63,7 +61,7 @@ const table = [
   `Batches bench, ${args.full ? 'full' : 'smoke'} parameters, engine ${engine.name}`,
   describeMachine(),
   '',
-  '| what | measured | wanted |',
+  '| operation | measured | goal |',
   '| --- | --- | --- |',
   ...lines,
   '',
@@ -71,7 +69,7 @@ const table = [
 console.log(table);
 if (args.out !== undefined) await writeFile(args.out, table);
 
-/** 100 000 × 768: in, queried, out. */
+/** 100 000 × 768: ingest, queries, export. */
 async function wide(): Promise<void> {
   const drawn = createDataSet('wide', parameters);
   const rows = rowsOf(drawn);
@@ -92,21 +90,21 @@ async function ingestArrow(server: ServerProcess, rows: Rows): Promise<void> {
   await createCollection(server, 'bench', rows.dimension);
   const body = arrowStream(rows, BATCH_ROWS);
   const before = await memoryOf(server);
-  const { seconds } = await exchange(`${server.url}/v1/collections/bench/vectors`, {
+  const { seconds } = await sendRequest(`${server.url}/v1/collections/bench/vectors`, {
     headers: { 'content-type': ARROW },
     body,
   });
   const { peak, now } = await memoryOf(server);
   const stored = rows.rowCount * (rows.dimension * 4 + 8);
   add(
-    `Arrow in, ${rows.rowCount} × ${rows.dimension}, one stream, durable`,
+    `Arrow ingest, ${rows.rowCount} × ${rows.dimension}, one stream, durable`,
     `${(body.length / seconds / 1e6).toFixed(0)} MB/s`,
     '150 MB/s',
   );
   add(
-    'resident memory at its highest (before, after)',
-    `${mega(peak)} MB (${mega(before.now)}, ${mega(now)}) for ${mega(stored)} MB of data`,
-    `${mega(1.3 * stored + 300e6)} MB`,
+    'peak resident memory (before, after)',
+    `${megabytes(peak)} MB (${megabytes(before.now)}, ${megabytes(now)}) for ${megabytes(stored)} MB of data`,
+    `${megabytes(1.3 * stored + 300e6)} MB`,
   );
 }
 
@@ -115,48 +113,48 @@ async function ingestNdjson(server: ServerProcess, rows: Rows): Promise<void> {
   const count = Math.min(sizes.ndjsonRows, rows.rowCount);
   const texts = Array.from({ length: count }, (_, row) => {
     const values = rows.values.subarray(row * rows.dimension, (row + 1) * rows.dimension);
-    // As whoever writes float32 as text does: its shortest form.
+    // The shortest decimal form of float32.
     const numbers = Array.from(values, (value) => Number(value.toPrecision(8)));
     return JSON.stringify({ id: idOf(row), values: numbers, metadata: { n: row } });
   });
   const body = Buffer.from(texts.join('\n'));
-  const { seconds } = await exchange(`${server.url}/v1/collections/lines/vectors`, {
+  const { seconds } = await sendRequest(`${server.url}/v1/collections/lines/vectors`, {
     headers: { 'content-type': NDJSON },
     body,
   });
   add(
-    `NDJSON in, ${count} × ${rows.dimension}, one stream, durable`,
+    `NDJSON ingest, ${count} × ${rows.dimension}, one stream, durable`,
     `${(body.length / seconds / 1e6).toFixed(0)} MB/s, ${Math.round(count / seconds)} rows/s`,
     '25 MB/s',
   );
 }
 
 async function queries(url: string, data: DataSet): Promise<void> {
-  const own = await engineRate(data, data.queries);
-  const ownOfJson = await engineRate(data, data.queries.slice(0, JSON_BATCH));
+  const engineAlone = await engineRate(data, data.queries);
+  const engineAloneJson = await engineRate(data, data.queries.slice(0, JSON_BATCH));
   const body = arrowStream(rowsOfQueries(data.queries), 256);
   const headers = { 'content-type': ARROW, accept: ARROW };
   const target = `${url}/query/batch?top_k=${K}`;
-  const { body: reply } = await exchange(target, { headers, body, keepsBody: true });
+  const { body: reply } = await sendRequest(target, { headers, body, keepsBody: true });
   await checkReply(reply, data);
   const rates = await rounds(async () => {
-    const { seconds } = await exchange(target, { headers, body });
+    const { seconds } = await sendRequest(target, { headers, body });
     return data.queries.length / seconds;
   });
-  addShare(`Arrow batch of ${data.queries.length} queries, k = ${K}`, rates, own, 75);
+  addShare(`Arrow batch of ${data.queries.length} queries, k = ${K}`, rates, engineAlone, 75);
 
   const texts = data.queries
     .slice(0, JSON_BATCH)
     .map((query) => `{"vector":[${Array.from(query).join()}],"top_k":${K}}`);
   const json = Buffer.from(`{"queries":[${texts.join()}]}`);
   const jsonRates = await rounds(async () => {
-    const { seconds } = await exchange(`${url}/query/batch`, {
+    const { seconds } = await sendRequest(`${url}/query/batch`, {
       headers: { 'content-type': 'application/json' },
       body: json,
     });
     return JSON_BATCH / seconds;
   });
-  addShare(`JSON batch of ${JSON_BATCH} queries`, jsonRates, ownOfJson, 45);
+  addShare(`JSON batch of ${JSON_BATCH} queries`, jsonRates, engineAloneJson, 45);
 }
 
 async function exported(url: string, rows: Rows): Promise<void> {
@@ -164,18 +162,18 @@ async function exported(url: string, rows: Rows): Promise<void> {
     const rates = await rounds(
       async () => {
         const target = `${url}/export?format=${format}`;
-        const { byteCount, seconds } = await exchange(target, { method: 'GET' });
+        const { byteCount, seconds } = await sendRequest(target, { method: 'GET' });
         return byteCount / seconds / 1e6;
       },
       format === 'arrow' ? ROUNDS : 1,
     );
-    const wanted = format === 'arrow' ? '300 MB/s' : '';
+    const goal = format === 'arrow' ? '300 MB/s' : '';
     const what = `export as ${format}, ${rows.rowCount} × ${rows.dimension}`;
-    add(what, `${quantile(rates, 0.5).toFixed(0)} MB/s`, wanted);
+    add(what, `${quantile(rates, 0.5).toFixed(0)} MB/s`, goal);
   }
 }
 
-/** 20 000 × 256: joined with itself, and searched by a stream of 100 000 queries. */
+/** 20 000 × 256: a self-join, and a stream of 100 000 queries. */
 async function joined(): Promise<void> {
   const drawn = createDataSet('long', {
     ...parameters,
@@ -187,7 +185,7 @@ async function joined(): Promise<void> {
   try {
     await createCollection(server, 'bench', rows.dimension);
     const url = `${server.url}/v1/collections/bench`;
-    await exchange(`${url}/vectors`, {
+    await sendRequest(`${url}/vectors`, {
       headers: { 'content-type': ARROW },
       body: arrowStream(rows, BATCH_ROWS),
     });
@@ -202,23 +200,23 @@ async function selfJoin(url: string, rows: Rows, data: DataSet): Promise<void> {
   const all = Array.from({ length: rows.rowCount }, (_, row) =>
     rows.values.subarray(row * rows.dimension, (row + 1) * rows.dimension),
   );
-  // The row itself is found and left out.
-  const own = await engineRate(data, all, K + 1, 1);
+  // One more match, since the row itself is found and dropped.
+  const engineAlone = await engineRate(data, all, K + 1, 1);
   const rates = await rounds(async () => {
-    const { seconds } = await exchange(`${url}/join`, {
+    const { seconds } = await sendRequest(`${url}/join`, {
       headers: { 'content-type': 'application/json', accept: ARROW },
       body: Buffer.from(JSON.stringify({ top_k: K })),
     });
     return rows.rowCount / seconds;
   }, 3);
-  addShare(`self-join of ${rows.rowCount} × ${rows.dimension}, k = ${K}`, rates, own, 75);
+  addShare(`self-join of ${rows.rowCount} × ${rows.dimension}, k = ${K}`, rates, engineAlone, 75);
 }
 
 async function longStream(server: ServerProcess, url: string, rows: Rows): Promise<void> {
   const { dimension, values } = rows;
   const some = arrowStream({ dimension, values, rowCount: STREAM_BATCH }, STREAM_BATCH);
   const head = headOf(some);
-  // One batch as often as it takes, between the schema and the mark of the end.
+  // The same batch repeated between the schema and the end-of-stream marker.
   const batch = some.subarray(head.length, some.length - END_BYTES);
   const body = function* (count: number) {
     yield head;
@@ -226,7 +224,7 @@ async function longStream(server: ServerProcess, url: string, rows: Rows): Promi
     yield some.subarray(some.length - END_BYTES);
   };
   const send = (count: number) =>
-    exchange(`${url}/query/batch?top_k=${K}`, {
+    sendRequest(`${url}/query/batch?top_k=${K}`, {
       headers: { 'content-type': ARROW, accept: ARROW },
       body: body(count),
     });
@@ -236,18 +234,18 @@ async function longStream(server: ServerProcess, url: string, rows: Rows): Promi
   const after = await memoryOf(server);
   add(
     `${sizes.streamed} queries in one Arrow stream`,
-    `${Math.round(sizes.streamed / seconds)} queries/s, ${mega(byteCount)} MB of answers; resident ${mega(before.now)} MB before, ${mega(after.now)} MB after`,
+    `${Math.round(sizes.streamed / seconds)} queries/s, ${megabytes(byteCount)} MB of replies; resident ${megabytes(before.now)} MB before, ${megabytes(after.now)} MB after`,
     'no growth',
   );
 }
 
-/** The schema message: a mark, its length, as many bytes. */
+/** The schema message: a marker, its length, and that many bytes. */
 function headOf(stream: Uint8Array): Uint8Array {
   const view = new DataView(stream.buffer, stream.byteOffset);
   return stream.subarray(0, 8 + view.getInt32(4, true));
 }
 
-/** Queries a second of the engine alone, all in batches as the service makes them. */
+/** Queries per second of the engine alone, in batches as the server forms them. */
 async function engineRate(
   data: DataSet,
   vectors: readonly Float32Array[],
@@ -259,7 +257,7 @@ async function engineRate(
       vector,
       metric: 'cosine',
       k,
-      views: data.parts,
+      views: data.views,
       after: null,
       scoreMin: null,
     }),
@@ -273,7 +271,7 @@ async function engineRate(
   return quantile(rates, 0.5);
 }
 
-/** The ids of a reply against the engine's; a wrong one ends the bench. */
+/** Compares the ids of a reply with the engine's; throws when they differ. */
 async function checkReply(reply: Buffer, data: DataSet): Promise<void> {
   const found = tableFromIPC(reply);
   const index = found.getChild('query_index')!;
@@ -283,7 +281,7 @@ async function checkReply(reply: Buffer, data: DataSet): Promise<void> {
       vector: data.queries[7]!,
       metric: 'cosine',
       k: K,
-      views: data.parts,
+      views: data.views,
       after: null,
       scoreMin: null,
     },
@@ -326,7 +324,7 @@ async function startServer(): Promise<ServerProcess> {
   directories.push(dataDirectory);
   return startServerProcess({
     dataDirectory,
-    ...AS_THE_COMMAND,
+    ...COMMAND_SETTINGS,
   });
 }
 
@@ -341,17 +339,17 @@ async function createCollection(
   if (reply.status !== 200) throw new Error(`status ${reply.status}: ${reply.text}`);
 }
 
-function addShare(what: string, rates: readonly number[], own: number, wanted: number): void {
+function addShare(what: string, rates: readonly number[], engineAlone: number, goal: number): void {
   const rate = quantile(rates, 0.5);
-  const share = `${Math.round((100 * rate) / own)} % of the engine's ${Math.round(own)}`;
-  add(what, `${Math.round(rate)} queries/s, ${share}`, `${wanted} %`);
+  const share = `${Math.round((100 * rate) / engineAlone)} % of the engine's ${Math.round(engineAlone)}`;
+  add(what, `${Math.round(rate)} queries/s, ${share}`, `${goal} %`);
 }
 
-function mega(bytes: number): string {
+function megabytes(bytes: number): string {
   return (bytes / 1e6).toFixed(0);
 }
 
-function add(what: string, measured: string, wanted: string): void {
-  lines.push(`| ${what} | ${measured} | ${wanted} |`);
+function add(what: string, measured: string, goal: string): void {
+  lines.push(`| ${what} | ${measured} | ${goal} |`);
   console.error(`${what}: ${measured}`);
 }

@@ -1,12 +1,12 @@
-// The kernels for GPUs: alone, beside torch where a Python has it, and through the engine. Answers are
-// checked before they are timed. Without a device it says that it is skipped, and ends with 0.
+// The GPU kernels: alone, compared with torch where it is installed, and through the engine. Results are
+// checked before they are timed. Without a device the bench is skipped with exit code 0.
 //
-//   node dist/bench/cuda.js                   smoke parameters: seconds, no claim
+//   node dist/bench/cuda.js                   smoke parameters: seconds, only checks the bench
 //   node dist/bench/cuda.js --full            the parameters of docs/performance.md
-//   --only TEXT         steps whose name contains TEXT, such as '1000000 × 768'
-//   --no-torch          without torch; SAGITTA_BENCH_PYTHON is the Python that has it, or python3
-//   --program FILE      another build of the stand-alone bench than build/kernels/cuda-bench
-//   --out FILE          also writes the tables as Markdown, anew after every case
+//   --only TEXT         only steps whose name contains TEXT, such as '1000000 × 768'
+//   --no-torch          without torch; SAGITTA_BENCH_PYTHON names a Python with torch (default: python3)
+//   --program FILE      the stand-alone bench (default: build/kernels/cuda-bench)
+//   --out FILE          also writes the tables as Markdown, updated after every case
 
 import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -24,11 +24,11 @@ import {
 } from './cuda/plan.js';
 import {
   ABSENT,
-  askDriver,
   KERNELS_PROGRAM,
   kernelArguments,
   measureMemory,
   NO_ROOM,
+  queryDriver,
   runProgram,
   torchArguments,
 } from './cuda/programs.js';
@@ -51,10 +51,10 @@ const steps = planSteps(isFull).filter((step) => nameOf(step).includes(options.o
 const sections: Section[] = [];
 const engineLines: EngineLine[] = [];
 const notes: string[] = [];
-let whyNoTorch = options.torch ? null : 'not asked for (--no-torch)';
+let torchMissing = options.torch ? null : 'disabled (--no-torch)';
 let isFinished = false;
 
-// So that what was started ends, too; the file has what was found.
+// exit runs the handlers that end child processes; the report file contains the results so far.
 process.on('SIGINT', () => process.exit(130));
 process.on('SIGTERM', () => process.exit(143));
 
@@ -62,45 +62,46 @@ const device = await findDevice();
 if (typeof device === 'string') console.log(`skipped: ${device}`);
 else await measureAll(device);
 
-/** The first device, or why there is none to measure. */
+/** The first device, or why there is none. */
 async function findDevice(): Promise<DeviceLine | string> {
   if (steps.length === 0)
     throw new Error(`--only: no step contains ${JSON.stringify(options.only)}`);
   if (!existsSync(options.program)) {
     return (
-      `${relative(ROOT, options.program)} is not built, so nothing is known of GPUs; ` +
-      '`node scripts/build-kernels.mjs cuda cuda-bench` builds it where nvcc is'
+      `${relative(ROOT, options.program)} is not built; ` +
+      'build it with `node scripts/build-kernels.mjs cuda cuda-bench`, which requires nvcc'
     );
   }
   let found: DeviceLine | null = null;
-  const { code, said } = await runProgram(options.program, ['--json', 'peaks'], (text) => {
+  const { code, message } = await runProgram(options.program, ['--json', 'peaks'], (text) => {
     const line = parseKernelLine(text);
     if (line.kind === 'device') found = line;
   });
-  if (code === ABSENT) return `no device (${said.replace(/^.*no device: /, '')})`;
-  if (code !== 0 || found === null) throw new Error(`the device does not answer: ${said}`);
+  if (code === ABSENT) return `no device (${message.replace(/^.*no device: /, '')})`;
+  if (code !== 0 || found === null) throw new Error(`the device failed: ${message}`);
   return found;
 }
 
 async function measureAll(device: DeviceLine): Promise<void> {
-  const driver = await askDriver();
+  const driver = await queryDriver();
   const [machine, plannedCount] = [describeMachine(), steps.reduce((n, s) => n + countCases(s), 0)];
-  const facts = { isFull, machine, device, driver, plannedCount };
-  const render = () => renderReport({ ...facts, sections, engine: engineLines, notes, isFinished });
+  const report = { isFull, machine, device, driver, plannedCount };
+  const render = () =>
+    renderReport({ ...report, sections, engine: engineLines, notes, isFinished });
   const onFound = () => write(render());
   const memory = measureMemory(driver);
   const estimate = steps
     .filter((step) => findShortage(step, memory, null) === null)
     .reduce((sum, step) => sum + estimateSeconds(step, options.torch, THREAD_COUNT), 0);
-  if (isFull) console.error(`about ${Math.ceil(estimate / 60)} minutes on an H200, a rough guess`);
+  if (isFull) console.error(`estimated time on an H200: ${Math.ceil(estimate / 60)} minutes`);
   for (const step of steps) {
-    const shortage = findShortage(step, measureMemory(await askDriver()), null);
-    if (shortage !== null) note(`skipped: ${nameOf(step)}, which ${shortage}`);
+    const shortage = findShortage(step, measureMemory(await queryDriver()), null);
+    if (shortage !== null) note(`skipped: ${nameOf(step)}: ${shortage}`);
     else if (step.kind === 'engine') await measureEngine(step, onFound);
     else await measureKernels(step, onFound);
     onFound();
   }
-  if (whyNoTorch !== null) note(`skipped: torch, ${whyNoTorch}`);
+  if (torchMissing !== null) note(`skipped: torch, ${torchMissing}`);
   isFinished = true;
   onFound();
   console.log(render());
@@ -119,50 +120,50 @@ async function measureKernels(step: KernelStep, onFound: () => void): Promise<vo
       }
       onFound();
     };
-    const { code, said } = await runProgram(options.program, kernelArguments(step), onLine);
-    if (code === NO_ROOM) note(`skipped: ${nameOf(step)}: ${said}`);
-    else if (code !== 0) fail(`${nameOf(step)}: ended with ${code}: ${said}`);
+    const { code, message } = await runProgram(options.program, kernelArguments(step), onLine);
+    if (code === NO_ROOM) note(`skipped: ${nameOf(step)}: ${message}`);
+    else if (code !== 0) fail(`${nameOf(step)}: exited with ${code}: ${message}`);
   } catch (error) {
     fail(`${nameOf(step)}: ${messageOf(error)}`);
   }
-  if (whyNoTorch === null) await measureTorch(step, section, onFound);
+  if (torchMissing === null) await measureTorch(step, section, onFound);
 }
 
-/** What torch lacks or fails at is noted: our figures do not depend on it. */
+/** Failures of torch are only noted, since the other figures do not depend on it. */
 async function measureTorch(step: KernelStep, section: Section, onFound: () => void) {
-  const shortage = findShortage(step, measureMemory(await askDriver()), 'torch');
+  const shortage = findShortage(step, measureMemory(await queryDriver()), 'torch');
   if (shortage !== null) {
-    note(`skipped: torch over ${nameOf(step)}, which ${shortage}`);
+    note(`skipped: torch, ${nameOf(step)}: ${shortage}`);
     return;
   }
   try {
-    const { code, said } = await runProgram(python, torchArguments(step), (text) => {
+    const { code, message } = await runProgram(python, torchArguments(step), (text) => {
       const line = parseTorchLine(text);
       if (line.kind === 'device') section.torch = line;
       else if (line.kind === 'case') section.torchCases.push(line);
       else {
         const { queries, precision, failure } = line;
-        note(`torch over ${nameOf(step)}, batch of ${queries}, ${precision}: ${failure}`);
+        note(`torch, ${nameOf(step)}, batch of ${queries}, ${precision}: ${failure}`);
       }
       onFound();
     });
-    if (code === ABSENT) whyNoTorch = `${python}: ${said}`;
-    else if (code !== 0) note(`torch over ${nameOf(step)} ended with ${code}: ${said}`);
+    if (code === ABSENT) torchMissing = `${python}: ${message}`;
+    else if (code !== 0) note(`torch, ${nameOf(step)}: exited with ${code}: ${message}`);
   } catch (error) {
-    note(`torch over ${nameOf(step)}: ${messageOf(error)}`);
+    note(`torch, ${nameOf(step)}: ${messageOf(error)}`);
   }
 }
 
 async function measureEngine(step: EngineStep, onFound: () => void): Promise<void> {
   try {
-    const absence = await runEngineStep(step, {
+    const reason = await runEngineStep(step, {
       onLine(line) {
         engineLines.push(line);
         console.error(`${nameOf(step)}: batch of ${line.queries}, ${line.p50_ms.toFixed(3)} ms`);
         onFound();
       },
     });
-    if (absence !== null) note(`skipped: ${nameOf(step)}: ${absence}`);
+    if (reason !== null) note(`skipped: ${nameOf(step)}: ${reason}`);
   } catch (error) {
     fail(`${nameOf(step)}: ${messageOf(error)}`);
   }
@@ -173,13 +174,13 @@ function note(text: string): void {
   console.error(text);
 }
 
-/** The rest is still worth measuring; the exit code says that something was not right. */
+/** Records a failure and continues; the exit code will be 1. */
 function fail(text: string): void {
   process.exitCode = 1;
   note(`failed: ${text}`);
 }
 
-/** In one step: whoever ends the bench finds a whole file. */
+/** Replaces the file atomically, so that it is complete whenever the bench is stopped. */
 function write(report: string): void {
   if (options.out === undefined) return;
   writeFileSync(`${options.out}.new`, report);

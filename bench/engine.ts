@@ -1,11 +1,11 @@
-// The engine without the service: every case is checked against brute force before it is timed, and
-// set against the machine's own peak and against others. A wrong answer ends it with exit code 1.
+// The engine without the server: every case is checked against brute force before it is timed, and
+// compared with the machine's peak and with other libraries (peers). A wrong result ends with exit code 1.
 //
-//   node dist/bench/engine.js                 smoke parameters: a few seconds, no claim
-//   node dist/bench/engine.js --full          the parameters of docs/performance.md, and the peers
-//   --only TEXT         cases whose name contains TEXT
-//   --engine NAME       auto, or an engine by name
-//   --[no-]peers        others on the same data (bench/peers/install); --no-graph-peers without graphs
+//   node dist/bench/engine.js                 smoke parameters: a few seconds, only checks the bench
+//   node dist/bench/engine.js --full          the parameters of docs/performance.md, with peers
+//   --only TEXT         only cases whose name contains TEXT
+//   --engine NAME       auto or the name of an engine
+//   --[no-]peers        run the peers (bench/peers/install); --no-graph-peers skips graph indexes
 //   --out FILE          also writes the tables as Markdown
 
 import { writeFile } from 'node:fs/promises';
@@ -15,8 +15,7 @@ import type { Engine } from '../src/engine/core/engine.js';
 import { createThreadPool } from '../src/platform/pool.js';
 import { type Case, listCases } from './engine/cases.js';
 import { Truth } from './engine/check.js';
-import { createDataSet } from './engine/data.js';
-import { type EncodedData, encodeData } from './engine/encode.js';
+import { createDataSet, type EncodedData, encodeData } from './engine/data.js';
 import { DATA_NAMES, type DataName, readOptions } from './engine/options.js';
 import {
   type KernelCase,
@@ -39,10 +38,10 @@ const peers: PeerResult[] = [];
 const kernels: (KernelScan | KernelFailure)[] = [];
 
 const pool = createThreadPool({ workerUrl: new URL('../src/worker.js', import.meta.url) });
-const logger = { ...silentLogger, warn: say, error: say };
+const logger = { ...silentLogger, warn: logError, error: logError };
 const { engine, reason } = await createEngine({ requested: options.engine, pool, logger }).catch(
   (error: Error) => {
-    console.error(`The ${options.engine} engine does not start here: ${error.message}`);
+    console.error(`the ${options.engine} engine failed to start: ${error.message}`);
     process.exit(1);
   },
 );
@@ -53,7 +52,9 @@ try {
   }
   await runKernels();
   if (results.length + kernels.length === 0) {
-    throw new Error(`--only: no case that can run here contains ${JSON.stringify(options.only)}`);
+    throw new Error(
+      `--only: no case that can run on this machine contains ${JSON.stringify(options.only)}`,
+    );
   }
 } finally {
   await engine.close();
@@ -68,7 +69,7 @@ const report = renderReport({
   cases: results,
   kernels,
   peers,
-  peersMissing: options.hasPeers ? null : 'No peers were asked for (--peers).',
+  peersMissing: options.hasPeers ? null : 'Run with --peers to compare with other libraries.',
 });
 console.log(report);
 if (options.outFile !== null) await writeFile(options.outFile, report);
@@ -76,9 +77,9 @@ if (options.outFile !== null) await writeFile(options.outFile, report);
 async function runData(name: DataName, own: readonly Case[]): Promise<void> {
   const { parameters } = options;
   const startedAt = performance.now();
-  const drawn = createDataSet(name, parameters);
-  const drawnSeconds = (performance.now() - startedAt) / 1000;
-  const { data, encoding } = await encodeData(engine, drawn);
+  const generated = createDataSet(name, parameters);
+  const generatedSeconds = (performance.now() - startedAt) / 1000;
+  const { data, encoding } = await encodeData(engine, generated);
   const truth = new Truth(data, parameters.checkedCount);
   const found: CaseResult[] = [];
   for (const [index, each] of own.entries()) {
@@ -91,8 +92,8 @@ async function runData(name: DataName, own: readonly Case[]): Promise<void> {
   await peaks.measure();
   results.push(...found);
   dataLines.push(
-    `${data.rowCount} × ${data.dimension} in ${data.blocks.length} blocks, drawn in ` +
-      `${drawnSeconds.toFixed(1)} s; ${describeCopies(engine, data.blocks, encoding)}`,
+    `${data.rowCount} × ${data.dimension} in ${data.blocks.length} blocks, generated in ` +
+      `${generatedSeconds.toFixed(1)} s; ${describeCopies(engine, data.blocks, encoding)}`,
   );
   if (options.hasPeers) {
     peers.push(...(await runPeers(engine, data, found, options, () => peaks.measure())));
@@ -107,13 +108,13 @@ function describeCopies(
 ): string {
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   const hostBytes = blocks.reduce((sum, { key }) => sum + owner.bytesUsed(key).hostBytes, 0);
-  const kept = `${megabytes(hostBytes)} kept by the engine`;
-  if (encoding === null) return kept;
+  const held = `${megabytes(hostBytes)} held by the engine`;
+  if (encoding === null) return held;
   const rate = encoding.bytes / encoding.seconds / 1e6;
-  return `${megabytes(encoding.bytes)} of codes, made at ${rate.toFixed(0)} MB/s on one thread; ${kept}`;
+  return `${megabytes(encoding.bytes)} of codes, encoded at ${rate.toFixed(0)} MB/s on one thread; ${held}`;
 }
 
-/** Each instruction set on its own, for a batch and for one query; smoke takes one size only. */
+/** Measures each instruction set alone, for a batch and for one query; smoke runs use one size. */
 async function runKernels(): Promise<void> {
   if (peaks.missing !== null) return;
   for (const kernelCase of await listKernelCases()) {
@@ -123,14 +124,14 @@ async function runKernels(): Promise<void> {
     if (!isWanted(name)) continue;
     const scan = await scanKernel(kernelCase);
     kernels.push(scan);
-    const said = 'failure' in scan ? scan.failure : `${scan.queriesPerSecond.toFixed(1)} queries/s`;
-    console.error(`${name}: ${said}`);
+    const text = 'failure' in scan ? scan.failure : `${scan.queriesPerSecond.toFixed(1)} queries/s`;
+    console.error(`${name}: ${text}`);
   }
   await peaks.measure();
 }
 
 async function listKernelCases(): Promise<KernelCase[]> {
-  // The serial reference is a hundred times slower: nothing to learn from waiting for it.
+  // The serial reference is a hundred times slower, so full runs skip it.
   const targets = (await listTargets()).filter((name) => name !== 'reference' || !options.isFull);
   const names = options.isFull ? DATA_NAMES : DATA_NAMES.slice(0, 1);
   const shapes = names.map((name) => options.parameters.data[name]);
@@ -143,6 +144,6 @@ function isWanted(name: string): boolean {
   return options.only === null || name.includes(options.only);
 }
 
-function say(details: object, message: string): void {
+function logError(details: object, message: string): void {
   console.error(message, details);
 }

@@ -1,8 +1,7 @@
-// Filters over the metadata of a million rows, in segments as the database cuts them: uncached on one
-// thread and through two, and cached. Counts are checked against a plain loop before anything is
-// timed.
+// Filters over the metadata of a million rows in segments: uncached on one thread, uncached in a pool of
+// two threads, and cached. Counts are checked against a plain loop.
 //
-//   node dist/bench/filter.js                 smoke parameters: a second, no claim
+//   node dist/bench/filter.js                 smoke parameters: a second, only checks the bench
 //   node dist/bench/filter.js --full          the parameters of docs/performance.md
 //   node dist/bench/filter.js --out FILE      also writes the table as Markdown
 
@@ -24,7 +23,7 @@ import { batchOf, createRandom } from '../test/database/harness.js';
 
 const SMOKE = { rowCount: 100_000, runCount: 20 };
 const FULL = { rowCount: 1_000_000, runCount: 300 };
-/** Until the loops are compiled, in every thread. */
+/** Enough runs for every thread to compile its loops. */
 const WARM_UP_RUNS = 30;
 const THREADS = 2;
 const BATCH_ROWS = 8_192;
@@ -53,7 +52,7 @@ const PREDICATES: readonly Predicate[] = [
     keeps: ({ price }) => price >= 25_000 && price < 75_000,
   },
   {
-    what: 'integer range with one end',
+    what: 'integer range with one bound',
     filter: { price: { $gte: 90_000 } },
     keeps: ({ price }) => price >= 90_000,
   },
@@ -63,7 +62,7 @@ const PREDICATES: readonly Predicate[] = [
     keeps: ({ category }) => category === 'category 7',
   },
   {
-    what: 'string equality, no two rows alike',
+    what: 'string equality, all values distinct',
     filter: { name: 'name 4711' },
     keeps: ({ name }) => name === 'name 4711',
   },
@@ -78,7 +77,7 @@ const PREDICATES: readonly Predicate[] = [
     keeps: ({ price, category }) => price >= 25_000 && price < 75_000 && category === 'category 7',
   },
   {
-    what: 'integer range over a path that half of the rows lack',
+    what: 'integer range over a path that is missing in half of the rows',
     filter: { discount: { $gte: 20, $lt: 60 } },
     keeps: ({ discount }) => discount !== undefined && discount >= 20 && discount < 60,
   },
@@ -143,10 +142,10 @@ async function inPool(node: FilterNode): Promise<number> {
   return count;
 }
 
-/** As a query does it: a snapshot, then its parts. */
+/** As a query does: the views of a snapshot, through the filter cache. */
 async function cached(filters: FilterCache, node: FilterNode): Promise<number> {
-  const { views: parts } = takeSnapshot(segments, Number.MAX_SAFE_INTEGER);
-  return countVisible(await filters.filter(parts, node));
+  const { views } = takeSnapshot(segments, Number.MAX_SAFE_INTEGER);
+  return countVisible(await filters.filter(views, node));
 }
 
 async function measure(expected: number, run: () => Promise<number>): Promise<string> {

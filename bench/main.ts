@@ -1,13 +1,13 @@
-// Every bench in turn, each in a process of its own with the machine to itself.
+// Runs the benches one after another, each in its own process.
 //
-//   npm run bench                            smoke parameters: half a minute, no claim
-//   npm run bench -- --full                  the parameters of docs/performance.md: half an hour
-//   npm run bench -- --full engine rest      some of them
-//   npm run bench -- --full --out FOLDER     also writes FOLDER/<name>.md
-//   npm run bench -- --engine NAME engine    an engine by name, for benches that take one
-//   npm run bench -- --full cuda             the kernels for GPUs; --build compiles what that needs
+//   npm run bench                             smoke parameters: half a minute, only checks the benches
+//   npm run bench -- --full                   the parameters of docs/performance.md: half an hour
+//   npm run bench -- --full engine rest       selected benches
+//   npm run bench -- --full --out DIRECTORY   also writes DIRECTORY/<name>.md
+//   npm run bench -- --engine NAME engine     a specific engine, for benches that support it
+//   npm run bench -- --full cuda              the GPU kernels; --build compiles them first
 //
-// A bench has options of its own beside these; `node dist/bench/engine.js` takes them.
+// Each bench has further options; run it directly to use them: `node dist/bench/engine.js`.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { parseArgs } from 'node:util';
 import { ROOT } from './engine/machine.js';
 
 const NAMES = ['service', 'filter', 'engine', 'rest', 'batches', 'cuda'] as const;
-/** Those of them that take --engine. */
+/** The benches that support --engine. */
 const WITH_ENGINE: readonly string[] = ['engine'];
 
 const { values, positionals } = parseArgs({
@@ -31,15 +31,17 @@ const { values, positionals } = parseArgs({
 });
 const unknown = positionals.find((name) => !NAMES.some((known) => known === name));
 if (unknown !== undefined) {
-  console.error(`There is no bench ${unknown}; expected ${NAMES.join(', ')}.`);
+  console.error(`unknown bench ${unknown}; expected one of ${NAMES.join(', ')}`);
   process.exit(2);
 }
 if (values.engine !== undefined && !positionals.every((name) => WITH_ENGINE.includes(name))) {
-  console.error(`--engine is for ${WITH_ENGINE.join(', ')}; found ${positionals.join(', ')}.`);
+  console.error(
+    `--engine applies only to the bench ${WITH_ENGINE.join(', ')}, found ${positionals.join(', ')}`,
+  );
   process.exit(2);
 }
 const chosen = positionals.length > 0 ? positionals : benchesOf(values.engine);
-// Compiling for GPUs takes minutes, so it is for whoever asks for that bench by its name.
+// Compiling the GPU kernels takes minutes, so it is done only when that bench is named.
 if (values.build && positionals.includes('cuda')) {
   const script = join(ROOT, 'scripts', 'build-kernels.mjs');
   spawnSync(process.execPath, [script, 'cuda', 'cuda-bench', '--if-possible'], {
@@ -62,7 +64,7 @@ for (const name of NAMES) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-/** Of one engine: those that take its name, and what there is for it alone. */
+/** The benches to run by default: all, or those that apply to the named engine. */
 function benchesOf(engine: string | undefined): readonly string[] {
   if (engine === undefined) return NAMES;
   return engine === 'cuda' ? [...WITH_ENGINE, 'cuda'] : WITH_ENGINE;

@@ -1,7 +1,7 @@
-// Queries over REST beside the same queries on the engine alone: what HTTP, JSON, filters and
-// paging add. A real server process, and the client on the same cores.
+// Queries over REST compared with the same queries on the engine alone: the cost of HTTP, JSON, filters
+// and paging. A real server process, with the client on the same cores.
 //
-//   node dist/bench/rest.js                   smoke parameters: a few seconds, no claim
+//   node dist/bench/rest.js                   smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/rest.js --full            100 000 × 768, as docs/performance.md quotes it
 //   node dist/bench/rest.js --out FILE        also writes the table as Markdown
 
@@ -14,9 +14,8 @@ import {
   type ServerProcess,
   startServerProcess,
 } from '../test/support/server-process.js';
-import { AS_THE_COMMAND } from './engine/command.js';
 import { createDataSet, idOf } from './engine/data.js';
-import { describeMachine } from './engine/machine.js';
+import { COMMAND_SETTINGS, describeMachine } from './engine/machine.js';
 import { readOptions } from './engine/options.js';
 import { quantile } from './engine/timing.js';
 
@@ -45,7 +44,7 @@ const data = createDataSet('wide', readOptions(args.full ? ['--full'] : []).para
 const rows: Row[] = [];
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
 try {
-  const start = { dataDirectory, ...AS_THE_COMMAND };
+  const start = { dataDirectory, ...COMMAND_SETTINGS };
   const server = await startServerProcess(start);
   try {
     await run(server);
@@ -59,7 +58,7 @@ const table = [
   `REST bench, ${args.full ? 'full' : 'smoke'} parameters, ${data.rowCount} × ${data.dimension}`,
   describeMachine(),
   '',
-  '| what | measured |',
+  '| operation | measured |',
   '| --- | --- |',
   ...rows.map(({ what, measured }) => `| ${what} | ${measured} |`),
   '',
@@ -71,7 +70,7 @@ async function run({ url }: ServerProcess): Promise<void> {
   const { call, close } = createCaller(url, parameters.clientCount);
   try {
     await load(call);
-    await checkAnswers(call);
+    await checkResults(call);
     await oneAtATime(call);
     await manyClients(call);
     await filtered(call);
@@ -100,7 +99,7 @@ async function load(call: Call): Promise<void> {
     }
   }
   const seconds = (performance.now() - startedAt) / 1000;
-  add('load as base64, one client, durable', `${Math.round(row / seconds)} vectors/s`);
+  add('ingest as base64, one client, durable', `${Math.round(row / seconds)} vectors/s`);
 }
 
 function base64(values: Float32Array, offset: number): string {
@@ -108,10 +107,10 @@ function base64(values: Float32Array, offset: number): string {
   return Buffer.from(values.buffer, bytes, data.dimension * 4).toString('base64');
 }
 
-/** A few answers against float64 brute force; a wrong one ends the bench. */
-async function checkAnswers(call: Call): Promise<void> {
+/** Compares some results with float64 brute force; throws when they differ. */
+async function checkResults(call: Call): Promise<void> {
   for (const query of data.queries.slice(0, 3)) {
-    const reply = await ask(call, { vector: [...query], top_k: 10 });
+    const reply = await runQuery(call, { vector: [...query], top_k: 10 });
     const scores: { row: number; score: number }[] = [];
     for (const [index, block] of data.blocks.entries()) {
       for (let row = 0; row < block.rowCount; row++) {
@@ -136,21 +135,21 @@ function cosine(values: Float32Array, offset: number, query: Float32Array): numb
   return product / Math.sqrt(square);
 }
 
-/** The search alone, which the server measures itself, beside the whole request. */
+/** The time of the whole request, and of the search alone, as measured by the server. */
 async function oneAtATime(call: Call): Promise<void> {
   const requests: number[] = [];
   const searches: number[] = [];
   for (let i = 0; i < parameters.singleCount; i++) {
     const vector = [...data.queries[i % data.queries.length]!];
     const startedAt = performance.now();
-    const { explain } = await ask(call, { vector, top_k: 10, explain: true });
+    const { explain } = await runQuery(call, { vector, top_k: 10, explain: true });
     requests.push(performance.now() - startedAt);
     searches.push(explain!.search_ms);
   }
   const added = requests.map((milliseconds, i) => milliseconds - searches[i]!);
   add('one JSON query at a time, whole request', percentiles(requests));
-  add('… of it the search on the engine', percentiles(searches));
-  add('… and the rest: HTTP, JSON, plan, page', percentiles(added));
+  add('… search on the engine', percentiles(searches));
+  add('… everything else: HTTP, JSON, planning, paging', percentiles(added));
 }
 
 async function manyClients(call: Call): Promise<void> {
@@ -181,30 +180,33 @@ async function filtered(call: Call): Promise<void> {
     const latencies: number[] = [];
     for (let i = 0; i < parameters.singleCount; i++) {
       const vector = [...data.queries[i % data.queries.length]!];
-      // Half of the time a filter that was never asked before.
+      // Every second filter is new, so it is not cached.
       const from = i % 2 === 0 ? 0 : i;
       const filter = { n: { $gte: from, $lt: from + Math.floor(share * data.rowCount) } };
       const startedAt = performance.now();
-      await ask(call, { vector, top_k: 10, filter });
+      await runQuery(call, { vector, top_k: 10, filter });
       latencies.push(performance.now() - startedAt);
     }
-    add(`one at a time, a range that ${share * 100} % of the rows pass`, percentiles(latencies));
+    add(
+      `one at a time, range filter matching ${share * 100} % of the rows`,
+      percentiles(latencies),
+    );
   }
 }
 
-/** A walk by cursor through the nearest 100 000. */
+/** Pages through the nearest 100 000 by cursor. */
 async function pages(call: Call): Promise<void> {
   const first: number[] = [];
   for (let i = 0; i < 20; i++) {
     const startedAt = performance.now();
-    await ask(call, { vector: [...data.queries[1]!], limit: PAGE_ROWS });
+    await runQuery(call, { vector: [...data.queries[1]!], limit: PAGE_ROWS });
     first.push(performance.now() - startedAt);
   }
   const later: number[] = [];
-  let page = await ask(call, { vector: [...data.queries[1]!], limit: PAGE_ROWS });
+  let page = await runQuery(call, { vector: [...data.queries[1]!], limit: PAGE_ROWS });
   for (let i = 0; i < parameters.pages && page.next_cursor !== undefined; i++) {
     const startedAt = performance.now();
-    page = await ask(call, { cursor: page.next_cursor });
+    page = await runQuery(call, { cursor: page.next_cursor });
     later.push(performance.now() - startedAt);
   }
   add(`the first page of ${PAGE_ROWS}`, percentiles(first));
@@ -217,7 +219,7 @@ interface QueryReply {
   readonly explain?: { readonly search_ms: number };
 }
 
-async function ask(call: Call, body: object): Promise<QueryReply> {
+async function runQuery(call: Call, body: object): Promise<QueryReply> {
   return (await expect(call('POST', '/v1/collections/bench/query', body))).json<QueryReply>();
 }
 

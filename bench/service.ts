@@ -1,7 +1,7 @@
-// The service from outside: a real server process with its store on disk, measured over loopback.
-// Answers are checked against brute force before anything is timed.
+// The server as a client sees it: a real server process with its store on disk, measured over loopback.
+// Results are checked against brute force before anything is timed.
 //
-//   node dist/bench/service.js                smoke parameters: a few seconds, no claim
+//   node dist/bench/service.js                smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/service.js --full         the parameters of docs/performance.md
 //   node dist/bench/service.js --out FILE     also writes the table as Markdown
 
@@ -17,7 +17,7 @@ import {
   type ServerProcess,
   startServerProcess,
 } from '../test/support/server-process.js';
-import { AS_THE_COMMAND } from './engine/command.js';
+import { COMMAND_SETTINGS } from './engine/machine.js';
 
 const SMOKE = { vectorCount: 2_000, batchRows: 500, singleCount: 500, queryCount: 20, idleMs: 500 };
 const FULL = {
@@ -35,7 +35,7 @@ const SEED = 7;
 interface Row {
   readonly what: string;
   readonly measured: string;
-  readonly wanted: string;
+  readonly goal: string;
 }
 
 const { values: args } = parseArgs({
@@ -44,7 +44,7 @@ const { values: args } = parseArgs({
 const parameters = args.full ? FULL : SMOKE;
 const rows: Row[] = [];
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
-const START = { dataDirectory, ...AS_THE_COMMAND };
+const START = { dataDirectory, ...COMMAND_SETTINGS };
 try {
   await run();
 } finally {
@@ -95,7 +95,7 @@ async function run(): Promise<void> {
     '3 000 writes/s',
   );
 
-  const checkedCount = await checkAnswers(call, vectors);
+  const checkedCount = await checkResults(call, vectors);
   const queryMs: number[] = [];
   for (let i = 0; i < parameters.queryCount; i++) {
     const body = { vector: Array.from(vectors[(i * 37) % vectors.length]!), top_k: 10 };
@@ -104,8 +104,8 @@ async function run(): Promise<void> {
     queryMs.push(performance.now() - startedAt);
   }
   add(
-    `one query at a time over ${parameters.vectorCount} × ${DIMENSION}, top 10`,
-    `${percentiles(queryMs)} (${checkedCount} answers equal brute force)`,
+    `one query at a time over ${parameters.vectorCount} × ${DIMENSION}, top_k 10`,
+    `${percentiles(queryMs)} (${checkedCount} results equal brute force)`,
     '—',
   );
 
@@ -126,15 +126,18 @@ async function run(): Promise<void> {
   const { vector_count } = (await call('GET', '/v1/collections/bench')).json<{
     vector_count: number;
   }>();
-  if (vector_count !== parameters.vectorCount) throw new Error(`${vector_count} vectors are left`);
+  if (vector_count !== parameters.vectorCount)
+    throw new Error(
+      `expected ${parameters.vectorCount} vectors after the restart, found ${vector_count}`,
+    );
   add(
-    `start after SIGKILL with ${parameters.vectorCount} × ${DIMENSION}`,
+    `restart after SIGKILL with ${parameters.vectorCount} × ${DIMENSION}`,
     `ready in ${(server.readyMs / 1000).toFixed(2)} s, listening in ${(server.listeningMs / 1000).toFixed(2)} s`,
     '1.5 s',
   );
-  await checkAnswers(call, vectors);
+  await checkResults(call, vectors);
   add(
-    'resident memory after the start and a query',
+    'resident memory after the restart and a query',
     `${((await residentBytes(server)) / 1e6).toFixed(0)} MB`,
     `${(allowed / 1e6).toFixed(0)} MB`,
   );
@@ -175,8 +178,8 @@ function batchBodies(vectors: readonly Float32Array[], batchRows: number): Buffe
   return bodies;
 }
 
-/** Compares a few answers with float64 brute force; a wrong answer ends the bench. */
-async function checkAnswers(
+/** Compares some results with float64 brute force; throws when they differ. */
+async function checkResults(
   call: ReturnType<typeof createCaller>['call'],
   vectors: readonly Float32Array[],
 ): Promise<number> {
@@ -247,26 +250,26 @@ async function residentBytes({ child }: ServerProcess): Promise<number> {
   return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024;
 }
 
-/** User and system time of the process in hundredths of a second. */
+/** User and system time of the process in units of 10 ms. */
 async function cpuTicks({ child }: ServerProcess): Promise<number> {
   const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return Number(fields[11]) + Number(fields[12]);
 }
 
-function add(what: string, measured: string, wanted: string): void {
-  rows.push({ what, measured, wanted });
+function add(what: string, measured: string, goal: string): void {
+  rows.push({ what, measured, goal });
   console.error(`${what}: ${measured}`);
 }
 
 function render(): string {
   const commit = git('rev-parse', '--short', 'HEAD');
-  const lines = rows.map(({ what, measured, wanted }) => `| ${what} | ${measured} | ${wanted} |`);
+  const lines = rows.map(({ what, measured, goal }) => `| ${what} | ${measured} | ${goal} |`);
   return [
     `Service bench, ${args.full ? 'full' : 'smoke'} parameters, commit ${commit}, seed ${SEED}`,
     `${cpus().length} × ${cpus()[0]?.model.trim()}, Node ${process.version}`,
     '',
-    '| what | measured | wanted |',
+    '| operation | measured | goal |',
     '| --- | --- | --- |',
     ...lines,
     '',

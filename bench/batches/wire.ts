@@ -1,5 +1,5 @@
-// What the bench of batches sends and receives: Arrow streams, written and read by apache-arrow
-// itself, and requests over bare Node, so that the client costs as little as one can.
+// The client side of the batch bench: Arrow streams written by apache-arrow, and requests over plain Node
+// HTTP, so that the client costs as little as possible.
 
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -68,19 +68,19 @@ function utf8Data(from: number, count: number, idOf: (row: number) => string) {
   });
 }
 
-export interface Exchange {
+interface TimedReply {
   readonly seconds: number;
-  /** Until the first byte of the body. */
+  /** Time to the first byte of the body. */
   readonly firstByteSeconds: number;
   readonly byteCount: number;
   /** Empty unless `keepsBody`. */
   readonly body: Buffer;
 }
 
-const PIECE_BYTES = 1 << 20;
+const CHUNK_BYTES = 1 << 20;
 
-/** Sends a body piece by piece, as fast as it is taken, and reads the reply meanwhile. */
-export async function exchange(
+/** Sends a body in chunks, with backpressure, and reads the reply at the same time. */
+export async function sendRequest(
   url: string,
   options: {
     readonly method?: string;
@@ -88,7 +88,7 @@ export async function exchange(
     readonly body?: Uint8Array | Iterable<Uint8Array>;
     readonly keepsBody?: boolean;
   },
-): Promise<Exchange> {
+): Promise<TimedReply> {
   const startedAt = performance.now();
   const outgoing = request(url, {
     method: options.method ?? 'POST',
@@ -115,19 +115,19 @@ async function send(
   outgoing: ReturnType<typeof request>,
   body: Uint8Array | Iterable<Uint8Array>,
 ): Promise<void> {
-  for (const piece of body instanceof Uint8Array ? cut(body) : body) {
-    if (!outgoing.write(piece)) await once(outgoing, 'drain');
+  for (const chunk of body instanceof Uint8Array ? chunksOf(body) : body) {
+    if (!outgoing.write(chunk)) await once(outgoing, 'drain');
   }
   outgoing.end();
 }
 
-function* cut(bytes: Uint8Array): Iterable<Uint8Array> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-    yield bytes.subarray(at, at + PIECE_BYTES);
+function* chunksOf(bytes: Uint8Array): Iterable<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    yield bytes.subarray(at, at + CHUNK_BYTES);
   }
 }
 
-/** Resident bytes of the server: now, and at their highest since its start. */
+/** Resident bytes of the server: now, and the peak since its start. */
 export async function memoryOf({ child }: ServerProcess): Promise<{ now: number; peak: number }> {
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
   const kilobytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)![1]);

@@ -1,5 +1,5 @@
-// Cases through the engine named cuda, the way of a query of the service: blocks as the database cuts
-// them, the worker thread, packing and merging. Answers are compared with brute force before timing.
+// Cases through the cuda engine, on the path of a real query: blocks of the size that the database uses,
+// the worker thread, packing and merging. Results are compared with brute force before timing.
 
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
@@ -9,15 +9,14 @@ import type { CudaEngine } from '../../src/engine/cuda/cuda-engine.js';
 import { createThreadPool } from '../../src/platform/pool.js';
 import type { Case } from '../engine/cases.js';
 import { Truth } from '../engine/check.js';
-import { createDataSet, type DataSet } from '../engine/data.js';
-import { encodeData } from '../engine/encode.js';
+import { createDataSet, type DataSet, encodeData } from '../engine/data.js';
 import type { Parameters } from '../engine/options.js';
 import { runCase } from '../engine/run-case.js';
 import type { CaseShape } from './lines.js';
 import { type EngineStep, type EngineStepCase, nameOf } from './plan.js';
 
 const K = 10;
-/** The pieces in which blocks come to a device are sent while the fallback answers. */
+/** Timeout of the upload to the device, during which the fallback engine is used. */
 const UPLOAD_MS_MAX = 120_000;
 
 export interface EngineLine extends CaseShape {
@@ -26,17 +25,17 @@ export interface EngineLine extends CaseShape {
   readonly p99_ms: number;
   readonly queries_per_s: number;
   readonly rescored_per_query: number;
-  /** Queries of the check and of the timing that the CPU answered, in whole or in part. */
+  /** Queries (checked and timed) that the CPU executed, in whole or in part. */
   readonly fallback_queries: number;
 }
 
 export interface EngineStepOptions {
-  /** Of the native addon, where it is another than the one that is built for GPUs. */
+  /** Path of the native addon, if it is not the default one. */
   readonly cudaAddonPath?: string;
   readonly onLine: (line: EngineLine) => void;
 }
 
-/** Returns why nothing was measured, where there is no device; rejects with WrongAnswer for a wrong one. */
+/** Returns null, or why nothing was measured without a device. Rejects with WrongResult. */
 export async function runEngineStep(
   step: EngineStep,
   { cudaAddonPath, onLine }: EngineStepOptions,
@@ -115,7 +114,7 @@ function parametersOf({ rowCount, dimension, cases, isFull }: EngineStep): Param
 
 function toCase(step: EngineStep, { batchCount, filterPercent }: EngineStepCase): Case {
   return {
-    name: `${nameOf(step)}, batch of ${batchCount}, ${filterPercent} % pass`,
+    name: `${nameOf(step)}, batch of ${batchCount}, filter ${filterPercent} %`,
     data: 'wide',
     metric: 'cosine',
     batchCount,
@@ -126,16 +125,16 @@ function toCase(step: EngineStep, { batchCount, filterPercent }: EngineStepCase)
   };
 }
 
-/** Searches until the devices have every block, and rejects where they never do: figures would be the CPU's. */
-async function waitUntilResident(engine: Engine, { parts, queries }: DataSet): Promise<void> {
-  const query = { metric: 'cosine', k: K, views: parts, after: null, scoreMin: null } as const;
-  const giveUpAt = performance.now() + UPLOAD_MS_MAX;
+/** Searches until the devices hold every block; rejects after a timeout, since the CPU would be timed. */
+async function waitUntilResident(engine: Engine, { views, queries }: DataSet): Promise<void> {
+  const query = { metric: 'cosine', k: K, views, after: null, scoreMin: null } as const;
+  const deadline = performance.now() + UPLOAD_MS_MAX;
   for (;;) {
     const before = countFallback(engine);
     await engine.search([{ ...query, vector: queries[0]! }]);
     if (countFallback(engine) === before) return;
-    if (performance.now() > giveUpAt) {
-      throw new Error(`the device does not answer for all blocks within ${UPLOAD_MS_MAX / 1000} s`);
+    if (performance.now() > deadline) {
+      throw new Error(`the device did not load all blocks within ${UPLOAD_MS_MAX / 1000} s`);
     }
   }
 }

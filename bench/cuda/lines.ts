@@ -1,9 +1,9 @@
-// What the stand-alone bench and its peer print with --json, a line at a time: the device, then case
-// after case. Names are those of the lines; whatever else is found is an error that says so.
+// Parsers for the lines that the stand-alone bench and torch_topk.py print with --json: the device, then
+// one line per case. Members are named as in the lines; anything unexpected is an error.
 
-import { WrongAnswer } from '../engine/check.js';
+import { WrongResult } from '../engine/check.js';
 
-/** What a case is, in lines of either program. */
+/** The members that identify a case, in the lines of both programs. */
 export const CASE_NUMBERS = ['rows', 'dimension', 'queries', 'k', 'filter_percent'] as const;
 export const DEVICE_NUMBERS = [
   'compute_capability',
@@ -31,10 +31,10 @@ export type CaseShape = Readonly<Record<(typeof CASE_NUMBERS)[number], number>>;
 export type DeviceLine = Readonly<Record<(typeof DEVICE_NUMBERS)[number], number>> & {
   readonly kind: 'device';
   readonly device: string;
-  /** The instructions that the kernels in use are made for. */
+  /** The architecture that the kernels in use were compiled for. */
   readonly kernels: string;
 };
-/** Times are medians; queries/s go by the wall, both shares by the device, over all rows. */
+/** Times are medians; queries/s use wall time, both shares device time over all rows. */
 export type KernelLine = Readonly<Record<(typeof KERNEL_NUMBERS)[number], number>> & {
   readonly kind: 'case';
 };
@@ -46,24 +46,24 @@ export type TorchDeviceLine = Readonly<Record<(typeof TORCH_DEVICE_NUMBERS)[numb
 export type TorchLine = Readonly<Record<(typeof TORCH_NUMBERS)[number], number>> & {
   readonly kind: 'case';
   readonly precision: (typeof PRECISIONS)[number];
-  /** Of this precision against float32, over a few queries; null for float32 itself. */
+  /** Recall of this precision against float32, over a few queries; null for float32 itself. */
   readonly recall: number | null;
 };
-/** A case that torch could not do, for the want of memory. */
+/** A case that torch could not run for lack of memory. */
 export type TorchFailure = CaseShape & {
   readonly kind: 'failure';
   readonly precision: (typeof PRECISIONS)[number];
   readonly failure: string;
 };
 
-/** Throws WrongAnswer where the program's own check did not find the answers of the CPU. */
+/** Throws WrongResult if the program's own check against the CPU failed. */
 export function parseKernelLine(text: string): DeviceLine | KernelLine {
   const line = parseObject(text);
   if ('device' in line) {
     const [device, kernels] = [textOf(line, 'device'), textOf(line, 'kernels')];
     return { kind: 'device', device, kernels, ...numbersOf(line, DEVICE_NUMBERS) };
   }
-  if (line.exact !== true) throw new WrongAnswer(`the kernels for GPUs answer wrongly: ${text}`);
+  if (line.exact !== true) throw new WrongResult(`the GPU kernels return wrong results: ${text}`);
   return { kind: 'case', ...numbersOf(line, KERNEL_NUMBERS) };
 }
 
@@ -95,7 +95,7 @@ function parseObject(text: string): Record<string, unknown> {
   try {
     value = JSON.parse(text);
   } catch {
-    // What is no JSON is no object either.
+    // Reported below.
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new Error(

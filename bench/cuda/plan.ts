@@ -1,16 +1,16 @@
-// What the GPU bench measures, the most important first, so that a run that is cut off has it; how
-// long that may take, and what of it this machine has no room for.
+// The steps of the GPU bench, most important first, in case a run is stopped early; an estimate of their
+// duration, and which of them exceed the memory of this machine.
 
 import type { Shape } from '../engine/options.js';
 
-/** One call of the stand-alone bench, and one of its peer: all batches × k × filters of one shape. */
+/** One run of the stand-alone bench, and one of torch: all batches × k × filters of one shape. */
 export interface KernelStep extends Shape {
   readonly kind: 'kernels';
   readonly batches: readonly number[];
   readonly ks: readonly number[];
-  /** Percent of the rows that pass; 100 for no filter. */
+  /** Percent of the rows that match; 100 for no filter. */
   readonly filters: readonly number[];
-  /** A case is repeated for so long. */
+  /** Measuring time per case. */
   readonly seconds: number;
 }
 
@@ -23,13 +23,13 @@ export interface EngineStep extends Shape {
 
 export interface EngineStepCase {
   readonly batchCount: number;
-  /** As in KernelStep; each query has a filter of its own, which one at a time makes no difference. */
+  /** As in KernelStep, but each query has its own filter, which makes no difference for single queries. */
   readonly filterPercent: number;
 }
 
 export type Step = KernelStep | EngineStep;
 
-/** Bytes that are free; null where nobody says. */
+/** Free bytes; null when unknown. */
 export interface Memory {
   readonly hostBytes: number;
   readonly deviceBytes: number | null;
@@ -83,7 +83,7 @@ function planFull(): Step[] {
   ];
 }
 
-/** What --only looks at, and what a step that does not run is called. */
+/** The name of a step, which --only matches. */
 export function nameOf(step: Step): string {
   const size = `${step.rowCount} × ${step.dimension}`;
   if (step.kind === 'engine') return `${size} through the engine`;
@@ -96,15 +96,15 @@ export function countCases(step: Step): number {
   return step.batches.length * step.ks.length * step.filters.length;
 }
 
-/** What a row takes beside its values and codes: norms, residuals, an offset and its codes' rest. */
+/** Bytes per row besides values and codes: norms, residuals, an offset and padding of codes. */
 const ROW_BYTES = 64;
-/** Scores, candidates and pinned memory on a device, and what peaks are measured on. */
+/** Device memory for scores, candidates, pinned buffers and the measurement of peaks. */
 const WORKING_BYTES = 3e9;
 
-/** Why there is no room for a step, in words; null where there is. Smoke takes next to nothing. */
+/** Which memory a step exceeds, as text; null if none. */
 export function findShortage(step: Step, memory: Memory, peer: 'torch' | null): string | null {
   const { rowCount, dimension } = step;
-  // float32 and int8; torch's copy for bf16 has two bytes, and is made on the device alone.
+  // float32 and int8; torch's bf16 copy (two bytes per value) exists on the device only.
   const bytes = rowCount * (dimension * 5 + ROW_BYTES);
   const needs: { name: string; needed: number; free: number | null }[] = [
     { name: 'host', needed: peer === null ? bytes : 0, free: memory.hostBytes },
@@ -116,27 +116,27 @@ export function findShortage(step: Step, memory: Memory, peer: 'torch' | null): 
   ];
   const short = needs.find(({ needed, free }) => free !== null && needed > free);
   if (short === undefined) return null;
-  return `needs ${gigabytes(short.needed)} on the ${short.name}, where ${gigabytes(short.free!)} are free`;
+  return `needs ${gigabytes(short.needed)} of ${short.name} memory, found ${gigabytes(short.free!)} free`;
 }
 
-/** To within a factor of two, for an H200: products and bytes a second that each side reaches. */
+/** Rates of an H200 to within a factor of two: products and bytes per second of each side. */
 const RATES = {
   kernels: { multiplyAdds: 3e14, copyBytes: 3e12 },
   bf16: { multiplyAdds: 2e14, copyBytes: 3e12 },
   float32: { multiplyAdds: 2e13, copyBytes: 3e12 },
 } as const;
-/** A program starts and measures its peaks. */
+/** Time for a program to start and measure its peaks. */
 const START_SECONDS = 5;
-/** To draw and encode a value, on one core. */
+/** Time to generate and encode a value on one core. */
 const VALUE_SECONDS = 5e-8;
-/** Calls of a case at least, checks and warming up counted in. */
+/** Minimum calls per case, including checks and warm-up. */
 const CALLS = 7;
 
-/** Data, then for each case as many calls as are made at least; a rough guess and said to be one. */
+/** A rough estimate: the data, then the minimum number of calls per case. */
 export function estimateSeconds(step: Step, hasTorch: boolean, coreCount: number): number {
   const values = step.rowCount * step.dimension;
   if (step.kind === 'engine') {
-    // Drawn and checked by one thread of JavaScript.
+    // Generated and checked by one JavaScript thread.
     return START_SECONDS + 4e-8 * values + 4 * step.cases.length;
   }
   const sides: (keyof typeof RATES)[] = hasTorch ? ['kernels', 'bf16', 'float32'] : ['kernels'];
@@ -144,7 +144,7 @@ export function estimateSeconds(step: Step, hasTorch: boolean, coreCount: number
   for (const queries of step.batches) {
     for (const side of sides) {
       const { multiplyAdds, copyBytes } = RATES[side];
-      // Scores go through memory several times where they are written before they are selected.
+      // torch writes all scores to memory before the selection reads them.
       const scoreBytes = side === 'kernels' ? 0 : 8 * 4 * queries * step.rowCount;
       const call = (queries * values) / multiplyAdds + (4 * values + scoreBytes) / copyBytes;
       seconds += Math.max(step.seconds, CALLS * call) * step.ks.length * step.filters.length;

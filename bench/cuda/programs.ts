@@ -1,5 +1,5 @@
-// The programs that the GPU bench starts, a line of theirs at a time: the stand-alone bench of the
-// kernels, the same searches in torch, and nvidia-smi for what only the driver knows.
+// Runs the programs of the GPU bench and reads their output line by line: the stand-alone bench of the
+// kernels, the same searches in torch, and nvidia-smi.
 
 import { execFile, spawn } from 'node:child_process';
 import { freemem } from 'node:os';
@@ -12,41 +12,41 @@ import type { KernelStep, Memory } from './plan.js';
 export const KERNELS_PROGRAM = join(ROOT, 'build', 'kernels', 'cuda-bench');
 const TORCH_SCRIPT = join(ROOT, 'bench', 'cuda', 'torch_topk.py');
 
-/** Both programs end so where what they need is not there; one that does not start is not there itself. */
+/** Exit code of both programs without a device or package; also used when a program does not start. */
 export const ABSENT = 77;
-/** The kernels' program, for want of memory. */
+/** Exit code of the kernels' program when memory is insufficient. */
 export const NO_ROOM = 2;
 
-/** A program that hangs must not hang the bench; the largest step takes a few minutes. */
+/** Timeout of a program; the largest step takes a few minutes. */
 const RUN_MS_MAX = 30 * 60_000;
-const SAID_LENGTH_MAX = 2_000;
+const STDERR_LENGTH_MAX = 2_000;
 
-export interface Ending {
-  /** Null where a signal ended it. */
+interface ProgramResult {
+  /** Null when the program was ended by a signal. */
   readonly code: number | null;
-  /** The last line that it said on stderr, or why it did not start. */
-  readonly said: string;
+  /** The last line on stderr, or why the program did not start. */
+  readonly message: string;
 }
 
-/** Hands over each line of stdout as it comes; rejects with what `onLine` throws, and ends the program. */
+/** Passes each line of stdout to `onLine`; if that throws, ends the program and rejects with the error. */
 export function runProgram(
   command: string,
   args: readonly string[],
   onLine: (line: string) => void,
-): Promise<Ending> {
+): Promise<ProgramResult> {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const kill = () => child.kill('SIGKILL');
   const timer = setTimeout(kill, RUN_MS_MAX);
-  // A device must not go on working for nobody.
+  // The program must not keep using the device after the bench has exited.
   process.on('exit', kill);
   const settle = () => {
     clearTimeout(timer);
     process.off('exit', kill);
   };
   const lines = createInterface({ input: child.stdout });
-  let said = '';
+  let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-SAID_LENGTH_MAX);
+    stderr = (stderr + text).slice(-STDERR_LENGTH_MAX);
   });
   return new Promise((resolve, reject) => {
     lines.on('line', (line) => {
@@ -58,16 +58,17 @@ export function runProgram(
         reject(error);
       }
     });
-    // It did not start: no line will come, and nothing will close.
+    // The program did not start, so `close` is not emitted.
     child.on('error', ({ message }) => {
       settle();
-      resolve({ code: ABSENT, said: message });
+      resolve({ code: ABSENT, message });
     });
     child.on('close', (code, signal) => {
       settle();
-      const last = said.trimEnd().split('\n').at(-1)!.trim();
-      const why = signal === null ? last : `ended by ${signal}${last === '' ? '' : `, ${last}`}`;
-      resolve({ code, said: why });
+      const last = stderr.trimEnd().split('\n').at(-1)!.trim();
+      const message =
+        signal === null ? last : `ended by ${signal}${last === '' ? '' : `, ${last}`}`;
+      resolve({ code, message });
     });
   });
 }
@@ -85,16 +86,16 @@ function shapeArguments({ rowCount, dimension, batches, ks, filters, seconds }: 
   return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
 }
 
-export interface DriverFacts {
+export interface DriverInfo {
   readonly driverVersion: string;
   readonly memoryBytes: number;
   readonly freeBytes: number;
   readonly watts: string;
 }
 
-/** Null where nvidia-smi is not there or knows nothing. */
-export async function askDriver(): Promise<DriverFacts | null> {
-  // The first that CUDA sees; a name of a GPU is as good as its number.
+/** The driver's figures for the first device; null without nvidia-smi. */
+export async function queryDriver(): Promise<DriverInfo | null> {
+  // The first device visible to CUDA, by number or name.
   const device = process.env.CUDA_VISIBLE_DEVICES?.split(',')[0] || '0';
   const query = '--query-gpu=driver_version,memory.total,memory.free,power.limit';
   try {
@@ -106,8 +107,8 @@ export async function askDriver(): Promise<DriverFacts | null> {
   }
 }
 
-/** Of a line `580.65.06, 143771, 143250, 700.00`, in MiB and watts; null for anything else. */
-export function parseDriver(text: string): DriverFacts | null {
+/** Parses `580.65.06, 143771, 143250, 700.00` (MiB and watts); null for anything else. */
+export function parseDriver(text: string): DriverInfo | null {
   const [driverVersion, total, free, watts] = text
     .trim()
     .split(',')
@@ -117,8 +118,8 @@ export function parseDriver(text: string): DriverFacts | null {
   return { driverVersion, memoryBytes, freeBytes, watts };
 }
 
-export function measureMemory(driver: DriverFacts | null): Memory {
-  // A container's bound counts, too.
+export function measureMemory(driver: DriverInfo | null): Memory {
+  // Respects the memory limit of a container.
   const hostBytes = Math.min(freemem(), process.availableMemory());
   return { hostBytes, deviceBytes: driver?.freeBytes ?? null };
 }

@@ -1,5 +1,5 @@
-// The figures of the GPU bench as Markdown: a pure function of what was found, so that recorded lines
-// can be rendered where there is no GPU. It is rendered anew after every case.
+// The report of the GPU bench as Markdown: a pure function of the findings, so that recorded lines can be
+// rendered without a GPU. It is rendered again after every case.
 
 import type { EngineLine } from './engine-cases.js';
 import {
@@ -10,10 +10,10 @@ import {
   type TorchDeviceLine,
   type TorchLine,
 } from './lines.js';
-import type { DriverFacts } from './programs.js';
+import type { DriverInfo } from './programs.js';
 import { compareWithTorch, type Figures, judge, summarize } from './verdict.js';
 
-/** What one call of each program gave; a device's peaks belong to the cases of their call. */
+/** The results of one run of each program; a device's peaks belong to the cases of the same run. */
 export interface Section {
   device: DeviceLine | null;
   torch: TorchDeviceLine | null;
@@ -26,10 +26,10 @@ export interface Findings {
   /** CPU, Node and commit. */
   readonly machine: string;
   readonly device: DeviceLine;
-  readonly driver: DriverFacts | null;
+  readonly driver: DriverInfo | null;
   readonly sections: readonly Section[];
   readonly engine: readonly EngineLine[];
-  /** What was not measured and why, and what failed. */
+  /** What was skipped and why, and what failed. */
   readonly notes: readonly string[];
   readonly plannedCount: number;
   readonly isFinished: boolean;
@@ -39,7 +39,7 @@ export function renderReport(findings: Findings): string {
   const { isFull, isFinished, plannedCount, sections, notes } = findings;
   const all = sections.flatMap(figuresOf);
   const doneCount = all.length + findings.engine.length;
-  const claim = isFull ? 'full parameters' : 'smoke parameters, which claim nothing';
+  const claim = isFull ? 'full parameters' : 'smoke parameters (figures are meaningless)';
   return [
     `GPU bench, ${claim}`,
     ...renderMachine(findings),
@@ -85,7 +85,7 @@ function renderPeaks(sections: readonly Section[]): string[] {
     `copy ${spread(devices.map((line) => line.copy_gb_per_s))} GB/s`,
     `int8 by mma ${spread(devices.map((line) => line.mma_int8_top_per_s))} Top/s`,
   ];
-  // What the device does not have was not measured, and is 0.
+  // Features that the device lacks are not measured and reported as 0.
   const wgmma = devices.map((line) => line.wgmma_int8_top_per_s).filter((rate) => rate > 0);
   if (wgmma.length > 0) peaks.push(`by wgmma ${spread(wgmma)} Top/s`);
   if (torch.length > 0) {
@@ -93,7 +93,7 @@ function renderPeaks(sections: readonly Section[]): string[] {
     peaks.push(`bf16 by torch (8192³) ${spread(rates)} TFLOP/s`);
   }
   return [
-    `Peaks of this device, measured anew in each run (${devices.length}; median, least to most): ` +
+    `Peaks of this device, measured in each of ${devices.length} runs (median, min to max): ` +
       `${peaks.join(', ')}.`,
   ];
 }
@@ -129,7 +129,7 @@ function renderTable(all: readonly Figures[]): string[] {
     'rescored/query',
     'undecided',
     ...(hasTorch ? ['to torch bf16', 'to torch float32'] : []),
-    'wanted',
+    'goal',
   ];
   const rows = all.map((figures) => {
     const { kernel, ofCopy, ofInt8, ofBf16, toBf16, toFloat32 } = figures;
@@ -152,12 +152,12 @@ function renderTable(all: readonly Figures[]): string[] {
 
 function explain(all: readonly Figures[]): string[] {
   const text =
-    'The kernels alone, exact: the answers of four queries a case were compared with the CPU’s ' +
-    'kernels, score bits included, before timing. Device times are by CUDA events, with the queries’ ' +
-    'way up and the answers’ way back; queries/s go by the wall. Shares are of peaks measured in ' +
-    'the same run: codes’ bytes by the copy rate, two operations a value and query by the int8 ' +
-    'rate. With a filter, which all queries of a batch share, they would flatter. Undecided queries ' +
-    'are the CPU’s to answer, which is in no time here.';
+    'The kernels alone, exact: the results of four queries per case were compared with the CPU ' +
+    'kernels, score bits included, before timing. Device times are from CUDA events and include the ' +
+    'upload of queries and the download of results; queries/s use wall time. Shares are of peaks ' +
+    'measured in the same run: bytes of codes by the copy rate, two operations per value and query ' +
+    'by the int8 rate. They are omitted with a filter, which all queries of a batch share, since ' +
+    'they would be too high. Undecided queries are left to the CPU, whose time is not included.';
   const recalls = all.flatMap(({ bf16 }) => (bf16?.recall == null ? [] : [bf16.recall]));
   if (recalls.length === 0) return [text];
   const least = Math.min(...recalls).toFixed(3);
@@ -165,13 +165,13 @@ function explain(all: readonly Figures[]): string[] {
   return [
     text,
     '',
-    'torch: `matmul` and `topk` over vectors of its own of the same kind, queries and answers left ' +
-      'on the device; float32 has TF32 off; a filter is a boolean mask by which scores become −∞ ' +
-      `before \`topk\`; scores are selected in at most ${chunks} chunks of rows. Its float32 is near ` +
-      'exact and proves nothing; its bf16 finds, over 16 queries a case, ' +
-      `${median(recalls).toFixed(3)} (median) of the rows that its float32 finds, and ${least} in ` +
-      'the worst case. Share of torch’s bf16: queries/s by its matrix rate over 2·N·D. Ratios are ' +
-      'of times on the device, torch’s in brackets.',
+    'torch: `matmul` and `topk` over its own vectors of the same distribution; queries and results ' +
+      'stay on the device; float32 without TF32; a filter is a boolean mask that sets scores to −∞ ' +
+      `before \`topk\`; scores are selected in at most ${chunks} chunks of rows. Its float32 results ` +
+      'are nearly exact but not proven; over 16 queries per case, its bf16 finds ' +
+      `${median(recalls).toFixed(3)} (median) of the rows that its float32 finds, ${least} in the ` +
+      'worst case. Share of torch’s bf16: queries/s divided by its matrix rate over 2·N·D. Ratios ' +
+      'are of device times, with torch’s time in brackets.',
   ];
 }
 
@@ -198,21 +198,21 @@ function renderEngine(lines: readonly EngineLine[], all: readonly Figures[]): st
     'kernels alone, wall ms',
     'added ms',
     'rescored/query',
-    'answered by the CPU',
+    'executed by the CPU',
   ];
   return [
     '',
     ...table(header, rows),
     '',
-    'The same through the engine `cuda`: blocks of the size of segments, packing, the worker thread ' +
-      'and merging; compared with brute force in float64 before timing. Its data are drawn ' +
-      'otherwise than those of the kernels alone, so rows rescored differ.',
+    'The same through the `cuda` engine: blocks of the size of segments, packing, the worker thread ' +
+      'and merging; results are compared with brute force in float64 before timing. The data differ ' +
+      'from those of the kernels alone, and so does the number of rescored rows.',
   ];
 }
 
 function renderSummary(all: readonly Figures[]): string[] {
-  const rows = summarize(all).map(({ wanted, metCount, measuredCount, worst }) => [
-    wanted.what,
+  const rows = summarize(all).map(({ goal, metCount, measuredCount, worst }) => [
+    goal.what,
     measuredCount === 0 ? 'not measured' : `${metCount} of ${measuredCount} cases`,
     worst === null
       ? '—'
@@ -220,9 +220,9 @@ function renderSummary(all: readonly Figures[]): string[] {
         `${grouped(worst.figures.kernel.dimension)}, ${nameOfCase(worst.figures.kernel)}`,
   ]);
   const note = all.every(({ ofBf16 }) => ofBf16 === null)
-    ? ['', 'Without torch, twice the share of the int8 rate stands for the share of bf16.']
+    ? ['', 'Without torch, the share of bf16 is estimated as twice the share of the int8 rate.']
     : [];
-  return [...table(['wanted', 'met', 'the farthest from it'], rows), ...note];
+  return [...table(['goal', 'met', 'worst case'], rows), ...note];
 }
 
 function nameOfCase({ queries, k, filter_percent }: CaseShape): string {
@@ -262,7 +262,7 @@ function milliseconds(value: number): string {
   return value.toFixed(Math.abs(value) < 10 ? 3 : 1);
 }
 
-/** Thousands apart, and a decimal where it says something. */
+/** Digits in groups of three, with a decimal for small numbers. */
 function grouped(value: number): string {
   if (value < 100) return String(Number(value.toFixed(1)));
   return Math.round(value).toLocaleString('en').replaceAll(',', ' ');

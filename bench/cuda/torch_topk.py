@@ -2,12 +2,12 @@
 
     torch_topk.py --rows N --dimension D --batches 1,16 --ks 10 --filters 100,10 --seconds S
 
-Prints JSON: a line for the device with its bf16 matrix rate, then one a case and precision, with
-the names that lines.ts reads. Ends with 77 where there is no torch or no device for it. Vectors are
-clustered unit vectors, drawn on the device. Times are medians of CUDA events around the search
-alone: the queries are on the device, and the answers stay there; the wall's end when both are done.
-A filter is a boolean mask over the rows, the same for all queries of a batch, by which scores become
--inf before topk. Scores that would not fit are made and selected in chunks of rows, then merged.
+Prints JSON lines that lines.ts parses: one for the device with its bf16 matrix rate, then one per case
+and precision. Exits with 77 without torch or a device. Vectors are clustered unit vectors generated on
+the device. Times are medians: device times from CUDA events around the search, with queries and results
+on the device; wall times until the device has finished. A filter is a boolean mask over the rows, the
+same for all queries of a batch, that sets scores to -inf before topk. Scores that exceed the memory are
+computed and selected in chunks of rows, then merged.
 """
 
 import argparse
@@ -23,11 +23,11 @@ SPREAD = 0.7
 PEAK_SIZE = 8192
 RUNS_MIN = 5
 WARM_UPS = 2
-# Queries whose answers are compared between the precisions.
+# Number of queries whose results are compared between the precisions.
 COMPARED = 16
-# What topk indexes with 32 bits, which is its faster way.
+# topk is faster when 32 bits suffice to index the scores.
 SCORES_MAX = 2**31 - 1
-# Of the memory that is free: topk wants room of its own beside the scores.
+# Share of the free memory for scores, since topk needs memory as well.
 SCORES_SHARE = 1 / 6
 
 try:
@@ -46,7 +46,7 @@ def main() -> None:
     torch.set_float32_matmul_precision("highest")
     torch.manual_seed(1)
     with torch.inference_mode():
-        say(
+        print_line(
             torch=torch.__version__,
             cuda=str(torch.version.cuda),
             bf16_flop_per_s=measure_bf16_rate(),
@@ -67,7 +67,7 @@ def read_options() -> argparse.Namespace:
 
 
 def run_cases(options: argparse.Namespace) -> None:
-    """In the order of the stand-alone bench: filters, then k, then batches."""
+    """Runs the cases in the order of the stand-alone bench: filters, then k, then batches."""
     rows, queries = create_data(options.rows, max(*options.batches, COMPARED), options.dimension)
     by_precision = {
         "bf16": (rows.bfloat16(), queries.bfloat16()),
@@ -109,9 +109,9 @@ def run_case(case: dict, by_precision: dict, excluded, seconds: float) -> None:
                 recall = recall_of(few[precision], few["float32"])
         except torch.cuda.OutOfMemoryError:
             torch.cuda.empty_cache()
-            say(**case, precision=precision, failure="out of memory on the device")
+            print_line(**case, precision=precision, failure="out of memory on the device")
             continue
-        say(
+        print_line(
             **case,
             precision=precision,
             device_ms_p50=round(device_ms, 4),
@@ -122,9 +122,9 @@ def run_case(case: dict, by_precision: dict, excluded, seconds: float) -> None:
 
 
 def search(rows, queries, k: int, excluded, chunk_rows: int):
-    """Rows of the best scores, [queries, k]; `rows` [rows, dimension] and `queries` of one type."""
+    """The rows of the best scores, [queries, k]; `rows` [rows, dimension] and `queries` have one dtype."""
     values = []
-    places = []
+    indices = []
     for start in range(0, len(rows), chunk_rows):
         scores = queries @ rows[start : start + chunk_rows].T
         if excluded is not None:
@@ -132,16 +132,16 @@ def search(rows, queries, k: int, excluded, chunk_rows: int):
         best = torch.topk(scores, min(k, scores.shape[1]), dim=1)
         del scores
         values.append(best.values)
-        places.append(best.indices + start if start > 0 else best.indices)
+        indices.append(best.indices + start if start > 0 else best.indices)
     if len(values) == 1:
-        return places[0]
+        return indices[0]
     merged = torch.topk(torch.cat(values, dim=1), k, dim=1)
-    return torch.cat(places, dim=1).gather(1, merged.indices)
+    return torch.cat(indices, dim=1).gather(1, merged.indices)
 
 
 def choose_chunk_rows(rows, query_count: int) -> int:
-    """Few and even chunks, whose rows are a multiple of what matrix units take."""
-    # Memory that torch keeps for later is as free as the device's own.
+    """Rows per chunk: few chunks of equal size, a multiple of 64 rows for the matrix units."""
+    # Memory cached by torch counts as free.
     free = torch.cuda.mem_get_info()[0]
     free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     scores = min(SCORES_MAX, int(free * SCORES_SHARE) // rows.element_size())
@@ -160,10 +160,10 @@ def create_data(row_count: int, query_count: int, dimension: int):
 
     def draw(count: int):
         vectors = torch.empty(count, dimension, device="cuda")
-        for piece in vectors.split(1 << 20):
-            chosen = torch.randint(CENTERS, (len(piece),), device="cuda")
-            piece.normal_().mul_(SPREAD).add_(centers[chosen])
-            piece.div_(torch.linalg.vector_norm(piece, dim=1, keepdim=True))
+        for chunk in vectors.split(1 << 20):
+            chosen = torch.randint(CENTERS, (len(chunk),), device="cuda")
+            chunk.normal_().mul_(SPREAD).add_(centers[chosen])
+            chunk.div_(torch.linalg.vector_norm(chunk, dim=1, keepdim=True))
         return vectors
 
     return draw(row_count), draw(query_count)
@@ -178,7 +178,7 @@ def measure_bf16_rate() -> float:
 
 
 def measure(work, seconds: float) -> tuple:
-    """Medians in milliseconds, by events on the device and by the wall."""
+    """Median times in milliseconds: device time from events, and wall time."""
     for _ in range(WARM_UPS):
         work()
     torch.cuda.synchronize()
@@ -198,7 +198,7 @@ def measure(work, seconds: float) -> tuple:
     return statistics.median(device_ms), statistics.median(wall_ms)
 
 
-def say(**line) -> None:
+def print_line(**line) -> None:
     print(json.dumps(line), flush=True)
 
 

@@ -1,40 +1,40 @@
-// What is wanted of a case on a GPU, and whether it is reached. One list: a table's last column and
-// the summary under the tables both come from it.
+// The performance goals of the GPU bench, and whether a case meets them: the source of the tables' last
+// column and of the summary.
 
 import type { KernelLine, TorchDeviceLine, TorchLine } from './lines.js';
 
-/** A case, and what it is compared with; null is what was not measured. */
+/** A case and its comparisons; null for what was not measured. */
 export interface Figures {
   readonly kernel: KernelLine;
-  /** Over all rows, so null where a filter leaves some out: it would flatter. */
+  /** Over all rows, so null with a filter, where it would be too high. */
   readonly ofCopy: number | null;
   readonly ofInt8: number | null;
-  /** Of the queries/s that torch's bf16 matrix rate would give. */
+  /** Share of the queries/s that torch's bf16 matrix rate would allow. */
   readonly ofBf16: number | null;
   readonly bf16: TorchLine | null;
   readonly float32: TorchLine | null;
-  /** How many times as fast as torch, by times on the device. */
+  /** Speedup over torch, by device times. */
   readonly toBf16: number | null;
   readonly toFloat32: number | null;
 }
 
-export interface Wanted {
+export interface Goal {
   readonly what: string;
-  /** In a cell. */
+  /** Short name for a table cell. */
   readonly name: string;
   readonly kind: 'share' | 'ratio';
   readonly least: number;
   isFor(kernel: KernelLine): boolean;
-  /** Null where it was not measured. */
+  /** Null if not measured. */
   valueOf(figures: Figures): number | null;
 }
 
 /** The matrix units of an A100, an H100 and an H200 multiply int8 twice as fast as bf16. */
 const INT8_TO_BF16 = 2;
 
-export const WANTED: readonly Wanted[] = [
+export const GOALS: readonly Goal[] = [
   {
-    what: 'a batch of at most 64 at 70 % of the copy bandwidth',
+    what: 'batches of at most 64: 70 % of the copy bandwidth',
     name: 'of copy',
     kind: 'share',
     least: 0.7,
@@ -42,7 +42,7 @@ export const WANTED: readonly Wanted[] = [
     valueOf: ({ ofCopy }) => ofCopy,
   },
   {
-    what: 'a batch of 4 096 at D = 768 at 45 % of the bf16 matrix rate or its int8 equivalent',
+    what: 'batches of 4 096 at D = 768: 45 % of the bf16 matrix rate or its int8 equivalent',
     name: 'of bf16',
     kind: 'share',
     least: 0.45,
@@ -51,7 +51,7 @@ export const WANTED: readonly Wanted[] = [
     valueOf: ({ ofBf16, ofInt8 }) => ofBf16 ?? (ofInt8 === null ? null : ofInt8 * INT8_TO_BF16),
   },
   {
-    what: 'ahead of torch, in both precisions',
+    what: 'faster than torch, in both precisions',
     name: 'torch',
     kind: 'ratio',
     least: 1,
@@ -59,7 +59,7 @@ export const WANTED: readonly Wanted[] = [
     valueOf: toTorch,
   },
   {
-    what: 'with a filter 3 × torch, in both precisions',
+    what: 'with a filter: 3 × as fast as torch, in both precisions',
     name: 'torch',
     kind: 'ratio',
     least: 3,
@@ -92,51 +92,52 @@ export function compareWithTorch(
   };
 }
 
-/** The lesser of the two, or the one that there is. */
+/** The smaller ratio, or the only one. */
 function toTorch({ toBf16, toFloat32 }: Figures): number | null {
   if (toBf16 === null || toFloat32 === null) return toBf16 ?? toFloat32;
   return Math.min(toBf16, toFloat32);
 }
 
-/** What is wanted of this case, in a cell, as far as it was measured: met, or what was reached instead. */
+/** The verdict on a case for a table cell: each measured goal, met or with the value reached. */
 export function judge(figures: Figures): string {
-  const said = WANTED.filter((wanted) => wanted.isFor(figures.kernel)).flatMap((wanted) => {
-    const value = wanted.valueOf(figures);
+  const verdicts = GOALS.filter((goal) => goal.isFor(figures.kernel)).flatMap((goal) => {
+    const value = goal.valueOf(figures);
     if (value === null) return [];
-    const isMet = value >= wanted.least;
-    return isMet ? [`${wanted.name} met`] : [`${wanted.name} missed: ${show(wanted, value)}`];
+    const isMet = value >= goal.least;
+    return isMet ? [`${goal.name} met`] : [`${goal.name} missed: ${show(goal, value)}`];
   });
-  if (figures.kernel.undecided > 0) said.push('undecided ones are left to the CPU, untimed');
-  return said.length === 0 ? '—' : said.join('; ');
+  if (figures.kernel.undecided > 0)
+    verdicts.push('undecided queries are left to the CPU, not timed');
+  return verdicts.length === 0 ? '—' : verdicts.join('; ');
 }
 
 export interface Summary {
-  readonly wanted: Wanted;
+  readonly goal: Goal;
   readonly metCount: number;
   readonly measuredCount: number;
-  /** The farthest from what is wanted; null where nothing was measured. */
+  /** The case farthest from the goal; null if nothing was measured. */
   readonly worst: { readonly figures: Figures; readonly value: string } | null;
 }
 
 export function summarize(all: readonly Figures[]): Summary[] {
-  return WANTED.map((wanted) => {
+  return GOALS.map((goal) => {
     const measured = all
-      .filter(({ kernel }) => wanted.isFor(kernel))
+      .filter(({ kernel }) => goal.isFor(kernel))
       .flatMap((figures) => {
-        const value = wanted.valueOf(figures);
+        const value = goal.valueOf(figures);
         return value === null ? [] : [{ figures, value }];
       })
       .sort((left, right) => left.value - right.value);
     const [worst] = measured;
     return {
-      wanted,
-      metCount: measured.filter(({ value }) => value >= wanted.least).length,
+      goal,
+      metCount: measured.filter(({ value }) => value >= goal.least).length,
       measuredCount: measured.length,
-      worst: worst === undefined ? null : { ...worst, value: show(wanted, worst.value) },
+      worst: worst === undefined ? null : { ...worst, value: show(goal, worst.value) },
     };
   });
 }
 
-function show({ kind }: Wanted, value: number): string {
+function show({ kind }: Goal, value: number): string {
   return kind === 'share' ? `${(value * 100).toFixed(0)} %` : `${value.toFixed(2)} ×`;
 }

@@ -1,4 +1,4 @@
-// What the engine bench measures: one list, run in order on whatever engine was chosen.
+// The cases of the engine bench, in order.
 
 import { type Bitmap, createBitmap, setBit } from '../../src/common/bitmap.js';
 import type { Metric } from '../../src/common/types.js';
@@ -7,23 +7,23 @@ import type { Truth } from './check.js';
 import { type DataSet, idOf } from './data.js';
 import type { DataName, Parameters } from './options.js';
 
-/** Matches on a page of the walk whose first and last pages are compared. */
+/** Page size of the paging cases, which compare the first and the last page. */
 const PAGE_ROWS = 100;
-/** Distinct filters; each query of a batch has one of its own, which is the harder case. */
+/** Number of distinct filters; each query of a batch has its own, which is the harder case. */
 const FILTER_COUNT = 128;
 
 export interface Case {
   readonly name: string;
   readonly data: DataName;
   readonly metric: Metric;
-  /** Queries in one call of the engine. */
+  /** Queries per call of the engine. */
   readonly batchCount: number;
   readonly k: number;
-  /** The share of the rows that the filter of each query lets through; null for no filter. */
+  /** Share of rows that match the filter of each query; null without a filter. */
   readonly passShare: number | null;
-  /** From 1; a later page starts after the last match of the page before. */
+  /** Page number from 1; a later page starts after the last match of the previous one. */
   readonly page: number;
-  /** The case that this one is a ratio to; null for none. */
+  /** The case that this one is compared with; null for none. */
   readonly baseline: string | null;
 }
 
@@ -31,7 +31,7 @@ export function listCases(parameters: Parameters): Case[] {
   const { rowCount } = parameters.data.wide;
   const cases: Case[] = [];
   const add = (what: string, changes: Partial<Omit<Case, 'name'>>): string => {
-    const plain: Omit<Case, 'name'> = {
+    const defaults: Omit<Case, 'name'> = {
       data: 'wide',
       metric: 'cosine',
       batchCount: 1,
@@ -40,10 +40,10 @@ export function listCases(parameters: Parameters): Case[] {
       page: 1,
       baseline: null,
     };
-    const settled = { ...plain, ...changes };
-    const shape = parameters.data[settled.data];
-    const name = `${shape.rowCount} × ${shape.dimension} ${settled.metric}, ${what}`;
-    cases.push({ name, ...settled });
+    const merged = { ...defaults, ...changes };
+    const shape = parameters.data[merged.data];
+    const name = `${shape.rowCount} × ${shape.dimension} ${merged.metric}, ${what}`;
+    cases.push({ name, ...merged });
     return name;
   };
   add('batch of 1000', { batchCount: 1000 });
@@ -55,7 +55,7 @@ export function listCases(parameters: Parameters): Case[] {
   add('batch of 1000, k = 100', { batchCount: 1000, k: 100 });
   add('batch of 1000, k = 1000', { batchCount: 1000, k: 1000 });
   for (const passShare of [0.01, 0.1, 0.5]) {
-    const filter = `filter passing ${passShare * 100} %`;
+    const filter = `filter matching ${passShare * 100} %`;
     add(`one at a time, ${filter}`, { passShare, baseline: single });
     add(`batch of 128, ${filter}`, { batchCount: 128, passShare, baseline: middle });
   }
@@ -71,8 +71,8 @@ export function listCases(parameters: Parameters): Case[] {
 }
 
 /**
- * The distinct queries of a case, which its calls take in turn. Positions of later pages come from
- * brute force, so there are only as many as it was asked about.
+ * The distinct queries of a case, which its calls use in turn. The positions of later pages come from
+ * brute force, so there are only as many queries as were checked.
  */
 export function createQueries(benchCase: Case, data: DataSet, truth: Truth): SearchQuery[] {
   const { metric, k, passShare, page } = benchCase;
@@ -80,15 +80,15 @@ export function createQueries(benchCase: Case, data: DataSet, truth: Truth): Sea
     page > 1 ? truth.queryCount : passShare === null ? data.queries.length : FILTER_COUNT;
   const random = createRandom(7);
   return data.queries.slice(0, count).map((vector, index) => {
-    const parts =
+    const views =
       passShare === null
-        ? data.parts
-        : data.parts.map((part) => ({
-            ...part,
-            rows: createRandomBitmap(random, part.rowCount, passShare),
+        ? data.views
+        : data.views.map((view) => ({
+            ...view,
+            rows: createRandomBitmap(random, view.rowCount, passShare),
           }));
     const after = page > 1 ? positionBefore(truth, index, benchCase) : null;
-    return { vector, metric, k, views: parts, after, scoreMin: null };
+    return { vector, metric, k, views, after, scoreMin: null };
   });
 }
 
@@ -104,7 +104,7 @@ function createRandomBitmap(random: () => number, length: number, share: number)
   return bitmap;
 }
 
-/** Integers below 2^32, by xorshift32. */
+/** Random integers below 2^32 (xorshift32). */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

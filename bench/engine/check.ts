@@ -1,5 +1,5 @@
-// What the answers must be: brute force in float64 over all rows, sharing no code with the engines.
-// The sum is the documented one (eight lanes, then halves onto halves), so scores agree to the bit.
+// The expected results: brute force in float64 over all rows, independent of the engines. The order of
+// summation is the documented one (eight lanes, folded in halves), so scores agree to the bit.
 
 import { hasBit } from '../../src/common/bitmap.js';
 import type { Metric } from '../../src/common/types.js';
@@ -7,15 +7,15 @@ import type { Position, SearchHits, SearchQuery } from '../../src/engine/core/en
 import { type DataSet, idOf } from './data.js';
 
 export interface Match {
-  /** Counted over all blocks. */
+  /** Row number over all blocks. */
   readonly row: number;
   readonly score: number;
 }
 
-/** An engine answered otherwise than brute force: nothing it does is worth timing. */
-export class WrongAnswer extends Error {}
+/** An engine's result differs from brute force, so it is not timed. */
+export class WrongResult extends Error {}
 
-/** Scores of the first queries of a data set against all of its rows, kept per metric. */
+/** The exact results of the first `queryCount` queries of a data set; scores are cached per metric. */
 export class Truth {
   readonly queryCount: number;
   readonly #data: DataSet;
@@ -30,17 +30,17 @@ export class Truth {
     );
   }
 
-  /** The matches of a query of the first `queryCount`, whatever its filter and position. */
-  answer(index: number, query: SearchQuery): Match[] {
+  /** The matches of a query, with its filter and position applied. */
+  matchesOf(index: number, query: SearchQuery): Match[] {
     const scores = this.#scoresOf(index, query.metric);
     const isEligible = (row: number) =>
       passesFilter(query, this.#data, row) && isAfter(query.after, row, scores[row]!);
     return best(scores, query.k, isEligible);
   }
 
-  /** The match at a place of the whole order, from 0. */
-  matchAt(index: number, metric: Metric, place: number): Match {
-    return best(this.#scoresOf(index, metric), place + 1, () => true)[place]!;
+  /** The match at a rank (from 0) of the unfiltered order. */
+  matchAt(index: number, metric: Metric, rank: number): Match {
+    return best(this.#scoresOf(index, metric), rank + 1, () => true)[rank]!;
   }
 
   #scoresOf(index: number, metric: Metric): Float64Array {
@@ -74,7 +74,7 @@ export class Truth {
   }
 }
 
-/** Throws WrongAnswer unless the hits are those of brute force, ids and score bits in order. */
+/** Throws WrongResult unless ids, order and score bits are those of brute force. */
 export function checkAnswer(hits: SearchHits, expected: readonly Match[], data: DataSet): void {
   const found = matchesOf(hits, data);
   const place = expected.findIndex(({ row, score }, index) => {
@@ -82,19 +82,16 @@ export function checkAnswer(hits: SearchHits, expected: readonly Match[], data: 
   });
   if (place !== -1 || found.length !== expected.length) {
     const at = place === -1 ? expected.length : place;
-    throw new WrongAnswer(
-      `at place ${at} of ${expected.length}: expected ${describe(expected[at])}, ` +
+    throw new WrongResult(
+      `at rank ${at} of ${expected.length}: expected ${describe(expected[at])}, ` +
         `found ${describe(found[at])}`,
     );
   }
 }
 
-export function matchesOf(
-  { viewIndexes: parts, rows, scores }: SearchHits,
-  { starts }: DataSet,
-): Match[] {
+export function matchesOf({ viewIndexes, rows, scores }: SearchHits, { starts }: DataSet): Match[] {
   return Array.from(rows, (row, index) => ({
-    row: starts[parts[index]!]! + row,
+    row: starts[viewIndexes[index]!]! + row,
     score: scores[index]!,
   }));
 }
@@ -103,7 +100,7 @@ function describe(match: Match | undefined): string {
   return match === undefined ? 'no match' : `${idOf(match.row)} with score ${match.score}`;
 }
 
-/** The best k, by score and then by id; ids are in the order of the rows. */
+/** The best k by score, then by id; ids are in row order. */
 function best(scores: Float64Array, k: number, isEligible: (row: number) => boolean): Match[] {
   const rows: number[] = [];
   for (let row = 0; row < scores.length; row++) if (isEligible(row)) rows.push(row);
@@ -116,10 +113,10 @@ function best(scores: Float64Array, k: number, isEligible: (row: number) => bool
     .slice(0, k);
 }
 
-function passesFilter({ views: parts }: SearchQuery, { starts }: DataSet, row: number): boolean {
+function passesFilter({ views }: SearchQuery, { starts }: DataSet, row: number): boolean {
   let index = 0;
   while (index + 1 < starts.length && starts[index + 1]! <= row) index++;
-  const { rows } = parts[index]!;
+  const { rows } = views[index]!;
   return rows === null || hasBit(rows, row - starts[index]!);
 }
 

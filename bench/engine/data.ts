@@ -1,24 +1,25 @@
-// The data of the engine bench: unit vectors from a mixture of Gaussians, in blocks as the database
-// cuts them, and queries from the same mixture. A seed gives the same bits on every machine.
+// The data of the engine bench: unit vectors from a mixture of Gaussians, in blocks of the size that the
+// database uses, and queries from the same mixture; reproducible from a seed. Also encodes the blocks for
+// the chosen engine, as segments do when they are loaded.
 
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
-import type { VectorBlock } from '../../src/common/types.js';
-import type { BlockView } from '../../src/engine/core/engine.js';
+import type { RowEncoder, VectorBlock } from '../../src/common/types.js';
+import type { BlockView, Engine } from '../../src/engine/core/engine.js';
 import type { DataName, Parameters, Shape } from './options.js';
 
 export const SEED = 20_251;
-/** Spread of a row around its centre, whose coordinates have spread 1: cosines within are about 0.8. */
+/** Spread of a row around its centre, whose coordinates have spread 1; cosines to it are about 0.8. */
 const SPREAD = 0.5;
-/** Ids are as wide as this, so that their order is the order of the rows. */
+/** Width of ids, zero-padded, so that id order is row order. */
 const ID_DIGITS = 6;
 
 export interface DataSet extends Shape {
   readonly name: DataName;
   readonly blocks: readonly VectorBlock[];
-  /** The first row of each block, counted over all blocks. */
+  /** Number of the first row of each block, over all blocks. */
   readonly starts: readonly number[];
-  /** All rows of all blocks. */
-  readonly parts: readonly BlockView[];
+  /** A view of all rows of each block. */
+  readonly views: readonly BlockView[];
   readonly queries: readonly Float32Array[];
 }
 
@@ -26,7 +27,7 @@ export function createDataSet(name: DataName, parameters: Parameters): DataSet {
   const { queryCount, blockRowsMax } = parameters;
   const { rowCount, dimension } = parameters.data[name];
   if (rowCount > 10 ** ID_DIGITS)
-    throw new Error(`${rowCount} rows do not fit ${ID_DIGITS} digits`);
+    throw new Error(`${rowCount} rows need ids of more than ${ID_DIGITS} digits`);
   const mixture = new Mixture(dimension, Math.ceil(Math.sqrt(rowCount)));
   const blocks: VectorBlock[] = [];
   const starts: number[] = [];
@@ -45,26 +46,26 @@ export function createDataSet(name: DataName, parameters: Parameters): DataSet {
     mixture.draw(query, 0);
     return query;
   });
-  return { name, rowCount, dimension, blocks, starts, parts: partsOf(blocks), queries };
+  return { name, rowCount, dimension, blocks, starts, views: viewsOf(blocks), queries };
 }
 
-/** The same rows with other blocks: those that an engine has encoded. */
-export function withBlocks(data: DataSet, blocks: readonly VectorBlock[]): DataSet {
-  return { ...data, blocks, parts: partsOf(blocks) };
+/** The same rows with other blocks, which an engine has encoded. */
+function withBlocks(data: DataSet, blocks: readonly VectorBlock[]): DataSet {
+  return { ...data, blocks, views: viewsOf(blocks) };
 }
 
-/** The id of a row as text, by the row's number over all blocks. */
+/** The id of a row from its number over all blocks. */
 export function idOf(row: number): string {
   return `v${String(row).padStart(ID_DIGITS, '0')}`;
 }
 
-/** As many rows as a full segment of the database has. */
+/** The number of rows of a full segment. */
 function rowsPerSegment(dimension: number): number {
   const { segmentRowsMax, segmentValueBytesMax } = DEFAULT_LIMITS;
   return Math.min(segmentRowsMax, Math.floor(segmentValueBytesMax / (4 * dimension)));
 }
 
-function partsOf(blocks: readonly VectorBlock[]): BlockView[] {
+function viewsOf(blocks: readonly VectorBlock[]): BlockView[] {
   return blocks.map((block) => ({ block, rowCount: block.rowCount, rows: null }));
 }
 
@@ -80,9 +81,9 @@ function createIds(start: number, count: number): VectorBlock['ids'] {
 }
 
 /**
- * Draws unit vectors. 128 million values must not take longer than the cases they are for, so a
- * value costs one step of xorshift32 and no logarithm or cosine: the sum of the step's four bytes
- * is bell-shaped (Irwin–Hall), and a scan sees sums over hundreds of values anyway.
+ * Generates unit vectors. 128 million values must not take longer than the cases that use them, so a
+ * value costs one step of xorshift32 and no logarithm or cosine: the sum of the step's four bytes is
+ * approximately normal (Irwin–Hall), and a scan sums over hundreds of values anyway.
  */
 class Mixture {
   readonly #dimension: number;
@@ -130,4 +131,28 @@ class Mixture {
     this.#state ^= this.#state >>> 17;
     this.#state ^= this.#state << 5;
   }
+}
+
+export interface EncodedData {
+  readonly data: DataSet;
+  /** Null when the engine uses no codes. */
+  readonly encoding: { readonly bytes: number; readonly seconds: number } | null;
+}
+
+export async function encodeData(engine: Engine, data: DataSet): Promise<EncodedData> {
+  const encoder = engine.rowEncoder;
+  if (encoder === null) return { data, encoding: null };
+  const startedAt = performance.now();
+  const blocks: VectorBlock[] = [];
+  for (const block of data.blocks) blocks.push(await encodeBlock(encoder, block));
+  const seconds = (performance.now() - startedAt) / 1000;
+  const bytes = blocks.reduce((sum, { codes }) => sum + (codes?.byteLength ?? 0), 0);
+  return { data: withBlocks(data, blocks), encoding: { bytes, seconds } };
+}
+
+async function encodeBlock(encoder: RowEncoder, block: VectorBlock): Promise<VectorBlock> {
+  const { values, dimension, rowCount } = block;
+  const codes = encoder.allocate(encoder.byteLength(rowCount, dimension));
+  await encoder.encodeAll({ values, codes, dimension, from: 0, to: rowCount });
+  return { ...block, codes };
 }

@@ -1,13 +1,13 @@
-// Where the bench ran: without it a figure says nothing.
+// The machine and commit of a run, and how benches start servers.
 
 import { execFileSync } from 'node:child_process';
 import { availableParallelism, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-/** The compiled bench is at dist/bench/engine. */
+/** The repository; this file runs from dist/bench/engine. */
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Threads that the engine, the peers and the measured peaks all get. */
+/** Threads for the engine, the peers and the measured peaks. */
 export const THREAD_COUNT = availableParallelism();
 
 export function describeMachine(): string {
@@ -15,7 +15,7 @@ export function describeMachine(): string {
   return `${THREAD_COUNT} × ${model}, Node ${process.version}, commit ${commit()}`;
 }
 
-/** With "+ changes" when the working tree is not what the commit says. */
+/** The commit's hash, with "+ changes" when the working tree differs. */
 function commit(): string {
   const hash = git('rev-parse', '--short', 'HEAD');
   if (hash === null) return 'unknown';
@@ -31,3 +31,9 @@ function git(...words: string[]): string | null {
     return null;
   }
 }
+
+/** Settings of a server process as in the first line of src/cli/main.ts. */
+export const COMMAND_SETTINGS = {
+  settings: { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072' },
+  nodeArguments: ['--max-semi-space-size=8'],
+} as const;

@@ -1,11 +1,11 @@
-// What the command line of the engine bench may say, and how large its two sizes are. Smoke proves
-// that every case works and claims nothing; full is what docs/performance.md quotes.
+// The command line of the engine bench and its two parameter sets. Smoke only checks that every case
+// works; full produces the figures of docs/performance.md.
 
 import { parseArgs } from 'node:util';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { ENGINE_NAMES, type EngineName } from '../../src/engine/core/engine.js';
 
-/** `wide` is bound by reading rows, `long` has the most rows. */
+/** `wide` is bound by memory bandwidth, `long` has the most rows. */
 export const DATA_NAMES = ['wide', 'long'] as const;
 export type DataName = (typeof DATA_NAMES)[number];
 
@@ -16,17 +16,17 @@ export interface Shape {
 
 export interface Parameters {
   readonly data: Readonly<Record<DataName, Shape>>;
-  /** Smoke cuts smaller blocks than the database, so that answers come from several of them. */
+  /** Smoke uses smaller blocks than the database, so that results come from several of them. */
   readonly blockRowsMax: number;
   /** Distinct queries of a data set, and the largest batch. */
   readonly queryCount: number;
-  /** Queries whose answers are compared with brute force: each costs a scan in JavaScript. */
+  /** Queries whose results are compared with brute force; each costs a scan in JavaScript. */
   readonly checkedCount: number;
-  /** Queries that a round has at least, so that one at a time gives enough samples for a p99. */
+  /** Minimum queries per round, so that single queries give enough samples for a p99. */
   readonly roundQueriesMin: number;
   readonly roundsMin: number;
   readonly secondsMin: number;
-  /** Peaks are measured anew after this many cases: the machine is shared and drifts. */
+  /** Peaks are measured again after this many cases, since the speed of a shared machine drifts. */
   readonly casesPerPeak: number;
 }
 
@@ -39,7 +39,7 @@ export interface Options {
   readonly hasPeers: boolean;
   /** Graph indexes take minutes to build. */
   readonly hasGraphPeers: boolean;
-  /** Where the Markdown goes; null for the terminal alone. */
+  /** Output file of the report; null for none. */
   readonly outFile: string | null;
 }
 
@@ -71,7 +71,7 @@ const FULL: Parameters = {
   casesPerPeak: 4,
 };
 
-/** Throws when an option is unknown or its value is not accepted. */
+/** Throws when an option is unknown or its value is invalid. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],

@@ -1,17 +1,17 @@
-// What this machine can do at most, and what the kernels do without the service around them: both
-// from the kernels' own bench executable. Where it is not built, shares are left out.
+// The peak rates of this machine, and the kernels without the server, measured by the kernels' own bench
+// executable. If it is not built, shares of the peak are omitted.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { WrongAnswer } from './check.js';
+import { WrongResult } from './check.js';
 import { ROOT, THREAD_COUNT } from './machine.js';
 import type { Shape } from './options.js';
 import { quantile } from './timing.js';
 
 const EXECUTABLE = join(ROOT, 'build', 'kernels', 'bench');
-/** A run that hangs must not hang the bench. */
+/** Timeout of one run. */
 const RUN_MS_MAX = 300_000;
 const NUMBERS = ['read_gb_per_s', 'f32_gflop_per_s', 'int8_gop_per_s'] as const;
 type PeakName = (typeof NUMBERS)[number];
@@ -35,23 +35,23 @@ export interface KernelScan extends KernelCase {
   readonly rescoredPerQuery: number;
 }
 
-/** The executable gave no figures. */
+/** A run without figures. */
 export interface KernelFailure extends KernelCase {
   readonly failure: string;
 }
 
 export class Peaks {
   readonly #runs: Record<PeakName, number>[] = [];
-  /** Why there are none, in words; null while there are. */
+  /** Why there are no peaks; null while there are. */
   missing: string | null = existsSync(EXECUTABLE)
     ? null
-    : 'build/kernels/bench is not built, so shares of the peak are missing';
+    : 'build/kernels/bench is not built, so shares of the peak are omitted';
 
   get runCount(): number {
     return this.#runs.length;
   }
 
-  /** Measures once more; a failure is remembered and said once. */
+  /** Measures again; a failure is recorded and reported once. */
   async measure(): Promise<void> {
     if (this.missing !== null) return;
     try {
@@ -80,7 +80,7 @@ export class Peaks {
   }
 }
 
-/** The instruction sets that the kernels are built for and that this machine has. */
+/** The instruction sets that the kernels and this machine support. */
 export async function listTargets(): Promise<string[]> {
   const text = await runExecutable('targets');
   return text
@@ -89,12 +89,12 @@ export async function listTargets(): Promise<string[]> {
     .filter((name) => name !== '');
 }
 
-/** Throws WrongAnswer when the executable's own check finds one. */
+/** Throws WrongResult when the executable's own check finds one. */
 export async function scanKernel(kernelCase: KernelCase): Promise<KernelScan | KernelFailure> {
   try {
     return await tryScan(kernelCase);
   } catch (error) {
-    if (error instanceof WrongAnswer) throw error;
+    if (error instanceof WrongResult) throw error;
     return { ...kernelCase, failure: messageOf(error).split('\n')[0]! };
   }
 }
@@ -111,7 +111,7 @@ async function tryScan(kernelCase: KernelCase): Promise<KernelScan> {
   const options = Object.entries(numbers).flatMap(([name, value]) => [`--${name}`, `${value}`]);
   const reply = parseObject(await runExecutable('scan', ...options, '--target', target, '--json'));
   if (reply.exact !== true) {
-    throw new WrongAnswer(`the kernels for ${target} answer wrongly at ${options.join(' ')}`);
+    throw new WrongResult(`the ${target} kernels return wrong results for ${options.join(' ')}`);
   }
   return {
     ...kernelCase,

@@ -1,6 +1,6 @@
-// Others on the same data in the same run: each peer in a child process of its own, one after the
-// other, while the engine rests. What a peer finds is compared with the engine's answers, which were
-// checked against brute force.
+// Other libraries (peers) on the same data in the same run, each in its own child process, one after
+// another, while the engine is idle. Their results are compared with the engine's, which were checked
+// against brute force.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -19,19 +19,19 @@ import type { DataName, Options } from './options.js';
 import type { CaseResult } from './run-case.js';
 import type { Timing } from './timing.js';
 
-/** Building a graph over 100 000 wide rows takes minutes; beyond this something hangs. */
+/** Timeout of a peer; building a graph over 100 000 wide rows takes minutes. */
 const PEER_MS_MAX = 45 * 60_000;
-/** Answers of the longest reply: a thousand queries, ten rows each, as JSON. */
+/** Limit of the longest reply: a thousand queries, ten rows each, as JSON. */
 const REPLY_BYTES_MAX = 64 * 1024 * 1024;
 const K = 10;
-/** Float32 sums may swap neighbours that are nearly equal; a peer that misses more is broken. */
+/** Float32 sums may swap nearly equal neighbours; an exhaustive peer below this is wrong. */
 const EXHAUSTIVE_RECALL_MIN = 0.99;
 
 interface Peer {
   readonly name: string;
   readonly program: 'node' | 'python';
   readonly file: string;
-  /** What has to be there below build/peers. */
+  /** Path below build/peers that exists when the peer is installed. */
   readonly installed: string;
   readonly kind: 'exhaustive' | 'graph';
   readonly metrics: readonly Metric[];
@@ -93,7 +93,7 @@ export interface PeerResult {
   readonly outcome:
     | {
         readonly timing: Timing;
-        /** Queries/s of the engine by those of the peer. */
+        /** Queries/s of the engine divided by those of the peer. */
         readonly ratio: number;
         readonly recall: number;
         readonly comparedCount: number;
@@ -102,7 +102,7 @@ export interface PeerResult {
     | { readonly failure: string };
 }
 
-/** Runs the peers on the cases that the engine has just done over this data. */
+/** Runs the peers on the cases that the engine has just completed on this data. */
 export async function runPeers(
   engine: Engine,
   data: DataSet,
@@ -142,7 +142,7 @@ export async function runPeers(
           return { name, metric, batchCount, truth: truths.get(metric)! };
         }),
       };
-      found.push(...compare(peer, own, await askPeer(peer, request), truths));
+      found.push(...compare(peer, own, await runPeer(peer, request), truths));
       await betweenPeers();
     }
     return found;
@@ -164,7 +164,7 @@ async function findTruths(
 ): Promise<Map<Metric, number[][]>> {
   const truths = new Map<Metric, number[][]>();
   for (const metric of new Set(results.map(({ benchCase }) => benchCase.metric))) {
-    const plain = { metric, k: K, views: data.parts, after: null, scoreMin: null };
+    const plain = { metric, k: K, views: data.views, after: null, scoreMin: null };
     const hits = await engine.search(data.queries.map((vector) => ({ ...plain, vector })));
     truths.set(
       metric,
@@ -174,12 +174,12 @@ async function findTruths(
   return truths;
 }
 
-async function askPeer(peer: Peer, request: PeerRequest): Promise<PeerReply | { failure: string }> {
+async function runPeer(peer: Peer, request: PeerRequest): Promise<PeerReply | { failure: string }> {
   const requestFile = join(request.folder, 'request.json');
   await writeFile(requestFile, JSON.stringify(request));
   const installed = join(ROOT, 'build', 'peers', peer.installed);
   if (!existsSync(installed)) return { failure: 'not installed; see bench/peers/install' };
-  // Compiled peers lie beside this file; Python is run where it was written.
+  // Compiled peers lie next to this file; Python scripts run from the sources.
   const [command, file] =
     peer.program === 'python'
       ? [installed, join(ROOT, 'bench', 'peers', peer.file)]
@@ -195,7 +195,7 @@ async function askPeer(peer: Peer, request: PeerRequest): Promise<PeerReply | { 
   }
 }
 
-/** The last thing that the child said, which is where both languages put the cause. */
+/** The last error line on stderr, where Node and Python print the cause. */
 function failureOf(error: unknown): string {
   const { stderr, message } = error as { stderr?: string; message: string };
   const lines = (stderr ?? '').split('\n').filter((line) => line.trim() !== '');
@@ -213,10 +213,10 @@ function compare(
     const named = { peer: peer.name, kind: peer.kind, caseName: benchCase.name };
     if ('failure' in reply) return { ...named, outcome: { failure: reply.failure } };
     const answer = reply.answers.find(({ name }) => name === benchCase.name);
-    if (answer === undefined) return { ...named, outcome: { failure: 'gave no answer' } };
+    if (answer === undefined) return { ...named, outcome: { failure: 'no result' } };
     const recall = recallOf(answer, truths.get(benchCase.metric)!);
     if (peer.kind === 'exhaustive' && recall < EXHAUSTIVE_RECALL_MIN) {
-      const failure = `answers wrongly: found ${recall.toFixed(4)} of the true neighbours`;
+      const failure = `wrong results: recall ${recall.toFixed(4)}`;
       return { ...named, outcome: { failure } };
     }
     const outcome = {
@@ -240,7 +240,7 @@ function recallOf({ rows }: PeerAnswer, truth: readonly (readonly number[])[]): 
   return foundCount / trueCount;
 }
 
-/** Writes the arrays one after the other, through a copy: the file API wants no shared memory. */
+/** Writes the arrays one after another; copied, because the file API rejects shared memory. */
 async function writeVectors(path: string, arrays: readonly Float32Array[]): Promise<void> {
   const file = await open(path, 'w');
   try {

@@ -1,5 +1,4 @@
-// The figures as Markdown tables. What the columns mean stands under them, so that a table that is
-// quoted elsewhere can be read.
+// The report of the engine bench as Markdown tables, with the meaning of the columns below them.
 
 import { SEED } from './data.js';
 import { describeMachine, THREAD_COUNT } from './machine.js';
@@ -12,18 +11,18 @@ export interface Findings {
   readonly engineName: string;
   readonly engineReason: string;
   readonly peaks: Peaks;
-  /** One line for each data set: size, blocks, codes. */
+  /** One line per data set: size, blocks, codes. */
   readonly dataLines: readonly string[];
   readonly cases: readonly CaseResult[];
   readonly kernels: readonly (KernelScan | KernelFailure)[];
   readonly peers: readonly PeerResult[];
-  /** Why there are no peers; null when there are. */
+  /** Why there are no peers; null otherwise. */
   readonly peersMissing: string | null;
 }
 
 export function renderReport(findings: Findings): string {
   const { isFull, engineName, engineReason, dataLines } = findings;
-  const claim = isFull ? 'full parameters' : 'smoke parameters, which claim nothing';
+  const claim = isFull ? 'full parameters' : 'smoke parameters (figures are meaningless)';
   return [
     `Engine bench, engine ${engineName} (${engineReason}), ${claim}, seed ${SEED}`,
     describeMachine(),
@@ -47,8 +46,8 @@ function renderPeaks(peaks: Peaks): string[] {
   const int8 = peaks.get('int8_gop_per_s');
   if (read !== null && float32 !== null && int8 !== null) {
     lines.push(
-      `Peaks of this machine on ${THREAD_COUNT} threads, median of ${peaks.runCount} runs spread ` +
-        `over the bench (least to most): memory ${spread(read)} GB/s, float32 ${spread(float32)} ` +
+      `Peaks of this machine on ${THREAD_COUNT} threads, median (min to max) of ${peaks.runCount} runs ` +
+        `spread over the bench: memory ${spread(read)} GB/s, float32 ${spread(float32)} ` +
         `GFLOP/s, int8 ${spread(int8)} Gop/s.`,
     );
   }
@@ -91,18 +90,18 @@ function renderCases({ cases, peaks }: Findings): string[] {
         'Gop/s',
         'of peak',
         'rescored/query',
-        'to unfiltered or first page',
+        'ratio to unfiltered or first page',
         'RSS MB',
         'checksum',
       ],
       rows,
     ),
     '',
-    `k = 10 unless said. The answers of ${checkedCount} queries a case were compared with brute ` +
-      'force in float64 before timing: same ids, same order, same score bits. Times are of one ' +
-      'call, the rate is the median round; p99 of fewer than 100 calls is the slowest. GB/s counts ' +
-      'one byte a value and call, Gop/s a multiplication and an addition a value and query; the ' +
-      'peak is the one that bounds the case. The ratio is of queries/s.',
+    `k = 10 unless stated otherwise. The results of ${checkedCount} queries per case were compared with ` +
+      'brute force in float64 before timing: same ids, same order, same score bits. Times are per ' +
+      'call, the rate is that of the median round; with fewer than 100 calls, p99 is the slowest. ' +
+      'GB/s counts one byte per value and call, Gop/s a multiplication and an addition per value and ' +
+      'query; the peak is the one that bounds the case. Ratios are of queries/s.',
   ];
 }
 
@@ -111,7 +110,7 @@ interface ScanRates {
   readonly gopPerSecond: number;
 }
 
-/** Null where a filter leaves rows out: rates over all rows would flatter it. */
+/** Null with a filter, since rates over all rows would be too high. */
 function scanRates({ benchCase, data, timing }: CaseResult): ScanRates | null {
   if (benchCase.passShare !== null) return null;
   const valuesPerSecond = data.rowCount * data.dimension * timing.queriesPerSecond;
@@ -121,7 +120,7 @@ function scanRates({ benchCase, data, timing }: CaseResult): ScanRates | null {
   };
 }
 
-/** Whichever of memory and arithmetic would take longer at its peak bounds the case. */
+/** The case is bound by memory or arithmetic, whichever takes longer at its peak rate. */
 function shareOfPeak({ gbPerSecond, gopPerSecond }: ScanRates, peaks: Peaks): string {
   const read = peaks.get('read_gb_per_s');
   const int8 = peaks.get('int8_gop_per_s');
@@ -148,7 +147,7 @@ function renderKernels(kernels: Findings['kernels']): string[] {
   const header = ['kernel', 'case', 'p50 ms', 'queries/s', 'Gop/s', 'rescored/query'];
   return [
     '',
-    'The kernels alone, on data of their own, exact by their own check:',
+    'The kernels alone, on their own data, with their own check for exactness:',
     '',
     ...table(header, rows),
   ];
@@ -156,7 +155,7 @@ function renderKernels(kernels: Findings['kernels']): string[] {
 
 function renderPeers({ peers, peersMissing, engineName }: Findings): string[] {
   if (peersMissing !== null) return [peersMissing];
-  if (peers.length === 0) return ['None of these cases is one that peers have.'];
+  if (peers.length === 0) return ['The peers support none of these cases.'];
   const rows = peers.map(({ peer, kind, caseName, outcome }) => {
     if ('failure' in outcome) {
       return [peer, caseName, '—', '—', '—', '—', `failed: ${outcome.failure}`];
@@ -177,8 +176,8 @@ function renderPeers({ peers, peersMissing, engineName }: Findings): string[] {
   return [
     ...table(header, rows),
     '',
-    `The ratio is queries/s of Sagitta, which is exact, by those of the peer. Each peer ran alone ` +
-      `on the same vectors in the same run and had ${THREAD_COUNT} threads.`,
+    `The ratio is the queries/s of Sagitta, which is exact, divided by those of the peer. Each peer ran ` +
+      `alone on the same vectors in the same run with ${THREAD_COUNT} threads.`,
   ];
 }
 
@@ -200,7 +199,7 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(0)} %`;
 }
 
-/** Thousands apart, and a decimal where it says something. */
+/** Digits in groups of three, with a decimal for small numbers. */
 function grouped(value: number): string {
   if (value < 100) return value.toFixed(1);
   return Math.round(value).toLocaleString('en').replaceAll(',', ' ');

@@ -1,9 +1,9 @@
-// One case on one engine: first the answers are checked and summed, then calls are timed.
+// Runs one case on one engine: checks the results, then times calls.
 
 import { crc32 } from 'node:zlib';
 import type { Engine, SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
 import { type Case, createQueries } from './cases.js';
-import { checkAnswer, type Truth, WrongAnswer } from './check.js';
+import { checkAnswer, type Truth, WrongResult } from './check.js';
 import type { DataSet } from './data.js';
 import type { Parameters } from './options.js';
 import { type Timing, timeCalls } from './timing.js';
@@ -12,14 +12,14 @@ export interface CaseResult {
   readonly benchCase: Case;
   readonly data: { readonly rowCount: number; readonly dimension: number };
   readonly timing: Timing;
-  /** Over the rows and score bits of the checked call: equal on every engine and machine. */
+  /** Checksum of rows and score bits of the checked call: equal on every engine and machine. */
   readonly checksum: string;
   readonly checkedCount: number;
   readonly rescoredPerQuery: number;
   readonly residentBytes: number;
 }
 
-/** Throws WrongAnswer, with the case and the query, before anything is timed. */
+/** Throws WrongResult with the case and the query before anything is timed. */
 export async function runCase(
   engine: Engine,
   benchCase: Case,
@@ -50,7 +50,7 @@ export async function runCase(
   };
 }
 
-/** Batches of exactly the given length; queries that are too few are asked more than once. */
+/** Batches of exactly the given length; queries are repeated if there are too few. */
 function cutBatches(queries: readonly SearchQuery[], length: number): SearchQuery[][] {
   const batchCount = Math.max(1, Math.floor(queries.length / length));
   return Array.from({ length: batchCount }, (_, batch) =>
@@ -68,32 +68,32 @@ function checkAll(
   for (let index = 0; index < truth.queryCount; index++) {
     const query = queries[index]!;
     try {
-      checkAnswer(hits[index]!, truth.answer(index, query), data);
+      checkAnswer(hits[index]!, truth.matchesOf(index, query), data);
       checkScannedCount(hits[index]!, query);
     } catch (error) {
-      if (!(error instanceof WrongAnswer)) throw error;
-      throw new WrongAnswer(
-        `wrong answer in "${benchCase.name}", query ${index}: ${error.message}`,
+      if (!(error instanceof WrongResult)) throw error;
+      throw new WrongResult(
+        `wrong result in "${benchCase.name}", query ${index}: ${error.message}`,
       );
     }
   }
 }
 
-function checkScannedCount({ scannedCount }: SearchHits, { views: parts }: SearchQuery): void {
+function checkScannedCount({ scannedCount }: SearchHits, { views }: SearchQuery): void {
   let expected = 0;
-  for (const { rowCount, rows } of parts) {
+  for (const { rowCount, rows } of views) {
     if (rows === null) expected += rowCount;
     else for (const word of rows.words) expected += word.toString(2).replaceAll('0', '').length;
   }
   if (scannedCount !== expected) {
-    throw new WrongAnswer(`expected ${expected} scanned rows, found ${scannedCount}`);
+    throw new WrongResult(`expected ${expected} scanned rows, found ${scannedCount}`);
   }
 }
 
 function checksumOf(hits: readonly SearchHits[]): string {
   let sum = 0;
-  for (const { viewIndexes: parts, rows, scores } of hits) {
-    for (const array of [parts, rows, scores]) {
+  for (const { viewIndexes, rows, scores } of hits) {
+    for (const array of [viewIndexes, rows, scores]) {
       sum = crc32(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), sum);
     }
   }

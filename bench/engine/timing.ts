@@ -1,26 +1,26 @@
-// How everything in the bench is timed, peers included: rounds of calls, the median round for the
-// rate, all calls for the percentiles.
+// Timing of engine and peers: rounds of calls; the rate is that of the median round, the percentiles are
+// over all calls.
 
 export interface Timing {
   readonly p50Ms: number;
-  /** The slowest call where there are fewer than a hundred. */
+  /** The slowest call if there are fewer than a hundred. */
   readonly p99Ms: number;
-  /** The median of the rounds. */
+  /** The rate of the median round. */
   readonly queriesPerSecond: number;
   readonly callCount: number;
-  /** CPU time of the process by wall time: how many threads were at work. */
+  /** CPU time of the process divided by wall time: the number of busy threads. */
   readonly threadsBusy: number;
 }
 
 export interface TimingPlan {
-  /** Queries in one call. */
+  /** Queries per call. */
   readonly batchCount: number;
   readonly roundQueriesMin: number;
   readonly roundsMin: number;
   readonly secondsMin: number;
 }
 
-/** Calls `call` with 0, 1, 2, … until there are enough rounds and seconds. Warming up is the caller's. */
+/** Calls `call` with 0, 1, 2, … until there are enough rounds and seconds. The caller warms up. */
 export async function timeCalls(
   plan: TimingPlan,
   call: (index: number) => Promise<unknown> | unknown,
@@ -51,7 +51,7 @@ export async function timeCalls(
   };
 }
 
-/** The value below which the share of the values lies; the largest for few values. */
+/** The quantile at `share` (0 to 1) of the values. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((left, right) => left - right);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;

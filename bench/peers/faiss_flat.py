@@ -1,7 +1,7 @@
 """Exhaustive float32 search in FAISS: IndexFlatIP, or IndexFlatL2 for euclidean.
 
-Reads the request named on the command line and prints one line of JSON; peer.ts has both.
-Timed as timing.ts times the engine: the median round for the rate, all calls for percentiles.
+Reads the request file named on the command line and prints one line of JSON, as defined in peer.ts.
+Timed as in timing.ts: the rate of the median round, percentiles over all calls.
 """
 
 import json
@@ -75,7 +75,7 @@ def measure(request: dict, case: dict, index: faiss.Index, queries: numpy.ndarra
 
 
 def quantile(values: list, share: float) -> float:
-    """The value below which the share of the values lies; the largest for few values."""
+    """The quantile at `share` (0 to 1) of the values."""
     return sorted(values)[min(len(values) - 1, math.floor(len(values) * share))]
 
 

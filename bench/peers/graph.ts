@@ -1,15 +1,15 @@
-// How graph indexes are built and searched, so that they are compared at one quality: the least
-// width of search (ef) that finds enough of the true neighbours.
+// Parameters of the graph indexes. They are compared at equal quality: with the smallest search width (ef)
+// that reaches the required recall.
 
 import type { PeerCase } from './peer.js';
 
-/** Neighbours of a node, and the width of the search while building. */
+/** Neighbours per node, and the search width while building. */
 export const GRAPH = { connectivity: 16, efConstruction: 200 } as const;
 export const RECALL_MIN = 0.95;
 const EF_MIN = 16;
 const EF_MAX = 4_096;
 
-/** `findAll` answers all queries of the case's truth with the given ef; a third wider at each try. */
+/** The smallest ef with sufficient recall, increased by a third per attempt. `findAll` runs all queries. */
 export function chooseEf(
   { truth }: PeerCase,
   findAll: (ef: number) => readonly (readonly number[])[],

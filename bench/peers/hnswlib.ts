@@ -1,5 +1,5 @@
-// HNSW in hnswlib-node. Its interface takes one vector at a time, as an array of numbers, on the
-// calling thread, so a batch is a loop.
+// HNSW in hnswlib-node. Its API takes one vector per call, as an array of numbers, on the calling thread,
+// so a batch is a loop.
 
 import { chooseEf, GRAPH } from './graph.js';
 import { loadPackage, measure, type PeerAnswer, readData, readRequest, reply } from './peer.js';

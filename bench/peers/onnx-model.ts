@@ -1,5 +1,5 @@
-// An ONNX model of exhaustive search, written as bytes: for each chunk of rows one MatMul and one
-// TopK, then a TopK over what the chunks found. Only the fields of protobuf that it needs.
+// Encodes an ONNX model of exhaustive search: one MatMul and one TopK per chunk of rows, then a TopK over
+// the results of the chunks. Writes only the protobuf fields that it needs.
 //
 // queries [batch, D] ─► MatMul rows[c]ᵀ ─► TopK ─► + start of c ─► Concat ─► TopK ─► rows [batch, k]
 
@@ -22,7 +22,7 @@ export function createSearchModel(rows: Float32Array, shape: ModelShape): Uint8A
   const found: { scores: string[]; rows: string[] } = { scores: [], rows: [] };
   for (let start = 0; start < rowCount; start += chunkRows) {
     const count = Math.min(chunkRows, rowCount - start);
-    if (count < k) throw new Error(`expected chunks of at least ${k} rows, found one of ${count}`);
+    if (count < k) throw new Error(`expected chunks of at least ${k} rows, found ${count}`);
     const transposed = transpose(rows, start, count, dimension);
     constants.push(tensor(`x${start}`, FLOAT, [dimension, count], transposed));
     constants.push(int64Tensor(`start${start}`, [start]));
@@ -49,7 +49,7 @@ export function createSearchModel(rows: Float32Array, shape: ModelShape): Uint8A
   return Buffer.concat(model.flat());
 }
 
-/** Parts of a message in order; joined only at the end, since some are hundreds of megabytes. */
+/** Parts of a message in order, joined only at the end, since some have hundreds of megabytes. */
 type Bytes = Uint8Array[];
 
 function node(
@@ -95,7 +95,7 @@ function transpose(
   dimension: number,
 ): Uint8Array {
   const columns = new Float32Array(dimension * count);
-  // In tiles, so that neither side of the copy leaves the cache.
+  // Transposed in tiles, so that source and target stay in the cache.
   const tile = 64;
   for (let first = 0; first < count; first += tile) {
     const end = Math.min(count, first + tile);
@@ -121,7 +121,7 @@ function message(field: number, parts: Bytes): Bytes {
   return [Uint8Array.from([...varint(field * 8 + 2), ...varint(length)]), ...parts];
 }
 
-/** Seven bits a byte, low ones first; by division, since lengths may pass 31 bits. */
+/** Seven bits per byte, low bits first; by division, since lengths may exceed 31 bits. */
 function varint(value: number): number[] {
   const bytes: number[] = [];
   let left = value;

@@ -1,5 +1,5 @@
-// Exhaustive float32 search in onnxruntime-node: one MatMul and TopK over all rows, or over chunks of
-// them. Each case takes whichever is fastest here.
+// Exhaustive float32 search in onnxruntime-node: one MatMul and TopK over all rows or per chunk of rows,
+// whichever is fastest for the case.
 
 import { createSearchModel } from './onnx-model.js';
 import {
@@ -28,9 +28,9 @@ interface OnnxRuntime {
   readonly Tensor: new (type: 'float32', data: Float32Array, shape: number[]) => Tensor;
 }
 
-/** Rows of a chunk; more than there are is one product over all rows. */
+/** Rows per chunk; a number above the row count means one product over all rows. */
 const CHUNK_ROWS = [8_192, 32_768, Number.POSITIVE_INFINITY];
-/** A matrix of scores beyond this is not worth its memory, and was slower in every try. */
+/** Limit of the score matrix; larger ones were slower in every measurement. */
 const SCORE_BYTES_MAX = 2 ** 31;
 
 const request = readRequest();
@@ -41,7 +41,7 @@ const { rowCount, dimension, k, threadCount, cases } = request;
 const best = new Map<string, { answer: Omit<PeerAnswer, 'note'>; note: string }>();
 const sizes = CHUNK_ROWS.map((size) => Math.min(size, rowCount));
 for (const chunkRows of new Set(sizes)) {
-  // The last chunk must have k rows; a few rows more or less a chunk change nothing.
+  // The last chunk must have at least k rows, so the chunk size is adjusted slightly.
   const chunkCount = Math.ceil(rowCount / chunkRows);
   const shape = { rowCount, dimension, chunkRows: Math.ceil(rowCount / chunkCount), k };
   const fitting = cases.filter(({ batchCount }) => {

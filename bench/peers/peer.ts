@@ -1,5 +1,5 @@
-// What the bench asks of a peer and what the peer says: one JSON file in, one line of JSON out. For
-// peers that are Node packages, also how they read it, load their package and are timed.
+// The protocol between the bench and a peer: a JSON file as the request, a line of JSON as the reply. For
+// Node packages, also reading the request, loading the package and timing.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,14 +11,14 @@ import { type Timing, timeCalls } from '../engine/timing.js';
 export interface PeerCase {
   readonly name: string;
   readonly metric: Metric;
-  /** Queries in one call. */
+  /** Queries per call. */
   readonly batchCount: number;
-  /** The true rows of every query, best first: for choosing how wide a graph is searched. */
+  /** The exact rows of every query, best first, for choosing the search width of a graph. */
   readonly truth: readonly (readonly number[])[];
 }
 
 export interface PeerRequest {
-  /** Holds `rows.f32` and `queries.f32`: row-major float32, unit vectors, as the machine orders bytes. */
+  /** Contains `rows.f32` and `queries.f32`: row-major float32 unit vectors in native byte order. */
   readonly folder: string;
   readonly rowCount: number;
   readonly dimension: number;
@@ -34,9 +34,9 @@ export interface PeerRequest {
 export interface PeerAnswer {
   readonly name: string;
   readonly timing: Timing;
-  /** How it was done, for the table. */
+  /** Details for the table. */
   readonly note: string;
-  /** Rows of the first queries, best first; not timed. */
+  /** Results of the first queries, best first; not timed. */
   readonly rows: readonly (readonly number[])[];
 }
 
@@ -52,7 +52,7 @@ export interface PeerData {
   readonly queries: Float32Array;
 }
 
-/** Answers a call: the rows of the queries from..from + count, best first, as the package gives them. */
+/** One call: the rows of the queries from..from + count, best first, as returned by the package. */
 export type PeerSearch<Found> = (from: number, count: number) => Found | Promise<Found>;
 
 export function readRequest(): PeerRequest {
@@ -66,10 +66,10 @@ export function readData({ folder, rowCount, dimension, queryCount }: PeerReques
   };
 }
 
-/** Peers are no dependencies of the project: they are installed by bench/peers/install. */
+/** Peers are not dependencies of the project; bench/peers/install installs them. */
 const requirePeer = createRequire(join(ROOT, 'build', 'peers', 'package.json'));
 
-/** `Module` says what the bench uses of the package. */
+/** Loads a peer's package; `Module` types the part that the bench uses. */
 export function loadPackage<Module>(name: string): { module: Module; version: string } {
   const { version } = requirePeer(
     join(ROOT, 'build', 'peers', 'node_modules', name, 'package.json'),
@@ -77,7 +77,7 @@ export function loadPackage<Module>(name: string): { module: Module; version: st
   return { module: requirePeer(name) as Module, version: `${name} ${version}` };
 }
 
-/** Times a search as the engine is timed, then asks once more for the rows. */
+/** Times a search in the same way as the engine, then runs it again for the results. */
 export async function measure<Found>(
   request: PeerRequest,
   peerCase: PeerCase,
@@ -102,11 +102,11 @@ export function reply(value: PeerReply): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-/** The rows of `count` queries out of one array of keys, k a query. */
+/** The rows of `count` queries from one array of keys, k per query. */
 export function splitKeys(keys: ArrayLike<bigint | number>, count: number): number[][] {
   const k = keys.length / count;
   return Array.from({ length: count }, (_, query) =>
-    Array.from({ length: k }, (_, place) => Number(keys[query * k + place])),
+    Array.from({ length: k }, (_, rank) => Number(keys[query * k + rank])),
   );
 }
 

@@ -8,7 +8,7 @@ const { rows, queries } = readData(request);
 const { dimension, k, threadCount, cases } = request;
 
 const search = (from: number, count: number) => {
-  // A copy: the package reads an array from the start of its buffer, whatever the array's offset.
+  // Copied, because the package ignores the array's offset into its buffer.
   const batch = queries.slice(from * dimension, (from + count) * dimension);
   return usearch.exactSearch(rows, batch, dimension, k, 'ip', threadCount).keys;
 };

@@ -1,4 +1,4 @@
-// HNSW in usearch, float32, built and searched by all threads.
+// HNSW in usearch, float32, built and searched with all threads.
 
 import { join } from 'node:path';
 import { chooseEf, GRAPH } from './graph.js';
@@ -18,7 +18,7 @@ built.add(
   threadCount,
 );
 const buildSeconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-// The width of the search is fixed when a graph is made, so each width loads the graph again.
+// The search width is fixed when a graph is created, so each width loads the graph again.
 built.save(indexFile);
 
 let graph = built;

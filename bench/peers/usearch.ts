@@ -1,4 +1,4 @@
-// What the bench uses of the usearch package.
+// Types of the usearch package, as far as the bench uses it.
 
 import { loadPackage } from './peer.js';
 

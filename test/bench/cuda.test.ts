@@ -1,5 +1,5 @@
-// The GPU bench where there is no GPU: what it makes of lines as the programs print them, and how it
-// ends without a device, without torch, and when it is cut off.
+// The GPU bench without a GPU: how it renders recorded lines, and its behaviour without a device, without
+// torch, and when it is stopped.
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -22,7 +22,7 @@ import {
 import { findShortage, nameOf, planSteps } from '../../bench/cuda/plan.js';
 import { parseDriver } from '../../bench/cuda/programs.js';
 import { type Findings, renderReport, type Section } from '../../bench/cuda/report.js';
-import { WrongAnswer } from '../../bench/engine/check.js';
+import { WrongResult } from '../../bench/engine/check.js';
 import { makeFolder } from '../cli/command.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -78,7 +78,7 @@ const TORCH = [
   torchLine('float32', { queries: 128, filter: 10, ms: 4 }),
 ];
 
-test('the lines that are read are those that the programs print', () => {
+test('the parsers match the lines that the programs print', () => {
   const cpp = readFileSync(join(ROOT, 'kernels/cuda/bench/bench.cpp'), 'utf8');
   const printed = new Set([...cpp.matchAll(/\\"(\w+)\\":/g)].map(([, name]) => name));
   for (const name of ['device', 'kernels', 'exact', ...DEVICE_NUMBERS, ...KERNEL_NUMBERS]) {
@@ -95,10 +95,10 @@ test('the lines that are read are those that the programs print', () => {
   }
 });
 
-test('a line that is not as it must be is an error that says how', () => {
+test('an invalid line is an error that describes it', () => {
   assert.throws(() => parseKernelLine('Segmentation fault'), /expected a line with a JSON object/);
   const wrong = KERNELS[0]!.replace('"exact":true', '"exact":false');
-  assert.throws(() => parseKernelLine(wrong), WrongAnswer);
+  assert.throws(() => parseKernelLine(wrong), WrongResult);
   const nameless = KERNELS[0]!.replace('"k":', '"j":');
   assert.throws(() => parseKernelLine(nameless), /expected a number as k, found undefined/);
   assert.throws(
@@ -117,7 +117,7 @@ describe('the report', () => {
       .slice(2, -1)
       .map((cell) => cell.trim());
 
-  it('sets a case against the peaks and against torch, and says what is met', () => {
+  it('compares a case with the peaks and with torch, and shows which goals are met', () => {
     assert.deepEqual(rowOf(whole, 'batch of 1, k = 10'), [
       ...['0.240', '0.240', '4 167', '80 %', '0 %', '1 %', '73', '0'],
       ...['2.00 × (0.480)', '4.00 × (0.960)', 'of copy met; torch met'],
@@ -132,66 +132,66 @@ describe('the report', () => {
     assert.equal(filtered.at(-1), 'torch met');
   });
 
-  it('names queries that were left undecided, and what was not reached', () => {
+  it('shows undecided queries and missed goals', () => {
     assert.equal(
       rowOf(whole, 'batch of 16, k = 10')!.at(-1),
-      'of copy missed: 50 %; undecided ones are left to the CPU, untimed',
+      'of copy missed: 50 %; undecided queries are left to the CPU, not timed',
     );
     assert.match(whole, /70 % of the copy bandwidth \| 1 of 2 cases \| 50 %: .* batch of 16/);
-    assert.match(whole, /with a filter 3 × torch.* \| 1 of 1 cases \| 4\.00 ×/);
+    assert.match(whole, /with a filter: 3 × as fast as torch.* \| 1 of 1 cases \| 4\.00 ×/);
   });
 
-  it('says on what machine, with which peaks, and how exact torch was', () => {
+  it('shows the device, its peaks and the recall of torch', () => {
     assert.match(
       whole,
       /^NVIDIA H200, 140 GiB, 700\.00 W, compute capability 9\.0; wgmma kernels/m,
     );
     assert.match(whole, /driver 580\.65\.06, CUDA runtime 13\.0, torch 2\.9\.0 \(CUDA 13\.0\)/);
     assert.match(whole, /copy 4 000 .* by wgmma 1 600 .* bf16 by torch \(8192³\) 768/);
-    assert.match(whole, /its bf16 finds, over 16 queries a case, 0\.875 \(median\)/);
+    assert.match(whole, /over 16 queries per case, its bf16 finds 0\.875 \(median\)/);
   });
 
-  it('shows what the engine adds to the kernels alone', () => {
+  it('shows the overhead of the engine over the kernels', () => {
     const row = rowOf(whole, '1 000 000 × 768, batch of 1, k = 10');
     assert.deepEqual(row, ['0.540', '0.800', '1 800', '0.240', '0.300', '90', '0']);
   });
 
-  it('has no columns for torch without torch, and measures by int8 instead', () => {
+  it('omits the columns of torch without torch and uses the int8 rate instead', () => {
     const bare = renderReport(findings({ withTorch: false }));
     assert.equal(bare.includes('to torch'), false);
     assert.deepEqual(rowOf(bare, 'batch of 4 096, k = 10'), [
       ...['16.0', '16.0', '256 000', '1 %', '25 %', '73', '0', 'of bf16 met'],
     ]);
-    assert.match(bare, /ahead of torch, in both precisions \| not measured \| — \|/);
-    assert.match(bare, /twice the share of the int8 rate/);
+    assert.match(bare, /faster than torch, in both precisions \| not measured \| — \|/);
+    assert.match(bare, /estimated as twice the share of the int8 rate/);
   });
 
-  it('says how far it came when it is not finished', () => {
+  it('shows the progress of an unfinished run', () => {
     const part = renderReport({ ...findings({ withTorch: true }), isFinished: false });
     assert.match(part, /\*\*Not finished: 5 of 9 cases\.\*\*/);
     assert.equal(whole.includes('Not finished'), false);
   });
 });
 
-test('the full plan begins with what is wanted, and leaves out what has no room', () => {
+test('the full plan starts with the goals and skips steps that exceed the memory', () => {
   const steps = planSteps(true);
   assert.equal(nameOf(steps[0]!), '1000000 × 768, k = 10, no filter');
   const sizes = new Set(steps.map(({ rowCount, dimension }) => `${rowCount} × ${dimension}`));
-  const wanted = ['1000000 × 768', '10000000 × 768', '1000000 × 128', '1000000 × 1536'];
-  assert.deepEqual([...sizes], wanted);
+  const expected = ['1000000 × 768', '10000000 × 768', '1000000 × 128', '1000000 × 1536'];
+  assert.deepEqual([...sizes], expected);
   const largest = steps.find(({ rowCount }) => rowCount === 10_000_000)!;
   const roomy = { hostBytes: 128e9, deviceBytes: 140e9 };
   assert.equal(findShortage(largest, roomy, null), null);
   assert.match(
     findShortage(largest, { ...roomy, hostBytes: 24e9 }, null)!,
-    /^needs 39\.0 GB on the host, where 24\.0 GB are free$/,
+    /^needs 39\.0 GB of host memory, found 24\.0 GB free$/,
   );
-  assert.match(findShortage(largest, { ...roomy, deviceBytes: 24e9 }, null)!, /on the device/);
+  assert.match(findShortage(largest, { ...roomy, deviceBytes: 24e9 }, null)!, /of device memory/);
   assert.match(findShortage(largest, { ...roomy, deviceBytes: 45e9 }, 'torch')!, /^needs 49\.1 GB/);
   assert.equal(findShortage(largest, { ...roomy, deviceBytes: null }, null), null);
 });
 
-test('what nvidia-smi says is read, and nothing is made of what it does not', () => {
+test('parses the output of nvidia-smi, and ignores incomplete lines', () => {
   assert.equal(parseDriver('580.65.06, 143771, 143250, 700.00\n')?.freeBytes, 143250 * 2 ** 20);
   assert.equal(parseDriver('580.65.06, [N/A], [N/A], [N/A]\n'), null);
   assert.equal(parseDriver('No devices were found\n'), null);
@@ -204,7 +204,7 @@ describe('a run', () => {
   });
   after(() => folder.remove());
 
-  /** A program in place of another: it prints, waits, and ends with the code. */
+  /** A program that stands in for a real one: prints lines, waits, and exits with the code. */
   async function pretend(name: string, lines: readonly string[], code = 0, waitMs = 0) {
     const path = join(folder.path, name);
     const body =
@@ -230,7 +230,7 @@ describe('a run', () => {
     return { code: await ended, stdout };
   }
 
-  it('is skipped with exit code 0 where there is no device or no program', async () => {
+  it('is skipped with exit code 0 without a device or program', async () => {
     const absent = await pretend('absent', [], 77);
     for (const size of [[], ['--full']]) {
       const { code, stdout } = await finish(start('', ...size, '--program', absent));
@@ -245,7 +245,7 @@ describe('a run', () => {
     );
   });
 
-  it('writes the figures of the kernels and of torch', async () => {
+  it('reports the figures of the kernels and of torch', async () => {
     const program = await pretend('kernels', [DEVICE, ...KERNELS]);
     const python = await pretend('python', [TORCH_DEVICE, ...TORCH]);
     const out = join(folder.path, 'cuda.md');
@@ -257,7 +257,7 @@ describe('a run', () => {
     assert.match(stdout, /\| batch of 1, k = 10 \| .* 2\.00 × \(0\.480\)/);
   });
 
-  it('goes on without torch, and says why', async () => {
+  it('continues without torch and reports why', async () => {
     const program = await pretend('kernels', [DEVICE, ...KERNELS]);
     const python = join(folder.path, 'no-python');
     const { code, stdout } = await finish(start(python, '--only', 'k = 10', '--program', program));
@@ -266,7 +266,7 @@ describe('a run', () => {
     assert.match(stdout, /^- skipped: torch, .*no-python: spawn .* ENOENT$/m);
   });
 
-  it('ends with 1 when a program fails or answers wrongly', async () => {
+  it('exits with 1 when a program fails or returns wrong results', async () => {
     const failing = await pretend('failing', [DEVICE, KERNELS[0]!], 1);
     const peaks = `[ "$2" = peaks ] && echo '${DEVICE}' && exit 0`;
     const shell = join(folder.path, 'half');
@@ -276,17 +276,16 @@ describe('a run', () => {
     const { code, stdout } = await finish(start('', ...args));
     assert.equal(code, 1);
     assert.match(stdout, /\| batch of 1, k = 10 \|/);
-    assert.match(stdout, /^- failed: 20000 × 64, .*: ended with 1: /m);
+    assert.match(stdout, /^- failed: 20000 × 64, .*: exited with 1: /m);
   });
 
-  it('leaves a whole file with what it has when it is ended', async (context: TestContext) => {
+  it('leaves a complete report of its results so far when it is stopped', async (context: TestContext) => {
     const program = await pretend('slow', [DEVICE, ...KERNELS], 0, 60_000);
     const out = join(folder.path, 'part.md');
     const child = start('', '--only', 'k = 10', '--program', program, '--out', out);
     context.after(() => child.kill('SIGKILL'));
-    const giveUpAt = Date.now() + 30_000;
     let report = '';
-    while (!report.includes('10 % pass') && Date.now() < giveUpAt) {
+    while (!report.includes('10 % pass') && child.exitCode === null) {
       await sleep(50);
       report = await readFile(out, 'utf8').catch(() => '');
     }
@@ -298,9 +297,9 @@ describe('a run', () => {
   });
 });
 
-test('the torch script says that torch is missing, with the code for what is not there', async (context) => {
+test('the torch script reports that torch is missing, with its exit code', async (context) => {
   if (spawnSync('python3', ['--version']).status !== 0) {
-    context.skip('there is no python3 here');
+    context.skip('python3 is not installed');
     return;
   }
   const folder = await makeFolder();

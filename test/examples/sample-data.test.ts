@@ -1,5 +1,5 @@
-// The sample data that ships with the repository: they open with another library than the one that
-// wrote them, hold what the documents promise, and their neighbours are the exact ones.
+// The sample data of the repository: readable by another library than the one that wrote it, complete, and
+// with exact neighbours.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -24,7 +24,7 @@ test('the sample data are at most 6 MB', () => {
   assert.ok(byteCount <= BYTES_MAX, `found ${byteCount} bytes`);
 });
 
-test('the senses are unit vectors of 256 numbers with metadata', () => {
+test('the senses are unit vectors of dimension 256 with metadata', () => {
   assert.deepEqual(
     senses.schema.fields.map(({ name }) => name),
     ['id', 'values', 'lemma', 'words', 'pos', 'category', 'word_count', 'pointers', 'gloss'],
@@ -41,7 +41,7 @@ test('the senses are unit vectors of 256 numbers with metadata', () => {
   );
 });
 
-test('every animal, food and verb is there, the dolphin and its like among them', () => {
+test('contains every animal, food and verb', () => {
   const categories = textsOf(senses, 'category');
   const count = (test: (category: string) => boolean): number => categories.filter(test).length;
   assert.equal(
@@ -69,7 +69,7 @@ const answers: readonly [name: string, metric: Metric, isVerbOnly: boolean][] = 
   ['cosine_verb', 'cosine', true],
 ];
 for (const [name, metric, isVerbOnly] of answers) {
-  test(`the neighbours ${name} are the exact ones, in order, to the last bit of the score`, () => {
+  test(`the neighbours ${name} are exact, in order, to the last bit of the score`, () => {
     const found = nearest(metric, isVerbOnly);
     vectorsOf(queries).forEach((query, at) => {
       const expected = found(query);
@@ -85,7 +85,7 @@ for (const [name, metric, isVerbOnly] of answers) {
   });
 }
 
-test('the digits are 1 797 vectors as the API takes them', () => {
+test('the digits are 1 797 vectors in the API format', () => {
   const lines = gunzipSync(readFileSync(join(DATA, 'digits.jsonl.gz')))
     .toString()
     .trimEnd()

@@ -1,4 +1,4 @@
-// The vector store of LangChain.js, with the real package and a real server.
+// The LangChain.js vector store, with the real package and a real server.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, it } from 'node:test';
@@ -33,7 +33,7 @@ const DOCUMENTS = [
 const open = () => SagittaVectorStore.fromDocuments(DOCUMENTS, embeddings, { collection, client });
 const idsOf = (found: readonly { readonly id?: string | undefined }[]) => found.map(({ id }) => id);
 
-it('documents make a collection, and the nearest to a text is that text', async () => {
+it('documents create a collection, and the nearest to a text is that text', async () => {
   const store = await open();
   const record = await client.collections.get(collection);
   assert.deepEqual([record.dimension, record.metric, record.vector_count], [8, 'cosine', 3]);
@@ -46,7 +46,7 @@ it('documents make a collection, and the nearest to a text is that text', async 
   assert.ok(score >= others[0]![1]);
 });
 
-it('a filter decides before the search', async () => {
+it('filters apply before the search', async () => {
   const store = await open();
   const found = await store.similaritySearch('On bread', 3, { topic: 'sea', year: { $gte: 2022 } });
   assert.deepEqual(idsOf(found), ['dolphin']);
@@ -54,7 +54,7 @@ it('a filter decides before the search', async () => {
   assert.deepEqual(idsOf(byText), ['whale']);
 });
 
-it('ids come from the options, else from the documents, else from the service', async () => {
+it('ids come from the options, else from the documents, else from the server', async () => {
   const store = new SagittaVectorStore(embeddings, {
     collection,
     client: { baseUrl: server.url },
@@ -70,14 +70,14 @@ it('ids come from the options, else from the documents, else from the service', 
   assert.equal((await client.collections.get(collection)).metric, 'euclidean');
 });
 
-it('documents of the same id replace each other', async () => {
+it('documents with the same id replace each other', async () => {
   const store = await open();
   await store.addDocuments([new Document({ id: 'whale', pageContent: 'On bread' })]);
   assert.equal(await store.vectors.count(), 3);
   assert.deepEqual((await store.vectors.get('whale')).metadata, { page_content: 'On bread' });
 });
 
-it('more documents than one request takes arrive in their order', async () => {
+it('more documents than fit a request are written in order', async () => {
   const store = new SagittaVectorStore(embeddings, { collection, client });
   const documents = Array.from({ length: 1_001 }, (_, n) => new Document({ pageContent: `n${n}` }));
   const vectors = documents.map((_, n) => [n, 1]);
@@ -97,7 +97,7 @@ it('deletes by ids, by filter and everything', async () => {
   assert.equal(await store.vectors.count(), 0);
 });
 
-it('what is near and alike is passed over for what is near and unlike', async () => {
+it('maximal marginal relevance prefers diverse documents', async () => {
   const vectors: Record<string, number[]> = {
     query: [1, 0, 0],
     twin: [1, 0.01, 0],
@@ -128,13 +128,13 @@ it('what is near and alike is passed over for what is near and unlike', async ()
   assert.deepEqual(textsOf(await retriever.invoke('query')), ['twin', 'other twin']);
 });
 
-it('is a retriever with a filter', async () => {
+it('works as a retriever with a filter', async () => {
   const store = await open();
   const found = await store.asRetriever(1, { topic: 'sea' }).invoke('Dolphins');
   assert.deepEqual(idsOf(found), ['dolphin']);
 });
 
-it('texts become documents, with metadata for all or for each', async () => {
+it('fromTexts accepts metadata for all texts or for each', async () => {
   const config = { collection, client, contentKey: 'text' };
   await SagittaVectorStore.fromTexts(['a', 'b'], [{ n: 1 }, { n: 2 }], embeddings, config);
   const store = await SagittaVectorStore.fromTexts(['c'], { n: 3 }, embeddings, config);
@@ -151,7 +151,7 @@ it('texts become documents, with metadata for all or for each', async () => {
   );
 });
 
-it('an existing collection is used as it is, and a missing one is told of', async () => {
+it('an existing collection is used unchanged, and a missing one is an error', async () => {
   const config = { collection, client };
   const missing = SagittaVectorStore.fromExistingCollection(embeddings, config);
   await assert.rejects(missing, { code: 'collection_not_found' });
@@ -165,7 +165,7 @@ it('an existing collection is used as it is, and a missing one is told of', asyn
   await assert.rejects(store.addDocuments(DOCUMENTS), { code: 'collection_not_found' });
 });
 
-it('what does not fit is refused before anything is written', async () => {
+it('rejects invalid input before writing anything', async () => {
   const store = await open();
   const clash = new Document({ pageContent: 'x', metadata: { page_content: 'y' } });
   await assert.rejects(store.addDocuments([clash]), /page_content/);
