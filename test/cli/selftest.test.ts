@@ -147,13 +147,13 @@ describe('an installation without benches and kernels', () => {
 it('bench lists the benches and engines, with exit code 2', async () => {
   const bench = await start(['bench', 'abacus']).ended;
   assert.equal(bench.code, 2);
-  assert.match(bench.stderr, /no bench abacus; expected .*engine/);
+  assert.match(bench.stderr, /unknown bench abacus; expected .*engine/);
   const engine = await start(['bench', '--engine', 'abacus']).ended;
   assert.equal(engine.code, 2);
   assert.match(engine.stderr, /'abacus' is invalid\. Allowed choices are .*reference/);
   const other = await start(['bench', 'filter', '--engine', 'reference']).ended;
   assert.equal(other.code, 2);
-  assert.match(other.stderr, /--engine is for engine/);
+  assert.match(other.stderr, /--engine applies only to the bench engine/);
 });
 
 /** What an engine may get wrong, in the first hit of an answer that has some. */
