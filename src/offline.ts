@@ -8,7 +8,7 @@ import { ApiKeys } from './database/api-keys.js';
 import { Backups } from './database/backup.js';
 import { apiKeyMembers } from './server/key-members.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
-import { requireRestorable, restoreBackup } from './storage/restore-backup.js';
+import { requireRestorable, restoreBackup } from './storage/backup.js';
 import type { DiskStore } from './storage/store.js';
 import { StoreInspection } from './storage/store-inspection.js';
 import { verifyStore } from './tools/verify/verify.js';

@@ -4,8 +4,7 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { assert, SagittaError } from '../common/errors.js';
-import { translateDiskError } from './disk-errors.js';
-import { makeFolder, syncFolder } from './durable-folders.js';
+import { makeFolder, syncFolder, translateDiskError } from './disk.js';
 
 /** No name of a blob ends so. */
 const TEMPORARY_SUFFIX = '.unfinished';

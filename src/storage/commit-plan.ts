@@ -5,10 +5,15 @@
 import { assert } from '../common/errors.js';
 import type { LogBook, LogChange } from './log-book.js';
 import type { StoreOperation } from './store.js';
-import { encodeKey, encodeRecordKey, type KeyRange, rangeUnder } from './store-keys.js';
-
-/** `values` and `records` by the keys of store-keys.ts; `trims`: by log, how far it is trimmed. */
-export type TableName = 'values' | 'records' | 'trims';
+import {
+  DROPPED,
+  encodeKey,
+  encodeRecordKey,
+  encodeTrim,
+  type KeyRange,
+  rangeUnder,
+  type TableName,
+} from './store-format.js';
 
 /** Puts `value`, or removes what is there when it is undefined. */
 export interface PlannedWrite {
@@ -17,9 +22,6 @@ export interface PlannedWrite {
   /** Never shared memory; belongs to the caller of commit, who leaves it alone until it settles. */
   readonly value: Uint8Array | undefined;
 }
-
-/** The mark of a log that is gone as a whole: past every sequence. */
-export const DROPPED = Number.MAX_SAFE_INTEGER;
 
 export class CommitPlan {
   /** In order: a later one of the same key decides. */
@@ -128,16 +130,6 @@ export class CommitPlan {
     if (this.#book.isDropped(log)) return DROPPED;
     return this.#lastSequences.get(log) ?? this.#book.lastSequenceOf(log);
   }
-}
-
-export function encodeTrim(throughSequence: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(BigInt(throughSequence));
-  return bytes;
-}
-
-export function decodeTrim(bytes: Uint8Array): number {
-  return Number(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getBigUint64(0));
 }
 
 /** On Node 20 lmdb reads past the end of shared memory and dies of it. */

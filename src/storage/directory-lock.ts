@@ -10,7 +10,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SagittaError } from '../common/errors.js';
-import { makeFolder } from './durable-folders.js';
+import { makeFolder } from './disk.js';
 
 export interface DirectoryLock {
   release(): Promise<void>;

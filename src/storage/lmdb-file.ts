@@ -4,19 +4,8 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SagittaError } from '../common/errors.js';
-import { assertRoom } from './disk-errors.js';
-import {
-  LAST_PAGE_OFFSET,
-  MAGIC,
-  MAGIC_OFFSET,
-  notLmdb,
-  PAGE_BYTES_OFFSET,
-  VERSION,
-  VERSION_OFFSET,
-} from './lmdb-meta.js';
-
-// A meta page: a header of 24 bytes, then what is read here. Little-endian on every machine we know.
-const META_BYTES = 160;
+import { assertRoom } from './disk.js';
+import { notLmdb, readMetaPage } from './lmdb-meta.js';
 
 /** A first start that lost power leaves nothing but zeros in at most so many bytes. */
 const BLANK_BYTES_MAX = 256 * 1024;
@@ -24,12 +13,6 @@ const BLANK_BYTES_MAX = 256 * 1024;
 const LOCK_FILE_BYTES = 16 * 1024;
 /** For the first pages of a new file. */
 const NEW_FILE_BYTES = 1024 * 1024;
-
-interface Meta {
-  readonly isValid: boolean;
-  readonly pageBytes: number;
-  readonly lastPage: number;
-}
 
 /**
  * `mayBeNew`: nothing else is there that a file without content could have belonged to. Throws
@@ -47,7 +30,7 @@ export async function prepareLmdbFiles(
   const isBlank = await inFile(path, 'a+', async (file) => {
     const { size } = await file.stat();
     if (size <= BLANK_BYTES_MAX && (await isAllZero(file, size))) return true;
-    await checkPages(path, file, size);
+    await checkMetaPages(path, file, size);
     return false;
   });
   if (!isBlank) return;
@@ -61,29 +44,13 @@ export async function prepareLmdbFiles(
   assertRoom(dirname(path), NEW_FILE_BYTES);
 }
 
-async function checkPages(path: string, file: FileHandle, size: number): Promise<void> {
-  const first = await readMeta(file, 0);
-  const second = first.isValid ? await readMeta(file, first.pageBytes) : first;
-  if (!second.isValid || second.pageBytes !== first.pageBytes) {
-    throw notLmdb(path);
-  }
-  // What the pages were that are missing is found out when they are read as zeros.
+async function checkMetaPages(path: string, file: FileHandle, size: number): Promise<void> {
+  const first = readMetaPage(file.fd, 0);
+  const second = first && readMetaPage(file.fd, first.pageBytes);
+  if (first === undefined || second === undefined) throw notLmdb(path);
+  // Pages that are missing at the end become zeros, which lmdb finds when it reads them.
   const byteLength = (Math.max(first.lastPage, second.lastPage) + 1) * first.pageBytes;
   if (size < byteLength) await file.truncate(byteLength);
-}
-
-async function readMeta(file: FileHandle, position: number): Promise<Meta> {
-  const bytes = Buffer.alloc(META_BYTES);
-  await file.read(bytes, 0, META_BYTES, position);
-  const pageBytes = bytes.readUInt32LE(PAGE_BYTES_OFFSET);
-  return {
-    isValid:
-      bytes.readUInt32LE(MAGIC_OFFSET) === MAGIC &&
-      bytes.readUInt16LE(VERSION_OFFSET) === VERSION &&
-      pageBytes >= META_BYTES,
-    pageBytes,
-    lastPage: Number(bytes.readBigUInt64LE(LAST_PAGE_OFFSET)),
-  };
 }
 
 async function isAllZero(file: FileHandle, size: number): Promise<boolean> {

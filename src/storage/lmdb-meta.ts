@@ -24,15 +24,15 @@ export interface LmdbMeta {
 }
 
 // Little-endian on every machine we know; from the start of the page.
-export const MAGIC_OFFSET = 24;
-export const MAGIC = 0xbeefc0de;
-export const VERSION_OFFSET = 28;
-export const VERSION = 2;
+const MAGIC_OFFSET = 24;
+const MAGIC = 0xbeefc0de;
+const VERSION_OFFSET = 28;
+const VERSION = 2;
 const FREE_OFFSET = 48;
 /** In place of a field that the list of free pages has no use for. */
-export const PAGE_BYTES_OFFSET = FREE_OFFSET;
+const PAGE_BYTES_OFFSET = FREE_OFFSET;
 const MAIN_OFFSET = 96;
-export const LAST_PAGE_OFFSET = 144;
+const LAST_PAGE_OFFSET = 144;
 const TRANSACTION_OFFSET = 152;
 const META_BYTES = 168;
 const PAGE_FLAGS_OFFSET = 18;
@@ -41,18 +41,27 @@ export const NO_PAGE = 0xffff_ffff_ffff_ffffn;
 const HAS_NUMBERS = 0x08;
 const PAGE_BYTES_MIN = 256;
 const PAGE_BYTES_MAX = 65_536;
+const PAGE_BYTES_USUAL = 4_096;
 const TAIL_BYTES_MAX = 64 * 1024 * 1024;
 
-interface Candidate extends Omit<LmdbMeta, 'problems'> {
+/** One of the two meta pages. */
+export interface MetaPage extends Omit<LmdbMeta, 'problems'> {
   readonly transaction: bigint;
 }
 
 /** Throws `data_corrupt` when neither page is one. */
 export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {
-  const first = readMeta(descriptor, 0);
-  // Where the second one lies is said by the first; when that is damaged, by the size of most pages.
-  const pageBytes = first?.pageBytes ?? 4096;
-  const second = readMeta(descriptor, pageBytes);
+  const { size } = fstatSync(descriptor);
+  // The last pages may be missing when they are free; a number that is wrong is far beyond the file.
+  const isPlausible = (page: MetaPage | undefined) =>
+    page !== undefined && page.lastPage * page.pageBytes <= 2 * size + TAIL_BYTES_MAX;
+  const read = (position: number) => {
+    const page = readMetaPage(descriptor, position);
+    return isPlausible(page) ? page : undefined;
+  };
+  const first = read(0);
+  // The first page says where the second one is; when it is damaged, pages have their usual size.
+  const second = read(first?.pageBytes ?? PAGE_BYTES_USUAL);
   if (first === undefined && second === undefined) {
     throw notLmdb(path);
   }
@@ -63,7 +72,6 @@ export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {
     first !== undefined && (second === undefined || first.transaction > second.transaction)
       ? first
       : second!;
-  const { size } = fstatSync(descriptor);
   const expected = (current.lastPage + 1) * current.pageBytes;
   if (size < expected) problems.push(`the file has ${size} bytes, expected ${expected}`);
   return { ...current, problems };
@@ -87,25 +95,22 @@ export function treeAt(bytes: Buffer, at: number): Tree {
   };
 }
 
-function readMeta(descriptor: number, position: number): Candidate | undefined {
+/** The meta page at this offset in the file; undefined when it is damaged. */
+export function readMetaPage(descriptor: number, position: number): MetaPage | undefined {
   const bytes = Buffer.alloc(META_BYTES);
-  const { size } = fstatSync(descriptor);
   if (readSync(descriptor, bytes, 0, META_BYTES, position) < META_BYTES) return undefined;
   const pageBytes = bytes.readUInt32LE(PAGE_BYTES_OFFSET);
-  const lastPage = Number(bytes.readBigUInt64LE(LAST_PAGE_OFFSET));
   const isValid =
     bytes.readUInt32LE(MAGIC_OFFSET) === MAGIC &&
     bytes.readUInt16LE(VERSION_OFFSET) === VERSION &&
     bytes.readUInt16LE(PAGE_FLAGS_OFFSET) === IS_META &&
     pageBytes >= PAGE_BYTES_MIN &&
     pageBytes <= PAGE_BYTES_MAX &&
-    (position === 0 || position === pageBytes) &&
-    // The last pages may be missing when they are free; a number from nowhere is far beyond.
-    lastPage * pageBytes <= 2 * size + TAIL_BYTES_MAX;
+    (position === 0 || position === pageBytes);
   if (!isValid) return undefined;
   return {
     pageBytes,
-    lastPage,
+    lastPage: Number(bytes.readBigUInt64LE(LAST_PAGE_OFFSET)),
     free: treeAt(bytes, FREE_OFFSET),
     main: treeAt(bytes, MAIN_OFFSET),
     transaction: bytes.readBigUInt64LE(TRANSACTION_OFFSET),

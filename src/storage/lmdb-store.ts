@@ -7,18 +7,22 @@ import { type Database, open, type RootDatabase } from 'lmdb';
 import { SagittaError } from '../common/errors.js';
 import { removeMarker } from './backup-marker.js';
 import { BlobFiles } from './blob-files.js';
-import type { PlannedWrite, TableName } from './commit-plan.js';
+import type { PlannedWrite } from './commit-plan.js';
 import { lockDirectory } from './directory-lock.js';
-import { assertRoom, translateDiskError } from './disk-errors.js';
-import { syncFolder } from './durable-folders.js';
+import { assertRoom, syncFolder, translateDiskError } from './disk.js';
 import { prepareLmdbFiles } from './lmdb-file.js';
 import type { DiskStore } from './store.js';
-import { FORMAT_VERSION, newerFormat } from './store-format.js';
-import { encodeKey, type KeyRange } from './store-keys.js';
+import {
+  BLOB_FOLDER,
+  FORMAT_KEY,
+  FORMAT_VERSION,
+  type KeyRange,
+  newerFormat,
+  STORE_FILE,
+  type TableName,
+} from './store-format.js';
 import { type TableEntry, TableStore, type Tables } from './table-store.js';
-import { BLOB_FOLDER, STORE_FILE } from './write-backup.js';
 
-const FORMAT_KEY = encodeKey(['format']);
 /** What is read in one go; between two goes no snapshot is held that keeps old pages from reuse. */
 const PAGE_ENTRIES_MAX = 256;
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;

@@ -2,11 +2,10 @@
 // renamed at the end. What an attempt left that died is removed by the next one.
 
 import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { copyFile, lstat, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
-import { assertRoom } from './disk-errors.js';
-import { FOLDER_MODE, makeFolder, syncFolder } from './durable-folders.js';
+import { assertRoom, FOLDER_MODE, makeFolder, syncFile, syncFolder } from './disk.js';
 
 /** Names of backups and of blobs never begin or end so. */
 const isUnfinished = (name: string) => name.startsWith('.') && name.endsWith('.unfinished');
@@ -76,15 +75,6 @@ export class FileCopier {
     await syncFile(to);
     this.#bytesLeft -= size;
     return size;
-  }
-}
-
-export async function syncFile(path: string): Promise<void> {
-  const file = await open(path, 'r');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
   }
 }
 

@@ -8,20 +8,23 @@ import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
 import { readWholeBlob } from './blob-files.js';
-import { DROPPED, decodeTrim } from './commit-plan.js';
 import { lockDirectory } from './directory-lock.js';
 import { LmdbPages } from './lmdb-pages.js';
 import type { LogEntry, StoreKey } from './store.js';
-import { FORMAT_VERSION, newerFormat } from './store-format.js';
 import {
+  BLOB_FOLDER,
+  DROPPED,
   decodeKey,
-  encodeKey,
+  decodeTrim,
+  FORMAT_KEY,
+  FORMAT_VERSION,
   type KeyRange,
+  newerFormat,
   rangeUnder,
   recordRange,
+  STORE_FILE,
   sequenceOf,
-} from './store-keys.js';
-import { BLOB_FOLDER, STORE_FILE } from './write-backup.js';
+} from './store-format.js';
 
 export interface CorruptionIssue {
   /** `note`: nothing is lost by it, and the next start clears it away. */
@@ -32,7 +35,6 @@ export interface CorruptionIssue {
 
 export type ReportIssue = (finding: CorruptionIssue) => void;
 
-const FORMAT_KEY = encodeKey(['format']);
 const TABLES = ['meta', 'values', 'records', 'trims'];
 
 export interface InspectedLog {

@@ -3,26 +3,23 @@
 // readers at once and are removed little by little. Leaves the disk to the tables and the blobs.
 
 import { assert, SagittaError } from '../common/errors.js';
+import { writeBackup } from './backup.js';
 import type { BlobFiles } from './blob-files.js';
-import {
-  CommitPlan,
-  DROPPED,
-  decodeTrim,
-  type PlannedWrite,
-  type TableName,
-} from './commit-plan.js';
+import { CommitPlan, type PlannedWrite } from './commit-plan.js';
 import type { DirectoryLock } from './directory-lock.js';
 import { LogBook } from './log-book.js';
 import type { DiskStore, LogEntry, StoreKey, StoreOperation } from './store.js';
 import {
+  DROPPED,
   decodeKey,
+  decodeTrim,
   encodeKey,
   type KeyRange,
   rangeUnder,
   recordRange,
   sequenceOf,
-} from './store-keys.js';
-import { writeBackup } from './write-backup.js';
+  type TableName,
+} from './store-format.js';
 
 export interface TableEntry {
   readonly key: Buffer;

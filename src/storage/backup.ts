@@ -2,19 +2,21 @@
 // moment, then the blobs that they name. Blobs never change, and the caller keeps those that are
 // removed meanwhile.
 
-import { mkdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { SagittaError } from '../common/errors.js';
-import { type BackupMarker, digestOfFile, MARKER_FILE, writeMarker } from './backup-marker.js';
-import { translateDiskError } from './disk-errors.js';
+import {
+  type BackupMarker,
+  digestOfFile,
+  MARKER_FILE,
+  readMarker,
+  writeMarker,
+} from './backup-marker.js';
+import { syncFile, translateDiskError } from './disk.js';
 import { LmdbPages } from './lmdb-pages.js';
-import { FileCopier, stageFolder, syncFile } from './staged-folder.js';
+import { FileCopier, requireVacant, stageFolder } from './staged-folder.js';
 import type { DiskStore, ListKept } from './store.js';
-import { decodeKey, rangeUnder } from './store-keys.js';
-
-/** The names in a data directory. */
-export const STORE_FILE = 'store.lmdb';
-export const BLOB_FOLDER = 'segments';
+import { BLOB_FOLDER, decodeKey, rangeUnder, STORE_FILE } from './store-format.js';
 
 export interface BackupSource {
   readonly directory: string;
@@ -120,4 +122,56 @@ function requireOutside(directory: string, folder: string): void {
     'invalid_request',
     `The backup ${target} would lie in the data directory ${own} itself; name a folder elsewhere, best on another disk.`,
   );
+}
+
+/**
+ * Throws `configuration_invalid` for what is no finished backup, `backup_exists` when there is
+ * something at `directory` already, and `storage_full`; then nothing is left of it.
+ */
+export async function restoreBackup(
+  backup: string,
+  directory: string,
+): Promise<{ byteLength: number }> {
+  await requireBackup(backup);
+  const names = await listFiles(backup);
+  let byteCount = 0;
+  for (const name of names) byteCount += (await stat(join(backup, name))).size;
+  try {
+    return await stageFolder(directory, STORE_FILE, async (staging) => {
+      const copier = new FileCopier(byteCount);
+      let byteLength = 0;
+      for (const name of names) {
+        await mkdir(dirname(join(staging, name)), { recursive: true });
+        byteLength += await copier.copy(join(backup, name), join(staging, name));
+      }
+      return { byteLength };
+    });
+  } catch (error) {
+    throw translateDiskError(error, dirname(directory));
+  }
+}
+
+/** What can be told before the backup is read: throws like `restoreBackup`. */
+export async function requireRestorable(backup: string, directory: string): Promise<void> {
+  await requireBackup(backup);
+  await requireVacant(directory);
+}
+
+async function requireBackup(folder: string): Promise<void> {
+  if ((await readMarker(folder)) !== undefined) return;
+  throw new SagittaError(
+    'configuration_invalid',
+    `${folder} is not a finished backup: there is no ${MARKER_FILE} in it.`,
+  );
+}
+
+async function listFiles(backup: string): Promise<string[]> {
+  const names = [STORE_FILE];
+  const folders = await readdir(join(backup, BLOB_FOLDER), { withFileTypes: true });
+  for (const { name } of folders.filter((entry) => entry.isDirectory())) {
+    for (const file of await readdir(join(backup, BLOB_FOLDER, name))) {
+      names.push(join(BLOB_FOLDER, name, file));
+    }
+  }
+  return names;
 }
