@@ -1,5 +1,5 @@
-// A composition root for commands that work on a data directory while no server runs on it: what
-// they need of a store, and nothing that scores vectors. The lock keeps them and a server apart.
+// The composition root for commands that work on a data directory without a server: the store and the
+// services that need nothing else. The directory lock keeps such a command and a server apart.
 
 import { systemClock } from './common/clock.js';
 import { silentLogger } from './common/logger.js';
@@ -7,16 +7,16 @@ import type { ApiKeyService, BackupRecord } from './database/api.js';
 import { ApiKeys } from './database/api-keys.js';
 import { Backups } from './database/backup.js';
 import { apiKeyMembers } from './server/key-members.js';
-import { openLmdbStore } from './storage/lmdb-store.js';
 import { requireRestorable, restoreBackup } from './storage/backup.js';
+import { openLmdbStore } from './storage/lmdb-store.js';
 import type { DiskStore } from './storage/store.js';
 import { StoreInspection } from './storage/store-inspection.js';
 import { verifyStore } from './tools/verify/verify.js';
 import { Findings, type VerifyReport } from './tools/verify/verify-report.js';
 
 /**
- * Opens the directory, made when it is not there, and closes it after `work`. Throws what
- * `openLmdbStore` throws, `data_directory_locked` among it.
+ * Opens the directory, creates it if missing, and closes it after `work`. Throws what `openLmdbStore`
+ * throws, such as `data_directory_locked`.
  */
 export async function withDataDirectory<Result>(
   directory: string,
@@ -30,7 +30,7 @@ export async function withDataDirectory<Result>(
   }
 }
 
-/** The API keys of a directory that nobody serves. Throws also `data_corrupt`. */
+/** Opens the API keys of a directory for `work`. Throws also `data_corrupt`. */
 export function withApiKeys<Result>(
   directory: string,
   work: (apiKeys: ApiKeyService) => Promise<Result>,
@@ -38,7 +38,7 @@ export function withApiKeys<Result>(
   return withDataDirectory(directory, (store) => work(new ApiKeys({ store, clock: systemClock })));
 }
 
-/** A backup of a directory that nobody serves, which must exist. */
+/** Makes a backup of an existing directory. */
 export function backupDirectory(
   directory: string,
   folder: string,
@@ -48,7 +48,7 @@ export function backupDirectory(
   );
 }
 
-/** Checks a data directory or a backup and changes nothing. Throws what cannot be looked at. */
+/** Verifies a data directory or a backup, and changes nothing. Throws when it cannot be opened. */
 export async function verifyDirectory(
   directory: string,
   onProgress?: (rowCount: number, share: number) => void,

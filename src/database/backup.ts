@@ -7,7 +7,7 @@ import { SagittaError } from '../common/errors.js';
 import type { Logger } from '../common/logger.js';
 import { readMarker } from '../storage/backup-marker.js';
 import { removeUnfinished } from '../storage/staged-folder.js';
-import type { DiskStore, ListKept } from '../storage/store.js';
+import type { DiskStore, ListEntries } from '../storage/store.js';
 import type { BackupRecord, BackupService } from './api.js';
 import { type CollectionDefinition, decodeJson, type Manifest } from './collection/manifest.js';
 import { keys, segmentBlobName } from './keys.js';
@@ -117,7 +117,7 @@ const TURN_ENTRIES = 256;
 
 /** The segment files of every collection that there was. Throws `collection_unavailable`. */
 export async function chooseBlobs(
-  list: ListKept,
+  list: ListEntries,
 ): Promise<{ blobNames: string[]; collectionCount: number }> {
   const incarnations = new Set<string>();
   const blobNames: string[] = [];

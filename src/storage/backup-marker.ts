@@ -1,6 +1,6 @@
-// The file that makes a folder a backup: written last, so that a folder without it is none. It holds
-// the checksum of the lmdb file, which has none of its own. Whoever opens the folder as a data
-// directory takes it away: from then on the folder changes.
+// The file that marks a folder as a backup. It is written last, so a folder without it is not a finished
+// backup. It holds the checksum of the lmdb file, which has none of its own. Opening the folder as a
+// data directory removes the marker, because the folder changes from then on.
 
 import { open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const FORMAT_VERSION = 1;
 export interface BackupMarker {
   /** ISO 8601, UTC. */
   readonly createdAt: string;
-  /** Of all files but this one. */
+  /** Of all files but the marker. */
   readonly byteLength: number;
   readonly collectionCount: number;
   readonly storeFile: FileDigest;
@@ -25,7 +25,7 @@ export interface FileDigest {
   readonly checksum: string;
 }
 
-/** Synced; the folder's entry is the caller's to sync. */
+/** The file is synced; the caller syncs the folder. */
 export async function writeMarker(folder: string, marker: BackupMarker): Promise<void> {
   const file = await open(join(folder, MARKER_FILE), 'wx');
   try {
@@ -38,7 +38,7 @@ export async function writeMarker(folder: string, marker: BackupMarker): Promise
   }
 }
 
-/** Undefined for a folder that is no backup. Throws `data_corrupt`, and `configuration_invalid` for a newer format. */
+/** Undefined if the folder is not a backup. Throws `data_corrupt`, and `configuration_invalid` for a newer format. */
 export async function readMarker(folder: string): Promise<BackupMarker | undefined> {
   const path = join(folder, MARKER_FILE);
   let text: string;
@@ -53,14 +53,14 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
   try {
     found = JSON.parse(text) as typeof found;
   } catch (cause) {
-    throw new SagittaError('data_corrupt', `The file ${path} is damaged: it is not JSON.`, {
+    throw new SagittaError('data_corrupt', `The file ${path} is damaged: it is not valid JSON.`, {
       cause,
     });
   }
   if (Number.isInteger(found?.format_version) && found?.format_version !== FORMAT_VERSION) {
     throw new SagittaError(
       'configuration_invalid',
-      `The backup ${folder} has format version ${found?.format_version}; this Sagitta reads version ${FORMAT_VERSION}.`,
+      `The backup ${folder} has format version ${found?.format_version}; this version of Sagitta reads ${FORMAT_VERSION}.`,
     );
   }
   if (!isMarker(found)) {
@@ -74,19 +74,19 @@ export async function removeMarker(folder: string): Promise<void> {
   await rm(join(folder, MARKER_FILE), { force: true });
 }
 
-/** Read in pieces that leave the event loop to others. */
-const PIECE_BYTES = 1024 * 1024;
+/** Bytes per read: short enough not to block the event loop. */
+const CHUNK_BYTES = 1024 * 1024;
 
 export async function digestOfFile(path: string): Promise<FileDigest> {
   const file = await open(path, 'r');
   try {
-    const piece = Buffer.alloc(PIECE_BYTES);
+    const chunk = Buffer.alloc(CHUNK_BYTES);
     let checksum = 0;
     let byteLength = 0;
     while (true) {
-      const { bytesRead } = await file.read(piece, 0, PIECE_BYTES, byteLength);
+      const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, byteLength);
       if (bytesRead === 0) break;
-      checksum = crc32(piece.subarray(0, bytesRead), checksum);
+      checksum = crc32(chunk.subarray(0, bytesRead), checksum);
       byteLength += bytesRead;
     }
     return { byteLength, checksum: `crc32:${checksum.toString(16).padStart(8, '0')}` };

@@ -1,6 +1,6 @@
-// Makes a backup of a store that goes on: first the tables, which lmdb copies as they are at one
-// moment, then the blobs that they name. Blobs never change, and the caller keeps those that are
-// removed meanwhile.
+// Writes a backup of a running store, and restores one. A backup has the tables, which lmdb copies as of
+// one moment, and the blobs that they refer to. Blobs never change, and the store keeps those that are
+// removed while the backup is made.
 
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -15,15 +15,15 @@ import {
 import { syncFile, translateDiskError } from './disk.js';
 import { LmdbPages } from './lmdb-pages.js';
 import { FileCopier, requireVacant, stageFolder } from './staged-folder.js';
-import type { DiskStore, ListKept } from './store.js';
+import type { DiskStore, ListEntries } from './store.js';
 import { BLOB_FOLDER, decodeKey, rangeUnder, STORE_FILE } from './store-format.js';
 
 export interface BackupSource {
   readonly directory: string;
-  /** Writes the tables of one moment to a new file. */
+  /** Writes the tables, as of one moment, to a new file. */
   copyTables(path: string): Promise<void>;
   blobPath(name: string): string;
-  /** Whether the store is being closed and the backup shall give up. */
+  /** Whether the store is being closed, so that the backup has to stop. */
   isStopping(): boolean;
 }
 
@@ -43,7 +43,7 @@ export async function writeBackup(
     }
     throw new SagittaError(
       'storage_full',
-      `There is no room for the backup on the disk of ${dirname(resolve(folder))}; nothing was left behind there.`,
+      `There is not enough space for the backup on the disk of ${dirname(resolve(folder))}. Nothing was left there.`,
       { cause: error },
     );
   }
@@ -58,14 +58,14 @@ async function fill(
   const createdAt = new Date().toISOString();
   await source.copyTables(storePath);
   await syncFile(storePath);
-  const { blobNames, collectionCount } = await readKept(storePath, choose);
+  const { blobNames, collectionCount } = await chooseBlobs(storePath, choose);
   const storeFile = await digestOfFile(storePath);
   await mkdir(join(staging, BLOB_FOLDER));
   const copier = new FileCopier(await byteLengthOf(source, blobNames));
   let byteLength = storeFile.byteLength;
   for (const name of blobNames) {
     if (source.isStopping()) {
-      throw new SagittaError('stopping', 'The service is stopping; the backup was given up.');
+      throw new SagittaError('stopping', 'The service is stopping; the backup was cancelled.');
     }
     const path = join(staging, BLOB_FOLDER, name);
     await mkdir(dirname(path), { recursive: true });
@@ -76,15 +76,15 @@ async function fill(
   return marker;
 }
 
-/** From the copy: the store itself has gone on. */
-async function readKept(
+/** Reads the copied tables, since the store itself has changed meanwhile. */
+async function chooseBlobs(
   storePath: string,
   choose: Parameters<DiskStore['backup']>[1],
 ): ReturnType<Parameters<DiskStore['backup']>[1]> {
   const pages = LmdbPages.open(storePath);
   try {
     pages.readTables();
-    const list: ListKept = function* (prefix) {
+    const list: ListEntries = function* (prefix) {
       for (const { key, value } of pages.entries('values', rangeUnder(prefix))) {
         const bytes = value();
         if (bytes !== undefined) yield { key: decodeKey(key), value: bytes };
@@ -102,10 +102,10 @@ async function byteLengthOf(source: BackupSource, blobNames: readonly string[]):
     try {
       byteLength += (await stat(source.blobPath(name))).size;
     } catch (cause) {
-      // A copy of what is broken would pass for a backup.
+      // A backup without this file would look complete.
       throw new SagittaError(
         'collection_unavailable',
-        `The segment file ${name} cannot be copied: ${(cause as Error).message}. "sagitta verify" tells what else is broken; delete that collection to make backups of the others.`,
+        `The segment file ${name} cannot be copied: ${(cause as Error).message}. Run "sagitta verify" to find other damage, and delete the collection to back up the others.`,
         { cause },
       );
     }
@@ -113,20 +113,21 @@ async function byteLengthOf(source: BackupSource, blobNames: readonly string[]):
   return byteLength;
 }
 
-/** It would be lost with what it is a copy of. */
+/** A backup inside the data directory would be lost with it. */
 function requireOutside(directory: string, folder: string): void {
   const own = resolve(directory);
   const target = resolve(folder);
   if (target !== own && !target.startsWith(own + sep)) return;
   throw new SagittaError(
     'invalid_request',
-    `The backup ${target} would lie in the data directory ${own} itself; name a folder elsewhere, best on another disk.`,
+    `The backup ${target} would be inside the data directory ${own}. Name a folder elsewhere, preferably on another disk.`,
   );
 }
 
 /**
- * Throws `configuration_invalid` for what is no finished backup, `backup_exists` when there is
- * something at `directory` already, and `storage_full`; then nothing is left of it.
+ * Makes a data directory as a copy of a backup. Throws `configuration_invalid` if that is not a finished
+ * backup, `backup_exists` if there is something at `directory`, and `storage_full`; nothing is then left
+ * there. The content of the files is not checked.
  */
 export async function restoreBackup(
   backup: string,
@@ -151,7 +152,7 @@ export async function restoreBackup(
   }
 }
 
-/** What can be told before the backup is read: throws like `restoreBackup`. */
+/** The checks of `restoreBackup` that read no file: throws like it. */
 export async function requireRestorable(backup: string, directory: string): Promise<void> {
   await requireBackup(backup);
   await requireVacant(directory);

@@ -1,30 +1,30 @@
-// Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced,
-// so that a name always stands for a whole blob. Knows nothing of what is in them.
+// Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced, so
+// that a name always refers to a complete blob.
 
 import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { assert, SagittaError } from '../common/errors.js';
 import { makeFolder, syncFolder, translateDiskError } from './disk.js';
 
-/** No name of a blob ends so. */
+/** No blob has a name that ends like this. */
 const TEMPORARY_SUFFIX = '.unfinished';
-/** `<folder>/<file>` of plain characters: nothing that could leave the directory. */
+/** `<folder>/<file>` in plain characters, so that no name leads outside the directory. */
 const NAME_PATTERN = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
-/** One call of the system moves less than 2 GiB; shorter ones let others have the disk meanwhile. */
+/** A system call writes less than 2 GiB; shorter ones let other requests use the disk in between. */
 const CALL_BYTES_MAX = 64 * 1024 * 1024;
 
 export class BlobFiles {
   readonly #directory: string;
   readonly #writing = new Set<Promise<void>>();
-  /** Names that were removed while a backup holds their files; null when none does. */
-  #heldNames: Set<string> | null = null;
+  /** Names removed while a backup needs their files; null when no backup is running. */
+  #retainedNames: Set<string> | null = null;
   #writeCount = 0;
 
   private constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Deletes what interrupted writes left, and folders that have become empty. */
+  /** Deletes the files of interrupted writes and empty folders. */
   static async open(directory: string): Promise<BlobFiles> {
     await makeFolder(directory);
     for (const folder of await foldersIn(directory)) {
@@ -47,15 +47,15 @@ export class BlobFiles {
 
   async #write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
     const path = this.#pathOf(name);
-    // Two writes of one name do not meet in one file.
+    // The count keeps two writes of one name apart.
     const temporary = `${path}.${++this.#writeCount}${TEMPORARY_SUFFIX}`;
     try {
       await mkdir(dirname(path), { recursive: true });
       await writeFile(temporary, parts);
       await rename(temporary, path);
-      this.#heldNames?.delete(name);
+      this.#retainedNames?.delete(name);
       await syncFolder(dirname(path));
-      // Another write may have made the folder a moment ago, so this does not ask who did.
+      // Also if another write has just made the folder, which may not be synced yet.
       await syncFolder(this.#directory);
     } catch (error) {
       await rm(temporary, { force: true });
@@ -65,7 +65,7 @@ export class BlobFiles {
 
   async read(name: string): Promise<Uint8Array | undefined> {
     const path = this.#pathOf(name);
-    if (this.#heldNames?.has(name)) return undefined;
+    if (this.#retainedNames?.has(name)) return undefined;
     let file: FileHandle;
     try {
       file = await open(path, 'r');
@@ -88,31 +88,31 @@ export class BlobFiles {
 
   async remove(name: string): Promise<void> {
     const path = this.#pathOf(name);
-    if (this.#heldNames === null) await rm(path, { force: true });
-    else this.#heldNames.add(name);
+    if (this.#retainedNames === null) await rm(path, { force: true });
+    else this.#retainedNames.add(name);
   }
 
-  /** Until `work` has settled, what is removed is gone for readers, and its file stays. Not called again before. */
-  async holdWhile<Result>(work: () => Promise<Result>): Promise<Result> {
-    assert(this.#heldNames === null, 'one backup at a time');
-    this.#heldNames = new Set();
+  /** Until `work` settles, removed blobs are invisible to readers, but their files stay. One call at a time. */
+  async retainWhile<Result>(work: () => Promise<Result>): Promise<Result> {
+    assert(this.#retainedNames === null, 'one backup at a time');
+    this.#retainedNames = new Set();
     try {
       return await work();
     } finally {
-      const names = this.#heldNames;
-      this.#heldNames = null;
+      const names = this.#retainedNames;
+      this.#retainedNames = null;
       for (const name of names) await rm(this.#pathOf(name), { force: true });
     }
   }
 
-  /** Where the file of a blob lies, for a copy; not for changes. */
+  /** The file of a blob, to be copied and not changed. */
   pathOf(name: string): string {
     return this.#pathOf(name);
   }
 
   async list(prefix: string): Promise<string[]> {
     const slash = prefix.indexOf('/');
-    // With tens of thousands of folders, only the one that is asked for is read.
+    // There may be tens of thousands of folders: only those that can match are read.
     const isAsked = (folder: string) =>
       slash < 0 ? folder.startsWith(prefix) : folder === prefix.slice(0, slash);
     const names: string[] = [];
@@ -122,11 +122,11 @@ export class BlobFiles {
     }
     return names
       .filter((name) => name.startsWith(prefix) && !name.endsWith(TEMPORARY_SUFFIX))
-      .filter((name) => !this.#heldNames?.has(name))
+      .filter((name) => !this.#retainedNames?.has(name))
       .sort();
   }
 
-  /** Waits for the writes that are under way. */
+  /** Waits for running writes. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#writing);
   }
@@ -140,7 +140,7 @@ export class BlobFiles {
 export function assertBlobName(name: string): void {
   assert(
     NAME_PATTERN.test(name) && !name.endsWith(TEMPORARY_SUFFIX),
-    `a blob's name is folder/file, found ${name}`,
+    `a blob has a name like folder/file, found ${name}`,
   );
 }
 
@@ -164,7 +164,7 @@ async function writeFile(path: string, parts: Iterable<Uint8Array>): Promise<voi
   }
 }
 
-/** In one SharedArrayBuffer. */
+/** The whole file in one SharedArrayBuffer; fewer bytes if the file was cut meanwhile. */
 export async function readWholeBlob(file: FileHandle): Promise<Uint8Array> {
   const { size } = await file.stat();
   const bytes = new Uint8Array(new SharedArrayBuffer(size));

@@ -1,9 +1,8 @@
-// Turns commits into the plain puts and removals of one transaction. Whatever can be wrong with a
-// commit is found here, before anything is handed to the disk, so that a commit that is refused
-// leaves nothing behind and does not touch the others of its group.
+// Turns commits into the puts and removals of one transaction. Commits are validated here, before
+// anything is written, so that an invalid one leaves nothing behind and the others of its group go on.
 
 import { assert } from '../common/errors.js';
-import type { LogBook, LogChange } from './log-book.js';
+import type { LogChange, LogRegistry } from './log-registry.js';
 import type { StoreOperation } from './store.js';
 import {
   DROPPED,
@@ -15,31 +14,31 @@ import {
   type TableName,
 } from './store-format.js';
 
-/** Puts `value`, or removes what is there when it is undefined. */
+/** Puts `value`, or removes the entry when it is undefined. */
 export interface PlannedWrite {
   readonly table: TableName;
   readonly key: Buffer;
-  /** Never shared memory; belongs to the caller of commit, who leaves it alone until it settles. */
+  /** Not in shared memory. Owned by the caller of `commit`, who does not change it until that settles. */
   readonly value: Uint8Array | undefined;
 }
 
 export class CommitPlan {
-  /** In order: a later one of the same key decides. */
+  /** In order: of several writes of a key the last one counts. */
   readonly writes: PlannedWrite[] = [];
-  /** What the book is to be told once the writes are on disk. */
+  /** For `LogRegistry.apply` once the writes are on disk. */
   readonly changes: LogChange[] = [];
-  readonly #book: LogBook;
+  readonly #logs: LogRegistry;
   readonly #storedKeysIn: (range: KeyRange) => Iterable<Buffer>;
-  /** Of logs that this plan appends to or drops, and of those that it trims. */
+  /** Of the logs that this plan appends to or drops, and of those that it trims. */
   readonly #lastSequences = new Map<string, number>();
   readonly #trimmedThrough = new Map<string, number>();
 
-  constructor(book: LogBook, storedKeysIn: (range: KeyRange) => Iterable<Buffer>) {
-    this.#book = book;
+  constructor(logs: LogRegistry, storedKeysIn: (range: KeyRange) => Iterable<Buffer>) {
+    this.#logs = logs;
     this.#storedKeysIn = storedKeysIn;
   }
 
-  /** Adds a whole commit or, when it throws, nothing of it. */
+  /** Adds a commit as a whole; when it throws, nothing was added. */
   add(operations: readonly StoreOperation[]): void {
     const writeCount = this.writes.length;
     const changeCount = this.changes.length;
@@ -81,10 +80,10 @@ export class CommitPlan {
 
   #append(log: string, sequence: number, record: Uint8Array): void {
     const last = this.#lastSequenceOf(log);
-    assert(last !== DROPPED, `log ${log} was dropped: its name is not used again`);
+    assert(last !== DROPPED, `log ${log} was dropped and its name cannot be used again`);
     assert(
       Number.isSafeInteger(sequence) && sequence > last && sequence < DROPPED,
-      `the next sequence of log ${log} is greater than ${last}, found ${sequence}`,
+      `the next sequence of log ${log} must be greater than ${last}, found ${sequence}`,
     );
     this.#write('records', encodeRecordKey(log, sequence), record);
     this.#change({ kind: 'append', log, sequence, byteLength: record.byteLength });
@@ -92,15 +91,15 @@ export class CommitPlan {
 
   #trim(log: string, throughSequence: number): void {
     const last = this.#lastSequenceOf(log);
-    // What is not written yet is not trimmed, or a record that comes later would never be seen.
+    // Only existing records are trimmed: a record appended later must stay visible.
     const through = Math.min(throughSequence, last);
-    const before = this.#trimmedThrough.get(log) ?? this.#book.trimmedThrough(log);
+    const before = this.#trimmedThrough.get(log) ?? this.#logs.trimmedThrough(log);
     if (last === DROPPED || through <= before) return;
     this.#write('trims', encodeKey([log]), encodeTrim(through));
     this.#change({ kind: 'trim', log, throughSequence: through });
   }
 
-  /** Keys on disk and keys that this plan puts. */
+  /** Removes keys that are on disk and keys that this plan puts. */
   #removeUnder(range: KeyRange): void {
     const planned = this.writes
       .filter(({ table, value }) => table === 'values' && value !== undefined)
@@ -127,12 +126,12 @@ export class CommitPlan {
   }
 
   #lastSequenceOf(log: string): number {
-    if (this.#book.isDropped(log)) return DROPPED;
-    return this.#lastSequences.get(log) ?? this.#book.lastSequenceOf(log);
+    if (this.#logs.isDropped(log)) return DROPPED;
+    return this.#lastSequences.get(log) ?? this.#logs.lastSequenceOf(log);
   }
 }
 
-/** On Node 20 lmdb reads past the end of shared memory and dies of it. */
+/** On Node 20 lmdb reads past the end of shared memory and crashes. */
 function unshare(bytes: Uint8Array): Uint8Array {
   return bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(bytes) : bytes;
 }

@@ -1,8 +1,8 @@
-// One process per data directory. Whoever wants it listens on a unix socket of its own in a folder
-// there: the kernel knows whether the listener lives, whatever its pid, container or network
-// namespace, and forgets it the moment it dies. (A pid in a file means nothing in another container;
-// a time in a file has to be refreshed, and waited for after a crash.) Processes of other machines
-// are not seen; lmdb cannot live on a network file system either.
+// Allows one process per data directory. Each process listens on its own unix socket in a folder there.
+// The kernel knows whether a listener is alive, across containers and network namespaces, and forgets
+// it the moment the process dies. (A pid in a file means nothing in another container; a heartbeat in a
+// file needs a timer, and waiting after a crash.) Processes of other machines are not detected: lmdb
+// does not work on network file systems either.
 
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
@@ -16,25 +16,25 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-/** What a socket in the folder says when asked. */
+/** The reply of a socket in the folder. */
 interface Answer {
   readonly role: 'candidate' | 'owner';
   readonly processId: number;
 }
 
-/** A listener that does not answer for so long is stopped or very busy: it may be the owner. */
+/** A listener that does not answer within this time is stopped or very busy, and may be the owner. */
 const ANSWER_MS_MAX = 5_000;
 const ASK_AGAIN_MS = 20;
-/** A socket that is bound but not listening yet looks dead; it gets its name when it listens. */
+/** A socket that is bound but not yet listening looks dead, so it is renamed once it listens. */
 const UNNAMED_SUFFIX = '.new';
 
-/** Throws `data_directory_locked` naming the directory and, where known, the owner. */
+/** Throws `data_directory_locked` with the directory and, where known, the owner. */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const folderPath = join(directory, 'lock');
   const folder = await openFolder(directory, folderPath);
   const election = new Election(directory, folderPath, folder);
   try {
-    await election.stand();
+    await election.acquire();
     return election;
   } catch (error) {
     await election.release();
@@ -56,10 +56,10 @@ async function openFolder(directory: string, folderPath: string): Promise<FileHa
 }
 
 /**
- * First put your socket into the folder, then ask every other one there: of two that start at once,
- * the one whose socket came second finds the other's, so never do both win. A candidate yields to
- * the owner and to a candidate whose name sorts before its own, and waits until those that sort
- * after it have yielded.
+ * A candidate first puts its socket into the folder, then asks every other one there. Of two that start
+ * at once, the second one finds the first one's socket, so they cannot both win. A candidate yields to
+ * the owner and to candidates whose names sort before its own, and waits until those that sort after it
+ * have yielded.
  */
 class Election implements DirectoryLock {
   readonly #directory: string;
@@ -82,10 +82,10 @@ class Election implements DirectoryLock {
   }
 
   /** Resolves when this process owns the directory. */
-  async stand(): Promise<void> {
+  async acquire(): Promise<void> {
     await this.#publish();
     for (const name of await readdir(this.#folderPath)) {
-      if (name !== this.#name && !name.endsWith(UNNAMED_SUFFIX)) await this.#outlast(name);
+      if (name !== this.#name && !name.endsWith(UNNAMED_SUFFIX)) await this.#waitUntilGone(name);
     }
     this.#role = 'owner';
     for (const name of await readdir(this.#folderPath)) {
@@ -111,21 +111,21 @@ class Election implements DirectoryLock {
     } catch (error) {
       throw new SagittaError(
         'configuration_invalid',
-        `The data directory ${this.#directory} does not take a unix socket (${(error as Error).message}); it must be on a local file system that does.`,
+        `The data directory ${this.#directory} must be on a local file system that supports unix sockets: ${(error as Error).message}.`,
         { cause: error },
       );
     }
     try {
       await rename(join(this.#folderPath, unnamed), join(this.#folderPath, this.#name));
     } catch (error) {
-      // Only an owner clears the folder.
+      // Only an owner removes the sockets of others.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw this.#locked('another process');
       throw error;
     }
   }
 
-  /** Resolves when the other one is gone; throws when it goes first. */
-  async #outlast(name: string): Promise<void> {
+  /** Resolves when the other process is gone; throws `data_directory_locked` when it goes first. */
+  async #waitUntilGone(name: string): Promise<void> {
     while (true) {
       const answer = await this.#ask(name);
       if (answer === 'gone') return;
@@ -149,7 +149,7 @@ class Election implements DirectoryLock {
         text += chunk;
       });
       connection.on('error', ({ code }: NodeJS.ErrnoException) => {
-        // Reset: it died, or let go, with the question unanswered.
+        // ECONNRESET: it died or released the directory before it answered.
         const isGone = code === 'ECONNREFUSED' || code === 'ENOENT' || code === 'ECONNRESET';
         resolve(isGone ? 'gone' : 'silent');
       });
@@ -157,7 +157,7 @@ class Election implements DirectoryLock {
     });
   }
 
-  /** A socket's path has 107 bytes at most; through the open folder it is short on Linux. */
+  /** The path of a socket has at most 107 bytes; on Linux it is short through the open folder. */
   #socketPath(name: string): string {
     const folder =
       process.platform === 'linux' ? `/proc/self/fd/${this.#folder.fd}` : this.#folderPath;
@@ -167,7 +167,7 @@ class Election implements DirectoryLock {
   #locked(owner: string): SagittaError {
     return new SagittaError(
       'data_directory_locked',
-      `The data directory ${this.#directory} is in use by ${owner}; one process at a time may open it.`,
+      `The data directory ${this.#directory} is in use by ${owner}. Only one process at a time can open it.`,
     );
   }
 }

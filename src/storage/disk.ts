@@ -6,12 +6,12 @@ import { dirname, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 
 const NO_ROOM = /ENOSPC|EDQUOT|MDB_MAP_FULL|No space left|quota exceeded/i;
-/** lmdb reports a write that fitted only in part as this. */
+/** lmdb reports a write that fit only in part as this. */
 const INPUT_OUTPUT = /EIO|Input\/output error/i;
-/** With less than this left, a write that fitted only in part met a full disk. */
+/** With less free space than this, such an error means a full disk. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
-/** `storage_full` for whatever means that there is no room; other errors as they are. */
+/** `storage_full` for errors that mean a full disk; other errors unchanged. */
 export function translateDiskError(error: unknown, directory: string): unknown {
   if (error instanceof SagittaError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
@@ -21,38 +21,41 @@ export function translateDiskError(error: unknown, directory: string): unknown {
   return isFull ? storageFull(error) : error;
 }
 
-/** Throws `storage_full` unless the disk of the directory has room for so many bytes more. */
+/** Throws `storage_full` unless the disk of the directory has this much free space. */
 export function assertRoom(directory: string, byteCount: number): void {
   if (freeBytes(directory) < byteCount) throw storageFull(undefined);
 }
 
-/** The file system knows this without looking at the disk, in microseconds. */
+/** Takes microseconds: the file system does not read the disk for it. */
 function freeBytes(directory: string): number {
   const { bavail, bsize } = statfsSync(directory);
   return bavail * bsize;
 }
 
-/** Clients read it, so it names no path. */
+/** Clients read the message, so it names no path. */
 function storageFull(cause: unknown): SagittaError {
   return new SagittaError(
     'storage_full',
-    'There is no room left on the disk; nothing was written. Reads go on, and writes resume when there is room.',
+    'There is no space left on the disk; nothing was written. Reads still work, and writes will when there is space again.',
     { cause },
   );
 }
 
-/** Vectors, digests of keys, the secret of cursors: for the user of the service alone. */
+/** Only the user of the service may read vectors, key digests and the cursor secret. */
 export const FOLDER_MODE = 0o700;
 
-/** Makes the folder and those above it that are missing, each one's name on disk. */
+/**
+ * Makes the folder and missing parents, and syncs the entry of each: an fsynced file can still be lost
+ * with its name, which belongs to the folder.
+ */
 export async function makeFolder(folder: string): Promise<void> {
   const path = resolve(folder);
   if ((await stat(path).catch(() => undefined))?.isDirectory() === true) return;
   const above = dirname(path);
-  // Not mkdir's own way up, which never ends where the system says that nothing is there (/proc).
+  // Not with mkdir's `recursive`, which loops for ever on file systems such as /proc.
   if (above !== path) await makeFolder(above);
   await mkdir(path, { mode: FOLDER_MODE }).catch((error: NodeJS.ErrnoException) => {
-    // Somebody else has made it meanwhile; what is no folder is said by whoever uses it.
+    // Another process made it in the meantime. If it is not a folder, its first use fails.
     if (error.code !== 'EEXIST') throw error;
   });
   await syncFolder(above);

@@ -1,5 +1,5 @@
-// Looks at lmdb's files before lmdb does. Whatever keeps lmdb from opening kills the process, and so
-// does a page that is missing at the end of the file; here both become errors that say what is wrong.
+// Checks lmdb's files before lmdb opens them. A damaged first page, a page missing at the end of the file
+// or a full disk would kill the process inside lmdb; here they become errors that say what is wrong.
 
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -7,22 +7,22 @@ import { SagittaError } from '../common/errors.js';
 import { assertRoom } from './disk.js';
 import { notLmdb, readMetaPage } from './lmdb-meta.js';
 
-/** A first start that lost power leaves nothing but zeros in at most so many bytes. */
+/** A first start that lost power leaves a file of zeros, of at most this size. */
 const BLANK_BYTES_MAX = 256 * 1024;
-/** More than lmdb's table of readers takes. */
+/** More than lmdb needs for its table of readers. */
 const LOCK_FILE_BYTES = 16 * 1024;
-/** For the first pages of a new file. */
+/** Free space required for a new file. */
 const NEW_FILE_BYTES = 1024 * 1024;
 
 /**
- * `mayBeNew`: nothing else is there that a file without content could have belonged to. Throws
- * `data_corrupt`, `configuration_invalid` when access is denied, and `storage_full`.
+ * Throws `data_corrupt`, `configuration_invalid` when access is denied, and `storage_full`.
+ * @param mayBeNew whether an empty file is fine, because there are no segment files that belong to it.
  */
 export async function prepareLmdbFiles(
   path: string,
   { mayBeNew }: { mayBeNew: boolean },
 ): Promise<void> {
-  // lmdb writes the lock file through a mapping: room that is not there then is a fatal signal.
+  // lmdb writes its lock file through a mapping, where a full disk is a fatal signal.
   await inFile(`${path}-lock`, 'a+', async (file) => {
     const { size } = await file.stat();
     if (size < LOCK_FILE_BYTES) await file.appendFile(Buffer.alloc(LOCK_FILE_BYTES - size));
@@ -37,7 +37,7 @@ export async function prepareLmdbFiles(
   if (!mayBeNew) {
     throw new SagittaError(
       'data_corrupt',
-      `The file ${path} is missing or empty, but there are segment files beside it, which nothing can be told of without it. Restore a backup, or name another directory.`,
+      `The file ${path} is missing or empty, but there are segment files beside it, which cannot be read without it. Restore a backup, or use another directory.`,
     );
   }
   await rm(path);

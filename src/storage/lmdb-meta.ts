@@ -1,14 +1,14 @@
-// The first two pages of an lmdb file, which say where its trees begin: a transaction writes one and
-// the next one the other, so that one of them is whole whatever happens.
+// Reads the two meta pages at the start of an lmdb file, which have the roots of its trees. Transactions
+// write them in turns, so that one is always intact.
 
 import { fstatSync, readSync } from 'node:fs';
 import { SagittaError } from '../common/errors.js';
 
-/** The root of a table and what it says of itself. */
+/** The B+ tree of a table. */
 export interface Tree {
   readonly depth: number;
   readonly entryCount: number;
-  /** Null of an empty tree. */
+  /** Page number; null for an empty tree. */
   readonly root: number | null;
   /** Whether keys are unsigned numbers of eight bytes. */
   readonly hasNumbers: boolean;
@@ -19,17 +19,17 @@ export interface LmdbMeta {
   readonly lastPage: number;
   readonly free: Tree;
   readonly main: Tree;
-  /** What is wrong although one of the two pages is whole. */
+  /** What is wrong, although at least one of the two pages is intact. */
   readonly problems: readonly string[];
 }
 
-// Little-endian on every machine we know; from the start of the page.
+// Offsets from the start of a page. Numbers are little-endian on all supported machines.
 const MAGIC_OFFSET = 24;
 const MAGIC = 0xbeefc0de;
 const VERSION_OFFSET = 28;
 const VERSION = 2;
 const FREE_OFFSET = 48;
-/** In place of a field that the list of free pages has no use for. */
+/** lmdb stores the page size in an unused field of the free list. */
 const PAGE_BYTES_OFFSET = FREE_OFFSET;
 const MAIN_OFFSET = 96;
 const LAST_PAGE_OFFSET = 144;
@@ -49,10 +49,10 @@ export interface MetaPage extends Omit<LmdbMeta, 'problems'> {
   readonly transaction: bigint;
 }
 
-/** Throws `data_corrupt` when neither page is one. */
+/** The meta page of the last transaction. Throws `data_corrupt` when neither page is valid. */
 export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {
   const { size } = fstatSync(descriptor);
-  // The last pages may be missing when they are free; a number that is wrong is far beyond the file.
+  // Free pages at the end may be missing from the file, but a wrong number is far beyond it.
   const isPlausible = (page: MetaPage | undefined) =>
     page !== undefined && page.lastPage * page.pageBytes <= 2 * size + TAIL_BYTES_MAX;
   const read = (position: number) => {
@@ -60,14 +60,14 @@ export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {
     return isPlausible(page) ? page : undefined;
   };
   const first = read(0);
-  // The first page says where the second one is; when it is damaged, pages have their usual size.
+  // The second page follows the first, which has the page size; assume the usual one if it is damaged.
   const second = read(first?.pageBytes ?? PAGE_BYTES_USUAL);
   if (first === undefined && second === undefined) {
     throw notLmdb(path);
   }
   const problems: string[] = [];
-  if (first === undefined) problems.push('page 0 is not what it should be');
-  if (second === undefined) problems.push('page 1 is not what it should be');
+  if (first === undefined) problems.push('page 0 is not a valid meta page');
+  if (second === undefined) problems.push('page 1 is not a valid meta page');
   const current =
     first !== undefined && (second === undefined || first.transaction > second.transaction)
       ? first
@@ -84,7 +84,7 @@ export function notLmdb(path: string): SagittaError {
   );
 }
 
-/** A tree as it stands in a meta page, or as the value of a table's name. */
+/** A tree as stored in a meta page, or as the value of a table name. */
 export function treeAt(bytes: Buffer, at: number): Tree {
   const root = bytes.readBigUInt64LE(at + 40);
   return {

@@ -1,13 +1,13 @@
-// Reads an lmdb file (data version 2) page by page, without lmdb: nothing is changed, no lock file is
-// made, and a page that is damaged is told of and passed over, where lmdb would end the process or
-// read elsewhere. Knows pages and trees; what keys and values mean is left to others.
+// Reads and checks an lmdb file (data version 2) page by page, without lmdb: nothing is changed, no lock
+// file is made, and a damaged page is reported and skipped. lmdb itself has no checksums and trusts its
+// pages: it crashes on some damage, and most of it goes unnoticed until pages are overwritten.
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { type LmdbMeta, NO_PAGE, readCurrentMeta, type Tree, treeAt } from './lmdb-meta.js';
 
 export interface PageEntry {
   readonly key: Buffer;
-  /** Undefined when the pages that hold it are damaged. Read when called. */
+  /** Reads the value; undefined when its pages are damaged. */
   readonly value: () => Buffer | undefined;
 }
 
@@ -19,8 +19,8 @@ interface Range {
   readonly end?: Buffer | undefined;
 }
 
-// A page: its number (uint64), a transaction (uint64), 16 unused bits, flags, then either where free
-// space begins and ends, counted from the header's end, or of how many pages a long value has.
+// A page: its number (uint64), a transaction (uint64), 16 unused bits, flags, then either the bounds of
+// its free space, counted from the end of the header, or the number of pages of a long value.
 const HEADER_BYTES = 24;
 const FLAGS_OFFSET = 18;
 const LOWER_OFFSET = 20;
@@ -28,28 +28,28 @@ const UPPER_OFFSET = 22;
 const BRANCH = 0x01;
 const LEAF = 0x02;
 const OVERFLOW = 0x04;
-// A node: 32 bits of the value's length or of a page's number, 16 of flags (in a branch: the upper
-// bits of the number), 16 of the key's length, then key and value.
+// A node: 32 bits with the length of the value or a page number, 16 of flags (in a branch: the upper bits
+// of the page number), 16 with the length of the key, then key and value.
 const NODE_BYTES = 8;
 const IS_LONG_VALUE = 0x01;
 const IS_TREE = 0x02;
-/** The number of the first page, a transaction, the count of pages. */
+/** The number of the first page, a transaction, the number of pages. */
 const LONG_VALUE_BYTES = 24;
 const TREE_BYTES = 48;
-/** lmdb itself goes no deeper. */
+/** lmdb allows no more. */
 const DEPTH_MAX = 32;
-/** Its keys are numbers, of the transactions that freed the pages. */
-const FREE_LIST = 'the list of free pages';
+/** Its keys are the numbers of the transactions that freed the pages. */
+const FREE_LIST = 'free list';
 const FREE_KEY_BYTES = 8;
-const TABLE_LIST = 'the list of tables';
+const TABLE_LIST = 'table list';
 const META_PAGES = 2;
 
 interface Node {
   readonly key: Buffer;
   readonly flags: number;
-  /** Of a branch. */
+  /** In a branch: the page that the node refers to. */
   readonly child: number;
-  /** Of a leaf: what stands in the node. */
+  /** In a leaf: the value, or where a long value is. */
   readonly inline: Buffer;
   readonly byteLength: number;
 }
@@ -59,14 +59,14 @@ export class LmdbPages {
   readonly #fileBytes: number;
   readonly #meta: LmdbMeta;
   readonly #tables = new Map<string, Tree>();
-  /** `page/node` of branches that lead to what is damaged or was met before. */
-  readonly #refused = new Set<string>();
-  /** One bit a page that a tree uses. */
+  /** `page/node` of branch nodes that refer to damaged pages or to pages seen before. */
+  readonly #skipped = new Set<string>();
+  /** One bit per page, 1 if a tree uses it. */
   readonly #used: Uint8Array;
   #usedCount = 0;
   #freeCount = 0;
 
-  /** Throws `data_corrupt` when neither of the first two pages says where the trees begin. */
+  /** Throws `data_corrupt` when neither meta page is valid. */
   static open(path: string): LmdbPages {
     const descriptor = openSync(path, 'r');
     try {
@@ -92,38 +92,38 @@ export class LmdbPages {
     closeSync(this.#descriptor);
   }
 
-  /** For whoever trusts the file; `check` does it by itself. */
+  /** Finds the tables of a file that is not checked; `check` does so by itself. */
   readTables(): void {
     this.#readTables(() => {});
   }
 
   /**
-   * Walks every tree, tells what is wrong with its pages and calls `visit` for every entry of every
-   * table. Returns how many pages nothing leads to: lost room.
+   * Walks every tree, reports what is wrong with its pages, and calls `visit` for every entry of every
+   * table. Returns the number of pages that are neither used nor free: lost space.
    */
-  check(tell: ReportCorruption, visit: (table: string, entry: PageEntry) => void): number {
-    for (const problem of this.#meta.problems) tell('the first pages', problem);
-    this.#readTables(tell);
+  check(report: ReportCorruption, visit: (table: string, entry: PageEntry) => void): number {
+    for (const problem of this.#meta.problems) report('meta pages', problem);
+    this.#readTables(report);
     for (const [name, tree] of this.#tables) {
-      for (const entry of this.#checkTree(name, tree, tell)) visit(name, entry);
+      for (const entry of this.#checkTree(name, tree, report)) visit(name, entry);
     }
-    this.#checkFreeList(tell);
+    this.#checkFreeList(report);
     return this.#pageCount - META_PAGES - this.#usedCount - this.#freeCount;
   }
 
-  /** Entries of a table in the order of their keys, after `check` or `readTables`; what is damaged is passed over. */
+  /** The entries of a table in key order, after `check` or `readTables`; damaged ones are skipped. */
   *entries(table: string, range: Range = {}): Iterable<PageEntry> {
     const tree = this.#tables.get(table);
     if (tree !== undefined) yield* this.#walk(table, tree, range, undefined);
   }
 
-  #readTables(tell: ReportCorruption): void {
-    for (const entry of this.#checkTree(TABLE_LIST, this.#meta.main, tell)) {
+  #readTables(report: ReportCorruption): void {
+    for (const entry of this.#checkTree(TABLE_LIST, this.#meta.main, report)) {
       const value = entry.value();
-      // As C writes it, with a zero behind it.
+      // Names are stored with the terminating zero of C.
       const name = entry.key.toString('utf8').replace(/\0$/, '');
       if (value?.byteLength === TREE_BYTES) this.#tables.set(name, treeAt(value, 0));
-      else tell(`table ${JSON.stringify(name)}`, 'it has no tree');
+      else report(`table ${JSON.stringify(name)}`, 'has no tree');
     }
   }
 
@@ -131,19 +131,19 @@ export class LmdbPages {
     return this.#meta.lastPage + 1;
   }
 
-  *#checkTree(place: string, tree: Tree, tell: ReportCorruption): Iterable<PageEntry> {
+  *#checkTree(place: string, tree: Tree, report: ReportCorruption): Iterable<PageEntry> {
     let entryCount = 0;
     let damageCount = 0;
     const count: ReportCorruption = (where, what) => {
       damageCount++;
-      tell(where, what);
+      report(where, what);
     };
     for (const entry of this.#walk(place, tree, {}, count)) {
       entryCount++;
       yield entry;
     }
     if (damageCount === 0 && entryCount !== tree.entryCount) {
-      tell(place, `it holds ${entryCount} entries and says ${tree.entryCount}`);
+      report(place, `has ${entryCount} entries, expected ${tree.entryCount}`);
     }
   }
 
@@ -151,65 +151,65 @@ export class LmdbPages {
     place: string,
     tree: Tree,
     range: Range,
-    tell: ReportCorruption | undefined,
+    report: ReportCorruption | undefined,
   ): Iterable<PageEntry> {
     if (tree.root === null) return;
     if (tree.depth > DEPTH_MAX) {
-      tell?.(place, `it is ${tree.depth} pages deep`);
+      report?.(place, `is ${tree.depth} levels deep, expected at most ${DEPTH_MAX}`);
       return;
     }
     const edge = `root of ${place}`;
-    if (this.#refused.has(edge)) return;
-    if (tell !== undefined && !this.#use(tree.root, 1, place, tell)) {
-      this.#refused.add(edge);
+    if (this.#skipped.has(edge)) return;
+    if (report !== undefined && !this.#use(tree.root, 1, place, report)) {
+      this.#skipped.add(edge);
       return;
     }
-    yield* this.#walkPage({ place, tree, range, tell }, tree.root, 1, {});
+    yield* this.#walkPage({ place, tree, range, report }, tree.root, 1, {});
   }
 
   *#walkPage(
-    walk: { place: string; tree: Tree; range: Range; tell: ReportCorruption | undefined },
+    walk: { place: string; tree: Tree; range: Range; report: ReportCorruption | undefined },
     number: number,
     level: number,
     bounds: Range,
   ): Iterable<PageEntry> {
-    const { place, tree, range, tell } = walk;
+    const { place, tree, range, report } = walk;
     const where = `page ${number} (${place})`;
     const isLeaf = level === tree.depth;
-    const nodes = this.#readNodes(number, isLeaf, (what) => tell?.(where, what));
+    const nodes = this.#readNodes(number, isLeaf, (what) => report?.(where, what));
     if (nodes === undefined) return;
-    if (tell !== undefined) checkOrder(nodes, isLeaf, bounds, tree.hasNumbers, where, tell);
+    if (report !== undefined) checkOrder(nodes, isLeaf, bounds, tree.hasNumbers, where, report);
     for (const [i, node] of nodes.entries()) {
       if (isLeaf) {
         if (!isInside(node.key, range)) continue;
-        if (tell !== undefined) this.#checkLongValue(node, where, tell);
+        if (report !== undefined) this.#checkLongValue(node, where, report);
         yield { key: node.key, value: () => this.#readValue(node) };
         continue;
       }
-      // The first node of a branch has no key: its child begins where the branch does.
+      // The first node of a branch has no key: its child has the lower bound of the branch.
       const start = i === 0 ? bounds.start : node.key;
       const end = nodes[i + 1]?.key ?? bounds.end;
       if (range.start !== undefined && end !== undefined && range.start.compare(end) >= 0) continue;
       if (range.end !== undefined && start !== undefined && start.compare(range.end) >= 0) continue;
       const edge = `${number}/${i}`;
-      if (this.#refused.has(edge)) continue;
-      if (tell !== undefined && !this.#use(node.child, 1, where, tell)) {
-        this.#refused.add(edge);
+      if (this.#skipped.has(edge)) continue;
+      if (report !== undefined && !this.#use(node.child, 1, where, report)) {
+        this.#skipped.add(edge);
         continue;
       }
       yield* this.#walkPage(walk, node.child, level + 1, { start, end });
     }
   }
 
-  /** Marks pages as part of a tree; false when they are not there or part of one already. */
-  #use(first: number, count: number, where: string, tell: ReportCorruption): boolean {
+  /** Marks pages as used by a tree; false when they do not exist or are used already. */
+  #use(first: number, count: number, where: string, report: ReportCorruption): boolean {
     if (!(first >= META_PAGES && first + count <= this.#pageCount)) {
-      tell(where, `it leads to page ${first} of ${this.#pageCount}`);
+      report(where, `refers to page ${first}; the file has ${this.#pageCount} pages`);
       return false;
     }
     for (let page = first; page < first + count; page++) {
       if (this.#isUsed(page)) {
-        tell(where, `it leads to page ${page}, which something else leads to as well`);
+        report(where, `refers to page ${page}, which is already used elsewhere`);
         return false;
       }
       this.#used[page >>> 3]! |= 1 << (page & 7);
@@ -225,21 +225,21 @@ export class LmdbPages {
   #readNodes(
     number: number,
     isLeaf: boolean,
-    tell: (what: string) => void,
+    report: (what: string) => void,
   ): readonly Node[] | undefined {
     const { pageBytes } = this.#meta;
     const page = this.#read(number * pageBytes, pageBytes);
-    if (page === undefined) return void tell('it is not in the file');
+    if (page === undefined) return void report('is beyond the end of the file');
     const found = page.readBigUInt64LE(0);
-    if (found !== BigInt(number)) return void tell(`it has the number ${found}`);
+    if (found !== BigInt(number)) return void report(`has the page number ${found}`);
     const flags = page.readUInt16LE(FLAGS_OFFSET);
     if (flags !== (isLeaf ? LEAF : BRANCH)) {
-      return void tell(`its flags are ${flags}, expected those of a ${isLeaf ? 'leaf' : 'branch'}`);
+      return void report(`has flags ${flags}, expected those of a ${isLeaf ? 'leaf' : 'branch'}`);
     }
     const lower = page.readUInt16LE(LOWER_OFFSET);
     const upper = page.readUInt16LE(UPPER_OFFSET);
     if (lower % 2 !== 0 || lower > upper || HEADER_BYTES + upper > pageBytes || lower === 0) {
-      return void tell(`its free space goes from ${lower} to ${upper}`);
+      return void report(`has invalid bounds of free space: ${lower} to ${upper}`);
     }
     const nodes: Node[] = [];
     let lowest = pageBytes - HEADER_BYTES;
@@ -249,31 +249,31 @@ export class LmdbPages {
       lowest = Math.min(lowest, at);
       const node = readNode(page, HEADER_BYTES + at, isLeaf);
       if (node === undefined) {
-        tell(`entry ${i} reaches out of it`);
+        report(`entry ${i} reaches beyond the page`);
         continue;
       }
       nodes.push(node);
       const bytes = NODE_BYTES + node.key.byteLength + node.inline.byteLength;
       nodeBytes += bytes + (bytes % 2);
     }
-    // Nodes lie without gaps from where free space ends to the end of the page.
+    // Nodes fill the page without gaps from the end of the free space on.
     if (lowest !== upper || nodeBytes !== pageBytes - HEADER_BYTES - upper) {
-      tell(
-        `its ${nodes.length} entries take ${nodeBytes} bytes from ${lowest} on; free space ends at ${upper}`,
+      report(
+        `has ${nodes.length} entries of ${nodeBytes} bytes from offset ${lowest} on, but its free space ends at ${upper}`,
       );
     }
     return nodes;
   }
 
-  #checkLongValue(node: Node, where: string, tell: ReportCorruption): void {
+  #checkLongValue(node: Node, where: string, report: ReportCorruption): void {
     if ((node.flags & IS_LONG_VALUE) === 0) return;
     const { first, count } = longValueOf(node);
     const expected = Math.ceil((HEADER_BYTES + node.byteLength) / this.#meta.pageBytes);
     const key = JSON.stringify(node.key.toString('latin1'));
     if (count !== expected) {
-      tell(where, `the value of ${key} has ${count} pages, expected ${expected}`);
-    } else if (this.#use(first, count, where, tell) && this.#readValue(node) === undefined) {
-      tell(where, `the value of ${key} is not where it should be, on page ${first}`);
+      report(where, `the value of ${key} has ${count} pages, expected ${expected}`);
+    } else if (this.#use(first, count, where, report) && this.#readValue(node) === undefined) {
+      report(where, `the value of ${key} is not on page ${first}`);
     }
   }
 
@@ -293,24 +293,24 @@ export class LmdbPages {
     return isIt ? bytes.subarray(HEADER_BYTES) : undefined;
   }
 
-  /** A page that is in use and listed as free would be written over. */
-  #checkFreeList(tell: ReportCorruption): void {
-    for (const { key, value } of this.#checkTree(FREE_LIST, this.#meta.free, tell)) {
-      // A key that is no number has been told of with its page.
+  /** A used page that is listed as free would be overwritten. */
+  #checkFreeList(report: ReportCorruption): void {
+    for (const { key, value } of this.#checkTree(FREE_LIST, this.#meta.free, report)) {
+      // A key that is not a number was reported with its page.
       if (key.byteLength !== FREE_KEY_BYTES) continue;
       const bytes = value();
       const where = `entry ${key.readBigUInt64LE(0)} of ${FREE_LIST}`;
       if (bytes === undefined || bytes.byteLength < 8 || bytes.byteLength % 8 !== 0) {
-        tell(where, 'it cannot be read');
+        report(where, 'cannot be read');
         continue;
       }
       for (const [first, count] of freeRuns(bytes)) {
         if (!(first >= META_PAGES && first + count <= this.#pageCount)) {
-          tell(where, `it names page ${first} of ${this.#pageCount}`);
+          report(where, `lists page ${first}; the file has ${this.#pageCount} pages`);
           continue;
         }
         for (let page = first; page < first + count; page++) {
-          if (this.#isUsed(page)) tell(where, `it names page ${page}, which is in use`);
+          if (this.#isUsed(page)) report(where, `lists page ${page}, which is in use`);
           else this.#freeCount++;
         }
       }
@@ -362,19 +362,19 @@ function checkOrder(
   bounds: Range,
   hasNumbers: boolean,
   where: string,
-  tell: ReportCorruption,
+  report: ReportCorruption,
 ): void {
   for (const [i, { key }] of nodes.entries()) {
     if (!isLeaf && i === 0) continue;
     if (hasNumbers) {
       if (key.byteLength !== FREE_KEY_BYTES)
-        tell(where, `entry ${i} has a key of ${key.byteLength} bytes`);
+        report(where, `entry ${i} has a key of ${key.byteLength} bytes`);
       continue;
     }
     const previous = isLeaf || i > 1 ? nodes[i - 1]?.key : undefined;
     const isAscending = previous === undefined || previous.compare(key) < 0;
     if (!isAscending || !isInside(key, bounds))
-      tell(where, `the key of entry ${i} is out of order`);
+      report(where, `the key of entry ${i} is out of order`);
   }
 }
 
@@ -383,7 +383,7 @@ function isInside(key: Buffer, { start, end }: Range): boolean {
   return end === undefined || key.compare(end) < 0;
 }
 
-/** Runs of free pages: a negative number says how long the run is that begins at the next one. */
+/** Runs of free pages. A negative number is the length of a run, and the next number its first page. */
 function* freeRuns(bytes: Buffer): Iterable<[first: number, count: number]> {
   const count = Math.min(Number(bytes.readBigUInt64LE(0)), bytes.byteLength / 8 - 1);
   for (let i = 1; i <= count; i++) {

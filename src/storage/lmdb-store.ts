@@ -1,5 +1,5 @@
-// The embedded store: tables in one lmdb file, blobs as files beside it, one process at a time. A
-// write resolves when it is on disk, and one that fails leaves nothing. Grouping is TableStore's.
+// The embedded store: tables in one lmdb file, blobs as files beside it, one process at a time. A write
+// resolves when it is on disk, and one that fails leaves nothing. TableStore groups the commits.
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,10 +23,10 @@ import {
 } from './store-format.js';
 import { type TableEntry, TableStore, type Tables } from './table-store.js';
 
-/** What is read in one go; between two goes no snapshot is held that keeps old pages from reuse. */
+/** Entries per read. Between two reads no snapshot is open, which would keep old pages from reuse. */
 const PAGE_ENTRIES_MAX = 256;
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
-/** A write touches a page of its own and its share of the tree above; more room stays untouched. */
+/** Space reserved per write, for its own page and its share of the tree above. */
 const WRITE_OVERHEAD_BYTES = 8 * 1024;
 const SPARE_BYTES = 1024 * 1024;
 
@@ -51,7 +51,7 @@ export async function openLmdbStore(options: { directory: string }): Promise<Dis
     const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER));
     const hasBlobs = (await blobs.list('')).length > 0;
     tables = await LmdbTables.open(directory, { mayBeNew: !hasBlobs });
-    // A backup that is served is a data directory from now on.
+    // A backup that is opened becomes a data directory.
     await removeMarker(directory);
     return new TableStore({ directory, tables, blobs, lock });
   } catch (error) {
@@ -86,12 +86,12 @@ class LmdbTables implements Tables {
   }
 
   async write(writes: readonly PlannedWrite[]): Promise<void> {
-    // lmdb's own way out of a full disk is narrow: its message about it does not fit its buffer.
+    // Checked before, since lmdb handles a full disk badly: its error message overflows a buffer.
     assertRoom(this.#directory, roomFor(writes));
     const { root, tables } = this.#environment;
     try {
       await root.batch(() => {
-        // Keys and values were checked: nothing here throws, which would write one half of it.
+        // Keys and values are valid, so nothing throws here, which would commit half of the batch.
         for (const { table, key, value } of writes) {
           if (value === undefined) tables[table].remove(key);
           else tables[table].put(key, asBuffer(value));
@@ -144,13 +144,13 @@ class LmdbTables implements Tables {
     }
   }
 
-  /** In a thread of lmdb's, over a read transaction: writers do not wait for it. Free pages are left out. */
+  /** Copies in a thread of lmdb with a read transaction, so writers do not wait. Free pages are left out. */
   async #copy(path: string): Promise<void> {
     const { root } = this.#environment;
     try {
       await root.backup(path, true);
     } catch (error) {
-      // A file with a page that is neither used nor free is copied as it is.
+      // lmdb cannot compact a file with pages that are neither used nor free: copy it unchanged.
       if (!/MDB_INCOMPATIBLE/.test((error as Error).message)) throw error;
       await rm(path, { force: true });
       await root.backup(path, false);
@@ -184,8 +184,8 @@ class LmdbTables implements Tables {
   }
 
   /**
-   * When lmdb could not write the page that makes a transaction count, it answers nothing any more,
-   * and another write would wait for ever. Opened anew it stands where it was before.
+   * When lmdb could not write a meta page, it fails every call, and the next write would wait for ever.
+   * Reopened, it is in the state before the failed transaction.
    */
   async #recover(): Promise<void> {
     const { path, root, tables } = this.#environment;
@@ -193,7 +193,7 @@ class LmdbTables implements Tables {
       root.resetReadTxn();
       tables.meta.getBinary(FORMAT_KEY);
     } catch {
-      // A copy reads from the mapping that this takes away.
+      // A copy reads from the mapping that closing removes.
       await this.#copying?.catch(() => {});
       await root.close();
       this.#environment = await openEnvironment(path);
@@ -222,12 +222,11 @@ async function openEnvironment(path: string): Promise<Environment> {
 function openRoot(path: string): RootDatabase<Buffer, Buffer> {
   return open({
     path,
-    // This makes a commit durable. strace shows for one: pwrite64 of the pages, fdatasync, pwrite64
-    // of the meta page through a descriptor with O_DSYNC, and only then our thread goes on; and
-    // once for three commits that were made together. With overlapping sync, the default, the meta
-    // page is written without a sync and readers see the commit before fdatasync is called.
+    // Makes a commit durable before it resolves: pwrite64 of the pages, fdatasync, pwrite64 of the meta
+    // page through a descriptor with O_DSYNC (as strace shows). With overlapping sync, the default, the
+    // meta page is written without a sync and readers see the commit before fdatasync is called.
     overlappingSync: false,
-    // Commits are grouped in one place, where their order and their failures are known.
+    // TableStore groups commits, because it has to know their order and which of them fail.
     eventTurnBatching: false,
     maxDbs: 4,
     encoding: 'binary',
@@ -241,13 +240,13 @@ function roomFor(writes: readonly PlannedWrite[]): number {
   return byteCount;
 }
 
-/** lmdb rejects with a stand-in that carries a promise of the cause. */
+/** lmdb rejects with an error that carries a promise of its cause. */
 async function causeOf(error: unknown): Promise<unknown> {
   const { commitError } = error as { commitError?: Promise<never> };
   return commitError === undefined ? error : commitError.catch((cause: unknown) => cause);
 }
 
-/** lmdb's own errors are negative: it does not understand what it reads. Others are the system's. */
+/** Error numbers of lmdb are negative and mean a damaged file; others are those of the system. */
 function damaged(path: string, error: unknown): unknown {
   const { code, message } = error as { code?: unknown; message: string };
   if (typeof code !== 'number' || code >= 0) return error;
@@ -260,7 +259,7 @@ function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** lmdb's Buffers carry members of its own. */
+/** Without the members that lmdb adds to its Buffers. */
 function asPlainBytes(bytes: Buffer): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

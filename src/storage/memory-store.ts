@@ -1,14 +1,14 @@
-// A store in memory with the same contract: for tests and for services that keep nothing. Its
-// state can be handed to a second store, which then stands where a restarted process would.
+// A store in memory with the same contract, for tests and for services that keep nothing. Its state can
+// be given to a second store, which is then like the store of a restarted process.
 
 import { assert } from '../common/errors.js';
 import { assertBlobName } from './blob-files.js';
 import { CommitPlan } from './commit-plan.js';
-import { LogBook } from './log-book.js';
+import { LogRegistry } from './log-registry.js';
 import type { LogEntry, Store, StoreKey, StoreOperation } from './store.js';
 
 export interface MemoryState {
-  /** By key, its parts as JSON. */
+  /** By key, as JSON of its parts. */
   readonly values: Map<string, { key: StoreKey; value: Uint8Array }>;
   readonly logs: Map<string, LogEntry[]>;
   /** By log, the greatest sequence it ever had. */
@@ -28,17 +28,17 @@ export interface MemoryStoreOptions {
 
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const { values, logs, lastSequences, blobs } = options.state ?? createMemoryState();
-  const book = new LogBook();
-  for (const [log, sequence] of lastSequences) book.enter(log, sequence, 0);
+  const registry = new LogRegistry();
+  for (const [log, sequence] of lastSequences) registry.enter(log, sequence, 0);
   let lastCommit: Promise<unknown> = Promise.resolve();
   let isClosed = false;
 
   async function write(operations: readonly StoreOperation[]): Promise<void> {
     await options.beforeCommit?.(operations);
-    const plan = new CommitPlan(book, () => []);
+    const plan = new CommitPlan(registry, () => []);
     plan.add(operations);
     for (const operation of operations) apply(operation);
-    for (const change of plan.changes) book.apply(change);
+    for (const change of plan.changes) registry.apply(change);
   }
 
   function apply(operation: StoreOperation): void {
@@ -98,11 +98,11 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     },
     readLog(log, afterSequence) {
       const entries = (logs.get(log) ?? []).filter((entry) => entry.sequence > afterSequence);
-      for (const { sequence, record } of entries) book.count(log, sequence, record.byteLength);
+      for (const { sequence, record } of entries) registry.count(log, sequence, record.byteLength);
       return entries.map(({ sequence, record }) => ({ sequence, record: new Uint8Array(record) }));
     },
     logBytes(log) {
-      return book.byteLengthOf(log);
+      return registry.byteLengthOf(log);
     },
     async writeBlob(name, parts) {
       assertBlobName(name);

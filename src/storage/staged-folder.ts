@@ -1,5 +1,5 @@
-// A folder that appears whole or not at all: made under another name beside its place, synced, and
-// renamed at the end. What an attempt left that died is removed by the next one.
+// Makes a folder that appears complete or not at all: it is filled under a temporary name beside its
+// place, synced, and renamed. The next attempt removes the remains of one that died.
 
 import { constants } from 'node:fs';
 import { copyFile, lstat, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
@@ -7,14 +7,14 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { assertRoom, FOLDER_MODE, makeFolder, syncFile, syncFolder } from './disk.js';
 
-/** Names of backups and of blobs never begin or end so. */
+/** No backup and no blob has such a name. */
 const isUnfinished = (name: string) => name.startsWith('.') && name.endsWith('.unfinished');
 
 /**
- * `fill` writes into a folder that takes the name `folder` when it is done, and must sync what it
- * writes; the folders themselves are synced here. When it throws, nothing is left. Throws
- * `backup_exists` when there is something at `folder` already. Where a disk is mounted at `folder`,
- * which no other can replace, the entries are moved in one by one, and `lastName` last.
+ * `fill` writes into a temporary folder, which is then renamed to `folder`. It must sync the files that it
+ * writes; folders are synced here. When it throws, nothing is left. Throws `backup_exists` when there is
+ * something at `folder`. A mount point cannot be replaced, so entries are moved into it one by one,
+ * `lastName` last.
  */
 export async function stageFolder<Result>(
   folder: string,
@@ -44,7 +44,7 @@ export async function stageFolder<Result>(
   }
 }
 
-/** What attempts left in `parent` that died. Only for whoever knows that none is under way. */
+/** Removes the remains of interrupted attempts in `parent`. No attempt may be running there. */
 export async function removeUnfinished(parent: string): Promise<void> {
   const names = await readdir(parent).catch(() => []);
   for (const name of names.filter(isUnfinished)) {
@@ -52,17 +52,17 @@ export async function removeUnfinished(parent: string): Promise<void> {
   }
 }
 
-/** Copies files one by one, each synced; shares their blocks where the file system can. */
+/** Copies files and syncs each; shares their blocks where the file system can. */
 export class FileCopier {
   #mayShare = true;
   #bytesLeft: number;
 
-  /** @param byteCount of all files to come. */
+  /** @param byteCount of all files to copy. */
   constructor(byteCount: number) {
     this.#bytesLeft = byteCount;
   }
 
-  /** Throws what the system says, and `storage_full` before anything is written where there is no room for the rest. */
+  /** Throws errors of the system, and `storage_full` before writing when the remaining files do not fit. */
   async copy(from: string, to: string): Promise<number> {
     const { size } = await stat(from);
     if (!this.#mayShare || !(await shareBlocks(from, to))) {
@@ -96,12 +96,12 @@ async function isMountPoint(target: string): Promise<boolean> {
   return found?.isDirectory() === true && found.dev !== (await stat(dirname(target))).dev;
 }
 
-/** Throws `backup_exists` unless nothing is there, or an empty folder. */
+/** Throws `backup_exists` unless there is nothing, or an empty folder. */
 export async function requireVacant(folder: string): Promise<void> {
   const target = resolve(folder);
-  // A disk that was just made has a folder of its own.
+  // A new file system has a folder lost+found.
   const ignored = (await isMountPoint(target)) ? [stagingName(target), 'lost+found'] : [];
-  // A link is something too, wherever it leads.
+  // A link counts as something, wherever it leads.
   const found = await lstat(target).catch(() => undefined);
   if (found === undefined) return;
   if (!found.isDirectory()) throw occupied(target);
@@ -112,7 +112,7 @@ export async function requireVacant(folder: string): Promise<void> {
 async function moveEntries(from: string, to: string, lastName: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => name !== lastName);
   for (const name of [...names, lastName]) {
-    // What comes last must not be there while others are missing.
+    // The last entry marks the folder as complete, so the others must be on disk before it.
     if (name === lastName) await syncFolder(to);
     await rename(join(from, name), join(to, name));
   }
@@ -120,7 +120,7 @@ async function moveEntries(from: string, to: string, lastName: string): Promise<
 }
 
 function occupied(target: string): SagittaError {
-  return new SagittaError('backup_exists', `${target} exists already, and is left as it is.`);
+  return new SagittaError('backup_exists', `${target} already exists and was not changed.`);
 }
 
 async function syncFolders(folder: string): Promise<void> {

@@ -16,20 +16,20 @@ export const FORMAT_VERSION = 1;
 export function newerFormat(directory: string, found: string): SagittaError {
   return new SagittaError(
     'configuration_invalid',
-    `The data directory ${directory} has format version ${found}; this Sagitta reads version ${FORMAT_VERSION}. Start the version that wrote it, or name another directory.`,
+    `The data directory ${directory} has format version ${found}; this version of Sagitta reads ${FORMAT_VERSION}. Start the version that wrote it, or use another directory.`,
   );
 }
 
-/** `values` and `records` by the keys of store-keys.ts; `trims`: by log, how far it is trimmed. */
+/** `values` by key, `records` by log and sequence; `trims`: how far each log is trimmed. */
 export type TableName = 'values' | 'records' | 'trims';
 
-/** The mark of a log that is gone as a whole: past every sequence. */
+/** Trimmed through this, a log is dropped as a whole: it is greater than every sequence. */
 export const DROPPED = Number.MAX_SAFE_INTEGER;
 
-/** lmdb takes 1 978 bytes with pages of 4 096; eight are left for a sequence or the end of a range. */
+/** lmdb allows 1 978 bytes with pages of 4 096; eight are reserved for a sequence or the end of a range. */
 const KEY_BYTES_MAX = 1970;
 const SEQUENCE_BYTES = 8;
-/** UTF-8 has no such byte: with it behind a prefix, every key under the prefix comes before. */
+/** UTF-8 has no such byte: a prefix followed by it sorts after every key under the prefix. */
 const AFTER_ALL = Buffer.of(0xff);
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
@@ -43,7 +43,7 @@ export interface KeyRange {
 }
 
 export function encodeKey(key: StoreKey): Buffer {
-  assert(key.length > 0, 'a key has a part');
+  assert(key.length > 0, 'a key has at least one part');
   return encodeParts(key);
 }
 
@@ -54,7 +54,7 @@ export function decodeKey(bytes: Uint8Array): string[] {
   return parts.slice(0, -1).map(unescapePart);
 }
 
-/** Every key that starts with these parts; all keys when there are none. */
+/** The keys that start with these parts; without parts all keys. */
 export function rangeUnder(prefix: StoreKey): KeyRange {
   if (prefix.length === 0) return { start: Buffer.of(0), end: AFTER_ALL };
   const start = encodeParts(prefix);
@@ -74,7 +74,7 @@ export function sequenceOf(recordKey: Uint8Array): number {
   return Number(view.getBigUint64(recordKey.byteLength - SEQUENCE_BYTES));
 }
 
-/** The records of a log with a sequence from `first` through `last`. */
+/** The records of a log with sequences from `first` through `last`. */
 export function recordRange(log: string, first: number, last: number): KeyRange {
   return { start: encodeRecordKey(log, first), end: encodeRecordKey(log, last + 1) };
 }
@@ -82,8 +82,8 @@ export function recordRange(log: string, first: number, last: number): KeyRange 
 function encodeParts(parts: StoreKey): Buffer {
   let text = '';
   for (const part of parts) {
-    assert(part.length > 0, 'no part of a key is empty');
-    assert(!LONE_SURROGATE.test(part), 'a part of a key is well-formed Unicode');
+    assert(part.length > 0, 'parts of a key are not empty');
+    assert(!LONE_SURROGATE.test(part), 'parts of a key are well-formed Unicode');
     text += `${escapePart(part)}\u0000`;
   }
   const bytes = Buffer.from(text);
@@ -98,7 +98,7 @@ function escapePart(part: string): string {
   return part.replaceAll('\u0001', '\u0001\u0002').replaceAll('\u0000', '\u0001\u0001');
 }
 
-/** Read from the left, two bytes that belong together are never taken for halves of others. */
+/** Unambiguous, because an escape always begins with 0x01 and both its bytes are consumed. */
 function unescapePart(part: string): string {
   return part.replaceAll('\u0001\u0001', '\u0000').replaceAll('\u0001\u0002', '\u0001');
 }

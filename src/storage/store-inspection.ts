@@ -1,6 +1,5 @@
-// A data directory or a backup as it lies there, for those who look and change nothing: no page, no
-// file, no name. What is damaged is told of and passed over. A directory that a process may be using
-// is locked for the time of the look; a backup is not, since nobody writes to one.
+// Reads a data directory or a backup for inspection, and changes nothing in it. Damage is reported and
+// skipped. A data directory is locked meanwhile, since a process might open it; a backup is not.
 
 import { constants } from 'node:fs';
 import { access, open, readdir, rmdir, stat } from 'node:fs/promises';
@@ -27,7 +26,7 @@ import {
 } from './store-format.js';
 
 export interface CorruptionIssue {
-  /** `note`: nothing is lost by it, and the next start clears it away. */
+  /** `note`: nothing is lost, and the next start cleans it up. */
   readonly severity: 'error' | 'note';
   readonly where: string;
   readonly what: string;
@@ -39,31 +38,31 @@ const TABLES = ['meta', 'values', 'records', 'trims'];
 
 export interface InspectedLog {
   readonly recordCount: number;
-  /** Infinity when all of it is gone for good. */
+  /** Infinity when the log was dropped. */
   readonly trimmedThrough: number;
 }
 
 export class StoreInspection {
   readonly directory: string;
   readonly isBackup: boolean;
-  /** Of all files. */
+  /** The size of all files. */
   readonly byteLength: number;
-  /** By name, with what each has in the file, also those that wait for their removal. */
+  /** By name; logs whose records are about to be removed are included. */
   readonly logs: ReadonlyMap<string, InspectedLog>;
-  /** Names and lengths, those of unfinished writes among them. */
+  /** Lengths by name, those of unfinished writes included. */
   readonly blobs: ReadonlyMap<string, number>;
   readonly #pages: LmdbPages;
   readonly #release: () => Promise<void>;
 
   /**
-   * Checks what the store knows of and tells it. Throws `configuration_invalid` for what is no data
+   * Checks the file of tables and reports its damage. Throws `configuration_invalid` if it is not a data
    * directory or has a newer format, `data_directory_locked`, and `data_corrupt` when nothing in the
-   * file of tables can be read.
+   * file can be read.
    */
-  static async open(directory: string, tell: ReportIssue): Promise<StoreInspection> {
+  static async open(directory: string, report: ReportIssue): Promise<StoreInspection> {
     await requireDataDirectory(directory);
     const marker = await readMarker(directory);
-    const release = marker === undefined ? await lockForLooking(directory) : async () => {};
+    const release = marker === undefined ? await lockForInspection(directory) : async () => {};
     let pages: LmdbPages | undefined;
     try {
       const path = join(directory, STORE_FILE);
@@ -71,17 +70,17 @@ export class StoreInspection {
         const { byteLength, checksum } = await digestOfFile(path);
         const { storeFile } = marker;
         if (byteLength !== storeFile.byteLength || checksum !== storeFile.checksum) {
-          tell({
+          report({
             severity: 'error',
             where: STORE_FILE,
-            what: `it has ${byteLength} bytes with the checksum ${checksum}; ${MARKER_FILE} expects ${storeFile.byteLength} with ${storeFile.checksum}`,
+            what: `has ${byteLength} bytes with checksum ${checksum}; ${MARKER_FILE} says ${storeFile.byteLength} bytes with checksum ${storeFile.checksum}`,
           });
         }
       }
       pages = LmdbPages.open(path);
       const blobs = await listBlobs(join(directory, BLOB_FOLDER));
-      const logs = checkTables(pages, tell);
-      checkFormat(directory, pages, logs.isEmpty, tell);
+      const logs = checkTables(pages, report);
+      checkFormat(directory, pages, logs.isEmpty, report);
       return new StoreInspection({
         directory,
         isBackup: marker !== undefined,
@@ -116,7 +115,7 @@ export class StoreInspection {
     this.byteLength = byteLength;
   }
 
-  /** Entries under a prefix, in key order, but for those that are damaged. */
+  /** The entries under a prefix in key order, without damaged ones. */
   *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
     for (const { key, value } of this.#pages.entries('values', rangeUnder(prefix))) {
       const bytes = value();
@@ -131,7 +130,7 @@ export class StoreInspection {
     return undefined;
   }
 
-  /** As a store reads it; `record` is undefined where it is damaged. */
+  /** The records that a store would read; `record` is undefined where it is damaged. */
   *readLog(
     log: string,
     afterSequence: number,
@@ -144,7 +143,7 @@ export class StoreInspection {
     }
   }
 
-  /** The whole blob, in shared memory. Throws what the system says. */
+  /** The whole blob, in shared memory. Throws errors of the system. */
   async readBlob(name: string): Promise<Uint8Array> {
     const file = await open(join(this.directory, BLOB_FOLDER, name), 'r');
     try {
@@ -165,12 +164,12 @@ async function requireDataDirectory(directory: string): Promise<void> {
   if (found?.isFile() === true) return;
   throw new SagittaError(
     'configuration_invalid',
-    `${directory} is neither a data directory nor a backup: there is no ${STORE_FILE} in it.`,
+    `${directory} is neither a data directory nor a backup: it has no ${STORE_FILE}.`,
   );
 }
 
-/** On a disk that nobody can write to, nobody has to be kept away. */
-async function lockForLooking(directory: string): Promise<() => Promise<void>> {
+/** A read-only file system needs no lock. */
+async function lockForInspection(directory: string): Promise<() => Promise<void>> {
   const isReadOnly = await access(directory, constants.W_OK).then(
     () => false,
     (error: NodeJS.ErrnoException) => error.code === 'EROFS',
@@ -201,13 +200,17 @@ async function listBlobs(folder: string): Promise<Map<string, number>> {
 
 function checkTables(
   pages: LmdbPages,
-  tell: ReportIssue,
+  report: ReportIssue,
 ): { byName: Map<string, InspectedLog>; isEmpty: boolean } {
   const trims = new Map<string, number>();
   const recordCounts = new Map<string, number>();
   let isEmpty = true;
   const error = (where: string, what: string) =>
-    tell({ severity: 'error', where: where === '' ? STORE_FILE : `${STORE_FILE}, ${where}`, what });
+    report({
+      severity: 'error',
+      where: where === '' ? STORE_FILE : `${STORE_FILE}, ${where}`,
+      what,
+    });
   const lostCount = pages.check(error, (table, { key, value }) => {
     if (!TABLES.includes(table)) return;
     if (table !== 'meta') isEmpty = false;
@@ -217,18 +220,19 @@ function checkTables(
         const through = decodeTrim(bytes);
         trims.set(decodeKey(key)[0]!, through === DROPPED ? Number.POSITIVE_INFINITY : through);
       } else {
-        error('table trims', `the mark of log ${JSON.stringify(decodeKey(key)[0])} is damaged`);
+        error('table trims', `the entry of log ${JSON.stringify(decodeKey(key)[0])} is damaged`);
       }
     }
     if (table === 'records') {
       const log = logOf(key);
-      if (log === undefined) error('table records', `there is a key of ${key.byteLength} bytes`);
+      if (log === undefined)
+        error('table records', `a key of ${key.byteLength} bytes is not that of a record`);
       else recordCounts.set(log, (recordCounts.get(log) ?? 0) + 1);
     }
   });
   if (lostCount !== 0) {
-    const what = `${lostCount} pages are neither used nor free: room that is lost, and nothing else`;
-    tell({ severity: 'note', where: STORE_FILE, what });
+    const what = `${lostCount} pages are neither used nor free; only space is lost`;
+    report({ severity: 'note', where: STORE_FILE, what });
   }
   const byName = new Map<string, InspectedLog>();
   for (const name of new Set([...trims.keys(), ...recordCounts.keys()])) {
@@ -238,7 +242,7 @@ function checkTables(
   return { byName, isEmpty };
 }
 
-/** A key of a record is a name, a zero and eight bytes. */
+/** The key of a record is a name, a zero and eight bytes. */
 function logOf(key: Buffer): string | undefined {
   return key.byteLength > 9 && key[key.byteLength - 9] === 0
     ? decodeKey(key.subarray(0, key.byteLength - 8))[0]
@@ -249,13 +253,13 @@ function checkFormat(
   directory: string,
   pages: LmdbPages,
   isEmpty: boolean,
-  tell: ReportIssue,
+  report: ReportIssue,
 ): void {
   const [entry] = pages.entries('meta', { start: FORMAT_KEY, end: rangeUnder(['format']).end });
   const found = entry?.value()?.toString();
   if (found === undefined) {
     const what = 'the format version is missing';
-    tell({ severity: isEmpty ? 'note' : 'error', where: STORE_FILE, what });
+    report({ severity: isEmpty ? 'note' : 'error', where: STORE_FILE, what });
   } else if (Number(found) !== FORMAT_VERSION) {
     throw newerFormat(directory, found);
   }

@@ -1,13 +1,13 @@
-// A store over ordered tables that are written in atomic batches, one at a time: groups commits,
-// finds out before a batch what is wrong with one, and reads in pages. Trimmed records are gone for
-// readers at once and are removed little by little. Leaves the disk to the tables and the blobs.
+// A store over ordered tables that are written in atomic batches, one at a time. Groups commits, validates
+// them before a batch is written, and reads in pages. Trimmed records become invisible at once and are
+// removed in the background.
 
 import { assert, SagittaError } from '../common/errors.js';
 import { writeBackup } from './backup.js';
 import type { BlobFiles } from './blob-files.js';
 import { CommitPlan, type PlannedWrite } from './commit-plan.js';
 import type { DirectoryLock } from './directory-lock.js';
-import { LogBook } from './log-book.js';
+import { LogRegistry } from './log-registry.js';
 import type { DiskStore, LogEntry, StoreKey, StoreOperation } from './store.js';
 import {
   DROPPED,
@@ -28,21 +28,21 @@ export interface TableEntry {
 }
 
 export interface Tables {
-  /** All of it or nothing; on disk, and seen by every read, when it resolves. Not called again before. */
+  /** Writes all or nothing. On disk, and seen by every read, when it resolves. One call at a time. */
   write(writes: readonly PlannedWrite[]): Promise<void>;
   get(table: TableName, key: Buffer): Uint8Array | undefined;
-  /** The first entries of the range, at least one where there are any: what fits into one turn. */
+  /** The first entries of the range, as many as can be read without blocking the event loop; at least one if there are any. */
   readPage(table: TableName, range: KeyRange): TableEntry[];
   readKeys(table: TableName, range: KeyRange, countMax: number): Buffer[];
   readLastKey(table: TableName, range: KeyRange): Buffer | undefined;
-  /** Writes the tables as they are at one moment to a new file, while writes go on. */
+  /** Writes the tables as of one moment to a new file, while writes continue. */
   copyTo(path: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Bounds what one batch writes; a commit that is larger goes alone. */
+/** Bound on one batch; a larger commit is written alone. */
 const GROUP_BYTES_MAX = 64 * 1024 * 1024;
-/** Trimmed records that one batch removes: more would hold up the commits behind it. */
+/** Trimmed records removed per batch: more would delay the commits after it. */
 const SWEEP_RECORDS_MAX = 500;
 const SEQUENCE_MAX = Number.MAX_SAFE_INTEGER - 1;
 
@@ -57,8 +57,8 @@ export class TableStore implements DiskStore {
   readonly #tables: Tables;
   readonly #blobs: BlobFiles;
   readonly #lock: DirectoryLock;
-  readonly #book = new LogBook();
-  /** Logs that may hold trimmed records, and through which sequence. */
+  readonly #logs = new LogRegistry();
+  /** Logs that may still have trimmed records on disk, and through which sequence. */
   readonly #unswept = new Map<string, number>();
   #waiting: WaitingCommit[] = [];
   #running: Promise<void> | undefined;
@@ -66,7 +66,7 @@ export class TableStore implements DiskStore {
   #isSweepPaused = false;
   #isClosing = false;
 
-  /** From here on all three are the store's; it closes them. */
+  /** The store owns tables, blobs and lock, and closes them. */
   constructor(options: {
     directory: string;
     tables: Tables;
@@ -80,7 +80,7 @@ export class TableStore implements DiskStore {
     for (const { key, value } of this.#entriesUnder('trims', rangeUnder([]))) {
       const log = decodeKey(key)[0]!;
       const through = decodeTrim(value);
-      if (through === DROPPED) this.#book.apply({ kind: 'dropLog', log });
+      if (through === DROPPED) this.#logs.apply({ kind: 'dropLog', log });
       else this.#open(log, through);
       this.#unswept.set(log, through);
     }
@@ -107,20 +107,20 @@ export class TableStore implements DiskStore {
 
   *readLog(log: string, afterSequence: number): Iterable<LogEntry> {
     this.#open(log);
-    if (this.#book.isDropped(log)) return;
-    const first = Math.max(afterSequence, this.#book.trimmedThrough(log)) + 1;
+    if (this.#logs.isDropped(log)) return;
+    const first = Math.max(afterSequence, this.#logs.trimmedThrough(log)) + 1;
     for (const { key, value } of this.#entriesUnder(
       'records',
       recordRange(log, first, SEQUENCE_MAX),
     )) {
       const sequence = sequenceOf(key);
-      this.#book.count(log, sequence, value.byteLength);
+      this.#logs.count(log, sequence, value.byteLength);
       yield { sequence, record: value };
     }
   }
 
   logBytes(log: string): number {
-    return this.#book.byteLengthOf(log);
+    return this.#logs.byteLengthOf(log);
   }
 
   writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void> {
@@ -146,9 +146,13 @@ export class TableStore implements DiskStore {
   ): ReturnType<DiskStore['backup']> {
     assert(!this.#isClosing, 'no backup after close');
     if (this.#backup !== undefined) {
-      throw new SagittaError('overloaded', 'Another backup is being made; one at a time is.', {
-        retryAfterSeconds: 10,
-      });
+      throw new SagittaError(
+        'overloaded',
+        'Another backup is being made, and only one can run at a time. Retry after 10 s.',
+        {
+          retryAfterSeconds: 10,
+        },
+      );
     }
     const source = {
       directory: this.#directory,
@@ -156,7 +160,7 @@ export class TableStore implements DiskStore {
       blobPath: (name: string) => this.#blobs.pathOf(name),
       isStopping: () => this.#isClosing,
     };
-    const making = this.#blobs.holdWhile(() => writeBackup(source, folder, choose));
+    const making = this.#blobs.retainWhile(() => writeBackup(source, folder, choose));
     this.#backup = making.catch(() => {});
     try {
       return await making;
@@ -174,54 +178,54 @@ export class TableStore implements DiskStore {
     await this.#lock.release();
   }
 
-  /** Page by page: what is yielded is held by nothing, however long the caller takes with it. */
+  /** Reads page by page, so that no read transaction is open while the caller handles an entry. */
   *#entriesUnder(table: TableName, range: KeyRange): Iterable<TableEntry> {
     let rest = range;
     while (true) {
       const page = this.#tables.readPage(table, rest);
       if (page.length === 0) return;
       yield* page;
-      // The smallest key after the last one read.
+      // Continue with the smallest key after the last one read.
       rest = { start: Buffer.concat([page.at(-1)!.key, Buffer.of(0)]), end: range.end };
     }
   }
 
-  /** Lets the book know what the disk knows of the log. */
+  /** Registers the log with its state on disk. */
   #open(log: string, trimmedThrough = 0): void {
-    if (this.#book.has(log) || this.#book.isDropped(log)) return;
+    if (this.#logs.has(log) || this.#logs.isDropped(log)) return;
     const last = this.#tables.readLastKey('records', recordRange(log, 0, SEQUENCE_MAX));
-    this.#book.enter(log, last === undefined ? 0 : sequenceOf(last), trimmedThrough);
+    this.#logs.enter(log, last === undefined ? 0 : sequenceOf(last), trimmedThrough);
   }
 
   async #run(): Promise<void> {
-    // Commits of the same turn of the event loop share the first batch.
+    // Commits made in the same turn of the event loop share the first batch.
     await Promise.resolve();
     const allKeysIn = (range: KeyRange) => this.#tables.readKeys('values', range, Infinity);
     while (this.#waiting.length > 0 || this.#maySweep()) {
-      const plan = new CommitPlan(this.#book, allKeysIn);
+      const plan = new CommitPlan(this.#logs, allKeysIn);
       const group = this.#takeGroup(plan);
       try {
         const writes = [...plan.writes, ...this.#planSweep()];
         if (writes.length > 0) await this.#tables.write(writes);
       } catch (error) {
-        // A sweep needs room too. It waits until commits go well without one.
+        // A sweep needs space, too. It is paused until a batch without one succeeds.
         this.#isSweepPaused = true;
         for (const { reject } of group) reject(error);
         continue;
       }
       if (group.length > 0) this.#isSweepPaused = false;
       for (const change of plan.changes) {
-        this.#book.apply(change);
+        this.#logs.apply(change);
         if (change.kind === 'trim') this.#unswept.set(change.log, change.throughSequence);
         if (change.kind === 'dropLog') this.#unswept.set(change.log, DROPPED);
       }
       for (const { resolve } of group) resolve();
     }
-    // In the same turn as the last look at the queue: a commit that comes later starts a new run.
+    // In the same turn as the last check of the queue, so a later commit starts a new run.
     this.#running = undefined;
   }
 
-  /** Plans commits from the front of the queue until the batch is large enough. */
+  /** Plans commits from the front of the queue until the batch is full. */
   #takeGroup(plan: CommitPlan): WaitingCommit[] {
     const group: WaitingCommit[] = [];
     let byteCount = 0;
@@ -248,7 +252,7 @@ export class TableStore implements DiskStore {
     return this.#unswept.size > 0 && !this.#isSweepPaused && !this.#isClosing;
   }
 
-  /** Removals of some trimmed records; after the last one of a dropped log, of its mark. */
+  /** Removes some trimmed records and, after the last one of a dropped log, its mark. */
   #planSweep(): PlannedWrite[] {
     if (!this.#maySweep()) return [];
     for (const [log, through] of this.#unswept) {

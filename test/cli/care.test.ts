@@ -93,14 +93,14 @@ describe('backup, verify and restore', () => {
     assert.equal(second.code, 1);
     assert.match(
       second.stderr,
-      /^sagitta: The data directory .* is in use by process \d+; one process at a time may open it\.$/m,
+      /^sagitta: The data directory .* is in use by process \d+\. Only one process at a time can open it\.$/m,
     );
     const taken = await run(['backup', '--to', path('b1')], { env: env() });
     assert.equal(taken.code, 1);
-    assert.match(taken.stderr, /^sagitta: .*b1 exists already, and is left as it is\.$/m);
+    assert.match(taken.stderr, /^sagitta: .*b1 already exists and was not changed\.$/m);
     const inside = await run(['backup', '--to', join(dataDir, 'b')], { env: env() });
     assert.equal(inside.code, 1);
-    assert.match(inside.stderr, /would lie in the data directory/);
+    assert.match(inside.stderr, /would be inside the data directory/);
     const nowhere = await run(['backup', '--to', join(path('b1'), 'backup.json', 'x')], {
       env: env(),
     });
@@ -144,8 +144,8 @@ describe('backup, verify and restore', () => {
     await mkdir(path('mine'));
     await writeFile(join(path('mine'), 'x'), 'x');
     const refusals: [args: string[], message: RegExp][] = [
-      [[path('b1'), '--data-dir', path('mine')], /mine exists already/],
-      [[path('b1'), '--data-dir', dataDir], /data exists already/],
+      [[path('b1'), '--data-dir', path('mine')], /mine already exists/],
+      [[path('b1'), '--data-dir', dataDir], /data already exists/],
       [[dataDir, '--data-dir', path('r2')], /data is not a finished backup/],
       [[path('none'), '--data-dir', path('r2')], /none is not a finished backup/],
     ];

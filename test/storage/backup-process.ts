@@ -1,4 +1,4 @@
-// A process that makes one backup and says when it begins, to be killed meanwhile.
+// A process that makes one backup and prints when it begins, so that a test can kill it.
 
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 
@@ -9,5 +9,5 @@ await store.backup(folder!, async (list) => {
   const [entry] = [...list(['blobs'])];
   return { blobNames: Buffer.from(entry!.value).toString().split(' '), collectionCount: 1 };
 });
-// Until it is killed: its end would be taken for the kill.
+// Runs until it is killed.
 setInterval(() => {}, 1_000);

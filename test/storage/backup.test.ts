@@ -1,5 +1,5 @@
-// Backups of the embedded store: whole or not there, of one moment while commits and removals go on,
-// and nothing in the way of either.
+// Backups of the embedded store are complete or absent, have the state of one moment, and do not disturb
+// commits and removals.
 
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -10,14 +10,14 @@ import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { digestOfFile, MARKER_FILE, readMarker } from '../../src/storage/backup-marker.js';
-import type { DiskStore, ListKept } from '../../src/storage/store.js';
+import type { DiskStore, ListEntries } from '../../src/storage/store.js';
 import { makeDirectory, onSmallDisk, openIn } from './directories.js';
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
 
-/** Of the test: the value of `blobs` names the blobs that belong together. */
-const choose = async (list: ListKept) => {
+/** The stored value `blobs` lists the blobs that belong to the backup. */
+const choose = async (list: ListEntries) => {
   const [entry] = [...list(['blobs'])];
   return { blobNames: text(entry?.value)?.split(' ') ?? [], collectionCount: 1 };
 };
@@ -29,7 +29,7 @@ async function openDisk(directory: string): Promise<DiskStore> {
 }
 
 describe('a backup of a store', () => {
-  it('is a data directory with the state of one moment, without what nobody names', async () => {
+  it('is a data directory with the state of one moment and only the blobs that were chosen', async () => {
     const store = await openDisk(await makeDirectory());
     await store.writeBlob('c/1', [bytes('one')]);
     await store.writeBlob('c/stray', [bytes('stray')]);
@@ -59,7 +59,7 @@ describe('a backup of a store', () => {
     assert.equal(await readMarker(folder), undefined, 'a folder that was served is no backup');
   });
 
-  it('keeps files that are removed meanwhile, which are gone for readers at once', async () => {
+  it('includes blobs that are removed meanwhile, which readers no longer see', async () => {
     const directory = await makeDirectory();
     const store = await openDisk(directory);
     await store.writeBlob('c/1', [bytes('one')]);
@@ -83,7 +83,7 @@ describe('a backup of a store', () => {
     assert.deepEqual((await readdir(join(folder, 'segments', 'c'))).sort(), ['1', '2']);
   });
 
-  it('leaves what is there alone, and nothing behind when it fails', async () => {
+  it('changes nothing that exists and leaves nothing behind when it fails', async () => {
     const directory = await makeDirectory();
     const store = await openDisk(directory);
     const parent = await makeDirectory();
@@ -115,7 +115,7 @@ describe('a backup of a store', () => {
     await store.close();
   });
 
-  it('is made one at a time, and ends when the store is closed', async () => {
+  it('is made one at a time and is cancelled when the store is closed', async () => {
     const store = await openDisk(await makeDirectory());
     const parent = await makeDirectory();
     await store.writeBlob('c/1', [bytes('one')]);
@@ -138,7 +138,7 @@ describe('a backup of a store', () => {
     assert.deepEqual(await readdir(parent), []);
   });
 
-  it('copies tables with a page that nothing leads to', async () => {
+  it('copies tables that have an unreferenced page', async () => {
     const directory = await makeDirectory();
     const store = await openDisk(directory);
     await store.commit([nameBlobs('c/1'), { kind: 'put', key: ['k'], value: bytes('v') }]);
@@ -164,7 +164,7 @@ describe('a backup of a store', () => {
     await copy.close();
   });
 
-  it('does not hold up commits', async (t) => {
+  it('does not delay commits', async (t) => {
     const store = await openDisk(await makeDirectory());
     const record = new Uint8Array(400_000).fill(7);
     for (let sequence = 1; sequence <= 120; sequence++) {
@@ -192,7 +192,7 @@ describe('a backup of a store', () => {
     await store.close();
   });
 
-  it('has no name when its process is killed', async () => {
+  it('does not exist under its name when the process is killed', async () => {
     const directory = await makeDirectory();
     const parent = await makeDirectory();
     const store = await openDisk(directory);
@@ -225,7 +225,7 @@ describe('a backup of a store', () => {
     assert.ok((await readdir(join(parent, 'b'))).includes(MARKER_FILE));
   });
 
-  it('says that there is no room and leaves none of itself', async (t) => {
+  it('fails with storage_full on a full disk and leaves nothing behind', async (t) => {
     const store = await openDisk(await makeDirectory());
     await store.writeBlob('c/1', [new Uint8Array(6_000_000)]);
     await store.commit([nameBlobs('c/1')]);

@@ -1,10 +1,10 @@
-// What every store must do with blobs; part of contract.ts.
+// The part of the contract of stores (contract.ts) that is about blobs.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Store } from '../../src/storage/store.js';
 
-/** Opens a store for `use`, which may answer another one that it opened in its place, and closes it. */
+/** Opens a store for `use` and closes it, or the one that `use` returns in its place. */
 export type WithStore = (use: (store: Store) => Promise<Store | undefined>) => Promise<void>;
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
@@ -35,7 +35,7 @@ export function blobContract(name: string, withStore: WithStore): void {
         return undefined;
       }));
 
-    it('leaves the old blob when a write fails, and whole ones when two write the same name', () =>
+    it('keeps the old blob when a write fails, and a complete one when two writes use the same name', () =>
       withStore(async (store) => {
         await store.writeBlob('c/1', [bytes('old')]);
         const failing = function* () {
@@ -52,7 +52,7 @@ export function blobContract(name: string, withStore: WithStore): void {
         return undefined;
       }));
 
-    it('takes no name that could leave its folder', () =>
+    it('rejects names that could lead outside the folder', () =>
       withStore(async (store) => {
         for (const name of [
           '../x',
@@ -65,7 +65,11 @@ export function blobContract(name: string, withStore: WithStore): void {
           'a/.x',
           'a/b.unfinished',
         ]) {
-          await assert.rejects(async () => store.writeBlob(name, []), /blob's name/, name);
+          await assert.rejects(
+            async () => store.writeBlob(name, []),
+            /a blob has a name like/,
+            name,
+          );
         }
         assert.deepEqual(await store.listBlobs(), []);
         return undefined;

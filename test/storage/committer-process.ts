@@ -1,4 +1,4 @@
-// Starts committer.ts as a process of its own and follows what it prints.
+// Starts committer.ts as a child process and reads its output.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ const COMMITTER = fileURLToPath(new URL('./committer.js', import.meta.url));
 const WAIT_MS_MAX = 30_000;
 const started: ChildProcess[] = [];
 
-// A test that failed halfway leaves its child, which would keep the test run from ending.
+// The child of a failed test would keep the test run from ending.
 after(() => {
   for (const child of started) child.kill('SIGKILL');
 });
@@ -25,7 +25,7 @@ export interface Committer {
   kill(): Promise<void>;
 }
 
-/** `before`: a command that runs it, such as `unshare`. */
+/** @param before a command to run it with, such as `unshare`. */
 export function startCommitter(
   directory: string,
   options: { mode?: 'busy' | 'idle'; before?: readonly string[] } = {},

@@ -1,6 +1,6 @@
-// A child process for the tests of death and rivalry. Opens the store of the directory that it is
-// given, commits as fast as it can and prints each sequence once it is acknowledged. A commit is a
-// record, the same number as a value, and now and then a trim: all of it or nothing.
+// A child process that tests kill or compete with. Opens the store of the given directory, commits as fast
+// as it can and prints each sequence once it is acknowledged. A commit has a record, the same number as
+// a value, and sometimes a trim.
 
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 

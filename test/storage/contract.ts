@@ -1,4 +1,4 @@
-// What every store must do. An implementation's test says how to open one and how to open it again.
+// The contract of stores. The test of an implementation provides how to open and reopen one.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -35,7 +35,7 @@ const sequencesOf = (store: Store, log: string, after = 0) =>
   [...store.readLog(log, after)].map(({ sequence }) => sequence);
 const keysUnder = (store: Store, prefix: StoreKey) => [...store.list(prefix)].map(({ key }) => key);
 
-/** Steps of a random life: enough to meet every pair of operations, restarts and pages. */
+/** Enough random steps to cover every pair of operations, restarts and pages. */
 const STEP_COUNT = 250;
 
 export function storeContract(name: string, harness: StoreHarness): void {
@@ -46,7 +46,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
   };
 
   describe(`${name}: values`, () => {
-    it('gives back what was put, and nothing after a removal', () =>
+    it('returns values that were put, and nothing after a removal', () =>
       withStore(async (store) => {
         await store.commit([put(['a', 'b'], 'one')]);
         assert.equal(text(store.get(['a', 'b'])), 'one');
@@ -59,7 +59,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('lists what lies under a prefix, part by part and in order', () =>
+    it('lists the entries under a prefix in key order', () =>
       withStore(async (store) => {
         const keys = [
           ['p', 'b'],
@@ -85,7 +85,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('keeps keys of any characters apart, and in the order of their UTF-8 bytes', () => {
+    it('distinguishes keys of any characters and sorts them by their UTF-8 bytes', () => {
       const part = fc.oneof(
         fc.constantFrom(
           '\u0000',
@@ -129,7 +129,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
       });
     });
 
-    it('lists more entries than are read at a time', () =>
+    it('lists more entries than one read returns', () =>
       withStore(async (store) => {
         const names = Array.from({ length: 1_000 }, (_, i) => String(i).padStart(4, '0'));
         await store.commit(names.map((part) => put(['n', part], part)));
@@ -140,7 +140,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('gives copies: neither the reader nor the writer changes what is stored', () =>
+    it('copies values, so that changes by readers and writers do not affect the store', () =>
       withStore(async (store) => {
         const shared = new Uint8Array(new SharedArrayBuffer(3));
         shared.set([1, 2, 3]);
@@ -171,7 +171,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('removes under a prefix what an earlier commit of the same moment put, and not a later one', () =>
+    it('removes entries under a prefix that an earlier commit of the same batch put, but not a later one', () =>
       withStore(async (store) => {
         await store.commit([put(['p', 'old'])]);
         await Promise.all([
@@ -183,7 +183,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('refuses a commit that is wrong anywhere as a whole, and none of its neighbours', () =>
+    it('rejects an invalid commit as a whole and applies the others of its batch', () =>
       withStore(async (store) => {
         await store.commit([append('l', 5)]);
         const wrong: StoreOperation[] = [
@@ -218,7 +218,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('takes a commit without operations', () =>
+    it('accepts a commit without operations', () =>
       withStore(async (store) => {
         await store.commit([]);
         await Promise.all([store.commit([]), store.commit([put(['k'])])]);
@@ -226,7 +226,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('keeps values, logs and blobs when opened again', () =>
+    it('keeps values, logs and blobs when reopened', () =>
       withStore(async (store) => {
         await store.commit([put(['k']), append('l', 1)]);
         await store.writeBlob('c/1.arrow', [bytes('one'), bytes('two')]);
@@ -237,7 +237,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return again;
       }));
 
-    it('waits for what was committed when it is closed', () =>
+    it('waits for running commits when it is closed', () =>
       withStore(async (store) => {
         const commits = [store.commit([append('l', 1)])];
         // The first one is being written when the others come.
@@ -250,8 +250,8 @@ export function storeContract(name: string, harness: StoreHarness): void {
       }));
   });
 
-  describe(`${name}: a random life`, () => {
-    it('looks like a model of two maps after every step', async () => {
+  describe(`${name}: random operations`, () => {
+    it('matches a model after every step', async () => {
       const { store } = await liveRandomly({
         ...harness,
         stepCount: STEP_COUNT,
@@ -262,7 +262,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
   });
 
   describe(`${name}: logs`, () => {
-    it('reads a log in order from after a sequence', () =>
+    it('reads the records of a log after a sequence, in order', () =>
       withStore(async (store) => {
         await store.commit([append('l', 1), append('l', 2), append('m', 7)]);
         await store.commit([append('l', 10), append('l', 100_000_000_000), append('l\u0000', 3)]);
@@ -276,7 +276,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('trims a log without touching its neighbours, and stays trimmed when opened again', () =>
+    it('trims one log only, also after it is reopened', () =>
       withStore(async (store) => {
         await store.commit([1, 2, 3, 4].map((sequence) => append('l', sequence)));
         await store.commit([append('k', 3), append('m', 3)]);
@@ -295,7 +295,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return again;
       }));
 
-    it('does not trim what comes later, and does not take a sequence twice after all was trimmed', () =>
+    it('does not trim later records, and rejects a used sequence after all records were trimmed', () =>
       withStore(async (store) => {
         await store.commit([append('l', 1), append('l', 2)]);
         await store.commit([trim('l', 1_000), trim('none', 9)]);
@@ -309,7 +309,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return again;
       }));
 
-    it('trims in the order of the operations', () =>
+    it('trims and appends in the order of the operations', () =>
       withStore(async (store) => {
         await store.commit([append('l', 1), append('l', 2)]);
         await Promise.all([
@@ -322,7 +322,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return again;
       }));
 
-    it('drops a whole log for good', () =>
+    it('drops a whole log permanently', () =>
       withStore(async (store) => {
         await store.commit([1, 2, 3].map((sequence) => append('gone', sequence)));
         await store.commit([append('gone2', 1), append('stays', 1)]);
@@ -337,7 +337,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return again;
       }));
 
-    it('reads a log while it is appended to and trimmed', () =>
+    it('reads a log while records are appended and trimmed', () =>
       withStore(async (store) => {
         for (let i = 0; i < 600; i += 100) {
           await store.commit(Array.from({ length: 100 }, (_, j) => append('l', i + j + 1)));
@@ -354,7 +354,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('keeps records of several megabytes, from shared memory too', () =>
+    it('keeps records of several megabytes, also from shared memory', () =>
       withStore(async (store) => {
         const record = new Uint8Array(new SharedArrayBuffer(24 * 1024 * 1024));
         for (let i = 0; i < record.length; i += 4_096) record[i] = i / 4_096;

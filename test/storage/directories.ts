@@ -1,4 +1,4 @@
-// Data directories of a test file: made in the system's temporary folder, gone when it is through.
+// Temporary data directories of a test file, removed at its end.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -36,7 +36,7 @@ export const lmdbHarness: StoreHarness = {
   },
 };
 
-/** Calls `use` with a directory on a disk of so many megabytes; answers false where none can be made. */
+/** Calls `use` with a directory on a disk of this size; returns false where none can be made. */
 export async function onSmallDisk(
   megabytes: number,
   use: (directory: string, resize: (megabytes: number) => void) => Promise<void>,

@@ -1,4 +1,4 @@
-// One process per data directory: rivals, crashes, frozen owners, other containers.
+// One process per data directory: competing processes, crashes, stopped owners, other containers.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -9,12 +9,12 @@ import { lockDirectory } from '../../src/storage/directory-lock.js';
 import { startCommitter } from './committer-process.js';
 import { makeDirectory } from './directories.js';
 
-/** Other network and process namespaces on the same files: what a second container is. */
+/** Runs in other network and process namespaces with the same files, like a second container. */
 const ELSEWHERE = ['unshare', '--net', '--pid', '--fork', '--kill-child'];
 const mayUnshare = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0;
 
 describe('directory lock', () => {
-  it('refuses a directory that is open in this process, naming it, until it is released', async () => {
+  it('rejects a directory that this process has open, until it is released', async () => {
     const directory = await makeDirectory();
     const lock = await lockDirectory(directory);
     await assert.rejects(lockDirectory(directory), (error: Error & { code: string }) => {
@@ -29,7 +29,7 @@ describe('directory lock', () => {
     assert.deepEqual(await readdir(join(directory, 'lock')), [], 'nothing is left');
   });
 
-  it('lets exactly one of many that ask at once have the directory, again and again', async () => {
+  it('is acquired by exactly one of many concurrent attempts, again and again', async () => {
     const directory = await makeDirectory();
     for (let round = 0; round < 20; round++) {
       const outcomes = await Promise.allSettled(
@@ -41,7 +41,7 @@ describe('directory lock', () => {
     }
   });
 
-  it('lets exactly one of several processes that start at once have the directory', async () => {
+  it('is acquired by exactly one of several processes that start at once', async () => {
     const directory = await makeDirectory();
     const children = Array.from({ length: 5 }, () => startCommitter(directory, { mode: 'idle' }));
     const areReady = await Promise.all(children.map((child) => child.isReady()));
@@ -52,7 +52,7 @@ describe('directory lock', () => {
     }
   });
 
-  it('is free at once when its owner was killed', async () => {
+  it('is free immediately after its owner was killed', async () => {
     const directory = await makeDirectory();
     const child = startCommitter(directory);
     assert.ok(await child.isReady(), child.errors());
@@ -65,7 +65,7 @@ describe('directory lock', () => {
     await lock.release();
   });
 
-  it('is not taken from an owner that is stopped and cannot answer', async () => {
+  it('stays with an owner that is stopped and cannot answer', async () => {
     const directory = await makeDirectory();
     const child = startCommitter(directory, { mode: 'idle' });
     assert.ok(await child.isReady(), child.errors());
@@ -77,7 +77,7 @@ describe('directory lock', () => {
     }
   });
 
-  it('holds between containers, and is free at once when the other one was killed', async (t) => {
+  it('works across containers, and is free immediately after the owner was killed', async (t) => {
     if (!mayUnshare) return t.skip('namespaces cannot be made here');
     const directory = await makeDirectory();
     const child = startCommitter(directory, { mode: 'idle', before: ELSEWHERE });
@@ -96,14 +96,14 @@ describe('directory lock', () => {
     return undefined;
   });
 
-  it('works in a directory whose path is longer than a socket may have', async () => {
+  it('works in a directory whose path is too long for a socket', async () => {
     const directory = join(await makeDirectory(), 'a'.repeat(100), 'b'.repeat(100));
     const lock = await lockDirectory(directory);
     await assert.rejects(lockDirectory(directory), { code: 'data_directory_locked' });
     await lock.release();
   });
 
-  it('says what is wrong with a directory that cannot be used', async () => {
+  it('reports why a directory cannot be used', async () => {
     const directory = await makeDirectory();
     const file = join(directory, 'file');
     await writeFile(file, '');
@@ -114,7 +114,7 @@ describe('directory lock', () => {
     });
   });
 
-  it('passes over files in its folder that nobody listens at', async () => {
+  it('ignores files in its folder on which no process listens', async () => {
     const directory = await makeDirectory();
     await mkdir(join(directory, 'lock'));
     await writeFile(join(directory, 'lock', '0-not-a-socket'), '');

@@ -1,4 +1,4 @@
-// Files that lmdb could not open or read without taking the process with it.
+// Damaged files on which lmdb would crash the process give errors instead.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -30,7 +30,7 @@ function assertCorrupt(path: string) {
 }
 
 describe('lmdb file', () => {
-  it('is not made anew beside segment files that belonged to another', async () => {
+  it('is not created beside segment files that belong to a lost one', async () => {
     for (const loss of ['missing', 'empty', 'zeros']) {
       const { directory, path } = await makeFilledDirectory();
       const store = await openIn(directory);
@@ -43,7 +43,7 @@ describe('lmdb file', () => {
     }
   });
 
-  it('is named when it is not one, or when one of its first two pages is not', async () => {
+  it('is reported as damaged when it or one of its meta pages is not of lmdb', async () => {
     const { directory, path } = await makeFilledDirectory();
     const whole = await readFile(path);
     const damages: Buffer[] = [
@@ -65,7 +65,7 @@ describe('lmdb file', () => {
     await store.close();
   });
 
-  it('is named when its end is missing, at the latest when that is read', async () => {
+  it('is reported as damaged when its end is missing, at the latest when that is read', async () => {
     const { directory, path } = await makeFilledDirectory();
     const { size } = await stat(path);
     await truncate(path, 8_192);
@@ -81,7 +81,7 @@ describe('lmdb file', () => {
     assert.ok((await stat(path)).size >= size - 4_096);
   });
 
-  it('is made anew when a first start left it empty or blank', async () => {
+  it('is created when a first start left it empty or blank', async () => {
     for (const blank of [Buffer.alloc(0), Buffer.alloc(8_192)]) {
       const directory = await makeDirectory();
       await writeFile(join(directory, 'store.lmdb'), blank);
@@ -91,7 +91,7 @@ describe('lmdb file', () => {
     }
   });
 
-  it('is named when it cannot be opened', async () => {
+  it('is named in the error when it cannot be opened', async () => {
     const directory = await makeDirectory();
     const path = join(directory, 'store.lmdb');
     await mkdir(path);

@@ -1,4 +1,4 @@
-// The embedded store: the contract, death by SIGKILL, full disks, long logs, formats.
+// The embedded store: contract, SIGKILL, full disks, long logs, format versions.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -19,7 +19,7 @@ import { liveRandomly } from './random-history.js';
 storeContract('lmdb', lmdbHarness);
 
 describe('lmdb store: durability', () => {
-  it('keeps every acknowledged commit whole when its process is killed', async () => {
+  it('keeps every acknowledged commit when its process is killed', async () => {
     const directory = await makeDirectory();
     let acknowledged = 0;
     for (let round = 0; round < 6; round++) {
@@ -53,7 +53,7 @@ describe('lmdb store: durability', () => {
     assert.ok(acknowledged > 0);
   });
 
-  it('refuses a directory of a newer format, naming both versions', async () => {
+  it('rejects a directory of a newer format with both versions', async () => {
     const directory = await makeDirectory();
     await (await openIn(directory)).close();
     const root = open({
@@ -72,12 +72,12 @@ describe('lmdb store: durability', () => {
     for (let i = 0; i < 2; i++) {
       await assert.rejects(openLmdbStore({ directory }), {
         code: 'configuration_invalid',
-        message: /format version 99.*version 1/,
+        message: /format version 99.*reads 1/,
       });
     }
   });
 
-  it('lets its process end by itself, closed or not', async () => {
+  it('does not keep its process running, closed or not', async () => {
     const url = JSON.stringify(new URL('../../src/storage/lmdb-store.js', import.meta.url).href);
     const path = JSON.stringify(await makeDirectory());
     for (const ending of ['', 'await store.close();']) {
@@ -96,7 +96,7 @@ describe('lmdb store: durability', () => {
   });
 });
 
-describe('lmdb store: room', () => {
+describe('lmdb store: disk space', () => {
   const record = new Uint8Array(400_000).fill(1);
 
   /** Commits until one fails; answers how many went well. */
@@ -116,7 +116,7 @@ describe('lmdb store: room', () => {
     return sequence;
   }
 
-  it('answers a full disk with storage_full, writes nothing, and goes on when there is room', async (t) => {
+  it('fails with storage_full on a full disk, writes nothing, and resumes when there is space', async (t) => {
     const isDone = await onSmallDisk(8, async (directory, resize) => {
       let store = await openIn(directory);
       const count = await fill(store);
@@ -142,7 +142,7 @@ describe('lmdb store: room', () => {
     if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
   });
 
-  it('starts on a full disk with what it has, and says so when it has nothing yet', async (t) => {
+  it('opens on a full disk, unless it has to be created there', async (t) => {
     const isDone = await onSmallDisk(4, async (directory) => {
       const made = join(directory, 'made');
       const store = await openIn(made);
@@ -160,7 +160,7 @@ describe('lmdb store: room', () => {
     if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
   });
 
-  it('looks like its model through a random life on a disk that is full again and again', async (t) => {
+  it('matches a model through random operations on a disk that is full repeatedly', async (t) => {
     let fullCount = 0;
     const isDone = await onSmallDisk(3, async (directory, resize) => {
       let megabytes = 3;
@@ -180,7 +180,7 @@ describe('lmdb store: room', () => {
     return undefined;
   });
 
-  it('uses the room of trimmed records again', async () => {
+  it('reuses the space of trimmed records', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory);
     let sequence = 0;
@@ -204,7 +204,7 @@ describe('lmdb store: long logs', () => {
   const RECORD_COUNT = 100_000;
 
   for (const kind of ['trim', 'dropLog'] as const) {
-    it(`lets others work while a ${kind} of a hundred thousand records is swept`, async () => {
+    it(`answers other calls while a ${kind} of a hundred thousand records is swept`, async () => {
       const directory = await makeDirectory();
       const store = await openIn(directory);
       const record = new Uint8Array(100);
@@ -268,7 +268,7 @@ describe('lmdb store: long logs', () => {
 });
 
 describe('lmdb store: blobs', () => {
-  it('deletes what interrupted writes left, and empty folders, when it is opened', async () => {
+  it('deletes files of interrupted writes and empty folders when it is opened', async () => {
     const directory = await makeDirectory();
     await (await openIn(directory)).close();
     const folder = join(directory, 'segments', 'c');
@@ -284,7 +284,7 @@ describe('lmdb store: blobs', () => {
     await store.close();
   });
 
-  it('leaves no file of a write that failed', async () => {
+  it('leaves no file behind when a write fails', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory);
     const failing = function* () {
@@ -296,7 +296,7 @@ describe('lmdb store: blobs', () => {
     await store.close();
   });
 
-  it('names a blob that cannot be read', async () => {
+  it('names the file of a blob that cannot be read', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory);
     const path = join(directory, 'segments', 'c', '1.arrow');
@@ -309,7 +309,7 @@ describe('lmdb store: blobs', () => {
     await store.close();
   });
 
-  it('writes and reads a blob that is longer than one call of the system moves', async () => {
+  it('writes and reads a blob that is longer than one system call transfers', async () => {
     const store = await openIn(await makeDirectory());
     const part = new Uint8Array(70 * 1024 * 1024);
     for (let i = 0; i < part.length; i += 4_096) part[i] = i / 4_096;

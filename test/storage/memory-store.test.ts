@@ -29,7 +29,7 @@ storeContract('memory', {
 describe('memory store', () => {
   const put = { kind: 'put', key: ['k'], value: new Uint8Array([1]) } as const;
 
-  it('lets a test fail a commit, which then writes nothing, and the next one succeeds', async () => {
+  it('writes nothing for a commit that its hook fails, and accepts the next one', async () => {
     let isBroken = true;
     const store = createMemoryStore({
       beforeCommit: async () => {
@@ -43,7 +43,7 @@ describe('memory store', () => {
     assert.deepEqual([...store.get(['k'])!], [1]);
   });
 
-  it('lets a test hold a commit back, and those behind it wait', async () => {
+  it('delays a commit and those after it while its hook waits', async () => {
     let letGo = () => {};
     const held = new Promise<void>((resolve) => {
       letGo = resolve;

@@ -1,5 +1,5 @@
-// A random life of a store beside a model of two maps: commits one by one and many at once, trims,
-// dropped logs, restarts. After each step the store must look exactly like the model.
+// Random operations on a store beside a model of two maps: single and concurrent commits, trims, dropped
+// logs, restarts. After each step the store must match the model.
 
 import assert from 'node:assert/strict';
 import type { Store, StoreOperation } from '../../src/storage/store.js';
@@ -27,7 +27,7 @@ export function testSeed(): number {
   return seed;
 }
 
-/** Returns how many commits failed and the store, still open. */
+/** Returns the number of failed commits and the store, still open. */
 export async function liveRandomly(
   options: HistoryOptions,
 ): Promise<{ store: Store; failedCount: number }> {

@@ -1,5 +1,5 @@
-// One collection as it lies on disk: its manifest, its segment files one after another, the deletions
-// in them, and the log from the checkpoint on. Goes on after whatever it finds.
+// Verifies one collection on disk: its segment files one after another, their deletions, and the log from
+// the checkpoint on. Continues after every finding.
 
 import { DistinctIds } from '../../database/collection/distinct-ids.js';
 import type {
@@ -7,21 +7,21 @@ import type {
   Manifest,
   ManifestSegment,
 } from '../../database/collection/manifest.js';
-import { keys, segmentBlobName } from '../../database/keys.js';
+import { keys, logName, segmentBlobName } from '../../database/keys.js';
 import { decodeDeletions } from '../../segment/deletions.js';
+import { decodeLogRecord } from '../../segment/log-record.js';
 import type { Segment } from '../../segment/segment.js';
 import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
-import { verifyLog } from './verify-log.js';
 import { Findings, place, sentenceOf } from './verify-report.js';
-import { checkRows } from './verify-rows.js';
+import { checkIds, checkRows } from './verify-rows.js';
 
 export interface CollectionToVerify {
   readonly inspection: StoreInspection;
   readonly findings: Findings;
   readonly definition: CollectionDefinition;
   readonly manifest: Manifest;
-  /** Told what was read, by bytes. */
+  /** Called with the bytes of everything that was read. */
   readonly onRead: (byteLength: number) => void;
 }
 
@@ -45,14 +45,14 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
     if (first < lastSequence) {
       findings.error(
         where,
-        `its first sequence ${first} comes before ${lastSequence}, the last one of the file before it`,
+        `first sequence ${first} is before ${lastSequence}, the last sequence of the previous file`,
       );
     }
     lastSequence = segment.insertedSequence(rowCount - 1);
     if (lastSequence > partialSequence) {
       findings.error(
         where,
-        `its last sequence ${lastSequence} lies beyond the checkpoint ${manifest.checkpointSequence}`,
+        `last sequence ${lastSequence} is after the checkpoint ${manifest.checkpointSequence}`,
       );
     }
     const data = segment.toData();
@@ -62,7 +62,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
       (what) => findings.error(where, what),
     );
     for (let row = 0; row < rowCount; row++) {
-      // Rows of the write after the checkpoint end those before them only when the log is replayed.
+      // Rows of the write after the checkpoint replace earlier ones only when the log is replayed.
       if (segment.insertedSequence(row) === partialSequence) partialRowCount++;
       else if (deleted[row] === Number.POSITIVE_INFINITY) ids.add(segment.idBytes(row));
     }
@@ -70,10 +70,10 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
   if (isWhole && partialRowCount !== manifest.partialRowCount) {
     findings.error(
       place(definition),
-      `the segment files hold ${partialRowCount} rows of the write ${partialSequence}; the manifest says ${manifest.partialRowCount}`,
+      `the segment files hold ${partialRowCount} rows of write ${partialSequence}; the manifest says ${manifest.partialRowCount}`,
     );
   }
-  await nameRepeated(collection, ids);
+  await reportRepeatedIds(collection, ids);
   verifyLog(collection);
 }
 
@@ -81,7 +81,7 @@ function segmentPlace({ definition }: CollectionToVerify, { number }: ManifestSe
   return `${place(definition)}, segments/${segmentBlobName(definition.incarnation, number)}`;
 }
 
-/** The segment and, by row, the sequence that ended it; undefined when it cannot be had. */
+/** The segment and, by row, the sequence of its deletion (or infinity); undefined when the file is damaged. */
 async function readSegment(
   collection: CollectionToVerify,
   entry: ManifestSegment,
@@ -97,7 +97,7 @@ async function readSegment(
   }
   findings.counts.segments++;
   if (byteLength !== entry.byteLength) {
-    findings.error(where, `it has ${byteLength} bytes, expected ${entry.byteLength}`);
+    findings.error(where, `has ${byteLength} bytes, expected ${entry.byteLength}`);
     return undefined;
   }
   let segment: Segment;
@@ -112,7 +112,7 @@ async function readSegment(
   }
   findings.counts.rows += segment.rowCount;
   if (segment.rowCount !== entry.rowCount) {
-    findings.error(where, `it has ${segment.rowCount} rows; the manifest says ${entry.rowCount}`);
+    findings.error(where, `has ${segment.rowCount} rows; the manifest says ${entry.rowCount}`);
   }
   if (segment.rowCount === 0) return undefined;
   return { segment, deleted: readDeletions(collection, entry, segment) };
@@ -139,19 +139,22 @@ function readDeletions(
     for (const [i, row] of rows.entries()) {
       const sequence = sequences[i]!;
       if (row >= segment.rowCount) {
-        findings.error(where, `row ${row} of ${segment.rowCount} does not exist`);
+        findings.error(
+          where,
+          `row ${row} does not exist; the segment has ${segment.rowCount} rows`,
+        );
         continue;
       }
       const inserted = segment.insertedSequence(row);
       if (!(sequence > inserted && sequence <= manifest.checkpointSequence)) {
         findings.error(
           where,
-          `row ${row}, inserted at ${inserted}, ends at ${sequence}; the checkpoint is ${manifest.checkpointSequence}`,
+          `row ${row}, inserted at ${inserted}, is deleted at ${sequence}; the checkpoint is ${manifest.checkpointSequence}`,
         );
       }
       const before = deleted[row]!;
       if (before !== Number.POSITIVE_INFINITY && before !== sequence) {
-        findings.error(where, `row ${row} ends at ${sequence}, and ended at ${before} already`);
+        findings.error(where, `row ${row} is deleted at ${sequence}, and also at ${before}`);
       }
       deleted[row] = sequence;
     }
@@ -159,13 +162,13 @@ function readDeletions(
   return deleted;
 }
 
-/** Which rows have an id that lives twice: the files are read again, which hardly ever happens. */
-async function nameRepeated(collection: CollectionToVerify, ids: DistinctIds): Promise<void> {
+/** Reports the rows that share an id with another live row. Reads the files again, which is rare. */
+async function reportRepeatedIds(collection: CollectionToVerify, ids: DistinctIds): Promise<void> {
   const { manifest, definition, inspection, findings } = collection;
   const hashes = ids.repeated();
   if (hashes.size === 0) return;
   const placeById = new Map<string, string>();
-  // What they hold was told of the first time.
+  // Everything else in the files was reported the first time.
   const again: CollectionToVerify = { ...collection, findings: new Findings(), onRead() {} };
   for (const entry of manifest.segments) {
     const name = segmentBlobName(definition.incarnation, entry.number);
@@ -184,9 +187,88 @@ async function nameRepeated(collection: CollectionToVerify, ids: DistinctIds): P
       else {
         findings.error(
           segmentPlace(collection, entry),
-          `row ${row}: its id ${JSON.stringify(segment.id(row))} lives in ${first} as well`,
+          `row ${row}: id ${JSON.stringify(segment.id(row))} is also live in ${first}`,
         );
       }
     }
+  }
+}
+
+/** The log from the checkpoint on: no record is missing, each is intact, and its rows are valid. */
+function verifyLog({
+  inspection,
+  definition,
+  manifest,
+  findings,
+  onRead,
+}: CollectionToVerify): void {
+  const log = logName(definition.incarnation);
+  const { checkpointSequence, partialRowCount } = manifest;
+  const trimmedThrough = inspection.logs.get(log)?.trimmedThrough ?? 0;
+  const where = `${place(definition)}, log`;
+  if (trimmedThrough > checkpointSequence) {
+    const found = Number.isFinite(trimmedThrough) ? `trimmed through ${trimmedThrough}` : 'dropped';
+    findings.error(where, `is ${found}, but the segment files end at ${checkpointSequence}`);
+  }
+  let sequence = checkpointSequence;
+  for (const entry of inspection.readLog(log, checkpointSequence)) {
+    if (entry.sequence !== sequence + 1) {
+      findings.error(
+        where,
+        `records are missing: sequence ${sequence} is followed by ${entry.sequence}`,
+      );
+    }
+    sequence = entry.sequence;
+    findings.counts.logRecords++;
+    const report = (what: string) => findings.error(where, `record ${sequence}: ${what}`);
+    // The damage of its pages was reported before.
+    if (entry.record === undefined) continue;
+    onRead(entry.record.byteLength);
+    const rowsInFiles = sequence === checkpointSequence + 1 ? partialRowCount : 0;
+    const rowCount = verifyRecord(entry.record, definition, report);
+    if (rowCount === undefined) continue;
+    findings.counts.rows += Math.max(0, rowCount - rowsInFiles);
+    if (rowCount < rowsInFiles) {
+      report(`writes ${rowCount} rows, but the segment files hold ${rowsInFiles} of them`);
+    }
+  }
+  if (partialRowCount > 0 && sequence === checkpointSequence) {
+    findings.error(
+      where,
+      `write ${sequence + 1} is missing, but the segment files hold ${partialRowCount} of its rows`,
+    );
+  }
+}
+
+/** The number of rows that the record writes; undefined when it cannot be read. */
+function verifyRecord(
+  bytes: Uint8Array,
+  definition: CollectionDefinition,
+  report: (what: string) => void,
+): number | undefined {
+  try {
+    const record = decodeLogRecord(bytes);
+    if (record.kind === 'deleteAll') return 0;
+    if (record.kind === 'delete') {
+      checkIds(record.ids, record.count, report);
+      return 0;
+    }
+    const { count, ids, values } = record.batch;
+    const dimension = values.length / count;
+    if (dimension !== definition.dimension) {
+      report(`vectors have ${dimension} dimensions, expected ${definition.dimension}`);
+      return count;
+    }
+    checkRows(record.batch, definition, report);
+    const seen = new Set<string>();
+    for (let row = 0; row < count; row++) {
+      const id = Buffer.from(ids.bytes.subarray(ids.offsets[row]!, ids.offsets[row + 1]!));
+      seen.add(id.toString('latin1'));
+    }
+    if (seen.size < count) report(`writes ${count} rows with ${seen.size} distinct ids`);
+    return count;
+  } catch (error) {
+    report(sentenceOf(error));
+    return undefined;
   }
 }

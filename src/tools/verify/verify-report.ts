@@ -1,5 +1,5 @@
-// What a verification found, bounded: a file in which everything is wrong says so a few times and
-// then counts.
+// The findings of a verification. Their number is bounded: of a place with many, the first are kept and
+// the rest is counted.
 
 import { SagittaError } from '../../common/errors.js';
 import type { CorruptionIssue, ReportIssue } from '../../storage/store-inspection.js';
@@ -9,7 +9,7 @@ export type { CorruptionIssue as Finding, ReportIssue as TellFinding };
 export interface VerifyCounts {
   collections: number;
   segments: number;
-  /** In segment files and in the log, also those that ended. */
+  /** In segment files and in the log, deleted ones included. */
   rows: number;
   deletions: number;
   logRecords: number;
@@ -23,12 +23,12 @@ export interface VerifyReport {
   readonly isBackup: boolean;
   readonly errorCount: number;
   readonly noteCount: number;
-  /** The first of each place. */
+  /** The first findings of each place. */
   readonly findings: readonly CorruptionIssue[];
   readonly counts: Readonly<VerifyCounts>;
 }
 
-/** More of one place say nothing new. */
+/** More findings of one place would add nothing. */
 const FINDINGS_PER_PLACE_MAX = 10;
 const FINDINGS_MAX = 1_000;
 
@@ -82,9 +82,9 @@ export function place({ id }: { readonly id: string }): string {
   return `collection ${JSON.stringify(id)}`;
 }
 
-/** In the middle of a line. */
+/** The message of an error, as the end of a line. */
 export function sentenceOf(error: unknown): string {
   const { message } = error as Error;
-  if (!(error instanceof SagittaError)) return `it cannot be read: ${message}`;
+  if (!(error instanceof SagittaError)) return `cannot be read: ${message}`;
   return (message.charAt(0).toLowerCase() + message.slice(1)).replace(/\.$/, '');
 }

@@ -1,4 +1,4 @@
-// What must hold for rows, wherever they stand: in a log record or in a segment file.
+// Checks rows of a log record or a segment file against the rules for ids, values and metadata.
 
 import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
@@ -16,27 +16,29 @@ export interface RowsToCheck {
 export function checkRows(
   { count, ids, values, metadata }: RowsToCheck,
   shape: { readonly dimension: number; readonly metric: Metric },
-  tell: (what: string) => void,
+  report: (what: string) => void,
 ): void {
-  checkIds(ids, count, tell);
-  checkValues(values, count, shape, tell);
+  checkIds(ids, count, report);
+  checkValues(values, count, shape, report);
   const texts = textsOf(metadata, count);
   for (let row = 0; row < count; row++) {
     const text = texts(row);
     if (text === undefined || !isJsonObject(text)) {
-      tell(`row ${row}: its metadata is not a JSON object`);
+      report(`row ${row}: metadata is not a JSON object`);
     }
   }
 }
 
-export function checkIds(ids: Utf8Column, count: number, tell: (what: string) => void): void {
+export function checkIds(ids: Utf8Column, count: number, report: (what: string) => void): void {
   const texts = textsOf(ids, count);
   for (let row = 0; row < count; row++) {
     const byteLength = ids.offsets[row + 1]! - ids.offsets[row]!;
     if (byteLength < 1 || byteLength > DEFAULT_LIMITS.vectorIdBytesMax) {
-      tell(`row ${row}: its id has ${byteLength} bytes`);
+      report(
+        `row ${row}: id has ${byteLength} bytes, expected 1 to ${DEFAULT_LIMITS.vectorIdBytesMax}`,
+      );
     } else if (texts(row) === undefined) {
-      tell(`row ${row}: its id is not UTF-8`);
+      report(`row ${row}: id is not UTF-8`);
     }
   }
 }
@@ -45,7 +47,7 @@ function checkValues(
   values: Float32Array,
   count: number,
   { dimension, metric }: { dimension: number; metric: Metric },
-  tell: (what: string) => void,
+  report: (what: string) => void,
 ): void {
   for (let row = 0; row < count; row++) {
     let isZero = true;
@@ -53,21 +55,22 @@ function checkValues(
       const value = values[i]!;
       if (value !== 0) isZero = false;
       if (!Number.isFinite(value)) {
-        tell(`row ${row}: value ${i - row * dimension} is ${value}`);
+        report(`row ${row}: value ${i - row * dimension} is ${value}`);
         break;
       }
     }
-    if (isZero && metric === 'cosine') tell(`row ${row}: all its values are zero, under cosine`);
+    if (isZero && metric === 'cosine')
+      report(`row ${row}: all values are zero, which the cosine metric does not allow`);
   }
 }
 
-/** Gives the text of a row, or undefined where it is not UTF-8. */
+/** The text of a row; undefined where it is not UTF-8. */
 function textsOf(
   { offsets, bytes }: Utf8Column,
   count: number,
 ): (row: number) => string | undefined {
   const start = offsets[0]!;
-  // A copy, since nothing that decodes takes shared memory; strict rows are cut out of it.
+  // A copy, because decoders do not take shared memory.
   const copy = Buffer.from(bytes.subarray(start, offsets[count]!));
   return (row) => {
     const text = copy.subarray(offsets[row]! - start, offsets[row + 1]! - start);

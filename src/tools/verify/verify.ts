@@ -1,6 +1,6 @@
-// Checks everything that lies in a data directory or a backup, and goes on after every finding:
-// catalogue, manifests, segment files, deletions, logs, idempotent replies, API keys, and files that
-// nobody names. Changes nothing.
+// Verifies a data directory or a backup, and changes nothing in it: catalogue, manifests, segment files,
+// deletions, logs, idempotent replies, API keys, and files without an owner. Continues after every
+// finding. Start here; verify-collection.ts has the data of one collection.
 
 import { METRICS } from '../../common/types.js';
 import { decodeEntry } from '../../database/api-key-entry.js';
@@ -59,7 +59,7 @@ function readDefinitions(inspection: StoreInspection, findings: Findings): Colle
     const { incarnation } = definition;
     const other = idByIncarnation.get(incarnation);
     if (other !== undefined) {
-      findings.error(where, `its data are those of ${place({ id: other })}, too`);
+      findings.error(where, `shares its data with ${place({ id: other })}`);
     } else if (problems.length === 0) {
       idByIncarnation.set(incarnation, id);
       definitions.push(definition);
@@ -71,22 +71,22 @@ function readDefinitions(inspection: StoreInspection, findings: Findings): Colle
 function problemsOf(definition: CollectionDefinition, id: string): string[] {
   const { dimension, metric, incarnation, createdAtMs, updatedAtMs, labels } = definition;
   const problems: string[] = [];
-  if (definition.id !== id) problems.push(`it has the id ${JSON.stringify(definition.id)}`);
+  if (definition.id !== id) problems.push(`has the id ${JSON.stringify(definition.id)}`);
   if (!(Number.isSafeInteger(dimension) && dimension > 0)) {
-    problems.push(`its dimension is ${dimension}`);
+    problems.push(`dimension is ${dimension}`);
   }
-  if (!METRICS.includes(metric)) problems.push(`its metric is ${JSON.stringify(metric)}`);
+  if (!METRICS.includes(metric)) problems.push(`metric is ${JSON.stringify(metric)}`);
   if (typeof incarnation !== 'string' || !/^[\w-]+$/.test(incarnation)) {
-    problems.push('it does not say which data are its own');
+    problems.push('incarnation is missing or invalid');
   }
   if (!Number.isFinite(createdAtMs) || !Number.isFinite(updatedAtMs)) {
-    problems.push('it does not say when it was made and changed');
+    problems.push('time of creation or update is missing');
   }
-  if (typeof labels !== 'object' || labels === null) problems.push('its labels are missing');
+  if (typeof labels !== 'object' || labels === null) problems.push('labels are missing');
   return problems;
 }
 
-/** Undefined when it is damaged; the files are then not looked at. */
+/** Undefined when it is damaged; the files are then not verified. */
 function readManifest(
   inspection: StoreInspection,
   definition: CollectionDefinition,
@@ -106,17 +106,17 @@ function readManifest(
   const numbers = { checkpointSequence, partialRowCount, horizonSequence, nextSegmentNumber };
   for (const [name, found] of Object.entries(numbers)) {
     if (Number.isSafeInteger(found) && found >= 0) continue;
-    findings.error(where, `its ${name} is ${found}`);
+    findings.error(where, `${name} is ${found}`);
     return undefined;
   }
   if (horizonSequence > checkpointSequence) {
     findings.error(
       where,
-      `rows may be gone that ended until ${horizonSequence}, after the checkpoint ${checkpointSequence}`,
+      `horizonSequence ${horizonSequence} is after the checkpoint ${checkpointSequence}`,
     );
   }
   if (!Array.isArray(manifest.segments)) {
-    findings.error(where, 'its segments are missing');
+    findings.error(where, 'segments are missing');
     return undefined;
   }
   const seen = new Set<number>();
@@ -124,10 +124,10 @@ function readManifest(
     if (!(Number.isSafeInteger(number) && number > 0 && number < nextSegmentNumber)) {
       findings.error(
         where,
-        `it names segment ${number}; the next one shall be ${nextSegmentNumber}`,
+        `lists segment ${number}, but the next segment number is ${nextSegmentNumber}`,
       );
     } else if (seen.has(number)) {
-      findings.error(where, `it names segment ${number} twice`);
+      findings.error(where, `lists segment ${number} twice`);
     }
     seen.add(number);
   }
@@ -139,12 +139,12 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
   for (const { key, value } of inspection.list(keys.idempotentReplies)) {
     counts.idempotentReplies++;
     if (!isIdempotentReply(value)) {
-      findings.error('idempotent replies', `the reply under ${key[2]} cannot be read`);
+      findings.error('idempotent replies', `the reply of key ${key[2]} cannot be read`);
     }
   }
   for (const { key } of inspection.list(keys.idempotentExpiries)) {
     if (key.length !== 4 || !/^\d+$/.test(key[2]!)) {
-      findings.error('idempotent replies', 'there is a time of expiry that is none');
+      findings.error('idempotent replies', 'an expiry time is invalid');
     }
   }
   for (const { key, value } of inspection.list(keys.apiKeys)) {
@@ -157,11 +157,11 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
   }
   const secret = inspection.get(keys.cursorSecret);
   if (secret === undefined) {
-    findings.note('the secret of cursors', 'it is missing: cursors of before will be refused');
+    findings.note('cursor secret', 'is missing; existing cursors will be rejected');
   } else if (secret.byteLength !== CURSOR_SECRET_BYTES) {
     findings.error(
-      'the secret of cursors',
-      `it has ${secret.byteLength} bytes, expected ${CURSOR_SECRET_BYTES}`,
+      'cursor secret',
+      `has ${secret.byteLength} bytes, expected ${CURSOR_SECRET_BYTES}`,
     );
   }
 }
@@ -195,7 +195,7 @@ function isStream({ incarnation, progress, chain }: StreamEntry): boolean {
   );
 }
 
-/** What interrupted work left, and what the next start clears away. */
+/** Notes what interrupted operations left, which the next start cleans up. */
 function noteLeftovers(
   inspection: StoreInspection,
   findings: Findings,
@@ -211,20 +211,20 @@ function noteLeftovers(
   }
   for (const name of inspection.blobs.keys()) {
     if (named.has(name) || isUnread(name.slice(0, name.indexOf('/')))) continue;
-    findings.note(`segments/${name}`, 'no manifest names this file');
+    findings.note(`segments/${name}`, 'no manifest lists this file');
   }
   for (const { key } of inspection.list(keys.manifests)) {
-    if (!definitionOf.has(key[1]!)) findings.note(`manifest ${key[1]}`, 'it has no collection');
+    if (!definitionOf.has(key[1]!)) findings.note(`manifest ${key[1]}`, 'belongs to no collection');
   }
   for (const { key } of inspection.list(keys.allDeletions)) {
     const manifest = manifests.get(key[1]!);
     const isNamed = manifest?.segments.some(({ number }) => String(number) === key[2]) ?? false;
     if (isNamed || isUnread(key[1]!)) continue;
-    findings.note(`deletions of segment ${key[1]}/${key[2]}`, 'there is no such segment');
+    findings.note(`deletions of segment ${key[1]}/${key[2]}`, 'the segment does not exist');
   }
   const logs = new Set(definitions.map(({ incarnation }) => logName(incarnation)));
   for (const [log, { recordCount, trimmedThrough }] of inspection.logs) {
     if (logs.has(log) || recordCount === 0 || !Number.isFinite(trimmedThrough)) continue;
-    findings.note(`log ${log}`, `its ${recordCount} records have no collection`);
+    findings.note(`log ${log}`, `${recordCount} records belong to no collection`);
   }
 }

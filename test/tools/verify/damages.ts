@@ -1,5 +1,5 @@
-// Every kind of damage that a data directory can have and that we can think of, done to the sample of
-// verify.test.ts, and what verification says of it.
+// Kinds of damage of a data directory: how each is done to the sample of verify.test.ts, and the expected
+// finding.
 
 import {
   type CollectionDefinition,
@@ -77,7 +77,7 @@ export class DamagedData {
   }
 }
 
-/** By what is wrong: how it is done, and what the finding says. */
+/** By kind: how the damage is done, and the expected finding. */
 export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<unknown>, RegExp]>> =
   {
     'a definition that is not JSON': [
@@ -90,21 +90,21 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a definition with the id of another': [
       (data) => data.putDefinition({ id: 'x' }),
-      /^error: collection "c", catalogue: it has the id "x"/,
+      /^error: collection "c", catalogue: has the id "x"/,
     ],
-    'a metric that there is not': [
+    'an unknown metric': [
       (data) => data.putDefinition({ metric: 'manhattan' }),
-      /^error: collection "c", catalogue: its metric is "manhattan"/,
+      /^error: collection "c", catalogue: metric is "manhattan"/,
     ],
-    'a dimension that is none': [
+    'an invalid dimension': [
       (data) => data.putDefinition({ dimension: 0 }),
-      /^error: collection "c", catalogue: its dimension is 0/,
+      /^error: collection "c", catalogue: dimension is 0/,
     ],
     'another dimension': [
       (data) => data.putDefinition({ dimension: 4 }),
       /1\.arrow: found the dimension 3, expected 4/,
     ],
-    'two collections with one data': [
+    'two collections that share data': [
       (data) =>
         data.store.commit([
           {
@@ -113,7 +113,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
             value: encodeJson({ ...data.definition, id: 'd' }),
           },
         ]),
-      /^error: collection "d", catalogue: its data are those of collection "c", too/,
+      /^error: collection "d", catalogue: shares its data with collection "c"/,
     ],
     'a newer manifest': [
       (data) => data.putManifest({ formatVersion: 2 }),
@@ -121,55 +121,55 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a manifest without segments': [
       (data) => data.putManifest({ segments: undefined as never }),
-      /^error: collection "c", manifest: its segments are missing/,
+      /^error: collection "c", manifest: segments are missing/,
     ],
     'a manifest without a checkpoint': [
       (data) => data.putManifest({ checkpointSequence: -1 }),
-      /^error: collection "c", manifest: its checkpointSequence is -1/,
+      /^error: collection "c", manifest: checkpointSequence is -1/,
     ],
-    'a segment that is named twice': [
+    'a segment that is listed twice': [
       (data) =>
         data.putManifest({ segments: [...data.manifest.segments, data.manifest.segments.at(-1)!] }),
-      /^error: collection "c", manifest: it names segment \d+ twice/,
+      /^error: collection "c", manifest: lists segment \d+ twice/,
     ],
-    'a segment number of the future': [
+    'a segment number beyond the next one': [
       (data) => data.putManifest({ nextSegmentNumber: 1 }),
-      /^error: collection "c", manifest: it names segment 1; the next one shall be 1/,
+      /^error: collection "c", manifest: lists segment 1, but the next segment number is 1/,
     ],
-    'rows gone that a snapshot may see': [
+    'a horizon after the checkpoint': [
       (data) => data.putManifest({ horizonSequence: 999 }),
-      /^error: collection "c", manifest: rows may be gone that ended until 999/,
+      /^error: collection "c", manifest: horizonSequence 999 is after the checkpoint/,
     ],
     'a missing file': [
       (data) => data.store.removeBlob(data.segmentName(1)),
       /^error: collection "c", segments\/.*\/1\.arrow: the file is missing/,
     ],
-    'a file that is cut': [
+    'a truncated file': [
       async (data) => {
         const bytes = (await data.store.readBlob(data.segmentName(2)))!;
         await data.store.writeBlob(data.segmentName(2), [bytes.subarray(0, -64)]);
       },
-      /\/2\.arrow: it has \d+ bytes, expected \d+/,
+      /\/2\.arrow: has \d+ bytes, expected \d+/,
     ],
-    'a file that is none of ours': [
+    'a file with other content': [
       async (data) => {
         const bytes = (await data.store.readBlob(data.segmentName(2)))!;
         await data.store.writeBlob(data.segmentName(2), [new Uint8Array(bytes.byteLength)]);
       },
       /\/2\.arrow: found the checksum crc32:\w+ over \d+ bytes, expected crc32/,
     ],
-    'another count of rows': [
+    'a wrong row count': [
       (data) =>
         data.putManifest({
           segments: data.manifest.segments.with(0, { ...data.manifest.segments[0]!, rowCount: 63 }),
         }),
-      /\/1\.arrow: it has 64 rows; the manifest says 63/,
+      /\/1\.arrow: has 64 rows; the manifest says 63/,
     ],
-    'segments in another order': [
+    'segments in the wrong order': [
       (data) => data.putManifest({ segments: data.manifest.segments.toReversed() }),
-      /its first sequence \d+ comes before \d+, the last one of the file before it/,
+      /first sequence \d+ is before \d+, the last sequence of the previous file/,
     ],
-    'a value that is no number': [
+    'a value that is not a number': [
       (data) =>
         data.rewriteSegment(1, ({ values }) => {
           values[7] = Number.NaN;
@@ -181,44 +181,44 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
         data.rewriteSegment(1, ({ values }) => {
           values.fill(0, 6, 9);
         }),
-      /\/2\.arrow: row 2: all its values are zero, under cosine/,
+      /\/2\.arrow: row 2: all values are zero, which the cosine metric does not allow/,
     ],
     'metadata that is not JSON': [
       (data) =>
         data.rewriteSegment(1, ({ json }) => {
           json.bytes[json.offsets[5]!] = 0x5b;
         }),
-      /\/2\.arrow: row 5: its metadata is not a JSON object/,
+      /\/2\.arrow: row 5: metadata is not a JSON object/,
     ],
     'an id that is not UTF-8': [
       (data) =>
         data.rewriteSegment(1, ({ ids }) => {
           ids.bytes[ids.offsets[5]!] = 0xff;
         }),
-      /\/2\.arrow: row 5: its id is not UTF-8/,
+      /\/2\.arrow: row 5: id is not UTF-8/,
     ],
-    'an id that lives twice': [
+    'an id that is live twice': [
       (data) =>
         data.rewriteSegment(2, ({ ids }) => {
           ids.bytes.set(text('v110'), ids.offsets[1]!);
         }),
-      /\/3\.arrow: row 1: its id "v110" lives in row \d+ of segment \d+ as well/,
+      /\/3\.arrow: row 1: id "v110" is also live in row \d+ of segment \d+/,
     ],
-    'a deletion of a row that there is not': [
+    'a deletion of a row that does not exist': [
       (data) => data.putDeletions([64], [3]),
-      /^error: collection "c", deletions of segment 1 through 9999: row 64 of 64 does not exist/,
+      /^error: collection "c", deletions of segment 1 through 9999: row 64 does not exist; the segment has 64 rows/,
     ],
     'a deletion before the row': [
       (data) => data.putDeletions([2], [1]),
-      /deletions of segment 1 .*: row 2, inserted at 1, ends at 1/,
+      /deletions of segment 1 .*: row 2, inserted at 1, is deleted at 1/,
     ],
     'a deletion after the checkpoint': [
       (data) => data.putDeletions([0], [999]),
-      /deletions of segment 1 .*: row 0, inserted at 1, ends at 999; the checkpoint is/,
+      /deletions of segment 1 .*: row 0, inserted at 1, is deleted at 999; the checkpoint is/,
     ],
-    'a row that ends twice': [
+    'a row that is deleted twice': [
       (data) => data.putDeletions([35, 35], [3, 4]),
-      /deletions of segment 1 .*: row 35 ends at \d, and ended at \d already/,
+      /deletions of segment 1 .*: row 35 is deleted at \d, and also at \d/,
     ],
     'deletions that cannot be read': [
       (data) =>
@@ -231,15 +231,15 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
         ]),
       /deletions of segment 1 through 5: found the ending/,
     ],
-    'a count of straddling rows': [
+    'a wrong count of partial rows': [
       (data) => data.putManifest({ partialRowCount: 1 }),
-      /^error: collection "c": the segment files hold \d+ rows of the write \d+; the manifest says 1/,
+      /^error: collection "c": the segment files hold \d+ rows of write \d+; the manifest says 1/,
     ],
     'a log that lacks a record': [
       (data) => data.appendRecord(100, encodeLogRecord({ kind: 'deleteAll', timeMs: 1 })),
-      /^error: collection "c", log: after the sequence \d+ comes 100: records are missing/,
+      /^error: collection "c", log: records are missing: sequence \d+ is followed by 100/,
     ],
-    'a log that was cut too far': [
+    'a log that was trimmed too far': [
       (data) =>
         data.store.commit([
           {
@@ -248,11 +248,11 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
             throughSequence: data.manifest.checkpointSequence + 1,
           },
         ]),
-      /^error: collection "c", log: it is cut through \d+, and the files reach to \d+/,
+      /^error: collection "c", log: is trimmed through \d+, but the segment files end at \d+/,
     ],
-    'a log that is gone': [
+    'a dropped log': [
       (data) => data.store.commit([{ kind: 'dropLog', log: data.definition.incarnation }]),
-      /^error: collection "c", log: it is gone, and the files reach to/,
+      /^error: collection "c", log: is dropped, but the segment files end at/,
     ],
     'a record that cannot be read': [
       (data) => data.appendRecord(100, text('nothing')),
@@ -260,62 +260,62 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a record of another dimension': [
       (data) => data.appendWrite(batchOf([{ id: 'a', values: [1, 2], metadata: '{}' }])),
-      /log: record 100: its vectors have 2 dimensions, expected 3/,
+      /log: record 100: vectors have 2 dimensions, expected 3/,
     ],
-    'a record with one id twice': [
+    'a record with a repeated id': [
       (data) => {
         const row = { id: 'a', values: [1, 2, 3], metadata: '{}' };
         return data.appendWrite(batchOf([row, row]));
       },
-      /log: record 100: it writes 2 rows with 1 ids/,
+      /log: record 100: writes 2 rows with 1 distinct ids/,
     ],
-    'a record with rows that may not be': [
+    'a record with invalid rows': [
       (data) => data.appendWrite(batchOf([{ id: '', values: [Infinity, 2, 3], metadata: '[]' }])),
-      /log: record 100: row 0: its metadata is not a JSON object/,
+      /log: record 100: row 0: metadata is not a JSON object/,
     ],
     'an idempotent reply that cannot be read': [
       (data) =>
         data.store.commit([
           { kind: 'put', key: keys.idempotentReply('x'), value: text('{"reply":1}') },
         ]),
-      /^error: idempotent replies: the reply under x cannot be read/,
+      /^error: idempotent replies: the reply of key x cannot be read/,
     ],
     'an API key that cannot be read': [
       (data) => data.store.commit([{ kind: 'put', key: keys.apiKey('x'), value: text('{}') }]),
       /^error: API keys: the stored API key x is damaged/,
     ],
-    'a secret of another length': [
+    'a cursor secret of the wrong length': [
       (data) => data.store.commit([{ kind: 'put', key: keys.cursorSecret, value: text('short') }]),
-      /^error: the secret of cursors: it has 5 bytes, expected 32/,
+      /^error: cursor secret: has 5 bytes, expected 32/,
     ],
   };
 
-/** What is left over and harms nobody. */
+/** Remains of interrupted operations, which do no harm. */
 export const LEFTOVERS: typeof DAMAGES = {
-  'a file that nobody names': [
+  'a file that no manifest lists': [
     (data) => data.store.writeBlob(data.segmentName(77), [text('x')]),
-    /^note: segments\/.*\/77\.arrow: no manifest names this file/,
+    /^note: segments\/.*\/77\.arrow: no manifest lists this file/,
   ],
   'a manifest without a collection': [
     (data) =>
       data.store.commit([
         { kind: 'put', key: keys.manifest('gone'), value: encodeJson(data.manifest) },
       ]),
-    /^note: manifest gone: it has no collection/,
+    /^note: manifest gone: belongs to no collection/,
   ],
-  'deletions of a segment that is gone': [
+  'deletions of a missing segment': [
     (data) =>
       data.store.commit([
         { kind: 'put', key: keys.deletions(data.definition.incarnation, 77, 5), value: text('x') },
       ]),
-    /^note: deletions of segment .*\/77: there is no such segment/,
+    /^note: deletions of segment .*\/77: the segment does not exist/,
   ],
   'a log without a collection': [
     (data) => data.store.commit([{ kind: 'append', log: 'gone', sequence: 1, record: text('x') }]),
-    /^note: log gone: its 1 records have no collection/,
+    /^note: log gone: 1 records belong to no collection/,
   ],
-  'no secret': [
+  'a missing cursor secret': [
     (data) => data.store.commit([{ kind: 'remove', key: keys.cursorSecret }]),
-    /^note: the secret of cursors: it is missing/,
+    /^note: cursor secret: is missing/,
   ],
 };

@@ -1,5 +1,5 @@
-// Verification: untouched data gives no finding, and each kind of damage is named, wherever it is and
-// whatever else is damaged. Nothing is changed by the look.
+// Verification finds nothing in intact data and reports every kind of damage, whatever else is damaged. It
+// changes nothing.
 
 import assert from 'node:assert/strict';
 import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -89,7 +89,7 @@ async function contentsOf(directory: string): Promise<Map<string, string>> {
 }
 
 describe('verify', () => {
-  it('finds nothing in sound data, counts what it saw, and changes nothing', async () => {
+  it('finds nothing in intact data, counts what it read, and changes nothing', async () => {
     for (const directory of [sound, backup]) {
       const before = await contentsOf(directory);
       const shares: number[] = [];
@@ -114,7 +114,7 @@ describe('verify', () => {
 
   for (const [severity, damages] of Object.entries({ error: DAMAGES, note: LEFTOVERS })) {
     for (const [what, [damage, expected]] of Object.entries(damages)) {
-      it(`names ${what}`, async () => {
+      it(`reports ${what}`, async () => {
         const directory = await copyOf(sound);
         const store = (await openIn(directory)) as DiskStore;
         await damage(new DamagedData(store));
@@ -130,7 +130,7 @@ describe('verify', () => {
     }
   }
 
-  it('tells of everything that is damaged, a few times for each place', async () => {
+  it('reports all that is damaged, with a bounded number of findings per place', async () => {
     const directory = await copyOf(sound);
     const store = (await openIn(directory)) as DiskStore;
     const data = new DamagedData(store);
@@ -145,7 +145,7 @@ describe('verify', () => {
     assert.ok(lines(report).some((line) => /record 100/.test(line)));
   });
 
-  it('finds every flipped byte of a segment file and of the tables of a backup', async () => {
+  it('finds every flipped byte of a segment file, and of the tables of a backup', async () => {
     const random = createRandom(testSeed());
     for (const name of ['store.lmdb', `segments/${segmentBlobName(incarnation, 2)}`]) {
       const directory = await copyOf(backup);
@@ -165,7 +165,7 @@ describe('verify', () => {
     }
   });
 
-  it('finds what is wrong with pages of the tables, and survives whatever is done to them', async (t) => {
+  it('finds damaged pages of the tables, and survives any change to them', async (t) => {
     const seed = testSeed();
     t.diagnostic(`seed ${seed}`);
     const random = createRandom(seed);
@@ -206,19 +206,19 @@ describe('verify', () => {
     assert.ok((await verifyDirectory(directory)).errorCount > 0);
   });
 
-  it('names what is no data directory, and leaves it as it is', async () => {
+  it('rejects a folder that is not a data directory and leaves it unchanged', async () => {
     const directory = await makeDirectory();
     await writeFile(join(directory, 'mine'), 'x');
     for (const path of [directory, join(directory, 'none'), join(directory, 'mine')]) {
       await assert.rejects(verifyDirectory(path), {
         code: 'configuration_invalid',
-        message: /is neither a data directory nor a backup: there is no store\.lmdb in it/,
+        message: /is neither a data directory nor a backup: it has no store\.lmdb/,
       });
     }
     assert.deepEqual(await readdir(directory), ['mine']);
   });
 
-  it('does not look at a directory that is in use, and takes a damaged marker for damage', async () => {
+  it('rejects a directory that is in use and a backup with a damaged marker', async () => {
     const directory = await copyOf(sound);
     const store = await openIn(directory);
     await assert.rejects(verifyDirectory(directory), { code: 'data_directory_locked' });
@@ -229,7 +229,7 @@ describe('verify', () => {
     await writeFile(join(broken, 'backup.json'), '{"format_version": 2}');
     await assert.rejects(verifyDirectory(broken), {
       code: 'configuration_invalid',
-      message: /format version 2; this Sagitta reads version 1/,
+      message: /format version 2; this version of Sagitta reads 1/,
     });
     await rm(join(broken, 'backup.json'));
     assert.equal((await verifyDirectory(broken)).isBackup, false);

@@ -1,6 +1,6 @@
-// What a store knows of its logs without reading them: the last sequence, how far each is trimmed,
-// which are dropped, and how many bytes those records have that were appended or read since it was
-// opened. Told of a change only when the change is on disk.
+// The state of each log that a store keeps in memory: its last sequence, how far it is trimmed, whether it
+// was dropped, and the bytes of the records appended or read since the store was opened. Changes are
+// applied once they are on disk.
 
 export type LogChange =
   | {
@@ -12,21 +12,21 @@ export type LogChange =
   | { readonly kind: 'trim'; readonly log: string; readonly throughSequence: number }
   | { readonly kind: 'dropLog'; readonly log: string };
 
-interface LogPage {
+interface LogState {
   lastSequence: number;
   trimmedThrough: number;
-  /** By sequence, of the records that count into `byteLength`. */
+  /** By sequence, of the records counted in `byteLength`. */
   byteLengths: Map<number, number>;
   byteLength: number;
 }
 
-export class LogBook {
-  readonly #pages = new Map<string, LogPage>();
+export class LogRegistry {
+  readonly #states = new Map<string, LogState>();
   readonly #dropped = new Set<string>();
 
-  /** What the disk knows of a log that was not opened before. */
+  /** Registers a log with its state on disk. */
   enter(log: string, lastSequence: number, trimmedThrough: number): void {
-    this.#pages.set(log, {
+    this.#states.set(log, {
       lastSequence: Math.max(lastSequence, trimmedThrough),
       trimmedThrough,
       byteLengths: new Map(),
@@ -35,7 +35,7 @@ export class LogBook {
   }
 
   has(log: string): boolean {
-    return this.#pages.has(log);
+    return this.#states.has(log);
   }
 
   isDropped(log: string): boolean {
@@ -44,15 +44,15 @@ export class LogBook {
 
   /** The greatest sequence the log ever had; 0 when it had none. */
   lastSequenceOf(log: string): number {
-    return this.#pages.get(log)?.lastSequence ?? 0;
+    return this.#states.get(log)?.lastSequence ?? 0;
   }
 
   trimmedThrough(log: string): number {
-    return this.#pages.get(log)?.trimmedThrough ?? 0;
+    return this.#states.get(log)?.trimmedThrough ?? 0;
   }
 
   byteLengthOf(log: string): number {
-    return this.#pages.get(log)?.byteLength ?? 0;
+    return this.#states.get(log)?.byteLength ?? 0;
   }
 
   apply(change: LogChange): void {
@@ -64,29 +64,29 @@ export class LogBook {
         this.#trim(change.log, change.throughSequence);
         break;
       case 'dropLog':
-        this.#pages.delete(change.log);
+        this.#states.delete(change.log);
         this.#dropped.add(change.log);
         break;
     }
   }
 
-  /** A record was appended or read. A log may be read twice: one that counts already counts once. */
+  /** Counts a record that was appended or read, once however often it is read. */
   count(log: string, sequence: number, byteLength: number): void {
-    if (!this.#pages.has(log)) this.enter(log, 0, 0);
-    const page = this.#pages.get(log)!;
-    page.lastSequence = Math.max(page.lastSequence, sequence);
-    if (sequence <= page.trimmedThrough || page.byteLengths.has(sequence)) return;
-    page.byteLengths.set(sequence, byteLength);
-    page.byteLength += byteLength;
+    if (!this.#states.has(log)) this.enter(log, 0, 0);
+    const state = this.#states.get(log)!;
+    state.lastSequence = Math.max(state.lastSequence, sequence);
+    if (sequence <= state.trimmedThrough || state.byteLengths.has(sequence)) return;
+    state.byteLengths.set(sequence, byteLength);
+    state.byteLength += byteLength;
   }
 
   #trim(log: string, throughSequence: number): void {
-    const page = this.#pages.get(log);
-    if (page === undefined || throughSequence <= page.trimmedThrough) return;
-    page.trimmedThrough = throughSequence;
-    const counted = page.byteLengths;
-    page.byteLengths = new Map();
-    page.byteLength = 0;
+    const state = this.#states.get(log);
+    if (state === undefined || throughSequence <= state.trimmedThrough) return;
+    state.trimmedThrough = throughSequence;
+    const counted = state.byteLengths;
+    state.byteLengths = new Map();
+    state.byteLength = 0;
     for (const [sequence, byteLength] of counted) this.count(log, sequence, byteLength);
   }
 }
