@@ -4,7 +4,7 @@
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { createEngine } from '../../src/engine/choose-engine.js';
-import { type Engine, EngineAbsent } from '../../src/engine/core/engine.js';
+import { type Engine, EngineUnavailable } from '../../src/engine/core/engine.js';
 import type { CudaEngine } from '../../src/engine/cuda/cuda-engine.js';
 import { createThreadPool } from '../../src/platform/pool.js';
 import type { Case } from '../engine/cases.js';
@@ -56,7 +56,7 @@ export async function runEngineStep(
     }
     return null;
   } catch (error) {
-    if (error instanceof EngineAbsent) return error.message;
+    if (error instanceof EngineUnavailable) return error.message;
     throw error;
   } finally {
     for (const line of said) console.error(line);

@@ -38,11 +38,6 @@ export function intersectInto(target: Bitmap, other: Bitmap): void {
   for (let i = 0; i < target.words.length; i++) target.words[i]! &= other.words[i]!;
 }
 
-export function invert(bitmap: Bitmap): void {
-  for (let i = 0; i < bitmap.words.length; i++) bitmap.words[i] = ~bitmap.words[i]!;
-  clearTail(bitmap);
-}
-
 /** Number of set bits. */
 export function countBits(bitmap: Bitmap): number {
   let count = 0;

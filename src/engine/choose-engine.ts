@@ -1,13 +1,13 @@
-// Which engine answers: the one that was asked for, or the fastest that proves on a tiny search that
-// it gives the reference's answer.
+// Chooses the engine: the requested one, or the fastest that works here. An engine works if it answers
+// a small probe search exactly as the reference engine does.
 
 import { type Logger, silentLogger } from '../common/logger.js';
 import { METRICS, type RowEncoder, type VectorBlock } from '../common/types.js';
 import type { WorkerPool } from '../platform/pool.js';
 import {
   type Engine,
-  EngineAbsent,
   type EngineName,
+  EngineUnavailable,
   type SearchHits,
   type SearchQuery,
 } from './core/engine.js';
@@ -26,18 +26,18 @@ import {
   type TensorEngineOptions,
 } from './tensor/tensor-engine.js';
 import type { TensorDeviceName } from './tensor/tensor-worker.js';
-import { whyNoGpu } from './tensor/tensorflow-device.js';
+import { gpuUnavailableReason } from './tensor/tensorflow-device.js';
 
 export interface ChosenEngine {
   readonly engine: Engine;
-  /** Why this one, in words for an operator. */
+  /** Why this engine was chosen, for an operator. */
   readonly reason: string;
-  /** What it counts, for whoever watches it. */
+  /** Counters of the engine, for metrics. */
   readonly gauges: readonly EngineGauge[];
 }
 
 export interface EngineGauge {
-  /** By the conventions of Prometheus. */
+  /** A Prometheus metric name. */
   readonly name: string;
   readonly help: string;
   read(): number;
@@ -46,16 +46,16 @@ export interface EngineGauge {
 export interface EngineOptions extends Pick<TensorEngineOptions, 'residentBytesMax' | 'workerUrl'> {
   readonly requested: 'auto' | EngineName;
   readonly pool: WorkerPool;
-  /** The instruction set of the simd engine; null for the best that there is. */
+  /** The instruction set of the simd engine; null for the fastest available. */
   readonly simdTarget?: string | null;
-  /** Bytes on each GPU that the cuda engine may use; null for nearly all that is free. */
+  /** Bytes on each GPU that the cuda engine may use; null for nearly all free memory. */
   readonly deviceMemory?: number | null;
   /** The addon of the cuda engine, for tests that emulate a GPU. */
   readonly cudaAddonPath?: string;
   readonly logger?: Logger;
 }
 
-/** The fastest first. */
+/** Fastest first. */
 const CANDIDATES: readonly {
   readonly name: EngineName;
   create(options: EngineOptions): Promise<Omit<ChosenEngine, 'gauges'> & Partial<ChosenEngine>>;
@@ -66,7 +66,7 @@ const CANDIDATES: readonly {
   { name: 'wasm', create: createWasm },
 ];
 
-/** Rejects when an engine is asked for by name and does not work here. */
+/** Rejects when an engine is requested by name and does not work here. */
 export async function createEngine(options: EngineOptions): Promise<ChosenEngine> {
   const { requested, pool, logger = silentLogger } = options;
   const failures: string[] = [];
@@ -74,28 +74,28 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
     if (requested !== 'auto' && requested !== name) continue;
     try {
       const { engine, reason, gauges = [] } = await create(options);
-      if (requested === name) return { engine, reason: `asked for by name: ${reason}`, gauges };
+      if (requested === name) return { engine, reason: `requested by name: ${reason}`, gauges };
       return { engine, reason: [reason, ...failures].join('; '), gauges };
     } catch (error) {
       if (requested === name) throw error;
       const cause = error instanceof Error ? error.message : String(error);
-      if (error instanceof EngineAbsent) {
-        logger.info({ cause }, `the ${name} engine is not used`);
-        failures.push(`${name} is not used: ${cause}`);
+      if (error instanceof EngineUnavailable) {
+        logger.info({ cause }, `the ${name} engine is not available`);
+        failures.push(`${name} is not available: ${cause}`);
         continue;
       }
-      logger.warn({ error: cause }, `the ${name} engine does not work here`);
-      failures.push(`${name} does not work here: ${cause}`);
+      logger.warn({ error: cause }, `the ${name} engine does not work`);
+      failures.push(`${name} does not work: ${cause}`);
     }
   }
-  const reason = requested === 'reference' ? 'asked for by name' : failures.join('; ');
+  const reason = requested === 'reference' ? 'requested by name' : failures.join('; ');
   return { engine: createReferenceEngine({ pool }), reason, gauges: [] };
 }
 
 async function createCuda(options: EngineOptions) {
   const { pool, deviceMemory = null, cudaAddonPath: addonPath, logger = silentLogger } = options;
   const addon = addonPath === undefined ? {} : { addonPath };
-  // Before a fallback is made for nothing.
+  // Throws where there is no device, before a fallback is created.
   findCudaDevices(addon);
   const losses: Error[] = [];
   const onEvent = (event: CudaEvent) => {
@@ -109,14 +109,14 @@ async function createCuda(options: EngineOptions) {
       throw error;
     },
   );
-  await prove(engine, createReferenceEngine({ pool }));
+  await probe(engine, createReferenceEngine({ pool }));
   if (engine.stats().fallbackQueryCount > 0) {
     await engine.close();
-    throw new ProbeError(losses[0]?.message ?? 'a probe was answered by its fallback');
+    throw new ProbeError(losses[0]?.message ?? 'its fallback had to answer the probe search');
   }
   return {
     engine,
-    reason: `${engine.describe()}; the ${fallback.name} engine answers what has no room there`,
+    reason: `${engine.describe()}; the ${fallback.name} engine searches what does not fit there`,
     gauges: gaugesOf(engine),
   };
 }
@@ -128,14 +128,22 @@ function gaugesOf(engine: CudaEngine): EngineGauge[] {
     read: () => engine.stats()[what],
   });
   return [
-    gauge('fallback_queries', 'fallbackQueryCount', 'Queries of which the CPU answered a part.'),
-    gauge('undecided_queries', 'undecidedQueryCount', 'Those that a device could not decide.'),
-    gauge('uploaded_bytes', 'uploadedBytes', 'Rows that went to devices.'),
-    gauge('losses', 'lossCount', 'How often a device was lost.'),
+    gauge(
+      'fallback_queries',
+      'fallbackQueryCount',
+      'Queries that the CPU answered at least in part.',
+    ),
+    gauge(
+      'undecided_queries',
+      'undecidedQueryCount',
+      'Queries that a GPU searched but could not decide.',
+    ),
+    gauge('uploaded_bytes', 'uploadedBytes', 'Bytes of rows uploaded to GPUs.'),
+    gauge('losses', 'lossCount', 'Times that a GPU was lost.'),
   ];
 }
 
-/** Makes the codes, too, where it is the simd engine. */
+/** The simd engine, which also makes the codes, or else the reference engine. */
 async function createCudaFallback(options: EngineOptions): Promise<Engine> {
   try {
     return (await createSimd(options)).engine;
@@ -148,13 +156,14 @@ function logCudaEvent(logger: Logger, event: CudaEvent): void {
   switch (event.kind) {
     case 'device lost': {
       const { device, error, pauseMs } = event;
-      const next = pauseMs === null ? 'it stays off' : `it is tried again in ${pauseMs / 1000} s`;
-      const message = `GPU ${device} does not answer; the fallback does, and ${next}`;
+      const next =
+        pauseMs === null ? 'it will not be retried' : `next attempt in ${pauseMs / 1000} s`;
+      const message = `GPU ${device} has failed; the fallback engine answers; ${next}`;
       logger.error({ error: error.message }, message);
       break;
     }
     case 'device back':
-      logger.info({ device: event.device }, 'the GPU answers again');
+      logger.info({ device: event.device }, 'the GPU works again');
       break;
     case 'out of memory': {
       const { device, budgetBytes } = event;
@@ -166,7 +175,7 @@ function logCudaEvent(logger: Logger, event: CudaEvent): void {
 
 async function createSimd({ pool, simdTarget = null }: EngineOptions) {
   const engine = createSimdEngine({ pool, target: simdTarget });
-  await prove(engine, createReferenceEngine({ pool }));
+  await probe(engine, createReferenceEngine({ pool }));
   return { engine, reason: describeSimd() };
 }
 
@@ -176,16 +185,16 @@ async function createWasm(options: EngineOptions) {
   return { engine, reason, gauges: [fallbackGauge(engine)] };
 }
 
-/** Asked for by name, it may run without a GPU. */
+/** It runs without a GPU only when it was requested by name. */
 async function createTensorflow(options: EngineOptions) {
-  const isOnlyWithGpu = options.requested === 'auto';
-  const absence = isOnlyWithGpu ? whyNoGpu() : null;
-  if (absence !== null) throw new EngineAbsent(absence);
+  const needsGpu = options.requested === 'auto';
+  const gpuUnavailable = needsGpu ? gpuUnavailableReason() : null;
+  if (gpuUnavailable !== null) throw new EngineUnavailable(gpuUnavailable);
   const engine = await createTensor('tensorflow', options);
   const { name, hasOwnMemory } = engine.device!;
-  if (isOnlyWithGpu && !hasOwnMemory) {
+  if (needsGpu && !hasOwnMemory) {
     await engine.close();
-    throw new EngineAbsent(`${name}: it found no GPU`);
+    throw new EngineUnavailable(`${name}: no GPU was found`);
   }
   return { engine, reason: `${name} works on this machine`, gauges: [fallbackGauge(engine)] };
 }
@@ -193,7 +202,7 @@ async function createTensorflow(options: EngineOptions) {
 function fallbackGauge(engine: TensorEngine): EngineGauge {
   return {
     name: 'sagitta_engine_fallbacks_total',
-    help: 'Searches of a segment that the reference engine answered in place of the tensor engine.',
+    help: 'Searches of a segment that the reference engine answered instead of the tensor engine.',
     read: () => engine.fallbackCount,
   };
 }
@@ -202,43 +211,45 @@ async function createTensor(
   device: TensorDeviceName,
   { pool, logger = silentLogger, residentBytesMax, workerUrl }: EngineOptions,
 ): Promise<TensorEngine> {
-  const deaths: Error[] = [];
+  const failures: Error[] = [];
   const engine = await createTensorEngine({
     device,
     ...(residentBytesMax === undefined ? {} : { residentBytesMax }),
     ...(workerUrl === undefined ? {} : { workerUrl }),
     fallback: createReferenceSearch({ pool }),
-    onDeath: (error, isLast) => {
-      deaths.push(error);
+    onThreadFailure: (error, isLast) => {
+      failures.push(error);
       const next = isLast ? 'the reference engine answers from now on' : 'it will be restarted';
-      logger.error({ error: error.message }, `the thread of the ${device} engine died; ${next}`);
+      logger.error({ error: error.message }, `the thread of the ${device} engine failed; ${next}`);
     },
   });
-  await prove(engine, createReferenceEngine({ pool }));
+  await probe(engine, createReferenceEngine({ pool }));
   if (engine.fallbackCount > 0) {
     await engine.close();
-    throw new ProbeError(deaths[0]?.message ?? 'its device has no room for a probe');
+    throw new ProbeError(failures[0]?.message ?? 'its device has no room for the probe search');
   }
   return engine;
 }
 
-/** An engine starts, and does not give the reference's answer, or gives none of its own. */
+/** An engine has started but does not answer the probe search as the reference engine does. */
 export class ProbeError extends Error {}
 
-/** Throws, and closes the engine, unless it answers a tiny search as the reference does. */
-async function prove(engine: Engine, reference: Engine): Promise<void> {
+/** Closes the engine and throws unless it answers a small search as the reference engine does. */
+async function probe(engine: Engine, reference: Engine): Promise<void> {
   try {
     const block = createProbeBlock(engine.rowEncoder);
-    const parts = [{ block, rowCount: block.rowCount, rows: null }];
+    const views = [{ block, rowCount: block.rowCount, rows: null }];
     const queries = METRICS.map((metric): SearchQuery => {
       const vector = block.values.slice(0, block.dimension);
-      return { vector, metric, k: 10, views: parts, after: null, scoreMin: null };
+      return { vector, metric, k: 10, views, after: null, scoreMin: null };
     });
     const expected = await reference.search(queries);
     const actual = await engine.search(queries);
     engine.unload(block.key);
     if (!expected.every((hits, index) => haveSameAnswer(hits, actual[index]!))) {
-      throw new ProbeError('its answer to a probe is not that of the reference engine');
+      throw new ProbeError(
+        'its answer to the probe search differs from that of the reference engine',
+      );
     }
   } catch (error) {
     await engine.close();
@@ -255,7 +266,7 @@ function haveSameAnswer(left: SearchHits, right: SearchHits): boolean {
   );
 }
 
-/** 16 500 rows of 8 values that follow a fixed pattern: more than a chunk. The ids are the row numbers. */
+/** 16 500 rows of 8 values in a fixed pattern: more than one chunk. The ids are the row numbers. */
 function createProbeBlock(encoder: RowEncoder | null): VectorBlock {
   const dimension = 8;
   const rowCount = 16_500;

@@ -1,9 +1,8 @@
-// One condition over one column: what the operator says of each kind, and the cheapest loop that
-// can tell. Written apart from the plain meaning in `operators.ts`; tests hold the two together.
+// Evaluates one condition over one column: plans the answers per kind and selects the fastest loop. It is
+// independent of the plain definition in `operators.ts`; tests compare the two.
 
-import { type Bitmap, countBits } from '../common/bitmap.js';
+import { type Bitmap, countBits, nextSetBit, setBit } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
-import { elementsOfRows, type Items, rowsOfElements } from './array-rows.js';
 import { findString } from './dictionary.js';
 import type { FilterTest } from './filter-node.js';
 import {
@@ -26,7 +25,7 @@ import {
   type RowTest,
 } from './row-loops.js';
 
-/** Unsets the rows that do not satisfy the test. Rows past the end of the column are missing. */
+/** Clears the rows that do not satisfy the test. Rows past the end of the column are missing. */
 export function narrowByColumn(rows: Bitmap, test: FilterTest, column: MetadataColumn): void {
   if (test.operator === '$eq' && typeof test.operand === 'string' && column.items === null) {
     narrowToString(rows, test.operand, column);
@@ -35,7 +34,7 @@ export function narrowByColumn(rows: Bitmap, test: FilterTest, column: MetadataC
   narrowByRowTest(rows, planTest(test, column), column);
 }
 
-/** Unsets the rows that do not satisfy all the ranges, which are looked at together. */
+/** Clears the rows that do not satisfy all of the ranges, which are evaluated together. */
 export function narrowByRanges(
   rows: Bitmap,
   tests: readonly FilterTest<RangeOperator>[],
@@ -55,7 +54,7 @@ function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn)
   if (!byKind.includes(LOOK)) {
     keepKinds(rows, end, kinds, byKind);
   } else if (numbers !== null && decidesOnly(byKind, KIND.number)) {
-    // Later rows hold no number.
+    // Later rows have no numbers.
     const numbersEnd = Math.min(end, numbers.length);
     unsetFrom(rows, numbersEnd);
     keepNumbers(rows, numbersEnd, { kinds, numbers }, rowTest.lookup);
@@ -71,7 +70,7 @@ function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn)
   }
 }
 
-/** For arrays of which one element must pass, as `byElement` says; `lookup` says it of the others. */
+/** For tests that an array passes if one element passes `byElement`; other rows must pass `lookup`. */
 function narrowByElements(
   rows: Bitmap,
   lookup: Lookup,
@@ -88,14 +87,14 @@ function narrowByElements(
   for (let i = 0; i < rows.words.length; i++) rows.words[i] &= arrays.words[i] | others.words[i];
 }
 
-/** Whether so many rows are left that all elements are looked at sooner than those of each row. */
+/** Whether so many rows are left that testing all elements is faster than testing row by row. */
 function isDense(rows: Bitmap): boolean {
   return countBits(rows) * DENSE_SHARE >= rows.length;
 }
 
 const DENSE_SHARE = 16;
 
-/** The commonest test of all: it needs no table of the dictionary. */
+/** The most common test: it needs no table by dictionary code. */
 function narrowToString(rows: Bitmap, string: string, column: MetadataColumn): void {
   const { kinds, codes, dictionary, dictionaryCount } = column;
   const code =
@@ -151,7 +150,7 @@ function planContains(
   return { lookup, elementTest: { lookup: elements, foundMin } };
 }
 
-/** What a path without any value has. */
+/** The column of a path without values. */
 export const EMPTY_COLUMN: MetadataColumn = {
   kinds: new Uint8Array(0),
   numbers: null,
@@ -161,7 +160,7 @@ export const EMPTY_COLUMN: MetadataColumn = {
   items: null,
 };
 
-/** Whether the answer is no for every kind but `kind`, whose values decide. */
+/** Whether the values of `kind` decide and the answer for all other kinds is no. */
 function decidesOnly(byKind: Int32Array, kind: number): boolean {
   return byKind.every((answer, i) => answer === (i === kind ? LOOK : 0));
 }
@@ -171,4 +170,34 @@ function unsetFrom({ words }: Bitmap, row: number): void {
   if (index >= words.length) return;
   words[index] &= (1 << (row & 31)) - 1;
   words.fill(0, index + 1);
+}
+
+// An array matches if one of its elements does. Elements are a column like any other: they are tested
+// with its fast loops, and the matching elements are then mapped to their rows.
+
+type Items = NonNullable<MetadataColumn['items']>;
+
+/** A bitmap of the elements of the first `rowCount` rows. */
+export function elementsOfRows({ offsets }: Items, rowCount: number): Bitmap {
+  const end = offsets[Math.min(rowCount, offsets.length - 1)] ?? 0;
+  const words = new Uint32Array((end + 31) >>> 5);
+  // A slice of later rows has all elements of the column: leave out words of earlier rows.
+  words.fill(0xffffffff, (offsets[0] ?? 0) >>> 5);
+  if ((end & 31) !== 0) words[words.length - 1] &= (1 << (end & 31)) - 1;
+  return { length: end, words };
+}
+
+/** The rows, of `rowCount`, that have at least one of the elements. */
+export function rowsOfElements({ offsets }: Items, elements: Bitmap, rowCount: number): Bitmap {
+  const rows = { length: rowCount, words: new Uint32Array((rowCount + 31) >>> 5) };
+  const end = Math.min(rowCount, offsets.length - 1);
+  let row = 0;
+  let element = nextSetBit(elements, Math.max(0, offsets[0] ?? 0));
+  while (element !== -1) {
+    while (row < end && offsets[row + 1] <= element) row++;
+    if (row >= end) break;
+    setBit(rows, row);
+    element = nextSetBit(elements, offsets[row + 1]);
+  }
+  return rows;
 }

@@ -1,23 +1,23 @@
-// Strings of a filter looked up in the dictionary of a column, once an evaluation: the answer is a
-// table by code, so that rows compare integers. Works on UTF-8 bytes, whose order is the order of
-// code points, and makes no JavaScript string.
+// Looks up strings of a filter in the dictionary of a column, once per evaluation. The result is a table
+// by dictionary code, so that rows compare integers. Works on UTF-8 bytes, whose order is that of code
+// points, and creates no JavaScript strings.
 
 import type { Utf8Column } from '../common/types.js';
 
-/** The code of the string, or -1: the entries of a dictionary are distinct. */
+/** The code of the string, or -1. The entries of a dictionary are distinct. */
 export function findString({ offsets, bytes }: Utf8Column, count: number, string: Uint8Array) {
   const { length } = string;
   let start = offsets[0];
   for (let code = 0; code < count; code++) {
     const end = offsets[code + 1];
-    // Most entries end here, at one number a code.
+    // The length excludes most entries.
     if (end - start === length && equalsBytes(bytes, start, end, string)) return code;
     start = end;
   }
   return -1;
 }
 
-/** By dictionary code: 1 + the index in `strings` of the equal one, or 0. `strings` are distinct. */
+/** By dictionary code: 1 + the index of the equal string, or 0. `strings` are distinct. */
 export function findStrings(
   dictionary: Utf8Column,
   count: number,
@@ -37,14 +37,14 @@ export function findStrings(
   return found;
 }
 
-/** What an entry must be to its bound: each is 1 when it passes, else 0. */
+/** Which results of a comparison with a bound pass: 1 if so, else 0. */
 export interface Passing {
   readonly below: number;
   readonly equal: number;
   readonly above: number;
 }
 
-/** By dictionary code: 1 when the entry stands to `bound` as `passing` says, or 0. */
+/** By dictionary code: 1 if the comparison of the entry with `bound` passes, else 0. */
 export function compareStrings(
   { offsets, bytes }: Utf8Column,
   count: number,
@@ -59,7 +59,7 @@ export function compareStrings(
   return found;
 }
 
-/** Below, at or above 0 as `bytes[start..end)` is below, at or above `other`. */
+/** Negative, 0 or positive if `bytes[start..end)` is below, equal to or above `other`. */
 function compareBytes(bytes: Uint8Array, start: number, end: number, other: Uint8Array): number {
   const shared = Math.min(end - start, other.length);
   for (let i = 0; i < shared; i++) {
@@ -69,7 +69,7 @@ function compareBytes(bytes: Uint8Array, start: number, end: number, other: Uint
   return end - start - other.length;
 }
 
-/** Compares from the end, since names and ids share their beginnings more than their ends. */
+/** Compares from the end, since names and ids more often have a common prefix than a common suffix. */
 function equalsBytes(bytes: Uint8Array, start: number, end: number, other: Uint8Array): boolean {
   if (end - start !== other.length) return false;
   let i = other.length - 1;
@@ -80,9 +80,9 @@ function equalsBytes(bytes: Uint8Array, start: number, end: number, other: Uint8
 /** Strings by hash, with open addressing. */
 interface StringIndex {
   readonly strings: readonly Uint8Array[];
-  /** 1 + the index of a string, or 0; a power of two of them, at most half in use. */
+  /** 1 + the index of a string, or 0. The length is a power of two, at most half of them in use. */
   readonly slots: Int32Array;
-  /** By length in bytes: 1 when some string has it. Most entries of a dictionary end here. */
+  /** By length in bytes: 1 if a string has it. This excludes most entries of a dictionary. */
   readonly hasLength: Uint8Array;
 }
 
@@ -115,7 +115,7 @@ function findIndexed(
   }
 }
 
-/** FNV-1a of `bytes[start..end)`, its high bits folded into the low ones that pick a slot. */
+/** FNV-1a of `bytes[start..end)`, with its high bits folded into the low bits, which select a slot. */
 function hashBytes(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);

@@ -1,5 +1,5 @@
-// Filters over one document as JSON: the plain meaning that columns must agree with, and the way
-// to answer for paths that have no column.
+// Evaluates a filter on one JSON document: the definition that columns must agree with, used for paths
+// without a column.
 
 import { resolvePath } from '../common/metadata-path.js';
 import type { Json, JsonObject } from '../common/types.js';

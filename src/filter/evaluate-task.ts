@@ -1,5 +1,5 @@
-// Filters off the event loop: the task that a worker runs, and the choice between workers and the
-// calling thread. Views that are asked for together share messages, which cost more than many views.
+// Evaluates filters in the worker pool or, if small, on the calling thread. Views of one call share
+// tasks, since a message to a worker costs more than many views.
 
 import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
@@ -9,7 +9,7 @@ import { evaluateFilter, evaluateUntil, readsJson } from './evaluate.js';
 import { type FilterNode, filterPaths, filterTests } from './filter-node.js';
 import { isRangeOperator } from './lookup.js';
 
-/** What a filter reads of the views of one task. */
+/** The input of one task: a filter, and what it reads of some views. */
 export interface FilterInput {
   readonly node: FilterNode;
   readonly views: readonly ViewInput[];
@@ -19,13 +19,13 @@ interface ViewInput {
   readonly rowCount: number;
   readonly columns: readonly (readonly [path: string, column: MetadataColumn])[];
   readonly isComplete: boolean;
-  /** Null when no row's JSON is read: every path has a column, or is in no row. */
+  /** Null when no JSON is read: every path has a column or is in no row. */
   readonly json: Utf8Column | null;
-  /** One number, shared: not 0 when nobody waits for this view any more. */
+  /** Shared [1] int32: not 0 after the evaluation of this view was cancelled. */
   readonly stop: Int32Array;
 }
 
-/** One bitmap a view; null where it was stopped. */
+/** One bitmap per view; null for views whose evaluation was stopped. */
 export const evaluateFilterTask: Task<FilterInput, (Bitmap | null)[]> = {
   name: 'filter.evaluate',
   run: ({ node, views }) =>
@@ -42,18 +42,18 @@ const NO_TEXT: Utf8Column = { offsets: new Int32Array(1), bytes: new Uint8Array(
 
 /** The evaluation of one view. */
 export interface RowSelection {
-  /** The rows that match, of length `view.rowCount`; null after `stop`. The caller owns the bitmap. */
+  /** The matching rows, of length `view.rowCount`; null after `stop`. The caller owns the bitmap. */
   readonly rows: Promise<Bitmap | null>;
   /**
-   * Says that nobody waits any more: the evaluation ends within a row of JSON or a condition, or when
-   * its turn comes. (Aborting the task instead would end the worker that runs it, others' work too.)
+   * Cancels the evaluation, which ends after the current condition or row of JSON. (Aborting the task
+   * instead would end the worker thread that runs it.)
    */
   stop(): void;
 }
 
 /**
- * Evaluates the filter over each of the views. What is small is evaluated at once, on the calling
- * thread; else the views are spread over as few tasks as keep the pool's threads busy.
+ * Evaluates the filter over each of the views: small ones at once on the calling thread, others in as few
+ * tasks as keep the pool's threads busy.
  */
 export function selectRows(
   pool: WorkerPool,
@@ -78,12 +78,12 @@ export function selectRows(
 }
 
 function selectInline(node: FilterNode, view: MetadataView): RowSelection {
-  // As a promise, a throw is the caller's at the place where those of the pool are.
+  // A promise, so that errors reach the caller in the same way as those of the pool.
   const rows = new Promise<Bitmap>((resolve) => resolve(evaluateFilter(node, view)));
   return { rows, stop() {} };
 }
 
-/** Only what the filter reads, since every array costs a little to send, shared or not. */
+/** Only what the filter reads, since sending any array has a cost, shared or not. */
 function toViewInput(node: FilterNode, view: MetadataView): ViewInput {
   const columns = filterPaths(node).flatMap((path) => {
     const column = view.columns.get(path);
@@ -95,17 +95,17 @@ function toViewInput(node: FilterNode, view: MetadataView): ViewInput {
 }
 
 /**
- * About 150 µs. One cell, a row of a scalar column, takes 1 to 2 ns; a message to a worker and back
- * takes 50 µs of the calling thread and 300 µs until the answer is there.
+ * About 150 µs of work. One cell, a row of a scalar column, takes 1 to 2 ns; a message to a worker and
+ * back takes 50 µs on the calling thread and has a latency of 300 µs.
  */
 const INLINE_CELLS_MAX = 131_072;
 
-/** Fewer cells in a task would not pay for its message. */
+/** A task with fewer cells is not worth its message. */
 const TASK_CELLS_MIN = 65_536;
-/** About 20 ms: more would make the pool's other callers wait. A single view may have more. */
+/** About 20 ms: more would delay other tasks of the pool. A single view may have more. */
 const TASK_CELLS_MAX = 16_777_216;
 
-/** What costs more than a cell, in cells: an array's element or a dictionary's string; a row's JSON. */
+/** Costs in cells: of an array element or a dictionary string, and of the JSON of a row. */
 const CELLS_PER_STRING = 4;
 const CELLS_PER_DOCUMENT = 512;
 
@@ -114,7 +114,7 @@ function taskCountFor(cellCount: number, threadCount: number): number {
   return Math.max(paying, Math.ceil(cellCount / TASK_CELLS_MAX));
 }
 
-/** The indexes of `cells` in groups of about the same sum; none is empty. */
+/** Groups the indexes of `cells` so that sums are similar; no group is empty. */
 function spread(cells: readonly number[], groupCount: number): number[][] {
   const groups = Array.from({ length: Math.min(groupCount, cells.length) }, () => ({
     indexes: [] as number[],
@@ -136,7 +136,7 @@ function countCells(node: FilterNode, view: MetadataView): number {
   for (const { path, operator, operand } of filterTests(node)) {
     const column = view.columns.get(path);
     if (column === undefined) continue;
-    // Ranges over one path are mostly looked at together.
+    // Ranges over one path are usually evaluated together.
     if (isRangeOperator(operator) && rangedPaths.has(path)) continue;
     if (isRangeOperator(operator)) rangedPaths.add(path);
     const elements = column.items?.elements;

@@ -1,5 +1,5 @@
-// A filter over the metadata of a segment: columns where a path has one, the JSON of the row where
-// it may have none. Rows are narrowed in place, so that what has failed is not looked at again.
+// Evaluates a filter over the metadata of a segment: by columns where paths have them, else by the JSON
+// of the rows. A bitmap is narrowed in place, so that excluded rows are not tested again.
 
 import { type Bitmap, clearBit, createFullBitmap, nextSetBit } from '../common/bitmap.js';
 import type { MetadataView } from '../common/columns.js';
@@ -9,14 +9,14 @@ import { matchesDocument } from './document.js';
 import { type FilterNode, type FilterTest, filterPaths } from './filter-node.js';
 import { isRangeOperator, type RangeOperator } from './lookup.js';
 
-/** The rows that match, of length `view.rowCount`. The caller owns the bitmap. */
+/** The matching rows, of length `view.rowCount`. The caller owns the bitmap. */
 export function evaluateFilter(node: FilterNode, view: MetadataView): Bitmap {
   const rows = createFullBitmap(view.rowCount);
   narrow(rows, node, { ...view, isStopped: () => false });
   return rows;
 }
 
-/** As `evaluateFilter`, or null once `isStopped`, which is asked between conditions and rows of JSON. */
+/** Like `evaluateFilter`; null after `isStopped`, which is checked between conditions and JSON rows. */
 export function evaluateUntil(
   node: FilterNode,
   view: MetadataView,
@@ -27,17 +27,17 @@ export function evaluateUntil(
   return isStopped() ? null : rows;
 }
 
-/** A view, and whether to go on: once stopped, the answer does not matter. */
+/** A view with a stop condition: after a stop the result is not used. */
 interface FilterView extends MetadataView {
   readonly isStopped: () => boolean;
 }
 
-/** Whether some path of the filter must be looked up in the JSON of the rows. */
+/** Whether a path of the filter must be looked up in the JSON of the rows. */
 export function readsJson(node: FilterNode, { isComplete, columns }: MetadataView): boolean {
   return !isComplete && filterPaths(node).some((path) => !columns.has(path));
 }
 
-/** Unsets the rows that do not match. */
+/** Clears the rows that do not match. */
 function narrow(rows: Bitmap, node: FilterNode, view: FilterView): void {
   if (nextSetBit(rows, 0) === -1 || view.isStopped()) return;
   if (readsOnlyJson(node, view)) {
@@ -63,8 +63,8 @@ function narrow(rows: Bitmap, node: FilterNode, view: FilterView): void {
 }
 
 /**
- * Equalities first, since they leave the fewest rows; ranges of one path together; the rest in
- * order, with what reads JSON at the end.
+ * Equalities first, since they leave the fewest rows, then ranges, those of a path together, then the
+ * rest in order, with conditions on JSON at the end.
  */
 function narrowToAll(rows: Bitmap, children: readonly FilterNode[], view: FilterView): void {
   const ranges = new Map<string, FilterTest<RangeOperator>[]>();
@@ -95,7 +95,7 @@ function isEquality(node: FilterNode): boolean {
   return node.kind === 'test' && (node.operator === '$eq' || node.operator === '$in');
 }
 
-/** Each child sees only the rows that no child before it has accepted. */
+/** Each child tests only the rows that no earlier child has accepted. */
 function narrowToAny(rows: Bitmap, children: readonly FilterNode[], view: FilterView): void {
   const open = copyBitmap(rows);
   for (const child of children) {
@@ -107,8 +107,8 @@ function narrowToAny(rows: Bitmap, children: readonly FilterNode[], view: Filter
 }
 
 /**
- * The children with those that read only JSON put together at the end: so few rows as can be are
- * parsed, and each once.
+ * Moves children that read only JSON to the end and combines them, so that as few rows as possible are
+ * parsed, and each of them once.
  */
 function columnsFirst(
   kind: 'and' | 'or',

@@ -1,5 +1,5 @@
-// A parsed filter: plain data that crosses threads and goes into cursors as JSON. `parse.ts` makes
-// it and has checked it; whoever reads it trusts it.
+// The filter tree: plain data that is sent to threads and stored in cursors as JSON. `parse.ts` creates
+// and validates it.
 
 import type { Operands, TestOperator } from './operators.js';
 
@@ -15,9 +15,9 @@ export type FilterTest<Name extends TestOperator = TestOperator> = {
 
 export type FilterNode =
   | FilterTest
-  /** True of everything without children. */
+  /** True for every document if it has no children. */
   | { readonly kind: 'and'; readonly children: readonly FilterNode[] }
-  /** Never without children. */
+  /** Has at least one child. */
   | { readonly kind: 'or'; readonly children: readonly FilterNode[] }
   | { readonly kind: 'not'; readonly child: FilterNode };
 
@@ -37,4 +37,26 @@ export function filterTests(node: FilterNode): FilterTest[] {
     case 'or':
       return node.children.flatMap(filterTests);
   }
+}
+
+/**
+ * A cache key: filters with equal texts match the same documents. Filters that differ only in order and
+ * repetition of their conditions have equal texts.
+ */
+export function filterText(node: FilterNode): string {
+  switch (node.kind) {
+    case 'test':
+      return JSON.stringify([node.operator, node.path, node.operand]);
+    case 'not':
+      return `!${filterText(node.child)}`;
+    case 'and':
+      return `&(${listText(node.children)})`;
+    case 'or':
+      return `|(${listText(node.children)})`;
+  }
+}
+
+/** Order and repetition do not change what `and` and `or` match. */
+function listText(children: readonly FilterNode[]): string {
+  return [...new Set(children.map(filterText))].sort().join();
 }

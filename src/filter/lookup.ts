@@ -1,36 +1,36 @@
-// What an operator says of the scalars of one column, prepared once: small tables by kind and by
-// dictionary code, an interval of numbers, a sorted list. Nothing here knows arrays or rows.
+// Lookups: the answers of an operator for the scalars of a column, prepared once as small tables by kind
+// and by dictionary code, an interval of numbers and a sorted list. Arrays and rows are left to others.
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { compareStrings, findStrings, type Passing } from './dictionary.js';
 import type { Operands, TestOperator, Value } from './operators.js';
 
-/** In `byKind`: the value decides. */
+/** An entry of `byKind`: the answer depends on the value. */
 export const LOOK = -1;
 
-/** Answers 0 for no; an equality answers which of its values it is, from 1 to `valueCount`. */
+/** Answers are 0 for no and 1 for yes; an equality answers which of its values, 1 to `valueCount`. */
 export interface Lookup {
-  /** The answer by KIND, or LOOK; 8 of them. */
+  /** [8]: the answer by KIND, or LOOK. */
   readonly byKind: Int32Array;
-  /** Where numbers are looked at: they lie from `low` to `high`, both included, … */
+  /** Numbers match if they are in the closed interval low..high … */
   readonly low: number;
   readonly high: number;
-  /** … and are one of these; null when the interval says it all and the answer is 1. */
+  /** … and in this list. Null if the interval decides; the answer is then 1. */
   readonly numbers: NumberList | null;
-  /** Where strings are looked at: the answer by dictionary code. */
+  /** The answer for strings by dictionary code. */
   readonly byCode: Int32Array;
-  /** How many different values there are to find; 0 where it is no equality. */
+  /** The number of distinct values of an equality; 0 for other operators. */
   readonly valueCount: number;
 }
 
-/** The kinds that hold one value each. */
+/** The kinds with a single value. */
 const SINGLE_VALUES = [
   [null, KIND.null],
   [false, KIND.false],
   [true, KIND.true],
 ] as const;
 
-/** Finds which of `values` a scalar or null equals; values that are equal count once. */
+/** Answers which of `values` a scalar or null equals; equal values count once. */
 export function createEquality(values: readonly Value[], column: MetadataColumn): Lookup {
   const distinct = [...new Set(values)];
   const strings = distinct.filter((value) => typeof value === 'string');
@@ -65,7 +65,7 @@ export function isRangeOperator(operator: TestOperator): operator is RangeOperat
   return Object.hasOwn(PASSING, operator);
 }
 
-/** Answers 1 for numbers, or strings, on the right side of `bound`. */
+/** Answers 1 for numbers or strings that satisfy the operator. */
 export function createRange(
   operator: RangeOperator,
   bound: Operands[RangeOperator],
@@ -88,7 +88,7 @@ export function createRange(
   return nothing;
 }
 
-/** Answers 1 where both do; for ranges over one column. */
+/** Answers 1 where both ranges over a column do. */
 export function intersectRanges(a: Lookup, b: Lookup): Lookup {
   return {
     ...a,
@@ -99,14 +99,14 @@ export function intersectRanges(a: Lookup, b: Lookup): Lookup {
   };
 }
 
-/** Answers by kind alone: `answer` for every kind. */
+/** Gives the same answer for every kind. */
 export function createUniform(answer: 0 | 1): Lookup {
   const byKind = new Int32Array(8).fill(answer);
   const byCode = new Int32Array(0);
   return { byKind, low: 0, high: 0, numbers: null, byCode, valueCount: 0 };
 }
 
-/** The answer for row `row` of `column`, or LOOK where it is neither a number nor a string. */
+/** The answer for a row, or LOOK where it is neither a number nor a string and the kind does not decide. */
 export function lookUp(lookup: Lookup, column: MetadataColumn, row: number): number {
   const kind = column.kinds[row];
   const answer = lookup.byKind[kind];
@@ -127,20 +127,20 @@ function findCodes(column: MetadataColumn, strings: readonly string[]): Int32Arr
   return findStrings(dictionary, dictionaryCount, encoded);
 }
 
-/** Numbers in buckets of equal width, most of them empty when the numbers are spread evenly. */
+/** Sorted numbers in buckets of equal width; most buckets are empty if the numbers are spread evenly. */
 export interface NumberList {
   /** Ascending, distinct. */
   readonly numbers: Float64Array;
   /** Bucket b holds `numbers[starts[b]..starts[b + 1])`. */
   readonly starts: Int32Array;
   readonly bucketsPerUnit: number;
-  /** The answer for `numbers[0]`; the next ones follow. */
+  /** The answer for `numbers[0]`; those for the next numbers follow. */
   readonly firstAnswer: number;
 }
 
 function indexNumbers(numbers: Float64Array, firstAnswer: number): NumberList {
   const bucketCount = Math.max(256, 4 * numbers.length);
-  // Infinity or 0 where the numbers are one or too far apart: then one bucket has them all.
+  // Infinity or 0 for a single number or numbers very far apart: one bucket then has all.
   const bucketsPerUnit = bucketCount / (numbers[numbers.length - 1] - numbers[0]);
   const starts = new Int32Array(bucketCount + 2);
   for (const number of numbers) starts[bucketOf(number, numbers[0], bucketsPerUnit) + 1]++;
@@ -148,7 +148,7 @@ function indexNumbers(numbers: Float64Array, firstAnswer: number): NumberList {
   return { numbers, starts, bucketsPerUnit, firstAnswer };
 }
 
-/** From 0 to the count of buckets, for a number between the least and the greatest. */
+/** The bucket of a number between the least and the greatest: 0 to the bucket count. */
 function bucketOf(number: number, least: number, bucketsPerUnit: number): number {
   return ((number - least) * bucketsPerUnit) | 0;
 }
@@ -170,7 +170,7 @@ export function findNumber(
   return 0;
 }
 
-/** The closed interval of float64 that lies to `bound` as `passing` says. */
+/** The closed interval of the float64 values that pass a comparison with `bound`. */
 function intervalOf(bound: number, { below, equal }: Passing): readonly [number, number] {
   if (below === 1) return [Number.NEGATIVE_INFINITY, equal === 1 ? bound : nextBelow(bound)];
   return [equal === 1 ? bound : -nextBelow(-bound), Number.POSITIVE_INFINITY];

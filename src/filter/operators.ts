@@ -1,9 +1,9 @@
-// The one table of filter operators: what each takes and what it means, as plain code over JSON.
-// Columns evaluate the same operators on their own (`column-test.ts`); tests hold the two together.
+// The table of filter operators: their operands and their meaning, as plain code over JSON.
+// `column-test.ts` evaluates the same operators on columns; tests compare the two.
 
 import type { Json } from '../common/types.js';
 
-// Meaning, by what a document holds at the path. Every operator answers yes or no, never "unknown".
+// Meaning, by the value of a document at the path. Every operator answers yes or no, never "unknown".
 //
 //                       missing  null  scalar           array                 object
 //   $eq x               no       no    same and equal   an element equals x   no
@@ -17,16 +17,16 @@ import type { Json } from '../common/types.js';
 //   $contains_any […]   as $contains of any of the values; [] matches nothing
 //   $contains_all […]   as $contains of every value; [] matches every array, the empty one too
 //
-// "Same" is the same JSON type: 1 is neither true nor "1". A range on an array is false, since an
-// array is another type than a number or a string. Elements that are arrays or objects equal
-// nothing. Numbers are float64, and -0 equals 0. Strings are equal when their code points are, and
-// are ordered by code point, which is the order of their UTF-8 bytes; half of a surrogate pair has
-// no UTF-8 form and counts as U+FFFD wherever it stands.
+// "Same" is the same JSON type: 1 is neither true nor "1". A range on an array is false, since an array
+// is neither a number nor a string. Elements that are arrays or objects equal nothing. Numbers are
+// float64, and -0 equals 0. Strings are equal when their code points are, and are ordered by code
+// point, which is the order of their UTF-8 bytes. Lone surrogates have no UTF-8 form and count as
+// U+FFFD.
 
 export type Scalar = string | number | boolean;
 export type Value = Scalar | null;
 
-/** What each operator holds once parsed. Strings are well formed, numbers finite and never -0. */
+/** The parsed operand of each operator. Strings are well formed, numbers finite and never -0. */
 export interface Operands {
   readonly $eq: Value;
   readonly $in: readonly Value[];
@@ -42,7 +42,7 @@ export interface Operands {
 
 export type TestOperator = keyof Operands;
 
-/** A kind of value that an operator takes, alone or in a list. */
+/** The type of an operand, or of its elements. */
 interface ValueType {
   readonly expected: string;
   accepts(value: Json): boolean;
@@ -65,7 +65,7 @@ const SCALAR_OR_NULL: ValueType = {
 };
 const ORDERED: ValueType = {
   expected: 'a number or a string',
-  // JSON.parse reads 1e999 as infinity, which cannot be written back.
+  // JSON.parse reads 1e999 as Infinity, which JSON cannot represent.
   accepts: (value) => typeof value === 'string' || Number.isFinite(value),
 };
 const BOOLEAN: ValueType = {
@@ -90,13 +90,13 @@ export const OPERATORS: { readonly [name in TestOperator]: Operator<Operands[nam
   $contains_all: { takes: 'list', of: SCALAR, matches: containsAll },
 };
 
-/** Operators that are true exactly where another one is false; parsing writes them as `not`. */
+/** Operators that are the complements of others; the parser turns them into `not`. */
 export const COMPLEMENTS = { $ne: '$eq', $nin: '$in' } as const satisfies Record<
   string,
   TestOperator
 >;
 
-/** With every half of a surrogate pair replaced by U+FFFD, as writing to UTF-8 does. */
+/** Replaces lone surrogates by U+FFFD, as encoding to UTF-8 does. */
 export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }
@@ -117,7 +117,7 @@ function containsAll(value: Json | undefined, list: readonly Scalar[]): boolean 
   return list.every((wanted) => elements.has(wanted));
 }
 
-/** One set a list, not one a document: a list may hold thousands of values. */
+/** One set per list, not per document: a list may have thousands of values. */
 const SETS = new WeakMap<readonly Value[], ReadonlySet<Json>>();
 
 function isIn(list: readonly Value[]): IsWanted {
@@ -133,7 +133,7 @@ function comparable(value: Json): Json {
   return typeof value === 'string' ? wellFormed(value) : value;
 }
 
-/** Below, at or above 0 as value is below, at or above operand; NaN when they have no order. */
+/** Negative, 0 or positive if value is below, equal to or above operand; NaN if they have no order. */
 function compare(value: Json | undefined, operand: string | number): number {
   if (typeof value === 'number' && typeof operand === 'number') {
     return value < operand ? -1 : Number(value > operand);

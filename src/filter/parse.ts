@@ -1,5 +1,5 @@
-// Parses a filter from JSON to a FilterNode. Reports every issue with its path in the request, up to
-// the bound on issues, and stops where the filter exceeds the bound on nodes.
+// Parses a filter from JSON to a FilterNode. Reports all issues with their paths in the request, up to
+// ISSUES_MAX, and stops when the filter exceeds the limit of nodes.
 
 import {
   type FieldPath,
@@ -19,9 +19,9 @@ const FIELD_OPERATORS = [...Object.keys(OPERATORS), ...Object.keys(COMPLEMENTS),
 const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
 
 /**
- * Throws `invalid_filter` with issues under the field `name` of the request. A node, for the bound
- * on nodes, is an operator, a plain value or an empty filter; the depth is the number of `$and`,
- * `$or` and `$not` around a condition.
+ * Throws `invalid_filter` with issues under the field `name` of the request. For the limit of nodes, a
+ * node is an operator, a plain value or an empty filter; the depth is the number of `$and`, `$or` and
+ * `$not` around a condition.
  */
 export function parseFilter(filter: JsonObject, limits: Limits, name = 'filter'): FilterNode {
   const parser = new Parser(limits);
@@ -30,8 +30,8 @@ export function parseFilter(filter: JsonObject, limits: Limits, name = 'filter')
   return node;
 }
 
-/** The value that is being parsed. */
-interface Place {
+/** Where the parser is. */
+interface Position {
   readonly path: FieldPath;
   readonly depth: number;
 }
@@ -46,16 +46,16 @@ class Parser {
   }
 
   /** The conditions of a filter object, all of which must hold. */
-  parseFields(filter: Json, place: Place): FilterNode[] {
+  parseFields(filter: Json, position: Position): FilterNode[] {
     if (!isJsonObject(filter)) {
-      this.#reportType(place, 'a filter is', 'an object', filter);
+      this.#reportType(position, 'a filter is', 'an object', filter);
       return [];
     }
     const entries = Object.entries(filter);
-    if (entries.length === 0) this.#countNode(place);
+    if (entries.length === 0) this.#countNode(position);
     return entries.flatMap(([name, value]) => {
-      if (!this.#isNameShort(name, place)) return [];
-      const inside = within(place, name);
+      if (!this.#isNameShort(name, position)) return [];
+      const inside = within(position, name);
       return name.startsWith('$')
         ? this.#parseLogical(name, value, inside)
         : this.#parseField(name, value, inside);
@@ -66,7 +66,7 @@ class Parser {
     if (this.#issues.length > 0) throw validationError(this.#issues, 'invalid_filter');
   }
 
-  #parseLogical(name: string, value: Json, place: Place): FilterNode[] {
+  #parseLogical(name: string, value: Json, position: Position): FilterNode[] {
     if (!LOGICAL_OPERATORS.includes(name)) {
       this.#reportOperator(
         name,
@@ -74,40 +74,40 @@ class Parser {
           ? `${name} stands inside a field, as in {"field": {"${name}": …}}`
           : `there is no operator ${name}`,
         LOGICAL_OPERATORS,
-        place,
+        position,
       );
       return [];
     }
-    const inside = this.#descend(place);
+    const inside = this.#descend(position);
     if (inside === null) return [];
     if (name === '$not') return [{ kind: 'not', child: allOf(this.parseFields(value, inside)) }];
     if (!Array.isArray(value) || value.length === 0) {
       const actual = Array.isArray(value) ? 'an empty array' : describeType(value);
-      this.#report(place, `${name} takes`, 'a non-empty array of filters', actual);
+      this.#report(position, `${name} takes`, 'a non-empty array of filters', actual);
       return [];
     }
     const filters = value.map((filter, i) => this.parseFields(filter, within(inside, i)));
     return name === '$and' ? filters.flat() : [{ kind: 'or', children: filters.map(allOf) }];
   }
 
-  #parseField(path: string, value: Json, place: Place): FilterNode[] {
-    if (isJsonObject(value)) return this.#parseOperators(path, value, place);
+  #parseField(path: string, value: Json, position: Position): FilterNode[] {
+    if (isJsonObject(value)) return this.#parseOperators(path, value, position);
     if (Array.isArray(value)) {
       const expected = 'a string, a number, a boolean, null, or an object with operators';
-      this.#reportType(place, 'a field takes', expected, value);
+      this.#reportType(position, 'a field takes', expected, value);
       return [];
     }
-    return this.#parseTest(path, '$eq', value, place);
+    return this.#parseTest(path, '$eq', value, position);
   }
 
-  #parseOperators(path: string, operators: JsonObject, place: Place): FilterNode[] {
+  #parseOperators(path: string, operators: JsonObject, position: Position): FilterNode[] {
     const entries = Object.entries(operators);
     if (entries.length === 0) {
-      this.#report(place, 'a field takes', 'at least one operator', 'an empty object');
+      this.#report(position, 'a field takes', 'at least one operator', 'an empty object');
     }
     return entries.flatMap(([name, value]) => {
-      if (!this.#isNameShort(name, place)) return [];
-      const inside = within(place, name);
+      if (!this.#isNameShort(name, position)) return [];
+      const inside = within(position, name);
       if (name === '$not') return this.#parseFieldNot(path, value, inside);
       const operator = Object.hasOwn(COMPLEMENTS, name)
         ? COMPLEMENTS[name as keyof typeof COMPLEMENTS]
@@ -121,48 +121,53 @@ class Parser {
     });
   }
 
-  #parseFieldNot(path: string, value: Json, place: Place): FilterNode[] {
-    const inside = this.#descend(place);
+  #parseFieldNot(path: string, value: Json, position: Position): FilterNode[] {
+    const inside = this.#descend(position);
     if (inside === null) return [];
     if (!isJsonObject(value)) {
-      this.#reportType(place, '$not takes', 'an object with operators', value);
+      this.#reportType(position, '$not takes', 'an object with operators', value);
       return [];
     }
     return [{ kind: 'not', child: allOf(this.#parseOperators(path, value, inside)) }];
   }
 
-  #parseTest(path: string, operator: TestOperator, value: Json, place: Place): FilterNode[] {
-    this.#countNode(place);
+  #parseTest(path: string, operator: TestOperator, value: Json, position: Position): FilterNode[] {
+    this.#countNode(position);
     const { takes } = OPERATORS[operator];
     const operand =
       takes === 'list'
-        ? this.#parseList(operator, value, place)
-        : this.#parseValue(operator, value, place);
+        ? this.#parseList(operator, value, position)
+        : this.#parseValue(operator, value, position);
     if (operand === undefined) return [];
-    // The table has just said that the operator takes this operand.
+    // The operand was checked against the table.
     return [{ kind: 'test', path, operator, operand } as FilterTest];
   }
 
-  #parseList(operator: TestOperator, list: Json, place: Place): Json | undefined {
+  #parseList(operator: TestOperator, list: Json, position: Position): Json | undefined {
     if (!Array.isArray(list)) {
       const expected = `an array, each value ${OPERATORS[operator].of.expected}`;
-      this.#reportType(place, 'the operator takes', expected, list);
+      this.#reportType(position, 'the operator takes', expected, list);
       return undefined;
     }
     const max = this.#limits.filterValuesMax;
     if (list.length > max) {
-      this.#reportBound(place, 'values in one operator', max, list.length);
+      this.#reportBound(position, 'values in one operator', max, list.length);
       return undefined;
     }
-    const values = list.map((value, i) => this.#parseValue(operator, value, place, i));
+    const values = list.map((value, i) => this.#parseValue(operator, value, position, i));
     return values.filter((value) => value !== undefined);
   }
 
-  /** `index`: of the value, where the operand is a list. */
-  #parseValue(operator: TestOperator, value: Json, place: Place, index?: number): Json | undefined {
+  /** `index` is that of the value in a list. */
+  #parseValue(
+    operator: TestOperator,
+    value: Json,
+    position: Position,
+    index?: number,
+  ): Json | undefined {
     const { accepts, expected } = OPERATORS[operator].of;
     if (!accepts(value)) {
-      const at = index === undefined ? place : within(place, index);
+      const at = index === undefined ? position : within(position, index);
       this.#reportType(at, 'the value is', expected, value);
       return undefined;
     }
@@ -170,51 +175,56 @@ class Parser {
     return value === 0 ? 0 : value;
   }
 
-  #descend(place: Place): Place | null {
-    this.#countNode(place);
-    const { path, depth } = place;
+  #descend(position: Position): Position | null {
+    this.#countNode(position);
+    const { path, depth } = position;
     const max = this.#limits.filterDepthMax;
     if (depth < max) return { path, depth: depth + 1 };
-    this.#reportBound(place, '$and, $or and $not inside one another', max, depth + 1);
+    this.#reportBound(position, '$and, $or and $not inside one another', max, depth + 1);
     return null;
   }
 
-  #countNode(place: Place): void {
+  #countNode(position: Position): void {
     const max = this.#limits.filterNodesMax;
     this.#nodeCount++;
     if (this.#nodeCount <= max) return;
-    this.#reportBound(place, 'conditions and operators', max, `more than ${max}`);
-    // Millions of nodes may follow.
+    this.#reportBound(position, 'conditions and operators', max, `more than ${max}`);
+    // Do not continue: millions of nodes may follow.
     this.throwIssues();
   }
 
-  #isNameShort(name: string, place: Place): boolean {
+  #isNameShort(name: string, position: Position): boolean {
     const max = this.#limits.filterPathCharactersMax;
     if (name.length <= max) return true;
-    this.#reportBound(place, 'characters in a field name', max, name.length);
+    this.#reportBound(position, 'characters in a field name', max, name.length);
     return false;
   }
 
-  #reportOperator(name: string, detail: string, known: readonly string[], place: Place): void {
+  #reportOperator(
+    name: string,
+    detail: string,
+    known: readonly string[],
+    position: Position,
+  ): void {
     const expected = known.join(', ');
-    this.#add(place, { code: 'invalid_filter', detail, expected, actual: name });
+    this.#add(position, { code: 'invalid_filter', detail, expected, actual: name });
   }
 
-  #reportType(place: Place, subject: string, expected: string, value: Json): void {
-    this.#report(place, subject, expected, describeType(value));
+  #reportType(position: Position, subject: string, expected: string, value: Json): void {
+    this.#report(position, subject, expected, describeType(value));
   }
 
-  #report(place: Place, subject: string, expected: string, actual: string): void {
+  #report(position: Position, subject: string, expected: string, actual: string): void {
     const detail = `${subject} ${expected}; found ${actual}`;
-    this.#add(place, { code: 'invalid_filter', detail, expected, actual });
+    this.#add(position, { code: 'invalid_filter', detail, expected, actual });
   }
 
-  #reportBound(place: Place, what: string, expected: number, actual: number | string): void {
+  #reportBound(position: Position, what: string, expected: number, actual: number | string): void {
     const detail = `at most ${expected} ${what}; found ${actual}`;
-    this.#add(place, { code: 'limit_exceeded', detail, expected, actual });
+    this.#add(position, { code: 'limit_exceeded', detail, expected, actual });
   }
 
-  #add({ path }: Place, violation: Violation): void {
+  #add({ path }: Position, violation: Violation): void {
     this.#issues.push({ ...violation, location: field(...path) });
     if (this.#issues.length === ISSUES_MAX) this.throwIssues();
   }
@@ -224,7 +234,7 @@ function allOf(children: readonly FilterNode[]): FilterNode {
   return children.length === 1 ? children[0] : { kind: 'and', children };
 }
 
-function within({ path, depth }: Place, key: string | number): Place {
+function within({ path, depth }: Position, key: string | number): Position {
   return { path: [...path, key], depth };
 }
 

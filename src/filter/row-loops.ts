@@ -1,21 +1,20 @@
-// The loops over rows, 32 at a time, each building one word of the bitmap in a register. All of
-// them narrow: a row that is unset stays unset, and 32 unset rows are not looked at. Each goes
-// over the rows before `end`, where its arrays may end, and leaves the bits after that alone.
+// The loops over rows. Each processes 32 rows at a time and builds a word of the bitmap in a register. All
+// loops narrow: cleared rows stay cleared, and words without rows are skipped. Each loop processes the
+// rows below `end`, up to which its arrays have values, and does not change later bits.
 
 import type { Bitmap } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
-import { kindMask, kindWordsOf } from './kind-words.js';
 import { findNumber, LOOK, type Lookup, lookUp, type NumberList } from './lookup.js';
 
-// What the loops owe their speed: no branch but the ones that skip 32 rows, since values in no order
-// make every second one a misprediction; eight rows written out, since V8 neither unrolls nor knows
-// vectors; and arguments of one type each, so that a loop is compiled once.
+// Why the loops are fast: they have no branches except those that skip 32 rows, since unordered values
+// would mispredict every other branch; eight rows are unrolled by hand, since V8 neither unrolls nor
+// vectorises; and each argument has a single type, so that each loop is compiled once.
 
-/** Keeps the rows whose kind alone answers yes. */
+/** Keeps the rows for whose kind the answer is not 0. */
 export function keepKinds(rows: Bitmap, end: number, kinds: Uint8Array, byKind: Int32Array): void {
   const all = Object.values(KIND);
   const wanted = all.filter((kind) => byKind[kind] !== 0);
-  // The fewer are looked for: at most four.
+  // Search for the wanted or the unwanted kinds, whichever are fewer: at most four.
   const isInverted = wanted.length > all.length / 2;
   const sought = isInverted ? all.filter((kind) => byKind[kind] === 0) : wanted;
   overWords(rows, end, kinds, kinds, (words, wordCount, kindWords) => {
@@ -28,7 +27,7 @@ export function keepKinds(rows: Bitmap, end: number, kinds: Uint8Array, byKind: 
   });
 }
 
-/** Keeps the rows that hold a number from `low` to `high`, both included. */
+/** Keeps the rows with a number in the closed interval low..high. */
 export function keepNumbers(
   rows: Bitmap,
   end: number,
@@ -46,7 +45,7 @@ export function keepNumbers(
   }
 }
 
-/** Keeps the rows whose number is in the list; each lies between its least and its greatest. */
+/** Keeps the rows whose number is in the list. All numbers must be within the range of the list. */
 export function keepListed({ words }: Bitmap, numbers: Float64Array, list: NumberList): void {
   for (let w = 0; w < words.length; w++) {
     for (let open = words[w]; open !== 0; open &= open - 1) {
@@ -127,7 +126,7 @@ function keepBetween(
   }
 }
 
-/** Keeps the rows that hold the string with this dictionary code. */
+/** Keeps the rows with the string of this dictionary code. */
 export function keepString(
   rows: Bitmap,
   end: number,
@@ -170,7 +169,7 @@ function keepCode(
   }
 }
 
-/** Keeps the rows that hold a string for whose code `byCode` is not 0. */
+/** Keeps the rows with a string for whose code `byCode` is not 0. */
 export function keepStrings(
   rows: Bitmap,
   end: number,
@@ -184,7 +183,7 @@ export function keepStrings(
   });
 }
 
-/** `table` has a power of two of entries, each 0 or 1. */
+/** `table` has a power of two entries, each 0 or 1. */
 function keepCodes(
   words: Uint32Array,
   wordCount: number,
@@ -192,7 +191,7 @@ function keepCodes(
   codes: Int32Array,
   table: Uint8Array,
 ): void {
-  // A code means something only where the row holds a string; elsewhere it might lead out of the table.
+  // Codes of rows without a string may be out of bounds; the mask keeps them inside the table.
   const inside = table.length - 1;
   for (let w = 0; w < wordCount; w++) {
     if (words[w] === 0) continue;
@@ -219,8 +218,8 @@ function keepCodes(
 }
 
 /**
- * Gives the loop the words that are whole, and then the rows of a last one that is not, copied and
- * filled up with missing ones. `kinds` and `values` have a value for every row before `end`.
+ * Runs the loop on the complete words, then on a copy of the last, incomplete word, padded with missing
+ * rows. `kinds` and `values` have a value for every row below `end`.
  */
 function overWords<Values extends Float64Array | Int32Array | Uint8Array>(
   { words }: Bitmap,
@@ -239,7 +238,7 @@ function overWords<Values extends Float64Array | Int32Array | Uint8Array>(
   words[wholeCount] = last[0] | (words[wholeCount] & ~counted);
 }
 
-/** The rows of the word that `end` lies in, and zeros after it: 32 in all. */
+/** [32]: the rows of the word that contains `end`, with zeros from `end` on. */
 function lastRows<Values extends Float64Array | Int32Array | Uint8Array>(
   values: Values,
   end: number,
@@ -250,11 +249,11 @@ function lastRows<Values extends Float64Array | Int32Array | Uint8Array>(
   return rows;
 }
 
-/** How rows of any kind are decided. */
+/** The test of rows of any kind. */
 export interface RowTest {
-  /** For everything but arrays, and for arrays too unless it says LOOK. */
+  /** Decides all rows except arrays for which it says LOOK. */
   readonly lookup: Lookup;
-  /** For arrays: so many of the lookup's values must be among the elements. Null when not needed. */
+  /** For those arrays: at least `foundMin` values of its lookup must be elements. Null if not needed. */
   readonly elementTest: ElementTest | null;
 }
 
@@ -263,7 +262,7 @@ interface ElementTest {
   readonly foundMin: number;
 }
 
-/** Keeps the rows that pass the test, whatever they hold. */
+/** Keeps the rows that pass the test, whatever their kinds. */
 export function keepMixed(
   rows: Bitmap,
   end: number,
@@ -290,7 +289,7 @@ export function keepMixed(
   }
 }
 
-/** `seen` holds, by answer, 1 + the last row that had it: so a value counts once a row. */
+/** `seen` has, by answer, 1 + the last row with that answer, so that a value counts once per row. */
 function isArrayKept(
   items: MetadataColumn['items'],
   row: number,
@@ -311,7 +310,50 @@ function isArrayKept(
   return foundCount >= foundMin;
 }
 
-/** The bits of a word at and after `count`, 1 to 32. */
+/** The bits of a word from bit `count` (1 to 32) on. */
 function bitsFrom(count: number): number {
   return count === 32 ? 0 : 0xffffffff << count;
+}
+
+// Kinds are tested 32 rows at a time: eight 32-bit words of four kinds each become a word of 32 bits.
+// Most columns have a single kind, for which eight comparisons decide.
+
+/** Kinds as words: kind i is byte i & 3 of word i >>> 2. An incomplete last word is left out. */
+export function kindWordsOf(kinds: Uint8Array): Uint32Array {
+  // A Uint32Array must start at a multiple of four; a column in a file need not.
+  const { buffer, byteOffset, length } = kinds.byteOffset % 4 === 0 ? kinds : kinds.slice();
+  return new Uint32Array(buffer, byteOffset, length >>> 2);
+}
+
+/** A mask in which bit i is 1 if row 32 · `index` + i has the kind. Kinds are below 8. */
+export function kindMask(kindWords: Uint32Array, index: number, kind: number): number {
+  const four = Math.imul(kind, 0x01010101);
+  const first = index << 3;
+  const a = kindWords[first] ^ four;
+  const b = kindWords[first + 1] ^ four;
+  const c = kindWords[first + 2] ^ four;
+  const d = kindWords[first + 3] ^ four;
+  const e = kindWords[first + 4] ^ four;
+  const f = kindWords[first + 5] ^ four;
+  const g = kindWords[first + 6] ^ four;
+  const h = kindWords[first + 7] ^ four;
+  if ((a | b | c | d | e | f | g | h) === 0) return -1;
+  return (
+    zeroBytes(a) |
+    (zeroBytes(b) << 4) |
+    (zeroBytes(c) << 8) |
+    (zeroBytes(d) << 12) |
+    (zeroBytes(e) << 16) |
+    (zeroBytes(f) << 20) |
+    (zeroBytes(g) << 24) |
+    (zeroBytes(h) << 28)
+  );
+}
+
+/** A mask in which bit i is 1 if byte i is 0. All bytes are below 8. */
+function zeroBytes(word: number): number {
+  // Adding 7 carries into bit 3 of every byte except zeros, and no further.
+  const isZero = (~(word + 0x07070707) >>> 3) & 0x01010101;
+  // The product moves bits 0, 8, 16 and 24 to bits 28, 29, 30 and 31, into which nothing carries.
+  return Math.imul(isZero, 0x10204080) >>> 28;
 }

@@ -1,8 +1,8 @@
-// The later rows of a view, for a filter that knows the earlier ones already: no array is copied.
+// The later rows of a view, for a filter whose result for the earlier rows is cached. Copies no array.
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 
-/** The rows from `from` on, a multiple of 32, with only the columns of `paths`. */
+/** The rows from `from` on, a multiple of 32, with the columns of `paths` only. */
 export function sliceView(
   view: MetadataView,
   from: number,
@@ -22,7 +22,7 @@ export function sliceView(
   };
 }
 
-/** Codes and offsets of elements mean what they meant: dictionary and elements stay whole. */
+/** Dictionary and elements are not sliced, so that codes and element offsets stay valid. */
 function sliceColumn(column: MetadataColumn, from: number): MetadataColumn {
   const { kinds, numbers, codes, items } = column;
   return {

@@ -1,6 +1,6 @@
-// One metadata path as a column that grows: kinds, numbers, dictionary codes and array elements.
-// Cells are written in ascending rows; only the row written last may be written again. A view taken
-// before covers less and never changes.
+// A growing column of one metadata path: kinds, numbers, dictionary codes and array elements. Cells are
+// written in ascending rows; only the last row written may be written again. Views taken earlier never
+// change.
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import type { Json } from '../common/types.js';
@@ -15,7 +15,7 @@ import {
 import { StringDictionary } from './string-dictionary.js';
 
 export class ColumnBuilder {
-  /** Rows up to the last one that has a value. */
+  /** The number of rows up to the last one with a value. */
   #length = 0;
   #kinds = sharedBytes(0);
   #numbers: Float64Array | null = null;
@@ -38,7 +38,7 @@ export class ColumnBuilder {
     }
   }
 
-  /** As `set`, but an array keeps only its kind: what stands inside an inner array matches nothing. */
+  /** Like `set`, but for arrays only the kind is kept: elements of nested arrays match nothing. */
   #setScalar(row: number, value: Json): void {
     switch (typeof value) {
       case 'number':
@@ -57,7 +57,7 @@ export class ColumnBuilder {
     }
   }
 
-  /** Adds the cells of `sourceRows`, ascending, as the rows from `firstRow` on. */
+  /** Copies the cells of `sourceRows`, which ascend, to the rows from `firstRow` on. */
   copyRows(source: MetadataColumn, sourceRows: Uint32Array, firstRow: number): void {
     const codes = new Int32Array(source.dictionaryCount).fill(-1);
     const elementCodes = new Int32Array(source.items?.elements.dictionaryCount ?? 0).fill(-1);
@@ -79,7 +79,7 @@ export class ColumnBuilder {
     }
   }
 
-  /** `codes` remembers which code of the source has become which here, -1 for not yet any. */
+  /** `codes` maps codes of the source to codes of this column; -1 for codes not copied yet. */
   #copyCell(row: number, source: MetadataColumn, sourceRow: number, codes: Int32Array): void {
     const kind = source.kinds[sourceRow]!;
     if (kind === KIND.number) {
@@ -100,7 +100,7 @@ export class ColumnBuilder {
     }
   }
 
-  /** What is there now. The same object until the next `set`. */
+  /** The present cells. The same object until the next `set`. */
   view(): MetadataColumn {
     this.#lastView ??= {
       kinds: this.#kinds.subarray(0, this.#length),
@@ -119,7 +119,7 @@ export class ColumnBuilder {
     return this.#lastView;
   }
 
-  /** The final view, without room for growth; nothing can be set after. */
+  /** The final view, without room for growth. Nothing can be set afterwards. */
   seal(): MetadataColumn {
     this.#kinds = trimmed(this.#kinds, this.#length);
     if (this.#numbers !== null) this.#numbers = trimmed(this.#numbers, this.#numberLength);
@@ -155,7 +155,7 @@ export class ColumnBuilder {
     this.#codeLength = row + 1;
   }
 
-  /** The column that takes the elements of `row`; rows since the last array have none. */
+  /** Returns the column for the elements of `row`; rows since the last array have none. */
   #beginItems(row: number): ColumnBuilder {
     this.#setKind(row, KIND.array);
     this.#items ??= { offsets: sharedInt32(1), elements: new ColumnBuilder() };
@@ -170,7 +170,7 @@ export class ColumnBuilder {
     this.#itemLength = row + 1;
   }
 
-  /** Takes back the cell of the last row: a document can name one path twice, and the last one wins. */
+  /** Removes the cell of the last row: a document may have a path twice, and the last value counts. */
   #forget(row: number): void {
     if (this.#items !== null && this.#itemLength > row) {
       this.#itemLength = row;

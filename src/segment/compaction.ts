@@ -1,6 +1,6 @@
-// Rewrites neighbouring segments as one, without the rows that no snapshot can see any more. Order,
-// sequences and values stay; metadata columns are copied, not parsed again. Deletions that happen
-// meanwhile are the caller's to carry over, with the mapping of rows.
+// Compaction: merges neighbouring segments into one, without the rows that no snapshot can see. Order,
+// sequences and values stay; metadata columns are copied, not parsed again. The caller carries over
+// deletions that happen meanwhile, by the mapping of rows.
 
 import { assert } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
@@ -12,22 +12,22 @@ import type { SegmentData } from './segment-data.js';
 import { sharedBytes, sharedFloat32, sharedFloat64, sharedInt32 } from './shared-arrays.js';
 
 export interface CompactionInput {
-  /** In order of arrival, of one dimension. */
+  /** In order of arrival; all of one dimension. */
   readonly inputs: readonly SegmentData[];
-  /** Rows deleted at or before this sequence go. */
+  /** Rows deleted at or before this sequence are dropped. */
   readonly horizonSequence: number;
-  /** Of the new segment. */
+  /** The identity of the new segment. */
   readonly key: string;
   readonly number: number;
-  /** The rows that stay fit into these and into SEGMENT_BYTES_MAX; the caller chose inputs so. */
+  /** The remaining rows must fit this limit and SEGMENT_BYTES_MAX. */
   readonly rowsMax: number;
   readonly columnsMax?: number;
 }
 
 export interface Compaction {
-  /** A sealed segment; null when no row is left. */
+  /** A sealed segment; null when no row remains. */
   readonly data: SegmentData | null;
-  /** For each input, the place of each of its rows in the new segment, or -1. */
+  /** Per input, the new row number of each of its rows, or -1. */
   readonly mappings: readonly Int32Array[];
 }
 
@@ -77,7 +77,7 @@ function keptRows({ rowCount, deletedSequences }: SegmentData, horizonSequence: 
   return rows.subarray(0, count);
 }
 
-/** Calls `copy` for each run of neighbouring rows; `target` is the first one's new place. */
+/** Calls `copy` for each run of neighbouring rows; `target` is the new row number of the first. */
 function forEachRun(
   inputs: readonly SegmentData[],
   kept: readonly Uint32Array[],
@@ -164,7 +164,7 @@ function copyColumns(
     if (segment.isComplete) {
       metadata.copyRows(segment.columns, rows, target);
     } else {
-      // Some paths are only in the JSON, and may have room as columns now.
+      // Some paths are in the JSON only and may get columns now.
       rows.forEach((row, at) => {
         metadata.append(target + at, segment.json, row);
       });

@@ -1,5 +1,5 @@
-// Deletions of one segment as they are stored beside its file: rows and the sequences that ended
-// them, a small Arrow stream with a checksum.
+// The stored deletions of a segment, beside its file: rows and the sequences of their deletion, as a
+// small Arrow stream with a checksum.
 
 import { readingStored } from '../formats/arrow/arrow-errors.js';
 import {
@@ -28,7 +28,7 @@ export function encodeDeletions({ rows, sequences }: Deletions): Uint8Array {
   return encodeSealedStream(SCHEMA, rows.length, body, new Map());
 }
 
-/** Throws `data_corrupt`. That the rows exist is for the segment to say. */
+/** Throws `data_corrupt`. The caller checks that the rows exist. */
 export function decodeDeletions(bytes: Uint8Array): Deletions {
   const { schema, rowCount, columns } = decodeSealedStream(bytes);
   return readingStored('a record of deletions', () => {

@@ -1,6 +1,5 @@
-// HalfSipHash-1-3 (Aumasson and Bernstein; the 32-bit variant of SipHash): a keyed hash of short
-// byte strings. Who does not know the key cannot make ids that collide, so that no client can turn
-// the id index into a list.
+// HalfSipHash-1-3 (Aumasson and Bernstein; the 32-bit variant of SipHash), a keyed hash of short byte
+// strings. Clients do not know the key and cannot create colliding ids to slow down the id index.
 
 /** Two random 32-bit words. */
 export type HashKey = readonly [number, number];
@@ -13,7 +12,7 @@ export function hashBytes(bytes: Uint8Array, key: HashKey): number {
   let v3 = 0x74656462 ^ key[1];
   const { length } = bytes;
   const whole = length & ~3;
-  // One compression round a word of four bytes; the last word holds the rest and the length.
+  // One compression round per word of four bytes; the last word has the rest and the length.
   for (let i = 0; i <= whole; i += 4) {
     let word: number;
     if (i < whole) {

@@ -1,20 +1,20 @@
-// Where the living row of each id is: no object per row and no Map, which ends at 16.7 million
-// entries. Ids are not kept: an entry has the hash, the segment's number and the row, and the caller
-// compares the id there. One table for few ids, 256 for many, so that no insert waits for millions
-// of entries to move. One thread only.
+// The index from ids to live rows. It has no object per row and no Map, which is limited to 16.7 million
+// entries. It does not store ids: an entry has the hash, the segment number and the row, and the caller
+// compares the id there. It has one table for few ids and 256 tables for many, so that no insert has to
+// move millions of entries. It is used by one thread.
 
 import { randomBytes } from 'node:crypto';
 import { type HashKey, hashBytes } from './id-hash.js';
 import { IdTable, type RowTest } from './id-table.js';
 
 const SINGLE_TABLE_BITS_MIN = 4;
-/** Some 25 000 ids: distributing them takes a millisecond. */
+/** About 25 000 ids: distributing them to 256 tables takes a millisecond. */
 const SINGLE_TABLE_BITS_MAX = 15;
-/** As full as a table gets. */
+/** The load at which ids are distributed. */
 const SINGLE_TABLE_COUNT_MAX = 0.75 * 2 ** SINGLE_TABLE_BITS_MAX;
 const TABLE_COUNT = 256;
 const TABLE_BITS_MIN = 8;
-/** With 256 tables, a slot of any fits 30 bits; 800 million ids. */
+/** Slots of 256 tables then have 30 bits: 800 million ids. */
 const TABLE_BITS_MAX = 22;
 
 export class IdIndex {
@@ -22,7 +22,7 @@ export class IdIndex {
   #count = 0;
   readonly #key: HashKey;
 
-  /** Only tests choose the key. */
+  /** Only tests pass a key. */
   constructor(key?: HashKey) {
     const random = randomBytes(8);
     this.#key = key ?? [random.readInt32LE(0), random.readInt32LE(4)];
@@ -37,8 +37,8 @@ export class IdIndex {
   }
 
   /**
-   * The slot of the id, or -1. `isWanted` compares the id at the rows that have its hash. The slot is
-   * valid until the next `insert`, `removeAt` or `clear`.
+   * The slot of the id, or -1. `isWanted` compares the id with that of a row of the same hash. The slot
+   * is valid until the next `insert`, `removeAt` or `clear`.
    */
   find(id: Uint8Array, isWanted: RowTest): number {
     const hash = hashBytes(id, this.#key);
@@ -55,7 +55,7 @@ export class IdIndex {
     return this.#tableAt(slot).rowAt(inTable(slot));
   }
 
-  /** Adds an id that is not there. */
+  /** Adds an id, which must not be present. */
   insert(id: Uint8Array, segmentNumber: number, row: number): void {
     if (this.#tables.length === 1 && this.#count >= SINGLE_TABLE_COUNT_MAX) this.#distribute();
     const hash = hashBytes(id, this.#key);

@@ -1,13 +1,13 @@
-// One open-addressing table of 32-bit hashes: linear probing over one typed array, at most three
-// quarters full, deletion by backward shift so that searches never get longer. What a hash stands
-// for is the caller's to compare.
+// An open-addressing hash table of 32-bit hashes: linear probing in one typed array, at most three
+// quarters full, with backward-shift deletion so that probes do not get longer. The caller compares
+// the ids of equal hashes.
 
 import { assert } from '../common/errors.js';
 
-/** Says whether the row there is the one that is looked for. */
+/** Whether this row has the wanted id. */
 export type RowTest = (segmentNumber: number, row: number) => boolean;
 
-/** Words of a slot: hash, segment number + 1 (0 when the slot is empty), row. */
+/** Words per slot: hash, segment number + 1 (0 for an empty slot), row. */
 const STRIDE = 3;
 
 export class IdTable {
@@ -68,7 +68,7 @@ export class IdTable {
     let hole = slot;
     for (let next = (slot + 1) & mask; slots[next * STRIDE + 1] !== 0; next = (next + 1) & mask) {
       const at = next * STRIDE;
-      // An entry may move up unless the hole lies before its home.
+      // An entry may move into the hole unless the hole is before its home slot.
       if (((next - this.#homeOf(slots[at]!)) & mask) >= ((next - hole) & mask)) {
         this.#write(hole, slots[at]!, slots[at + 1]!, slots[at + 2]!);
         hole = next;
@@ -86,8 +86,8 @@ export class IdTable {
   }
 
   /**
-   * The upper byte of a hash chooses among tables, the bits after it the slot: upper bits first, so
-   * that growing reads and writes in order.
+   * The upper byte of a hash selects a table, the following bits the slot. Taking upper bits first makes
+   * growing read and write in order.
    */
   #homeOf(hash: number): number {
     return (hash << 8) >>> (32 - this.#bits);
@@ -118,6 +118,6 @@ export class IdTable {
   }
 
   #expectEntry(slot: number): void {
-    assert(this.#slots[slot * STRIDE + 1] !== 0, `slot ${slot} holds an id`);
+    assert(this.#slots[slot * STRIDE + 1] !== 0, `slot ${slot} has an id`);
   }
 }

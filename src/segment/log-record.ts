@@ -1,5 +1,5 @@
-// One write of a collection as it stands in the log: rows to add, ids to delete, or the deletion of
-// everything. Guarantees that what is decoded is what was encoded, or throws `data_corrupt`.
+// A log record: one write of a collection, which adds rows, deletes ids or deletes everything. A
+// decoded record is exactly what was encoded; otherwise decoding throws `data_corrupt`.
 
 import type { Schema } from 'apache-arrow';
 import { assert } from '../common/errors.js';
@@ -34,11 +34,11 @@ const DELETE_FIELDS: readonly FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
 const DELETE_SCHEMA = schemaOf('delete', DELETE_FIELDS);
 const DELETE_ALL_SCHEMA = schemaOf('deleteAll', []);
 
-/** By dimension; made once, since a schema costs more than the rest of a one-row record. */
+/** Schemas by dimension, kept because creating one costs more than the rest of a one-row record. */
 const writeSchemas = new Map<number, Schema>();
 const WRITE_SCHEMAS_MAX = 256;
 
-/** `take`: gives the bytes to write a record of rows into; new ones when absent. */
+/** Encodes a record. `take` provides the bytes for records of rows; new ones by default. */
 export function encodeLogRecord(
   record: LogRecord,
   take?: (byteCount: number) => Uint8Array,
@@ -67,7 +67,7 @@ export function encodeLogRecord(
   }
 }
 
-/** The arrays of the record are views into `bytes` where its alignment allows. */
+/** Decodes a record. Its arrays are views into `bytes` where alignment allows. Throws `data_corrupt`. */
 export function decodeLogRecord(bytes: Uint8Array): LogRecord {
   const decoded = decodeSealedStream(bytes);
   return readingStored('a log record', () => {
@@ -120,7 +120,7 @@ function schemaOf(kind: LogRecord['kind'], fields: readonly FieldToWrite[]): Sch
   return toSchema(fields, new Map([[KIND_KEY, kind]]));
 }
 
-/** The reader gives the same object for the same schema, so each is checked once. */
+/** The kind for which a schema was checked. The reader returns the same object for the same schema. */
 const checkedSchemas = new WeakMap<ArrowSchema, LogRecord['kind']>();
 
 function checkFields(

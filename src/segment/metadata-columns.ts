@@ -1,6 +1,5 @@
-// The metadata of an active segment as columns, one per path, built as rows arrive. Guarantees that
-// a path that has a column has all its values there: a path that was left out once never gets one.
-// Which paths a document has is said by `metadata-path.ts`.
+// The metadata columns of an active segment, one per path, built as rows arrive. A column has all values
+// of its path: a path that was left out once never gets a column. `metadata-path.ts` defines paths.
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { assert } from '../common/errors.js';
@@ -23,11 +22,11 @@ export class MetadataColumns {
     this.#columnsMax = columnsMax;
   }
 
-  /** Adds the JSON object at `index` as a row; rows ascend. */
+  /** Adds the JSON object at `index` as a row. Rows ascend. */
   append(row: number, json: Utf8Column, index: number): void {
     const start = json.offsets[index]!;
     const end = json.offsets[index + 1]!;
-    // An empty object is the commonest metadata and has nothing to keep.
+    // Empty objects are the most common metadata.
     if (end - start === 2) return;
     const document = JSON.parse(decodeUtf8(json.bytes, start, end)) as Json;
     assert(isJsonObject(document), 'metadata is a JSON object');
@@ -42,8 +41,8 @@ export class MetadataColumns {
   }
 
   /**
-   * Adds `sourceRows`, ascending, of the columns of another segment that has one for every path, as
-   * the rows from `firstRow` on: the same values as from their JSON.
+   * Copies `sourceRows`, which ascend, from the columns of a segment with a column for every path to the
+   * rows from `firstRow` on. The result is the same as from their JSON.
    */
   copyRows(
     columns: ReadonlyMap<string, MetadataColumn>,
@@ -58,14 +57,14 @@ export class MetadataColumns {
     }
   }
 
-  /** What is there now, unchanged by later rows. */
+  /** The present columns, which later rows do not change. */
   view(): Map<string, MetadataColumn> {
     const views = new Map<string, MetadataColumn>();
     for (const [path, builder] of this.#builders) views.set(path, builder.view());
     return views;
   }
 
-  /** The final columns, without room for growth; nothing can be added after. */
+  /** The final columns, without room for growth. Nothing can be added afterwards. */
   seal(): Map<string, MetadataColumn> {
     const views = new Map<string, MetadataColumn>();
     for (const [path, builder] of this.#builders) views.set(path, builder.seal());
@@ -73,11 +72,11 @@ export class MetadataColumns {
   }
 
   #builderFor(path: string): ColumnBuilder | undefined {
-    // The length comes first: a joined path costs nothing until somebody reads its characters.
+    // Check the length first: V8 joins the characters of a path only when they are read.
     let builder = path.length > METADATA_PATH_CHARACTERS_MAX ? undefined : this.#builders.get(path);
     if (builder !== undefined) return builder;
     if (path.length > METADATA_PATH_CHARACTERS_MAX || this.#builders.size >= this.#columnsMax) {
-      // Both reasons stay, so that a path is left out from its first row on or never.
+      // Neither reason ever ends, so a path is left out from its first row on or never.
       this.isComplete = false;
       return undefined;
     }

@@ -1,8 +1,9 @@
-// Metadata columns as fields of an Arrow file; `metadata-reader.ts` is the way back. A path `price` is
-// the field `metadata.price`: double, dictionary-encoded utf8, bool or a list of these; null where the
-// row has something else. A path that needs several fields has `metadata.price:numbers`, `:strings`,
-// `:booleans` and, of arrays, `metadata.price[]:…`. What no type can say stands in `kind.price`, one
-// KIND a row, and `kind.price[]` of elements. Field metadata has path and role: names are not parsed.
+// Writes metadata columns as fields of an Arrow file; `metadata-reader.ts` reads them. A path `price`
+// becomes the field `metadata.price`: double, dictionary-encoded utf8, bool or a list of these; null
+// where the row has another kind of value. A path with several kinds has the fields
+// `metadata.price:numbers`, `:strings`, `:booleans` and, for arrays, `metadata.price[]:…`. `kind.price`
+// has the KIND of each row, and `kind.price[]` those of elements. Path and role of a field are in its
+// metadata; names are not parsed.
 
 import {
   Bool,
@@ -19,7 +20,7 @@ import { KIND, type MetadataColumn } from '../common/columns.js';
 import { BodyWriter, type DictionaryToWrite, FILE_ALIGNMENT } from '../formats/arrow/ipc-writer.js';
 import { sharedInt32 } from './shared-arrays.js';
 
-/** What a field holds of its path; `booleans` repeat the kinds, for other readers. */
+/** The roles of a path's fields. `booleans` repeat the kinds, for other readers. */
 export const ROLE_TYPES = {
   kinds: 'uint8',
   numbers: 'float64',
@@ -42,7 +43,7 @@ const ITEM_ROLES = {
 export const PATH_KEY = 'sagitta.path';
 export const ROLE_KEY = 'sagitta.role';
 
-/** One column of values on its way into a file: `write` adds its nodes and buffers. */
+/** A typed column to write: `write` adds its nodes and buffers. */
 interface TypedValues {
   readonly role: 'numbers' | 'strings' | 'booleans';
   readonly type: DataType;
@@ -54,7 +55,7 @@ interface FieldToWrite {
   write(body: BodyWriter): void;
 }
 
-/** The fields of all columns and what goes into them; `write` follows the order of `fields`. */
+/** The fields of all columns and their contents; `write` follows the order of `fields`. */
 export class MetadataFields {
   readonly dictionaries: DictionaryToWrite[] = [];
   readonly #rowCount: number;
@@ -67,12 +68,12 @@ export class MetadataFields {
     for (const [path, column] of columns) this.#addColumn(path, column);
   }
 
-  /** Typed fields come first, kinds last, so that people see first what they look for. */
+  /** Typed fields first, kinds last, for people who view the file. */
   get fields(): Field[] {
     return [...this.#typed, ...this.#kinds].map(({ field }) => field);
   }
 
-  /** Adds nodes and buffers. */
+  /** Adds the nodes and buffers of all fields. */
   write(body: BodyWriter): void {
     for (const { write } of [...this.#typed, ...this.#kinds]) write(body);
   }
@@ -113,7 +114,7 @@ export class MetadataFields {
     });
   }
 
-  /** Two paths can ask for one name (`a:numbers` is a path, too), and DuckDB takes `A` for `a`. */
+  /** Makes a name unique: `a:numbers` may be a path, too, and DuckDB ignores case. */
   #field(name: string, type: DataType, isNullable: boolean, path: string, role: Role): Field {
     let unique = name;
     for (let i = 2; this.#names.has(unique.toLowerCase()); i++) unique = `${name}#${i}`;
@@ -126,7 +127,7 @@ export class MetadataFields {
   }
 }
 
-/** Which types the cells of a column have; `dictionaries` gets those of its strings. */
+/** The typed columns for the kinds that a column has; adds its dictionary to `dictionaries`. */
 function typedValues(
   column: MetadataColumn,
   length: number,
@@ -172,21 +173,21 @@ function typedValues(
   return result;
 }
 
-/** A 1 for each kind that occurs. */
+/** [256]: 1 for each kind that occurs. */
 export function kindsSeen(kinds: Uint8Array): Uint8Array {
   const seen = new Uint8Array(256);
   for (let i = 0; i < kinds.length; i++) seen[kinds[i]!] = 1;
   return seen;
 }
 
-/** One byte a row, without nulls. */
+/** Writes one byte per row, without nulls. */
 function writePlain(body: BodyWriter, kinds: Uint8Array, length: number): void {
   body.node(length);
   body.noNulls();
   body.buffer(kinds.subarray(0, length), length);
 }
 
-/** Node and validity of a column that has a value where the kind is one of `low..high`. */
+/** Writes node and validity of a column that has values where the kind is within low..high. */
 function writeValidity(
   body: BodyWriter,
   kinds: Uint8Array,
@@ -219,7 +220,7 @@ function bitsOf(
   return { bits, count };
 }
 
-/** Offsets for all rows: those after the last array have no elements. */
+/** Extends offsets to all rows: rows after the last array have no elements. */
 function offsetsOf(offsets: Int32Array, rowCount: number): Int32Array {
   if (offsets.length > rowCount) return offsets.subarray(0, rowCount + 1);
   const whole = sharedInt32(rowCount + 1).fill(offsets.at(-1)!);

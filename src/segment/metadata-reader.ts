@@ -1,5 +1,5 @@
-// Metadata columns from the fields that `metadata-fields.ts` wrote, in place and without parsing any
-// JSON. Guarantees that every index in a column stays inside of it, so that its readers need not look.
+// Reads metadata columns from the fields that `metadata-fields.ts` writes, in place and without parsing
+// JSON. Checks that all indexes in a column are within bounds, so that its readers need not.
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
@@ -10,7 +10,7 @@ import { type ArrowField, describeType } from '../formats/arrow/schema.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import { kindsSeen, PATH_KEY, ROLE_KEY, ROLE_TYPES, type Role } from './metadata-fields.js';
 
-/** A column as its fields arrive. */
+/** A column of which not all fields have been read. */
 interface ColumnParts {
   kinds: Uint8Array | null;
   numbers: Float64Array | null;
@@ -23,8 +23,8 @@ interface PathParts extends ColumnParts {
 }
 
 /**
- * Reads the fields in order. Every index that the columns hold is checked; throws `data_corrupt`,
- * which names fields by their number: paths are the user's.
+ * Reads the fields in order. Throws `data_corrupt`, with field numbers instead of paths, because paths
+ * are user data.
  */
 export function readMetadataColumns(
   fieldColumns: readonly Column[],
@@ -49,7 +49,7 @@ export function readMetadataColumns(
     const elements = column.children[0]!;
     const { length } = elements;
     const offsets = readOffsets(column, false, length);
-    // Each list of a path has a copy of the same offsets.
+    // All lists of a path have the same offsets.
     if (offsets[rowCount] !== length || (parts.offsets?.[rowCount] ?? length) !== length) {
       throw corrupt(`a list of ${length} elements in field ${index}, and another length elsewhere`);
     }
@@ -57,7 +57,7 @@ export function readMetadataColumns(
     readValues(role, elements, parts.elements);
   }
   const columns = new Map<string, MetadataColumn>();
-  // In the order of the kinds, which is that of the segment that was written.
+  // In the order of the kinds, which is the order of columns in the segment that was written.
   for (const [index, { path, role }] of described.entries()) {
     if (role === 'kinds') columns.set(path, columnOf(index, paths.get(path)!, rowCount));
   }
@@ -106,7 +106,7 @@ function readValues(role: Role, column: Column, parts: ColumnParts): void {
       break;
     case 'booleans':
     case 'itemBooleans':
-      // The kinds say the same.
+      // The kinds have the same information.
       break;
   }
 }
@@ -120,7 +120,7 @@ function columnOf(index: number, parts: PathParts, rowCount: number): MetadataCo
   return checkedColumn(index, parts, rowCount, { offsets: parts.offsets, elements });
 }
 
-/** What a reader of the column indexes without looking is checked here, once. */
+/** Checks once all indexes that readers of the column do not check. */
 function checkedColumn(
   index: number,
   parts: ColumnParts,
@@ -139,7 +139,7 @@ function checkedColumn(
   const dictionaryCount = dictionary === null ? 0 : dictionary.offsets.length - 1;
   if (codes !== null) {
     for (let i = 0; i < length; i++) {
-      // Where the kind is not `string` a code means nothing, but is a code.
+      // Codes must be within bounds even where the kind is not `string`.
       if (codes[i]! >>> 0 >= dictionaryCount) {
         throw corrupt(`the code ${codes[i]} of ${dictionaryCount} strings ${where}`);
       }

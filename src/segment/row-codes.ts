@@ -1,9 +1,9 @@
-// The codes of a segment's rows, made when rows arrive: what the engine scans in place of their
-// values. Grows like the values do, into new buffers, so that a reader's view never changes.
+// The codes of a segment's rows, which engines scan instead of values, made when rows arrive. Like the
+// values, they grow into new buffers, so that views of readers never change.
 
 import type { RowEncoder } from '../common/types.js';
 
-/** Bytes of codes from which on growing is not worth a copy; see `withValueRoom`. */
+/** Above this size all room for growth is allocated at once; see `withValueRoom`. */
 const DOUBLED_BYTES_MAX = 1024 * 1024;
 
 export class RowCodes {
@@ -17,7 +17,7 @@ export class RowCodes {
     this.#bytes = encoder.allocate(0);
   }
 
-  /** Room for growth included; what no row has touched is address space, not memory. */
+  /** Includes room for growth, which takes no memory until it is written. */
   get bytes(): Uint8Array {
     return this.#bytes;
   }
@@ -36,7 +36,7 @@ export class RowCodes {
     this.#bytes = codes;
   }
 
-  /** Lets go of room that was reserved for growth. */
+  /** Frees memory reserved for growth. */
   trim(rowCount: number): void {
     const byteLength = this.byteLength(rowCount);
     if ((this.#bytes.length - byteLength) * 8 <= byteLength) return;

@@ -1,6 +1,6 @@
-// Small records in the store as Arrow IPC streams of one batch, with a trailer behind the end of the
-// stream, where readers of Arrow do not look: four letters for the format, four bytes of CRC-32 over
-// all before them. The store does not check its pages; this does.
+// Small records in the store: Arrow IPC streams of one batch, followed by a trailer, which Arrow readers
+// ignore: four letters for the format and the CRC-32 of everything before it. The store itself has no
+// checksums.
 
 import type { Schema } from 'apache-arrow';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
@@ -11,7 +11,7 @@ import { crcOf } from './checksum.js';
 const FORMAT = Buffer.from('SGT1');
 const TRAILER_BYTES = FORMAT.length + 4;
 
-/** `take`: gives the bytes to write into, so many; new ones when absent. */
+/** Encodes a record. `take` provides the bytes to write to; new ones by default. */
 export function encodeSealedStream(
   schema: Schema,
   rowCount: number,
@@ -28,7 +28,7 @@ export function encodeSealedStream(
   return bytes;
 }
 
-/** Views into `bytes` where they start at a multiple of 8, else into a copy. Throws `data_corrupt`. */
+/** Decodes a record in place if `bytes` is aligned to 8, else a copy. Throws `data_corrupt`. */
 export function decodeSealedStream(bytes: Uint8Array): StoredBatch {
   const length = bytes.length - TRAILER_BYTES;
   const format = Buffer.from(bytes.subarray(Math.max(0, length), length + FORMAT.length));

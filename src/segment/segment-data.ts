@@ -1,5 +1,5 @@
-// A segment as plain data over shared memory: what crosses threads, becomes a file, comes from one,
-// and goes into a compaction. Nobody changes it, except that `deletedSequences` may gain entries.
+// A segment as plain data over shared memory, for other threads, files and compaction. It is immutable
+// except that `deletedSequences` may gain entries.
 
 import type { MetadataColumn } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
@@ -17,18 +17,18 @@ export interface SegmentData extends SegmentIdentity {
   /** Row-major [rowCount, dimension] float32. */
   readonly values: Float32Array;
   readonly ids: Utf8Column;
-  /** One JSON object a row, as sent. */
+  /** One JSON object per row, as sent. */
   readonly json: Utf8Column;
   /** [rowCount], ascending integers below 2^53. */
   readonly insertedSequences: Float64Array;
-  /** [rowCount], Infinity where a row lives; null when all do. */
+  /** [rowCount], Infinity for rows not deleted; null when there are no deletions. */
   readonly deletedSequences: Float64Array | null;
   readonly columns: ReadonlyMap<string, MetadataColumn>;
-  /** False when some paths are only in `json`. */
+  /** False when some paths are in `json` only. */
   readonly isComplete: boolean;
 }
 
-/** The buffers behind the rows, each once: several views may share one. Visibility is counted apart. */
+/** The distinct buffers of the rows, without visibility: several views may share a buffer. */
 export function sharedBuffers(data: SegmentData): Set<ArrayBufferLike> {
   const buffers = new Set<ArrayBufferLike>();
   const add = (...views: (ArrayBufferView | null | undefined)[]) => {

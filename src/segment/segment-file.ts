@@ -1,7 +1,7 @@
-// Sealed segments as Arrow IPC files that pyarrow, Polars and DuckDB open as they are. One record
-// batch: `id` utf8, `values` fixed_size_list<float>[dimension], `metadata` utf8 (the JSON as sent),
-// `inserted_sequence` int64, then metadata as typed columns (see metadata-fields.ts). Memory uses
-// the buffers in place. Deletions are not in the file, and neither are key and number.
+// Sealed segments as Arrow IPC files, which pyarrow, Polars and DuckDB can open. One record batch: `id`
+// utf8, `values` fixed_size_list<float>[dimension], `metadata` utf8 (the JSON as sent),
+// `inserted_sequence` int64, then metadata as typed columns (see metadata-fields.ts). A loaded segment
+// uses the buffers in place. Deletions, key and number are not in the file.
 
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
@@ -29,18 +29,18 @@ const FORMAT = 'segment 1';
 const FORMAT_KEY = 'sagitta.format';
 const DIMENSION_KEY = 'sagitta.dimension';
 const ROW_COUNT_KEY = 'sagitta.row_count';
-/** For people: what the numbers in `kind.…` mean. */
+/** Documents the numbers in `kind.…` fields for other readers. */
 const KINDS_KEY = 'sagitta.kinds';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
 export interface EncodedSegment {
-  /** The file; from `encodeSegment` in a buffer of its own. */
+  /** The whole file. */
   readonly bytes: Uint8Array;
   /** For `verifyChecksum`. */
   readonly checksum: string;
 }
 
-/** A file whose large parts are the segment's own columns, which no longer change. */
+/** A file in parts; the large parts are the segment's own arrays, which no longer change. */
 export interface SegmentParts {
   readonly parts: readonly Uint8Array[];
   readonly byteLength: number;
@@ -82,9 +82,9 @@ function layOutSegment(data: SegmentData): Layout {
 }
 
 /**
- * A sealed segment that lives in `bytes`, which it keeps. The checksum is verified before, on
- * another thread; here every length, offset and index is, so that no file makes us read elsewhere.
- * Throws `data_corrupt` with what was found; the caller adds the name of the file.
+ * Decodes a sealed segment, which uses and keeps `bytes`. Another thread has verified the checksum;
+ * this function checks every length, offset and index, so that no file causes reads out of bounds.
+ * Throws `data_corrupt` with the cause; the caller adds the file name.
  */
 export function decodeSegment(
   bytes: Uint8Array,
@@ -95,7 +95,7 @@ export function decodeSegment(
   );
 }
 
-/** Encodes on a worker, without a copy of what is in shared memory. */
+/** Encodes on a worker without copying shared memory. */
 export const encodeSegmentTask: Task<SegmentData, SegmentParts> = {
   name: 'segment.encode',
   run(data) {
@@ -105,7 +105,7 @@ export const encodeSegmentTask: Task<SegmentData, SegmentParts> = {
   },
 };
 
-/** Throws `data_corrupt` unless the bytes have the checksum. */
+/** Verifies a checksum on a worker. Throws `data_corrupt`. */
 export const verifySegmentTask: Task<EncodedSegment, void> = {
   name: 'segment.verify',
   run: ({ bytes, checksum }) => verifyChecksum(bytes, checksum),
@@ -174,7 +174,7 @@ function readSequences(column: Column): Float64Array {
   return sequences;
 }
 
-/** Little-endian pairs of words: a BigInt64Array would cost an object a row. */
+/** int64 as little-endian pairs of words. A BigInt64Array would create an object per row. */
 function int64Of(sequences: Float64Array): Uint32Array {
   const words = new Uint32Array(sequences.length * 2);
   for (let row = 0; row < sequences.length; row++) {
@@ -184,7 +184,7 @@ function int64Of(sequences: Float64Array): Uint32Array {
   return words;
 }
 
-/** The bytes themselves when workers can share them and their start is aligned, else a copy. */
+/** The bytes themselves if they are shared and aligned, else a copy that is. */
 function inPlace(bytes: Uint8Array): Uint8Array {
   const isShared = bytes.buffer instanceof SharedArrayBuffer;
   if (isShared && bytes.byteOffset % FILE_ALIGNMENT === 0) {

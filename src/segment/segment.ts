@@ -1,7 +1,7 @@
-// Some thousand to million rows of one collection: ids, values, metadata and visibility, all over
-// SharedArrayBuffers. An active segment takes rows; a sealed one changes in deletions only. What it
-// hands out (blocks, views, bitmaps) is immutable and stays valid while it grows. Keeping ids unique
-// and choosing sequences is left to the collection.
+// A segment: rows of one collection with ids, values, metadata and visibility, all over
+// SharedArrayBuffers. An active segment takes rows; a sealed one changes by deletions only. Blocks,
+// views and bitmaps that it returns are immutable and stay valid while it grows. The collection keeps
+// ids unique and assigns sequences.
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
@@ -13,8 +13,8 @@ import { decodeUtf8, GrowingUtf8, sharedFloat32, trimmed, withValueRoom } from '
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
 
 /**
- * Values, ids and metadata of one segment, in bytes. Offsets into text are signed 32-bit numbers,
- * and a file, which adds the columns, has to fit the 4 GiB that one Uint8Array can span.
+ * The largest size of values, ids and metadata text of a segment. Offsets into text are signed 32-bit
+ * numbers, and its file, which also has the columns, must fit the 4 GiB limit of a Uint8Array.
  */
 export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
 
@@ -23,15 +23,15 @@ export interface ActiveSegmentOptions {
   readonly number: number;
   readonly dimension: number;
   readonly rowsMax: number;
-  /** Metadata paths kept as columns; further ones stay in the JSON only. */
+  /** The number of metadata paths kept as columns; further paths are in the JSON only. */
   readonly columnsMax: number;
-  /** Makes the codes of rows as they arrive; null for none. */
+  /** Encodes rows as they arrive; null for no codes. */
   readonly encoder?: RowEncoder | null;
-  /** For tests of the bound. */
+  /** SEGMENT_BYTES_MAX by default; tests set less. */
   readonly bytesMax?: number;
 }
 
-/** What an active segment has beside its arrays. */
+/** What only an active segment has. */
 interface Growth {
   readonly rowsMax: number;
   readonly bytesMax: number;
@@ -53,7 +53,7 @@ export class Segment {
   readonly #visibility: RowVisibility;
   #codes: RowCodes | null = null;
   #lastBlock: VectorBlock | null = null;
-  /** Counted once: only deletions change after the seal. */
+  /** The bytes of a sealed segment without visibility, counted once; 0 before. */
   #sealedBytes = 0;
   #lastView: MetadataView | null = null;
 
@@ -84,7 +84,7 @@ export class Segment {
     return segment;
   }
 
-  /** A sealed segment over the arrays of `data`; deletions are copied, nothing else. */
+  /** Creates a sealed segment over the arrays of `data`; only deletions are copied. */
   static fromData(data: SegmentData): Segment {
     return new Segment(data, null);
   }
@@ -118,18 +118,18 @@ export class Segment {
     return this.#growth === null;
   }
 
-  /** Rows that the bound on rows leaves; see `fits` for those that the bound on bytes leaves. */
+  /** Rows left up to the row limit; `fits` also applies the byte limit. */
   get spareRowCount(): number {
     return this.#growth === null ? 0 : this.#growth.rowsMax - this.rowCount;
   }
 
-  /** Bytes of values, ids and metadata text: what SEGMENT_BYTES_MAX bounds. */
+  /** Bytes of values, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
   get dataBytes(): number {
     const valueBytes = this.rowCount * this.dimension * 4;
     return valueBytes + this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
   }
 
-  /** How many rows of the batch, from `from` on, can be appended now. */
+  /** The number of rows of the batch, from `from` on, that can be appended. */
   fits(batch: VectorBatch, from: number): number {
     if (this.#growth === null) return 0;
     const rowBytes = this.dimension * 4;
@@ -149,14 +149,13 @@ export class Segment {
   }
 
   /**
-   * Adds rows of the batch, all inserted at `sequence`, which never decreases, and returns the first
-   * of them. At most `fits` of them. Metadata was validated before; after a throw the segment must
-   * not be used.
+   * Appends at most `fits` rows of the batch, inserted at `sequence`, which must not decrease. Returns
+   * the first new row. Metadata must have been validated; after an exception the segment is unusable.
    */
   append(batch: VectorBatch, from: number, count: number, sequence: number): number {
     const { dimension } = this;
     const growth = this.#growth;
-    assert(growth !== null, 'a sealed segment takes no rows');
+    assert(growth !== null, 'the segment is active');
     assert(from + count <= batch.count, `row ${from + count} of ${batch.count}`);
     assert(count <= this.fits(batch, from), `${count} rows do not fit`);
     const first = this.rowCount;
@@ -183,7 +182,7 @@ export class Segment {
     return first;
   }
 
-  /** Takes no more rows and lets go of the room that was reserved for them. */
+  /** Makes the segment immutable except for deletions, and frees memory reserved for growth. */
   seal(): void {
     if (this.#growth === null) return;
     const { ids, json, metadata } = this.#growth;
@@ -202,9 +201,9 @@ export class Segment {
     this.#lastView = null;
   }
 
-  /** Makes the codes of a sealed segment that came without, in the threads of the pool. */
+  /** Encodes the rows of a sealed segment without codes, in the threads of the pool. */
   async encode(encoder: RowEncoder | null): Promise<void> {
-    assert(this.#growth === null, 'an active segment encodes its rows as they arrive');
+    assert(this.#growth === null, 'the segment is sealed');
     if (encoder === null) return;
     const codes = new RowCodes(encoder, this.dimension);
     await codes.encodeAll(this.#valueArray, this.rowCount);
@@ -213,7 +212,7 @@ export class Segment {
     this.#lastBlock = null;
   }
 
-  /** Ends a row. Doing it again at the same sequence changes nothing. */
+  /** Deletes a row. Repeating it at the same sequence has no effect. */
   markDeleted(row: number, sequence: number): void {
     this.#visibility.delete(row, sequence);
   }
@@ -222,7 +221,7 @@ export class Segment {
     return this.#visibility.insertedSequence(row);
   }
 
-  /** Infinity when the row lives. */
+  /** Infinity for a row that is not deleted. */
   deletedSequence(row: number): number {
     return this.#visibility.deletedSequence(row);
   }
@@ -251,7 +250,7 @@ export class Segment {
     return this.#valueArray.subarray(row * this.dimension, (row + 1) * this.dimension);
   }
 
-  /** JSON text, as sent. */
+  /** The JSON text as sent by the client. */
   metadata(row: number): string {
     const { offsets, bytes } = this.#json;
     return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
@@ -281,7 +280,7 @@ export class Segment {
     return this.#lastView;
   }
 
-  /** Rows inserted at or before the sequence; they come first. */
+  /** The number of rows inserted at or before the sequence: these are the first rows. */
   rowCountAt(sequence: number): number {
     return this.#visibility.rowCountAt(sequence);
   }
@@ -300,26 +299,26 @@ export class Segment {
   }
 
   /**
-   * The row after the one inserted at `sequence` with this id; when there is none here, the first
-   * row inserted after `sequence`. Rows of one write may be spread over two segments: where the
-   * segment before has the id, this one goes on at row 0.
+   * The row after the one inserted at `sequence` with this id, or, if there is none in this segment, the
+   * first row inserted after `sequence`. Rows of one write may be in two segments: if the previous
+   * segment has the id, this one continues at row 0.
    */
   rowAfter(sequence: number, id: Uint8Array): number {
     const row = this.findRow(sequence, id);
     return row < 0 ? this.#visibility.firstRowFrom(sequence, true) : row + 1;
   }
 
-  /** Rows deleted at or before the sequence: what a compaction with this horizon drops. */
+  /** The number of rows deleted at or before the sequence, which a compaction with this horizon drops. */
   endedBefore(sequence: number): number {
     return this.#visibility.deletedCountAt(sequence);
   }
 
-  /** Deletions after one sequence, up to and including another. */
+  /** Deletions after `afterSequence`, up to and including `throughSequence`. */
   deletionsBetween(afterSequence: number, throughSequence: number): Deletions {
     return this.#visibility.deletionsBetween(afterSequence, throughSequence);
   }
 
-  /** Bytes of all buffers, room for growth included. */
+  /** Bytes of all buffers, including memory reserved for growth. */
   get hostBytes(): number {
     if (this.#growth === null && this.#sealedBytes > 0) {
       return this.#sealedBytes + this.#visibility.hostBytes;
@@ -328,7 +327,7 @@ export class Segment {
     for (const buffer of sharedBuffers(this.toData())) bytes += buffer.byteLength;
     const valueBuffer = this.#valueArray.buffer;
     if (valueBuffer !== this.#ids.bytes.buffer) {
-      // Not a file. Room for values that no row has touched is address space, not memory.
+      // Not from a file. Reserved room for values that was never written takes no memory.
       bytes -= valueBuffer.byteLength - this.rowCount * this.dimension * 4;
     }
     if (this.#codes !== null) bytes += this.#codes.byteLength(this.rowCount);
@@ -336,7 +335,7 @@ export class Segment {
     return bytes + this.#visibility.hostBytes;
   }
 
-  /** The rows that are there now, for another thread or a file. */
+  /** The present rows, for another thread or a file. */
   toData(): SegmentData {
     const { columns, isComplete, json } = this.metadataView();
     const { values, ids } = this.block();

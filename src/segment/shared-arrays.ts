@@ -1,12 +1,11 @@
-// Typed arrays over SharedArrayBuffers that grow. Growing copies into a new buffer, so that a view
-// handed out earlier keeps its memory and its content; nothing here ever shrinks or moves under a
-// reader.
+// Growing typed arrays over SharedArrayBuffers. Growing copies into a new buffer, so that views handed
+// out earlier keep their contents.
 
 import type { Utf8Column } from '../common/types.js';
 
 export type SharedArray = Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array;
 
-/** The smallest buffer worth having; most collections are small. */
+/** The least capacity; most collections are small. */
 const LENGTH_MIN = 16;
 
 export function sharedBytes(length: number): Uint8Array {
@@ -14,9 +13,6 @@ export function sharedBytes(length: number): Uint8Array {
 }
 export function sharedInt32(length: number): Int32Array {
   return new Int32Array(new SharedArrayBuffer(length * 4));
-}
-export function sharedUint32(length: number): Uint32Array {
-  return new Uint32Array(new SharedArrayBuffer(length * 4));
 }
 export function sharedFloat32(length: number): Float32Array {
   return new Float32Array(new SharedArrayBuffer(length * 4));
@@ -26,8 +22,8 @@ export function sharedFloat64(length: number): Float64Array {
 }
 
 /**
- * `array` itself while it has room for `length` elements, else a copy in a buffer of at least twice
- * its length (but no longer than `lengthMax`, which must suffice), zero after the old content.
+ * Returns `array` if it has room for `length` elements, else a copy in a buffer of at least twice its
+ * length, but at most `lengthMax` (which must be enough), with zeros after the old contents.
  */
 export function withRoom<T extends SharedArray>(array: T, length: number, lengthMax?: number): T {
   if (length <= array.length) return array;
@@ -35,13 +31,12 @@ export function withRoom<T extends SharedArray>(array: T, length: number, length
   return resized(array, Math.max(length, Math.min(doubled, lengthMax ?? doubled)));
 }
 
-/** Bytes of values from which on growing is not worth a copy. */
+/** Up to this many bytes an array of values grows by doubling. */
 const DOUBLED_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Like `withRoom`, but a large array gets all the room that it may ever need: memory that is not
- * touched costs nothing, while each outgrown buffer would stay until the collector comes by, which
- * does not see the size of shared memory.
+ * Like `withRoom`, but a large array gets all the room that it may ever need: untouched memory is free,
+ * while outgrown buffers stay until the garbage collector, which does not count shared memory, runs.
  */
 export function withValueRoom(
   array: Float32Array,
@@ -55,7 +50,7 @@ export function withValueRoom(
   return resized(array, lengthMax);
 }
 
-/** The first `length` elements: a view when little is wasted behind them, else an exact copy. */
+/** The first `length` elements: a subarray when little room is wasted behind them, else a copy. */
 export function trimmed<T extends SharedArray>(array: T, length: number): T {
   const isNearlyFull = (array.length - length) * 8 <= length;
   return isNearlyFull ? (array.subarray(0, length) as T) : resized(array, length);
@@ -68,12 +63,12 @@ function resized<T extends SharedArray>(array: T, length: number): T {
   return copy;
 }
 
-/** Text of `bytes[start..end)`; works over shared memory, where TextDecoder does not. */
+/** The text of `bytes[start..end)`. Works on shared memory, unlike TextDecoder. */
 export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
 }
 
-/** Strings that are only added to. */
+/** An append-only column of strings. */
 export class GrowingUtf8 {
   count = 0;
   #offsets = sharedInt32(1);
@@ -95,17 +90,17 @@ export class GrowingUtf8 {
     this.count += count;
   }
 
-  /** Lone surrogates become U+FFFD, as everywhere where JavaScript writes UTF-8. */
+  /** Lone surrogates become U+FFFD, as in all UTF-8 that JavaScript writes. */
   appendString(text: string): void {
     const start = this.byteLength;
-    // A UTF-16 unit takes three bytes at most.
+    // A UTF-16 unit takes at most three bytes.
     this.#reserve(1, text.length * 3);
     const written = this.#bytes.write(text, start, 'utf8');
     this.count++;
     this.#offsets[this.count] = start + written;
   }
 
-  /** What is there now; unchanged by later additions. */
+  /** The present strings; later additions do not change the view. */
   view(): Utf8Column {
     return {
       offsets: this.#offsets.subarray(0, this.count + 1),
@@ -113,7 +108,7 @@ export class GrowingUtf8 {
     };
   }
 
-  /** Lets go of room that was reserved for growth. */
+  /** Frees memory reserved for growth. */
   trim(): void {
     this.#offsets = trimmed(this.#offsets, this.count + 1);
     this.#bytes = asBuffer(trimmed(new Uint8Array(this.#bytes.buffer), this.byteLength));

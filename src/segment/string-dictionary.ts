@@ -1,13 +1,13 @@
-// The distinct strings of one metadata column, numbered in order of first appearance. Holds a
-// lookup from string to code only while the column is being built.
+// The distinct strings of a metadata column, numbered in order of first appearance. Has a lookup from
+// string to code only while the column is being built.
 
 import type { Utf8Column } from '../common/types.js';
 import { GrowingUtf8 } from './shared-arrays.js';
 
-/** A Map throws at 2^24 entries; one collection of distinct tags can reach that. */
+/** A Map is limited to 2^24 entries, which a column of distinct strings can reach. */
 const ENTRIES_PER_MAP_MAX = 8_000_000;
 
-/** Strings with lone surrogates have no UTF-8 form: they are stored, and found, as U+FFFD. */
+/** Lone surrogates have no UTF-8 form: they are stored and looked up as U+FFFD. */
 const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 export class StringDictionary {
@@ -15,7 +15,7 @@ export class StringDictionary {
   #lookups: Map<string, number>[] = [new Map()];
   readonly #entriesPerMapMax: number;
 
-  /** Only tests choose the bound. */
+  /** Only tests pass a limit. */
   constructor(entriesPerMapMax = ENTRIES_PER_MAP_MAX) {
     this.#entriesPerMapMax = entriesPerMapMax;
   }
@@ -37,7 +37,7 @@ export class StringDictionary {
     return this.#strings.view();
   }
 
-  /** No string can be added after this. */
+  /** Frees the lookup. No string can be added afterwards. */
   seal(): void {
     this.#lookups = [];
     this.#strings.trim();

@@ -1,20 +1,20 @@
-// Which rows of a segment exist at which sequence. A row is visible when inserted ≤ sequence <
-// deleted. Answers are immutable: a writer that goes on never changes one that was given out.
+// The visibility of a segment's rows. A row is visible at a sequence if inserted ≤ sequence < deleted.
+// Results are immutable: later writes do not change them.
 
 import { type Bitmap, countBits, createBitmap } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { sharedFloat64, trimmed, withRoom } from './shared-arrays.js';
 
-/** The rows that exist at one sequence. */
+/** The rows visible at a sequence. */
 export interface VisibleRows {
-  /** Rows inserted until then, whether deleted or not. */
+  /** Rows inserted at or before the sequence, deleted or not. */
   readonly rowCount: number;
   /** Of length `rowCount`; null when all of them are visible. */
   readonly rows: Bitmap | null;
   readonly visibleCount: number;
 }
 
-/** Rows and the sequences that ended them, rows ascending. */
+/** Deleted rows, ascending, and the sequences of their deletion. */
 export interface Deletions {
   readonly rows: Uint32Array;
   readonly sequences: Float64Array;
@@ -25,13 +25,13 @@ export class RowVisibility {
   deletedCount = 0;
   /** Ascending. Sequences are integers below 2^53. */
   #inserted: Float64Array;
-  /** Infinity where a row lives; null until the first deletion. */
+  /** Infinity for rows not deleted; null until the first deletion. */
   #deleted: Float64Array | null = null;
-  /** One bit a row that lives, of the rows that `deleted` covers. */
+  /** One bit per row that `deleted` covers: 1 for rows not deleted. */
   #live = new Uint32Array(0);
   #firstDeletedSequence = Number.POSITIVE_INFINITY;
   #lastDeletedSequence = Number.NEGATIVE_INFINITY;
-  /** The answer after every change so far, and the last one for an earlier sequence. */
+  /** Cached results: for the latest sequence, and the last one for an earlier sequence. */
   #latest: VisibleRows | null = null;
   #past: { sequence: number; visible: VisibleRows } | null = null;
 
@@ -63,7 +63,7 @@ export class RowVisibility {
     if (this.#past !== null && sequence <= this.#past.sequence) this.#past = null;
   }
 
-  /** Deleting again at the same sequence changes nothing, so that a replay may repeat itself. */
+  /** Deletes a row. Repeating it at the same sequence has no effect, so that a log can be replayed. */
   delete(row: number, sequence: number): void {
     assert(row >= 0 && row < this.rowCount, `row ${row} of ${this.rowCount}`);
     if (this.#deleted === null) this.#coverDeletions();
@@ -132,7 +132,7 @@ export class RowVisibility {
     return this.#past.visible;
   }
 
-  /** Rows whose deletion is at or before the sequence. */
+  /** The number of rows deleted at or before the sequence. */
   deletedCountAt(sequence: number): number {
     if (sequence >= this.#lastDeletedSequence) return this.deletedCount;
     if (sequence < this.#firstDeletedSequence) return 0;
@@ -141,7 +141,7 @@ export class RowVisibility {
     return count;
   }
 
-  /** Deletions after one sequence, up to and including another. */
+  /** Deletions after `afterSequence`, up to and including `throughSequence`. */
   deletionsBetween(afterSequence: number, throughSequence: number): Deletions {
     const rows: number[] = [];
     if (
@@ -159,25 +159,25 @@ export class RowVisibility {
     };
   }
 
-  /** Lets go of room that was reserved for growth. */
+  /** Frees memory reserved for growth. */
   trim(): void {
     this.#inserted = trimmed(this.#inserted, this.rowCount);
     if (this.#deleted !== null) this.#deleted = trimmed(this.#deleted, this.rowCount);
   }
 
-  /** Bytes of all buffers, room for growth included. */
+  /** Bytes of all buffers, including memory reserved for growth. */
   get hostBytes(): number {
     const deletedBytes = this.#deleted?.buffer.byteLength ?? 0;
     return this.#inserted.buffer.byteLength + deletedBytes + this.#live.byteLength;
   }
 
-  /** Extends `deleted` and `live` to all rows; those that are new there live. */
+  /** Extends `deleted` and `live` to all rows; new rows are not deleted. */
   #coverDeletions(): void {
     const previous = this.#deleted;
     if (previous === null || previous.length < this.rowCount) {
       const grown = withRoom(previous ?? sharedFloat64(0), this.rowCount);
       this.#deleted = grown.fill(Number.POSITIVE_INFINITY, previous?.length ?? 0);
-      // Rows that are still to come are marked as living, so that appending touches no bit.
+      // Rows not appended yet are marked as live, so that appending need not set bits.
       const live = new Uint32Array((grown.length + 31) >>> 5).fill(0xffffffff);
       live.set(this.#live);
       this.#live = live;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { Engine, SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
 import type { BlockHits, BlockQuery } from '../../src/engine/core/per-block.js';
-import { checkAnswers as checkWith } from '../../src/tools/selftest/contract.js';
+import { checkAnswers as checkWith } from '../../src/tools/selftest/contract-case.js';
 
 export * from '../../src/tools/selftest/blocks.js';
 export * from '../../src/tools/selftest/truth.js';

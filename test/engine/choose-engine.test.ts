@@ -35,13 +35,13 @@ function canLoadKernels(): boolean {
 }
 
 describe('the choice of an engine', () => {
-  it('is the one asked for by name', async (test) => {
+  it('is the one requested by name', async (test) => {
     for (const requested of ['reference', 'wasm', 'simd'] as const) {
       if (requested === 'simd' && !hasKernels) continue;
       const { engine, reason } = await createEngine({ requested, pool });
       test.after(() => engine.close());
       assert.equal(engine.name, requested);
-      assert.match(reason, /^asked for by name/);
+      assert.match(reason, /^requested by name/);
       assert.deepEqual(engine.bytesUsed('engine probe'), { hostBytes: 0, deviceBytes: 0 });
     }
   });
@@ -58,10 +58,10 @@ describe('the choice of an engine', () => {
     test.after(() => engine.close());
     assert.equal(engine.name, 'simd');
     const target = loadKernels().targets()[0];
-    assert.ok(reason.startsWith(`int8 kernels for ${target}; cuda is not used: `), reason);
+    assert.ok(reason.startsWith(`int8 kernels for ${target}; cuda is not available: `), reason);
     assert.deepEqual(logger.messages, [
-      'info: the cuda engine is not used',
-      'info: the tensorflow engine is not used',
+      'info: the cuda engine is not available',
+      'info: the tensorflow engine is not available',
     ]);
   });
 
@@ -79,18 +79,18 @@ describe('the choice of an engine', () => {
     assert.equal(engine.name, 'wasm');
     assert.match(
       reason,
-      /^WebAssembly works on this machine; cuda is not used: .*; simd does not work here: /,
+      /^WebAssembly works on this machine; cuda is not available: .*; simd does not work: /,
     );
     assert.deepEqual(logger.messages, [
-      'info: the cuda engine is not used',
-      'info: the tensorflow engine is not used',
-      'warn: the simd engine does not work here',
+      'info: the cuda engine is not available',
+      'info: the tensorflow engine is not available',
+      'warn: the simd engine does not work',
     ]);
   });
 
   for (const [fault, worker, cause] of [
     ['does not start', './there-is-no-such-worker.js', /no-such-worker/],
-    ['answers wrongly', './cuda/lying-worker.js', /not that of the reference/],
+    ['answers wrongly', './cuda/lying-worker.js', /differs from that of the reference/],
     ['dies at its first search', './cuda/dying-worker.js', /thrown for a test/],
   ] as const) {
     const workerUrl = new URL(worker, import.meta.url);
@@ -109,18 +109,18 @@ describe('the choice of an engine', () => {
       assert.equal(engine.name, 'reference');
       assert.match(
         reason,
-        /^cuda is not used: .*; simd does not work here: .*; wasm does not work here: /,
+        /^cuda is not available: .*; simd does not work: .*; wasm does not work: /,
       );
       assert.match(reason, cause);
       assert.equal(logger.messages.filter((message) => message.startsWith('warn')).length, 2);
     });
 
-    it(`fails when wasm is asked for by name and ${fault}`, async () => {
+    it(`fails when wasm is requested by name and ${fault}`, async () => {
       await assert.rejects(createEngine({ requested: 'wasm', pool, workerUrl }), cause);
     });
   }
 
-  it('fails when simd is asked for by name and the processor does not have the target', async () => {
+  it('fails when simd is requested by name and the processor does not have the target', async () => {
     const simdTarget = 'no such target';
     await assert.rejects(
       createEngine({ requested: 'simd', pool, simdTarget }),
@@ -128,10 +128,10 @@ describe('the choice of an engine', () => {
     );
   });
 
-  it('fails when cuda is asked for by name and is not there, saying how it is built', async () => {
+  it('fails when cuda is requested by name and is not there, saying how it is built', async () => {
     await assert.rejects(
       createEngine({ requested: 'cuda', pool, cudaAddonPath }),
-      /CUDA kernels are not built here; `node scripts\/build-kernels.mjs cuda`/,
+      /CUDA kernels are not built; run `node scripts\/build-kernels.mjs cuda`/,
     );
   });
 });

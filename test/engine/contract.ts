@@ -4,24 +4,25 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Engine } from '../../src/engine/core/engine.js';
-import { CONTRACT, createContext } from '../../src/tools/selftest/contract.js';
+import { CONTRACT } from '../../src/tools/selftest/contract.js';
+import { createContext } from '../../src/tools/selftest/contract-case.js';
 import { IS_FULL } from '../support/full.js';
 import { SEED } from './blocks.js';
 
 /** Cases of well under a second, which come through every kernel and every way to answer. */
 const QUICK = [
-  'says its name',
-  'answers an empty batch with nothing',
+  'reports its name',
+  'returns no results for an empty batch',
   'answers as brute force does over random rows',
   'answers as brute force does over duplicates rows',
   'answers over several blocks of clustered rows as brute force does',
   'breaks ties across blocks by id bytes',
-  'gives all rows when k is larger than their number',
-  'searches only the rows that a bitmap has and that are before the row count',
-  'follows a block that grows under its key, and still answers for its past',
-  'answers several batches over the same blocks at once, while blocks are forgotten',
-  'answers truly or rejects with the reason when it is given up on the way',
-  'answers ordinary searches by itself',
+  'returns all rows when k is larger than their number',
+  'searches only the rows in the bitmap and below the row count',
+  'searches a growing block and its older versions under the same key',
+  'answers concurrent batches over the same blocks while blocks are unloaded',
+  'answers correctly or rejects with the reason when it is aborted during the search',
+  'answers ordinary searches without its fallback',
 ];
 
 export function engineContract(name: string, create: () => Promise<Engine>): void {

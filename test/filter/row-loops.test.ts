@@ -5,9 +5,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Bitmap, clearBit, createFullBitmap, hasBit } from '../../src/common/bitmap.js';
 import { KIND } from '../../src/common/columns.js';
-import { elementsOfRows, rowsOfElements } from '../../src/filter/array-rows.js';
-import { kindMask, kindWordsOf } from '../../src/filter/kind-words.js';
-import { keepKinds, keepNumbers, keepString, keepStrings } from '../../src/filter/row-loops.js';
+import { elementsOfRows, rowsOfElements } from '../../src/filter/column-test.js';
+import {
+  keepKinds,
+  keepNumbers,
+  keepString,
+  keepStrings,
+  kindMask,
+  kindWordsOf,
+} from '../../src/filter/row-loops.js';
 import { createRandom, testSeed } from '../database/harness.js';
 
 const SEED = testSeed();

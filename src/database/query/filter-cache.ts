@@ -12,8 +12,7 @@ import {
 } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import { type RowSelection, selectRows } from '../../filter/evaluate-task.js';
-import { type FilterNode, filterPaths } from '../../filter/filter-node.js';
-import { filterText } from '../../filter/filter-text.js';
+import { type FilterNode, filterPaths, filterText } from '../../filter/filter-node.js';
 import { sliceView } from '../../filter/slice-view.js';
 import type { WorkerPool } from '../../platform/pool.js';
 

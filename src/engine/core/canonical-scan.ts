@@ -1,5 +1,5 @@
-// Scores rows of a block canonically, one query at a time, and offers them to its selection: the
-// whole of the reference engine, and the exact part of every other engine.
+// Scores rows of a block canonically for one query and offers them to its selection. The reference
+// engine scores all rows this way; the tensor engines score their candidates.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
@@ -13,13 +13,13 @@ import {
 import { scoreFloor, TopRows } from './order.js';
 import type { PackedQueries, PackedQuery } from './packed-queries.js';
 
-/** Canonical x·x of some rows in sequence: row r has `values[r - firstRow]`. */
+/** Canonical x·x of consecutive rows: that of row r is `values[r - firstRow]`. */
 export interface RowSquares {
   readonly values: Float64Array;
   readonly firstRow: number;
 }
 
-/** Which rows of a block a query searches. */
+/** The rows of a block that a query searches. */
 export type RowSelection = Pick<PackedQuery, 'rows' | 'rowCount'>;
 
 export function unpackQuery(packed: PackedQueries, index: number, dimension: number) {
@@ -28,7 +28,7 @@ export function unpackQuery(packed: PackedQueries, index: number, dimension: num
   return createCanonicalQuery(metric, packed.vectors.subarray(start, start + dimension));
 }
 
-/** A selection that keeps what the query asks for, of at most `rowCount` rows. */
+/** The selection of a query, for at most `rowCount` offered rows. */
 export function createTopRows(block: VectorBlock, query: PackedQuery, rowCount: number): TopRows {
   const floor = scoreFloor(query.metric, query.scoreMin);
   return new TopRows(query.k, rowCount, block.ids, { floor, after: query.after });
@@ -55,7 +55,7 @@ export function scoreRow(
   return canonicalScore(query.metric, product, query.square, rowSquare);
 }
 
-/** Scores the selected rows of from..to and offers them; returns how many. */
+/** Scores the selected rows of from..to and offers them. Returns their number. */
 export function scanRows(
   block: VectorBlock,
   query: CanonicalQuery,

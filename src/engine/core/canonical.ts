@@ -1,12 +1,12 @@
-// The canonical score: the one float64 value per query and row that decides every answer. Any
-// instruction set, CUDA and JavaScript get the same bits from the recipe below, with or without
-// fused multiply-add. Order and selection are left to order.ts.
+// The canonical score: the float64 value per query and row that decides every answer. The recipe below
+// gives the same bits on every instruction set, in CUDA and in JavaScript, with or without fused
+// multiply-add. order.ts has the order and the selection.
 //
 // Sum of products of a and b, both float32 [dimension]:
 //   1. Eight float64 lanes start at +0. For i = 0, 1, 2, …: lane[i mod 8] += a[i] * b[i], in order
 //      of i within each lane. A product of two float32 is exact in float64 (48 bits of 53, and the
 //      exponents fit), so only the addition rounds: to nearest, ties to even.
-//   2. Fold the upper half onto the lower one, three times (512 → 256 → 128 → 64 bits):
+//   2. Add the upper half to the lower half, three times (512 → 256 → 128 → 64 bits):
 //      t[j] = lane[j] + lane[j + 4], j = 0…3;  u[j] = t[j] + t[j + 2], j = 0…1;  sum = u[0] + u[1].
 // A lane that starts at +0 never becomes −0, so no sum is −0.
 //
@@ -14,14 +14,14 @@
 //   dot        p
 //   cosine     p / (√qq * √xx), then clamped to [−1, 1]; 0 where qq or xx is 0
 //   euclidean  0 − max(0, (qq − 2p) + xx), which is exactly 0 for q = x
-// No step leaves float64's range: p is at most 16 384 * 2^256, and at least 2^-298 unless it is 0.
+// No step overflows or underflows: |p| is at most 16 384 * 2^256, and at least 2^-298 unless it is 0.
 
 import type { Metric } from '../../common/types.js';
 
-/** A query as the canonical sums want it. */
+/** A query prepared for canonical sums. */
 export interface CanonicalQuery {
   readonly metric: Metric;
-  /** [dimension], the float32 values widened: V8 then converts only the row's values in the loop. */
+  /** [dimension], float32 values widened to float64, so that the loop converts row values only. */
   readonly values: Float64Array;
   /** Canonical q·q. */
   readonly square: number;
@@ -36,9 +36,9 @@ export function createCanonicalQuery(metric: Metric, vector: Float32Array): Cano
 }
 
 /**
- * The query last used, in an array that never changes: V8 then compiles its address and length into
- * the loop below, which is a third faster than with an array that is an argument. 16 384 is the
- * widest dimension; a typed array does not grow, so a wider query would throw.
+ * The values of the query last used. V8 compiles the address and length of this constant array into
+ * the loop below, which is a third faster than with an array argument. 16 384 is the largest
+ * dimension; `set` throws for a larger query.
  */
 const querySlot = new Float64Array(16_384);
 let slotOwner: Float64Array | null = null;
@@ -70,7 +70,7 @@ export function sumOfProducts(query: Float64Array, values: Float32Array, offset:
     lane6 += querySlot[i + 6]! * values[at + 6]!;
     lane7 += querySlot[i + 7]! * values[at + 7]!;
   }
-  // At most seven products are left, one for each of the lanes 0 to 6.
+  // At most seven products are left, one each for lanes 0 to 6.
   const left = dimension - unrolledEnd;
   const at = offset + unrolledEnd;
   if (left > 0) lane0 += querySlot[unrolledEnd]! * values[at]!;

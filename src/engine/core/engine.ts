@@ -1,5 +1,5 @@
-// What an engine is: exact top-k over blocks of vectors for a batch of queries. Every engine
-// gives the same rows and the same score bits; `test/engine/contract.ts` holds them to it.
+// The interface of an engine: exact top-k over blocks of vectors for a batch of queries. All engines
+// return the same rows and the same score bits; `test/engine/contract.ts` checks them.
 
 import type { Bitmap } from '../../common/bitmap.js';
 import type { Metric, RowEncoder, VectorBlock } from '../../common/types.js';
@@ -7,45 +7,45 @@ import type { Metric, RowEncoder, VectorBlock } from '../../common/types.js';
 export const ENGINE_NAMES = ['reference', 'wasm', 'simd', 'tensorflow', 'cuda'] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
-/** A place in the order (score descending, id bytes ascending). */
+/** A position in the order (score descending, id bytes ascending). */
 export interface Position {
-  /** Unrounded, as in SearchHits. */
+  /** Unrounded, as in `SearchHits`. */
   readonly score: number;
   readonly id: Uint8Array;
 }
 
-/** A block, and which of its rows a query searches. */
+/** A block, and the rows of it that a query searches. */
 export interface BlockView {
   readonly block: VectorBlock;
-  /** Only the rows before this one are searched; at most the block's. */
+  /** Only rows below this number are searched; at most the row count of the block. */
   readonly rowCount: number;
-  /** The rows to search, of length `rowCount` at least; null for all of them. */
+  /** The rows to search, a bitmap of at least `rowCount` bits; null for all. */
   readonly rows: Bitmap | null;
 }
 
 export interface SearchQuery {
-  /** [dimension] float32, all finite; every part has the same dimension. */
+  /** [dimension] float32, all finite; all views have this dimension. */
   readonly vector: Float32Array;
   readonly metric: Metric;
   /** 1 to 10 000. */
   readonly k: number;
-  /** Where to search; parts of different queries with one block may hold different views of it. */
+  /** The block views to search. Queries of one batch may have different views of a block. */
   readonly views: readonly BlockView[];
-  /** Only rows strictly after this place in the order; null for all. */
+  /** Only rows strictly after this position; null for all. */
   readonly after: Position | null;
-  /** Only rows whose public score (see `publicScore`), rounded to float32, is at least this; null for all. */
+  /** The least public score (see `publicScore`), rounded to float32; null for no limit. */
   readonly scoreMin: number | null;
 }
 
-/** The best rows of one query over all its parts, best first: at most k. The caller owns the arrays. */
+/** The best rows of one query over all its views, best first: at most k. The caller owns the arrays. */
 export interface SearchHits {
-  /** Indexes into the query's parts. */
+  /** Indexes into the query's views. */
   readonly viewIndexes: Uint32Array;
-  /** Row numbers within their parts' blocks. */
+  /** Row numbers in the blocks of these views. */
   readonly rows: Uint32Array;
   /** Canonical float64: cosine, dot product, or minus the squared L2 distance. */
   readonly scores: Float64Array;
-  /** Rows that passed bitmaps and row counts. */
+  /** Rows that the views let pass. */
   readonly scannedCount: number;
   /** Rows whose canonical score was computed. */
   readonly rescoredCount: number;
@@ -53,35 +53,35 @@ export interface SearchHits {
 
 export interface Engine {
   readonly name: EngineName;
-  /** Makes the codes that the engine scans; null when it reads values. Blocks without codes are slow, never wrong. */
+  /** Makes the codes that the engine scans; null when it reads values. Blocks without codes are slower. */
   readonly rowEncoder: RowEncoder | null;
   /**
-   * One result a query, in order. Queries of different dimensions, metrics, k, parts and positions
-   * may share a batch. Rejects with the signal's reason when it aborts, which may come too late.
+   * Returns one result per query, in order. A batch may mix dimensions, metrics, k, views and
+   * positions. Rejects with the signal's reason when the signal aborts before the search is complete.
    */
   search(
     queries: readonly SearchQuery[],
     options?: { readonly signal?: AbortSignal },
   ): Promise<SearchHits[]>;
-  /** Forgets whatever is kept for the block; safe for unknown keys and during a search. */
+  /** Frees what the engine keeps for a block. Allowed for unknown keys and during a search. */
   unload(key: string): void;
-  /** Bytes that the engine keeps for the block beside the block's own arrays. */
+  /** Bytes that the engine keeps for a block beside the block's own arrays. */
   bytesUsed(key: string): { readonly hostBytes: number; readonly deviceBytes: number };
   close(): Promise<void>;
 }
 
-/** What an engine runs on is not here: its files, its device. Nothing is wrong with the machine. */
-export class EngineAbsent extends Error {}
+/** The machine does not have what the engine needs (its addon or a device). This is not a fault. */
+export class EngineUnavailable extends Error {}
 
 /**
- * The score that users see, from the engine's: higher is better; euclidean is 1 / (1 + d) with d
- * the L2 distance. Monotone, but not rounded: rounding to float32 happens on the way out.
+ * Converts an engine's score to the score that users see: higher is better; euclidean is 1 / (1 + d)
+ * with the L2 distance d. Monotone. Not rounded: replies round to float32.
  */
 export function publicScore(metric: Metric, score: number): number {
   return metric === 'euclidean' ? 1 / (1 + distanceOf(score)) : score;
 }
 
-/** The L2 distance behind a euclidean score, which is never positive; never −0. */
+/** The L2 distance of a euclidean engine score, which is never positive. Never −0. */
 export function distanceOf(score: number): number {
   return Math.sqrt(Math.abs(score));
 }

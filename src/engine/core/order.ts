@@ -1,15 +1,14 @@
-// The order of answers: score descending, then id bytes ascending. Holds the bounded selection
-// that keeps the best rows in that order, and the rules of positions and score bounds. What a score
-// is, is left to canonical.ts.
+// The order of answers: score descending, then id bytes ascending. Has the bounded selection of the
+// best rows in that order, and the rules of positions and score limits. canonical.ts defines scores.
 
 import type { Metric, Utf8Column } from '../../common/types.js';
 import { type Position, publicScore } from './engine.js';
 
-/** Which rows of one query may be in its answer, beside its bitmap. */
+/** Limits of the rows that may be in the answer of a query. */
 export interface Eligibility {
-  /** Only scores of at least this; see `scoreFloor`. */
+  /** The least score; see `scoreFloor`. */
   readonly floor: number;
-  /** Only rows strictly after this place in the order. */
+  /** Only rows strictly after this position. */
   readonly after: Position | null;
 }
 
@@ -42,9 +41,9 @@ export function compareIdWith(ids: Utf8Column, row: number, id: Uint8Array): num
 }
 
 /**
- * The least score s with fround(publicScore(metric, s)) >= scoreMin: a row passes exactly when its
- * score is at least this. −Infinity when every score passes, +Infinity when none does. The public
- * score is made of correctly rounded monotone steps, so bisecting over the float64 values finds it.
+ * The least score s with fround(publicScore(metric, s)) >= scoreMin: a row passes iff its score is at
+ * least s. −Infinity when every score passes, +Infinity when none does. The public score is a sequence
+ * of correctly rounded monotone steps, so bisection over the float64 values finds s.
  */
 export function scoreFloor(metric: Metric, scoreMin: number | null): number {
   if (scoreMin === null) return Number.NEGATIVE_INFINITY;
@@ -62,7 +61,7 @@ export function scoreFloor(metric: Metric, scoreMin: number | null): number {
   return fromOrderKey(passing);
 }
 
-/** Integers in the order of the float64 values; both zeros are 0. */
+/** Maps float64 values to integers of the same order; both zeros are 0. */
 function orderKey(value: number): bigint {
   const magnitude = new BigInt64Array(new Float64Array([Math.abs(value)]).buffer)[0]!;
   return value < 0 ? -magnitude : magnitude;
@@ -73,85 +72,85 @@ function fromOrderKey(key: bigint): number {
   return key < 0n ? -magnitude : magnitude;
 }
 
-/** The best k of the rows offered, of those that are eligible. A heap with the worst row on top. */
+/** The best k of the eligible rows offered: a heap with the worst row on top. */
 export class TopRows {
   readonly floor: number;
-  private readonly ids: Utf8Column;
-  private readonly after: Position | null;
-  private readonly capacity: number;
-  private readonly scores: Float64Array;
-  private readonly rows: Uint32Array;
-  private count = 0;
+  readonly #ids: Utf8Column;
+  readonly #after: Position | null;
+  readonly #capacity: number;
+  readonly #scores: Float64Array;
+  readonly #rows: Uint32Array;
+  #count = 0;
 
-  /** `rowCount` is how many rows can be offered at most: it bounds the memory when k is larger. */
+  /** `rowCount` is the most rows that will be offered; it bounds the memory when k is larger. */
   constructor(k: number, rowCount: number, ids: Utf8Column, eligibility: Eligibility) {
-    this.ids = ids;
+    this.#ids = ids;
     this.floor = eligibility.floor;
-    this.after = eligibility.after;
-    this.capacity = Math.min(k, rowCount);
-    this.scores = new Float64Array(this.capacity);
-    this.rows = new Uint32Array(this.capacity);
+    this.#after = eligibility.after;
+    this.#capacity = Math.min(k, rowCount);
+    this.#scores = new Float64Array(this.#capacity);
+    this.#rows = new Uint32Array(this.#capacity);
   }
 
-  /** No row with a lower score can enter any more. */
+  /** Rows with a lower score are rejected. */
   get cutoff(): number {
-    if (this.count < this.capacity || this.capacity === 0) return this.floor;
-    return this.scores[0]!;
+    if (this.#count < this.#capacity || this.#capacity === 0) return this.floor;
+    return this.#scores[0]!;
   }
 
-  /** Offers a row once; a row that was offered before must not come again. */
+  /** Offers a row. Each row must be offered at most once. */
   offer(score: number, row: number): void {
-    if (score < this.floor || (this.after !== null && !this.isAfter(this.after, score, row)))
+    if (score < this.floor || (this.#after !== null && !this.#isAfter(this.#after, score, row)))
       return;
-    if (this.count < this.capacity) {
-      this.count++;
-      this.siftUp(this.count - 1, score, row);
-    } else if (this.capacity > 0 && this.isWorse(this.scores[0]!, this.rows[0]!, score, row)) {
-      this.siftDown(this.count, score, row);
+    if (this.#count < this.#capacity) {
+      this.#count++;
+      this.#siftUp(this.#count - 1, score, row);
+    } else if (this.#capacity > 0 && this.#isWorse(this.#scores[0]!, this.#rows[0]!, score, row)) {
+      this.#siftDown(this.#count, score, row);
     }
   }
 
-  /** The rows, best first, and leaves the selection empty. The caller owns the arrays. */
+  /** Removes all rows and returns them, best first. The caller owns the arrays. */
   take(): { rows: Uint32Array; scores: Float64Array } {
-    const count = this.count;
+    const count = this.#count;
     const rows = new Uint32Array(count);
     const scores = new Float64Array(count);
     for (let place = count - 1; place >= 0; place--) {
-      rows[place] = this.rows[0]!;
-      scores[place] = this.scores[0]!;
-      this.siftDown(place, this.scores[place]!, this.rows[place]!);
+      rows[place] = this.#rows[0]!;
+      scores[place] = this.#scores[0]!;
+      this.#siftDown(place, this.#scores[place]!, this.#rows[place]!);
     }
-    this.count = 0;
+    this.#count = 0;
     return { rows, scores };
   }
 
-  private isAfter(position: Position, score: number, row: number): boolean {
+  #isAfter(position: Position, score: number, row: number): boolean {
     if (score !== position.score) return score < position.score;
-    return compareIdWith(this.ids, row, position.id) > 0;
+    return compareIdWith(this.#ids, row, position.id) > 0;
   }
 
-  /** Equal ids, which only the versions of one vector have, are ordered by row, to be total. */
-  private isWorse(score: number, row: number, otherScore: number, otherRow: number): boolean {
+  /** A total order: equal ids, which only versions of one vector have, go by row. */
+  #isWorse(score: number, row: number, otherScore: number, otherRow: number): boolean {
     if (score !== otherScore) return score < otherScore;
-    const order = compareIds(this.ids, row, otherRow);
+    const order = compareIds(this.#ids, row, otherRow);
     return order > 0 || (order === 0 && row > otherRow);
   }
 
-  private siftUp(from: number, score: number, row: number): void {
+  #siftUp(from: number, score: number, row: number): void {
     let place = from;
     while (place > 0) {
       const parent = (place - 1) >> 1;
-      if (!this.isWorse(score, row, this.scores[parent]!, this.rows[parent]!)) break;
-      this.scores[place] = this.scores[parent]!;
-      this.rows[place] = this.rows[parent]!;
+      if (!this.#isWorse(score, row, this.#scores[parent]!, this.#rows[parent]!)) break;
+      this.#scores[place] = this.#scores[parent]!;
+      this.#rows[place] = this.#rows[parent]!;
       place = parent;
     }
-    this.scores[place] = score;
-    this.rows[place] = row;
+    this.#scores[place] = score;
+    this.#rows[place] = row;
   }
 
-  /** Puts the row in place of the top, in a heap of `count` rows. */
-  private siftDown(count: number, score: number, row: number): void {
+  /** Replaces the top of a heap of `count` rows. */
+  #siftDown(count: number, score: number, row: number): void {
     let place = 0;
     for (;;) {
       let child = 2 * place + 1;
@@ -159,21 +158,21 @@ export class TopRows {
       const sibling = child + 1;
       if (
         sibling < count &&
-        this.isWorse(
-          this.scores[sibling]!,
-          this.rows[sibling]!,
-          this.scores[child]!,
-          this.rows[child]!,
+        this.#isWorse(
+          this.#scores[sibling]!,
+          this.#rows[sibling]!,
+          this.#scores[child]!,
+          this.#rows[child]!,
         )
       ) {
         child = sibling;
       }
-      if (!this.isWorse(this.scores[child]!, this.rows[child]!, score, row)) break;
-      this.scores[place] = this.scores[child]!;
-      this.rows[place] = this.rows[child]!;
+      if (!this.#isWorse(this.#scores[child]!, this.#rows[child]!, score, row)) break;
+      this.#scores[place] = this.#scores[child]!;
+      this.#rows[place] = this.#rows[child]!;
       place = child;
     }
-    this.scores[place] = score;
-    this.rows[place] = row;
+    this.#scores[place] = score;
+    this.#rows[place] = row;
   }
 }

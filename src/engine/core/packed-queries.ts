@@ -1,5 +1,5 @@
-// Queries on their way to another thread: one array for all vectors, so that a view into a larger
-// buffer does not drag that buffer along, and only plain data beside it.
+// Queries packed for another thread: one array for all vectors, so that no larger buffer behind a
+// vector is copied along, and plain data beside it.
 
 import type { Bitmap } from '../../common/bitmap.js';
 import { assert } from '../../common/errors.js';
@@ -7,9 +7,9 @@ import type { Metric, VectorBlock } from '../../common/types.js';
 import type { Position } from './engine.js';
 import { type BlockHits, type BlockQuery, cutByWeight } from './per-block.js';
 
-/** Queries that go together at most: their product with a chunk is 16 MiB … */
+/** Queries per slice: their product with a chunk of rows is 16 MiB. */
 const SLICE_QUERIES_MAX = 256;
-/** … and hits that they ask for together, unless one asks for more: 12 bytes each, a few times over. */
+/** Hits per slice, unless one query needs more: 12 bytes each, in several copies. */
 const SLICE_HITS_MAX = 2 ** 19;
 
 export interface PackedQuery {
@@ -27,7 +27,7 @@ export interface PackedQueries {
   readonly queries: readonly PackedQuery[];
 }
 
-/** Copies what the queries hold, but for bitmaps, which are shared. */
+/** Copies the queries except for their bitmaps, which are shared. */
 export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]): PackedQueries {
   const { dimension, rowCount } = block;
   const buffer = new SharedArrayBuffer(queries.length * dimension * 4);
@@ -54,7 +54,7 @@ export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]):
   };
 }
 
-/** Slices of a batch that need no more memory than is good, in order. */
+/** Cuts a batch, in order, into slices of bounded memory. */
 export function cutBatch(queries: readonly BlockQuery[]): BlockQuery[][] {
   return cutByWeight(queries, {
     queriesMax: SLICE_QUERIES_MAX,
@@ -63,7 +63,7 @@ export function cutBatch(queries: readonly BlockQuery[]): BlockQuery[][] {
   });
 }
 
-/** The buffers of the hits, to be moved rather than copied to another thread. */
+/** The buffers of the hits, for a transfer list. */
 export function buffersOf(hits: readonly BlockHits[]): ArrayBuffer[] {
   return hits.flatMap(({ rows, scores }) => [
     rows.buffer as ArrayBuffer,

@@ -1,13 +1,13 @@
-// For engines that search block by block: what one block is asked and answers, and queries over
-// many blocks answered through that. Every block is searched once, with all queries that want it,
-// and beside the others; what a query gets from its blocks is merged in the order of answers.
+// Searches block by block, for engines that know single blocks only. Each block is searched once, for
+// all queries that have a view of it, concurrently with the other blocks; the hits of a query's blocks
+// are merged in the order of answers.
 
 import { assert } from '../../common/errors.js';
 import type { VectorBlock } from '../../common/types.js';
 import type { BlockView, SearchHits, SearchQuery } from './engine.js';
 import { compareIdWith } from './order.js';
 
-/** A query's share of the work in one block. */
+/** A query with its view of one block. */
 export type BlockQuery = Omit<SearchQuery, 'views'> & Omit<BlockView, 'block'>;
 
 /** The best rows of one query in one block, best first: at most k. The caller owns the arrays. */
@@ -17,7 +17,7 @@ export interface SearchOptions {
   readonly signal?: AbortSignal;
 }
 
-/** One result a query, in order. All queries have the block's dimension; they differ in the rest. */
+/** Returns one result per query, in order. All queries have the block's dimension. */
 export type SearchBlock = (
   block: VectorBlock,
   queries: readonly BlockQuery[],
@@ -25,8 +25,8 @@ export type SearchBlock = (
 ) => Promise<BlockHits[]>;
 
 /**
- * Hits that all blocks together may hold for the queries that are searched at once, unless one
- * query asks for more: 12 bytes each. Fewer would cut batches of ordinary queries.
+ * The most hits (12 bytes each) that the blocks of concurrently searched queries may hold, unless a
+ * single query needs more. A lower limit would split batches of ordinary queries.
  */
 const HITS_MAX = 2 ** 22;
 
@@ -37,7 +37,7 @@ const NO_HITS: BlockHits = {
   rescoredCount: 0,
 };
 
-/** As `Engine.search`; the signal is looked at before each part of the batch and handed on. */
+/** Implements `Engine.search`. The signal is checked before each slice of the batch and passed on. */
 export async function searchPerBlock(
   queries: readonly SearchQuery[],
   searchBlock: SearchBlock,
@@ -52,7 +52,7 @@ export async function searchPerBlock(
   return answers.flat();
 }
 
-/** Slices of a batch, in order, that neither have more queries nor weigh more; one query at least. */
+/** Cuts a batch, in order, into slices within both bounds; each has at least one query. */
 export function cutByWeight<Query>(
   queries: readonly Query[],
   bounds: {
@@ -80,8 +80,8 @@ export function cutByWeight<Query>(
   return slices;
 }
 
-function countHitsMax({ k, views: parts }: SearchQuery): number {
-  return parts.reduce((sum, { rowCount }) => sum + Math.min(k, rowCount), 0);
+function countHitsMax({ k, views }: SearchQuery): number {
+  return views.reduce((sum, { rowCount }) => sum + Math.min(k, rowCount), 0);
 }
 
 async function searchSlice(
@@ -89,59 +89,56 @@ async function searchSlice(
   searchBlock: SearchBlock,
   options: SearchOptions,
 ): Promise<SearchHits[]> {
-  const answers = queries.map(({ views: parts }) => parts.map(() => NO_HITS));
+  const answers = queries.map(({ views }) => views.map(() => NO_HITS));
   await Promise.all(
-    groupByBlock(queries).map(async ({ block, queries: asked, places }) => {
-      const hits = await searchBlock(block, asked, options);
-      assert(hits.length === asked.length, 'a block gives one result a query');
-      for (const [i, { query, part }] of places.entries()) answers[query]![part] = hits[i]!;
+    groupByBlock(queries).map(async ({ block, blockQueries, origins }) => {
+      const hits = await searchBlock(block, blockQueries, options);
+      assert(hits.length === blockQueries.length, 'a block search returns one result per query');
+      for (const [i, { query, view }] of origins.entries()) answers[query]![view] = hits[i]!;
     }),
   );
   return queries.map((query, index) =>
     mergeHits(
       query,
-      answers[index]!.map((hits, viewIndexes) => ({ ...hits, viewIndexes })),
+      answers[index]!.map((hits, viewIndex) => ({ ...hits, viewIndexes: viewIndex })),
     ),
   );
 }
 
-/** All that is asked of one block, and which query and part each answer belongs to. */
+/** The queries of one block, and the query and view of the batch that each of them comes from. */
 interface BlockGroup {
   block: VectorBlock;
-  readonly queries: BlockQuery[];
-  readonly places: { readonly query: number; readonly part: number }[];
+  readonly blockQueries: BlockQuery[];
+  readonly origins: { readonly query: number; readonly view: number }[];
 }
 
 function groupByBlock(queries: readonly SearchQuery[]): BlockGroup[] {
   const groups = new Map<string, BlockGroup>();
-  for (const [index, { views: parts, ...query }] of queries.entries()) {
-    for (const [part, { block, rowCount, rows }] of parts.entries()) {
+  for (const [index, { views, ...query }] of queries.entries()) {
+    for (const [view, { block, rowCount, rows }] of views.entries()) {
       if (rowCount === 0) continue;
       let group = groups.get(block.key);
       if (group === undefined) {
-        group = { block, queries: [], places: [] };
+        group = { block, blockQueries: [], origins: [] };
         groups.set(block.key, group);
       }
-      // Of two views of a block, the one with more rows serves the queries of both.
+      // Of two versions of a block, the one with more rows serves the queries of both.
       if (block.rowCount > group.block.rowCount) group.block = block;
-      group.queries.push({ ...query, rowCount, rows });
-      group.places.push({ query: index, part });
+      group.blockQueries.push({ ...query, rowCount, rows });
+      group.origins.push({ query: index, view });
     }
   }
   return [...groups.values()];
 }
 
-/** The best rows of one query in some of its parts, best first: at most k. */
+/** The best rows of one query in some of its views, best first: at most k. */
 export type PartialHits = BlockHits & {
-  /** The part of each hit, or the one that all are of. */
+  /** The view of each hit, or the one view of all of them. */
   readonly viewIndexes: Uint32Array | number;
 };
 
-/** Merges sorted answers of a query that share no part; few, so the best head is looked for one by one. */
-export function mergeHits(
-  { k, views: parts }: SearchQuery,
-  answers: readonly PartialHits[],
-): SearchHits {
+/** Merges sorted answers of a query from different views. They are few, so a linear search will do. */
+export function mergeHits({ k, views }: SearchQuery, answers: readonly PartialHits[]): SearchHits {
   let hitCount = 0;
   let scannedCount = 0;
   let rescoredCount = 0;
@@ -159,33 +156,33 @@ export function mergeHits(
     rescoredCount,
   };
   const heads = new Uint32Array(answers.length);
-  for (let place = 0; place < count; place++) {
+  for (let rank = 0; rank < count; rank++) {
     let best = -1;
     for (let i = 0; i < answers.length; i++) {
       if (heads[i]! >= answers[i]!.rows.length) continue;
       if (best < 0 || isBefore(i, best)) best = i;
     }
-    merged.viewIndexes[place] = viewOf(best);
+    merged.viewIndexes[rank] = viewOf(best);
     const head = heads[best]!++;
-    merged.rows[place] = answers[best]!.rows[head]!;
-    merged.scores[place] = answers[best]!.scores[head]!;
+    merged.rows[rank] = answers[best]!.rows[head]!;
+    merged.scores[rank] = answers[best]!.scores[head]!;
   }
   return merged;
 
   function viewOf(i: number): number {
-    const { viewIndexes: from } = answers[i]!;
-    return typeof from === 'number' ? from : from[heads[i]!]!;
+    const { viewIndexes } = answers[i]!;
+    return typeof viewIndexes === 'number' ? viewIndexes : viewIndexes[heads[i]!]!;
   }
 
-  /** Whether the head of answer `a` comes before that of `b`; equal ids stay in the order of parts. */
+  /** Whether the head of answer `a` comes before that of `b`; equal ids go by the order of views. */
   function isBefore(a: number, b: number): boolean {
     const scoreA = answers[a]!.scores[heads[a]!]!;
     const scoreB = answers[b]!.scores[heads[b]!]!;
     if (scoreA !== scoreB) return scoreA > scoreB;
-    const idsB = parts[viewOf(b)]!.block.ids;
+    const idsB = views[viewOf(b)]!.block.ids;
     const rowB = answers[b]!.rows[heads[b]!]!;
     const idB = idsB.bytes.subarray(idsB.offsets[rowB]!, idsB.offsets[rowB + 1]!);
-    const idsA = parts[viewOf(a)]!.block.ids;
+    const idsA = views[viewOf(a)]!.block.ids;
     const order = compareIdWith(idsA, answers[a]!.rows[heads[a]!]!, idB);
     return order < 0 || (order === 0 && viewOf(a) < viewOf(b));
   }

@@ -1,5 +1,5 @@
-// The reference engine: every row scored in float64, in plain TypeScript, in pieces on the worker
-// pool. It is the truth that the other engines are held to, and what they fall back to.
+// The reference engine: scores every row in float64, in plain TypeScript, by ranges of rows in the
+// worker pool. The other engines are tested against it and fall back to it.
 
 import type { VectorBlock } from '../../common/types.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
@@ -25,34 +25,34 @@ import {
   searchPerBlock,
 } from './per-block.js';
 
-/** Values in one piece unless told otherwise: half a millisecond a query, ten times what a round trip costs. */
-const PIECE_VALUES = 2 ** 20;
+/** Values per range by default: half a millisecond per query, ten times the cost of a round trip. */
+const RANGE_VALUES = 2 ** 20;
 
-/** Pieces that the pool has at once: a thread that is done finds the next one waiting. */
-const PIECES_PER_THREAD = 2;
+/** Ranges submitted to the pool per thread, so that a thread never waits for the next one. */
+const RANGES_PER_THREAD = 2;
 
-/** Values in one tile: its rows stay in the L2 cache while all queries of the batch pass over it. */
+/** Values per tile: its rows stay in the L2 cache while all queries of the batch scan them. */
 const TILE_VALUES = 2 ** 16;
 
-export interface ReferencePiece {
+export interface ReferenceRange {
   readonly block: VectorBlock;
   readonly packed: PackedQueries;
-  /** The rows from..to of the block are searched. */
+  /** The rows from..to of the block. */
   readonly from: number;
   readonly to: number;
 }
 
-/** Searches one piece; one result a query, in order. */
-export const searchReferenceTask: Task<ReferencePiece, BlockHits[]> = {
+/** Searches a range. Returns one result per query, in order. */
+export const searchReferenceTask: Task<ReferenceRange, BlockHits[]> = {
   name: 'engine.searchReference',
-  run: searchPiece,
+  run: searchRange,
   transfer: buffersOf,
 };
 
 export interface ReferenceEngineOptions {
   readonly pool: WorkerPool;
-  /** Rows that one task searches: fewer balance better, more cost less. */
-  readonly pieceRowCount?: number;
+  /** Rows per task of the pool. Fewer balance better, more have less overhead. */
+  readonly rangeRowCount?: number;
 }
 
 export function createReferenceEngine(options: ReferenceEngineOptions): Engine {
@@ -67,42 +67,42 @@ export function createReferenceEngine(options: ReferenceEngineOptions): Engine {
   };
 }
 
-/** What the engine does with one block, for those that ask it in place of another engine. */
+/** The engine's search of one block, which the tensor engines fall back to. */
 export function createReferenceSearch(options: ReferenceEngineOptions): SearchBlock {
   return async (block, queries, searchOptions) => {
     const answers: BlockHits[][] = [];
     for (const slice of cutBatch(queries)) {
       const packed = packQueries(block, slice);
-      const pieces = cutPieces(block, packed, options.pieceRowCount);
-      const results = await searchPieces(options.pool, pieces, searchOptions);
-      answers.push(mergePieces(block, packed, results));
+      const ranges = cutRanges(block, packed, options.rangeRowCount);
+      const results = await searchRanges(options.pool, ranges, searchOptions);
+      answers.push(mergeRanges(block, packed, results));
     }
     return answers.flat();
   };
 }
 
 /**
- * Not all pieces are handed to the pool at once, so that a search that nobody waits for ends soon:
- * the pool would end a thread with a task that is under way.
+ * Submits only a few ranges at a time, so that an aborted search ends soon: the pool can abort a
+ * submitted task only by ending its thread.
  */
-async function searchPieces(
+async function searchRanges(
   pool: WorkerPool,
-  pieces: readonly ReferencePiece[],
+  ranges: readonly ReferenceRange[],
   { signal }: SearchOptions,
 ): Promise<BlockHits[][]> {
-  const results = new Array<BlockHits[]>(pieces.length);
-  const rest = pieces.entries();
-  const runRest = async () => {
-    for (const [index, piece] of rest) {
+  const results = new Array<BlockHits[]>(ranges.length);
+  const remaining = ranges.entries();
+  const runRemaining = async () => {
+    for (const [index, range] of remaining) {
       signal?.throwIfAborted();
-      results[index] = await pool.run(searchReferenceTask, piece);
+      results[index] = await pool.run(searchReferenceTask, range);
     }
   };
-  await Promise.all(Array.from({ length: PIECES_PER_THREAD * pool.threadCount }, runRest));
+  await Promise.all(Array.from({ length: RANGES_PER_THREAD * pool.threadCount }, runRemaining));
   return results;
 }
 
-function mergePieces(
+function mergeRanges(
   block: VectorBlock,
   packed: PackedQueries,
   results: readonly BlockHits[][],
@@ -116,20 +116,20 @@ function mergePieces(
   );
 }
 
-function cutPieces(
+function cutRanges(
   block: VectorBlock,
   packed: PackedQueries,
-  pieceRowCount = Math.max(1, Math.floor(PIECE_VALUES / block.dimension)),
-): ReferencePiece[] {
+  rangeRowCount = Math.max(1, Math.floor(RANGE_VALUES / block.dimension)),
+): ReferenceRange[] {
   const rowCount = packed.queries.reduce((most, query) => Math.max(most, query.rowCount), 0);
-  const pieces: ReferencePiece[] = [];
-  for (let from = 0; from < rowCount; from += pieceRowCount) {
-    pieces.push({ block, packed, from, to: Math.min(from + pieceRowCount, rowCount) });
+  const ranges: ReferenceRange[] = [];
+  for (let from = 0; from < rowCount; from += rangeRowCount) {
+    ranges.push({ block, packed, from, to: Math.min(from + rangeRowCount, rowCount) });
   }
-  return pieces;
+  return ranges;
 }
 
-function searchPiece({ block, packed, from, to }: ReferencePiece): BlockHits[] {
+function searchRange({ block, packed, from, to }: ReferenceRange): BlockHits[] {
   const { dimension } = block;
   const tileRowCount = Math.max(1, Math.floor(TILE_VALUES / dimension));
   const squareValues = new Float64Array(Math.min(tileRowCount, to - from));
@@ -156,13 +156,13 @@ function searchPiece({ block, packed, from, to }: ReferencePiece): BlockHits[] {
   }));
 }
 
-/** The best k of the hits of all pieces. */
-function mergeHits(block: VectorBlock, query: PackedQuery, pieces: BlockHits[]): BlockHits {
-  if (pieces.length === 1) return pieces[0]!;
-  const hitCount = pieces.reduce((sum, piece) => sum + piece.rows.length, 0);
+/** The best k of the hits of all ranges. */
+function mergeHits(block: VectorBlock, query: PackedQuery, results: BlockHits[]): BlockHits {
+  if (results.length === 1) return results[0]!;
+  const hitCount = results.reduce((sum, { rows }) => sum + rows.length, 0);
   const top = createTopRows(block, query, hitCount);
   let scoredCount = 0;
-  for (const { rows, scores, scannedCount } of pieces) {
+  for (const { rows, scores, scannedCount } of results) {
     scoredCount += scannedCount;
     for (let i = 0; i < rows.length; i++) top.offer(scores[i]!, rows[i]!);
   }

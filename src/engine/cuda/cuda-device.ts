@@ -1,33 +1,33 @@
-// One GPU as the engine sees it: a thread that has it open, what is placed on it, and what the thread
-// still owes. When the thread ends, everything pending is answered with null, and after a pause, which
-// grows, another thread is started; after a few failures in a row no more.
+// One GPU: the thread that has it open, the blocks placed on it, and the pending requests. When the
+// thread ends, pending searches are answered with null, and another thread is started after a pause
+// that grows; after a few consecutive failures the device is given up.
 
 import { Worker } from 'node:worker_threads';
 import type { VectorBlock } from '../../common/types.js';
-import { type PackedBatch, toKernel } from '../simd/kernel-batch.js';
+import { type PackedBatch, toKernel } from '../core/kernel-batch.js';
 import type { DeviceFacts, DeviceHits } from './cuda-kernels.js';
-import { DevicePlacement, type PlacementOrder, type Resident } from './cuda-placement.js';
+import { DevicePlacement, type PlacementCommand, type ResidentBlock } from './cuda-placement.js';
 import type { DeviceReply, DeviceRequest } from './cuda-program.js';
 import type { CudaWorkerData } from './cuda-worker.js';
 
-/** What an operator may want to know. */
+/** Events for an operator. */
 export type CudaEvent =
   | {
       readonly kind: 'device lost';
       readonly device: number;
       readonly error: Error;
-      /** Until it is tried again; null when it never is. */
+      /** The time until it is retried; null when it is given up. */
       readonly pauseMs: number | null;
     }
   | { readonly kind: 'device back'; readonly device: number }
   | {
       readonly kind: 'out of memory';
       readonly device: number;
-      /** What may be placed on it from now on. */
+      /** The new budget for blocks. */
       readonly budgetBytes: number;
     };
 
-/** The thread of a device, or what stands for it in a test. */
+/** The connection to the thread of a device, or to a fake in tests. */
 export interface DeviceLink {
   post(request: DeviceRequest, transfer: ArrayBuffer[]): void;
   close(): Promise<void>;
@@ -41,7 +41,7 @@ export type ConnectDevice = (
 export interface DeviceOptions {
   readonly index: number;
   readonly connect: ConnectDevice;
-  /** Bytes that may be used; null for what is free when it is opened, but for a reserve. */
+  /** Bytes that may be used; null for the memory that is free at the start, minus a reserve. */
   readonly deviceMemory: number | null;
   readonly blockBytes: (dimension: number, rowCapacity: number, hasValues: boolean) => number;
   readonly onEvent: (event: CudaEvent) => void;
@@ -50,22 +50,22 @@ export interface DeviceOptions {
   readonly pausesMs: readonly number[];
 }
 
-/** Others may need some of what is free, and a driver does. */
+/** The share of the free memory that is used; the driver and other processes need some. */
 const FREE_SHARE = 0.9;
-/** What the kernels need beside blocks, for the queries and candidates of a batch. */
+/** Memory that the kernels need beside blocks, for the queries and candidates of a batch. */
 const WORKSPACE_SHARE = 0.1;
 const WORKSPACE_BYTES_MAX = 2 * 1024 ** 3;
-/** However often a search runs out of memory, so much stays for blocks. */
+/** The budget shrinks by this factor when a search runs out of memory, down to the share below. */
 const SEARCH_SHRINK = 7 / 8;
 const BUDGET_SHARE_MIN = 1 / 2;
-/** A failure after so long is not one in a row. */
+/** A failure after this time of operation does not count as consecutive. */
 const STEADY_MS = 60_000;
 
-/** Null where the device cannot answer. */
+/** Resolves a pending request; null when the device cannot answer. */
 type Settle<Answer> = (answer: Answer | null) => void;
 
 interface PendingUpload {
-  readonly resident: Resident;
+  readonly resident: ResidentBlock;
   readonly settle: () => void;
 }
 
@@ -97,7 +97,7 @@ export class CudaDevice {
     return this.#placement;
   }
 
-  /** As when it was last opened. */
+  /** The facts from when it was last opened. */
   get facts(): DeviceFacts | null {
     return this.#facts;
   }
@@ -110,7 +110,7 @@ export class CudaDevice {
     return this.#lossCount;
   }
 
-  /** Resolves when it is open; rejects, after the event that says so, when that failed. */
+  /** Opens the device in a new thread. Rejects, after an event, when that fails. */
   start(): Promise<void> {
     this.#retryAtMs = null;
     this.#startup = new Promise((resolve, reject) => {
@@ -129,7 +129,7 @@ export class CudaDevice {
           if (isOver) return;
           isOver = true;
           reject(error);
-          if (!this.#isClosed) this.#bury(error);
+          if (!this.#isClosed) this.#handleExit(error);
         },
       });
       this.#link = link;
@@ -137,38 +137,38 @@ export class CudaDevice {
     return this.#startup;
   }
 
-  /** Starts it again, in the background, if its pause is over. */
-  wake(): void {
+  /** Restarts a failed device in the background if its pause is over. */
+  retryIfDue(): void {
     if (this.#retryAtMs === null || this.#isClosed) return;
     if (this.#options.now() < this.#retryAtMs) return;
     this.start().then(
       () => this.#options.onEvent({ kind: 'device back', device: this.index }),
-      // `bury` has told.
+      // `#handleExit` has reported it.
       () => {},
     );
   }
 
-  carryOut(orders: readonly PlacementOrder[]): void {
-    for (const order of orders) this.#post(order);
+  execute(commands: readonly PlacementCommand[]): void {
+    for (const command of commands) this.#post(command);
   }
 
-  /** Resolves when the rows are there, or will not come; the resident says which. */
-  upload(resident: Resident, block: VectorBlock, isUrgent: boolean): Promise<void> {
+  /** Resolves when the upload has ended; `resident.rowCount` tells whether it succeeded. */
+  upload(resident: ResidentBlock, block: VectorBlock, isUrgent: boolean): Promise<void> {
     const uploadId = this.#requestCount++;
     const { number, dimension, rowCapacity, hasValues } = resident;
     resident.sentRowCount = block.rowCount;
     return new Promise((settle) => {
       this.#uploads.set(uploadId, { resident, settle });
       const view = toKernel(block);
-      const what = { block: number, dimension, rowCapacity, hasValues, view, isUrgent };
-      this.#post({ kind: 'upload', uploadId, ...what });
+      const upload = { block: number, dimension, rowCapacity, hasValues, view, isUrgent };
+      this.#post({ kind: 'upload', uploadId, ...upload });
     });
   }
 
-  /** Null when the device cannot answer, or nobody waits. `blocks` are the residents of the batch. */
+  /** Null when the device cannot answer, or the search was aborted. `blocks` are those of the batch. */
   search(
     { columns }: PackedBatch,
-    blocks: readonly Resident[],
+    blocks: readonly ResidentBlock[],
     abandoned: Int32Array,
   ): Promise<DeviceHits | null> {
     if (this.#placement === null) return Promise.resolve(null);
@@ -179,9 +179,9 @@ export class CudaDevice {
       const request = { kind: 'search', searchId, columns, blocks: numbers, abandoned } as const;
       const { views, vectors, metrics, ks, floors } = columns;
       const { afterScores, afterOffsets, afterIds, viewOffsets } = columns;
-      const moved = [views, vectors, metrics, ks, floors];
-      const alsoMoved = [afterScores, afterOffsets, afterIds, viewOffsets];
-      const buffers = [...moved, ...alsoMoved].map(({ buffer }) => buffer as ArrayBuffer);
+      const arrays = [views, vectors, metrics, ks, floors];
+      arrays.push(afterScores, afterOffsets, afterIds, viewOffsets);
+      const buffers = arrays.map(({ buffer }) => buffer as ArrayBuffer);
       this.#post(request, buffers);
     });
   }
@@ -192,7 +192,7 @@ export class CudaDevice {
     this.#abandonAll();
     const link = this.#link;
     this.#link = null;
-    // Node 20 aborts the process when a thread is ended while it loads its modules.
+    // Node 20 aborts the process when a thread is terminated while it loads its modules.
     await this.#startup.catch(() => {});
     await link?.close();
   }
@@ -226,7 +226,7 @@ export class CudaDevice {
     const { resident } = upload;
     resident.rowCount = Math.max(resident.rowCount, reply.rowCount);
     if (reply.outcome === 'out of memory') {
-      // What this block has beyond the rest is more than there is.
+      // The device has no room for this block beside the others.
       const isCurrent = this.#placement.find(resident.key) === resident;
       const left = this.#placement.usedBytes - resident.bytes;
       this.#shrink(left, isCurrent ? resident.key : null);
@@ -247,14 +247,14 @@ export class CudaDevice {
   #shrink(budgetBytes: number, forgottenKey: string | null): void {
     const placement = this.#placement!;
     const before = placement.budgetBytes;
-    if (forgottenKey !== null) this.carryOut(placement.forget(forgottenKey));
-    this.carryOut(placement.shrinkBudget(Math.floor(budgetBytes)));
+    if (forgottenKey !== null) this.execute(placement.forget(forgottenKey));
+    this.execute(placement.shrinkBudget(Math.floor(budgetBytes)));
     if (placement.budgetBytes === before) return;
     const { budgetBytes: left } = placement;
     this.#options.onEvent({ kind: 'out of memory', device: this.index, budgetBytes: left });
   }
 
-  #bury(error: Error): void {
+  #handleExit(error: Error): void {
     const { now, pausesMs, onEvent } = this.#options;
     if (this.#placement !== null && now() - this.#openedAtMs >= STEADY_MS) this.#failureCount = 0;
     const pauseMs = pausesMs[this.#failureCount++] ?? null;
@@ -275,7 +275,7 @@ export class CudaDevice {
   }
 }
 
-/** Each device in a thread of its own, so that neither the event loop nor another device waits for it. */
+/** Runs each device in its own thread, so that neither the event loop nor other devices wait for it. */
 export function connectThread(options: Omit<CudaWorkerData, 'deviceIndex'>): ConnectDevice {
   return (deviceIndex, on) => {
     const workerData: CudaWorkerData = { ...options, deviceIndex };
@@ -286,7 +286,7 @@ export function connectThread(options: Omit<CudaWorkerData, 'deviceIndex'>): Con
       error = cause;
     });
     worker.on('exit', (exitCode) => {
-      on.end(error ?? new Error(`the thread of the device ended with code ${exitCode}`));
+      on.end(error ?? new Error(`the thread of the GPU ended with code ${exitCode}`));
     });
     return {
       post: (request, transfer) => worker.postMessage(request, transfer),

@@ -1,37 +1,42 @@
-// The `cuda` engine: a certified int8 scan on GPUs, over copies of the codes that its fallback makes.
-// Each block is on one device; what no device has in time, cannot decide or fails to answer, the
-// fallback answers, so that users see a slower answer and never an error.
+// The `cuda` engine: an int8 scan with proven bounds on GPUs, over copies of the codes that its
+// fallback makes. Each block is on one device. The fallback searches blocks that no device has in time
+// and queries that a device cannot decide or fails to answer, so users see slower answers, never errors.
 
 import { assert } from '../../common/errors.js';
 import type { RowEncoder } from '../../common/types.js';
-import { type Engine, EngineAbsent, type SearchHits, type SearchQuery } from '../core/engine.js';
+import {
+  type Engine,
+  EngineUnavailable,
+  type SearchHits,
+  type SearchQuery,
+} from '../core/engine.js';
+import { cutForKernels, packColumns, sliceHits } from '../core/kernel-batch.js';
 import { mergeHits, type PartialHits, type SearchOptions } from '../core/per-block.js';
-import { cutForKernels, packColumns, sliceHits } from '../simd/kernel-batch.js';
 import { type ConnectDevice, CudaDevice, type CudaEvent, connectThread } from './cuda-device.js';
 import { type CudaKernels, type DeviceFacts, loadCudaKernels } from './cuda-kernels.js';
-import { CudaResidency, type Holding } from './cuda-residency.js';
+import { CudaResidency, type PinnedBlocks } from './cuda-residency.js';
 
-/** What one search on a device may be: it keeps candidates for every hit that is asked for. */
+/** Limits of one search on a device, which keeps candidates for every hit. */
 const BATCH_BOUNDS = { hitsMax: 2 ** 20, valuesMax: 2 ** 21, viewsMax: 2 ** 18 };
 
-/** What was used within so many milliseconds is not driven out by what is asked for now. */
+/** Blocks used within this time are not evicted for others. */
 const IDLE_MS = 10_000;
-/** Before a device that failed is tried again; after the last of them it is not. */
+/** The pauses before a failed device is retried; after the last one it is given up. */
 const PAUSES_MS = [1_000, 15_000];
 
 export interface CudaEngineOptions {
-  /** Makes the codes, and answers what the devices cannot; closed with the engine. */
+  /** Makes the codes and answers when the devices cannot; closed with the engine. */
   readonly fallback: Engine;
-  /** Bytes on each device; null for what is free, but for a reserve. */
+  /** Bytes to use on each device; null for the free memory minus a reserve. */
   readonly deviceMemory?: number | null;
-  /** Numbers of the devices to use; all that there are unless told otherwise. */
+  /** Indexes of the devices to use; all by default. */
   readonly devices?: readonly number[];
-  /** Of the native addon. */
+  /** The path of the native addon. */
   readonly addonPath?: string;
-  /** Null for the fastest that each device has. */
+  /** Null for the fastest kernels of each device. */
   readonly kernelsName?: string | null;
   readonly onEvent?: (event: CudaEvent) => void;
-  /** For tests: kernels of their own, threads of their own, and time. */
+  /** For tests: fake kernels, fake threads and a fake clock. */
   readonly kernels?: Pick<CudaKernels, 'deviceCount' | 'blockBytes'>;
   readonly connect?: ConnectDevice;
   readonly now?: () => number;
@@ -40,28 +45,29 @@ export interface CudaEngineOptions {
 }
 
 export interface CudaStats {
-  /** Queries of which some part was answered by the fallback, for whatever reason. */
+  /** Queries that the fallback answered at least in part. */
   readonly fallbackQueryCount: number;
-  /** Of these, those that a device searched and could not decide. */
+  /** Those of them that a device searched but could not decide. */
   readonly undecidedQueryCount: number;
   readonly uploadedBytes: number;
   readonly deviceBytes: number;
-  /** How often a device was lost. */
+  /** Times that a device was lost. */
   readonly lossCount: number;
 }
 
 export interface CudaEngine extends Engine {
   stats(): CudaStats;
-  /** The devices in use, in words for an operator. */
+  /** Describes the devices in use, for an operator. */
   describe(): string;
 }
 
-/** Rejects with `EngineAbsent` without the addon or a device, and otherwise when no device opens. */
+/** Rejects with `EngineUnavailable` without the addon or a device, with another error when none opens. */
 export async function createCudaEngine(options: CudaEngineOptions): Promise<CudaEngine> {
   const { kernels, indexes } = findCudaDevices(options);
-  const early: CudaEvent[] = [];
-  let tell = (event: CudaEvent): void => {
-    early.push(event);
+  // Events of the start are reported only if at least one device opens.
+  const startEvents: CudaEvent[] = [];
+  let onEvent = (event: CudaEvent): void => {
+    startEvents.push(event);
   };
   const now = options.now ?? (() => performance.now());
   const addonPath = options.addonPath ?? null;
@@ -73,7 +79,7 @@ export async function createCudaEngine(options: CudaEngineOptions): Promise<Cuda
         connect: options.connect ?? connectThread({ addonPath, kernelsName }),
         deviceMemory: options.deviceMemory ?? null,
         blockBytes: kernels.blockBytes,
-        onEvent: (event) => tell(event),
+        onEvent: (event) => onEvent(event),
         now,
         idleMs: options.idleMs ?? IDLE_MS,
         pausesMs: options.pausesMs ?? PAUSES_MS,
@@ -84,12 +90,12 @@ export async function createCudaEngine(options: CudaEngineOptions): Promise<Cuda
   if (failure?.status === 'rejected' && starts.every(({ status }) => status === 'rejected')) {
     throw failure.reason;
   }
-  tell = options.onEvent ?? (() => {});
-  for (const event of early) tell(event);
+  onEvent = options.onEvent ?? (() => {});
+  for (const event of startEvents) onEvent(event);
   return new DevicesEngine(options.fallback, devices, kernels.blockBytes);
 }
 
-/** Throws `EngineAbsent`, in words for an operator, without the addon, the driver or a device. */
+/** Throws `EngineUnavailable`, with a message for an operator, without addon, driver or device. */
 export function findCudaDevices({
   kernels: given,
   addonPath,
@@ -99,23 +105,23 @@ export function findCudaDevices({
     const kernels =
       given ?? (addonPath === undefined ? loadCudaKernels() : loadCudaKernels(addonPath));
     const count = kernels.deviceCount();
-    if (count === 0) throw new Error('there is no NVIDIA GPU');
+    if (count === 0) throw new Error('no NVIDIA GPU was found');
     return { kernels, indexes: devices ?? Array.from({ length: count }, (_, index) => index) };
   } catch (error) {
-    throw new EngineAbsent(error instanceof Error ? error.message : String(error));
+    throw new EngineUnavailable(error instanceof Error ? error.message : String(error));
   }
 }
 
-/** Queries for one device, or for the fallback, each with the parts that are there. */
-interface Share {
+/** The queries for one device or for the fallback, each with the views that are searched there. */
+interface DeviceShare {
   /** Null for the fallback. */
   readonly device: CudaDevice | null;
   readonly queries: SearchQuery[];
-  /** Of each: which of the batch it is, and which parts it has. */
-  readonly places: { readonly query: number; readonly parts: number[] }[];
+  /** Per query, its index in the batch, and the indexes of its views there. */
+  readonly origins: { readonly query: number; readonly viewIndexes: number[] }[];
 }
 
-type Answered = (place: Share['places'][number], hits: SearchHits) => void;
+type OnAnswer = (origin: DeviceShare['origins'][number], hits: SearchHits) => void;
 
 class DevicesEngine implements CudaEngine {
   readonly name = 'cuda';
@@ -143,7 +149,7 @@ class DevicesEngine implements CudaEngine {
     queries: readonly SearchQuery[],
     options: SearchOptions = {},
   ): Promise<SearchHits[]> {
-    assert(!this.#isClosed, 'an engine is not used after it is closed');
+    assert(!this.#isClosed, 'the engine is not closed');
     options.signal?.throwIfAborted();
     const answer = this.#search(queries, options);
     this.#running.add(answer);
@@ -199,35 +205,36 @@ class DevicesEngine implements CudaEngine {
     const abandoned = new Int32Array(new SharedArrayBuffer(4));
     const abandon = () => Atomics.store(abandoned, 0, 1);
     signal?.addEventListener('abort', abandon);
-    const holding = await this.#residency.acquire(queries);
+    const pinned = await this.#residency.acquire(queries);
     try {
       signal?.throwIfAborted();
       const partials = queries.map((): PartialHits[] => []);
-      const onAnswered: Answered = ({ query, parts }, hits) => {
-        for (let i = 0; i < hits.viewIndexes.length; i++)
-          hits.viewIndexes[i] = parts[hits.viewIndexes[i]!]!;
+      const onAnswered: OnAnswer = ({ query, viewIndexes }, hits) => {
+        for (let i = 0; i < hits.viewIndexes.length; i++) {
+          hits.viewIndexes[i] = viewIndexes[hits.viewIndexes[i]!]!;
+        }
         partials[query]!.push(hits);
       };
-      const shares = splitByDevice(queries, holding);
+      const shares = splitByDevice(queries, pinned);
       const searches = shares.map((share) =>
         share.device === null
-          ? this.#askFallback(share, options, onAnswered)
-          : this.#askDevice(share, share.device, holding, { abandoned, options, onAnswered }),
+          ? this.#searchFallback(share, options, onAnswered)
+          : this.#searchDevice(share, share.device, pinned, { abandoned, options, onAnswered }),
       );
-      // Blocks are held until the last of them is done, whatever becomes of the others.
+      // Blocks stay pinned until all searches have ended, even if one fails early.
       const failed = (await Promise.allSettled(searches)).find((one) => one.status === 'rejected');
       if (failed?.status === 'rejected') throw failed.reason;
       return queries.map((query, index) => mergeHits(query, partials[index]!));
     } finally {
       signal?.removeEventListener('abort', abandon);
-      holding.release();
+      pinned.release();
     }
   }
 
-  async #askDevice(
-    { queries, places }: Share,
+  async #searchDevice(
+    { queries, origins }: DeviceShare,
     device: CudaDevice,
-    holding: Holding,
+    pinned: PinnedBlocks,
     {
       abandoned,
       options,
@@ -235,63 +242,63 @@ class DevicesEngine implements CudaEngine {
     }: {
       abandoned: Int32Array;
       options: SearchOptions;
-      onAnswered: Answered;
+      onAnswered: OnAnswer;
     },
   ): Promise<void> {
-    const rest: Share = { device: null, queries: [], places: [] };
-    for (const { dimension, places: slice } of cutForKernels(queries, BATCH_BOUNDS)) {
+    const rest: DeviceShare = { device: null, queries: [], origins: [] };
+    for (const { dimension, indexes: slice } of cutForKernels(queries, BATCH_BOUNDS)) {
       options.signal?.throwIfAborted();
       const batch = packColumns(
         slice.map((index) => queries[index]!),
         dimension,
       );
-      const residents = batch.blocks.map(({ key }) => holding.placeOf(key)?.resident ?? null);
-      // The device may have been lost since the queries were dealt.
+      const residents = batch.blocks.map(({ key }) => pinned.find(key)?.resident ?? null);
+      // The device may have been lost since the queries were split.
       const answer = residents.every((resident) => resident !== null)
         ? await device.search(batch, residents, abandoned)
         : null;
       for (const [i, index] of slice.entries()) {
         if (answer?.isDecided[i] === 1) {
-          onAnswered(places[index]!, sliceHits(answer, i));
+          onAnswered(origins[index]!, sliceHits(answer, i));
         } else {
           if (answer !== null) this.#undecidedQueryCount++;
           rest.queries.push(queries[index]!);
-          rest.places.push(places[index]!);
+          rest.origins.push(origins[index]!);
         }
       }
     }
     options.signal?.throwIfAborted();
-    if (rest.queries.length > 0) await this.#askFallback(rest, options, onAnswered);
+    if (rest.queries.length > 0) await this.#searchFallback(rest, options, onAnswered);
   }
 
-  async #askFallback(
-    { queries, places }: Share,
+  async #searchFallback(
+    { queries, origins }: DeviceShare,
     options: SearchOptions,
-    onAnswered: Answered,
+    onAnswered: OnAnswer,
   ): Promise<void> {
     this.#fallbackQueryCount += queries.length;
     const hits = await this.#fallback.search(queries, options);
-    for (const [index, place] of places.entries()) onAnswered(place, hits[index]!);
+    for (const [index, origin] of origins.entries()) onAnswered(origin, hits[index]!);
   }
 }
 
-/** Parts without rows are left out: nobody has anything to say about them. */
-function splitByDevice(queries: readonly SearchQuery[], holding: Holding): Share[] {
-  const shares = new Map<CudaDevice | null, Share>();
-  for (const [query, { views: parts, ...rest }] of queries.entries()) {
-    const dealt = new Map<CudaDevice | null, number[]>();
-    for (const [part, { block, rowCount }] of parts.entries()) {
+/** Groups views by the device that has their block. Views without rows are left out. */
+function splitByDevice(queries: readonly SearchQuery[], pinned: PinnedBlocks): DeviceShare[] {
+  const shares = new Map<CudaDevice | null, DeviceShare>();
+  for (const [query, { views, ...rest }] of queries.entries()) {
+    const indexesByDevice = new Map<CudaDevice | null, number[]>();
+    for (const [viewIndex, { block, rowCount }] of views.entries()) {
       if (rowCount === 0) continue;
-      const device = holding.placeOf(block.key)?.device ?? null;
-      const places = dealt.get(device);
-      if (places === undefined) dealt.set(device, [part]);
-      else places.push(part);
+      const device = pinned.find(block.key)?.device ?? null;
+      const viewIndexes = indexesByDevice.get(device);
+      if (viewIndexes === undefined) indexesByDevice.set(device, [viewIndex]);
+      else viewIndexes.push(viewIndex);
     }
-    for (const [device, places] of dealt) {
-      const share = shares.get(device) ?? { device, queries: [], places: [] };
+    for (const [device, viewIndexes] of indexesByDevice) {
+      const share = shares.get(device) ?? { device, queries: [], origins: [] };
       shares.set(device, share);
-      share.queries.push({ ...rest, views: places.map((part) => parts[part]!) });
-      share.places.push({ query, parts: places });
+      share.queries.push({ ...rest, views: viewIndexes.map((index) => views[index]!) });
+      share.origins.push({ query, viewIndexes });
     }
   }
   return [...shares.values()];

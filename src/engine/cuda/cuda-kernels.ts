@@ -1,28 +1,28 @@
-// The native addon for GPUs: loaded by path, once a thread. What its functions take and give is
-// declared here and checked there; see kernels/cuda/device.h for what they mean. Devices and blocks
-// are numbers that mean something to the thread that made them only.
+// The native addon of the cuda engine, loaded once per thread. Its functions are declared here and
+// check their arguments themselves; kernels/cuda/device.h documents them. Devices and blocks are ticket
+// numbers, valid in the thread that created them.
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import type { KernelBatch, KernelHits } from '../simd/simd-kernels.js';
+import type { KernelBatch, KernelHits } from '../core/kernel-batch.js';
 
 export interface DeviceFacts {
-  /** As its maker calls it. */
+  /** The product name. */
   readonly name: string;
   /** The kernels in use. */
   readonly kernels: string;
   /** 90 for compute capability 9.0. */
   readonly computeCapability: number;
   readonly multiprocessorCount: number;
-  /** Of CUDA: 13000 is 13.0. */
+  /** CUDA versions: 13000 is 13.0. */
   readonly driverVersion: number;
   readonly runtimeVersion: number;
   readonly memoryBytes: number;
   readonly freeBytes: number;
 }
 
-/** Milliseconds on the device, then on the host; and what came back. */
+/** Milliseconds on the device and on the host, and the bytes read back. */
 export interface DeviceTimes {
   readonly uploadMs: number;
   readonly scanMs: number;
@@ -35,48 +35,48 @@ export interface DeviceTimes {
 }
 
 export interface DeviceHits extends KernelHits {
-  /** One a query: 0 where the device cannot decide, which then has no hits. */
+  /** [queries]: 0 for a query that the device could not decide, which has no hits. */
   readonly isDecided: Uint8Array;
   readonly times: DeviceTimes;
 }
 
 /**
- * All throw Errors in the words of the device or its driver, with the `code` 'DEVICE_LOST' when
- * nothing will work on it any more and 'OUT_OF_MEMORY' when something smaller may.
+ * All functions throw Errors with the message of the device or its driver. Their `code` is
+ * 'DEVICE_LOST' when the device is unusable, and 'OUT_OF_MEMORY' when a smaller request may succeed.
  */
 export interface CudaKernels {
   deviceCount(): number;
-  /** Null for the fastest kernels that prove themselves on the device. */
+  /** Returns a ticket. `kernels` is null for the fastest that pass their check on the device. */
   open(index: number, kernels: string | null): number;
   describe(device: number): DeviceFacts;
-  /** Its blocks are gone with it. */
+  /** Closes the device and frees its blocks. */
   close(device: number): void;
-  /** Bytes of device memory that a block takes; the same on every device. */
+  /** Bytes of device memory of a block; the same on every device. */
   blockBytes(dimension: number, rowCapacity: number, hasValues: boolean): number;
   createBlock(device: number, dimension: number): number;
-  /** Room for exactly so many rows. False when there is no memory for it; the block is as it was. */
+  /** Sets the capacity of a block. False, with the block unchanged, when there is no memory. */
   reserve(block: number, rowCapacity: number, hasValues: boolean): boolean;
-  /** Brings the rows up to `to`; both arrays begin with row 0. */
+  /** Appends rows until there are `to`; both arrays start with row 0. */
   extend(block: number, values: Float32Array, codes: Uint8Array | null, to: number): void;
   destroyBlock(block: number): void;
-  /** `residents`, one a block of the batch, have the rows that its parts search. */
+  /** `residents` has a ticket per block of the batch, with at least the rows that its views search. */
   search(device: number, batch: KernelBatch, residents: Uint32Array): DeviceHits;
 }
 
-/** From dist/src/engine, where this file runs, to what scripts/build-kernels.mjs writes. */
+/** Relative to the compiled file in dist/; scripts/build-kernels.mjs builds the addon. */
 const ADDON_URL = new URL('../../../../build/kernels/sagitta-cuda.node', import.meta.url);
 
-/** Throws, in words for an operator, where the addon was not built or does not load. */
+/** Throws, with a message for an operator, when the addon is not built or does not load. */
 export function loadCudaKernels(addonPath: string = fileURLToPath(ADDON_URL)): CudaKernels {
   if (!existsSync(addonPath)) {
     throw new Error(
-      'the CUDA kernels are not built here; `node scripts/build-kernels.mjs cuda` builds them where nvcc is',
+      'the CUDA kernels are not built; run `node scripts/build-kernels.mjs cuda`, which needs nvcc',
     );
   }
   return createRequire(import.meta.url)(addonPath) as CudaKernels;
 }
 
-/** What a failure of the kernels calls for. */
+/** The code of an error of the kernels. */
 export function failureCode(error: unknown): 'DEVICE_LOST' | 'OUT_OF_MEMORY' | null {
   const code = error instanceof Error && 'code' in error ? error.code : null;
   return code === 'DEVICE_LOST' || code === 'OUT_OF_MEMORY' ? code : null;

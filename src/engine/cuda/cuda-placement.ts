@@ -1,32 +1,32 @@
-// Which blocks are on one device, and what leaves when something else needs the room. Numbers only:
-// nothing here knows threads. What must be done on the device comes back as orders, in their order.
+// The placement of blocks on one device and the eviction of blocks for others. Pure bookkeeping: what
+// must be done on the device is returned as commands, to be executed in order.
 
 import type { VectorBlock } from '../../common/types.js';
 
-/** A block on a device, or on its way there. */
-export interface Resident {
+/** A block on a device, or being uploaded. */
+export interface ResidentBlock {
   readonly key: string;
-  /** Never given twice, so that whoever holds an old one cannot mean another. */
+  /** Unique, so that a stale reference never means another block. */
   readonly number: number;
   readonly dimension: number;
-  /** Room for so many rows. */
+  /** Rows that fit. */
   rowCapacity: number;
-  /** Without them, rows are rescored on the host. */
+  /** Whether its values are on the device; if not, the host rescores its rows. */
   hasValues: boolean;
   bytes: number;
-  /** Rows that are there, and those that were sent. */
+  /** Rows on the device, and rows whose upload was started. */
   rowCount: number;
   sentRowCount: number;
   lastUseMs: number;
-  /** Batches that count on it. */
+  /** The number of batches that have it pinned. */
   pinCount: number;
-  /** Nobody can ask for it any more; it leaves when the last batch is done with it. */
+  /** Its key was forgotten; it is unloaded when its last batch is done. */
   isForgotten: boolean;
-  /** The device does not have it any more. */
+  /** The device no longer has it. */
   isGone: boolean;
 }
 
-export type PlacementOrder =
+export type PlacementCommand =
   | { readonly kind: 'drop values'; readonly block: number }
   | { readonly kind: 'unload'; readonly block: number };
 
@@ -35,26 +35,26 @@ export interface PlacementOptions {
   readonly blockBytes: (dimension: number, rowCapacity: number, hasValues: boolean) => number;
   /** Milliseconds, from any origin. */
   readonly now: () => number;
-  /** What was used more recently stays, so that two collections in turn do not drive each other out. */
+  /** Blocks used more recently are not evicted, so that two alternating collections do not thrash. */
   readonly idleMs: number;
 }
 
-/** A block that grows has room for half as many rows again, so that it is seldom moved. */
+/** A growing block gets room for half as many rows again, so that it is seldom copied. */
 const GROWTH = 1.5;
-/** What must stay free before values come back to a block, of the budget: else they might leave again. */
+/** The share of the budget that must stay free when values are restored; else they might be evicted. */
 const FREE_SHARE = 1 / 16;
 
-/** How hard room is looked for: each does what those before do, and more. */
-const EFFORTS = ['free', 'idle values', 'idle blocks', 'all values'] as const;
-export type Effort = (typeof EFFORTS)[number];
+/** What may be evicted to make room: each level includes those before it. */
+const EVICTION_LEVELS = ['nothing', 'idle values', 'idle blocks', 'all values'] as const;
+export type EvictionLevel = (typeof EVICTION_LEVELS)[number];
 
 let residentCount = 0;
 
 export class DevicePlacement {
   readonly #options: PlacementOptions;
-  readonly #residents = new Map<string, Resident>();
-  /** Forgotten, and still counted on. */
-  readonly #leaving = new Set<Resident>();
+  readonly #residents = new Map<string, ResidentBlock>();
+  /** Forgotten blocks that are still pinned. */
+  readonly #forgotten = new Set<ResidentBlock>();
   #budgetBytes: number;
   #usedBytes = 0;
 
@@ -75,41 +75,41 @@ export class DevicePlacement {
     return this.#budgetBytes - this.#usedBytes;
   }
 
-  find(key: string): Resident | undefined {
+  find(key: string): ResidentBlock | undefined {
     return this.#residents.get(key);
   }
 
-  pin(resident: Resident): void {
+  pin(resident: ResidentBlock): void {
     resident.pinCount++;
     resident.lastUseMs = this.#options.now();
   }
 
-  release(resident: Resident): PlacementOrder[] {
+  release(resident: ResidentBlock): PlacementCommand[] {
     resident.pinCount--;
     resident.lastUseMs = this.#options.now();
     return resident.isForgotten && resident.pinCount === 0 ? this.#remove(resident) : [];
   }
 
-  /** The key means nothing from now on. */
-  forget(key: string): PlacementOrder[] {
+  /** Forgets the block; it is unloaded now or when it is no longer pinned. */
+  forget(key: string): PlacementCommand[] {
     const resident = this.#residents.get(key);
     if (resident === undefined) return [];
     this.#residents.delete(key);
     resident.isForgotten = true;
-    this.#leaving.add(resident);
+    this.#forgotten.add(resident);
     return resident.pinCount === 0 ? this.#remove(resident) : [];
   }
 
-  /** A new resident, for exactly the rows of the block; null when that much effort makes no room. */
+  /** Places a block with room for exactly its rows; null when the evictions make no room. */
   place(
     { key, dimension, rowCount }: VectorBlock,
     hasValues: boolean,
-    effort: Effort,
-  ): { resident: Resident; orders: PlacementOrder[] } | null {
+    eviction: EvictionLevel,
+  ): { resident: ResidentBlock; commands: PlacementCommand[] } | null {
     const bytes = this.#options.blockBytes(dimension, rowCount, hasValues);
-    const orders = this.#makeRoom(bytes, effort, null);
-    if (orders === null) return null;
-    const resident: Resident = {
+    const commands = this.#makeRoom(bytes, eviction, null);
+    if (commands === null) return null;
+    const resident: ResidentBlock = {
       key,
       number: residentCount++,
       dimension,
@@ -125,11 +125,11 @@ export class DevicePlacement {
     };
     this.#residents.set(key, resident);
     this.#usedBytes += bytes;
-    return { resident, orders };
+    return { resident, commands };
   }
 
-  /** Room for so many rows, at the price of the block's own values if need be; null when there is none. */
-  grow(resident: Resident, rowCount: number): PlacementOrder[] | null {
+  /** Makes room for more rows, at the cost of the block's own values if necessary; null if impossible. */
+  grow(resident: ResidentBlock, rowCount: number): PlacementCommand[] | null {
     if (rowCount <= resident.rowCapacity) return [];
     const { blockBytes } = this.#options;
     const { dimension } = resident;
@@ -139,47 +139,52 @@ export class DevicePlacement {
       [rowCount, resident.hasValues, 'idle blocks'],
       [rowCount, false, 'all values'],
     ] as const;
-    for (const [rowCapacity, hasValues, effort] of shapes) {
+    for (const [rowCapacity, hasValues, eviction] of shapes) {
       const bytes = blockBytes(dimension, rowCapacity, hasValues);
-      const orders = this.#makeRoom(bytes - resident.bytes, effort, resident);
-      if (orders === null) continue;
+      const commands = this.#makeRoom(bytes - resident.bytes, eviction, resident);
+      if (commands === null) continue;
       if (resident.hasValues && !hasValues) {
-        orders.push({ kind: 'drop values', block: resident.number });
+        commands.push({ kind: 'drop values', block: resident.number });
       }
       this.#resize(resident, rowCapacity, hasValues);
-      return orders;
+      return commands;
     }
     return null;
   }
 
   /** Whether a block that lost its values may have them back, and would keep them. */
-  hasRoomForValues(resident: Resident): boolean {
+  hasRoomForValues(resident: ResidentBlock): boolean {
     const { dimension, rowCapacity, bytes } = resident;
     const added = this.#options.blockBytes(dimension, rowCapacity, true) - bytes;
     return this.freeBytes - added >= this.#budgetBytes * FREE_SHARE;
   }
 
-  /** The device has less memory than was thought; what is idle leaves until the rest fits, if it does. */
-  shrinkBudget(budgetBytes: number): PlacementOrder[] {
+  /** Lowers the budget, since the device has less memory than expected, and evicts blocks not pinned. */
+  shrinkBudget(budgetBytes: number): PlacementCommand[] {
     this.#budgetBytes = Math.max(0, Math.min(this.#budgetBytes, budgetBytes));
-    return this.#leave((resident) => resident.pinCount === 0, 0);
+    return this.#evict((resident) => resident.pinCount === 0, 0);
   }
 
-  /** All of it is gone, with the device. */
+  /** The device is gone with all its blocks. */
   clear(): void {
-    for (const resident of [...this.#residents.values(), ...this.#leaving]) resident.isGone = true;
+    for (const resident of [...this.#residents.values(), ...this.#forgotten])
+      resident.isGone = true;
     this.#residents.clear();
-    this.#leaving.clear();
+    this.#forgotten.clear();
     this.#usedBytes = 0;
   }
 
-  /** Null, and nothing leaves, when that much effort is not enough. */
-  #makeRoom(bytes: number, effort: Effort, grown: Resident | null): PlacementOrder[] | null {
+  /** Null, and nothing leaves, when that much eviction is not enough. */
+  #makeRoom(
+    bytes: number,
+    eviction: EvictionLevel,
+    grown: ResidentBlock | null,
+  ): PlacementCommand[] | null {
     if (bytes <= this.freeBytes) return [];
     const idleSince = this.#options.now() - this.#options.idleMs;
-    const isIdle = (resident: Resident) =>
+    const isIdle = (resident: ResidentBlock) =>
       resident !== grown && resident.pinCount === 0 && resident.lastUseMs <= idleSince;
-    const level = EFFORTS.indexOf(effort);
+    const level = EVICTION_LEVELS.indexOf(eviction);
     const candidates = [...this.#residents.values()];
     const values = candidates.filter(
       (resident) =>
@@ -192,44 +197,44 @@ export class DevicePlacement {
     for (const resident of values) within += resident.bytes - this.#codeBytes(resident);
     for (const resident of blocks) within += this.#codeBytes(resident);
     return bytes <= within
-      ? this.#leave((resident) => blocks.includes(resident), bytes, values)
+      ? this.#evict((resident) => blocks.includes(resident), bytes, values)
       : null;
   }
 
-  /** The least recently used first: values of some, then whole blocks, until so many bytes are free. */
-  #leave(
-    mayLeave: (resident: Resident) => boolean,
+  /** Evicts values, then whole blocks, least recently used first, until `bytes` are free. */
+  #evict(
+    mayEvict: (resident: ResidentBlock) => boolean,
     bytes: number,
     values = [...this.#residents.values()].filter(
-      (resident) => resident.hasValues && mayLeave(resident),
+      (resident) => resident.hasValues && mayEvict(resident),
     ),
-  ): PlacementOrder[] {
-    const orders: PlacementOrder[] = [];
+  ): PlacementCommand[] {
+    const commands: PlacementCommand[] = [];
     for (const resident of values.sort(byLastUse)) {
-      if (bytes <= this.freeBytes) return orders;
+      if (bytes <= this.freeBytes) return commands;
       this.#resize(resident, resident.rowCapacity, false);
-      orders.push({ kind: 'drop values', block: resident.number });
+      commands.push({ kind: 'drop values', block: resident.number });
     }
-    for (const resident of [...this.#residents.values()].filter(mayLeave).sort(byLastUse)) {
-      if (bytes <= this.freeBytes) return orders;
+    for (const resident of [...this.#residents.values()].filter(mayEvict).sort(byLastUse)) {
+      if (bytes <= this.freeBytes) return commands;
       this.#residents.delete(resident.key);
-      orders.push(...this.#remove(resident));
+      commands.push(...this.#remove(resident));
     }
-    return orders;
+    return commands;
   }
 
-  #codeBytes({ dimension, rowCapacity }: Resident): number {
+  #codeBytes({ dimension, rowCapacity }: ResidentBlock): number {
     return this.#options.blockBytes(dimension, rowCapacity, false);
   }
 
-  #resize(resident: Resident, rowCapacity: number, hasValues: boolean): void {
+  #resize(resident: ResidentBlock, rowCapacity: number, hasValues: boolean): void {
     const bytes = this.#options.blockBytes(resident.dimension, rowCapacity, hasValues);
     this.#usedBytes += bytes - resident.bytes;
     Object.assign(resident, { rowCapacity, hasValues, bytes });
   }
 
-  #remove(resident: Resident): PlacementOrder[] {
-    this.#leaving.delete(resident);
+  #remove(resident: ResidentBlock): PlacementCommand[] {
+    this.#forgotten.delete(resident);
     if (resident.isGone) return [];
     resident.isGone = true;
     this.#usedBytes -= resident.bytes;
@@ -237,6 +242,6 @@ export class DevicePlacement {
   }
 }
 
-function byLastUse(left: Resident, right: Resident): number {
+function byLastUse(left: ResidentBlock, right: ResidentBlock): number {
   return left.lastUseMs - right.lastUseMs || left.number - right.number;
 }

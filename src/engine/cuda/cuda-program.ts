@@ -1,9 +1,8 @@
-// What the thread of one device does: keeps blocks on it, uploads in slices with searches between
-// them, and searches. Whatever it throws ends the thread; the other side answers in its place.
+// The program of a device's thread: keeps blocks, uploads rows in slices, and searches between slices.
+// Any exception ends the thread, and the engine's fallback answers.
 
 import { assert } from '../../common/errors.js';
-import type { KernelColumns } from '../simd/kernel-batch.js';
-import type { KernelBlock } from '../simd/simd-kernels.js';
+import type { KernelBlock, KernelColumns } from '../core/kernel-batch.js';
 import {
   type CudaKernels,
   type DeviceFacts,
@@ -15,26 +14,26 @@ export type DeviceRequest =
   | {
       readonly kind: 'upload';
       readonly uploadId: number;
-      /** The other side's number of the block; a new one makes a new block. */
+      /** The engine's number of the block; an unknown number creates a block. */
       readonly block: number;
       readonly dimension: number;
       readonly rowCapacity: number;
       readonly hasValues: boolean;
-      /** All its rows go up. */
+      /** The rows to upload, from row 0 on. */
       readonly view: KernelBlock;
-      /** Before those that are not. */
+      /** Urgent uploads go before others. */
       readonly isUrgent: boolean;
     }
-  /** The values of the block leave; its codes stay. */
+  /** Frees the values of the block and keeps its codes. */
   | { readonly kind: 'drop values'; readonly block: number }
   | { readonly kind: 'unload'; readonly block: number }
   | {
       readonly kind: 'search';
       readonly searchId: number;
       readonly columns: KernelColumns;
-      /** What the parts' first numbers mean, by the numbers of the other side. */
+      /** The engine's numbers of the blocks that the views index. */
       readonly blocks: readonly number[];
-      /** One number, shared: not 0 once nobody waits for the answer. */
+      /** Shared [1] int32: not 0 after the caller has aborted the search. */
       readonly abandoned: Int32Array;
     };
 
@@ -46,7 +45,7 @@ export type DeviceReply =
       /** Rows on the device now. */
       readonly rowCount: number;
       readonly outcome: 'done' | 'out of memory' | 'given up';
-      /** That went up since the last such reply, for this block or another. */
+      /** Bytes uploaded since the last such reply, for any block. */
       readonly bytes: number;
     }
   | {
@@ -58,16 +57,16 @@ export type DeviceReply =
 export interface DeviceProgramOptions {
   readonly kernels: CudaKernels;
   readonly deviceIndex: number;
-  /** Null for the fastest. */
+  /** Null for the fastest kernels. */
   readonly kernelsName: string | null;
   readonly reply: (reply: DeviceReply) => void;
-  /** Calls back in a later turn of the event loop, after messages that wait; as setImmediate does. */
+  /** Runs `step` after yielding to the event loop and its waiting messages, like setImmediate. */
   readonly defer: (step: () => void) => void;
 }
 
-/** What goes up in one turn: two milliseconds, more or less. */
+/** Bytes uploaded before yielding to the event loop: about two milliseconds. */
 const SLICE_BYTES = 16 * 1024 * 1024;
-/** Codes stand in panels of so many rows; a whole panel is copied once. */
+/** Codes are stored in panels of this many rows; slices of whole panels copy each panel once. */
 const PANEL_ROWS = 16;
 
 type Upload = Extract<DeviceRequest, { kind: 'upload' }>;
@@ -75,12 +74,12 @@ type Upload = Extract<DeviceRequest, { kind: 'upload' }>;
 interface Block {
   readonly ticket: number;
   readonly dimension: number;
-  /** The newest that was handed over; its arrays hold at least `rowCount` rows. */
+  /** The latest version of the rows; its arrays hold at least `rowCount` rows. */
   view: KernelBlock;
   rowCount: number;
   rowCapacity: number;
   hasValues: boolean;
-  /** What a request that came later than an upload may change. */
+  /** False after 'drop values': uploads requested before it must not bring values back. */
   mayHaveValues: boolean;
 }
 
@@ -90,7 +89,7 @@ export class DeviceProgram {
   readonly #blocks = new Map<number, Block>();
   #urgent: Upload[] = [];
   #background: Upload[] = [];
-  /** Since the last reply that told of it. */
+  /** Bytes uploaded since the last reply that reported them. */
   #uploadedBytes = 0;
   #isPumping = false;
 
@@ -132,7 +131,7 @@ export class DeviceProgram {
     }
     const known = blocks.map((block) => {
       const found = this.#blocks.get(block);
-      assert(found !== undefined, 'a block that is searched is resident');
+      assert(found !== undefined, 'every block of a search is resident');
       return found;
     });
     const batch = { ...columns, blocks: known.map(viewOf), workerCount: 1 };
@@ -146,10 +145,10 @@ export class DeviceProgram {
   }
 
   #dropValues(number: number): void {
-    const give = (upload: Upload) =>
+    const withoutValues = (upload: Upload) =>
       upload.block === number ? { ...upload, hasValues: false } : upload;
-    this.#urgent = this.#urgent.map(give);
-    this.#background = this.#background.map(give);
+    this.#urgent = this.#urgent.map(withoutValues);
+    this.#background = this.#background.map(withoutValues);
     const block = this.#blocks.get(number);
     if (block === undefined) return;
     block.mayHaveValues = false;
@@ -170,7 +169,7 @@ export class DeviceProgram {
     this.#options.kernels.destroyBlock(block.ticket);
   }
 
-  /** One slice now, and the next in another turn. */
+  /** Uploads a slice per iteration of the event loop until the queues are empty. */
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -184,7 +183,7 @@ export class DeviceProgram {
     });
   }
 
-  /** Whether the upload is over. */
+  /** Uploads a slice. True when the upload has ended. */
   #advance(upload: Upload): boolean {
     const block = this.#blocks.get(upload.block) ?? this.#create(upload);
     const { view } = upload;
@@ -200,9 +199,9 @@ export class DeviceProgram {
     const to = Math.min(view.rowCount, block.rowCount + sliceRows);
     if (to > block.rowCount) {
       kernels.extend(block.ticket, view.values, view.codes, to);
-      const values = block.hasValues ? (to - block.rowCount) * rowBytes : 0;
-      const all = kernels.blockBytes(block.dimension, to - block.rowCount, false);
-      this.#uploadedBytes += all + values;
+      const valueBytes = block.hasValues ? (to - block.rowCount) * rowBytes : 0;
+      const codeBytes = kernels.blockBytes(block.dimension, to - block.rowCount, false);
+      this.#uploadedBytes += codeBytes + valueBytes;
       block.rowCount = to;
     }
     if (block.rowCount < view.rowCount) return false;
@@ -218,7 +217,7 @@ export class DeviceProgram {
     return block;
   }
 
-  /** False when there is no memory for it, and the block is as it was. */
+  /** False, with the block unchanged, when there is no memory. */
   #reserve(block: Block, rowCapacity: number, hasValues: boolean): boolean {
     if (rowCapacity === block.rowCapacity && hasValues === block.hasValues) return true;
     if (!this.#options.kernels.reserve(block.ticket, rowCapacity, hasValues)) return false;

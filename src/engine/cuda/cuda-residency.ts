@@ -1,57 +1,61 @@
-// What a batch needs on the devices, and what it gets: blocks are dealt to the devices, sent up, and
-// held there until the batch is done. What is not there in time is the caller's to search elsewhere.
+// Makes the blocks of a batch resident: places them on devices, uploads their rows, and pins them until
+// the batch is done. The caller searches blocks that are not resident in time elsewhere.
 
 import type { VectorBlock } from '../../common/types.js';
 import type { SearchQuery } from '../core/engine.js';
 import type { CudaDevice } from './cuda-device.js';
-import type { DevicePlacement, Effort, Resident } from './cuda-placement.js';
+import type { DevicePlacement, EvictionLevel, ResidentBlock } from './cuda-placement.js';
 
-/** What a batch waits for, at most, before it is searched; more comes while others answer. */
+/** Bytes of uploads that a batch waits for. Larger uploads continue while the fallback answers. */
 const AWAITED_BYTES_MAX = 256 * 1024 * 1024;
 
-/** In this order: values are worth values that nobody uses, and codes are worth any values. */
-const WAYS: readonly { readonly hasValues: boolean; readonly effort: Effort }[] = [
-  { hasValues: true, effort: 'free' },
-  { hasValues: true, effort: 'idle values' },
-  { hasValues: false, effort: 'free' },
-  { hasValues: false, effort: 'idle blocks' },
-  { hasValues: false, effort: 'all values' },
+/** Attempts to place a block, in order: values may evict idle values, codes may evict any values. */
+const PLACEMENT_ATTEMPTS: readonly {
+  readonly hasValues: boolean;
+  readonly eviction: EvictionLevel;
+}[] = [
+  { hasValues: true, eviction: 'nothing' },
+  { hasValues: true, eviction: 'idle values' },
+  { hasValues: false, eviction: 'nothing' },
+  { hasValues: false, eviction: 'idle blocks' },
+  { hasValues: false, eviction: 'all values' },
 ];
 
-export interface Place {
+/** A block on a device. */
+export interface PlacedBlock {
   readonly device: CudaDevice;
-  readonly resident: Resident;
+  readonly resident: ResidentBlock;
 }
 
-/** The blocks of a batch that are on devices, until they are released. */
-export interface Holding {
-  /** Null for what no device has in full. */
-  placeOf(key: string): Place | null;
+/** The blocks of a batch that are on devices, pinned until they are released. */
+export interface PinnedBlocks {
+  /** Null for a block that no device has with all rows of the batch. */
+  find(key: string): PlacedBlock | null;
   release(): void;
 }
 
-interface Need {
-  /** The view with the most rows. */
+interface NeededBlock {
+  /** The version with the most rows. */
   block: VectorBlock;
-  /** Rows that are searched. */
+  /** The most rows that a query searches. */
   rowCount: number;
 }
 
-interface Held extends Place {
+interface PinnedBlock extends PlacedBlock {
   readonly placement: DevicePlacement;
-  readonly need: Need;
+  readonly need: NeededBlock;
 }
 
-interface Missing {
-  readonly held: Held;
+interface MissingRows {
+  readonly pinned: PinnedBlock;
   readonly bytes: number;
 }
 
 export class CudaResidency {
   readonly #devices: readonly CudaDevice[];
   readonly #blockBytes: (dimension: number, rowCapacity: number, hasValues: boolean) => number;
-  /** Uploads that some batch waits for. */
-  readonly #awaited = new Map<Resident, Promise<void>>();
+  /** Uploads that a batch waits for. */
+  readonly #awaited = new Map<ResidentBlock, Promise<void>>();
 
   constructor(
     devices: readonly CudaDevice[],
@@ -61,34 +65,34 @@ export class CudaResidency {
     this.#blockBytes = blockBytes;
   }
 
-  /** Resolves when what the batch waits for has arrived. */
-  async acquire(queries: readonly SearchQuery[]): Promise<Holding> {
-    for (const device of this.#devices) device.wake();
-    const needs = needsOf(queries);
-    const held = this.#holdWhatIsThere(needs);
-    const grown = [...held.values()].flatMap((each) => this.#grow(each));
+  /** Resolves when the uploads that the batch waits for are complete. */
+  async acquire(queries: readonly SearchQuery[]): Promise<PinnedBlocks> {
+    for (const device of this.#devices) device.retryIfDue();
+    const needs = neededBlocks(queries);
+    const pinned = this.#pinResident(needs);
+    const grown = [...pinned.values()].flatMap((each) => this.#grow(each));
     const arrived = [...needs.entries()].flatMap(([key, need]) => {
-      if (held.has(key)) return [];
+      if (pinned.has(key)) return [];
       const each = this.#place(need);
       if (each === null) return [];
-      held.set(key, each);
+      pinned.set(key, each);
       return [this.#missing(each)];
     });
     this.#send(grown, arrived);
-    const waits = [...held.values()].flatMap(({ resident, need }) => {
+    const waits = [...pinned.values()].flatMap(({ resident, need }) => {
       const awaited = resident.rowCount < need.rowCount ? this.#awaited.get(resident) : undefined;
       return awaited === undefined ? [] : [awaited];
     });
     await Promise.all(waits);
     return {
-      placeOf(key) {
-        const each = held.get(key);
+      find(key) {
+        const each = pinned.get(key);
         if (each === undefined || each.resident.isGone) return null;
         return each.resident.rowCount >= each.need.rowCount ? each : null;
       },
       release() {
-        for (const { device, placement, resident } of held.values()) {
-          device.carryOut(placement.release(resident));
+        for (const { device, placement, resident } of pinned.values()) {
+          device.execute(placement.release(resident));
         }
       },
     };
@@ -96,11 +100,11 @@ export class CudaResidency {
 
   forget(key: string): void {
     for (const device of this.#devices) {
-      if (device.placement !== null) device.carryOut(device.placement.forget(key));
+      if (device.placement !== null) device.execute(device.placement.forget(key));
     }
   }
 
-  find(key: string): Resident | undefined {
+  find(key: string): ResidentBlock | undefined {
     for (const { placement } of this.#devices) {
       const resident = placement?.find(key);
       if (resident !== undefined) return resident;
@@ -108,49 +112,49 @@ export class CudaResidency {
     return undefined;
   }
 
-  /** Held before anything is placed, so that nothing of this batch makes room for the rest of it. */
-  #holdWhatIsThere(needs: ReadonlyMap<string, Need>): Map<string, Held> {
-    const held = new Map<string, Held>();
+  /** Pins resident blocks before others are placed, so that these do not evict blocks of the batch. */
+  #pinResident(needs: ReadonlyMap<string, NeededBlock>): Map<string, PinnedBlock> {
+    const pinned = new Map<string, PinnedBlock>();
     let isRestored = false;
     for (const [key, need] of needs) {
       for (const device of this.#devices) {
         const { placement } = device;
         const resident = placement?.find(key);
         if (placement === null || resident === undefined) continue;
-        // One a batch, and it comes back whole: values are not added to rows that are there.
+        // Restores the values of one block per batch by uploading all of it again.
         if (!isRestored && mayBeRestored(placement, resident)) {
           isRestored = true;
-          device.carryOut(placement.forget(key));
+          device.execute(placement.forget(key));
           continue;
         }
         placement.pin(resident);
-        held.set(key, { device, placement, resident, need });
+        pinned.set(key, { device, placement, resident, need });
       }
     }
-    return held;
+    return pinned;
   }
 
-  /** What must be sent, when the block has grown and there is room for it. */
-  #grow(held: Held): Missing[] {
-    const { device, placement, resident, need } = held;
+  /** The rows to upload when the block has grown and there is room for them. */
+  #grow(pinned: PinnedBlock): MissingRows[] {
+    const { device, placement, resident, need } = pinned;
     if (resident.sentRowCount >= need.rowCount) return [];
-    const orders = placement.grow(resident, need.block.rowCount);
-    if (orders === null) return [];
-    device.carryOut(orders);
-    return [this.#missing(held)];
+    const commands = placement.grow(resident, need.block.rowCount);
+    if (commands === null) return [];
+    device.execute(commands);
+    return [this.#missing(pinned)];
   }
 
-  #place(need: Need): Held | null {
+  #place(need: NeededBlock): PinnedBlock | null {
     const open = this.#devices.flatMap((device) => {
       return device.placement === null ? [] : [{ device, placement: device.placement }];
     });
     open.sort((left, right) => right.placement.freeBytes - left.placement.freeBytes);
-    for (const { hasValues, effort } of WAYS) {
+    for (const { hasValues, eviction } of PLACEMENT_ATTEMPTS) {
       for (const { device, placement } of open) {
-        const placed = placement.place(need.block, hasValues, effort);
+        const placed = placement.place(need.block, hasValues, eviction);
         if (placed === null) continue;
-        const { resident, orders } = placed;
-        device.carryOut(orders);
+        const { resident, commands } = placed;
+        device.execute(commands);
         placement.pin(resident);
         return { device, placement, resident, need };
       }
@@ -158,14 +162,14 @@ export class CudaResidency {
     return null;
   }
 
-  #missing(held: Held): Missing {
-    const { resident, need } = held;
+  #missing(pinned: PinnedBlock): MissingRows {
+    const { resident, need } = pinned;
     const rowCount = need.block.rowCount - resident.sentRowCount;
-    return { held, bytes: this.#blockBytes(resident.dimension, rowCount, resident.hasValues) };
+    return { pinned, bytes: this.#blockBytes(resident.dimension, rowCount, resident.hasValues) };
   }
 
-  /** Waited for if all of it is little, or at least what blocks have grown by. */
-  #send(grown: readonly Missing[], arrived: readonly Missing[]): void {
+  /** Uploads rows. The batch waits for new rows of resident blocks, and for new blocks, if few enough. */
+  #send(grown: readonly MissingRows[], arrived: readonly MissingRows[]): void {
     const grownBytes = sumOf(grown);
     const isGrownAwaited = grownBytes <= AWAITED_BYTES_MAX;
     const isAllAwaited = grownBytes + sumOf(arrived) <= AWAITED_BYTES_MAX;
@@ -173,8 +177,8 @@ export class CudaResidency {
     for (const missing of arrived) this.#upload(missing, isAllAwaited);
   }
 
-  #upload({ held: { device, resident, need } }: Missing, isAwaited: boolean): void {
-    // What comes after an upload that nobody waits for is not there before it.
+  #upload({ pinned: { device, resident, need } }: MissingRows, isAwaited: boolean): void {
+    // Rows behind a background upload of the same block cannot arrive before it.
     const isBehind = resident.sentRowCount > resident.rowCount && !this.#awaited.has(resident);
     const isUrgent = isAwaited && !isBehind;
     const uploaded = device.upload(resident, need.block, isUrgent);
@@ -186,16 +190,16 @@ export class CudaResidency {
   }
 }
 
-function mayBeRestored(placement: DevicePlacement, resident: Resident): boolean {
+function mayBeRestored(placement: DevicePlacement, resident: ResidentBlock): boolean {
   const isAtRest = resident.pinCount === 0 && resident.sentRowCount === resident.rowCount;
   return !resident.hasValues && isAtRest && placement.hasRoomForValues(resident);
 }
 
-/** Of each block that is searched at all. */
-function needsOf(queries: readonly SearchQuery[]): Map<string, Need> {
-  const needs = new Map<string, Need>();
-  for (const { views: parts } of queries) {
-    for (const { block, rowCount } of parts) {
+/** The blocks of which any row is searched. */
+function neededBlocks(queries: readonly SearchQuery[]): Map<string, NeededBlock> {
+  const needs = new Map<string, NeededBlock>();
+  for (const { views } of queries) {
+    for (const { block, rowCount } of views) {
       if (rowCount === 0) continue;
       const need = needs.get(block.key);
       if (need === undefined) {
@@ -209,6 +213,6 @@ function needsOf(queries: readonly SearchQuery[]): Map<string, Need> {
   return needs;
 }
 
-function sumOf(missing: readonly Missing[]): number {
+function sumOf(missing: readonly MissingRows[]): number {
   return missing.reduce((sum, { bytes }) => sum + bytes, 0);
 }

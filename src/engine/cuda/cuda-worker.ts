@@ -1,5 +1,5 @@
-// The thread of one GPU: what may block, blocks here. One request at a time, in the order of the
-// messages. Whatever it throws ends the thread, and with it the device is closed.
+// The thread of one GPU, in which calls of the device may block. It handles one request at a time, in
+// the order of the messages. Any exception ends the thread, which closes the device.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
@@ -9,7 +9,7 @@ import { DeviceProgram, type DeviceReply, type DeviceRequest } from './cuda-prog
 export interface CudaWorkerData {
   readonly addonPath: string | null;
   readonly deviceIndex: number;
-  /** Null for the fastest. */
+  /** Null for the fastest kernels. */
   readonly kernelsName: string | null;
 }
 
@@ -28,7 +28,7 @@ const program = new DeviceProgram({
 });
 port.on('message', (request: DeviceRequest) => unlessFailed(() => program.handle(request)));
 
-/** Messages still arrive while a thread ends, and after a failure nothing here is to be trusted. */
+/** Messages still arrive while the thread ends. After a failure its state cannot be trusted. */
 function unlessFailed(step: () => void): void {
   if (hasFailed) return;
   try {
@@ -43,7 +43,7 @@ function reply(message: DeviceReply): void {
   port!.postMessage(message, buffersOf(message));
 }
 
-/** What moves instead of being copied. */
+/** The buffers to transfer instead of copying them. */
 function buffersOf(message: DeviceReply): ArrayBuffer[] {
   if (message.kind !== 'answer' || typeof message.answer === 'string') return [];
   const { offsets, views, rows, scores, scannedCounts, rescoredCounts, isDecided } = message.answer;

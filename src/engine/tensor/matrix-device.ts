@@ -1,11 +1,11 @@
-// What the tensor program needs of a device: float32 matrices, their product, and one of two ways to
-// make use of a product. A device is used by one thread, and knows nothing of vectors, scores or queries.
+// The interface of a tensor device: float32 matrices, their product, and one of two ways to use a
+// product. A device is used by one thread and knows nothing of vectors, scores or queries.
 //
 // Each entry of a product is a float32 sum of float32 products in any order, with or without fused
-// multiply-add; values, products and sums below 2^-126 may be taken for zero. How far it is from the
-// true sum says `productError`.
+// multiply-add; values, products and sums below 2^-126 may be flushed to zero. `productError` bounds
+// its error.
 
-/** A row-major float32 matrix on the device: a left operand or a right one, never both in turn. */
+/** A row-major float32 matrix on the device. It is used as a left or a right operand, never as both. */
 export interface DeviceMatrix {
   readonly rowCount: number;
   readonly columnCount: number;
@@ -15,40 +15,39 @@ export interface DeviceMatrix {
 interface Device {
   /** For an operator: "WebAssembly", or a library, its version and the processor. */
   readonly name: string;
-  /** Whether matrices are elsewhere than in the memory of this process. */
+  /** Whether matrices are outside the memory of this process. */
   readonly hasOwnMemory: boolean;
-  /** Values and rows of a resident right operand that suit the device best: both are upper bounds. */
+  /** The largest resident right operand that suits the device, in values and in rows. */
   readonly chunkValuesMax: number;
   readonly chunkRowsMax: number;
-  /** Bytes for resident operands: what is sensible, and what is possible. */
+  /** Bytes for resident operands: the default, and the limit. */
   readonly residentBytesUsual: number;
   readonly residentBytesMax: number;
   /** Copies `values`, row-major [rowCount, columnCount]. Null when there is no room for it. */
   load(values: Float32Array, rowCount: number, columnCount: number): DeviceMatrix | null;
   /**
-   * E such that a sum of `dimension` products of a and b is within E |a| |b| of the true one, as
-   * long as neither has entries or a length beyond 2^20 nor a length below 2^-20; 8 · 2^-24 of it
-   * are spare, for roundings of those who use the product.
+   * E such that a sum of `dimension` products of a and b is within E |a| |b| of the exact one, if the
+   * lengths of both are within 2^±20. E includes 8 · 2^-24 for the caller's own roundings.
    */
   productError(dimension: number): number;
-  /** Bytes that a resident right operand takes on the device, what the device packs included. */
+  /** Bytes of a resident right operand on the device, including packed copies. */
   residentBytes(rowCount: number, columnCount: number): number;
-  /** Matrices that live: for tests. */
+  /** The number of matrices not disposed of, for tests. */
   matrixCount(): number;
 }
 
-/** A device in this process's memory: the whole product is read where it lies. */
+/** A device in the memory of this process, whose whole products can be read in place. */
 export interface ProductDevice extends Device {
   readonly kind: 'product';
   /**
-   * Lends `use` the product of left [m, d] and right [d, n], row-major [m, n]. The view is valid
-   * until `use` returns, which must not call the device. False, and no call of `use`, when there
-   * is no room for the product.
+   * Calls `use` with the product of left [m, d] and right [d, n], row-major [m, n], which is valid until
+   * `use` returns. `use` must not call the device. Returns false, without calling `use`, when there is
+   * no room for the product.
    */
   multiply(left: DeviceMatrix, right: DeviceMatrix, use: (product: Float32Array) => void): boolean;
 }
 
-/** The keys by which columns of a product are chosen; each step is rounded to float32. */
+/** The terms of the keys by which columns of a product are chosen; each step is rounded to float32. */
 export interface KeyTerms {
   /** [1, n]: products are multiplied by it. */
   readonly weights: DeviceMatrix | null;
@@ -61,10 +60,10 @@ export interface KeyTerms {
   readonly caps: DeviceMatrix | null;
 }
 
-/** Columns with the largest keys of each row of a product, still on the device. */
+/** The columns with the largest keys of each row of a product, on the device. */
 export interface TopColumns {
   readonly rowCount: number;
-  /** Columns a row. */
+  /** Columns per row. */
   readonly count: number;
   dispose(): void;
 }
@@ -75,12 +74,12 @@ export interface TopKeys {
   readonly keys: Float32Array;
 }
 
-/** A device from which a product is too large to be read: it hands out the best of it. */
+/** A device with its own memory, from which whole products are too large to read: it returns the best. */
 export interface TopDevice extends Device {
   readonly kind: 'top';
   /**
-   * The `count` columns, at most n, with the largest keys of each row of left [m, d] · right [d, n];
-   * those that are left out have keys no larger. Null when there is no room.
+   * The `count` <= n columns with the largest keys of each row of left [m, d] · right [d, n]; other
+   * columns have no larger keys. Null when there is no room.
    */
   topColumns(
     left: DeviceMatrix,
@@ -88,7 +87,7 @@ export interface TopDevice extends Device {
     terms: KeyTerms,
     count: number,
   ): TopColumns | null;
-  /** All of them in one transfer, which waits for the device; they are disposed of. Null when there is no room. */
+  /** Reads and disposes of all in one transfer, which waits for the device. Null when there is no room. */
   read(tops: readonly TopColumns[]): TopKeys[] | null;
 }
 
@@ -105,9 +104,9 @@ export function floatProductError(dimension: number): number {
 }
 
 /**
- * `productError` of a device that multiplies as TF32: operands are cut to 10 bits of mantissa, each
- * by a factor within 1 ± δ, δ = 2^-10, and sums may be cut, too, which γ = D · 2^-21 bounds; so a
- * sum is within (1 + δ)² (1 + γ) − 1 of the true one, relative to Σ|a_i b_i|.
+ * `productError` of a device that multiplies as TF32: truncating operands to 10 bits of mantissa is a
+ * factor within 1 ± δ, δ = 2^-10, and sums may be truncated, too, which γ = D · 2^-21 bounds; so a sum
+ * is within (1 + δ)² (1 + γ) − 1 of the exact one, relative to Σ|a_i b_i|.
  */
 export function tf32ProductError(dimension: number): number {
   const sumError = dimension * 2 ** -21;

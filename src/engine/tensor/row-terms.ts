@@ -1,60 +1,60 @@
-// What a chunk of rows on a device needs beside its values so that the device chooses rows by their
-// keys (certified-selection.ts): a weight and a bias for each, and which rows it must not choose among.
+// The terms by which a device computes the keys of a chunk's rows (exact-top-k-selector.ts): a weight
+// and a bias per row, and the outlier rows that the device must not choose, which are scored apart.
 
-import type { BlockNorms } from '../core/block-norms.js';
-import { PLAIN_SQUARE_MAX, PLAIN_SQUARE_MIN } from '../core/scaling.js';
+import type { BlockNorms } from './block-norms.js';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
+import { PLAIN_SQUARE_MAX, PLAIN_SQUARE_MIN } from './scaling.js';
 
 /**
- * A row that is this much longer than the rest, in the root of the mean square, is scored apart: the
- * longest row decides how certain keys are. At most one row in 64 can be.
+ * A row longer than this multiple of the chunk's root mean square length is an outlier: the longest
+ * row determines the error bound of keys. At most one row in 64 can be that long.
  */
 const LENGTH_RATIO_MAX = 8;
 
-/** A chunk of which more than one row in this many must be scored apart is not worth a scan. */
-const ROWS_PER_ODD_ROW_MIN = 16;
+/** A chunk with more than one outlier per this many rows is not scanned. */
+const ROWS_PER_OUTLIER_MIN = 16;
 
 export class RowTerms {
-  /** Rows of the block that are scored apart. */
-  readonly oddRows: readonly number[];
-  /** Of the longest row that is not. */
+  /** Row numbers in the block. */
+  readonly outlierRows: readonly number[];
+  /** The length of the longest row that is no outlier. */
   readonly lengthMax: number;
-  /** [1, rows] float32: 1 / |x|, 0 for odd rows and zero vectors. */
+  /** [1, rows] float32: 1 / |x|, 0 for outliers and zero vectors. */
   readonly weights: DeviceMatrix;
-  /** [1, rows] float32: −xx / 2, −Infinity for odd rows. */
+  /** [1, rows] float32: −xx / 2, −Infinity for outliers. */
   readonly biases: DeviceMatrix;
 
-  private readonly odd: ReadonlySet<number>;
+  readonly #outliers: ReadonlySet<number>;
 
-  private constructor(parts: Pick<RowTerms, 'oddRows' | 'lengthMax' | 'weights' | 'biases'>) {
-    this.oddRows = parts.oddRows;
-    this.lengthMax = parts.lengthMax;
-    this.weights = parts.weights;
-    this.biases = parts.biases;
-    this.odd = new Set(parts.oddRows);
+  private constructor(terms: Pick<RowTerms, 'outlierRows' | 'lengthMax' | 'weights' | 'biases'>) {
+    this.outlierRows = terms.outlierRows;
+    this.lengthMax = terms.lengthMax;
+    this.weights = terms.weights;
+    this.biases = terms.biases;
+    this.#outliers = new Set(terms.outlierRows);
   }
 
-  /** Null when the device has no room. */
+  /** Loads the terms of the rows from..to. Null when the device has no room. */
   static load(
     device: MatrixDevice,
-    facts: BlockNorms,
+    norms: BlockNorms,
     { from, to }: { from: number; to: number },
   ): RowTerms | null {
     const weights = new Float32Array(to - from);
     const biases = new Float32Array(to - from);
-    const oddRows: number[] = [];
-    const isOdd = oddTest(facts, from, to);
+    const outlierRows: number[] = [];
+    const isOutlier = outlierTest(norms, from, to);
     let lengthMax = 0;
     for (let row = from; row < to; row++) {
-      const square = facts.squares[row]!;
-      if (isOdd(square)) {
-        oddRows.push(row);
+      const square = norms.squares[row]!;
+      if (isOutlier(square)) {
+        outlierRows.push(row);
         biases[row - from] = Number.NEGATIVE_INFINITY;
         continue;
       }
-      weights[row - from] = facts.inverseLengths[row]!;
+      weights[row - from] = norms.inverseLengths[row]!;
       biases[row - from] = -square / 2;
-      lengthMax = Math.max(lengthMax, facts.lengths[row]!);
+      lengthMax = Math.max(lengthMax, norms.lengths[row]!);
     }
     const loadedWeights = device.load(weights, 1, to - from);
     if (loadedWeights === null) return null;
@@ -63,11 +63,11 @@ export class RowTerms {
       loadedWeights.dispose();
       return null;
     }
-    return new RowTerms({ oddRows, lengthMax, weights: loadedWeights, biases: loadedBiases });
+    return new RowTerms({ outlierRows, lengthMax, weights: loadedWeights, biases: loadedBiases });
   }
 
-  isOdd(row: number): boolean {
-    return this.odd.has(row);
+  isOutlier(row: number): boolean {
+    return this.#outliers.has(row);
   }
 
   dispose(): void {
@@ -76,22 +76,22 @@ export class RowTerms {
   }
 }
 
-/** Whether so few rows must be scored apart that the others are worth a scan. */
-export function isWorthScanning(facts: BlockNorms, from: number, to: number): boolean {
-  const isOdd = oddTest(facts, from, to);
-  let oddCount = 0;
-  for (let row = from; row < to; row++) if (isOdd(facts.squares[row]!)) oddCount++;
-  return oddCount * ROWS_PER_ODD_ROW_MIN <= to - from;
+/** Whether there are so few outliers that a scan of the other rows pays. */
+export function shouldScan(norms: BlockNorms, from: number, to: number): boolean {
+  const isOutlier = outlierTest(norms, from, to);
+  let outlierCount = 0;
+  for (let row = from; row < to; row++) if (isOutlier(norms.squares[row]!)) outlierCount++;
+  return outlierCount * ROWS_PER_OUTLIER_MIN <= to - from;
 }
 
-/** By x·x: a row that is scaled, or much longer than the others that are not. */
-function oddTest(facts: BlockNorms, from: number, to: number): (square: number) => boolean {
+/** The test for outliers by x·x: rows that need scaling, or are much longer than those that do not. */
+function outlierTest(norms: BlockNorms, from: number, to: number): (square: number) => boolean {
   const isScaled = (square: number) =>
     square !== 0 && (square < PLAIN_SQUARE_MIN || square > PLAIN_SQUARE_MAX);
   let sum = 0;
   let count = 0;
   for (let row = from; row < to; row++) {
-    const square = facts.squares[row]!;
+    const square = norms.squares[row]!;
     if (isScaled(square)) continue;
     sum += square;
     count++;

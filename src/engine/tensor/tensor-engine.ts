@@ -1,5 +1,5 @@
-// The `wasm` and `tensorflow` engines as the service sees them: a thread that runs the tensor program, and a fallback
-// that answers in its place when the thread dies. Never fails for reasons of the thread's own.
+// The `wasm` and `tensorflow` engines: a thread that runs the tensor program, and a fallback that
+// answers when the thread fails, so that a failure of the thread never fails a search.
 
 import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
@@ -22,18 +22,18 @@ import type {
   TensorWorkerData,
 } from './tensor-worker.js';
 
-/** Deaths in a row, without an answer between, after which the thread is not started again. */
-const DEATHS_MAX = 3;
+/** Consecutive failures of the thread, without an answer between, after which it is not restarted. */
+const FAILURES_MAX = 3;
 
 export interface TensorEngineOptions {
   readonly device: TensorDeviceName;
-  /** Answers what the thread cannot. */
+  /** Answers when the thread cannot. */
   readonly fallback: SearchBlock;
-  /** Bytes for resident rows and what is known of them, as far as the device allows; its own choice unless told otherwise. */
+  /** Bytes for resident rows and their norms, up to the limit of the device; its default if undefined. */
   readonly residentBytesMax?: number;
-  /** Called when the thread dies; `isLast` when it will not be started again. */
-  readonly onDeath?: (error: Error, isLast: boolean) => void;
-  /** The module of the thread: for tests. */
+  /** Called when the thread fails; `isLast` when it will not be restarted. */
+  readonly onThreadFailure?: (error: Error, isLast: boolean) => void;
+  /** The module of the thread, for tests. */
   readonly workerUrl?: URL;
 }
 
@@ -46,52 +46,52 @@ export async function createTensorEngine(options: TensorEngineOptions): Promise<
 
 interface PendingSearch {
   resolve(hits: BlockHits[] | null): void;
-  /** The thread died; nothing is known of this search. */
+  /** The thread ended before it answered. */
   abandon(): void;
 }
 
 export class TensorEngine implements Engine {
   readonly name: TensorDeviceName;
   readonly rowEncoder = null;
-  private readonly options: TensorEngineOptions;
-  private readonly pending = new Map<number, PendingSearch>();
-  private readonly usage = new Map<string, BlockUsage>();
-  private worker: Worker | null = null;
-  /** The last start of a thread. */
-  private startup: Promise<void> = Promise.resolve();
-  private searchCount = 0;
-  private deathCount = 0;
-  private hasStarted = false;
-  private isClosed = false;
-  private fallbackSearchCount = 0;
-  private deviceFacts: DeviceFacts | null = null;
+  readonly #options: TensorEngineOptions;
+  readonly #pending = new Map<number, PendingSearch>();
+  readonly #usage = new Map<string, BlockUsage>();
+  #worker: Worker | null = null;
+  /** The latest start of the thread. */
+  #startup: Promise<void> = Promise.resolve();
+  #searchCount = 0;
+  #failureCount = 0;
+  #hasStarted = false;
+  #isClosed = false;
+  #fallbackSearchCount = 0;
+  #deviceFacts: DeviceFacts | null = null;
 
   constructor(options: TensorEngineOptions) {
     this.name = options.device;
-    this.options = options;
+    this.#options = options;
   }
 
-  /** Resolves when the thread is ready for work. */
+  /** Resolves when the thread is ready. */
   start(): Promise<void> {
-    this.startup = this.startWorker();
-    return this.startup;
+    this.#startup = this.#startWorker();
+    return this.#startup;
   }
 
-  private async startWorker(): Promise<void> {
+  async #startWorker(): Promise<void> {
     const workerData: TensorWorkerData = {
-      device: this.options.device,
-      residentBytesMax: this.options.residentBytesMax ?? null,
+      device: this.#options.device,
+      residentBytesMax: this.#options.residentBytesMax ?? null,
     };
-    const workerUrl = this.options.workerUrl ?? new URL('./tensor-worker.js', import.meta.url);
-    // A thread with an environment of its own cannot set what native libraries read.
+    const workerUrl = this.#options.workerUrl ?? new URL('./tensor-worker.js', import.meta.url);
+    // Native libraries read the process environment, which a thread changes only if it shares it.
     const worker = new Worker(workerUrl, { workerData, env: SHARE_ENV });
-    this.worker = worker;
+    this.#worker = worker;
     return new Promise((resolve, reject) => {
       let error: Error | null = null;
       worker.on('message', (reply: TensorReply) => {
-        this.hasStarted = true;
-        if (reply.kind !== 'ready') return this.receive(reply);
-        this.deviceFacts = reply.device;
+        this.#hasStarted = true;
+        if (reply.kind !== 'ready') return this.#receive(reply);
+        this.#deviceFacts = reply.device;
         resolve();
       });
       worker.on('error', (cause: Error) => {
@@ -100,7 +100,7 @@ export class TensorEngine implements Engine {
       worker.on('exit', (exitCode) => {
         error ??= new Error(`the thread of the ${this.name} engine ended with code ${exitCode}`);
         reject(error);
-        if (this.worker === worker) this.bury(error);
+        if (this.#worker === worker) this.#handleExit(error);
       });
     });
   }
@@ -109,14 +109,14 @@ export class TensorEngine implements Engine {
     queries: readonly SearchQuery[],
     options: SearchOptions = {},
   ): Promise<SearchHits[]> {
-    assert(!this.isClosed, 'an engine is not used after it is closed');
+    assert(!this.#isClosed, 'the engine is not closed');
     const { signal } = options;
     const abandoned = new Int32Array(new SharedArrayBuffer(4));
     const abandon = () => Atomics.store(abandoned, 0, 1);
-    // Once for all blocks: node warns of a signal to which many listen.
+    // One listener for all blocks: Node warns about signals with many listeners.
     signal?.addEventListener('abort', abandon);
-    const searchBlock: SearchBlock = (block, asked) =>
-      this.searchBlock(block, asked, { abandoned, options });
+    const searchBlock: SearchBlock = (block, blockQueries) =>
+      this.#searchBlock(block, blockQueries, { abandoned, options });
     try {
       return await searchPerBlock(queries, searchBlock, options);
     } finally {
@@ -125,101 +125,102 @@ export class TensorEngine implements Engine {
   }
 
   unload(key: string): void {
-    this.usage.delete(key);
-    this.post({ kind: 'unload', key });
+    this.#usage.delete(key);
+    this.#post({ kind: 'unload', key });
   }
 
   bytesUsed(key: string) {
-    const { hostBytes = 0, deviceBytes = 0 } = this.usage.get(key) ?? {};
+    const { hostBytes = 0, deviceBytes = 0 } = this.#usage.get(key) ?? {};
     return { hostBytes, deviceBytes };
   }
 
   /** Searches of a block that the fallback answered. */
   get fallbackCount(): number {
-    return this.fallbackSearchCount;
+    return this.#fallbackSearchCount;
   }
 
-  /** What the thread said of its device when it started last; null before. */
+  /** The device, as reported by the latest start of the thread; null before. */
   get device(): DeviceFacts | null {
-    return this.deviceFacts;
+    return this.#deviceFacts;
   }
 
   /** Searches under way are answered by the fallback. */
   async close(): Promise<void> {
-    this.isClosed = true;
-    const { worker } = this;
-    this.worker = null;
-    this.abandonPending();
-    // Node 20 aborts the process when a thread is ended while it loads its modules.
-    await this.startup.catch(() => {});
+    this.#isClosed = true;
+    const worker = this.#worker;
+    this.#worker = null;
+    this.#abandonPending();
+    // Node 20 aborts the process when a thread is terminated while it loads its modules.
+    await this.#startup.catch(() => {});
     await worker?.terminate();
   }
 
-  private async searchBlock(
+  async #searchBlock(
     block: VectorBlock,
     queries: readonly BlockQuery[],
     { abandoned, options }: { abandoned: Int32Array; options: SearchOptions },
   ): Promise<BlockHits[]> {
     const results = await Promise.all(
       cutBatch(queries).map(async (slice) => {
-        const hits = await this.ask(block, packQueries(block, slice), abandoned);
+        const hits = await this.#searchOnThread(block, packQueries(block, slice), abandoned);
         if (hits !== null) return hits;
         options.signal?.throwIfAborted();
-        this.fallbackSearchCount++;
-        return this.options.fallback(block, slice, options);
+        this.#fallbackSearchCount++;
+        return this.#options.fallback(block, slice, options);
       }),
     );
     return results.flat();
   }
 
-  /** Null when the thread cannot answer, or need not. */
-  private ask(
+  /** Null when the thread cannot answer, or the search was aborted. */
+  #searchOnThread(
     block: VectorBlock,
     packed: PackedQueries,
     abandoned: Int32Array,
   ): Promise<BlockHits[] | null> {
-    if (this.worker === null && this.deathCount < DEATHS_MAX && !this.isClosed) {
-      // A start that fails is reported by `bury`.
+    if (this.#worker === null && this.#failureCount < FAILURES_MAX && !this.#isClosed) {
+      // `#handleExit` reports a failed start.
       this.start().catch(() => {});
     }
-    if (this.worker === null) return Promise.resolve(null);
-    const searchId = this.searchCount++;
+    if (this.#worker === null) return Promise.resolve(null);
+    const searchId = this.#searchCount++;
     return new Promise((resolve) => {
-      this.pending.set(searchId, { resolve, abandon: () => resolve(null) });
-      this.post({ kind: 'search', searchId, block, packed, abandoned });
+      this.#pending.set(searchId, { resolve, abandon: () => resolve(null) });
+      this.#post({ kind: 'search', searchId, block, packed, abandoned });
     });
   }
 
-  private post(request: TensorRequest): void {
-    this.worker?.postMessage(request);
+  #post(request: TensorRequest): void {
+    this.#worker?.postMessage(request);
   }
 
-  private receive(reply: Exclude<TensorReply, { kind: 'ready' }>): void {
-    this.recordUsage(reply.usage);
+  #receive(reply: Exclude<TensorReply, { kind: 'ready' }>): void {
+    this.#recordUsage(reply.usage);
     if (reply.kind !== 'hits') return;
-    if (reply.hits !== null) this.deathCount = 0;
-    this.pending.get(reply.searchId)?.resolve(reply.hits);
-    this.pending.delete(reply.searchId);
+    if (reply.hits !== null) this.#failureCount = 0;
+    this.#pending.get(reply.searchId)?.resolve(reply.hits);
+    this.#pending.delete(reply.searchId);
   }
 
-  private recordUsage(usage: readonly BlockUsage[]): void {
+  #recordUsage(usage: readonly BlockUsage[]): void {
     for (const kept of usage) {
-      if (kept.hostBytes + kept.deviceBytes === 0) this.usage.delete(kept.key);
-      else this.usage.set(kept.key, kept);
+      if (kept.hostBytes + kept.deviceBytes === 0) this.#usage.delete(kept.key);
+      else this.#usage.set(kept.key, kept);
     }
   }
 
-  private bury(error: Error): void {
-    this.worker = null;
-    this.deathCount++;
-    this.usage.clear();
-    // A first start that fails is the caller's to report.
-    if (this.hasStarted) this.options.onDeath?.(error, this.deathCount >= DEATHS_MAX);
-    this.abandonPending();
+  #handleExit(error: Error): void {
+    this.#worker = null;
+    this.#failureCount++;
+    this.#usage.clear();
+    // The caller of `start` reports a failure of the first start.
+    if (this.#hasStarted)
+      this.#options.onThreadFailure?.(error, this.#failureCount >= FAILURES_MAX);
+    this.#abandonPending();
   }
 
-  private abandonPending(): void {
-    for (const search of this.pending.values()) search.abandon();
-    this.pending.clear();
+  #abandonPending(): void {
+    for (const search of this.#pending.values()) search.abandon();
+    this.#pending.clear();
   }
 }

@@ -1,44 +1,44 @@
-// Searches a block as matrix products, many queries at once; the few rows for which no product is
-// worth it are scored canonically. Devices differ in how a product becomes candidates: see
-// tensor-product-scan.ts and tensor-top-scan.ts. Exact whatever the mixture: certified-selection.ts.
+// Searches a block by matrix products of many queries at once; where a product does not pay, rows are
+// scored canonically. Devices differ in how a product becomes candidates: product-scan.ts and
+// top-scan.ts. Answers are exact in any case: exact-top-k-selector.ts.
 
 import { countBitsBetween } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
-import { ExactTopKSelector } from '../core/exact-top-k-selector.js';
 import type { PackedQueries } from '../core/packed-queries.js';
 import type { BlockHits } from '../core/per-block.js';
 import { BlockCache, type BlockUsage } from './block-cache.js';
+import { ExactTopKSelector } from './exact-top-k-selector.js';
 import type { MatrixDevice } from './matrix-device.js';
-import { ProductScan } from './tensor-product-scan.js';
+import { ProductScan } from './product-scan.js';
 import type { RowRange } from './tensor-scan.js';
-import { TopScan } from './tensor-top-scan.js';
+import { TopScan } from './top-scan.js';
 
 /**
- * A query is scanned where at least one row in this many passes; fewer are gathered and scored. A
- * row costs 6 times as much to score as to scan for one query, and 11 times for a full batch.
+ * A chunk is scanned for a query if at least one row in this many passes; fewer rows are scored. For
+ * a row, scoring costs 6 times as much as scanning with one query, and 11 times with a full batch.
  */
 const SCANNED_ROWS_PER_PASSING_ROW = 8;
 
 export class TensorProgram {
-  private readonly device: MatrixDevice;
-  private readonly cache: BlockCache;
+  readonly #device: MatrixDevice;
+  readonly #cache: BlockCache;
 
   constructor(device: MatrixDevice, options: { residentBytesMax: number }) {
-    this.device = device;
-    this.cache = new BlockCache(device, options.residentBytesMax);
+    this.#device = device;
+    this.#cache = new BlockCache(device, options.residentBytesMax);
   }
 
-  /** One result a query, in order; null when the device has no room and others would be faster. */
+  /** Returns one result per query, in order; null when the device has no room for the products. */
   search(block: VectorBlock, packed: PackedQueries): BlockHits[] | null {
-    const cached = this.cache.open(block);
-    const productError = this.device.productError(block.dimension);
+    const cached = this.#cache.open(block);
+    const productError = this.#device.productError(block.dimension);
     const selections = packed.queries.map(
-      (_, index) => new ExactTopKSelector(block, cached.facts, { packed, index, productError }),
+      (_, index) => new ExactTopKSelector(block, cached.norms, { packed, index, productError }),
     );
     const scan =
-      this.device.kind === 'top'
-        ? new TopScan(this.device, this.cache, block, cached)
-        : new ProductScan(this.device, this.cache, block, cached);
+      this.#device.kind === 'top'
+        ? new TopScan(this.#device, this.#cache, block, cached)
+        : new ProductScan(this.#device, this.#cache, block, cached);
     try {
       const rowCount = selections.reduce((most, { query }) => Math.max(most, query.rowCount), 0);
       for (let from = 0; from < rowCount; from += cached.chunkRowCount) {
@@ -57,20 +57,20 @@ export class TensorProgram {
   }
 
   unload(key: string): void {
-    this.cache.unload(key);
+    this.#cache.unload(key);
   }
 
   unloadAll(): void {
-    this.cache.unloadAll();
+    this.#cache.unloadAll();
   }
 
-  /** See BlockCache. */
+  /** See `BlockCache.takeChanges`. */
   takeChanges(): BlockUsage[] {
-    return this.cache.takeChanges();
+    return this.#cache.takeChanges();
   }
 }
 
-/** Scores the few rows that pass where they are few, and returns the selections that want a scan. */
+/** Scores the rows of queries that few rows pass. Returns the selections that need a scan. */
 function scoreSparse(
   selections: readonly ExactTopKSelector[],
   { from, to }: RowRange,

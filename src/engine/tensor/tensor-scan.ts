@@ -1,20 +1,20 @@
-// How the tensor program talks to the scans of its devices.
+// The interface of the scans of the tensor program: product-scan.ts and top-scan.ts.
 
-import type { ExactTopKSelector } from '../core/exact-top-k-selector.js';
+import type { ExactTopKSelector } from './exact-top-k-selector.js';
 
 export interface RowRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** One batch over one block on one kind of device. */
+/** The scan of one batch over one block. */
 export interface TensorScan {
   /**
-   * Collects candidates among the rows of a chunk, now or in `finish`. 'unsuited', with nothing
-   * done, where a product does not pay; 'no room' where it would, but the device cannot.
+   * Collects candidates among the rows of a chunk, now or in `finish`. Returns 'unsuited', with nothing
+   * done, when a product does not pay, and 'no room' when the device has no room for it.
    */
   scan(range: RowRange, scanned: readonly ExactTopKSelector[]): 'scanned' | 'unsuited' | 'no room';
-  /** Collects what is left; false when the device has no room for that. */
+  /** Collects the remaining candidates; false when the device has no room. */
   finish(): boolean;
   dispose(): void;
 }

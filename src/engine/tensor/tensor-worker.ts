@@ -1,5 +1,5 @@
-// The thread of a tensor engine: one device, one search at a time, in the order of the messages.
-// Whatever it throws ends the thread; the other side answers in its place.
+// The thread of a tensor engine: one device, one search at a time, in the order of the messages. Any
+// exception ends the thread, and the engine's fallback answers.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
@@ -14,11 +14,11 @@ export type TensorDeviceName = 'wasm' | 'tensorflow';
 
 export interface TensorWorkerData {
   readonly device: TensorDeviceName;
-  /** Null for what suits the device. */
+  /** Null for the default of the device. */
   readonly residentBytesMax: number | null;
 }
 
-/** What an operator wants to know of the device. */
+/** The device, for an operator. */
 export interface DeviceFacts {
   readonly name: string;
   readonly hasOwnMemory: boolean;
@@ -30,7 +30,7 @@ export type TensorRequest =
       readonly searchId: number;
       readonly block: VectorBlock;
       readonly packed: PackedQueries;
-      /** One number, shared: not 0 once nobody waits for the answer. */
+      /** Shared [1] int32: not 0 after the caller has aborted the search. */
       readonly abandoned: Int32Array;
     }
   | { readonly kind: 'unload'; readonly key: string };
@@ -40,7 +40,7 @@ export type TensorReply =
   | {
       readonly kind: 'hits';
       readonly searchId: number;
-      /** Null when nobody waits, or the device cannot answer. */
+      /** Null when the search was aborted or the device cannot answer. */
       readonly hits: BlockHits[] | null;
       readonly usage: readonly BlockUsage[];
     }
@@ -49,11 +49,11 @@ export type TensorReply =
 const port = parentPort;
 assert(port !== null, 'the tensor worker runs in a worker thread');
 
-const asked = workerData as TensorWorkerData;
-const device = await createDevice(asked.device);
+const options = workerData as TensorWorkerData;
+const device = await createDevice(options.device);
 const program = new TensorProgram(device, {
   residentBytesMax: Math.min(
-    asked.residentBytesMax ?? device.residentBytesUsual,
+    options.residentBytesMax ?? device.residentBytesUsual,
     device.residentBytesMax,
   ),
 });
@@ -61,7 +61,7 @@ const program = new TensorProgram(device, {
 let hasFailed = false;
 
 port.on('message', (request: TensorRequest) => {
-  // Messages still arrive while a thread ends, and after a failure nothing here is to be trusted.
+  // Messages still arrive while the thread ends. After a failure its state cannot be trusted.
   if (hasFailed) return;
   try {
     handle(request);
@@ -72,11 +72,11 @@ port.on('message', (request: TensorRequest) => {
 });
 reply({ kind: 'ready', device: { name: device.name, hasOwnMemory: device.hasOwnMemory } });
 
-/** Each device's packages are loaded only where it is wanted. */
+/** Imports are dynamic because the packages of the other device may be missing. */
 async function createDevice(name: TensorDeviceName): Promise<MatrixDevice> {
   switch (name) {
     case 'wasm':
-      return (await import('../wasm/wasm-device.js')).createWasmDevice();
+      return (await import('./wasm-device.js')).createWasmDevice();
     case 'tensorflow':
       return (await import('./tensorflow-device.js')).createTensorflowDevice();
   }

@@ -1,25 +1,24 @@
-// The one file that knows TensorFlow's binding for Node: a matrix device on a CUDA GPU, or on
-// TensorFlow's own library for the CPU. To be used in a thread of its own that shares the
-// environment of the process: reading blocks the thread, and the library reads that environment.
+// A matrix device over TensorFlow's binding for Node, on a CUDA GPU or on TensorFlow's CPU library. The
+// only file that uses the binding. It must run in its own thread, because reading blocks, and share the
+// environment of the process, which the library reads.
 //
-// On Ampere and later cuBLAS would multiply as TF32; the environment that is set here before the
-// library is loaded forbids it. A probe looks whether it obeys, and chooses the error bound.
+// On Ampere and later GPUs cuBLAS multiplies as TF32 unless the environment forbids it, as is done here
+// before the library is loaded. A probe measures the error of products and selects the error bound.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { DeviceMatrix, KeyTerms, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
 import { floatProductError, tf32ProductError } from './matrix-device.js';
-import type { TensorFlow, TensorFlowTensor } from './tensorflow-package.js';
 
-/** From dist/src/engine, where this file runs, to what scripts/install-tensorflow.mjs makes. */
+/** Relative to the compiled file in dist/; scripts/install-tensorflow.mjs installs the package. */
 const INSTALLED_URL = new URL('../../../../build/tensorflow/package.json', import.meta.url);
 
-/** What the library reads when it is loaded; an operator's own choice stands. */
+/** Variables that the library reads when it is loaded. Values set by the operator are kept. */
 const ENVIRONMENT = {
-  // Float32 products in full.
+  // Full float32 products.
   NVIDIA_TF32_OVERRIDE: '0',
-  // As much of the GPU's memory as is used, instead of all of it.
+  // Allocate GPU memory as needed instead of all of it.
   TF_FORCE_GPU_ALLOW_GROWTH: 'true',
   // Errors only.
   TF_CPP_MIN_LOG_LEVEL: '2',
@@ -27,11 +26,11 @@ const ENVIRONMENT = {
 
 const MEBIBYTE = 2 ** 20;
 
-/** Resident bytes on a GPU that does not say how much memory it has. */
+/** Resident bytes on a GPU whose memory size is unknown. */
 const GPU_BYTES_USUAL = 4 * 2 ** 30;
 
-/** The part of a GPU's free memory for resident rows; products and their keys take some of the rest. */
-const GPU_RESIDENT_PART = 0.75;
+/** The share of a GPU's free memory for resident rows; the rest is for products and keys. */
+const GPU_RESIDENT_SHARE = 0.75;
 
 class TensorMatrix implements DeviceMatrix {
   readonly rowCount: number;
@@ -70,34 +69,34 @@ class TensorflowDevice implements TopDevice {
   readonly kind = 'top';
   readonly name: string;
   readonly hasOwnMemory: boolean;
-  /** On a GPU what hides the cost of some calls, and products of 256 queries are 128 MiB; else as for WebAssembly. */
+  /** On a GPU, enough to hide the cost of calls, with products of 128 MiB for 256 queries. */
   readonly chunkValuesMax: number;
   readonly chunkRowsMax: number;
   readonly residentBytesUsual: number;
   readonly residentBytesMax = Number.POSITIVE_INFINITY;
-  private readonly tf: TensorFlow;
-  private readonly lowest: TensorFlowTensor;
-  private readonly isTf32: boolean;
+  readonly #tf: TensorFlow;
+  readonly #lowest: TensorFlowTensor;
+  readonly #isTf32: boolean;
 
   constructor(tf: TensorFlow) {
     const { binding, isUsingGpuDevice } = tf.backend();
     const gpu = isUsingGpuDevice ? describeGpu() : null;
-    this.tf = tf;
+    this.#tf = tf;
     this.name = `TensorFlow ${binding.TF_Version} on ${gpu?.name ?? 'the CPU'}`;
     this.hasOwnMemory = gpu !== null;
     this.chunkValuesMax = gpu === null ? 2 ** 20 : 2 ** 26;
     this.chunkRowsMax = gpu === null ? 2 ** 14 : 2 ** 17;
     this.residentBytesUsual = gpu?.residentBytes ?? 2 ** 30;
-    this.lowest = tf.scalar(Number.NEGATIVE_INFINITY);
-    this.isTf32 = this.multipliesAsTf32();
+    this.#lowest = tf.scalar(Number.NEGATIVE_INFINITY);
+    this.#isTf32 = this.#multipliesAsTf32();
   }
 
   load(values: Float32Array, rowCount: number, columnCount: number): DeviceMatrix | null {
-    const { tf } = this;
-    // The library keeps what it is given, until it is copied to a GPU or for good.
+    const tf = this.#tf;
+    // The library keeps a reference to the array, so it gets a copy.
     const tensor = tf.tensor2d(values.slice(), [rowCount, columnCount], 'float32');
-    const isLoaded = orNoRoom(() => {
-      // Values go to the device with the first operation that reads them.
+    const isLoaded = nullIfOutOfMemory(() => {
+      // The first operation that reads the values copies them to the device.
       tf.slice(tensor, [0, 0], [1, 1]).dispose();
       return true;
     });
@@ -112,9 +111,9 @@ class TensorflowDevice implements TopDevice {
     { weights, biases, biasScales, mask, caps }: KeyTerms,
     count: number,
   ): TensorTop | null {
-    const { tf } = this;
+    const tf = this.#tf;
     const tensorOf = (matrix: DeviceMatrix) => (matrix as TensorMatrix).tensor;
-    return orNoRoom(() => {
+    return nullIfOutOfMemory(() => {
       const tensor = tf.tidy(() => {
         let keys = tf.matMul(left.tensor, right.tensor);
         if (weights !== null) keys = tf.mul(keys, tensorOf(weights));
@@ -122,7 +121,7 @@ class TensorflowDevice implements TopDevice {
           keys = tf.add(keys, tf.mul(tensorOf(biasScales!), tensorOf(biases)));
         }
         if (mask !== null) keys = tf.add(keys, tensorOf(mask));
-        if (caps !== null) keys = tf.where(tf.greater(keys, tensorOf(caps)), this.lowest, keys);
+        if (caps !== null) keys = tf.where(tf.greater(keys, tensorOf(caps)), this.#lowest, keys);
         const { values, indices } = tf.topk(keys, count, true);
         return tf.concat([values, tf.cast(indices, 'float32')], 1);
       });
@@ -131,8 +130,8 @@ class TensorflowDevice implements TopDevice {
   }
 
   read(tops: readonly TensorTop[]): TopKeys[] | null {
-    const { tf } = this;
-    const all = orNoRoom(() => {
+    const tf = this.#tf;
+    const all = nullIfOutOfMemory(() => {
       const joined = tf.tidy(() =>
         tf.concat(
           tops.map(({ tensor }) => tf.reshape(tensor, [-1])),
@@ -160,21 +159,21 @@ class TensorflowDevice implements TopDevice {
   }
 
   productError(dimension: number): number {
-    return this.isTf32 ? tf32ProductError(dimension) : floatProductError(dimension);
+    return this.#isTf32 ? tf32ProductError(dimension) : floatProductError(dimension);
   }
 
   residentBytes(rowCount: number, columnCount: number): number {
     return rowCount * columnCount * 4;
   }
 
-  /** Without the one that is kept for capping. */
+  /** Without the constant of the capping operation. */
   matrixCount(): number {
-    return this.tf.memory().numTensors - 1;
+    return this.#tf.memory().numTensors - 1;
   }
 
-  /** Throws when products are less exact than TF32 makes them. */
-  private multipliesAsTf32(): boolean {
-    // The first needs 12 bits of mantissa, the second 10, as TF32 has: fewer lose more than its bound.
+  /** Whether products have the error of TF32. Throws when their error is larger. */
+  #multipliesAsTf32(): boolean {
+    // The first value needs more mantissa bits than TF32 has, the second exactly as many.
     const values = [1 + 2 ** -11 - 2 ** -17, 1 + 2 ** -9];
     let isTf32 = false;
     for (const value of values) {
@@ -183,9 +182,11 @@ class TensorflowDevice implements TopDevice {
         [7, 64, 1024],
         [256, 256, 4096],
       ] as const) {
-        const error = this.largestError(value, rowCount, dimension, columnCount);
+        const error = this.#largestError(value, rowCount, dimension, columnCount);
         if (error > tf32ProductError(dimension)) {
-          throw new Error(`${this.name} multiplies with an error of ${error}, more than TF32 has`);
+          throw new Error(
+            `${this.name} multiplies with a relative error of ${error}; TF32 allows ${tf32ProductError(dimension)}`,
+          );
         }
         isTf32 ||= error > floatProductError(dimension);
       }
@@ -193,14 +194,9 @@ class TensorflowDevice implements TopDevice {
     return isTf32;
   }
 
-  /** Relative, of products of matrices full of one value. */
-  private largestError(
-    value: number,
-    rowCount: number,
-    dimension: number,
-    columnCount: number,
-  ): number {
-    const { tf } = this;
+  /** The largest relative error of a product of matrices filled with one value. */
+  #largestError(value: number, rowCount: number, dimension: number, columnCount: number): number {
+    const tf = this.#tf;
     const product = tf.tidy(() => {
       const left = tf.fill([rowCount, dimension], value);
       return tf.matMul(left, tf.fill([dimension, columnCount], value));
@@ -216,20 +212,20 @@ class TensorflowDevice implements TopDevice {
   }
 }
 
-/** Why looking for a GPU is not worth the cost of loading the library, in words; null where it is. */
-export function whyNoGpu(): string | null {
-  // The second is how Windows lends its GPU to Linux.
+/** Why no GPU can be used, found out without loading the library; null if one may be usable. */
+export function gpuUnavailableReason(): string | null {
+  // The second is the GPU device of the Windows Subsystem for Linux.
   const hasDriver = ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path));
-  if (!hasDriver) return 'no driver of an NVIDIA GPU';
+  if (!hasDriver) return 'no NVIDIA driver was found';
   try {
     createPackageRequire().resolve('@tensorflow/tfjs-node-gpu');
     return null;
   } catch {
-    return 'TensorFlow is not installed; `node scripts/install-tensorflow.mjs` installs it';
+    return 'TensorFlow is not installed; run `node scripts/install-tensorflow.mjs`';
   }
 }
 
-/** Rejects, in words for an operator, where the binding is not installed or does not load. */
+/** Rejects, with a message for an operator, when the binding is not installed or does not load. */
 export async function createTensorflowDevice(): Promise<TopDevice> {
   for (const [name, value] of Object.entries(ENVIRONMENT)) process.env[name] ??= value;
   const tf = loadPackage();
@@ -238,7 +234,7 @@ export async function createTensorflowDevice(): Promise<TopDevice> {
   return new TensorflowDevice(tf);
 }
 
-/** Finds what the install script made, else what the package manager did. */
+/** Resolves packages from the install script's folder if there is one, else from node_modules. */
 function createPackageRequire(): NodeJS.Require {
   return createRequire(existsSync(INSTALLED_URL) ? INSTALLED_URL : import.meta.url);
 }
@@ -246,20 +242,20 @@ function createPackageRequire(): NodeJS.Require {
 function loadPackage(): TensorFlow {
   const require = createPackageRequire();
   const util = require('node:util') as { isNullOrUndefined?: (value: unknown) => boolean };
-  // The binding's kernels call it, and Node has it no more since 23.
+  // The binding calls this function, which Node 23 removed.
   util.isNullOrUndefined ??= (value) => value === null || value === undefined;
   try {
     return require('@tensorflow/tfjs-node-gpu') as TensorFlow;
   } catch (error) {
     const cause = error instanceof Error ? error.message.split('\n')[0] : String(error);
     throw new Error(
-      `TensorFlow is not installed here, or does not load (${cause}); \`node scripts/install-tensorflow.mjs\` installs it`,
+      `TensorFlow is not installed or does not load (${cause}); run \`node scripts/install-tensorflow.mjs\``,
     );
   }
 }
 
-/** Null where the device has no room; other failures are thrown. */
-function orNoRoom<Result>(work: () => Result): Result | null {
+/** Runs `work`; returns null when the device is out of memory. Other errors are thrown. */
+function nullIfOutOfMemory<Result>(work: () => Result): Result | null {
   try {
     return work();
   } catch (error) {
@@ -273,16 +269,57 @@ function orNoRoom<Result>(work: () => Result): Result | null {
   }
 }
 
-/** The first GPU, as its driver's own tool tells; the library does not. */
+/** The name and free memory of the first GPU from nvidia-smi, since the library does not report them. */
 function describeGpu(): { name: string; residentBytes: number } {
   try {
     const query = ['--query-gpu=name,memory.free', '--format=csv,noheader,nounits', '--id=0'];
     const answer = execFileSync('nvidia-smi', query, { encoding: 'utf8', timeout: 10_000 });
     const [name = '', free = ''] = answer.trim().split(', ');
-    const residentBytes = Math.floor(Number(free) * MEBIBYTE * GPU_RESIDENT_PART);
+    const residentBytes = Math.floor(Number(free) * MEBIBYTE * GPU_RESIDENT_SHARE);
     if (name !== '' && residentBytes > 0) return { name, residentBytes };
   } catch {
-    // Not there, or it does not answer: then the GPU has no name.
+    // nvidia-smi is missing or does not answer.
   }
   return { name: 'a GPU', residentBytes: GPU_BYTES_USUAL };
+}
+
+// The members of the binding that this file uses, declared here so that the build does not need the
+// package.
+
+interface TensorFlowTensor {
+  /** Waits for the device. */
+  dataSync(): Float32Array;
+  dispose(): void;
+}
+
+interface TensorFlow {
+  enableProdMode(): void;
+  ready(): Promise<void>;
+  backend(): {
+    readonly binding: { readonly TF_Version: string };
+    readonly isUsingGpuDevice: boolean;
+  };
+  memory(): { readonly numTensors: number };
+  tidy<Result>(work: () => Result): Result;
+  scalar(value: number): TensorFlowTensor;
+  tensor2d(values: Float32Array, shape: [number, number], type: 'float32'): TensorFlowTensor;
+  fill(shape: [number, number], value: number): TensorFlowTensor;
+  slice(tensor: TensorFlowTensor, begin: number[], size: number[]): TensorFlowTensor;
+  reshape(tensor: TensorFlowTensor, shape: number[]): TensorFlowTensor;
+  concat(tensors: readonly TensorFlowTensor[], axis: number): TensorFlowTensor;
+  cast(tensor: TensorFlowTensor, type: 'float32'): TensorFlowTensor;
+  matMul(left: TensorFlowTensor, right: TensorFlowTensor): TensorFlowTensor;
+  mul(left: TensorFlowTensor, right: TensorFlowTensor): TensorFlowTensor;
+  add(left: TensorFlowTensor, right: TensorFlowTensor): TensorFlowTensor;
+  greater(left: TensorFlowTensor, right: TensorFlowTensor): TensorFlowTensor;
+  where(
+    condition: TensorFlowTensor,
+    whereTrue: TensorFlowTensor,
+    whereFalse: TensorFlowTensor,
+  ): TensorFlowTensor;
+  topk(
+    tensor: TensorFlowTensor,
+    k: number,
+    isSorted: boolean,
+  ): { values: TensorFlowTensor; indices: TensorFlowTensor };
 }

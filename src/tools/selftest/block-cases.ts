@@ -1,5 +1,5 @@
-// What every engine must do with queries over one block: the rows and the score bits of brute force,
-// whatever the data, the batch and the history of the block. Part of the contract in contract.ts.
+// Contract cases for queries over one block: the rows and the score bits of brute force, whatever the
+// data, the batch and the history of the block.
 
 import assert from 'node:assert/strict';
 import { createBitmap, createFullBitmap, setBit } from '../../common/bitmap.js';
@@ -19,11 +19,11 @@ import {
   randomInt,
   rowOf,
 } from './blocks.js';
-import type { ContractCase } from './contract.js';
+import type { ContractCase } from './contract-case.js';
 import { createRandomQuery } from './random-queries.js';
 import { bruteForce } from './truth.js';
 
-/** Dimension and row count, around the bounds of lanes, words and chunks. */
+/** Dimensions and row counts around the sizes of lanes, bitmap words and chunks. */
 const SHAPES: readonly (readonly [dimension: number, rowCount: number])[] = [
   ...[1, 3, 7, 8, 9, 64, 100, 256, 768].flatMap((dimension) =>
     [0, 1, 31, 32, 33].map((rowCount) => [dimension, rowCount] as const),
@@ -51,14 +51,14 @@ const KINDS: readonly RowKind[] = [
 
 export const BLOCK_CASES: readonly ContractCase[] = [
   {
-    name: 'says its name',
+    name: 'reports its name',
     async run({ engine, name }) {
       assert.equal(engine.name, name);
     },
   },
 
   {
-    name: 'answers an empty batch with nothing',
+    name: 'returns no results for an empty batch',
     async run({ engine }) {
       assert.deepEqual(await engine.search([]), []);
     },
@@ -120,7 +120,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'breaks ties at the k-th place by id bytes',
+    name: 'breaks ties at the k-th hit by id bytes',
     async run({ seed, check }) {
       const random = createRandom(seed);
       for (const rowCount of [50, 3_000]) {
@@ -140,7 +140,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'gives all rows when k is larger than their number',
+    name: 'returns all rows when k is larger than their number',
     async run({ seed, check }) {
       const block = createRandomBlock(createRandom(seed), 'random', 40, 8);
       const queries = METRICS.map((metric) =>
@@ -168,7 +168,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'searches only the rows that a bitmap has and that are before the row count',
+    name: 'searches only the rows in the bitmap and below the row count',
     async run({ seed, check }) {
       const random = createRandom(seed);
       const block = createRandomBlock(random, 'random', 3_000, 400);
@@ -201,7 +201,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'walks page by page through what one big query gives',
+    name: 'returns the same rows page by page as in one large query',
     async run({ engine, seed, check }) {
       const random = createRandom(seed);
       for (const kind of ['clustered', 'duplicates', 'equal'] as const) {
@@ -209,8 +209,8 @@ export const BLOCK_CASES: readonly ContractCase[] = [
         for (const metric of METRICS) {
           const vector = createVector(random, block, kind);
           const rows = createRandomBitmap(random, block.rowCount, 0.7);
-          const [whole] = await check([createQuery(block, vector, { metric, k: 10_000, rows })]);
-          const walked: number[] = [];
+          const [all] = await check([createQuery(block, vector, { metric, k: 10_000, rows })]);
+          const rowsOfPages: number[] = [];
           let position: Position | null = null;
           for (;;) {
             const query: SearchQuery = createQuery(block, vector, {
@@ -221,20 +221,20 @@ export const BLOCK_CASES: readonly ContractCase[] = [
             });
             const [page] = await engine.search([query]);
             if (page!.rows.length === 0) break;
-            walked.push(...page!.rows);
+            rowsOfPages.push(...page!.rows);
             position = {
               score: page!.scores.at(-1)!,
               id: idOf(block, page!.rows.at(-1)!),
             };
           }
-          assert.deepEqual(walked, [...whole!.rows], `${kind}, ${metric}, seed ${seed}`);
+          assert.deepEqual(rowsOfPages, [...all!.rows], `${kind}, ${metric}, seed ${seed}`);
         }
       }
     },
   },
 
   {
-    name: 'keeps exactly the rows whose rounded public score reaches the bound',
+    name: 'applies the score limit to rounded public scores',
     async run({ seed, check }) {
       const random = createRandom(seed);
       for (const kind of ['random', 'clustered', 'zeros'] as const) {
@@ -242,8 +242,8 @@ export const BLOCK_CASES: readonly ContractCase[] = [
         for (const metric of METRICS) {
           const vector = createVector(random, block, kind);
           const all = bruteForce(createQuery(block, vector, { metric, k: 1_500 }));
-          const queries = [0, 3, 700, 1_499].flatMap((place) => {
-            const reached = Math.fround(publicScore(metric, all.scores[place]!));
+          const queries = [0, 3, 700, 1_499].flatMap((rank) => {
+            const reached = Math.fround(publicScore(metric, all.scores[rank]!));
             return [reached, reached * (1 + 1e-9), reached * (1 - 1e-9), reached + 1e-7].map(
               (scoreMin) => createQuery(block, vector, { metric, k: 800, scoreMin }),
             );
@@ -257,13 +257,13 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'follows a block that grows under its key, and still answers for its past',
+    name: 'searches a growing block and its older versions under the same key',
     async run({ seed, check }) {
       const random = createRandom(seed);
       const dimension = 400;
       const values = createValues(random, 'scaled', 6_000, dimension);
       const ids = createIds(random, 6_000);
-      const views = [10, 2_000, 2_700, 2_701, 6_000, 2_700, 100, 6_000].map((rowCount) =>
+      const versions = [10, 2_000, 2_700, 2_701, 6_000, 2_700, 100, 6_000].map((rowCount) =>
         createBlock(
           values.slice(0, rowCount * dimension),
           dimension,
@@ -271,9 +271,9 @@ export const BLOCK_CASES: readonly ContractCase[] = [
           'grows',
         ),
       );
-      for (const view of views) {
+      for (const version of versions) {
         const queries = METRICS.map((metric) =>
-          createQuery(view, rowOf(view, randomInt(random, view.rowCount)), { metric }),
+          createQuery(version, rowOf(version, randomInt(random, version.rowCount)), { metric }),
         );
         await check(queries.slice(0, 1));
         await check(queries);
@@ -282,7 +282,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'answers several batches at once, while blocks are forgotten',
+    name: 'answers concurrent batches while blocks are unloaded',
     async run({ engine, seed, check }) {
       const random = createRandom(seed);
       const blocks = [3, 64, 256].map((dimension) =>
@@ -299,12 +299,12 @@ export const BLOCK_CASES: readonly ContractCase[] = [
           await checked;
         }),
       );
-      engine.unload('a key that was never seen');
+      engine.unload('unknown key');
     },
   },
 
   {
-    name: 'answers a batch that is larger than it handles at once',
+    name: 'answers a batch larger than it searches at once',
     async run({ seed, check }) {
       const random = createRandom(seed);
       const block = createRandomBlock(random, 'random', 300, 8);
@@ -314,7 +314,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'leaves the arrays of its callers as they were',
+    name: 'does not change the arrays of its callers',
     async run({ seed, check }) {
       const random = createRandom(seed);
       const block = createRandomBlock(random, 'huge', 2_700, 400);
@@ -329,9 +329,9 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 ];
 
-/** True answers of another engine, however well meant, say nothing of this one. */
+/** Correct answers of a fallback engine say nothing about this one. */
 export const OWN_ANSWERS: ContractCase = {
-  name: 'answers ordinary searches by itself',
+  name: 'answers ordinary searches without its fallback',
   async run({ seed, check, countFallbacks }) {
     const random = createRandom(seed + 4);
     const block = createRandomBlock(random, 'random', 20_000, 64);
@@ -342,6 +342,6 @@ export const OWN_ANSWERS: ContractCase = {
       );
       await check(queries);
     }
-    assert.equal(countFallbacks() - before, 0, 'another engine answered in its place');
+    assert.equal(countFallbacks() - before, 0, 'the fallback engine answered');
   },
 };

@@ -1,10 +1,10 @@
-// Rows, blocks and queries for checking engines: the same for the same seed on every machine.
+// Rows, blocks and queries for checking engines. A seed gives the same ones on every machine.
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
 import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
 
-/** A number in [0, 1), the same sequence for the same seed. */
+/** Returns the next number in [0, 1) of a seeded sequence. */
 export type Random = () => number;
 
 export function createRandom(seed: number): Random {
@@ -21,7 +21,7 @@ export function randomInt(random: Random, below: number): number {
   return Math.floor(random() * below);
 }
 
-/** Kinds of rows, each of which has broken a search somewhere. */
+/** Kinds of rows, each of which stresses another property of a search. */
 export const ROW_KINDS = {
   random: (random: Random) => () => random() * 2 - 1,
   /** Few distinct values: whole groups of rows have equal scores. */
@@ -30,7 +30,7 @@ export const ROW_KINDS = {
   denormal: (random: Random) => () => (random() - 0.5) * 1e-42,
   huge: (random: Random) => () => (random() < 0.5 ? -1 : 1) * (3e38 + random() * 4e37),
   zeros: (random: Random) => () => (random() < 0.7 ? (random() < 0.5 ? -0 : 0) : random() - 0.5),
-  /** Every value of a magnitude of its own: sums cancel, products underflow beside ones that do not. */
+  /** Values of very different magnitudes: sums cancel, some products underflow. */
   scattered: (random: Random) => () => (random() - 0.5) * 10 ** (random() * 78 - 40),
 } satisfies Record<string, (random: Random) => () => number>;
 
@@ -123,31 +123,31 @@ export function createBlocks(
   );
 }
 
-/** All of a block. */
-export function wholeOf(block: VectorBlock): BlockView {
+/** A view of all rows of a block. */
+export function fullView(block: VectorBlock): BlockView {
   return { block, rowCount: block.rowCount, rows: null };
 }
 
-/** A query for everything in the block, but for what `changes` say. */
+/** A query over all rows of a block, with `changes` applied. */
 export function createQuery(
   block: VectorBlock,
   vector: Float32Array,
   changes: Partial<Omit<SearchQuery, 'views'> & Omit<BlockView, 'block'>> = {},
 ): SearchQuery {
   const { rowCount = block.rowCount, rows = null, ...rest } = changes;
-  return createPartsQuery([{ block, rowCount, rows }], vector, rest);
+  return createMultiBlockQuery([{ block, rowCount, rows }], vector, rest);
 }
 
-/** A query over several blocks, for the ten nearest unless `changes` say otherwise. */
-export function createPartsQuery(
-  parts: readonly BlockView[],
+/** A query over several views for the ten best rows, with `changes` applied. */
+export function createMultiBlockQuery(
+  views: readonly BlockView[],
   vector: Float32Array,
   changes: Partial<Omit<SearchQuery, 'views'>> = {},
 ): SearchQuery {
-  return { vector, metric: 'cosine', k: 10, after: null, scoreMin: null, ...changes, views: parts };
+  return { vector, metric: 'cosine', k: 10, after: null, scoreMin: null, ...changes, views };
 }
 
-/** A vector to ask for: a row of the block as often as not, so that distances of 0 occur. */
+/** A query vector: half the time a row of the block, so that distances of 0 occur. */
 export function createVector(random: Random, block: VectorBlock, kind: RowKind): Float32Array {
   if (block.rowCount > 0 && random() < 0.5) return rowOf(block, randomInt(random, block.rowCount));
   return Float32Array.from(createValues(random, kind, 1, block.dimension));

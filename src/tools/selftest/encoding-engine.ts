@@ -1,5 +1,5 @@
-// An engine whose blocks come without codes: encodes them on the way, as segments do when rows
-// arrive, in goes of different sizes. For checks that are about answers and not about segments.
+// Wraps an engine so that blocks without codes are encoded first, in steps of growing size, as segments
+// do when rows arrive. For checks of answers that need no segments.
 
 import type { RowEncoder, VectorBlock } from '../../common/types.js';
 import type { BlockView, Engine } from '../../engine/core/engine.js';
@@ -8,20 +8,20 @@ export function withCodes(engine: Engine): Engine {
   const encoder = engine.rowEncoder;
   if (encoder === null) return engine;
   const encoded = new WeakMap<VectorBlock, VectorBlock>();
-  const encodePart = (part: BlockView): BlockView => {
-    let block = encoded.get(part.block);
+  const encodeView = (view: BlockView): BlockView => {
+    let block = encoded.get(view.block);
     if (block === undefined) {
-      block = { ...part.block, codes: encodeBlock(encoder, part.block) };
-      encoded.set(part.block, block);
+      block = { ...view.block, codes: encodeBlock(encoder, view.block) };
+      encoded.set(view.block, block);
     }
-    return { ...part, block };
+    return { ...view, block };
   };
   return {
     name: engine.name,
     rowEncoder: encoder,
     search: (queries, options) =>
       engine.search(
-        queries.map((query) => ({ ...query, parts: query.views.map(encodePart) })),
+        queries.map((query) => ({ ...query, views: query.views.map(encodeView) })),
         options,
       ),
     unload: (key) => engine.unload(key),

@@ -1,9 +1,9 @@
-// Queries with anything set, for looking where nobody thought of looking.
+// Random queries: any metric, k, bitmap, row count, position and score limit.
 
 import { METRICS, type Metric, type VectorBlock } from '../../common/types.js';
 import { type BlockView, publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import {
-  createPartsQuery,
+  createMultiBlockQuery,
   createQuery,
   createRandomBitmap,
   createVector,
@@ -15,7 +15,7 @@ import {
 } from './blocks.js';
 import { trueScore } from './truth.js';
 
-/** A query with anything set. */
+/** A random query over one block. */
 export function createRandomQuery(random: Random, block: VectorBlock, kind: RowKind): SearchQuery {
   const metric: Metric = METRICS[randomInt(random, METRICS.length)]!;
   const rowCount = random() < 0.7 ? block.rowCount : randomInt(random, block.rowCount + 1);
@@ -32,14 +32,14 @@ export function createRandomQuery(random: Random, block: VectorBlock, kind: RowK
   return { ...query, scoreMin: Math.fround(publicScore(metric, score)) };
 }
 
-/** A query over one to all of the blocks, in any order, with anything set. */
-export function createRandomPartsQuery(
+/** A random query over some of the blocks, in any order. */
+export function createRandomMultiBlockQuery(
   random: Random,
   blocks: readonly VectorBlock[],
   kind: RowKind,
 ): SearchQuery {
   const rest = [...blocks];
-  const parts = Array.from({ length: 1 + randomInt(random, blocks.length) }, (): BlockView => {
+  const views = Array.from({ length: 1 + randomInt(random, blocks.length) }, (): BlockView => {
     const [block] = rest.splice(randomInt(random, rest.length), 1) as [VectorBlock];
     return {
       block,
@@ -47,13 +47,13 @@ export function createRandomPartsQuery(
       rows: random() < 0.5 ? null : createRandomBitmap(random, block.rowCount, random() ** 3),
     };
   });
-  const { block } = parts[randomInt(random, parts.length)]!;
+  const { block } = views[randomInt(random, views.length)]!;
   const metric = METRICS[randomInt(random, METRICS.length)]!;
-  const query = createPartsQuery(parts, createVector(random, block, kind), {
+  const query = createMultiBlockQuery(views, createVector(random, block, kind), {
     metric,
     k: [1, 2, 10, 100, 10_000][randomInt(random, 5)]!,
   });
-  // A place in the order need not be that of a row that is searched.
+  // A position need not be that of a row that is searched.
   if (block.rowCount === 0 || random() < 0.6) return query;
   const row = randomInt(random, block.rowCount);
   const score = trueScore(metric, query.vector, rowOf(block, row));

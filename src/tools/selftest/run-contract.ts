@@ -1,8 +1,9 @@
-// Runs the cases of the contract on one engine and says what became of each. Never rejects: whatever
-// an engine does is a result.
+// Runs the cases of the contract on one engine and reports the result of each. Never rejects: errors of
+// the engine are results.
 
 import type { Engine } from '../../engine/core/engine.js';
-import { CONTRACT, type ContractCase, createContext } from './contract.js';
+import { CONTRACT } from './contract.js';
+import { type ContractCase, createContext } from './contract-case.js';
 
 export type CaseStatus = 'passed' | 'failed' | 'not_run';
 
@@ -16,20 +17,20 @@ export interface CaseResult {
 
 export interface ContractRun {
   readonly results: readonly CaseResult[];
-  /** Whether a case did not end: the engine is still at work, and cannot be closed. */
+  /** Whether a case did not end: the engine is still working and cannot be closed. */
   readonly hangs: boolean;
 }
 
 export interface ContractOptions {
   readonly engine: Engine;
-  /** What the engine should be called. */
+  /** The name that the engine must report. */
   readonly name: string;
   readonly seed: number;
-  /** All of the contract unless told otherwise. */
+  /** The whole contract by default. */
   readonly cases?: readonly ContractCase[];
-  /** A device that hangs is told from one that is slow by this time; the cases after it are not run. */
+  /** After this time a case counts as hanging, and the cases after it are not run. */
   readonly caseMsMax?: number;
-  /** What the engine has reported since it was asked last: an answer behind a failure is no answer. */
+  /** The errors that the engine has logged since the last call: they make a case fail. */
   readonly takeReports?: () => readonly string[];
   /** See ContractContext. */
   readonly countFallbacks?: () => number;
@@ -37,7 +38,7 @@ export interface ContractOptions {
   readonly onResult?: (result: CaseResult) => void;
 }
 
-/** The slowest case takes the slowest engine half a minute on one slow processor. */
+/** The slowest case takes half a minute with the slowest engine on one slow processor. */
 const CASE_MS_MAX = 600_000;
 
 class Hang extends Error {}
@@ -64,7 +65,7 @@ export async function runContract(options: ContractOptions): Promise<ContractRun
   return { results, hangs };
 }
 
-/** Null when the engine keeps the case. */
+/** Null when the engine passes the case. */
 async function runCase(each: ContractCase, options: ContractOptions): Promise<Error | null> {
   const {
     engine,
@@ -90,7 +91,7 @@ async function runCase(each: ContractCase, options: ContractOptions): Promise<Er
   const reports = takeReports();
   if (reports.length === 0) return failure;
   const reported = `the engine reported: ${reports.join('; ')}`;
-  if (failure === null) return new Error(`the answers are true, but ${reported}`);
+  if (failure === null) return new Error(`the answers are correct, but ${reported}`);
   failure.message += `\n${reported}`;
   return failure;
 }

@@ -1,5 +1,5 @@
-// The contract on the machine where it stands: every engine that starts here, as the service starts
-// it, with threads and all. Whatever cannot start is said to be skipped, and why.
+// Runs the contract on this machine with every engine that starts, created with threads as the service
+// creates it. Engines that do not start are reported as skipped, with the reason.
 
 import { type Logger, silentLogger } from '../../common/logger.js';
 import { createEngine, ProbeError } from '../../engine/choose-engine.js';
@@ -8,19 +8,20 @@ import type { CudaEngine } from '../../engine/cuda/cuda-engine.js';
 import { loadKernels } from '../../engine/simd/simd-kernels.js';
 import type { TensorEngine } from '../../engine/tensor/tensor-engine.js';
 import { createThreadPool, type WorkerPool } from '../../platform/pool.js';
-import { CONTRACT, type ContractCase } from './contract.js';
+import { CONTRACT } from './contract.js';
+import type { ContractCase } from './contract-case.js';
 import { withCodes } from './encoding-engine.js';
 import { type CaseResult, runContract } from './run-contract.js';
 
 export interface SelftestOptions {
-  /** Those that have to start; null for every one that can. */
+  /** The engines to check, all of which must start; null for all that do. */
   readonly engines: readonly EngineName[] | null;
   readonly seed: number;
-  /** Only cases whose names contain this; null for all. */
+  /** Run only cases whose names contain this; null for all. */
   readonly only: string | null;
-  /** Whether the simd engine is checked with every instruction set of the processor, not only with the best. */
+  /** Whether to check the simd engine with every instruction set of the processor, not only the fastest. */
   readonly allTargets: boolean;
-  /** Worker threads; null for one a core. */
+  /** Worker threads; null for one per core. */
   readonly threadCount: number | null;
   readonly onStart: (label: string, name: string, place: number, count: number) => void;
   readonly onResult: (result: CaseResult) => void;
@@ -30,14 +31,14 @@ export interface SelftestOptions {
 
 export interface EngineReport {
   readonly engine: EngineName;
-  /** The engine, and how it was used where that makes a difference. */
+  /** The engine and its configuration. */
   readonly label: string;
   readonly status: 'passed' | 'failed' | 'skipped';
-  /** What the engine runs on, or why it does not run. */
+  /** What the engine runs on, or why it did not start. */
   readonly facts: string;
-  /** Searches, or parts of them, that another engine answered; null where there is no other. */
+  /** Searches that the fallback answered at least in part; null for engines without one. */
   readonly fallbackCount: number | null;
-  /** None where the engine did not start. */
+  /** Empty when the engine did not start. */
   readonly cases: readonly CaseResult[];
   readonly seconds: number;
 }
@@ -45,16 +46,16 @@ export interface EngineReport {
 export interface SelftestReport {
   readonly engines: readonly EngineReport[];
   readonly passed: boolean;
-  /** Whether an engine hangs: the process has to be ended. */
+  /** Whether an engine hangs: the process must be terminated. */
   readonly hangs: boolean;
 }
 
-/** One way to use an engine. */
+/** An engine and its configuration. */
 interface Subject {
   readonly engine: EngineName;
   readonly label: string;
   readonly simdTarget: string | null;
-  /** Whether blocks come with the codes that the engine asks for: a full segment has them, a young one may not. */
+  /** Whether blocks have codes: those of new segments may not. */
   readonly hasCodes: boolean;
 }
 
@@ -65,7 +66,7 @@ interface Outcome {
   readonly encodes: boolean;
 }
 
-/** The cases that a text chooses. */
+/** The cases whose names contain a text. */
 export function chooseCases(only: string | null): ContractCase[] {
   return CONTRACT.filter(({ name }) => only === null || name.includes(only));
 }
@@ -88,7 +89,7 @@ export async function runSelftest(options: SelftestOptions): Promise<SelftestRep
   return { engines, hangs, passed: engines.every(({ status }) => status !== 'failed') };
 }
 
-/** The other ways to use an engine that makes codes and has started. */
+/** The other configurations of an engine that makes codes and has started. */
 function listOthers(first: Subject, { allTargets }: SelftestOptions): Subject[] {
   const others = [{ ...first, label: `${first.engine}, no codes`, hasCodes: false }];
   if (first.engine !== 'simd' || !allTargets) return others;
@@ -119,7 +120,7 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
       seed,
       cases: chooseCases(only),
       takeReports: log.take,
-      // Blocks without codes may be nothing that the engine searches by itself.
+      // An engine may leave blocks without codes to its fallback.
       ...(hasCodes && { countFallbacks: () => countFallbacks(chosen.engine) ?? 0 }),
       onStart: (caseName, place, count) => onStart(label, caseName, place, count),
       onResult,
@@ -137,7 +138,7 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
     };
     return { report, hangs, encodes: engine.rowEncoder !== null };
   } catch (error) {
-    // An engine that nobody asked for need not start; one that starts and lies is no reason to go on.
+    // Unrequested engines may be missing, but an engine that starts must answer correctly.
     const skipped = options.engines === null && !(error instanceof ProbeError);
     const report: EngineReport = {
       engine: name,
@@ -150,7 +151,7 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
     };
     return { report, hangs, encodes: false };
   } finally {
-    // Closing waits for work under way, and a hanging engine never ends its own.
+    // Closing waits for work under way, which never ends in an engine that hangs.
     if (!hangs) {
       await engine?.close();
       await pool.close();
@@ -158,7 +159,7 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
   }
 }
 
-/** Rejects with the reason where the engine does not start. */
+/** Rejects with the reason when the engine does not start. */
 async function start(
   { engine: requested, simdTarget }: Subject,
   pool: WorkerPool,
@@ -168,20 +169,20 @@ async function start(
   const { engine, reason } = await create({ requested, pool, simdTarget, logger });
   if (engine.name !== requested) {
     await engine.close();
-    throw new Error(`the ${engine.name} engine started in its place: ${reason}`);
+    throw new Error(`the ${engine.name} engine started instead: ${reason}`);
   }
-  return { engine, facts: reason.replace(/^asked for by name(: )?/, '') || 'plain TypeScript' };
+  return { engine, facts: reason.replace(/^requested by name(: )?/, '') || 'plain TypeScript' };
 }
 
 type Counting = Partial<Pick<TensorEngine, 'fallbackCount'> & Pick<CudaEngine, 'stats'>>;
 
-/** As the engines that have a fallback count it, each in its own way. */
+/** The count of engines that have a fallback, which the tensor and cuda engines keep differently. */
 function countFallbacks(engine: Engine): number | null {
   const { fallbackCount, stats }: Counting = engine as Counting & Engine;
   return fallbackCount ?? stats?.call(engine).fallbackQueryCount ?? null;
 }
 
-/** Errors that an engine reports: that its thread died, say, and that another engine answered instead. */
+/** Collects errors that an engine logs, for example that its thread failed and its fallback answers. */
 function createReportLog(): { logger: Logger; take: () => string[] } {
   const reports: string[] = [];
   const error = (details: object, message: string) => {

@@ -1,12 +1,12 @@
-// What an engine must answer, by brute force that shares no code with the engines: plain loops over
-// plain arrays, and a sort.
+// The expected answers of engines, by brute force that shares no code with them: plain loops and a
+// sort.
 
 import assert from 'node:assert/strict';
 import type { Metric } from '../../common/types.js';
 import { publicScore, type SearchHits, type SearchQuery } from '../../engine/core/engine.js';
 import { idOf, rowOf } from './blocks.js';
 
-/** The sum of products as the documents describe it: eight lanes, then halves onto halves. */
+/** The canonical sum of products: eight lanes, then the upper half is added to the lower, three times. */
 export function laneSum(left: ArrayLike<number>, right: ArrayLike<number>): number {
   const lanes = new Float64Array(8);
   for (let i = 0; i < left.length; i++) lanes[i % 8]! += left[i]! * right[i]!;
@@ -40,16 +40,16 @@ export interface TrueHits {
   readonly scannedCount: number;
 }
 
-/** What every engine must answer. */
+/** The answer that every engine must give. */
 export function bruteForce(query: SearchQuery): TrueHits {
   const { metric, after, scoreMin } = query;
   const querySquare = laneSum(query.vector, query.vector);
-  let matches: { part: number; row: number; score: number; id: Buffer }[] = [];
-  for (const [part, { block, rowCount, rows: bitmap }] of query.views.entries()) {
+  let matches: { view: number; row: number; score: number; id: Buffer }[] = [];
+  for (const [view, { block, rowCount, rows: bitmap }] of query.views.entries()) {
     for (let row = 0; row < rowCount; row++) {
       if (bitmap !== null && ((bitmap.words[row >> 5]! >> (row % 32)) & 1) === 0) continue;
       const score = trueScore(metric, query.vector, rowOf(block, row), querySquare);
-      matches.push({ part, row, score, id: idOf(block, row) });
+      matches.push({ view, row, score, id: idOf(block, row) });
     }
   }
   const scannedCount = matches.length;
@@ -65,27 +65,27 @@ export function bruteForce(query: SearchQuery): TrueHits {
   }
   matches = matches.slice(0, query.k);
   return {
-    viewIndexes: matches.map(({ part }) => part),
+    viewIndexes: matches.map(({ view }) => view),
     rows: matches.map(({ row }) => row),
     scores: matches.map(({ score }) => score),
     scannedCount,
   };
 }
 
-/** Fails unless the hits are the true ones, score bits included. Says the first difference alone. */
+/** Fails unless the hits are as expected, score bits included. The message has the first difference. */
 export function assertTrueHits(actual: SearchHits, expected: TrueHits, message: string): void {
   const count = Math.max(actual.viewIndexes.length, actual.rows.length, actual.scores.length);
   const expectedBits = bitsOf(expected.scores);
   const actualBits = bitsOf(actual.scores);
-  for (let place = 0; place < Math.max(count, expected.rows.length); place++) {
+  for (let rank = 0; rank < Math.max(count, expected.rows.length); rank++) {
     const isTrue =
-      actual.viewIndexes[place] === expected.viewIndexes[place] &&
-      actual.rows[place] === expected.rows[place] &&
-      actualBits[place] === expectedBits[place];
+      actual.viewIndexes[rank] === expected.viewIndexes[rank] &&
+      actual.rows[rank] === expected.rows[rank] &&
+      actualBits[rank] === expectedBits[rank];
     if (isTrue) continue;
     assert.fail(
-      `place ${place} of ${expected.rows.length}: expected ${describe(expected, place)}, ` +
-        `found ${describe(actual, place)}: ${message}`,
+      `hit ${rank} of ${expected.rows.length}: expected ${describe(expected, rank)}, ` +
+        `found ${describe(actual, rank)}: ${message}`,
     );
   }
   assert.equal(actual.scannedCount, expected.scannedCount, `scannedCount: ${message}`);
@@ -96,13 +96,13 @@ export function assertTrueHits(actual: SearchHits, expected: TrueHits, message: 
 }
 
 function describe(
-  hits: Pick<SearchHits | TrueHits, 'viewIndexes' | 'rows' | 'scores' | 'rows' | 'scores'>,
-  place: number,
+  hits: Pick<SearchHits | TrueHits, 'viewIndexes' | 'rows' | 'scores'>,
+  rank: number,
 ) {
-  const score = hits.scores[place];
+  const score = hits.scores[rank];
   if (score === undefined) return `nothing (of ${hits.rows.length} hits)`;
   const [bits] = bitsOf([score]);
-  return `part ${hits.viewIndexes[place]} row ${hits.rows[place]} score ${score} (0x${bits!.toString(16)})`;
+  return `view ${hits.viewIndexes[rank]} row ${hits.rows[rank]} score ${score} (0x${bits!.toString(16)})`;
 }
 
 function bitsOf(scores: Iterable<number>): BigUint64Array {

@@ -90,11 +90,11 @@ describe('kept results of filters', () => {
     const after = targetOf(texts.map((text, row) => (row < 64 ? 'no JSON' : text)));
     const [second] = await cache.filter([after], filter);
     assert.deepEqual([first!.visibleCount, second!.visibleCount], [35, 50]);
-    assert.deepEqual(rowsOf(second!), oddRows(100));
+    assert.deepEqual(rowsOf(second!), outlierRows(100));
     // Who still holds the view of before gets its rows.
     const [third] = await cache.filter([before], filter);
     assert.equal(third!.rows, first!.rows);
-    assert.deepEqual(rowsOf(third!), oddRows(70));
+    assert.deepEqual(rowsOf(third!), outlierRows(70));
   });
 
   it('are forgotten with their segment', async () => {
@@ -161,7 +161,7 @@ describe('an evaluation', () => {
     await assert.rejects(left, (error) => error === reason);
     assert.equal(Atomics.load(inputs[0]!.views[0]!.stop, 0), 0);
     finish();
-    assert.deepEqual(rowsOf((await stayed)[0]!), oddRows(300));
+    assert.deepEqual(rowsOf((await stayed)[0]!), outlierRows(300));
     assert.equal(inputs.length, 1);
   });
 
@@ -181,7 +181,7 @@ describe('an evaluation', () => {
     await turn();
     assert.equal(inputs.length, 2);
     finish();
-    assert.deepEqual(rowsOf((await later)[0]!), oddRows(300));
+    assert.deepEqual(rowsOf((await later)[0]!), outlierRows(300));
   });
 
   it('is not begun for a request that is over', async () => {
@@ -203,7 +203,7 @@ describe('an evaluation', () => {
     const repaired = cache.filter([targetOf(bigTexts())], node({ a: 1 }));
     await turn();
     finish();
-    assert.deepEqual(rowsOf((await repaired)[0]!), oddRows(300));
+    assert.deepEqual(rowsOf((await repaired)[0]!), outlierRows(300));
   });
 
   it('that began before rows were added does not answer for them', async () => {
@@ -216,14 +216,14 @@ describe('an evaluation', () => {
     await turn();
     assert.equal(inputs.length, 1);
     finish();
-    assert.deepEqual(rowsOf((await early)[0]!), oddRows(300));
+    assert.deepEqual(rowsOf((await early)[0]!), outlierRows(300));
     await turn();
     assert.deepEqual(
       inputs.map(({ views }) => views.map(({ rowCount }) => rowCount)),
       [[300], [600 - 288]],
     );
     finish();
-    assert.deepEqual(rowsOf((await late)[0]!), oddRows(600));
+    assert.deepEqual(rowsOf((await late)[0]!), outlierRows(600));
   });
 });
 
@@ -393,7 +393,7 @@ function targetOf(texts: readonly string[], key = 'segment'): FilterTarget {
 /** So many rows of JSON that the pool evaluates them. */
 const bigTexts = (count = 300) => Array.from({ length: count }, (_, row) => `{"a":${row % 2}}`);
 
-const oddRows = (end: number) => Array.from({ length: end >>> 1 }, (_, i) => 2 * i + 1);
+const outlierRows = (end: number) => Array.from({ length: end >>> 1 }, (_, i) => 2 * i + 1);
 
 function rowsOf({ rows, rowCount }: Pick<FilterTarget, 'rows' | 'rowCount'>): number[] {
   if (rows !== null) assert.equal(rows.length, rowCount);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { METRICS } from '../../../src/common/types.js';
 import { type Position, publicScore } from '../../../src/engine/core/engine.js';
-import { KthLargest } from '../../../src/engine/core/kth-largest.js';
 import { compareIds, compareIdWith, scoreFloor, TopRows } from '../../../src/engine/core/order.js';
+import { KthLargest } from '../../../src/engine/tensor/exact-top-k-selector.js';
 import { createBlock, createIds, createRandom, idOf, randomInt, SEED } from '../blocks.js';
 
 function createIdBlock(ids: readonly string[]) {

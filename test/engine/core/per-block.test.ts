@@ -8,7 +8,7 @@ import {
 } from '../../../src/engine/core/per-block.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import type { Task, WorkerPool } from '../../../src/platform/pool.js';
-import { createBlock, createPartsQuery, createQuery } from '../blocks.js';
+import { createBlock, createMultiBlockQuery, createQuery } from '../blocks.js';
 
 const vector = new Float32Array(1);
 
@@ -53,7 +53,7 @@ describe('a search block by block', () => {
       [b, c],
       [b, a],
     ].map((blocks, index) =>
-      createPartsQuery(
+      createMultiBlockQuery(
         blocks.map((block) => ({ block: block!, rowCount: 5 + index, rows: null })),
         vector,
       ),
@@ -83,7 +83,10 @@ describe('a search block by block', () => {
   it('asks nothing about parts without rows', async () => {
     const { calls, searchBlock } = createCalls();
     const block = createHollowBlock('a', 10);
-    const queries = [createPartsQuery([], vector), createQuery(block, vector, { rowCount: 0 })];
+    const queries = [
+      createMultiBlockQuery([], vector),
+      createQuery(block, vector, { rowCount: 0 }),
+    ];
     for (const hits of await searchPerBlock(queries, searchBlock, {})) {
       assert.equal(hits.viewIndexes.length, 0);
       assert.equal(hits.scannedCount, 0);
@@ -98,7 +101,7 @@ describe('a search block by block', () => {
     );
     const parts = blocks.map((block) => ({ block, rowCount: block.rowCount, rows: null }));
     // Three million hits each, of which four million may be held at once.
-    const queries = [1, 2].map(() => createPartsQuery(parts, vector, { k: 10_000 }));
+    const queries = [1, 2].map(() => createMultiBlockQuery(parts, vector, { k: 10_000 }));
     const searched = searchPerBlock(queries, searchBlock, {});
     assert.deepEqual([calls.length, calls[0]!.queries.length], [300, 1]);
     for (const call of calls) call.finish();
@@ -133,7 +136,7 @@ describe('a search block by block', () => {
     await assert.rejects(searchPerBlock([query], failing, {}), /the block failed/);
     await assert.rejects(
       searchPerBlock([query], async () => [], {}),
-      /one result a query/,
+      /one result per query/,
     );
   });
 });
@@ -152,7 +155,7 @@ describe('the reference engine and its pool', () => {
     };
     const ids = Array.from({ length: 100 }, (_, row) => String(row).padStart(3, '0'));
     const block = createBlock(new Float32Array(100), 1, ids);
-    const engine = createReferenceEngine({ pool, pieceRowCount: 1 });
+    const engine = createReferenceEngine({ pool, rangeRowCount: 1 });
     const [hits] = await engine.search([createQuery(block, vector)]);
     assert.equal(hits!.scannedCount, 100);
     assert.equal(runCount, 100);

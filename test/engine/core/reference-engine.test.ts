@@ -4,5 +4,5 @@ import { engineContract } from '../contract.js';
 
 // Small pieces, so that every search is cut and merged.
 engineContract('reference', async () =>
-  createReferenceEngine({ pool: createInlinePool(), pieceRowCount: 37 }),
+  createReferenceEngine({ pool: createInlinePool(), rangeRowCount: 37 }),
 );

@@ -13,17 +13,18 @@ import { type CudaEngine, createCudaEngine } from '../../../src/engine/cuda/cuda
 import { type CudaKernels, loadCudaKernels } from '../../../src/engine/cuda/cuda-kernels.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
-import { CONTRACT, createContext } from '../../../src/tools/selftest/contract.js';
+import { CONTRACT } from '../../../src/tools/selftest/contract.js';
+import { createContext } from '../../../src/tools/selftest/contract-case.js';
+import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
 import { SEED } from '../blocks.js';
-import { withCodes } from '../encoding-engine.js';
 
-/** From dist/test/engine, where this file runs. */
+/** Relative to the compiled file in dist/. */
 const ADDON = fileURLToPath(
   new URL('../../../../build/kernels/sagitta-cuda-emulated.node', import.meta.url),
 );
 
 if (existsSync(ADDON)) {
-  // Read once, by the first call of the emulation.
+  // The emulator reads it once, at its first call.
   process.env.SAGITTA_EMULATED_DEVICES = '2';
   testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
   testContract('without codes', (engine) => engine, createReferenceEngine);
@@ -32,7 +33,7 @@ if (existsSync(ADDON)) {
   testLoss();
 } else {
   const skip =
-    'the emulated GPU kernels are not built; `node scripts/build-kernels.mjs cuda-emulated` builds them';
+    'the emulated GPU kernels are not built; run `node scripts/build-kernels.mjs cuda-emulated`';
   test('the cuda engine on an emulated GPU', { skip }, () => {});
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import type { VectorBlock } from '../../../src/common/types.js';
 import type { Engine, SearchQuery } from '../../../src/engine/core/engine.js';
-import { EngineAbsent } from '../../../src/engine/core/engine.js';
+import { EngineUnavailable } from '../../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import type { CudaEvent } from '../../../src/engine/cuda/cuda-device.js';
 import {
@@ -16,7 +16,7 @@ import {
   bruteForce,
   createBlock,
   createIds,
-  createPartsQuery,
+  createMultiBlockQuery,
   createQuery,
   createRandom,
   createRandomBlock,
@@ -94,7 +94,7 @@ function createBlocks(count: number): VectorBlock[] {
 
 function queryFor(blocks: readonly VectorBlock[]): SearchQuery {
   const parts = blocks.map((block) => ({ block, rowCount: block.rowCount, rows: null }));
-  return createPartsQuery(parts, rowOf(blocks[0]!, 3), { k: 30 });
+  return createMultiBlockQuery(parts, rowOf(blocks[0]!, 3), { k: 30 });
 }
 
 async function check(engine: Engine, blocks: readonly VectorBlock[]): Promise<void> {
@@ -457,7 +457,7 @@ describe('the cuda engine and devices that fail it', () => {
     await Promise.all([engine.close(), searched]);
     fake.holdsMessages = false;
     assert.equal(fallback.queryCount, 2);
-    await assert.rejects(engine.search([queryFor(blocks)]), /not used after it is closed/);
+    await assert.rejects(engine.search([queryFor(blocks)]), /the engine is not closed/);
   });
 
   it('rejects a search that is given up, which the device then leaves out', async () => {
@@ -476,7 +476,7 @@ describe('the cuda engine and devices that fail it', () => {
   });
 
   it('says that it is absent where there is no device, and fails where none opens', async () => {
-    await assert.rejects(createFakeEngine(createFakeDevices([])), EngineAbsent);
+    await assert.rejects(createFakeEngine(createFakeDevices([])), EngineUnavailable);
     const fake = createFakeDevices([1_000, 1_000]);
     for (const { openFaults } of fake.devices) openFaults.push('too old');
     await assert.rejects(createFakeEngine(fake), /^Error: too old$/);

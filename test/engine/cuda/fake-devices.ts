@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict';
 import { METRICS, type VectorBlock } from '../../../src/common/types.js';
 import type { SearchQuery } from '../../../src/engine/core/engine.js';
+import type { KernelBatch } from '../../../src/engine/core/kernel-batch.js';
 import type { ConnectDevice, DeviceLink } from '../../../src/engine/cuda/cuda-device.js';
 import type { CudaKernels, DeviceHits } from '../../../src/engine/cuda/cuda-kernels.js';
 import { DeviceProgram, type DeviceRequest } from '../../../src/engine/cuda/cuda-program.js';
-import type { KernelBatch } from '../../../src/engine/simd/simd-kernels.js';
 import { bruteForce } from '../blocks.js';
 
 type Fault = 'DEVICE_LOST' | 'OUT_OF_MEMORY' | 'undecided';

@@ -4,6 +4,7 @@ import type { Engine } from '../../../src/engine/core/engine.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { type Kernels, loadKernels } from '../../../src/engine/simd/simd-kernels.js';
 import { createInlinePool, createThreadPool, type WorkerPool } from '../../../src/platform/pool.js';
+import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
 import { IS_FULL } from '../../support/full.js';
 import {
   assertTrueHits,
@@ -16,7 +17,6 @@ import {
   SEED,
 } from '../blocks.js';
 import { engineContract } from '../contract.js';
-import { withCodes } from '../encoding-engine.js';
 
 interface PromiseWithResolvers<Value> {
   readonly promise: Promise<Value>;

@@ -123,7 +123,7 @@ export class TopFloatDevice extends FloatMatrices implements TopDevice {
   /** Whether operands are cut to the 10 bits of mantissa that TF32 has. */
   isTf32 = false;
   readCount = 0;
-  /** Asked for, by product. */
+  /** The number of columns requested, by product. */
   readonly counts: number[] = [];
   /** Tops that were neither read nor disposed of. */
   readonly waiting = new Set<FloatTop>();

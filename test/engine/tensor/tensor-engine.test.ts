@@ -28,7 +28,7 @@ engineContract('wasm', async () =>
     device: 'wasm',
     fallback: createReferenceSearch({ pool: createInlinePool() }),
     // The contract is for the thread: an answer of the fallback must not pass for its own.
-    onDeath: (error) => {
+    onThreadFailure: (error) => {
       throw error;
     },
   }),
@@ -67,7 +67,7 @@ describe('the wasm engine and its thread', () => {
         device: 'wasm',
         fallback: fallback.search,
         workerUrl: failingWorkerUrl,
-        onDeath: ({ message }, isLast) => deaths.push({ message, isLast }),
+        onThreadFailure: ({ message }, isLast) => deaths.push({ message, isLast }),
       });
       test.after(() => engine.close());
       const good = createNamedBlock('good');
@@ -98,7 +98,7 @@ describe('the wasm engine and its thread', () => {
       device: 'wasm',
       fallback: fallback.search,
       workerUrl: failingWorkerUrl,
-      onDeath: (_, isLast) => lasts.push(isLast),
+      onThreadFailure: (_, isLast) => lasts.push(isLast),
     });
     test.after(() => engine.close());
     const [good, bad] = [createNamedBlock('good'), createNamedBlock('throws')];
@@ -115,7 +115,7 @@ describe('the wasm engine and its thread', () => {
       device: 'wasm',
       fallback: createCountingFallback().search,
       workerUrl: new URL('../there-is-no-such-worker.js', import.meta.url),
-      onDeath: (error) => deaths.push(error),
+      onThreadFailure: (error) => deaths.push(error),
     });
     await assert.rejects(creation, /there-is-no-such-worker/);
     assert.deepEqual(deaths, []);

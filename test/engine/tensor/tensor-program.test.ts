@@ -5,7 +5,7 @@ import { METRICS, type VectorBlock } from '../../../src/common/types.js';
 import { packQueries } from '../../../src/engine/core/packed-queries.js';
 import type { MatrixDevice } from '../../../src/engine/tensor/matrix-device.js';
 import { TensorProgram } from '../../../src/engine/tensor/tensor-program.js';
-import { createWasmDevice } from '../../../src/engine/wasm/wasm-device.js';
+import { createWasmDevice } from '../../../src/engine/tensor/wasm-device.js';
 import {
   assertTrueHits,
   bruteForce,

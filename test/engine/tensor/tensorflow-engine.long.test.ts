@@ -16,7 +16,7 @@ async function create(): Promise<TensorEngine | null> {
     return await createTensorEngine({
       device: 'tensorflow',
       fallback: createReferenceSearch({ pool: createInlinePool() }),
-      onDeath: (error) => {
+      onThreadFailure: (error) => {
         throw error;
       },
     });

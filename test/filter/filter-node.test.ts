@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import type { JsonObject } from '../../src/common/types.js';
-import { filterText } from '../../src/filter/filter-text.js';
+import { filterText } from '../../src/filter/filter-node.js';
 import { parseFilter } from '../../src/filter/parse.js';
 
 const textFor = (filter: JsonObject) => filterText(parseFilter(filter, DEFAULT_LIMITS));

@@ -1,58 +1,61 @@
-// One batch over one block on a device whose products are read whole: with resident chunks of rows,
-// or with rows that are lent to the device for one product.
+// The scan of a batch over a block on a device whose products are read whole: with resident chunks of
+// rows, or with rows that are copied to the device for one product.
 
 import type { VectorBlock } from '../../common/types.js';
-import type { ExactTopKSelector } from '../core/exact-top-k-selector.js';
 import { type BlockCache, type CachedBlock, scaledRows } from './block-cache.js';
+import type { ExactTopKSelector } from './exact-top-k-selector.js';
 import type { ProductDevice } from './matrix-device.js';
-import { QueryOperands } from './tensor-operands.js';
+import { QueryOperands } from './query-operands.js';
 import type { RowRange, TensorScan } from './tensor-scan.js';
 
 /**
- * Rows that are not resident are lent to the device for at least this many queries, and this many
- * products of values in all: below, copying them and the calls cost as much as scoring.
+ * Rows that are not resident are copied to the device for at least this many queries and products of
+ * values: below, copies and calls cost as much as scoring.
  */
-const LENT_QUERIES_MIN = 2;
-const LENT_PRODUCTS_MIN = 2 ** 17;
+const COPIED_QUERIES_MIN = 2;
+const COPIED_PRODUCTS_MIN = 2 ** 17;
 
 export class ProductScan implements TensorScan {
-  private readonly device: ProductDevice;
-  private readonly cache: BlockCache;
-  private readonly block: VectorBlock;
-  private readonly cached: CachedBlock;
-  private readonly operands: QueryOperands;
+  readonly #device: ProductDevice;
+  readonly #cache: BlockCache;
+  readonly #block: VectorBlock;
+  readonly #cached: CachedBlock;
+  readonly #operands: QueryOperands;
 
   constructor(device: ProductDevice, cache: BlockCache, block: VectorBlock, cached: CachedBlock) {
-    this.device = device;
-    this.cache = cache;
-    this.block = block;
-    this.cached = cached;
-    this.operands = new QueryOperands(device, block.dimension);
+    this.#device = device;
+    this.#cache = cache;
+    this.#block = block;
+    this.#cached = cached;
+    this.#operands = new QueryOperands(device, block.dimension);
   }
 
   scan(range: RowRange, scanned: readonly ExactTopKSelector[]): 'scanned' | 'unsuited' {
     const { from, to } = range;
-    const { block, cached, operands } = this;
-    const resident = this.cache.residentOf(cached, block, from / cached.chunkRowCount);
+    const block = this.#block;
+    const cached = this.#cached;
+    const operands = this.#operands;
+    const resident = this.#cache.residentOf(cached, block, from / cached.chunkRowCount);
     if (typeof resident === 'object') {
       const { matrix } = resident;
       const left = operands.asRows(scanned);
       const isScanned =
         left !== null &&
-        this.device.multiply(left, matrix, (product) =>
+        this.#device.multiply(left, matrix, (product) =>
           collectRows(scanned, from, matrix.columnCount, product),
         );
       return isScanned ? 'scanned' : 'unsuited';
     }
     const productCount = scanned.length * (to - from) * block.dimension;
-    if (scanned.length < LENT_QUERIES_MIN || productCount < LENT_PRODUCTS_MIN) return 'unsuited';
+    if (scanned.length < COPIED_QUERIES_MIN || productCount < COPIED_PRODUCTS_MIN)
+      return 'unsuited';
     const right = operands.asColumns(scanned);
     if (right === null) return 'unsuited';
-    const rows = scaledRows(block, cached.facts, from, to);
-    const left = this.device.load(rows, to - from, block.dimension);
+    const rows = scaledRows(block, cached.norms, from, to);
+    const left = this.#device.load(rows, to - from, block.dimension);
     if (left === null) return 'unsuited';
     try {
-      const isScanned = this.device.multiply(left, right, (product) =>
+      const isScanned = this.#device.multiply(left, right, (product) =>
         collectColumns(scanned, range, product),
       );
       return isScanned ? 'scanned' : 'unsuited';
@@ -61,13 +64,13 @@ export class ProductScan implements TensorScan {
     }
   }
 
-  /** Nothing is left to do. */
+  /** `scan` has collected all candidates. */
   finish(): boolean {
     return true;
   }
 
   dispose(): void {
-    this.operands.dispose();
+    this.#operands.dispose();
   }
 }
 
@@ -84,7 +87,7 @@ function collectRows(
   }
 }
 
-/** Rows collected at once for each query: 16 KiB to 64 KiB of products stay in the L1 and L2 caches. */
+/** Rows collected per query at a time: their 16 to 64 KiB of products stay in the L1 and L2 caches. */
 const COLLECTED_ROWS = 64;
 
 /** `product` is row-major [rows, scanned.length]. */

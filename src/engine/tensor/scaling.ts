@@ -1,11 +1,11 @@
-// Powers of two that bring vectors into the range in which float32 sums of products neither
-// overflow nor lose anything worth counting to underflow. See certified-selection.ts for the proof.
+// Powers of two that scale vectors into the range in which float32 sums of products do not overflow
+// and lose only negligible amounts to underflow. exact-top-k-selector.ts has the proof.
 
-/** Rows whose length is between these need no scaling, so that they can be copied as they are. */
+/** Rows whose x·x is between these need no scaling and can be copied unchanged. */
 export const PLAIN_SQUARE_MIN = 2 ** -40;
 export const PLAIN_SQUARE_MAX = 2 ** 40;
 
-/** The scale of a row with this canonical x·x: 1, or what makes its length 1 to 2. */
+/** The scale of a row with this canonical x·x: 1, or the power of two that makes its length 1 to 2. */
 export function rowScale(square: number): number {
   if (square >= PLAIN_SQUARE_MIN && square <= PLAIN_SQUARE_MAX) return 1;
   return unitScale(square);
@@ -19,7 +19,7 @@ export function unitScale(square: number): number {
 const bits = new BigInt64Array(1);
 const double = new Float64Array(bits.buffer);
 
-/** Exactly 2^exponent, for −1022 to 1023; `**` promises less. */
+/** Exactly 2^exponent, for −1022 to 1023. The `**` operator does not guarantee exactness. */
 function powerOfTwo(exponent: number): number {
   bits[0] = BigInt(exponent + 1023) << 52n;
   return double[0]!;

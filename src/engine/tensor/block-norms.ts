@@ -1,9 +1,8 @@
-// What the scan knows of each row of a block beside its values: three float64 per row, computed
-// once when the row is first seen, however often the block grows.
+// The norms of the rows of a block: three float64 per row, computed once when a row is first seen.
 
 import type { VectorBlock } from '../../common/types.js';
-import { sumOfSquares } from './canonical.js';
-import type { RowSquares } from './canonical-scan.js';
+import { sumOfSquares } from '../core/canonical.js';
+import type { RowSquares } from '../core/canonical-scan.js';
 import { rowScale } from './scaling.js';
 
 export class BlockNorms {
@@ -11,7 +10,7 @@ export class BlockNorms {
   squares = new Float64Array(0);
   /** √(x·x). */
   lengths = new Float64Array(0);
-  /** 1 / (√(x·x) · rowScale): times the scanned product it is the cosine, up to the query's length; 0 for a zero row. */
+  /** 1 / (√(x·x) · rowScale): the factor from a scanned product to cosine × query length; 0 for a zero row. */
   inverseLengths = new Float64Array(0);
   rowCount = 0;
 
@@ -23,10 +22,10 @@ export class BlockNorms {
     return { values: this.squares, firstRow: 0 };
   }
 
-  /** Adds the rows of the block that are new. */
+  /** Adds the new rows of the block. */
   extend(block: VectorBlock): void {
     if (block.rowCount <= this.rowCount) return;
-    this.reserve(block.rowCount);
+    this.#reserve(block.rowCount);
     const { values, dimension } = block;
     for (let row = this.rowCount; row < block.rowCount; row++) {
       const square = sumOfSquares(values, row * dimension, dimension);
@@ -38,8 +37,8 @@ export class BlockNorms {
     this.rowCount = block.rowCount;
   }
 
-  /** Grows by half at least, so that a block that gains a row a search is not copied each time. */
-  private reserve(rowCount: number): void {
+  /** Grows by at least half, so that a block that gains one row per search is not copied each time. */
+  #reserve(rowCount: number): void {
     if (rowCount <= this.squares.length) return;
     const capacity =
       this.rowCount === 0 ? rowCount : Math.max(rowCount, Math.ceil(this.squares.length * 1.5));

@@ -1,5 +1,5 @@
-// What every engine must do with queries over several blocks: one answer in one order, whichever
-// blocks a query has, in whatever company. Part of the contract in contract.ts.
+// Contract cases for queries over several blocks: one answer in one order, whichever blocks the query
+// and the other queries of its batch search.
 
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
@@ -14,18 +14,18 @@ import {
 import {
   createBlock,
   createBlocks,
-  createPartsQuery,
+  createMultiBlockQuery,
   createQuery,
   createRandom,
   createRandomBitmap,
   createVector,
+  fullView,
   idOf,
   type RowKind,
   rowOf,
-  wholeOf,
 } from './blocks.js';
-import type { ContractCase } from './contract.js';
-import { createRandomPartsQuery } from './random-queries.js';
+import type { ContractCase } from './contract-case.js';
+import { createRandomMultiBlockQuery } from './random-queries.js';
 import { assertTrueHits, bruteForce } from './truth.js';
 
 const KINDS: readonly RowKind[] = [
@@ -39,7 +39,7 @@ const KINDS: readonly RowKind[] = [
   'scattered',
 ];
 
-/** Dimension and the row counts of blocks: empty, tiny, around a word, and more than a chunk. */
+/** Dimension and row counts of blocks: empty, tiny, around a bitmap word, and more than a chunk. */
 const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[]])[] = [
   [1, [33, 0, 400, 1, 64]],
   [9, [700, 32, 31, 0, 1_000]],
@@ -47,7 +47,7 @@ const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[
   [768, [1_400, 7, 0, 200, 1_500]],
 ];
 
-export const PART_CASES: readonly ContractCase[] = [
+export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
   ...KINDS.map(
     (kind): ContractCase => ({
       name: `answers over several blocks of ${kind} rows as brute force does`,
@@ -57,7 +57,7 @@ export const PART_CASES: readonly ContractCase[] = [
           const blocks = createBlocks(random, kind, rowCounts, dimension);
           for (const queryCount of [1, 6]) {
             const queries = Array.from({ length: queryCount }, () =>
-              createRandomPartsQuery(random, blocks, kind),
+              createRandomMultiBlockQuery(random, blocks, kind),
             );
             await check(queries, kind);
           }
@@ -73,19 +73,19 @@ export const PART_CASES: readonly ContractCase[] = [
       const random = createRandom(seed);
       const blocks = createBlocks(random, 'equal', [200, 3, 1_500, 40], 700);
       const byId = blocks
-        .flatMap((block, part) =>
-          Array.from({ length: block.rowCount }, (_, row) => ({ part, row, id: idOf(block, row) })),
+        .flatMap((block, view) =>
+          Array.from({ length: block.rowCount }, (_, row) => ({ view, row, id: idOf(block, row) })),
         )
         .sort((a, b) => Buffer.compare(a.id, b.id));
       for (const metric of METRICS) {
         for (const k of [1, 25, 10_000]) {
           const vector = rowOf(blocks[0]!, 0);
-          const query = createPartsQuery(blocks.map(wholeOf), vector, { metric, k });
+          const query = createMultiBlockQuery(blocks.map(fullView), vector, { metric, k });
           const [hits] = await check([query]);
           const expected = byId.slice(0, k);
           assert.deepEqual(
             [...hits!.viewIndexes],
-            expected.map(({ part }) => part),
+            expected.map(({ view }) => view),
           );
           assert.deepEqual(
             [...hits!.rows],
@@ -97,72 +97,72 @@ export const PART_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'names the parts by their places in the query',
+    name: 'numbers views by their order in the query',
     async run({ seed, check }) {
       const random = createRandom(seed);
       const blocks = createBlocks(random, 'random', [90, 0, 120, 50], 8);
       const vector = createVector(random, blocks[0]!, 'random');
       const [forwards, backwards] = await check([
-        createPartsQuery(blocks.map(wholeOf), vector, { k: 200 }),
-        createPartsQuery(blocks.map(wholeOf).reverse(), vector, { k: 200 }),
+        createMultiBlockQuery(blocks.map(fullView), vector, { k: 200 }),
+        createMultiBlockQuery(blocks.map(fullView).reverse(), vector, { k: 200 }),
       ]);
       assert.deepEqual(
         [...forwards!.viewIndexes],
-        [...backwards!.viewIndexes].map((part) => 3 - part),
+        [...backwards!.viewIndexes].map((view) => 3 - view),
       );
       assert.deepEqual(forwards!.rows, backwards!.rows);
     },
   },
 
   {
-    name: 'walks page by page through several blocks',
+    name: 'returns the same rows page by page over several blocks',
     async run({ engine, seed, check }) {
       const random = createRandom(seed);
       for (const kind of ['clustered', 'duplicates', 'equal'] as const) {
         const blocks = createBlocks(random, kind, [400, 1_400, 90], 768);
         for (const metric of METRICS) {
           const vector = createVector(random, blocks[1]!, kind);
-          const parts = blocks.map((block) => ({
-            ...wholeOf(block),
+          const views = blocks.map((block) => ({
+            ...fullView(block),
             rows: createRandomBitmap(random, block.rowCount, 0.7),
           }));
-          const whole = createPartsQuery(parts, vector, { metric, k: 10_000 });
-          const [all] = await check([whole]);
+          const query = createMultiBlockQuery(views, vector, { metric, k: 10_000 });
+          const [all] = await check([query]);
           const walked: number[][] = [];
           let position: Position | null = null;
           for (;;) {
             const [page]: SearchHits[] = await engine.search([
-              { ...whole, k: 150, after: position },
+              { ...query, k: 150, after: position },
             ]);
-            walked.push(...placesOf(page!));
+            walked.push(...viewRows(page!));
             if (page!.rows.length < 150) break;
             const block = blocks[page!.viewIndexes.at(-1)!]!;
             position = { score: page!.scores.at(-1)!, id: idOf(block, page!.rows.at(-1)!) };
           }
           assert.ok(walked.length > 1_000);
-          assert.deepEqual(walked, placesOf(all!), `${kind}, ${metric}, seed ${seed}`);
+          assert.deepEqual(walked, viewRows(all!), `${kind}, ${metric}, seed ${seed}`);
         }
       }
     },
   },
 
   {
-    name: 'keeps the rows of all blocks whose rounded public score reaches the bound',
+    name: 'applies the score limit to rounded public scores over several blocks',
     async run({ seed, check }) {
       const random = createRandom(seed);
       for (const kind of ['clustered', 'zeros'] as const) {
         const blocks = createBlocks(random, kind, [700, 30, 1_400], 768);
         for (const metric of METRICS) {
           const vector = createVector(random, blocks[0]!, kind);
-          const whole = createPartsQuery(blocks.map(wholeOf), vector, { metric, k: 10_000 });
-          const all = bruteForce(whole);
-          const queries = [3, 1_000].flatMap((place) => {
-            const reached = Math.fround(publicScore(metric, all.scores[place]!));
+          const query = createMultiBlockQuery(blocks.map(fullView), vector, { metric, k: 10_000 });
+          const all = bruteForce(query);
+          const queries = [3, 1_000].flatMap((rank) => {
+            const reached = Math.fround(publicScore(metric, all.scores[rank]!));
             return [reached, reached * (1 + 1e-9), reached * (1 - 1e-9), reached + 1e-7].map(
-              (scoreMin) => ({ ...whole, scoreMin }),
+              (scoreMin) => ({ ...query, scoreMin }),
             );
           });
-          queries.push({ ...whole, scoreMin: 1e300 }, { ...whole, k: 5, scoreMin: -1e300 });
+          queries.push({ ...query, scoreMin: 1e300 }, { ...query, k: 5, scoreMin: -1e300 });
           await check(queries, kind);
         }
       }
@@ -176,9 +176,12 @@ export const PART_CASES: readonly ContractCase[] = [
       const blocks = createBlocks(random, 'clustered', [300, 1_400, 0, 700, 65, 1_500], 768);
       const queries = blocks.flatMap((_, first) =>
         [1, 2, 4].map((count) => {
-          const parts = blocks.slice(first, first + count).map(wholeOf);
+          const views = blocks.slice(first, first + count).map(fullView);
           const vector = createVector(random, blocks[first]!, 'clustered');
-          return createPartsQuery(parts, vector, { metric: METRICS[count % 3]!, k: 3 * count });
+          return createMultiBlockQuery(views, vector, {
+            metric: METRICS[count % 3]!,
+            k: 3 * count,
+          });
         }),
       );
       await check(queries);
@@ -193,14 +196,14 @@ export const PART_CASES: readonly ContractCase[] = [
         createBlocks(random, 'random', [1_500, 20, 300], dimension),
       );
       const queries = Array.from({ length: 24 }, (_, index) =>
-        createRandomPartsQuery(random, families[index % 4]!, 'random'),
+        createRandomMultiBlockQuery(random, families[index % 4]!, 'random'),
       );
       await check(queries);
     },
   },
 
   {
-    name: 'answers a query without parts, and with parts that show nothing, with nothing',
+    name: 'returns no hits for a query without views or without searched rows',
     async run({ seed, check }) {
       const random = createRandom(seed);
       const [full, empty, other] = createBlocks(random, 'random', [500, 0, 300], 16) as [
@@ -211,24 +214,24 @@ export const PART_CASES: readonly ContractCase[] = [
       const vector = createVector(random, full, 'random');
       const noRows = { block: full, rowCount: 0, rows: null };
       const masked = { block: full, rowCount: 500, rows: createBitmap(500) };
-      // Its only row is not among those searched.
-      const late = { block: full, rowCount: 400, rows: createBitmap(500) };
-      setBit(late.rows, 450);
-      const partLists: BlockView[][] = [
+      // Its only row is beyond the row count.
+      const pastCount = { block: full, rowCount: 400, rows: createBitmap(500) };
+      setBit(pastCount.rows, 450);
+      const viewLists: BlockView[][] = [
         [],
         [noRows],
-        [wholeOf(empty)],
+        [fullView(empty)],
         [masked],
-        [late],
-        [noRows, wholeOf(empty), masked, late],
+        [pastCount],
+        [noRows, fullView(empty), masked, pastCount],
       ];
-      const nothing = partLists.map((parts) => createPartsQuery(parts, vector));
+      const nothing = viewLists.map((views) => createMultiBlockQuery(views, vector));
       for (const hits of await check(nothing)) {
         assert.equal(hits.rows.length, 0);
         assert.equal(hits.scannedCount, 0);
       }
-      const something = createPartsQuery(
-        [noRows, wholeOf(other), masked, wholeOf(empty), wholeOf(full), late],
+      const something = createMultiBlockQuery(
+        [noRows, fullView(other), masked, fullView(empty), fullView(full), pastCount],
         vector,
         { k: 1_000 },
       );
@@ -238,7 +241,7 @@ export const PART_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'serves old and new views of a block that grows in one batch',
+    name: 'searches old and new versions of a growing block in one batch',
     async run({ seed, check }) {
       const random = createRandom(seed);
       const dimension = 400;
@@ -253,7 +256,7 @@ export const PART_CASES: readonly ContractCase[] = [
         ),
       );
       const queries = views.map((view, index) =>
-        createPartsQuery([wholeOf(other!), wholeOf(view)], rowOf(view, 3), {
+        createMultiBlockQuery([fullView(other!), fullView(view)], rowOf(view, 3), {
           metric: METRICS[index % 3]!,
         }),
       );
@@ -263,14 +266,14 @@ export const PART_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'answers several batches over the same blocks at once, while blocks are forgotten',
+    name: 'answers concurrent batches over the same blocks while blocks are unloaded',
     async run({ engine, seed, check }) {
       const random = createRandom(seed);
       const blocks = createBlocks(random, 'clustered', [1_400, 300, 1_500], 768);
       await Promise.all(
         Array.from({ length: 8 }, async (_, index) => {
           const queries = Array.from({ length: 1 + (index % 3) }, () =>
-            createRandomPartsQuery(random, blocks, 'clustered'),
+            createRandomMultiBlockQuery(random, blocks, 'clustered'),
           );
           const checked = check(queries);
           engine.unload(blocks[index % 3]!.key);
@@ -281,12 +284,12 @@ export const PART_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'searches nothing when the signal has been given, and serves the next one',
+    name: 'rejects when the signal is already aborted, and answers the next search',
     async run({ engine, seed, check }) {
       const random = createRandom(seed);
       const [block] = createBlocks(random, 'random', [1_400], 768);
       const query = createQuery(block!, rowOf(block!, 0));
-      const reason = new Error('given up before');
+      const reason = new Error('aborted before');
       const signal = AbortSignal.abort(reason);
       await assert.rejects(engine.search([query], { signal }), reason);
       await assert.rejects(engine.search([], { signal }), reason);
@@ -295,14 +298,17 @@ export const PART_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'listens to a signal few times, whatever the number of blocks, and no longer than needed',
+    name: 'adds few listeners to a signal, whatever the number of blocks, and removes them',
     async run({ engine, seed }) {
       const random = createRandom(seed);
       const blocks = createBlocks(random, 'random', new Array(40).fill(50), 8);
-      const query = createPartsQuery(blocks.map(wholeOf), rowOf(blocks[0]!, 0));
+      const query = createMultiBlockQuery(blocks.map(fullView), rowOf(blocks[0]!, 0));
       const { signal } = new AbortController();
       const searched = engine.search([query], { signal });
-      assert.ok(getEventListeners(signal, 'abort').length <= 10, 'of more, node warns');
+      assert.ok(
+        getEventListeners(signal, 'abort').length <= 10,
+        'Node warns about more than 10 listeners',
+      );
       const [hits] = await searched;
       assert.equal(getEventListeners(signal, 'abort').length, 0);
       assertTrueHits(hits!, bruteForce(query), `seed ${seed}`);
@@ -310,24 +316,24 @@ export const PART_CASES: readonly ContractCase[] = [
   },
 
   {
-    name: 'answers truly or rejects with the reason when it is given up on the way',
+    name: 'answers correctly or rejects with the reason when it is aborted during the search',
     async run({ engine, seed, check }) {
       const random = createRandom(seed);
       const blocks = createBlocks(random, 'random', [1_400, 1_500, 1_500], 768);
       const queries = Array.from({ length: 40 }, () =>
-        createRandomPartsQuery(random, blocks, 'random'),
+        createRandomMultiBlockQuery(random, blocks, 'random'),
       );
       const expected = await check(queries);
       for (const waitMs of [0, 1, 10]) {
         const controller = new AbortController();
-        const reason = new Error(`given up after ${waitMs} ms`);
+        const reason = new Error(`aborted after ${waitMs} ms`);
         setTimeout(() => controller.abort(reason), waitMs);
         const [outcome] = await Promise.allSettled([
           engine.search(queries, { signal: controller.signal }),
         ]);
         if (outcome.status === 'rejected') assert.equal(outcome.reason, reason);
         else {
-          assert.deepEqual(outcome.value.map(placesOf), expected.map(placesOf));
+          assert.deepEqual(outcome.value.map(viewRows), expected.map(viewRows));
           assert.deepEqual(
             outcome.value.map(({ scores }) => scores),
             expected.map(({ scores }) => scores),
@@ -339,6 +345,7 @@ export const PART_CASES: readonly ContractCase[] = [
   },
 ];
 
-function placesOf({ viewIndexes: parts, rows }: SearchHits): number[][] {
-  return Array.from(parts, (part, place) => [part, rows[place]!]);
+/** [view, row] of each hit. */
+function viewRows({ viewIndexes, rows }: SearchHits): number[][] {
+  return Array.from(viewIndexes, (view, rank) => [view, rows[rank]!]);
 }

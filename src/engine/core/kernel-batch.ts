@@ -1,0 +1,185 @@
+// A batch of queries as the columns that the native kernels read, and the hits that they return. The
+// simd and cuda engines use it; kernels/kernels.h defines the meaning of the columns.
+
+import { assert } from '../../common/errors.js';
+import { METRICS, type VectorBlock } from '../../common/types.js';
+import type { SearchHits, SearchQuery } from './engine.js';
+import { scoreFloor } from './order.js';
+import { cutByWeight } from './per-block.js';
+
+export interface KernelBlock {
+  readonly rowCount: number;
+  /** Row-major, at least [rowCount, dimension]. */
+  readonly values: Float32Array;
+  /** Made by `encode`; null: every row is scored canonically. */
+  readonly codes: Uint8Array | null;
+  readonly idOffsets: Int32Array;
+  readonly idBytes: Uint8Array;
+}
+
+/** A batch in columns: one value per query unless said otherwise. */
+export interface KernelBatch {
+  readonly dimension: number;
+  /** The number of threads that may work on it at once. */
+  readonly workerCount: number;
+  readonly blocks: readonly KernelBlock[];
+  readonly bitmaps: readonly Uint32Array[];
+  /** Row-major [views, 3]: block, row count, and 1 + the index of the bitmap, or 0 for all rows. */
+  readonly views: Uint32Array;
+  /** Row-major [queries, dimension]. */
+  readonly vectors: Float32Array;
+  /** 0 cosine, 1 dot, 2 euclidean. */
+  readonly metrics: Uint8Array;
+  readonly ks: Uint32Array;
+  /** The least score; −Infinity for no limit. */
+  readonly floors: Float64Array;
+  /** Positions: scores, and ids with [queries + 1] offsets. An empty id means no position. */
+  readonly afterScores: Float64Array;
+  readonly afterOffsets: Uint32Array;
+  readonly afterIds: Uint8Array;
+  /** [queries + 1] offsets into the views. */
+  readonly viewOffsets: Uint32Array;
+}
+
+/** Hits in columns; the hits of query i are at offsets[i] .. offsets[i + 1]. */
+export interface KernelHits {
+  readonly offsets: Uint32Array;
+  readonly views: Uint32Array;
+  readonly rows: Uint32Array;
+  readonly scores: Float64Array;
+  readonly scannedCounts: Float64Array;
+  readonly rescoredCounts: Float64Array;
+}
+
+/** A batch without its blocks, which may be resident on a device. */
+export type KernelColumns = Omit<KernelBatch, 'blocks' | 'workerCount'>;
+
+export interface PackedBatch {
+  readonly columns: KernelColumns;
+  /** The blocks that the first column of `columns.views` indexes. */
+  readonly blocks: readonly VectorBlock[];
+}
+
+/** Limits of one native search. A query uses up a fraction of each, and their sum is limited to 1. */
+export interface SearchBounds {
+  readonly hitsMax: number;
+  readonly valuesMax: number;
+  readonly viewsMax: number;
+}
+
+/** Queries of one dimension for one native search. */
+export interface Slice {
+  readonly dimension: number;
+  /** Indexes into the batch. */
+  readonly indexes: number[];
+}
+
+/** Cuts a batch into slices within the bounds. Queries of a dimension stay in order. */
+export function cutForKernels(queries: readonly SearchQuery[], bounds: SearchBounds): Slice[] {
+  const weightOf = (index: number) => weigh(queries[index]!, bounds);
+  return [...groupByDimension(queries)].flatMap(([dimension, group]) =>
+    cutByWeight(group, { weightMax: 1, weightOf }).map((indexes) => ({ dimension, indexes })),
+  );
+}
+
+function weigh({ k, views, vector }: SearchQuery, bounds: SearchBounds): number {
+  const rowCount = views.reduce((sum, view) => sum + view.rowCount, 0);
+  return (
+    Math.min(k, rowCount) / bounds.hitsMax +
+    vector.length / bounds.valuesMax +
+    views.length / bounds.viewsMax
+  );
+}
+
+function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]> {
+  const groups = new Map<number, number[]>();
+  for (const [index, { vector }] of queries.entries()) {
+    const group = groups.get(vector.length);
+    if (group === undefined) groups.set(vector.length, [index]);
+    else group.push(index);
+  }
+  return groups;
+}
+
+/** Packs queries into columns with arrays of their own. Blocks and bitmaps of several queries occur once. */
+export function packColumns(queries: readonly SearchQuery[], dimension: number): PackedBatch {
+  const count = queries.length;
+  const viewCount = queries.reduce((sum, { views }) => sum + views.length, 0);
+  const afterByteCount = queries.reduce((sum, { after }) => sum + (after?.id.length ?? 0), 0);
+  const blocks: VectorBlock[] = [];
+  const columns = {
+    dimension,
+    bitmaps: [] as Uint32Array[],
+    views: new Uint32Array(3 * viewCount),
+    vectors: new Float32Array(count * dimension),
+    metrics: new Uint8Array(count),
+    ks: new Uint32Array(count),
+    floors: new Float64Array(count),
+    afterScores: new Float64Array(count),
+    afterOffsets: new Uint32Array(count + 1),
+    afterIds: new Uint8Array(afterByteCount),
+    viewOffsets: new Uint32Array(count + 1),
+  };
+  const blockIndexes = new Map<string, number>();
+  const bitmapIndexes = new Map<Uint32Array, number>();
+  let viewAt = 0;
+  let afterAt = 0;
+  for (const [index, { vector, metric, k, views, after, scoreMin }] of queries.entries()) {
+    columns.vectors.set(vector, index * dimension);
+    columns.metrics[index] = METRIC_NUMBERS[metric];
+    columns.ks[index] = k;
+    columns.floors[index] = scoreFloor(metric, scoreMin);
+    if (after !== null) {
+      columns.afterScores[index] = after.score;
+      columns.afterIds.set(after.id, afterAt);
+      afterAt += after.id.length;
+    }
+    columns.afterOffsets[index + 1] = afterAt;
+    for (const { block, rowCount, rows } of views) {
+      assert(block.dimension === dimension, 'a query has the dimension of its blocks');
+      const blockIndex = indexOf(blockIndexes, block.key, () => blocks.push(block));
+      // Of two versions of a block, the one with more rows serves the queries of both.
+      if (block.rowCount > blocks[blockIndex]!.rowCount) blocks[blockIndex] = block;
+      columns.views[viewAt++] = blockIndex;
+      columns.views[viewAt++] = rowCount;
+      columns.views[viewAt++] =
+        rows === null
+          ? 0
+          : 1 + indexOf(bitmapIndexes, rows.words, () => columns.bitmaps.push(rows.words));
+    }
+    columns.viewOffsets[index + 1] = viewAt / 3;
+  }
+  return { columns, blocks };
+}
+
+const METRIC_NUMBERS = Object.fromEntries(
+  METRICS.map((metric, index) => [metric, index]),
+) as Record<(typeof METRICS)[number], number>;
+
+/** The index of the key; a new key gets the next index, and `add` is called. */
+function indexOf<Key>(indexes: Map<Key, number>, key: Key, add: () => void): number {
+  let index = indexes.get(key);
+  if (index === undefined) {
+    index = indexes.size;
+    indexes.set(key, index);
+    add();
+  }
+  return index;
+}
+
+export function toKernel({ rowCount, values, codes, ids }: VectorBlock): KernelBlock {
+  return { rowCount, values, codes, idOffsets: ids.offsets, idBytes: ids.bytes };
+}
+
+/** The hits of one query: subarrays of the columns of the batch. */
+export function sliceHits(hits: KernelHits, index: number): SearchHits {
+  const from = hits.offsets[index]!;
+  const to = hits.offsets[index + 1]!;
+  return {
+    viewIndexes: hits.views.subarray(from, to),
+    rows: hits.rows.subarray(from, to),
+    scores: hits.scores.subarray(from, to),
+    scannedCount: hits.scannedCounts[index]!,
+    rescoredCount: hits.rescoredCounts[index]!,
+  };
+}
