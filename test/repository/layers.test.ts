@@ -33,9 +33,8 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
 const ALLOWED_SIBLINGS: Readonly<Record<string, readonly string[]>> = {
   'engine/core': [],
   'engine/simd': ['engine/core'],
-  'engine/tensor': ['engine/core', 'engine/wasm'],
-  'engine/wasm': ['engine/core', 'engine/tensor'],
-  'engine/cuda': ['engine/core', 'engine/simd'],
+  'engine/tensor': ['engine/core'],
+  'engine/cuda': ['engine/core'],
 };
 
 /** Imports of types only, which do not exist when the program runs. */
@@ -62,8 +61,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-http': ['platform/tracing.ts'],
   '@opentelemetry/resources': ['platform/tracing.ts'],
   '@opentelemetry/sdk-trace-base': ['platform/tracing.ts'],
-  '@tensorflow/tfjs-backend-wasm': ['engine/wasm/'],
-  '@tensorflow/tfjs-core': ['engine/wasm/'],
+  '@tensorflow/tfjs-backend-wasm': ['engine/tensor/'],
+  '@tensorflow/tfjs-core': ['engine/tensor/'],
   '@tensorflow/tfjs-node-gpu': ['engine/tensor/'],
   'apache-arrow': ['formats/arrow/', 'segment/', 'client/arrow.ts', 'cli/'],
   'csv-parse': ['cli/readers/'],

@@ -142,7 +142,7 @@ function testEngine(kernels: Kernels): void {
       const engine = createSimdEngine({ pool });
       const searched = engine.search([query]);
       for (const task of tasks) task.resolve(false as never);
-      await assert.rejects(searched, /no thread of the pool ended the search/);
+      await assert.rejects(searched, /no thread of the pool completed the search/);
       await engine.close();
     });
 
@@ -178,7 +178,7 @@ function testEngine(kernels: Kernels): void {
       )!;
       assert.throws(
         () => createSimdEngine({ pool: createInlinePool(), target: missing }),
-        new RegExp(`does not have ${missing}; it has .*reference`),
+        new RegExp(`does not support ${missing}; it supports .*reference`),
       );
     });
   });
