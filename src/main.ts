@@ -1,6 +1,6 @@
-// The composition root: a running service from a configuration. Parts are opened in the order in
-// which they need each other and closed in the reverse; the listener comes last, so that whoever
-// can connect gets an answer.
+// The composition root: starts the service from a configuration. Parts are opened in the order of
+// their dependencies and closed in reverse; the listener is last, so that every client that can
+// connect gets a reply.
 
 import type { AddressInfo } from 'node:net';
 import pino, { type Logger as PinoLogger } from 'pino';
@@ -23,16 +23,19 @@ import { ControlSocket } from './server/transport/control-socket.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
 
 export interface RunningServer {
-  /** Where it listens, `http://127.0.0.1:8484`, or https with TLS. */
+  /** The base URL, `http://127.0.0.1:8484`, or https with TLS. */
   readonly url: string;
   readonly engine: { readonly name: string; readonly reason: string };
-  /** Resolves when every collection is loaded or has failed. */
+  /** Resolves when every collection has been loaded or has failed to load. */
   readonly loaded: Promise<void>;
-  /** Finishes what was accepted, at most for the configured time, and closes everything. */
+  /** Finishes the requests in progress, within the configured time, and closes everything. */
   stop(): Promise<void>;
 }
 
-/** Throws what cannot be served: a locked or newer data directory, a port in use, an engine that does not work here. */
+/**
+ * Throws if the service cannot start: the data directory is locked or was written by a newer version,
+ * the port is in use, or the requested engine does not work on this machine.
+ */
 export async function startServer(config: Config): Promise<RunningServer> {
   const startedAt = performance.now();
   const logger = createLogger(config);
@@ -83,14 +86,16 @@ export async function startServer(config: Config): Promise<RunningServer> {
       isOperator: control.isOperator,
     });
     requireCredentials(config, authenticator);
-    metrics.addInfo('sagitta_build_info', 'What is running, in its labels.', {
+    metrics.addInfo('sagitta_build_info', 'Versions and engine, as labels.', {
       version: packageVersion(),
       node: process.version,
       engine: engine.name,
     });
-    metrics.addGauge('sagitta_pool_tasks_waiting', 'Tasks that wait for a thread.', () => {
-      return pool.waitingCount;
-    });
+    metrics.addGauge(
+      'sagitta_pool_tasks_waiting',
+      'Tasks that wait for a worker thread.',
+      () => pool.waitingCount,
+    );
     for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
     addStorageGauges(metrics, database);
     const app = await createApp({
@@ -120,7 +125,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
         url,
         credentials: authenticator.isRequired
           ? 'required'
-          : 'none configured: all may do everything',
+          : 'none configured: every request has full access',
         milliseconds: Math.round(performance.now() - startedAt),
       },
       'listening',
@@ -144,13 +149,13 @@ export async function startServer(config: Config): Promise<RunningServer> {
   }
 }
 
-/** Without any credential, whoever reaches the service may do everything: only this machine shall. */
+/** Without credentials, only this machine may reach the service. Throws `configuration_invalid`. */
 function requireCredentials(config: Config, authenticator: Authenticator): void {
   const { host, insecure, dataDir } = config;
   if (insecure || isLoopback(host) || authenticator.isRequired) return;
   throw new SagittaError(
     'configuration_invalid',
-    `SAGITTA_HOST is ${JSON.stringify(host)}, and no credential is configured: everybody on the network could do everything. Make the first API key with: sagitta keys create --data-dir ${quoteForShell(dataDir)} --owner me --scope admin. Access tokens (SAGITTA_JWKS) and client certificates (SAGITTA_TLS_CLIENT_CA) do as well; SAGITTA_INSECURE=yes opens it to everybody.`,
+    `SAGITTA_HOST is ${JSON.stringify(host)}, but no credentials are configured, so anyone on the network would have full access. Create the first API key with: sagitta keys create --data-dir ${quoteForShell(dataDir)} --owner me --scope admin. Alternatively configure access tokens (SAGITTA_JWKS) or client certificates (SAGITTA_TLS_CLIENT_CA); SAGITTA_INSECURE=yes allows access without credentials.`,
   );
 }
 
@@ -158,7 +163,7 @@ function quoteForShell(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** OpenTelemetry is loaded when it is wanted: 5 MB that nobody else needs. */
+/** Loads OpenTelemetry, which takes 5 MB, only if an endpoint is configured. */
 async function openTracer({ tracesUrl }: Config, logger: PinoLogger): Promise<Tracer | null> {
   if (tracesUrl === null) return null;
   const { createTracer } = await import('./platform/tracing.js');
@@ -171,7 +176,7 @@ function withoutPassword(url: string): string {
   return origin + pathname;
 }
 
-/** JSON lines on stderr: stdout is for what a command answers. */
+/** Logs JSON lines to stderr: stdout is for the output of commands. */
 function createLogger(config: Config): PinoLogger {
   return pino({ level: config.logLevel, base: null }, new LogDestination(2));
 }
@@ -183,15 +188,15 @@ function urlOf({ address, family, port }: AddressInfo, isPrivate: boolean): stri
 function explainListenError(error: unknown, { host, port }: Config): unknown {
   const { code } = error as NodeJS.ErrnoException;
   const found = {
-    EADDRINUSE: 'another program listens there',
-    EACCES: 'this user may not listen there',
-    EADDRNOTAVAIL: 'this machine does not have that address',
-    ENOTFOUND: 'that name has no address',
+    EADDRINUSE: 'the address is already in use',
+    EACCES: 'permission denied',
+    EADDRNOTAVAIL: 'this machine does not have the address',
+    ENOTFOUND: 'the name cannot be resolved',
   }[code ?? ''];
   if (found === undefined) return error;
   return new SagittaError(
     'configuration_invalid',
-    `Cannot listen on ${host}:${port}: ${found}. Set SAGITTA_HOST and SAGITTA_PORT to an address that is free.`,
+    `Cannot listen on ${host}:${port}: ${found}. Set SAGITTA_HOST and SAGITTA_PORT to a free address.`,
     { cause: error },
   );
 }

@@ -8,6 +8,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorOfReply, SagittaClientError } from '../client/error.js';
+import { CONTROL_FOLDER, CONTROL_SOCKET, unixSocketPath } from '../common/unix-socket.js';
 import { CliError } from './failure.js';
 
 export interface ControlClient {
@@ -19,23 +20,16 @@ export interface ControlClient {
   close(): Promise<void>;
 }
 
-/** Where `server/transport/control-socket.ts` creates the socket in a data directory. */
-const DIRECTORY = 'control';
-const SOCKET = 'socket';
 /** How long to wait for a server that is still loading its data and rejects requests. */
 const STARTING_MS_MAX = 60_000;
 const RETRY_INTERVAL_MS = 100;
 
 /** Null when no server runs on the data directory or the directory does not exist. */
 export async function connectControlClient(dataDir: string): Promise<ControlClient | null> {
-  const directoryPath = join(dataDir, DIRECTORY);
+  const directoryPath = join(dataDir, CONTROL_FOLDER);
   const directory = await openDirectory(directoryPath);
   if (directory === null) return null;
-  // A socket path is limited to 107 bytes; on Linux the open directory gives a short one.
-  const socketPath = join(
-    process.platform === 'linux' ? `/proc/self/fd/${directory.fd}` : directoryPath,
-    SOCKET,
-  );
+  const socketPath = unixSocketPath(directoryPath, directory, CONTROL_SOCKET);
   const close = () => directory.close();
   const isServed = await isListening(socketPath).catch(async (cause: NodeJS.ErrnoException) => {
     await close();

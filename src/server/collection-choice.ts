@@ -1,10 +1,10 @@
-// Which collection a request means whose path names none: the body's, else the query's, else the
-// configured one.
+// Finds the collection of a request whose path names none: from the body, else the query string,
+// else the configured default.
 
 import { parameter, validationError } from '../common/errors.js';
 import type { RouteRequest, RouteServices } from './route.js';
 
-/** Throws `collection_required` when nobody names one, and what `authorize` throws. */
+/** Throws `collection_required` if none is named, and the errors of `authorize`. */
 export function chooseCollection(
   services: RouteServices,
   request: RouteRequest<unknown>,
@@ -21,7 +21,7 @@ export function chooseCollection(
       location: parameter('collection'),
       code: 'collection_required',
       detail:
-        'Name the collection in the body or as ?collection=; the service has no default collection.',
+        'Name the collection in the body or as ?collection=; no default collection is configured.',
     },
   ]);
 }

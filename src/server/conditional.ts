@@ -1,4 +1,4 @@
-// ETags and the preconditions made of them (RFC 9110, section 13).
+// ETags and conditional requests (RFC 9110, section 13).
 
 import { createHash } from 'node:crypto';
 import { SagittaError } from '../common/errors.js';
@@ -10,10 +10,10 @@ export function etagOf(body: string | Buffer): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
 }
 
-/** The entity tag of a version that the database gave; versions are made of characters that a tag may have. */
+/** The entity tag of a version of the database, whose characters are all valid in a tag. */
 export const etagOfVersion = (version: string): string => `"${version}"`;
 
-/** 304 without a body when the client has this very representation, else the reply. */
+/** A 304 without a body if the client has this representation, else the reply. */
 export function applyIfNoneMatch<Reply extends RouteReply>(
   reply: Reply,
   ifNoneMatch: string | undefined,
@@ -28,8 +28,8 @@ export function applyIfNoneMatch<Reply extends RouteReply>(
 }
 
 /**
- * The version that a write must find, from If-Match; undefined when any will do. Throws
- * `precondition_failed` when the current one is not among those listed.
+ * The version that a write must find, from If-Match; undefined if any version will do. Throws
+ * `precondition_failed` if the current version is not listed.
  */
 export function checkIfMatch(
   ifMatch: string | undefined,
@@ -43,7 +43,7 @@ export function checkIfMatch(
   if (tags.includes(etagOfVersion(version))) return version;
   throw new SagittaError(
     'precondition_failed',
-    `If-Match names ${ifMatch}; the vector's ETag is ${etagOfVersion(version)}.`,
+    `If-Match is ${ifMatch}; the vector's ETag is ${etagOfVersion(version)}.`,
   );
 }
 
@@ -56,6 +56,6 @@ function parseTags(header: string, name: string): '*' | string[] {
   if (tags.every((tag) => TAG.test(tag))) return tags;
   throw new SagittaError(
     'invalid_request',
-    `${name} holds "*" or entity tags in quotes, parted by commas; found ${JSON.stringify(header)}.`,
+    `${name} is ${JSON.stringify(header)}; expected "*" or a comma-separated list of quoted entity tags.`,
   );
 }

@@ -1,17 +1,17 @@
-// The page at /docs: Swagger UI from files of its own, so that it works without the internet. Each
-// file is read once, when the page is first asked for, and all readers share its bytes: one who takes
-// them slowly holds neither a descriptor nor memory.
+// Serves Swagger UI at /docs from local files, so that it works offline. Each file is read once, on
+// the first request, and all requests share its bytes: a slow reader holds neither a file descriptor
+// nor memory of its own.
 
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import type { OpenAPIV3 } from 'openapi-types';
 import { assert } from '../common/errors.js';
 import { applyIfNoneMatch, etagOf } from './conditional.js';
-import { type Sending, send } from './request-pipeline.js';
+
 import type { RouteReply } from './route.js';
 
-/** Only what the page itself brings; Swagger UI styles its elements inline. */
+/** Allows the page's own files only, and inline styles, which Swagger UI uses. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -25,7 +25,7 @@ const CONTENT_SECURITY_POLICY = [
 
 const PREFIX = '/docs';
 
-/** What the page consists of, and the description in the forms that it links to. */
+/** The files of the page, and the OpenAPI document in the formats that it links to. */
 const PATHS = [
   '',
   '/',
@@ -43,7 +43,7 @@ const PATHS = [
 export function serveDocs(
   app: FastifyInstance,
   openApi: Readonly<Record<string, unknown>>,
-  sending: Sending,
+  send: (reply: FastifyReply, found: RouteReply) => FastifyReply,
 ): void {
   let reading: Promise<ReadonlyMap<string, RouteReply>> | undefined;
   for (const path of PATHS) {
@@ -53,12 +53,12 @@ export function serveDocs(
         throw error;
       });
       const page = (await reading).get(path)!;
-      return send(reply, applyIfNoneMatch(page, request.headers['if-none-match']), sending);
+      return send(reply, applyIfNoneMatch(page, request.headers['if-none-match']));
     });
   }
 }
 
-/** What Swagger UI makes of the description, asked of an application that nobody else asks. */
+/** The files as Swagger UI serves them, requested once from an application of its own. */
 async function readPages(
   openApi: Readonly<Record<string, unknown>>,
 ): Promise<ReadonlyMap<string, RouteReply>> {
@@ -77,7 +77,7 @@ async function readPages(
       headers: {
         'content-type': String(headers['content-type']),
         'content-security-policy': CONTENT_SECURITY_POLICY,
-        // Asked for each time, and spared the body when it is the same.
+        // Revalidated on each use, without a body if unchanged.
         'cache-control': 'public, max-age=0',
         etag: etagOf(rawPayload),
       },

@@ -1,5 +1,5 @@
-// Failures on their way to the client: what Fastify and Node throw becomes one of our errors, what
-// is our fault is logged with the request id and told to nobody.
+// Errors on their way to the client: converts the errors of Fastify and Node to our own, logs server
+// errors with the request id, and replies to input that is not valid HTTP.
 
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
@@ -9,7 +9,7 @@ import type { Logger } from '../common/logger.js';
 import { JSON_TYPE } from './media-types.js';
 import { BODY_LAYOUT, internalError, problemReply, STATUS_OF_CODE } from './problem.js';
 
-/** The error that the client shall see. */
+/** The error as the client may see it: server errors keep their details to the log. */
 export function toClientError(error: unknown, request: FastifyRequest): SagittaError {
   if (error instanceof SagittaError) {
     return STATUS_OF_CODE[error.code] === 500 ? internalError(error) : error;
@@ -25,10 +25,10 @@ export function toClientError(error: unknown, request: FastifyRequest): SagittaE
     case 'FST_ERR_BAD_URL':
       return new SagittaError(
         'invalid_request',
-        'The path is not valid: what is percent-encoded must be UTF-8.',
+        'The path is not valid: percent-encoded bytes must be UTF-8.',
       );
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new SagittaError('invalid_request', 'A part of the path is too long to be an id.');
+      return new SagittaError('invalid_request', 'A segment of the path is too long for an id.');
     default:
       if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
         return new SagittaError('invalid_request', 'The request could not be read.', {
@@ -39,7 +39,7 @@ export function toClientError(error: unknown, request: FastifyRequest): SagittaE
   }
 }
 
-/** Where an error is worth a line in the log: nothing that clients cause. */
+/** Logs server errors and overload; errors caused by clients at the level debug only. */
 export function logFailure(logger: Logger, error: SagittaError, request: FastifyRequest): void {
   const status = STATUS_OF_CODE[error.code];
   const details = {
@@ -49,43 +49,46 @@ export function logFailure(logger: Logger, error: SagittaError, request: Fastify
     code: error.code,
   };
   if (status === 500) logger.error({ ...details, err: error.cause }, 'request failed');
-  else if (status > 500) warnOfRefusal(logger, details, error);
+  else if (status > 500) logRefusal(logger, details, error);
   else logger.debug({ ...details }, 'request refused');
 }
 
-/** On a full disk, and under too much load, every request fails alike; a line each would fill the next disk. */
-const REFUSAL_LINES_EVERY_MS = 10_000;
+/** Refusals are logged at most this often per code: under overload every request would log a line. */
+const REFUSAL_INTERVAL_MS = 10_000;
 
-interface RefusalLine {
+interface RefusalLog {
   readonly code: ErrorCode;
   nextAtMs: number;
-  hiddenCount: number;
+  suppressedCount: number;
 }
 
-/** By logger, since several services may live in one process. */
-const lastRefusals = new WeakMap<Logger, RefusalLine[]>();
+/** By logger, since one process may run several services. */
+const refusalLogs = new WeakMap<Logger, RefusalLog[]>();
 
-function warnOfRefusal(logger: Logger, details: object, { code, message }: SagittaError): void {
-  const lines = lastRefusals.get(logger) ?? [];
-  lastRefusals.set(logger, lines);
-  let line = lines.find((known) => known.code === code);
-  if (line === undefined) {
-    line = { code, nextAtMs: 0, hiddenCount: 0 };
-    lines.push(line);
+function logRefusal(logger: Logger, details: object, { code, message }: SagittaError): void {
+  const logs = refusalLogs.get(logger) ?? [];
+  refusalLogs.set(logger, logs);
+  let log = logs.find((known) => known.code === code);
+  if (log === undefined) {
+    log = { code, nextAtMs: 0, suppressedCount: 0 };
+    logs.push(log);
   }
   const nowMs = performance.now();
-  if (nowMs < line.nextAtMs) {
-    line.hiddenCount++;
+  if (nowMs < log.nextAtMs) {
+    log.suppressedCount++;
     logger.debug(details, 'request refused');
     return;
   }
-  const others = line.hiddenCount === 0 ? {} : { refused_since_last_line: line.hiddenCount };
+  const others = log.suppressedCount === 0 ? {} : { refused_since_last_line: log.suppressedCount };
   logger.warn({ ...details, detail: message, ...others }, 'request refused');
-  line.nextAtMs = nowMs + REFUSAL_LINES_EVERY_MS;
-  line.hiddenCount = 0;
+  log.nextAtMs = nowMs + REFUSAL_INTERVAL_MS;
+  log.suppressedCount = 0;
 }
 
-/** Answers what is not HTTP, or too slow or too long to become a request; with which code, if it does. */
+/**
+ * Replies to input that did not become a request: not valid HTTP, headers that are too long, or a
+ * timeout. Returns the code of the reply; null if the connection cannot take one.
+ */
 export function respondToParseError(
   error: NodeJS.ErrnoException,
   socket: Socket,
@@ -109,20 +112,20 @@ export function respondToParseError(
     'connection: close',
   ];
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
-  // Whoever neither takes this nor closes its side does not keep the connection by that.
+  // Closes the connection even if the client neither reads the reply nor closes its side.
   socket.setTimeout(CLOSE_MS_MAX, () => socket.destroy());
   return code;
 }
 
-/** For the last words on a connection to arrive. */
+/** The time for the last reply of a connection to be read. */
 const CLOSE_MS_MAX = 5_000;
 
 function describeClientError(code: string | undefined): [ErrorCode, string] {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return ['limit_exceeded', 'The path and the headers together are too long.'];
+    return ['limit_exceeded', 'The request line and the headers together are too long.'];
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return ['deadline_exceeded', 'The request did not arrive in time.'];
+    return ['deadline_exceeded', 'The request was not received in time.'];
   }
-  return ['invalid_request', 'This is not a valid HTTP request.'];
+  return ['invalid_request', 'The request is not valid HTTP.'];
 }

@@ -1,5 +1,5 @@
-// Idempotent writes: which key a request carries, what its payload is, and which replies are kept
-// under it. The keeping itself, in one transaction with the effect, is the database's.
+// Idempotent writes: reads the key of a request, computes the digest of its payload, and decides
+// which replies are stored. The database stores them, in the transaction of the write.
 
 import { createHash } from 'node:crypto';
 import {
@@ -16,22 +16,22 @@ import { problemReply, STATUS_OF_CODE } from './problem.js';
 import type { StoredReply } from './replies/reply.js';
 import type { RouteRequest, RouteServices } from './route.js';
 
-/** Refusals that another attempt with the same payload need not meet again. */
-const STATUSES_NOT_KEPT: readonly number[] = [401, 403, 408, 413, 429];
-const CODES_NOT_KEPT: readonly ErrorCode[] = [
+/** Errors that another attempt with the same payload may not meet again. */
+const STATUSES_NOT_STORED: readonly number[] = [401, 403, 408, 413, 429];
+const CODES_NOT_STORED: readonly ErrorCode[] = [
   'idempotency_in_flight',
   'idempotency_key_reused',
   'idempotency_key_mismatch',
 ];
 
-/** Whether the header alone tells that the request has a key, before its body is parsed. */
+/** Whether the request has a key in its header; a key may also be in the body. */
 export function hasIdempotencyKeyHeader(request: RouteRequest<unknown>): boolean {
   return request.headers['idempotency-key'] !== undefined;
 }
 
 /**
- * Runs a write, at most once where the request carries a key. `attach` is undefined where it does
- * not. `write` must throw nothing after an effect. A refused body counts as a reply, too.
+ * Runs a write, at most once if the request has a key; without one `attach` is undefined. `write` must
+ * not throw after it had an effect. An error in the body is a reply that is stored, too.
  */
 export async function runWrite<Value>(
   services: RouteServices,
@@ -51,7 +51,7 @@ export async function runWrite<Value>(
       try {
         return await write(bodyOf(parsed), attach);
       } catch (error) {
-        if (error instanceof SagittaError && isKept(error)) {
+        if (error instanceof SagittaError && isStored(error)) {
           return problemReply(error, request.problemContext);
         }
         throw error;
@@ -61,12 +61,12 @@ export async function runWrite<Value>(
   return isReplay ? asReplay(reply) : reply;
 }
 
-/** A reply that was given before. */
+/** Marks a stored reply as a replay. */
 export function asReplay(reply: StoredReply): StoredReply {
   return { ...reply, headers: { ...reply.headers, 'idempotent-replayed': 'true' } };
 }
 
-/** Of a request whose body is no place for a key. */
+/** The key of a request whose body cannot carry one. */
 export function idempotencyKeyInHeader(
   request: RouteRequest<unknown>,
   limits: Limits,
@@ -74,16 +74,18 @@ export function idempotencyKeyInHeader(
   return findKey(request, undefined, limits);
 }
 
-/** The value of a body, or its refusal thrown. */
+/** The value of a parsed body; throws its error. */
 export function bodyOf<Value>(parsed: ParsedBody<Value>): Value {
   if (!parsed.outcome.ok) throw fromErrorMessage(parsed.outcome.error);
   return parsed.outcome.value;
 }
 
-function isKept(error: SagittaError): boolean {
+function isStored(error: SagittaError): boolean {
   const status: number = STATUS_OF_CODE[error.code];
-  const isRefusal = status >= 400 && status < 500;
-  return isRefusal && !STATUSES_NOT_KEPT.includes(status) && !CODES_NOT_KEPT.includes(error.code);
+  const isClientError = status >= 400 && status < 500;
+  return (
+    isClientError && !STATUSES_NOT_STORED.includes(status) && !CODES_NOT_STORED.includes(error.code)
+  );
 }
 
 function findKey(
@@ -92,7 +94,7 @@ function findKey(
   limits: Limits,
 ): string | undefined {
   const header = request.headers['idempotency-key'];
-  // Node reads headers as latin1; a key beyond ASCII is UTF-8 there as in the body.
+  // Node decodes headers as latin1; non-ASCII keys are UTF-8, as in the body.
   const inHeader =
     typeof header === 'string' ? Buffer.from(header, 'latin1').toString() : undefined;
   for (const key of [inHeader, inBody]) {
@@ -103,7 +105,7 @@ function findKey(
       {
         location: field('idempotency_key'),
         code: 'idempotency_key_mismatch',
-        detail: 'The key in the body differs from the header Idempotency-Key.',
+        detail: 'The idempotency_key in the body differs from the header Idempotency-Key.',
       },
     ]);
   }
@@ -120,13 +122,13 @@ function checkKey(key: unknown, place: 'header' | 'body', limits: Limits): void 
       location: place === 'body' ? field('idempotency_key') : field(),
       code: isTooLong ? 'limit_exceeded' : 'invalid_request',
       ...(isTooLong ? { actual: key.length } : {}),
-      detail: `An idempotency key (here in the ${place}) is text of 1 to ${idempotencyKeyCharactersMax} printable characters.`,
+      detail: `The idempotency key in the ${place} is not valid; expected 1 to ${idempotencyKeyCharactersMax} printable characters.`,
       expected: idempotencyKeyCharactersMax,
     },
   ]);
 }
 
-/** Over everything that the reply depends on. The prefix of the path is none of it. */
+/** A digest of everything that the reply depends on, which the prefix of the path is not. */
 function digestOf(request: RouteRequest<unknown>, bodyDigest: string): string {
   const query = Object.entries(request.rawQuery).sort(([a], [b]) => (a < b ? -1 : 1));
   return createHash('sha256')

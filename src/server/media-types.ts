@@ -1,4 +1,4 @@
-// The content types of bodies and replies, and which of them a request may have.
+// The content types of bodies and replies, and content negotiation by Accept.
 
 import { SagittaError } from '../common/errors.js';
 
@@ -7,7 +7,7 @@ export const NDJSON = 'application/x-ndjson';
 export const ARROW_STREAM = 'application/vnd.apache.arrow.stream';
 export const PARQUET = 'application/vnd.apache.parquet';
 
-/** Bodies that are read as they arrive, whatever their length. */
+/** Content types of streamed bodies, whose length is not limited. */
 export const STREAM_TYPES = [ARROW_STREAM, NDJSON] as const;
 export type StreamType = (typeof STREAM_TYPES)[number];
 
@@ -15,7 +15,7 @@ export function notAcceptableError(
   offered: readonly string[],
   accept: string | undefined,
 ): SagittaError {
-  const detail = `Replies are ${offered.join(' or ')}; Accept allows ${accept}.`;
+  const detail = `The reply is available as ${offered.join(' or ')}; Accept is ${accept}.`;
   return new SagittaError('not_acceptable', detail);
 }
 
@@ -26,9 +26,8 @@ interface Range {
 }
 
 /**
- * Of the offered types the one that the header Accept likes best, the first of them where it does not
- * tell; null when it lets none through. The most specific range about a type decides (RFC 9110,
- * section 12.5.1).
+ * The offered type with the highest weight in Accept, the first one if several are equal; null if
+ * none is acceptable. For each type the most specific range applies (RFC 9110, section 12.5.1).
  */
 export function chooseType(accept: string | undefined, offered: readonly string[]): string | null {
   if (accept === undefined || accept === '' || accept === '*/*') return offered[0]!;
@@ -48,7 +47,7 @@ export function chooseType(accept: string | undefined, offered: readonly string[
   return best;
 }
 
-/** A weight that is none counts as 1: better an answer that was not asked for than none. */
+/** An invalid weight counts as 1, since a reply is more useful than an error. */
 function readRange(text: string): Range {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
   const weight = parameters.find((part) => part.startsWith('q='));

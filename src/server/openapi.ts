@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document, made from the very routes and schemas that serve. Named schemas become
-// components; every operation lists its statuses, and under each the codes that it can carry.
+// The OpenAPI 3.1 document, generated from the routes and schemas that serve requests. Named schemas
+// become components; every operation lists its statuses, and for each status its error codes.
 
 import { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../common/errors.js';
@@ -15,15 +15,15 @@ type Described = Record<string, unknown>;
 const API_VERSION = '1.0.0';
 
 const TAGS = {
-  Collections: 'Groups of vectors of one dimension and metric.',
+  Collections: 'Collections of vectors with the same dimension and metric.',
   Vectors: 'Embeddings with metadata.',
   Query: 'Exact nearest-neighbour search, filtered by metadata.',
-  Keys: 'API keys: who may come in, and with which scopes.',
-  Backups: 'Copies of the whole service, made while it goes on.',
-  Service: 'Bounds, health, metrics and this description.',
+  Keys: 'API keys and their scopes.',
+  Backups: 'Online backups of the whole service.',
+  Service: 'Limits, health, metrics and this document.',
 } as const satisfies Record<Route['tag'], string>;
 
-/** What any route can answer, by what it takes. */
+/** Error codes of every route, and of routes by what they accept. */
 const COMMON_ERRORS: readonly ErrorCode[] = ['invalid_request', 'unknown_parameter', 'internal'];
 const ACCESS_ERRORS: readonly ErrorCode[] = [
   'credentials_missing',
@@ -51,7 +51,7 @@ const KEY_ERRORS: readonly ErrorCode[] = [
   'idempotency_key_reused',
 ];
 
-const OPERATIONAL_SERVERS = [{ url: '/', description: 'Never under a version.' }];
+const OPERATIONAL_SERVERS = [{ url: '/', description: 'Unversioned only.' }];
 
 export function describeApi(routes: readonly Route[], schemas: Schemas): Described {
   const components = describeComponents(routes, schemas);
@@ -66,12 +66,12 @@ export function describeApi(routes: readonly Route[], schemas: Schemas): Describ
       title: 'Sagitta',
       version: API_VERSION,
       description:
-        'A vector database that answers nearest-neighbour queries exactly. Success is always 200, with a JSON body or, where the route says so, a stream; every error is a problem (RFC 9457) with a `code`. Unknown members and parameters are refused. A path that does not exist is 404 `route_not_found`; another method than the described ones is 405 `method_not_allowed` with `Allow`.',
+        'A vector database for exact nearest-neighbour search. Success is always 200, with a JSON body or, where the route says so, a stream; every error is a problem document (RFC 9457) with a `code`. Unknown members and parameters are errors. An unknown path is 404 `route_not_found`; an unsupported method is 405 `method_not_allowed` with the header `Allow`.',
       license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
     },
     servers: [
-      { url: '/v1', description: 'The versioned paths.' },
-      { url: '/', description: 'The same without the version.' },
+      { url: '/v1', description: 'Versioned paths.' },
+      { url: '/', description: 'The same paths without a version.' },
     ],
     security: [{ bearer: [] }, { certificate: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
@@ -89,37 +89,46 @@ const SECURITY_SCHEMES = {
     type: 'http',
     scheme: 'bearer',
     description:
-      'An API key (`sk_…`) or an OAuth 2.0 access token (JWT). A service without any credential configured needs none.',
+      'An API key (`sk_…`) or an OAuth 2.0 access token (JWT). Not required if no credentials are configured.',
   },
-  certificate: { type: 'mutualTLS', description: 'A client certificate that the service knows.' },
+  certificate: {
+    type: 'mutualTLS',
+    description: 'A client certificate that is assigned to a principal.',
+  },
 } as const;
 
 const header = (type: string, description: string) => ({ description, schema: { type } });
 
 const HEADERS = {
-  RequestId: header('string', "The request's `X-Request-Id` when it sent a plain one, else ours."),
-  ETag: header('string', 'Of this representation; for `If-None-Match`, and `If-Match` of a PATCH.'),
-  Location: header('string', 'Where the new collection is.'),
-  RetryAfter: header('integer', 'Seconds after which a retry is worth it.'),
+  RequestId: header(
+    'string',
+    'The `X-Request-Id` of the request if it is valid, else a generated one.',
+  ),
+  ETag: header(
+    'string',
+    'The entity tag of this representation, for `If-None-Match`, and for `If-Match` of a PATCH.',
+  ),
+  Location: header('string', 'The path of the new collection.'),
+  RetryAfter: header('integer', 'Seconds after which to retry.'),
   RateLimitPolicy: header(
     'string',
-    'What the principal may do: `"read";q=40000;w=2` is at most 40000 reads at once, which come back within 2 seconds (draft-ietf-httpapi-ratelimit-headers). Absent where nothing is bounded.',
+    'The rate limit of the principal: `"read";q=40000;w=2` allows a burst of 40000 reads, which is replenished within 2 seconds (draft-ietf-httpapi-ratelimit-headers). Absent without a limit.',
   ),
   RateLimit: header(
     'string',
-    'What is left of it: `"read";r=39999;t=1` is 39999 reads now, and all again in 1 second.',
+    'What remains of the rate limit: with `"read";r=39999;t=1`, 39999 reads now, and the whole burst in 1 second.',
   ),
-  WwwAuthenticate: header('string', 'How to come back with a credential that will do (RFC 6750).'),
+  WwwAuthenticate: header('string', 'The required credential (RFC 6750).'),
   ServerTiming: header(
     'string',
-    'Where the time went, in milliseconds: filter, wait (for the engine), search, assemble, and total since the head of the request.',
+    'Durations in milliseconds: filter, wait (for the engine), search, assemble, and total since the headers of the request.',
   ),
   SagittaSequence: header(
     'integer',
-    'The write of the collection that the reply reflects; pass it as `min_sequence`.',
+    'The sequence of the last write that the reply reflects; pass it as `min_sequence`.',
   ),
-  ContentDisposition: header('string', 'A name for the file: that of the collection.'),
-  IdempotentReplayed: header('string', '`true` when this reply was given before.'),
+  ContentDisposition: header('string', 'A file name made from the id of the collection.'),
+  IdempotentReplayed: header('string', '`true` if this is the stored reply of an earlier request.'),
 } as const;
 
 const headerRef = (name: keyof typeof HEADERS) => ({ $ref: `#/components/headers/${name}` });
@@ -127,11 +136,11 @@ const headerRef = (name: keyof typeof HEADERS) => ({ $ref: `#/components/headers
 interface Components {
   /** By name. */
   readonly schemas: Record<string, JsonSchema>;
-  /** Any schema as it stands in the document: a reference where it is named. */
+  /** A schema as it appears in the document: a reference if it is named. */
   describe(schema: z.ZodType): JsonSchema;
 }
 
-/** All schemas in one conversion, since names are only shared within one. */
+/** Converts all schemas at once, since named schemas are only shared within one conversion. */
 function describeComponents(routes: readonly Route[], schemas: Schemas): Components {
   const all = new Map<z.ZodType, string>([[schemas.service.problem, 'problem']]);
   const add = (schema: z.ZodType | null) => {
@@ -162,7 +171,7 @@ function toComponentRefs(schema: JsonSchema): JsonSchema {
 
 const parametersOf = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
 
-/** `{id}` is a collection's but for `/vectors/{id}`. */
+/** `{id}` is the id of a collection, except in `/vectors/{id}`. */
 function pathSchema(route: Route, name: string, { basics, keys }: Schemas): z.ZodType {
   if (name === 'key_id') return keys.id;
   const isVector = name === 'vector_id' || route.path === '/vectors/{id}';
@@ -174,7 +183,7 @@ function describePath(route: Route, schemas: Schemas, components: Components): D
     name,
     in: 'path',
     required: true,
-    description: 'Percent-encoded where a URL needs it.',
+    description: 'Percent-encoded as URLs require.',
     schema: components.describe(pathSchema(route, name, schemas)),
   }));
   return {
@@ -196,13 +205,13 @@ function describeOperation(route: Route, components: Components): Described {
   };
 }
 
-/** What the route asks of the credential, in words and for generators. */
+/** The credential that the route requires, in words and for code generators. */
 function describeAccess({ access, description }: Route): Described {
   if (access === 'public') {
     return { ...(description === undefined ? {} : { description }), security: [] };
   }
   const need =
-    access === 'anyone' ? 'Needs any credential.' : `Needs the scope \`${access.scope}\`.`;
+    access === 'anyone' ? 'Requires any credential.' : `Requires the scope \`${access.scope}\`.`;
   return { description: description === undefined ? need : `${description} ${need}` };
 }
 
@@ -227,14 +236,14 @@ function describeHeaders(route: Route): Described[] {
   if (route.takesIdempotencyKey === true) {
     add(
       'Idempotency-Key',
-      'As `idempotency_key` in the body; the two are equal where both are sent.',
+      'Alternative to `idempotency_key` in the body; if both are sent, they must be equal.',
     );
   }
   if (route.takesIfMatch === true) {
-    add('If-Match', 'Write only if the vector still has one of these ETags.');
+    add('If-Match', 'Write only if the current ETag of the vector is one of these.');
   }
   if (route.method === 'GET' && route.sendsETag === true) {
-    add('If-None-Match', 'Answer 304 when the representation still has one of these ETags.');
+    add('If-None-Match', 'Reply with 304 if the current ETag is one of these.');
   }
   return headers;
 }
@@ -247,10 +256,10 @@ function describeBody(body: z.ZodType, route: Route, components: Components): De
   return { required: true, content };
 }
 
-/** The description of the route says what is in it. */
+/** The description of the route explains the contents. */
 const STREAM = { schema: { type: 'string', format: 'binary' } } as const;
 
-/** JSON, and a reply of one other type, have a schema. */
+/** JSON has a schema, and so has the only content type of a route. */
 function describeContent(route: Route, schema: JsonSchema): Described {
   const { replyTypes = [JSON_TYPE] } = route;
   const hasSchema = (type: string) => type === JSON_TYPE || replyTypes.length === 1;
@@ -286,7 +295,7 @@ function describeReplies(route: Route, components: Components): Described {
   };
   if (route.method === 'GET' && route.sendsETag === true) {
     replies['304'] = {
-      description: 'The client has it.',
+      description: 'Not modified.',
       headers: { ETag: headerRef('ETag'), ...rateHeaders(route) },
     };
   }
@@ -300,7 +309,7 @@ function describeReplies(route: Route, components: Components): Described {
   return replies;
 }
 
-/** Every code that the route can give, in the order of the table of errors. */
+/** Every error code of the route, in the order of `ERROR_TITLES`. */
 export function errorsOf(route: Route): ErrorCode[] {
   const codes = [
     ...COMMON_ERRORS,
@@ -325,7 +334,7 @@ function groupByStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {
   return groups;
 }
 
-/** Of routes whose requests are counted. */
+/** The headers of routes with a rate limit. */
 function rateHeaders(route: Route): Described {
   if (rateKindOf(route.access) === null) return {};
   return { 'RateLimit-Policy': headerRef('RateLimitPolicy'), RateLimit: headerRef('RateLimit') };

@@ -1,5 +1,5 @@
-// Errors on their way out: one table from codes to statuses, and problem+json (RFC 9457). Whatever
-// is not a SagittaError is ours, and says nothing of itself to the client.
+// Problem documents (RFC 9457): the HTTP status of each error code, and the body and headers of an
+// error reply.
 
 import {
   type Committed,
@@ -9,8 +9,7 @@ import {
   type IssueLocation,
   SagittaError,
 } from '../common/errors.js';
-import type { StoredReply } from './replies/reply.js';
-import { NO_STORE } from './replies/reply.js';
+import { NO_STORE, type StoredReply } from './replies/reply.js';
 
 export const STATUS_OF_CODE = {
   invalid_request: 400,
@@ -55,36 +54,36 @@ export const STATUS_OF_CODE = {
   deadline_exceeded: 504,
   storage_full: 507,
   internal: 500,
-  // At the start of the process there is nobody to reply to yet.
+  // These occur at startup only, where there is no reply.
   configuration_invalid: 500,
   data_directory_locked: 500,
   data_corrupt: 500,
 } as const satisfies Record<ErrorCode, number>;
 
-/** JSON leaves out the sequence that is not there. */
+/** JSON omits an undefined sequence. */
 function committedMembers({ count, sequence }: Committed) {
   return { committed_count: count, sequence };
 }
 
-/** Clients retry 429 and 5xx; of the rest only waiting for a request in flight helps. */
+/** 429, 5xx, and requests whose idempotency key is still in use can be retried. */
 export function isRetryable(code: ErrorCode): boolean {
   const status: number = STATUS_OF_CODE[code];
   return status === 429 || status >= 500 || code === 'idempotency_in_flight';
 }
 
-/** Where the error happened. */
+/** What a problem document says about its request. */
 export interface ProblemContext {
   readonly requestId: string;
-  /** Of the URL, without the query. */
+  /** The path of the URL, without the query. */
   readonly path: string;
   readonly layout: IssueLayout;
 }
 
-/** How a request spells the rows and fields that issues are about. */
+/** How the locations of issues are rendered for a request. */
 export interface IssueLayout {
   /** The first token of pointers to rows; null where the body itself is the only row. */
   readonly rows: 'vectors' | 'queries' | 'rows' | null;
-  /** Fields of the request that are parameters of the query string. */
+  /** Fields that the request has as parameters of the query string. */
   readonly parameters: readonly string[] | 'all';
 }
 
@@ -94,6 +93,7 @@ export const PARAMETER_LAYOUT: IssueLayout = { rows: null, parameters: 'all' };
 
 const RETRY_AFTER_SECONDS_DEFAULT = 1;
 
+/** The reply for an error, including Retry-After and WWW-Authenticate where they apply. */
 export function problemReply(error: SagittaError, context: ProblemContext): StoredReply {
   const { code } = error;
   const issues = error.issues.map(({ location, ...violation }) => ({
@@ -145,7 +145,7 @@ function renderPointer(path: FieldPath): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
-/** As in RFC 6750: how to come back with a credential that will do. */
+/** The header WWW-Authenticate of RFC 6750. */
 function challengeOf({ code, scope }: SagittaError): string | null {
   const realm = 'Bearer realm="sagitta"';
   if (code === 'credentials_missing') return realm;
@@ -155,11 +155,11 @@ function challengeOf({ code, scope }: SagittaError): string | null {
   return null;
 }
 
-/** What the client is told in place of a failure of ours. */
+/** The error shown to the client in place of an unexpected one, which goes to the log. */
 export function internalError(cause: unknown): SagittaError {
   return new SagittaError(
     'internal',
-    'Something went wrong on our side; the log has more under the request id.',
+    'An internal error occurred; the server log has the details under the request id.',
     { cause, committed: cause instanceof SagittaError ? cause.committed : undefined },
   );
 }

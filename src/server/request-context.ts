@@ -1,110 +1,96 @@
-// One request as its handler sees it, made from what Fastify has.
+// One request as its handler sees it, and the state that the steps of the pipeline keep with
+// Fastify's request.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../common/access.js';
 import { assert, SagittaError } from '../common/errors.js';
-import { authorizeCollection, authorizeCreation } from './auth/authorization.js';
+import { authorizeCollection, authorizeCreation, type RouteAccess } from './auth/authorization.js';
+import type { BodyReservation } from './limits/body-admission.js';
+import type { Allowance } from './limits/rate-limit.js';
+import type { ReplyReservation } from './limits/reply-admission.js';
 import { chooseType, notAcceptableError } from './media-types.js';
 import { type IssueLayout, PARAMETER_LAYOUT, type ProblemContext } from './problem.js';
-import type { Route, RouteRequest } from './route.js';
 import type { RequestTelemetry } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import { isReplyClosed } from './transport/listener.js';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The path of the route with its placeholders, without a prefix. */
+    route?: string;
+    /** The name of the operation in the audit log, for routes that appear there. */
+    audit?: string | undefined;
+    streamTypes?: readonly string[] | undefined;
+    isOperational?: boolean | undefined;
+  }
+  interface FastifyRequest {
+    telemetry: RequestTelemetry;
+    /** `NOBODY` until the request is authenticated. */
+    principal: Principal;
+    /** The rate limit of the principal; null without one, or before authentication. */
+    allowance: Allowance | null;
+    /** The memory of the body; null before admission and for GET. */
+    bodyReservation: BodyReservation | null;
+    replyReservation: ReplyReservation;
+    issueLayout: IssueLayout;
+  }
+}
+
 const NO_BODY = new Uint8Array(0);
-/** Of routes without parameters. */
+/** The query of routes without parameters. */
 export const NO_QUERY = {};
 
-/** For parts of a stream: what is revoked ends it within a part and this time. */
-const READMIT_MS = 1_000;
+/** How often a stream checks that its credential is still valid. */
+const REAUTHORIZE_MS = 1_000;
 
-export class RequestContext implements RouteRequest<Readonly<Record<string, unknown>>> {
-  readonly #route: Route;
-  readonly #readmit: () => Promise<void>;
-  #admittedAtMs = performance.now();
-  /** Set once it has been checked. */
-  query: Readonly<Record<string, unknown>> = NO_QUERY;
+/** What a request needs to know of its route. */
+interface RouteFacts {
+  readonly method: string;
+  readonly path: string;
+  readonly access: RouteAccess;
+  /** Null for routes that do not accept a body. */
+  readonly body: unknown;
+}
+
+/** `Query`: the query string as the schema of the route describes it. */
+export class RequestContext<Query = Readonly<Record<string, unknown>>> {
+  readonly #route: RouteFacts;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
+  readonly #reauthorize: () => Promise<void>;
+  #authorizedAtMs = performance.now();
   #controller: AbortController | undefined;
   #abortReason: SagittaError | undefined;
+  /** Set by the pipeline after validation, before the handler runs. */
+  query: Query = NO_QUERY as Query;
 
-  /** `readmit` throws unless who sent the request may still do what it asks. */
+  /** `reauthorize` rejects if the credential is no longer valid for the route. */
   constructor(
-    route: Route,
+    route: RouteFacts,
     request: FastifyRequest,
     reply: FastifyReply,
-    readmit: () => Promise<void>,
+    reauthorize: () => Promise<void>,
   ) {
-    this.#readmit = readmit;
     this.#route = route;
     this.#request = request;
     this.#reply = reply;
+    this.#reauthorize = reauthorize;
     if (route.body === null) request.issueLayout = PARAMETER_LAYOUT;
   }
 
+  /** Method and path of the route, without a prefix. */
   get operation(): string {
     return `${this.#route.method} ${this.#route.path}`;
   }
 
-  get principal(): Principal {
-    return this.#request.principal;
-  }
-
-  get telemetry(): RequestTelemetry {
-    return this.#request.telemetry;
-  }
-
-  authorize(collectionId: string, options: { isNew?: boolean } = {}): void {
-    const { access } = this.#route;
-    assert(
-      typeof access === 'object' && (access.on === 'named' || access.on === 'path'),
-      'the route says what it asks for',
-    );
-    // One beside the collection in the path is not what the request is about.
-    if (access.on === 'named') this.telemetry.setAuditTarget(collectionId);
-    const check = options.isNew === true ? authorizeCreation : authorizeCollection;
-    check(access.scope, this.principal, collectionId);
-  }
-
-  charge(cost: number): void {
-    this.#request.allowance?.charge(cost);
-  }
-
-  async chargeOrWait(cost: number): Promise<void> {
-    // A stream may last for hours, and a key be revoked or a token expire meanwhile.
-    if (performance.now() - this.#admittedAtMs >= READMIT_MS) {
-      await this.#readmit();
-      this.#admittedAtMs = performance.now();
-    }
-    const { allowance } = this.#request;
-    if (allowance === null) return;
-    for (;;) {
-      const waitMs = allowance.chargeOrWaitMs(cost);
-      if (waitMs === 0) return;
-      // What the timer rejects with when it is aborted is an error of its own.
-      await wait(waitMs, undefined, { signal: this.signal }).catch(() => {});
-      this.signal.throwIfAborted();
-    }
-  }
-
-  chooseReplyType(offered: readonly string[]): string {
-    const { accept } = this.headers;
-    const type = chooseType(accept, offered);
-    if (type === null) throw notAcceptableError(offered, accept);
-    return type;
-  }
-
-  reserveReply(byteCount: number): void {
-    this.#request.replyReservation.reserve(this.principal.id, byteCount);
-  }
-
+  /** Decoded, by the names in the path of the route. */
   get params(): Readonly<Record<string, string>> {
     return this.#request.params as Readonly<Record<string, string>>;
   }
 
+  /** The query string before validation, for the digest of an idempotent request. */
   get rawQuery(): Readonly<Record<string, unknown>> {
     return this.#request.query as Readonly<Record<string, unknown>>;
   }
@@ -113,21 +99,28 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     return this.#request.headers;
   }
 
+  /** Without parameters; undefined if there is no body. */
   get contentType(): string | undefined {
     const [type] = this.headers['content-type']?.split(';') ?? [];
     return type?.trim().toLowerCase();
   }
 
+  /** The bytes as sent; empty if there are none. */
   get body(): Uint8Array {
     const { body } = this.#request;
     return body instanceof Uint8Array ? body : NO_BODY;
   }
 
+  /** Takes the place of `body` if `contentType` is one of the route's `streamTypes`; else null. */
   get bodyStream(): BodyStream | null {
     const { body } = this.#request;
     return body instanceof BodyStream ? body : null;
   }
 
+  /**
+   * How errors render the locations of fields; by default as members of the body, or as parameters
+   * for routes without a body.
+   */
   get issueLayout(): IssueLayout {
     return this.#request.issueLayout;
   }
@@ -140,20 +133,95 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
     return problemContextOf(this.#request);
   }
 
-  /** Made when first asked for: most routes have no use for it. */
+  get principal(): Principal {
+    return this.#request.principal;
+  }
+
+  /** For what only the handler knows: the target of the operation, and the duration of its phases. */
+  get telemetry(): RequestTelemetry {
+    return this.#request.telemetry;
+  }
+
+  /**
+   * Authorizes the request for a collection that is not named in the path. `isNew`: for creating it.
+   * Throws `collection_not_found` and `insufficient_scope`.
+   */
+  authorize(collectionId: string, options: { isNew?: boolean } = {}): void {
+    const { access } = this.#route;
+    assert(
+      typeof access === 'object' && (access.on === 'named' || access.on === 'path'),
+      'the route declares a scope on a collection',
+    );
+    // With a collection in the path, another one is not the target of the operation.
+    if (access.on === 'named') this.telemetry.setAuditTarget(collectionId);
+    const check = options.isNew === true ? authorizeCreation : authorizeCollection;
+    check(access.scope, this.principal, collectionId);
+  }
+
+  /**
+   * Charges the rate limit for the whole request: the number of queries, or of vectors read, written
+   * or deleted by id; 1 was charged already. Must precede any effect. Throws `rate_limited`.
+   */
+  charge(cost: number): void {
+    this.#request.allowance?.charge(cost);
+  }
+
+  /**
+   * Charges the rate limit for the next batch of a stream, in the same unit, and waits where `charge`
+   * would throw. Rejects if the credential is no longer valid, and with the reason of `signal`.
+   */
+  async chargeOrWait(cost: number): Promise<void> {
+    if (performance.now() - this.#authorizedAtMs >= REAUTHORIZE_MS) {
+      await this.#reauthorize();
+      this.#authorizedAtMs = performance.now();
+    }
+    const { allowance } = this.#request;
+    if (allowance === null) return;
+    for (;;) {
+      const waitMs = allowance.chargeOrWaitMs(cost);
+      if (waitMs === 0) return;
+      // An aborted timer rejects with an error of its own; the reason of the signal is thrown below.
+      await wait(waitMs, undefined, { signal: this.signal }).catch(() => {});
+      this.signal.throwIfAborted();
+    }
+  }
+
+  /**
+   * The offered content type that Accept prefers, for routes whose choice depends on the request.
+   * Throws `not_acceptable`.
+   */
+  chooseReplyType(offered: readonly string[]): string {
+    const { accept } = this.headers;
+    const type = chooseType(accept, offered);
+    if (type === null) throw notAcceptableError(offered, accept);
+    return type;
+  }
+
+  /**
+   * Sets the memory of a long reply while it is being made. Throws `overloaded`, and
+   * `deadline_exceeded` if the client has disconnected.
+   */
+  reserveReply(byteCount: number): void {
+    this.#request.replyReservation.reserve(this.principal.id, byteCount);
+  }
+
+  /**
+   * Aborted with a `deadline_exceeded` error when the deadline passes or the client disconnects.
+   * Created on first use: most routes do not need it.
+   */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       const controller = new AbortController();
       this.#controller = controller;
       const { raw } = this.#reply;
-      const abortUnlessAnswered = () => {
+      const abortUnlessReplied = () => {
         if (!raw.writableEnded) {
-          controller.abort(new SagittaError('deadline_exceeded', 'The client went away.'));
+          controller.abort(new SagittaError('deadline_exceeded', 'The client disconnected.'));
         }
       };
       if (this.#abortReason !== undefined) controller.abort(this.#abortReason);
-      else if (isReplyClosed(raw)) abortUnlessAnswered();
-      else raw.once('close', abortUnlessAnswered);
+      else if (isReplyClosed(raw)) abortUnlessReplied();
+      else raw.once('close', abortUnlessReplied);
     }
     return this.#controller.signal;
   }
@@ -164,12 +232,12 @@ export class RequestContext implements RouteRequest<Readonly<Record<string, unkn
   }
 }
 
-/** Where problems happen, as they tell it. */
+/** What a problem document says about its request. */
 export function problemContextOf(request: FastifyRequest): ProblemContext {
   return { requestId: request.id, path: pathOf(request), layout: request.issueLayout };
 }
 
-/** Of the URL, without the query. */
+/** The path of the URL, without the query. */
 export function pathOf(request: FastifyRequest): string {
   const end = request.url.indexOf('?');
   return end === -1 ? request.url : request.url.slice(0, end);

@@ -1,234 +1,454 @@
-// Binds routes to Fastify: what every route has in common happens here, in the order in which a
-// request meets it.
+// The way of a request through the server, step by step:
+//
+//   1. begin         telemetry, the counts of requests in flight, the reply's memory reservation
+//   2. checkTarget   HTTP version, path and method, Host
+//   3. checkHeaders  state of the service, Accept, preconditions
+//   4. admit         event loop delay, authentication, rate limit, authorization, memory for the body
+//   5. (Fastify receives the body by the parsers of ingest/content.ts)
+//   6. handle        authentication once more after an upload, query parameters, the route's handler,
+//                    the deadline
+//   7. send          memory for the reply, its headers, the timeout for slow readers
+//   8. end           undoes step 1 when the reply has been sent, or the client has disconnected
+//
+// An error of any step becomes a problem document in `fail`. Steps 2 to 4 need the headers only, so
+// that a request they refuse costs no upload.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
-import { assert, parameter, SagittaError, validationError } from '../common/errors.js';
-import type { Limits } from '../common/limits.js';
+import {
+  assert,
+  overloadedError,
+  parameter,
+  SagittaError,
+  validationError,
+} from '../common/errors.js';
 import { authorizeRoute } from './auth/authorization.js';
+import { logFailure, toClientError } from './failures.js';
 import { validateQuery } from './ingest/validate.js';
-import type { Lifecycle } from './lifecycle.js';
-import { openBodyReservation, releaseBodyAfter } from './limits/guards.js';
-import { type RateKind, rateKindOf } from './limits/rate-limit.js';
-import { OPERATIONAL_HEADROOM_BYTES, unsharedLength } from './limits/reply-admission.js';
+import { BodyAdmission } from './limits/body-admission.js';
+import type { EventLoopDelay } from './limits/event-loop-monitor.js';
+import { shareHolder } from './limits/memory-budget.js';
+import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
+import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
 import { chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
+import { BODY_LAYOUT, problemReply } from './problem.js';
 import { begin, isStream, type ReplyPieces, toReadable } from './replies/reply-stream.js';
-import { NO_QUERY, problemContextOf, RequestContext } from './request-context.js';
+import { NO_QUERY, pathOf, problemContextOf, RequestContext } from './request-context.js';
 import type { Route, RouteReply, RouteServices } from './route.js';
+import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
-import { startSlowReaderTimeout } from './transport/connections.js';
+import {
+  abortReply,
+  bodyReadable,
+  isAwaitingContinue,
+  onReplyClosed,
+  startBodyTimeout,
+  startSlowReaderTimeout,
+} from './transport/connections.js';
 import { connectionOf } from './transport/listener.js';
 
-/** What all replies of one application are sent with. */
-export interface Sending {
-  readonly lifecycle: Lifecycle;
-  readonly limits: Limits;
-  /** Tells the log and the metrics of a failure, and gives what the client may see of it. */
-  readonly onFailed: (error: unknown, request: FastifyRequest) => SagittaError;
+export interface RequestPipelineOptions {
+  readonly services: RouteServices;
+  readonly routes: readonly Route[];
+  readonly telemetry: TelemetryServices;
+  readonly eventLoop: EventLoopDelay;
+  /** Milliseconds of a monotonic clock. */
+  readonly nowMs: () => number;
+  /** Whether the service listens on a loopback address only. */
+  readonly isLocal: boolean;
 }
 
-export function bindRoute(
-  app: FastifyInstance,
-  route: Route,
-  prefix: string,
-  services: RouteServices,
-  sending: Sending,
-): void {
-  const { lifecycle } = sending;
-  const rateKind = rateKindOf(route.access);
-  const spareBytes = route.isAlwaysServed === true ? OPERATIONAL_HEADROOM_BYTES : 0;
-  // What a write has done cannot be refused any more.
-  const admitReply = (request: FastifyRequest, found: RouteReply): RouteReply => {
-    if (rateKind !== 'write' && !isStream(found.body)) {
-      request.replyReservation.reserve(
-        request.principal.id,
-        unsharedLength(found.body),
-        spareBytes,
+/** A route with what its requests need again and again. */
+interface BoundRoute {
+  readonly route: Route;
+  readonly rateKind: RateKind | null;
+  /** Memory for replies beyond the limit. */
+  readonly headroomBytes: number;
+}
+
+const JSON_ONLY = [JSON_TYPE];
+
+export class RequestPipeline {
+  readonly #services: RouteServices;
+  readonly #routes: readonly Route[];
+  readonly #telemetry: TelemetryServices;
+  readonly #isLocal: boolean;
+  readonly #rates: RateLimiter;
+  readonly #bodies: BodyAdmission;
+  readonly #replies: ReplyAdmission;
+  readonly #eventLoop: EventLoopDelay;
+  #isStopping = false;
+  #inFlightCount = 0;
+  #onDrained: (() => void) | undefined;
+
+  constructor({ services, routes, telemetry, eventLoop, nowMs, isLocal }: RequestPipelineOptions) {
+    const { limits } = services;
+    this.#services = services;
+    this.#routes = routes;
+    this.#telemetry = telemetry;
+    this.#isLocal = isLocal;
+    this.#rates = new RateLimiter({ limits, nowMs });
+    this.#bodies = new BodyAdmission({ bytesMax: limits.bodyBytesInFlightMax });
+    this.#replies = new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax });
+    this.#eventLoop = eventLoop;
+  }
+
+  /** Registers every step with Fastify: those of all requests, then those of each route. */
+  install(app: FastifyInstance): void {
+    app.decorateRequest('telemetry');
+    app.decorateRequest('principal');
+    app.decorateRequest('allowance');
+    app.decorateRequest('bodyReservation');
+    app.decorateRequest('replyReservation');
+    app.decorateRequest('issueLayout');
+    app.addHook('onRequest', (request, reply, done) => {
+      this.begin(request, reply);
+      this.#checkTarget(request, reply);
+      done();
+    });
+    for (const route of this.#routes) {
+      this.#bind(app, route, '');
+      if (route.isOperational !== true) this.#bind(app, route, '/v1');
+    }
+    app.setErrorHandler((error, request, reply) => this.fail(error, request, reply));
+    app.setNotFoundHandler((request, reply) =>
+      this.fail(this.#unknownRouteError(request, reply), request, reply),
+    );
+  }
+
+  #bind(app: FastifyInstance, route: Route, prefix: string): void {
+    const bound: BoundRoute = {
+      route,
+      rateKind: rateKindOf(route.access),
+      headroomBytes: route.isAlwaysServed === true ? OPERATIONAL_HEADROOM_BYTES : 0,
+    };
+    app.route({
+      method: route.method,
+      url: prefix + route.path.replace(/\{(\w+)\}/g, ':$1'),
+      config: {
+        route: route.path,
+        audit: route.audit,
+        streamTypes: route.streamTypes,
+        isOperational: route.isOperational,
+      },
+      onRequest: async (request) => {
+        this.#checkHeaders(route, request);
+        await this.#admit(bound, request);
+      },
+      handler: (request, reply) => this.#handle(bound, request, reply),
+    });
+  }
+
+  /** Step 1. */
+  begin(request: FastifyRequest, reply: FastifyReply): void {
+    request.telemetry = new RequestTelemetry(this.#telemetry, request);
+    request.principal = NOBODY;
+    request.allowance = null;
+    request.bodyReservation = null;
+    request.replyReservation = this.#replies.open();
+    request.issueLayout = BODY_LAYOUT;
+    reply.header('x-request-id', request.id);
+    this.#inFlightCount++;
+    this.#eventLoop.begin();
+    onReplyClosed(request.raw, reply.raw, () => this.#end(request, reply));
+  }
+
+  /** Step 8; unlike Fastify's `onResponse` also when the client disconnects before the reply. */
+  #end(request: FastifyRequest, { raw }: FastifyReply): void {
+    this.#inFlightCount--;
+    if (this.#inFlightCount === 0) this.#onDrained?.();
+    this.#eventLoop.end();
+    // While a handler works on the body, its memory is in use, whether or not the client waits.
+    if (request.bodyReservation?.isInUse === false) request.bodyReservation.release();
+    request.replyReservation.release();
+    request.telemetry.requestEnded(raw.writableEnded ? raw.statusCode : 'closed');
+  }
+
+  /** Step 2. Throws `invalid_request`, `route_not_found` and `method_not_allowed`. */
+  #checkTarget(request: FastifyRequest, reply: FastifyReply): void {
+    // Node accepts a request line without a version as HTTP/0.9, which proxies parse differently.
+    if (request.raw.httpVersionMajor === 0) {
+      throw new SagittaError('invalid_request', 'The request line has no HTTP version.');
+    }
+    if (request.is404) throw this.#unknownRouteError(request, reply);
+    if (this.#isLocal && !this.#services.authenticator.isRequired) checkLocalHost(request);
+  }
+
+  #unknownRouteError(request: FastifyRequest, reply: FastifyReply): SagittaError {
+    const path = pathOf(request);
+    const methods = methodsAt(this.#routes, path);
+    if (methods.length === 0) {
+      return new SagittaError(
+        'route_not_found',
+        `The path ${path} does not exist; /openapi.json describes all routes.`,
       );
     }
-    return found;
-  };
-  app.route({
-    method: route.method,
-    url: prefix + route.path.replace(/\{(\w+)\}/g, ':$1'),
-    config: {
-      route: route.path,
-      audit: route.audit,
-      streamTypes: route.streamTypes,
-      isOperational: route.isOperational,
-    },
-    // Before the body is read: a refusal here costs no upload.
-    onRequest(request, _reply, done) {
-      const refused = refuseHead(route, request, services, lifecycle);
-      if (refused !== undefined) done(refused);
-      else admit(route, rateKind, request, services).then(() => done(), done);
-    },
-    async handler(request, reply) {
-      const readmit = () => admitAgain(route, request, services);
-      if (route.body !== null) await readmit();
-      const exchange = new RequestContext(route, request, reply, readmit);
-      const isSentWhole = !(request.body instanceof BodyStream);
-      const handle = () => {
-        if (route.body === null && exchange.body.length > 0) {
-          throw new SagittaError('invalid_request', `${exchange.operation} takes no body.`);
-        }
-        exchange.query = readQuery(route, exchange.rawQuery);
-        const handling = route.handle(exchange);
-        request.telemetry.workStarted(handling);
-        return handling;
+    reply.header('allow', methods.join(', '));
+    return new SagittaError(
+      'method_not_allowed',
+      `${path} supports ${methods.join(', ')}; found ${request.method}.`,
+    );
+  }
+
+  /** Step 3. Throws `route_not_found`, `starting`, `stopping`, `not_acceptable`, `invalid_request`. */
+  #checkHeaders(route: Route, { headers, params }: FastifyRequest): void {
+    if (Object.values(params as Record<string, string>).includes('')) {
+      throw new SagittaError('route_not_found', 'An id in the path is empty.');
+    }
+    if (route.isAlwaysServed !== true) this.#checkState();
+    const { replyTypes = JSON_ONLY } = route;
+    if (route.isOperational !== true && chooseType(headers.accept, replyTypes) === null) {
+      throw notAcceptableError(replyTypes, headers.accept);
+    }
+    if (route.method !== 'GET') checkPreconditions(route, headers);
+  }
+
+  #checkState(): void {
+    const { state } = this.#services.database;
+    if (this.#isStopping || state === 'stopping') {
+      throw new SagittaError('stopping', 'The service is stopping; retry with another instance.');
+    }
+    if (state === 'starting') {
+      throw new SagittaError(
+        'starting',
+        'The service is loading its data; /readyz reports when it is ready.',
+      );
+    }
+  }
+
+  /** Step 4. Throws `overloaded`, `rate_limited`, and the errors of credentials and scopes. */
+  async #admit({ route, rateKind }: BoundRoute, request: FastifyRequest): Promise<void> {
+    if (route.isAlwaysServed !== true) this.#checkEventLoopDelay();
+    await this.#authenticate(route, request);
+    // Charged before authorization, since checking a request that lacks a scope is work too.
+    // Unauthenticated requests are refused by `authorizeRoute`.
+    if (rateKind !== null && request.principal !== NOBODY) {
+      request.allowance = this.#rates.allowanceOf(rateKind, request.principal.id);
+      request.allowance?.charge(1);
+    }
+    authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
+    // A write is refused before it has an effect: afterwards its reply must be sent.
+    if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
+    this.#openBodyReservation(route, request);
+  }
+
+  #checkEventLoopDelay(): void {
+    const { eventLoopDelayMsMax } = this.#services.limits;
+    const { delayMs } = this.#eventLoop;
+    if (delayMs <= eventLoopDelayMsMax) return;
+    throw overloadedError(
+      `The event loop is ${Math.round(delayMs)} ms behind (limit ${eventLoopDelayMsMax} ms).`,
+    );
+  }
+
+  async #authenticate(route: Route, request: FastifyRequest): Promise<void> {
+    const { authorization } = request.headers;
+    try {
+      const socket = connectionOf(request.raw);
+      if (socket === null) throw new SagittaError('deadline_exceeded', 'The client disconnected.');
+      request.principal = await this.#services.authenticator.identify({ authorization, socket });
+    } catch (error) {
+      if (route.access !== 'public') throw error;
+      request.principal = NOBODY;
+    }
+  }
+
+  /** Opens an empty reservation, which grows as the body arrives. Throws `overloaded`. */
+  #openBodyReservation(route: Route, request: FastifyRequest): void {
+    // The body of a GET is never read.
+    if (route.method === 'GET') return;
+    const principalId = shareHolder(request.principal.id);
+    if (Number(request.headers['content-length'] ?? 0) > 0) this.#bodies.check(principalId);
+    request.bodyReservation = this.#bodies.open(principalId);
+  }
+
+  /** Step 6. */
+  async #handle(
+    bound: BoundRoute,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> {
+    const { route } = bound;
+    const reauthorize = () => this.#reauthorize(route, request);
+    if (route.body !== null) await reauthorize();
+    const context = new RequestContext(route, request, reply, reauthorize);
+    const runHandler = () => {
+      if (route.body === null && context.body.length > 0) {
+        throw new SagittaError('invalid_request', `${context.operation} does not accept a body.`);
+      }
+      context.query = readQuery(route, context.rawQuery);
+      const work = route.handle(context);
+      request.telemetry.workStarted(work);
+      return work;
+    };
+    // The reservation of a stream lasts until the request ends: its reply may begin before its end.
+    const isStreamed = request.body instanceof BodyStream;
+    const work = isStreamed ? runHandler() : releaseBodyAfter(request, runHandler);
+    if (!(work instanceof Promise)) return this.#sendChecked(bound, reply, work);
+    const hasDeadline = route.mayTakeLong !== true && !isStreamed;
+    const found = await (hasDeadline
+      ? withDeadline(work, context, this.#services.limits.requestMsMax)
+      : work);
+    if (!isStream(found.body)) return this.#sendChecked(bound, reply, found);
+    return this.#sendStream(reply, { ...found, body: await begin(found.body) });
+  }
+
+  /** A body takes minutes to arrive and a stream hours: the credential must still be valid then. */
+  async #reauthorize(route: Route, request: FastifyRequest): Promise<void> {
+    await this.#authenticate(route, request);
+    authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
+  }
+
+  /** Step 7, for the reply of a handler. Throws `overloaded`, but not for writes, which are done. */
+  #sendChecked(
+    { rateKind, headroomBytes }: BoundRoute,
+    reply: FastifyReply,
+    found: RouteReply,
+  ): FastifyReply {
+    const { request } = reply;
+    if (rateKind !== 'write') {
+      // Bytes are static bodies, shared by all requests; text is counted in bytes when it is sent.
+      const length = typeof found.body === 'string' ? found.body.length : 0;
+      request.replyReservation.reserve(request.principal.id, length, headroomBytes);
+    }
+    return this.send(reply, found);
+  }
+
+  /** Step 7, for replies that cannot be refused: static files and errors. Not for streams. */
+  send(reply: FastifyReply, found: RouteReply): FastifyReply {
+    const { body } = found;
+    assert(!isStream(body), 'streams are sent by sendStream');
+    const { request } = reply;
+    this.#setHeaders(reply, found);
+    const byteCount = Buffer.byteLength(body);
+    const unsharedBytes = typeof body === 'string' ? byteCount : 0;
+    request.replyReservation.reserveUnchecked(request.principal.id, unsharedBytes);
+    reply.send(body);
+    startSlowReaderTimeout(reply.raw, byteCount, this.#services.limits.stalledMsMax);
+    return reply;
+  }
+
+  #sendStream(
+    reply: FastifyReply,
+    found: RouteReply & { readonly body: ReplyPieces },
+  ): FastifyReply {
+    this.#setHeaders(reply, found);
+    const { request } = reply;
+    return reply.send(
+      toReadable(reply, found.body, {
+        type: found.headers['content-type'] ?? '',
+        place: problemContextOf(request),
+        stalledMsMax: this.#services.limits.stalledMsMax,
+        onFailed: (error) => this.#reportError(error, request),
+      }),
+    );
+  }
+
+  #setHeaders(reply: FastifyReply, { status, headers }: RouteReply): void {
+    reply.code(status).headers(headers);
+    const { allowance, raw } = reply.request;
+    if (allowance !== null) {
+      reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state);
+    }
+    // HTTP/2 has no such header: the server closes its connections with GOAWAY.
+    if (raw.httpVersionMajor === 2) reply.removeHeader('connection');
+    else if (this.#isStopping) reply.header('connection', 'close');
+  }
+
+  /** Replies with the problem document of an error. */
+  fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    // Fastify refuses a method that its router does not know before any hook.
+    if (request.telemetry == null) this.begin(request, reply);
+    const clientError = this.#reportError(error, request);
+    discardUpload(request, reply);
+    return this.send(reply, problemReply(clientError, problemContextOf(request)));
+  }
+
+  /** Logs and counts an error. Returns the error to show to the client. */
+  #reportError(error: unknown, request: FastifyRequest): SagittaError {
+    const clientError = toClientError(error, request);
+    request.telemetry.requestFailed(clientError);
+    logFailure(this.#telemetry.logger, clientError, request);
+    return clientError;
+  }
+
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** Refuses new requests from now on. */
+  stop(): void {
+    this.#isStopping = true;
+  }
+
+  /** Resolves when no request is in flight, after `msMax` at the latest. */
+  async drained(msMax: number): Promise<void> {
+    if (this.#inFlightCount === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, msMax);
+      this.#onDrained = () => {
+        clearTimeout(timer);
+        resolve();
       };
-      // A stream is let go of when the request is over: its reply may begin before its end.
-      const replying = isSentWhole ? releaseBodyAfter(request, handle) : handle();
-      if (!(replying instanceof Promise)) {
-        return send(reply, admitReply(request, replying), sending);
-      }
-      const found = await (route.mayTakeLong === true || !isSentWhole
-        ? replying
-        : withDeadline(replying, exchange, services.limits.requestMsMax));
-      if (isStream(found.body)) {
-        const pieces = await begin(found.body);
-        return sendStream(reply, { ...found, body: pieces }, sending);
-      }
-      return send(reply, admitReply(request, found), sending);
-    },
-  });
-}
-
-/** Sends what a route or an error gave; a stream goes by `sendStream`. */
-export function send(reply: FastifyReply, found: RouteReply, { lifecycle, limits }: Sending) {
-  const { body } = found;
-  assert(!isStream(body), 'a stream is sent as one');
-  const { request } = reply;
-  setHead(reply, found, lifecycle);
-  const byteCount = Buffer.byteLength(body);
-  request.replyReservation.reserveUnchecked(
-    request.principal.id,
-    typeof body === 'string' ? byteCount : 0,
-  );
-  reply.send(body);
-  startSlowReaderTimeout(reply.raw, byteCount, limits.stalledMsMax);
-  return reply;
-}
-
-function sendStream(
-  reply: FastifyReply,
-  found: RouteReply & { readonly body: ReplyPieces },
-  { lifecycle, limits, onFailed }: Sending,
-) {
-  setHead(reply, found, lifecycle);
-  const { stalledMsMax } = limits;
-  const type = found.headers['content-type'] ?? '';
-  return reply.send(
-    toReadable(reply, found.body, {
-      type,
-      place: problemContextOf(reply.request),
-      stalledMsMax,
-      onFailed: (error) => onFailed(error, reply.request),
-    }),
-  );
-}
-
-function setHead(reply: FastifyReply, { status, headers }: RouteReply, lifecycle: Lifecycle): void {
-  reply.code(status).headers(headers);
-  const { request } = reply;
-  const { allowance } = request;
-  if (allowance !== null) {
-    reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state);
+    });
   }
-  // HTTP/2 has no such header: its connections are told to go by a frame.
-  if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
-  else if (lifecycle.isStopping) reply.header('connection', 'close');
+
+  /** Readings for the metrics. */
+  get inFlightCount(): number {
+    return this.#inFlightCount;
+  }
+
+  get bodyBytesInFlight(): number {
+    return this.#bodies.bytesInFlight;
+  }
+
+  get replyBytesInFlight(): number {
+    return this.#replies.bytesInFlight;
+  }
 }
 
-/** What the head of a request tells: whether to go on. */
-function refuseHead(
-  route: Route,
-  request: FastifyRequest,
-  { database }: RouteServices,
-  lifecycle: Lifecycle,
-): SagittaError | undefined {
-  const { headers, params } = request;
-  if (Object.values(params as Record<string, string>).includes('')) {
-    return new SagittaError('route_not_found', 'An id in the path is empty.');
+/** The methods of a path, in the order of the routes; empty if no route has the path. */
+function methodsAt(routes: readonly Route[], path: string): string[] {
+  const methods = new Set<string>();
+  for (const route of routes) {
+    if (!patternOf(route).test(path)) continue;
+    methods.add(route.method);
+    if (route.method === 'GET') methods.add('HEAD');
   }
-  if (route.isAlwaysServed !== true) {
-    if (lifecycle.isStopping || database.state === 'stopping') {
-      return new SagittaError('stopping', 'The service is stopping; another instance may answer.');
-    }
-    if (database.state === 'starting') {
-      return new SagittaError('starting', 'The service is reading its data; /readyz tells when.');
-    }
-  }
-  const { replyTypes = JSON_ALONE } = route;
-  if (route.isOperational !== true && chooseType(headers.accept, replyTypes) === null) {
-    return notAcceptableError(replyTypes, headers.accept);
-  }
-  if (route.method !== 'GET') return refusePrecondition(route, headers);
-  return undefined;
+  return [...methods];
 }
 
-const JSON_ALONE = [JSON_TYPE];
+function patternOf({ path, isOperational }: Route): RegExp {
+  const prefix = isOperational === true ? '' : '(?:/v1)?';
+  const segments = path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+');
+  return new RegExp(`^${prefix}${segments}$`);
+}
+
+const LOCAL_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 /**
- * Finds out who asks, and throws unless they have not asked too much, the route is open to them, and
- * there is room for what they send.
+ * Protects a local service without credentials from DNS rebinding: any web site can point its own
+ * name at the loopback address and then send requests through the browser, with that name as Host.
  */
-async function admit(
-  route: Route,
-  rateKind: RateKind | null,
-  request: FastifyRequest,
-  services: RouteServices,
-): Promise<void> {
-  const { guards } = services;
-  if (route.isAlwaysServed !== true) guards.eventLoop.check();
-  await identify(route, request, services);
-  // What is refused for want of a scope was work as well. Strangers are told to come with a name.
-  if (rateKind !== null && request.principal !== NOBODY) {
-    request.allowance = guards.rates.allowanceOf(rateKind, request.principal.id);
-    request.allowance?.charge(1);
-  }
-  authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
-  // Before it has done anything: what waits may be its own earlier replies.
-  if (rateKind === 'write') guards.replies.check(request.principal.id, 1, 0);
-  request.bodyReservation = openBodyReservation(route, request, guards.bodies);
+function checkLocalHost(request: FastifyRequest): void {
+  const host = request.headers.host ?? request.headers[':authority'];
+  if (host === undefined || LOCAL_HOST.test(String(host))) return;
+  throw new SagittaError(
+    'invalid_request',
+    'The Host header names another machine; expected localhost, 127.0.0.1 or [::1]. Other names are accepted once a credential is configured.',
+  );
 }
 
-async function identify(
-  route: Route,
-  request: FastifyRequest,
-  { authenticator }: RouteServices,
-): Promise<void> {
-  const { authorization } = request.headers;
-  try {
-    const socket = connectionOf(request.raw);
-    if (socket === null) throw new SagittaError('deadline_exceeded', 'The client went away.');
-    request.principal = await authenticator.identify({ authorization, socket });
-  } catch (error) {
-    if (route.access !== 'public') throw error;
-    request.principal = NOBODY;
-  }
-}
-
-/** A body may take minutes to arrive, a stream hours; what its sender may do is what it may do now. */
-async function admitAgain(
-  route: Route,
-  request: FastifyRequest,
-  services: RouteServices,
-): Promise<void> {
-  await identify(route, request, services);
-  authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
-}
-
-/** A precondition that is not looked at would be a lost update. */
-function refusePrecondition(route: Route, headers: IncomingHttpHeaders): SagittaError | undefined {
-  const isRefused =
+/** Refuses preconditions that the route does not check: ignoring one would lose an update. */
+function checkPreconditions(route: Route, headers: IncomingHttpHeaders): void {
+  const isUnsupported =
     headers['if-none-match'] !== undefined ||
     (headers['if-match'] !== undefined && route.takesIfMatch !== true);
-  if (!isRefused) return undefined;
-  return new SagittaError(
+  if (!isUnsupported) return;
+  throw new SagittaError(
     'invalid_request',
-    'Of the writes only PATCH of a vector takes a precondition, and only If-Match.',
+    'Among the writes, only PATCH of a vector supports a precondition, and only If-Match.',
   );
 }
 
@@ -243,21 +463,48 @@ function readQuery(
     names.map((name) => ({
       location: parameter(name),
       code: 'unknown_parameter',
-      detail: 'This route takes no parameters.',
+      detail: 'This route has no query parameters.',
     })),
   );
 }
 
-/** Rejects with `deadline_exceeded` when the work takes too long, and then tells the work. */
+/** Releases the body and its memory when the work ends, even if the client has disconnected. */
+function releaseBodyAfter(
+  request: FastifyRequest,
+  start: () => RouteReply | Promise<RouteReply>,
+): RouteReply | Promise<RouteReply> {
+  const { bodyReservation } = request;
+  if (bodyReservation === null) return start();
+  bodyReservation.isInUse = true;
+  const release = () => {
+    // The request object lives on until a slow client has read the reply.
+    request.body = undefined;
+    bodyReservation.release();
+  };
+  try {
+    const work = start();
+    if (work instanceof Promise) work.then(release, release);
+    else release();
+    return work;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Rejects with `deadline_exceeded` when the work takes too long, and aborts its signal. */
 function withDeadline<Value>(
   work: Promise<Value>,
-  exchange: RequestContext,
+  context: RequestContext,
   msMax: number,
 ): Promise<Value> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
-      const error = new SagittaError('deadline_exceeded', `It took longer than ${msMax} ms.`);
-      exchange.abort(error);
+      const error = new SagittaError(
+        'deadline_exceeded',
+        `The request took longer than ${msMax} ms.`,
+      );
+      context.abort(error);
       reject(error);
     }, msMax);
     work.then(
@@ -271,4 +518,23 @@ function withDeadline<Value>(
       },
     );
   });
+}
+
+/** How long the rest of a refused stream is read, for its sender to see the error. */
+const DISCARD_MS_MAX = 5_000;
+
+/**
+ * Reads and discards the rest of a refused body: closing at once would reset the connection of a
+ * client that is still sending, which would then never read the error.
+ */
+function discardUpload(request: FastifyRequest, reply: FastifyReply): void {
+  if (isAwaitingContinue(request.raw)) reply.header('connection', 'close');
+  else reply.removeHeader('connection');
+  const { body } = request;
+  if (body instanceof BodyStream) body.discard();
+  else request.raw.resume();
+  // A stream may go on forever, and has no timeout as other bodies do.
+  if (body instanceof BodyStream && !body.isComplete) {
+    startBodyTimeout(bodyReadable(request.raw), DISCARD_MS_MAX, () => abortReply(reply.raw));
+  }
 }

@@ -10,6 +10,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SagittaError } from '../common/errors.js';
+import { unixSocketPath } from '../common/unix-socket.js';
 import { makeFolder } from './disk.js';
 
 export interface DirectoryLock {
@@ -157,11 +158,8 @@ class Election implements DirectoryLock {
     });
   }
 
-  /** The path of a socket has at most 107 bytes; on Linux it is short through the open folder. */
   #socketPath(name: string): string {
-    const folder =
-      process.platform === 'linux' ? `/proc/self/fd/${this.#folder.fd}` : this.#folderPath;
-    return join(folder, name);
+    return unixSocketPath(this.#folderPath, this.#folder, name);
   }
 
   #locked(owner: string): SagittaError {

@@ -157,7 +157,7 @@ describe('a running server', () => {
     assert.equal((await ask(agent, url, reader)).status, 200);
     const refused = await remote('list', reader);
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /^sagitta: This needs the scope admin\.$/m);
+    assert.match(refused.stderr, /^sagitta: The request requires the scope admin\.$/m);
     const rotated = (await succeed(remote(`rotate ${idOf(reader)}`, admin))).trim();
     secrets.push(rotated);
     assert.match(await succeed(remote(`show ${idOf(reader)}`, admin)), /^owner +far$/m);
@@ -274,7 +274,7 @@ describe('a server on a network address', () => {
     assert.deepEqual([code, stdout], [1, '']);
     const [, command] = /with: sagitta (keys create .*? --scope admin)\./.exec(stderr) ?? [];
     assert.ok(command, stderr);
-    assert.match(stderr, /no credential is configured/);
+    assert.match(stderr, /no credentials are configured/);
     assert.match(await succeed(run(command.split(' '))), KEY);
 
     const server = serve(directory, settings);

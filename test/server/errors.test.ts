@@ -149,7 +149,7 @@ describe('failures over HTTP', () => {
     }
     const long = service.call('GET', `/collections/c/vectors/${'x'.repeat(5000)}`);
     const { json } = await expectProblem(long, 400, 'invalid_request');
-    assert.match(json.detail, /too long to be an id/);
+    assert.match(json.detail, /too long for an id/);
   });
 
   it('refuse bodies that are not plain JSON', async () => {

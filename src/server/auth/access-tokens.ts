@@ -1,6 +1,6 @@
-// OAuth 2.0 access tokens: signed by a key of the issuer's set, by an algorithm that is allowed,
-// for us, and in time. Nothing in a token says by which key or how it is to be verified beyond
-// choosing among those. Tokens never reach a log.
+// Verifies OAuth 2.0 access tokens (JWT): the signature by a key of the issuer's key set and with an
+// allowed algorithm, issuer, audience and expiry. A token can only choose among the configured keys
+// and algorithms. Tokens are never logged.
 
 import { createHash } from 'node:crypto';
 import {
@@ -20,29 +20,30 @@ export interface AccessTokensOptions {
   readonly keys: KeySet;
   readonly issuer: string;
   readonly audience: string;
-  /** Signatures by private keys only. */
+  /** Asymmetric algorithms only. */
   readonly algorithms: readonly string[];
   readonly clock: Clock;
 }
 
-/** Clocks of machines that are looked after differ by less. */
+/** Clocks of machines with NTP differ by less. */
 const CLOCK_TOLERANCE_SECONDS = 30;
-/** With as long for the key set itself, a key that its issuer removes works for a minute at most. */
+/** The key set is cached for as long again, so that a revoked key works for at most a minute. */
 const CACHE_MS_MAX = 30_000;
-/** Tokens that are remembered, at some 500 bytes each. */
+/** The number of cached tokens, of about 500 bytes each. */
 const CACHE_COUNT_MAX = 10_000;
-/** Of all of them: a token that is full of scopes takes some ten times its length when it is read. */
+/** The length of all cached tokens: parsed, a token with many scopes takes ten times its length. */
 const CACHE_CHARACTERS_MAX = 16 * 1024 * 1024;
-/** The longest subject that OpenID Connect allows; names are kept with what their bearers may do. */
+/** The longest subject that OpenID Connect allows; it becomes part of the id of the principal. */
 const NAME_CHARACTERS_MAX = 255;
-/** Hashing a token costs its length, of everybody who sends one. */
+/** Bounds the cost of hashing, which anyone can cause. */
 const TOKEN_CHARACTERS_MAX = 16_384;
-/** Of headers that name one. An ID token has none, or `JWT`; those of logouts, say, are no access. */
+/** Accepted values of the header `typ`, which is optional. Other types are not access tokens. */
 const TOKEN_TYPES = ['jwt', 'at+jwt'];
 
-interface Verified {
+interface VerifiedToken {
   readonly principal: Principal;
   readonly tokenCharacters: number;
+  /** Unix time at which the token must be verified again. */
   readonly untilMs: number;
 }
 
@@ -50,7 +51,7 @@ export class AccessTokens implements TokenVerifier {
   readonly #options: AccessTokensOptions;
   readonly #jwtOptions: Omit<JWTVerifyOptions, 'currentDate'>;
   /** By digest, oldest first. */
-  readonly #verified = new Map<string, Verified>();
+  readonly #verified = new Map<string, VerifiedToken>();
   #cachedCharacters = 0;
 
   constructor(options: AccessTokensOptions) {
@@ -64,11 +65,11 @@ export class AccessTokens implements TokenVerifier {
     };
   }
 
-  /** At once for a token that was verified lately. */
+  /** Synchronous for a cached token. Throws `credentials_invalid` and `credentials_unavailable`. */
   verify(token: string): Principal | Promise<Principal> {
     if (token.length > TOKEN_CHARACTERS_MAX) {
       throw invalid(
-        `A token has at most ${TOKEN_CHARACTERS_MAX} characters; found ${token.length}.`,
+        `The token is too long: expected at most ${TOKEN_CHARACTERS_MAX} characters; found ${token.length}.`,
       );
     }
     const digest = createHash('sha256').update(token).digest('base64');
@@ -85,9 +86,9 @@ export class AccessTokens implements TokenVerifier {
       throw explain(error, this.#options.algorithms);
     });
     if (!isTokenType(protectedHeader.typ)) {
-      throw invalid('The token is not an access token: its header says another type.');
+      throw invalid('The token is not an access token: the header typ names another type.');
     }
-    // Digits enough are read as infinity.
+    // A number with many digits is parsed as infinity.
     if (!Number.isFinite(payload.exp)) throw invalid(NO_EXPIRY);
     const principal = principalOf(payload);
     this.#remember(digest, {
@@ -109,7 +110,7 @@ export class AccessTokens implements TokenVerifier {
       return await jwtVerify(token, getKey, options);
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
-      // A token that does not name its key: whichever fits.
+      // The token does not name its key: any key that verifies it is accepted.
       for await (const key of error) {
         try {
           return await jwtVerify(token, key, options);
@@ -121,8 +122,8 @@ export class AccessTokens implements TokenVerifier {
     }
   }
 
-  #remember(digest: string, verified: Verified): void {
-    // Two requests may have brought it at once.
+  #remember(digest: string, verified: VerifiedToken): void {
+    // Two concurrent requests may have verified the same token.
     this.#forget(digest);
     this.#verified.set(digest, verified);
     this.#cachedCharacters += verified.tokenCharacters;
@@ -142,7 +143,7 @@ export class AccessTokens implements TokenVerifier {
   }
 }
 
-/** Whatever the sender wrote there: it need not be a text. */
+/** `type` is unchecked input, which need not be a string. */
 function isTokenType(type: unknown): boolean {
   if (type === undefined) return true;
   return (
@@ -152,21 +153,20 @@ function isTokenType(type: unknown): boolean {
 }
 
 function principalOf(payload: JWTPayload): Principal {
-  // Without a subject a client speaks for itself.
+  // A token without a subject represents the client itself.
   const name = [payload.sub, payload.client_id].find(
     (claim): claim is string => typeof claim === 'string' && claim !== '',
   );
-  if (name === undefined)
-    throw invalid('The token names nobody: it has neither sub nor client_id.');
+  if (name === undefined) throw invalid('The token has neither a sub nor a client_id claim.');
   if (name.length > NAME_CHARACTERS_MAX) {
     throw invalid(
-      `The token names somebody by ${name.length} characters; expected ${NAME_CHARACTERS_MAX} at most in sub or client_id.`,
+      `The claim sub or client_id is too long: expected at most ${NAME_CHARACTERS_MAX} characters; found ${name.length}.`,
     );
   }
   return { id: `token:${payload.iss}|${name}`, grants: grantsOf(payload) };
 }
 
-/** Scopes that are not ours belong to other services that take the same token. */
+/** Unknown scopes are ignored: they belong to other services that accept the same token. */
 function grantsOf({ scope, scp }: JWTPayload): Grant[] {
   const names = [scope, scp].flatMap((claim) => {
     if (typeof claim === 'string') return claim.split(' ');
@@ -175,7 +175,7 @@ function grantsOf({ scope, scp }: JWTPayload): Grant[] {
   return [...new Set(names)].flatMap((name) => parseGrant(name) ?? []);
 }
 
-/** What the sender may know of why, by which nobody learns how to make a better one. */
+/** The reason as the client may see it; none of them helps to forge a token. */
 function explain(error: unknown, algorithms: readonly string[]): unknown {
   if (error instanceof SagittaError) return error;
   if (error instanceof errors.JWTExpired) return invalid('The token has expired.');
@@ -184,25 +184,25 @@ function explain(error: unknown, algorithms: readonly string[]): unknown {
   }
   if (error instanceof errors.JOSEAlgNotAllowed) {
     return invalid(
-      `The token is signed by another algorithm than is taken; expected ${algorithms.join(', ')}.`,
+      `The token's signature algorithm is not accepted; expected ${algorithms.join(', ')}.`,
     );
   }
   if (error instanceof errors.JWKSNoMatchingKey) {
-    return invalid("The token is signed by a key that is not in its issuer's key set.");
+    return invalid("The token's signing key is not in the key set of its issuer.");
   }
   if (error instanceof errors.JWSSignatureVerificationFailed) {
-    return invalid('The signature of the token does not fit.');
+    return invalid("The token's signature is invalid.");
   }
-  // Whatever cannot be verified is not verified, also by a key that is damaged.
+  // Any other error, such as one caused by a corrupt key, means that the token is not verified.
   return new SagittaError('credentials_invalid', 'This is not an access token (a signed JWT).', {
     cause: error,
   });
 }
 
-const NO_EXPIRY = 'The token does not say when it expires (exp).';
+const NO_EXPIRY = 'The token has no expiry (exp).';
 const CLAIM_FAILURES: Readonly<Record<string, string>> = {
-  iss: 'The token comes from another issuer (iss) than this service trusts.',
-  aud: 'The token is meant for another audience (aud) than this service.',
+  iss: "The token's issuer (iss) is not trusted by this service.",
+  aud: "The token's audience (aud) is not this service.",
   exp: NO_EXPIRY,
   nbf: 'The token is not valid yet (nbf).',
 };

@@ -1,22 +1,22 @@
-// Who sent a request: one principal, whatever credential showed it. A bearer token is an API key or
-// an access token, by its form; a connection may carry a certificate; whoever comes through the
-// socket in the data directory is its operator. Without any credential configured, all are welcome.
+// Determines the principal of a request. A bearer token is an API key or an access token, by its
+// prefix; a connection may have a client certificate; requests on the control socket come from the
+// operator. If no credentials are configured, every request is admitted as the same principal.
 
 import type { Socket } from 'node:net';
 import { EVERYBODY, NOBODY, OPERATOR, type Principal } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import type { ApiKeyService } from '../../database/api.js';
 
-/** What begins like this is an API key. */
+/** The prefix of API keys; other bearer tokens are access tokens. */
 export const API_KEY_PREFIX = 'sk_';
 
 export interface TokenVerifier {
-  /** Throws `credentials_invalid`, and `credentials_unavailable` when the keys cannot be had. */
+  /** Throws `credentials_invalid`, and `credentials_unavailable` if the keys cannot be fetched. */
   verify(token: string): Principal | Promise<Principal>;
 }
 
 export interface CertificateTable {
-  /** Null when the connection shows no certificate. Throws `credentials_invalid`. */
+  /** Null if the client sent no certificate. Throws `credentials_invalid`. */
   principalOf(socket: Socket): Principal | null;
 }
 
@@ -24,7 +24,7 @@ export interface AuthenticatorOptions {
   readonly apiKeys: Pick<ApiKeyService, 'isInUse' | 'verify'> | null;
   readonly tokens: TokenVerifier | null;
   readonly certificates: CertificateTable | null;
-  /** Whether the connection came through the socket in the data directory. */
+  /** Whether the connection is on the control socket. */
   readonly isOperator: (socket: Socket) => boolean;
 }
 
@@ -46,15 +46,15 @@ export class Authenticator {
     };
   }
 
-  /** Whether requests need a credential. Once an API key was made they always do. */
+  /** Whether requests need a credential: always, once an API key has been created. */
   get isRequired(): boolean {
     const { apiKeys, tokens, certificates } = this.#options;
     return tokens !== null || certificates !== null || apiKeys?.isInUse === true;
   }
 
   /**
-   * `NOBODY` for a request that shows nothing where something is required. A bearer token comes
-   * before a certificate: who shows both means the token. Throws `credentials_invalid`.
+   * `NOBODY` for a request without a required credential. A bearer token takes precedence over a
+   * client certificate. Throws `credentials_invalid` and `credentials_unavailable`.
    */
   identify({ authorization, socket }: Credentials): Principal | Promise<Principal> {
     if (this.#options.isOperator(socket)) return OPERATOR;
@@ -68,7 +68,7 @@ export class Authenticator {
     if (apiKeys !== null && (tokens === null || token.startsWith(API_KEY_PREFIX))) {
       return apiKeys.verify(token);
     }
-    if (tokens === null) throw invalid('This service takes certificates only.');
+    if (tokens === null) throw invalid('This service accepts client certificates only.');
     return tokens.verify(token);
   }
 }
@@ -77,7 +77,7 @@ const BEARER = /^Bearer +([\w.~+/-]+=*)$/i;
 
 function bearerOf(authorization: string): string {
   const token = BEARER.exec(authorization)?.[1];
-  if (token === undefined) throw invalid('Expected "Authorization: Bearer" and one token.');
+  if (token === undefined) throw invalid('Expected "Authorization: Bearer <token>".');
   return token;
 }
 

@@ -1,6 +1,6 @@
-// Whether a principal may do what it asks: what every route needs, said with the route and checked
-// in one place. What a principal may not see does not exist for it (404); what it sees and may not
-// do is refused by name (403).
+// Authorization: every route declares the scope that it requires, which is checked here. A collection
+// that the principal may not see does not exist for it (404); if it may see the collection but lacks
+// the scope, the error names the scope (403).
 
 import {
   holdsScope,
@@ -14,12 +14,10 @@ import {
 import { collectionNotFound, SagittaError } from '../../common/errors.js';
 
 /**
- * What a route asks of who calls it.
- *
- * `public`: nothing. `anyone`: to be known. With a scope, `on` says for what: the collection `{id}`
- * in the path; the one that the handler finds in the body or the query (`named`) and hands to
- * `authorize`; whichever collections the principal sees (`visible`), of which the handler tells; or
- * the `service` as a whole.
+ * What a route requires of the principal: nothing (`public`), any credential (`anyone`), or a scope.
+ * `on` is what the scope must apply to: the collection `{id}` in the path; the collection that the
+ * handler finds in the body or the query and passes to `authorize` (`named`); any collection, where
+ * the reply lists those that the principal may see (`visible`); or the whole `service`.
  */
 export type RouteAccess =
   | 'public'
@@ -27,8 +25,8 @@ export type RouteAccess =
   | { readonly scope: Scope; readonly on: 'path' | 'named' | 'visible' | 'service' };
 
 /**
- * What the head of a request tells. Throws `credentials_missing`, `insufficient_scope` and
- * `collection_not_found`.
+ * Checks what the headers of a request are enough for. Throws `credentials_missing`,
+ * `insufficient_scope` and `collection_not_found`.
  */
 export function authorizeRoute(
   access: RouteAccess,
@@ -39,7 +37,7 @@ export function authorizeRoute(
   if (principal === NOBODY) {
     throw new SagittaError(
       'credentials_missing',
-      'This needs a credential: an API key or an access token as "Authorization: Bearer", or a client certificate.',
+      'A credential is required: an API key or access token as "Authorization: Bearer <token>", or a client certificate.',
     );
   }
   if (access === 'anyone') return;
@@ -49,7 +47,7 @@ export function authorizeRoute(
   else if (!holdsScope(principal, scope)) throw lacks(scope);
 }
 
-/** Throws `insufficient_scope`, and `collection_not_found` for what the principal may not see. */
+/** Throws `insufficient_scope`, and `collection_not_found` if the principal may not see it. */
 export function authorizeCollection(
   scope: Scope,
   principal: Principal,
@@ -61,14 +59,18 @@ export function authorizeCollection(
     : collectionNotFound(collectionId);
 }
 
-/** For a collection that shall be made: there is nothing yet that could be hidden. */
+/** For a collection that is to be created, whose existence is no secret. Throws `insufficient_scope`. */
 export function authorizeCreation(scope: Scope, principal: Principal, collectionId: string): void {
   if (!holdsScopeOn(principal, scope, collectionId)) throw lacks(scope, collectionId);
 }
 
 function lacks(scope: Scope, collectionId?: string): SagittaError {
   const place = collectionId === undefined ? '' : ` on the collection "${collectionId}"`;
-  return new SagittaError('insufficient_scope', `This needs the scope ${scope}${place}.`, {
-    scope,
-  });
+  return new SagittaError(
+    'insufficient_scope',
+    `The request requires the scope ${scope}${place}.`,
+    {
+      scope,
+    },
+  );
 }

@@ -1,5 +1,6 @@
-// The names in a certificate, so that two ways to write one name are equal and no character in a
-// name can make it look like two. Read from the text forms of OpenSSL, which quote and escape.
+// Normalizes the names in a certificate, so that two spellings of a name compare equal and no
+// character in a name can make it look like two. Parses the text forms of OpenSSL, with their quotes
+// and escapes.
 
 import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -15,12 +16,12 @@ const KIND_OF_LABEL: Readonly<Record<string, NameKind>> = {
 };
 
 /**
- * `Label:value`, where the value is a JSON string if it holds a character that could be mistaken:
- * Node writes it so since a comma in a name was taken for the end of it (CVE-2021-44532).
+ * `Label:value`, where the value is a JSON string if it contains special characters: Node quotes it
+ * since a comma in a name used to be taken for its end (CVE-2021-44532).
  */
 const ALTERNATIVE_NAME = /([A-Za-z][\w ]*):("(?:[^"\\]|\\.)*"|[^",]*)(?:, |$)/y;
 
-/** `dns:batch.internal`, `uri:spiffe://…`; none when the text is not understood to its end. */
+/** `dns:batch.internal`, `uri:spiffe://…`; none if a part of the text cannot be parsed. */
 export function alternativeNamesOf({ subjectAltName }: X509Certificate): string[] {
   return subjectAltName === undefined ? [] : parseAlternativeNames(subjectAltName);
 }
@@ -47,7 +48,7 @@ function parseQuoted(value: string): string | null {
   }
 }
 
-/** Null for what is no such name. */
+/** Normalizes an alternative name from the configuration; null if it is not one. */
 export function readAlternativeName(text: string): string | null {
   const colon = text.indexOf(':');
   const kind = NAME_KINDS.find((name) => name === text.slice(0, colon));
@@ -57,7 +58,7 @@ export function readAlternativeName(text: string): string | null {
   return writeAlternativeName(kind, value);
 }
 
-/** Host names know no case; of an address only the host does not; a URI is compared as it is. */
+/** Host names, and the hosts of mail addresses, are case-insensitive; URIs are compared as they are. */
 function writeAlternativeName(kind: NameKind, value: string): string {
   if (kind === 'dns') return `dns:${value.toLowerCase()}`;
   if (kind === 'ip')
@@ -69,23 +70,23 @@ function writeAlternativeName(kind: NameKind, value: string): string {
   return `uri:${value}`;
 }
 
-/** An attribute, `CN=batch`, or several that stand together. */
+/** One attribute, `CN=batch`, or several joined by `+`. */
 type RelativeName = string;
 
-/** A subject as OpenSSL lists it, a line each. Everything that could be mistaken is escaped. */
+/** The subject of a certificate, which Node gives with one relative name per line, escaped. */
 export function subjectOf({ subject }: X509Certificate): string {
   return writeSubject((subject ?? '').split('\n').map(readRelativeName));
 }
 
-/** `CN=batch,O=Acme`, as in RFC 4514; null for what is none. */
+/** Parses `CN=batch,O=Acme` as in RFC 4514; null if it is not a valid name. */
 export function readSubject(text: string): string | null {
   const parts = splitUnescaped(text, ',').map(readRelativeName);
   return parts.includes(null) ? null : writeSubject(parts);
 }
 
 /**
- * From the general to the particular or the other way round: programs write both, and call it the
- * same name. The smaller of the two texts stands for both.
+ * Programs write a subject from the general to the particular or the other way round, for the same
+ * name. The smaller of both texts represents it.
  */
 function writeSubject(parts: readonly (RelativeName | null)[]): string {
   const forward = JSON.stringify(parts);
@@ -115,7 +116,7 @@ function splitUnescaped(text: string, separator: ',' | '+'): string[] {
   return parts;
 }
 
-/** Blanks around a value do not belong to it unless they are escaped. */
+/** Removes blanks around a value unless they are escaped. */
 function unescapeValue(value: string): string {
   const pattern = /\\([0-9A-Fa-f]{2})|\\([\s\S])|( +)|([^\\ ]+)/g;
   const pieces = [...value.matchAll(pattern)];

@@ -1,6 +1,6 @@
-// Which certificate is which principal: a table in a file, read again when it changes. A
-// certificate counts when it was signed by one of our authorities, is in time at every request, and
-// is in the table.
+// Maps client certificates to principals by a table in a file, which is reloaded when it changes. A
+// certificate is accepted if a configured authority has signed it, it is valid at the time of the
+// request, and the table contains it.
 
 import type { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -26,7 +26,7 @@ const GRANTS = z
   .string()
   .refine(
     (text) => parseGrant(text) !== null,
-    `expected one of ${SCOPES.join(', ')}, or one with a glob of collections`,
+    `expected one of ${SCOPES.join(', ')}, optionally with a pattern of collections`,
   );
 
 const ENTRIES = z
@@ -54,16 +54,16 @@ const ENTRIES = z
         'expected either a subject or a san',
       ),
   )
-  // Kept in memory; whoever has more clients gives them tokens.
+  // The table is kept in memory; access tokens serve larger numbers of clients.
   .max(10_000);
 
 interface Table {
-  /** By `subject:…` and `dns:…`, in the one way to write each. */
+  /** By normalized name, `subject:…`, `dns:…` and so on. */
   readonly principals: ReadonlyMap<string, Principal>;
 }
 
-/** What is known of a connection while the table stays the same. */
-interface Finding {
+/** The result of looking up a connection, valid for one version of the table. */
+interface Lookup {
   readonly table: Table;
   readonly certificate: X509Certificate;
   readonly principal: Principal | null;
@@ -71,7 +71,7 @@ interface Finding {
 
 export class Certificates implements CertificateTable {
   readonly #clock: Clock;
-  readonly #findings = new WeakMap<Socket, Finding>();
+  readonly #lookups = new WeakMap<Socket, Lookup>();
   #table: Table;
   #close: () => void = () => {};
 
@@ -80,7 +80,7 @@ export class Certificates implements CertificateTable {
     this.#clock = clock;
   }
 
-  /** Throws `configuration_invalid`, which names the file and the place in it. */
+  /** Throws `configuration_invalid`, which names the file and the location in it. */
   static async open(options: {
     path: string;
     clock: Clock;
@@ -88,15 +88,15 @@ export class Certificates implements CertificateTable {
   }): Promise<Certificates> {
     const { path, clock, logger } = options;
     let text = await readText(path);
-    const made = new Certificates(parseTable(text, path), clock);
+    const certificates = new Certificates(parseTable(text, path), clock);
     let reading: Promise<void> = Promise.resolve();
     const reload = async () => {
       const found = await readText(path);
       if (found === text) return;
-      // From here on every connection is looked up again.
-      made.#table = parseTable(found, path);
+      // Invalidates the cached lookups.
+      certificates.#table = parseTable(found, path);
       text = found;
-      logger.info({ path }, 'table of certificates reloaded');
+      logger.info({ path }, 'certificate table reloaded');
     };
     const watched = watchFiles(
       [path],
@@ -104,31 +104,31 @@ export class Certificates implements CertificateTable {
         reading = reading.then(reload).catch((error: unknown) => {
           logger.error(
             { detail: error instanceof Error ? error.message : String(error) },
-            'table of certificates not reloaded: the one before stays in force',
+            'certificate table not reloaded: the previous one stays in use',
           );
         });
       },
       logger,
     );
-    made.#close = () => watched.close();
-    return made;
+    certificates.#close = () => watched.close();
+    return certificates;
   }
 
   principalOf(socket: Socket): Principal | null {
     if (!(socket instanceof TLSSocket)) return null;
-    const known = this.#findings.get(socket);
-    const finding = known?.table === this.#table ? known : this.#find(socket);
-    if (finding === null) return null;
-    const { certificate, principal } = finding;
+    const known = this.#lookups.get(socket);
+    const lookup = known?.table === this.#table ? known : this.#lookUp(socket);
+    if (lookup === null) return null;
+    const { certificate, principal } = lookup;
     const now = this.#clock.now();
-    // Connections may outlive the certificate that opened them.
+    // A connection may outlive the certificate that it was opened with.
     if (now > Date.parse(certificate.validTo)) throw invalid('The client certificate has expired.');
     if (now < Date.parse(certificate.validFrom)) {
       throw invalid('The client certificate is not valid yet.');
     }
     if (principal === null) {
       throw invalid(
-        `The client certificate of "${oneLine(certificate.subject)}" is not in the table of principals.`,
+        `The client certificate of "${oneLine(certificate.subject)}" is not assigned to a principal.`,
       );
     }
     return principal;
@@ -138,7 +138,7 @@ export class Certificates implements CertificateTable {
     this.#close();
   }
 
-  #find(socket: TLSSocket): Finding | null {
+  #lookUp(socket: TLSSocket): Lookup | null {
     const certificate = socket.getPeerX509Certificate();
     if (certificate === undefined) return null;
     if (!socket.authorized) {
@@ -149,9 +149,9 @@ export class Certificates implements CertificateTable {
     const names = [`subject:${subjectOf(certificate)}`, ...alternativeNamesOf(certificate)];
     const name = names.find((candidate) => this.#table.principals.has(candidate));
     const principal = name === undefined ? null : this.#table.principals.get(name)!;
-    const finding = { table: this.#table, certificate, principal };
-    this.#findings.set(socket, finding);
-    return finding;
+    const lookup = { table: this.#table, certificate, principal };
+    this.#lookups.set(socket, lookup);
+    return lookup;
   }
 }
 
@@ -159,8 +159,8 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw refuse(
-      `The table of certificates ${path} cannot be read: ${describeFileError(error)}.`,
+    throw configurationError(
+      `The certificate table ${path} cannot be read: ${describeFileError(error)}.`,
       error,
     );
   }
@@ -171,16 +171,16 @@ export function parseTable(text: string, path: string): Table {
   try {
     found = JSON.parse(text);
   } catch (error) {
-    throw refuse(
-      `The table of certificates ${path} is not JSON: ${(error as Error).message}.`,
+    throw configurationError(
+      `The certificate table ${path} is not valid JSON: ${(error as Error).message}.`,
       error,
     );
   }
   const result = ENTRIES.safeParse(found);
   if (!result.success) {
     const issue = result.error.issues[0]!;
-    throw refuse(
-      `The table of certificates ${path} is not valid at /${issue.path.join('/')}: ${issue.message}.`,
+    throw configurationError(
+      `The certificate table ${path} is not valid at /${issue.path.join('/')}: ${issue.message}.`,
     );
   }
   const principals = new Map<string, Principal>();
@@ -188,8 +188,8 @@ export function parseTable(text: string, path: string): Table {
     const name =
       subject === undefined ? readAlternativeName(san!)! : `subject:${readSubject(subject)!}`;
     if (principals.has(name)) {
-      throw refuse(
-        `The table of certificates ${path} is not valid at /${index}: expected every name once; found "${subject ?? san}" again.`,
+      throw configurationError(
+        `The certificate table ${path} is not valid at /${index}: the name "${subject ?? san}" occurs twice.`,
       );
     }
     principals.set(name, {
@@ -200,15 +200,15 @@ export function parseTable(text: string, path: string): Table {
   return { principals };
 }
 
-/** Why OpenSSL did not believe it, where that helps whoever shows it. */
+/** Why OpenSSL rejected the certificate, as far as it helps the client. */
 function describeRefusal(found: Error | string | null): string {
   const code = found instanceof Error ? found.message : String(found);
   const reasons: Readonly<Record<string, string>> = {
     CERT_HAS_EXPIRED: 'it has expired',
     CERT_NOT_YET_VALID: 'it is not valid yet',
-    INVALID_PURPOSE: 'it is not meant for clients',
+    INVALID_PURPOSE: 'it is not a client certificate',
   };
-  return reasons[code] ?? 'none of the authorities of this service has signed it';
+  return reasons[code] ?? 'it is not signed by a trusted authority';
 }
 
 function oneLine(subject: string): string {
@@ -216,5 +216,5 @@ function oneLine(subject: string): string {
 }
 
 const invalid = (detail: string) => new SagittaError('credentials_invalid', detail);
-const refuse = (detail: string, cause?: unknown) =>
+const configurationError = (detail: string, cause?: unknown) =>
   new SagittaError('configuration_invalid', detail, { cause });

@@ -1,6 +1,6 @@
-// The public keys that access tokens are verified by: a JSON Web Key Set from a URL, fetched when
-// it is needed and no more often than it helps, or from a file, read again when it changes. An issuer
-// that is down for a while stops no token whose key is known. Of a URL nobody is told the query.
+// The public keys that verify access tokens: a JSON Web Key Set from a URL, fetched on demand with
+// limits on the rate, or from a file, reloaded when it changes. During an outage of the issuer, tokens
+// with known keys keep working for a while. The query of the URL is never logged.
 
 import { readFile } from 'node:fs/promises';
 import {
@@ -19,19 +19,19 @@ import { describeFileError } from '../transport/tls.js';
 import { watchFiles } from '../transport/watched-files.js';
 
 export interface KeySet {
-  /** Throws what jose throws where no key or several fit, and `credentials_unavailable`. */
+  /** Throws `credentials_unavailable`, and the errors of jose for no or several matching keys. */
   readonly getKey: (header: JWSHeaderParameters, token: FlattenedJWSInput) => Promise<CryptoKey>;
   close(): void;
 }
 
 export interface KeySetTimes {
-  /** A key that its issuer removes is trusted for so long at most, while its issuer answers. */
+  /** How long a key set is used before it is fetched again: a revoked key works for that long. */
   readonly cacheMsMax: number;
-  /** And for so long when it does not: an outage ends no service, nor does it keep a withdrawn key. */
+  /** How long it is used while it cannot be fetched. */
   readonly staleMsMax: number;
-  /** Unknown keys make us look again no more often than this: anybody can name unknown keys. */
+  /** The interval between fetches because of unknown keys, which anyone can put into a token. */
   readonly refetchMsMin: number;
-  /** After a failure nobody asks again for so long. */
+  /** The interval between attempts after a failure. */
   readonly retryMsMin: number;
   readonly fetchMsMax: number;
 }
@@ -44,7 +44,7 @@ export const KEY_SET_TIMES: KeySetTimes = {
   fetchMsMax: 5_000,
 };
 
-/** An outage shall not fill the log as well. */
+/** Failures are logged at most this often. */
 const WARNING_INTERVAL_MS = 60_000;
 
 export interface KeySetOptions {
@@ -54,20 +54,22 @@ export interface KeySetOptions {
   readonly times?: Partial<KeySetTimes>;
 }
 
-/** Throws `configuration_invalid`, which names the source and says what is wrong with it. */
+/** Throws `configuration_invalid`, which names the source and the problem. */
 export async function openKeySet({ source, logger, times }: KeySetOptions): Promise<KeySet> {
   return /^https?:|^[a-z][\w+.-]*:\/\//i.test(source)
     ? new RemoteKeySet(readUrl(source), { ...KEY_SET_TIMES, ...times }, logger)
     : await fileKeySet(source, logger);
 }
 
-/** What it throws repeats neither what may be a password nor a query, which may hold a token. */
+/** Errors repeat neither user name and password nor the query, which may contain a token. */
 function readUrl(text: string): URL {
-  if (!URL.canParse(text)) throw invalid('The key set is at no valid URL; expected an https URL.');
+  if (!URL.canParse(text)) {
+    throw invalid('The URL of the key set is not valid; expected an https URL.');
+  }
   const url = new URL(text);
   if (url.username !== '' || url.password !== '') {
     throw invalid(
-      `The URL of the key set at ${url.host} holds a user name or a password; expected none, since key sets are public.`,
+      `The URL of the key set at ${url.host} contains a user name or a password; expected none, since key sets are public.`,
     );
   }
   const isPrivate =
@@ -75,17 +77,17 @@ function readUrl(text: string): URL {
     (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')));
   if (!isPrivate) {
     throw invalid(
-      `The key set ${placeOf(url)} is not at an https URL; expected one, since whoever changes the keys on their way can issue tokens. Only a loopback address may do without.`,
+      `The URL of the key set ${withoutQuery(url)} is not https; expected https unless the host is a loopback address, since whoever can modify the keys in transit can issue tokens.`,
     );
   }
   return url;
 }
 
-const placeOf = ({ protocol, host, pathname }: URL) => `${protocol}//${host}${pathname}`;
+const withoutQuery = ({ protocol, host, pathname }: URL) => `${protocol}//${host}${pathname}`;
 
 type FindKey = ReturnType<typeof createLocalJWKSet>;
 
-interface Held {
+interface FetchedKeySet {
   readonly find: FindKey;
   readonly fetchedAtMs: number;
 }
@@ -94,9 +96,9 @@ class RemoteKeySet implements KeySet {
   readonly #url: URL;
   readonly #times: KeySetTimes;
   readonly #logger: Logger;
-  /** The last that was had. */
-  #held: Held | null = null;
-  /** Of the last attempt, unless it went well. */
+  /** The result of the last successful fetch. */
+  #fetched: FetchedKeySet | null = null;
+  /** The error of the last fetch, if it failed. */
   #failure: { readonly error: unknown; readonly atMs: number } | null = null;
   #fetching: Promise<void> | null = null;
   #warnAtMs = Number.NEGATIVE_INFINITY;
@@ -115,34 +117,37 @@ class RemoteKeySet implements KeySet {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
     }
     await this.#refresh();
-    // Nobody can say that there is no such key.
-    if (this.#failure !== null || this.#held === null) throw this.#unavailable();
-    return this.#held.find(header, token);
+    // Without a current key set, the key may exist.
+    if (this.#failure !== null || this.#fetched === null) throw this.#unavailable();
+    return this.#fetched.find(header, token);
   }
 
   close(): void {}
 
   async #current(): Promise<FindKey> {
     const { cacheMsMax, staleMsMax } = this.#times;
-    if (this.#held !== null && ageOf(this.#held.fetchedAtMs) < cacheMsMax) return this.#held.find;
+    if (this.#fetched !== null && ageOf(this.#fetched.fetchedAtMs) < cacheMsMax) {
+      return this.#fetched.find;
+    }
     const isDown = this.#failure !== null && ageOf(this.#failure.atMs) < cacheMsMax;
     const refreshed = this.#refresh();
-    // While the issuer is down nobody waits for it whose key is known.
-    if (!isDown || this.#held === null) await refreshed;
-    if (this.#held === null || ageOf(this.#held.fetchedAtMs) >= staleMsMax) {
+    // During an outage of the issuer, requests use the stale key set without waiting.
+    if (!isDown || this.#fetched === null) await refreshed;
+    if (this.#fetched === null || ageOf(this.#fetched.fetchedAtMs) >= staleMsMax) {
       throw this.#unavailable();
     }
-    return this.#held.find;
+    return this.#fetched.find;
   }
 
-  /** Asks the issuer, unless somebody did just now. What comes of it is in the fields. */
+  /** Fetches the key set unless that happened recently; sets `#fetched` or `#failure`. */
   #refresh(): Promise<void> {
     if (this.#fetching !== null) return this.#fetching;
     const { cacheMsMax, refetchMsMin, retryMsMin } = this.#times;
     const isTooSoon =
       this.#failure !== null
         ? ageOf(this.#failure.atMs) < retryMsMin
-        : this.#held !== null && ageOf(this.#held.fetchedAtMs) < Math.min(refetchMsMin, cacheMsMax);
+        : this.#fetched !== null &&
+          ageOf(this.#fetched.fetchedAtMs) < Math.min(refetchMsMin, cacheMsMax);
     if (isTooSoon) return Promise.resolve();
     this.#fetching = this.#fetch().finally(() => {
       this.#fetching = null;
@@ -153,7 +158,7 @@ class RemoteKeySet implements KeySet {
   async #fetch(): Promise<void> {
     try {
       const find = await fetchKeySet(this.#url, this.#times.fetchMsMax);
-      this.#held = { find, fetchedAtMs: performance.now() };
+      this.#fetched = { find, fetchedAtMs: performance.now() };
       this.#failure = null;
     } catch (error) {
       this.#failure = { error, atMs: performance.now() };
@@ -164,9 +169,9 @@ class RemoteKeySet implements KeySet {
   #warn(error: unknown): void {
     if (performance.now() < this.#warnAtMs) return;
     this.#warnAtMs = performance.now() + WARNING_INTERVAL_MS;
-    const secondsOld = this.#held && Math.round(ageOf(this.#held.fetchedAtMs) / 1000);
+    const secondsOld = this.#fetched && Math.round(ageOf(this.#fetched.fetchedAtMs) / 1000);
     this.#logger.warn(
-      { url: placeOf(this.#url), reason: describe(error), held_seconds: secondsOld },
+      { url: withoutQuery(this.#url), reason: describe(error), held_seconds: secondsOld },
       'the key set cannot be fetched',
     );
   }
@@ -174,7 +179,7 @@ class RemoteKeySet implements KeySet {
   #unavailable(): SagittaError {
     return new SagittaError(
       'credentials_unavailable',
-      'The keys of the issuer of access tokens cannot be fetched now.',
+      "The keys of the token's issuer cannot be fetched at the moment.",
       {
         retryAfterSeconds: Math.ceil(this.#times.retryMsMin / 1000),
         cause: this.#failure?.error,
@@ -193,13 +198,13 @@ async function fetchKeySet(url: URL, msMax: number): Promise<FindKey> {
   });
   if (response.status !== 200) {
     await response.body?.cancel();
-    throw new Error(`the reply is ${response.status}; expected 200`);
+    throw new Error(`the issuer replied with status ${response.status}; expected 200`);
   }
   const text = await response.text();
   try {
     return createLocalJWKSet(JSON.parse(text));
   } catch {
-    // What JSON.parse says repeats what it found.
+    // The error of JSON.parse would repeat the contents.
     throw new Error('the reply is not a JSON Web Key Set');
   }
 }
@@ -219,7 +224,10 @@ async function fileKeySet(path: string, logger: Logger): Promise<KeySet> {
     [path],
     () => {
       reading = reading.then(reload).catch((error: unknown) => {
-        logger.error({ detail: describe(error) }, 'key set not reloaded: the one before stays');
+        logger.error(
+          { detail: describe(error) },
+          'key set not reloaded: the previous one stays in use',
+        );
       });
     },
     logger,
@@ -249,20 +257,20 @@ function parseKeySet(text: string, path: string): FindKey {
   try {
     found = JSON.parse(text);
   } catch (error) {
-    throw invalid(`The key set ${path} is not JSON: ${(error as Error).message}.`, error);
+    throw invalid(`The key set ${path} is not valid JSON: ${(error as Error).message}.`, error);
   }
   const result = PUBLIC_KEY_SETS.safeParse(found);
   if (result.success) return createLocalJWKSet(found as JSONWebKeySet);
-  const place = result.error.issues[0]!.path;
-  const isSecret = ['d', 'k'].includes(String(place.at(-1)));
+  const location = result.error.issues[0]!.path;
+  const isSecret = ['d', 'k'].includes(String(location.at(-1)));
   throw invalid(
     isSecret
-      ? `The key set ${path} holds a secret at /${place.join('/')}; expected public keys only, since they are all that verifying takes.`
-      : `The key set ${path} is not one at /${place.join('/')}; expected {"keys": [...]} with at least one public key.`,
+      ? `The key set ${path} contains a secret key at /${location.join('/')}; expected public keys only.`
+      : `The key set ${path} is not valid at /${location.join('/')}; expected {"keys": [...]} with at least one public key.`,
   );
 }
 
-/** What `fetch` says is in the cause. */
+/** The reason of a failed `fetch` is in its cause. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;

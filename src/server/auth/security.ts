@@ -1,5 +1,5 @@
-// What the configuration says of TLS and of credentials that others issue, opened together: files
-// are read and checked at the start, and watched until all is closed.
+// Opens TLS, client certificates and access tokens as configured. The files are validated at startup,
+// and watched until `close`.
 
 import type { Clock } from '../../common/clock.js';
 import { assert } from '../../common/errors.js';
@@ -17,7 +17,7 @@ export interface Security extends Pick<AuthenticatorOptions, 'tokens' | 'certifi
   close(): void;
 }
 
-/** Throws `configuration_invalid`, which names the file or the address and what is wrong there. */
+/** Throws `configuration_invalid`, which names the file or URL and the problem. */
 export async function openSecurity(
   config: Config,
   context: { clock: Clock; logger: Logger },
@@ -26,8 +26,8 @@ export async function openSecurity(
   const close = () => {
     for (const closeOne of closers.splice(0)) closeOne();
   };
-  /** Keeps what was opened, so that it is closed also when a later one fails. */
-  const kept = <Opened extends { close(): void }>(opened: Opened): Opened => {
+  /** Registers what was opened, so that it is closed if a later step fails. */
+  const closeLater = <Opened extends { close(): void }>(opened: Opened): Opened => {
     closers.push(() => opened.close());
     return opened;
   };
@@ -35,14 +35,14 @@ export async function openSecurity(
   try {
     const hasTls = cert !== null && key !== null;
     const paths = hasTls ? { cert, key, clientCa } : null;
-    const tls = paths === null ? null : kept(await openTls({ paths, ...context }));
+    const tls = paths === null ? null : closeLater(await openTls({ paths, ...context }));
     const certificates =
       tlsPrincipals === null
         ? null
-        : kept(await Certificates.open({ path: tlsPrincipals, ...context }));
-    const keys = jwks === null ? null : kept(await openKeySet({ source: jwks, ...context }));
+        : closeLater(await Certificates.open({ path: tlsPrincipals, ...context }));
+    const keys = jwks === null ? null : closeLater(await openKeySet({ source: jwks, ...context }));
     const tokens =
-      keys === null ? null : new AccessTokens({ ...tokenTerms(config), keys, ...context });
+      keys === null ? null : new AccessTokens({ ...tokenOptions(config), keys, ...context });
     return { tls, certificates, tokens, close };
   } catch (error) {
     close();
@@ -50,11 +50,11 @@ export async function openSecurity(
   }
 }
 
-function tokenTerms({
+function tokenOptions({
   jwtIssuer: issuer,
   jwtAudience: audience,
   jwtAlgorithms: algorithms,
 }: Config) {
-  assert(issuer !== null && audience !== null, 'they are set together with the key set');
+  assert(issuer !== null && audience !== null, 'the configuration requires both with the key set');
   return { issuer, audience, algorithms };
 }

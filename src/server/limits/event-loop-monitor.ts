@@ -1,73 +1,69 @@
-// Whether the main thread keeps up: how late a timer comes while requests are under way. Nothing is
-// measured, and no timer runs, while nobody asks for anything.
+// Measures the delay of the event loop: how late a timer fires while requests are in progress. An
+// idle service measures nothing and runs no timer.
 
-import { SagittaError } from '../../common/errors.js';
-
-/** Between two looks: often enough to see a delay of a fraction of a second, and no work itself. */
+/** Short enough to see a delay of a fraction of a second, and long enough to cost nothing. */
 const INTERVAL_MS = 50;
 
-/** A delay ends with the turn of the event loop that caused it, or is worth waiting out. */
-const RETRY_AFTER_SECONDS = 1;
-
-export interface EventLoopMonitorOptions {
-  readonly delayMsMax: number;
-  /** Milliseconds of a clock that never goes back. */
-  readonly nowMs: () => number;
+/** What request admission needs of the monitor; tests inject a fixed delay. */
+export interface EventLoopDelay {
+  /** A request has begun; `end` follows. */
+  begin(): void;
+  end(): void;
+  /** Milliseconds; 0 while no request is in progress. */
+  readonly delayMs: number;
 }
 
-export class EventLoopMonitor {
-  readonly #delayMsMax: number;
+export interface EventLoopMonitorOptions {
+  /** Milliseconds of a monotonic clock. */
+  readonly nowMs: () => number;
+  /** Calls back after so many milliseconds, without keeping the process alive. */
+  readonly setTimer?: (callback: () => void, delayMs: number) => void;
+}
+
+export class EventLoopMonitor implements EventLoopDelay {
   readonly #nowMs: () => number;
-  #underWayCount = 0;
-  #timer: NodeJS.Timeout | undefined;
-  /** When the timer should come. */
+  readonly #setTimer: (callback: () => void, delayMs: number) => void;
+  #inFlightCount = 0;
+  #isTimerSet = false;
+  /** When the timer should fire. */
   #dueAtMs = 0;
-  /** By how much it came late the last time. */
+  /** How late the timer fired the last time. */
   #lastDelayMs = 0;
 
-  constructor({ delayMsMax, nowMs }: EventLoopMonitorOptions) {
-    this.#delayMsMax = delayMsMax;
+  constructor({
+    nowMs,
+    setTimer = (callback, delayMs) => setTimeout(callback, delayMs).unref(),
+  }: EventLoopMonitorOptions) {
     this.#nowMs = nowMs;
+    this.#setTimer = setTimer;
   }
 
-  /** A request is under way; `end` follows. */
   begin(): void {
-    this.#underWayCount++;
-    if (this.#timer === undefined) this.#arm();
+    this.#inFlightCount++;
+    if (!this.#isTimerSet) this.#startTimer();
   }
 
   end(): void {
-    this.#underWayCount--;
+    this.#inFlightCount--;
   }
 
-  /** Of the event loop, for metrics too; 0 while nothing is under way. */
   get delayMs(): number {
-    if (this.#timer === undefined) return 0;
-    // Within one long turn the timer cannot tell, but what it would say is known already.
+    if (!this.#isTimerSet) return 0;
+    // While one task blocks the event loop the timer cannot fire, but it is known to be overdue.
     return Math.max(this.#lastDelayMs, this.#nowMs() - this.#dueAtMs);
   }
 
-  /** Throws `overloaded` while the delay is above the bound. */
-  check(): void {
-    const { delayMs } = this;
-    if (delayMs <= this.#delayMsMax) return;
-    throw new SagittaError(
-      'overloaded',
-      `The service is ${Math.round(delayMs)} ms behind with its work; from ${this.#delayMsMax} ms on it takes no more.`,
-      { retryAfterSeconds: RETRY_AFTER_SECONDS },
-    );
-  }
-
-  #arm(): void {
+  #startTimer(): void {
     this.#dueAtMs = this.#nowMs() + INTERVAL_MS;
-    this.#timer = setTimeout(() => this.#look(), INTERVAL_MS).unref();
+    this.#isTimerSet = true;
+    this.#setTimer(() => this.#measure(), INTERVAL_MS);
   }
 
-  #look(): void {
+  #measure(): void {
     this.#lastDelayMs = Math.max(0, this.#nowMs() - this.#dueAtMs);
-    this.#timer = undefined;
-    // One more look after the last request, and not a timer for each of many short ones.
-    if (this.#underWayCount > 0) this.#arm();
+    this.#isTimerSet = false;
+    // The timer outlives the last request by one interval, so that many short requests share it.
+    if (this.#inFlightCount > 0) this.#startTimer();
     else this.#lastDelayMs = 0;
   }
 }

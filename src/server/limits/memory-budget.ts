@@ -1,16 +1,16 @@
-// A bound on bytes that are held at once, with a share of it for each principal. Only counts: when to
-// ask, and what to say to whom has no room, is for those who hold them.
+// A limit on the bytes that are reserved at once, with a share of it for each principal. Only counts:
+// callers decide when to ask and which error to return.
 
 import { EVERYBODY } from '../../common/access.js';
 
-/** Of all that may be held, for one principal: another one always finds room beside it. */
+/** The share of one principal: half, so that there is always room for others beside it. */
 const PRINCIPAL_SHARE = 1 / 2;
 
 export class MemoryBudget {
   readonly bytesMax: number;
   readonly shareBytesMax: number;
-  #byteCount = 0;
-  /** Of each principal that has a share and holds something of it. */
+  #bytesReserved = 0;
+  /** By principal, of those that have a share and reservations. */
   readonly #bytesOf = new Map<string, number>();
 
   constructor(bytesMax: number) {
@@ -18,42 +18,48 @@ export class MemoryBudget {
     this.shareBytesMax = Math.floor(bytesMax * PRINCIPAL_SHARE);
   }
 
-  /** Of everybody. */
+  /** Of all principals together. */
   get bytesReserved(): number {
-    return this.#byteCount;
+    return this.#bytesReserved;
   }
 
+  /** The number of principals with reservations that count against a share. */
   get principalCount(): number {
     return this.#bytesOf.size;
   }
 
-  /** Here and below: `principalId` is null for who has no share, and so no bound of its own. */
+  /** Here and below, `principalId` is null for principals without a share of their own. */
   reservedBy(principalId: string | null): number {
     return principalId === null ? 0 : (this.#bytesOf.get(principalId) ?? 0);
   }
 
-  /** Whether so many more fit beside what others hold; who holds all there is may go on. */
-  hasRoom(byteCount: number, held: number, spareBytes = 0): boolean {
-    return this.#byteCount <= held || this.#byteCount + byteCount <= this.bytesMax + spareBytes;
+  /**
+   * Whether `byteCount` more bytes fit. `own`: what the same body or reply has reserved already. If
+   * nothing else is reserved, there is always room: one body or reply can be completed alone.
+   */
+  hasRoom(byteCount: number, own: number, headroomBytes = 0): boolean {
+    return (
+      this.#bytesReserved <= own || this.#bytesReserved + byteCount <= this.bytesMax + headroomBytes
+    );
   }
 
   /** The same for the share of one principal. */
-  hasShare(principalId: string | null, byteCount: number, held: number, spareBytes = 0): boolean {
-    const own = this.reservedBy(principalId);
-    return own <= held || own + byteCount <= this.shareBytesMax + spareBytes;
+  hasShare(principalId: string | null, byteCount: number, own: number, headroomBytes = 0): boolean {
+    const reserved = this.reservedBy(principalId);
+    return reserved <= own || reserved + byteCount <= this.shareBytesMax + headroomBytes;
   }
 
-  /** Negative to give back. */
+  /** Counts the bytes whether or not there is room; a negative count releases them. */
   add(principalId: string | null, byteCount: number): void {
-    this.#byteCount += byteCount;
+    this.#bytesReserved += byteCount;
     if (principalId === null) return;
-    const own = this.reservedBy(principalId) + byteCount;
-    if (own === 0) this.#bytesOf.delete(principalId);
-    else this.#bytesOf.set(principalId, own);
+    const reserved = this.reservedBy(principalId) + byteCount;
+    if (reserved === 0) this.#bytesOf.delete(principalId);
+    else this.#bytesOf.set(principalId, reserved);
   }
 }
 
-/** A service without credentials has one principal, which shares with nobody. */
+/** Null for the one principal of a service without credentials, which shares with nobody. */
 export function shareHolder(principalId: string): string | null {
   return principalId === EVERYBODY.id ? null : principalId;
 }

@@ -1,27 +1,27 @@
-// How much one principal may ask: two token buckets each, for reads and for writes. Own code, since
-// what a request costs (vectors, queries) is known only when its body has been read, and then it may
-// leave the bucket in debt. No timer: a bucket is filled up when somebody looks at it.
+// Rate limits: each principal has two token buckets, one for reads and one for writes. Our own code,
+// since the cost of a request (vectors, queries) is known only after its body was parsed, and the
+// request may then leave the bucket in debt. No timers: a bucket is refilled when it is accessed.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { RouteAccess } from '../auth/authorization.js';
 
-/** Which bucket a request takes from. */
+/** The bucket that a request takes from. */
 export type RateKind = 'read' | 'write';
 
 export interface RateLimiterOptions {
   readonly limits: Pick<Limits, 'readRateMax' | 'readBurstMax' | 'writeRateMax' | 'writeBurstMax'>;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
 }
 
 interface Bucket {
-  /** Below zero after a request that cost more than there was. */
+  /** Negative after a request that cost more than was available. */
   tokens: number;
   filledAtMs: number;
 }
 
-/** What a route takes from, by the scope that it asks for; null where nothing is counted. */
+/** The bucket of a route, by the scope that it requires; null for routes without a rate limit. */
 export function rateKindOf(access: RouteAccess): RateKind | null {
   if (typeof access === 'string' || access.scope === 'metrics:read') return null;
   return access.scope.endsWith(':read') ? 'read' : 'write';
@@ -38,23 +38,23 @@ export class RateLimiter {
     };
   }
 
-  /** Principals that are remembered, of both kinds. */
+  /** The number of buckets in memory, of both kinds. */
   get bucketCount(): number {
     return this.#tables.read.bucketCount + this.#tables.write.bucketCount;
   }
 
-  /** What this principal has left; null where there is no bound. */
+  /** The bucket of this principal, for one request; null if the rate is unlimited. */
   allowanceOf(kind: RateKind, principalId: string): Allowance | null {
     const table = this.#tables[kind];
     return table.isBounded ? new Allowance(table, principalId) : null;
   }
 }
 
-/** What is left to one principal while one request of its is under way. */
+/** The bucket of one principal as one request uses it. */
 export class Allowance {
   readonly #table: BucketTable;
   readonly #principalId: string;
-  /** What this request has paid. */
+  /** Tokens taken by this request. */
   #paid = 0;
 
   constructor(table: BucketTable, principalId: string) {
@@ -63,9 +63,9 @@ export class Allowance {
   }
 
   /**
-   * Takes what `cost` is above what was paid before. A cost above the burst needs a full bucket and
-   * leaves it in debt: it is possible, and paid for by waiting. What a refused request has paid is
-   * not given back, since reading it was work. Throws `rate_limited`.
+   * Takes the tokens by which `cost` exceeds what this request has taken before. A cost above the
+   * burst needs a full bucket and leaves it in debt. A refused request gets no tokens back, since
+   * reading it was work. Throws `rate_limited`.
    */
   charge(cost: number): void {
     this.#table.take(this.#principalId, cost, this.#paid);
@@ -73,33 +73,33 @@ export class Allowance {
   }
 
   /**
-   * Takes the cost of one of many parts of a stream, which makes it wait rather than refuses it: the
-   * milliseconds after which to try again, 0 when it is paid.
+   * Takes the cost of one batch of a stream. Returns 0, or the milliseconds after which to try again,
+   * since a stream waits rather than being refused.
    */
   chargeOrWaitMs(cost: number): number {
     return this.#table.takeOrWait(this.#principalId, cost);
   }
 
-  /** As in draft-ietf-httpapi-ratelimit-headers: the same on every reply. */
+  /** The header RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers. */
   get policy(): string {
     return this.#table.policy;
   }
 
-  /** As in that draft: what is left, and the seconds until all of it is there again. */
+  /** The header RateLimit of that draft: tokens left, and seconds until the bucket is full. */
   get state(): string {
     return this.#table.describe(this.#principalId);
   }
 }
 
-/** Fewer buckets are not worth looking through for full ones. */
+/** With fewer buckets, full ones are not looked for. */
 const BUCKETS_KEPT_MIN = 1_024;
 
-/** Who waited as long as it was told finds enough, whatever the sum of fractions comes to. */
+/** Tolerates rounding errors, so that waiting for as long as Retry-After says is enough. */
 const ROUNDING = 1e-6;
 
 class BucketTable {
   readonly #kind: RateKind;
-  /** Tokens a second. */
+  /** Tokens per second. */
   readonly #rate: number;
   readonly #burst: number;
   readonly #nowMs: () => number;
@@ -123,13 +123,13 @@ class BucketTable {
     return this.#buckets.size;
   }
 
-  /** Takes `cost` less what was `paid` of it. Throws `rate_limited`, and then takes nothing. */
+  /** Takes `cost` minus `paid` tokens. Throws `rate_limited`, and then takes none. */
   take(principalId: string, cost: number, paid: number): void {
     const owed = cost - paid;
     if (owed <= 0) return;
     const bucket = this.#filled(principalId);
     const needed = Math.min(cost, this.#burst);
-    // What was paid is lost with the refusal: the next attempt pays all of it.
+    // A retry pays the whole cost again, so the bucket must hold all of it.
     if (needed - paid - bucket.tokens > ROUNDING) throw this.#refusal(cost, needed - bucket.tokens);
     bucket.tokens -= owed;
   }
@@ -168,8 +168,8 @@ class BucketTable {
   }
 
   /**
-   * Forgets the buckets that are full, which say no more than none does. What stays is in use; by
-   * waiting until there are twice as many, each new bucket pays for looking at two old ones.
+   * Removes full buckets, which carry no information. The next sweep waits until the number of
+   * buckets has doubled, so that the cost per new bucket is constant.
    */
   #sweep(nowMs: number): void {
     for (const [principalId, bucket] of this.#buckets) {
@@ -182,7 +182,7 @@ class BucketTable {
     const seconds = Math.max(1, Math.ceil(missing / this.#rate));
     return new SagittaError(
       'rate_limited',
-      `This costs ${cost} ${this.#kind}${cost === 1 ? '' : 's'}; the credential has ${this.#rate} a second, saved up to ${this.#burst}, and too few are left. In ${seconds} s there are enough.`,
+      `The request costs ${cost} ${this.#kind}${cost === 1 ? '' : 's'}, more than this credential has left (limit ${this.#rate} per second, burst ${this.#burst}). Retry after ${seconds} s.`,
       { retryAfterSeconds: seconds },
     );
   }

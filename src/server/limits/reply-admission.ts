@@ -1,62 +1,60 @@
-// How many bytes of replies the service holds for clients that have not taken them yet, over all
-// connections. A reply is counted while its text is made and until it has left, or cannot any more;
-// what does not fit is refused. Bodies that all readers share are not counted: they are held once.
+// Limits the bytes of replies that clients have not read yet, over all connections. A reply counts
+// while its text is being made and until it has been sent, or cannot be any more. Replies that do not
+// fit are refused. Static bodies, shared by all their readers, are not counted.
 
 import { EVERYBODY } from '../../common/access.js';
-import { SagittaError } from '../../common/errors.js';
+import { overloadedError, SagittaError } from '../../common/errors.js';
 import { MemoryBudget, shareHolder } from './memory-budget.js';
 
-/** A reply that is not much longer than the problem in its place is sent whatever else waits. */
+/** A reply not much longer than the error in its place is always sent. */
 const SMALL_BYTES = 4_096;
 
-/** Beyond the bound, for replies that tell how the service does: those who run it need them then. */
+/** Beyond the limit, for health checks and metrics: operators need them most under load. */
 export const OPERATIONAL_HEADROOM_BYTES = 64_000_000;
 
-/** Clients take their replies within about that time. */
-const RETRY_AFTER_SECONDS = 1;
-
 export class ReplyAdmission {
-  readonly #held: MemoryBudget;
+  readonly #budget: MemoryBudget;
 
   constructor(options: { bytesMax: number }) {
-    this.#held = new MemoryBudget(options.bytesMax);
+    this.#budget = new MemoryBudget(options.bytesMax);
   }
 
   /** For metrics. */
   get bytesInFlight(): number {
-    return this.#held.bytesReserved;
+    return this.#budget.bytesReserved;
   }
 
-  /** For one reply, which holds nothing yet. */
+  /** An empty reservation for one reply. */
   open(): ReplyReservation {
     return new ReplyReservation(this);
   }
 
   /**
-   * Whether so many bytes more have room; `held` is what the same reply has already. A reply is never
-   * too long for one who waits for no other. Throws `overloaded`.
+   * Throws `overloaded` if `byteCount` more bytes do not fit; `own`: what the same reply has reserved
+   * already. The only unread reply of a principal always fits.
    */
-  check(principalId: string, byteCount: number, held: number, spareBytes = 0): void {
-    if (!this.#held.hasRoom(byteCount, held, spareBytes)) {
-      throw overloaded(
-        `Replies of ${this.#held.bytesReserved} bytes wait for their clients; with this one it would be more than ${this.#held.bytesMax}.`,
+  check(principalId: string, byteCount: number, own: number, headroomBytes = 0): void {
+    const { bytesReserved, bytesMax, shareBytesMax } = this.#budget;
+    if (!this.#budget.hasRoom(byteCount, own, headroomBytes)) {
+      throw overloadedError(
+        `Too many replies are waiting to be read (${bytesReserved} bytes; this one would exceed the limit of ${bytesMax}).`,
       );
     }
-    const owner = shareHolder(principalId);
-    if (!this.#held.hasShare(owner, byteCount, held, spareBytes)) {
-      throw overloaded(
-        `Replies of ${this.#held.reservedBy(owner)} bytes wait for this credential; with this one it would be more than its share of ${this.#held.shareBytesMax}. Take them first.`,
+    const holder = shareHolder(principalId);
+    if (!this.#budget.hasShare(holder, byteCount, own, headroomBytes)) {
+      throw overloadedError(
+        `Too many replies to this credential are waiting to be read (${this.#budget.reservedBy(holder)} bytes; this one would exceed its limit of ${shareBytesMax}). Read them first.`,
       );
     }
   }
 
-  /** Counts what is held, whether or not it has room. */
+  /** Counts the bytes whether or not there is room; a negative count releases them. */
   add(principalId: string, byteCount: number): void {
-    this.#held.add(shareHolder(principalId), byteCount);
+    this.#budget.add(shareHolder(principalId), byteCount);
   }
 }
 
-/** What one reply holds, until it is released. */
+/** The memory reserved for one reply, until it is released. */
 export class ReplyReservation {
   readonly #admission: ReplyAdmission;
   #principalId = EVERYBODY.id;
@@ -68,19 +66,19 @@ export class ReplyReservation {
   }
 
   /**
-   * For a reply that may still be refused, in the making or when it is made. Throws `overloaded`, or
-   * `deadline_exceeded` when nobody waits for it any more.
+   * Sets the reservation for a reply that can still be refused. Throws `overloaded`, or
+   * `deadline_exceeded` when the client has disconnected.
    */
-  reserve(principalId: string, byteCount: number, spareBytes = 0): void {
-    if (this.#isReleased) throw new SagittaError('deadline_exceeded', 'The client went away.');
+  reserve(principalId: string, byteCount: number, headroomBytes = 0): void {
+    if (this.#isReleased) throw new SagittaError('deadline_exceeded', 'The client disconnected.');
     if (byteCount > SMALL_BYTES) {
       const more = byteCount - this.#byteCount;
-      this.#admission.check(principalId, more, this.#byteCount, spareBytes);
+      this.#admission.check(principalId, more, this.#byteCount, headroomBytes);
     }
     this.reserveUnchecked(principalId, byteCount);
   }
 
-  /** For a reply that is sent in any case: a problem, or what a write has done. */
+  /** Sets the reservation for a reply that must be sent: an error, or the result of a write. */
   reserveUnchecked(principalId: string, byteCount: number): void {
     if (this.#isReleased) return;
     if (this.#byteCount === 0) this.#principalId = principalId;
@@ -88,19 +86,10 @@ export class ReplyReservation {
     this.#byteCount = byteCount;
   }
 
-  /** Any number of times. */
+  /** May be called any number of times. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
     this.#admission.add(this.#principalId, -this.#byteCount);
   }
-}
-
-/** What a body adds to what is held, about: its bytes are counted once, when it is sent. */
-export function unsharedLength(body: string | object): number {
-  return typeof body === 'string' ? body.length : 0;
-}
-
-function overloaded(message: string): SagittaError {
-  return new SagittaError('overloaded', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });
 }

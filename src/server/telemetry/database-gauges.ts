@@ -1,11 +1,11 @@
-// Gauges over all collections: one series each, however many collections there are.
+// Gauges over all collections: one series each, regardless of the number of collections.
 
 import type { Database } from '../../database/database.js';
 import type { Metrics } from '../../platform/metrics.js';
 
 export function addDatabaseGauges(metrics: Metrics, database: Database): void {
   let sums: ReturnType<typeof sumCollections> | undefined;
-  // A scrape reads all gauges in one turn of the event loop: one walk serves them all.
+  // A scrape reads all gauges in one iteration of the event loop, which share one pass.
   const read = (name: keyof ReturnType<typeof sumCollections>) => () => {
     if (sums === undefined) {
       sums = sumCollections(database);
@@ -15,11 +15,13 @@ export function addDatabaseGauges(metrics: Metrics, database: Database): void {
     }
     return sums[name];
   };
-  metrics.addGauge('sagitta_collections', 'Collections.', read('collections'));
-  metrics.addGauge('sagitta_collections_failed', 'Those that cannot be served.', read('failed'));
-  metrics.addGauge('sagitta_vectors', 'Vectors in all collections.', read('vectors'));
-  metrics.addGauge('sagitta_host_bytes', 'Host memory of all collections.', read('hostBytes'));
-  metrics.addGauge('sagitta_device_bytes', 'Device memory of them.', read('deviceBytes'));
+  const add = (name: string, help: string, sum: keyof ReturnType<typeof sumCollections>) =>
+    metrics.addGauge(name, help, read(sum));
+  add('sagitta_collections', 'Collections.', 'collections');
+  add('sagitta_collections_failed', 'Collections that could not be loaded.', 'failed');
+  add('sagitta_vectors', 'Vectors in all collections.', 'vectors');
+  add('sagitta_host_bytes', 'Host memory of all collections.', 'hostBytes');
+  add('sagitta_device_bytes', 'Device memory of all collections.', 'deviceBytes');
 }
 
 function sumCollections(database: Database) {

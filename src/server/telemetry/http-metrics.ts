@@ -1,10 +1,10 @@
-// The metrics of the HTTP side: requests, refusals and connections.
+// HTTP metrics: requests, errors, streams and connections.
 
 import { ERROR_TITLES, type ErrorCode } from '../../common/errors.js';
 import { type Metrics, SECONDS_BUCKETS } from '../../platform/metrics.js';
 
 export interface HttpMetrics {
-  /** `route` is the path of the route with its placeholders, so that there are few of them. */
+  /** `route` is the path with its placeholders, so that the label has few values. */
   requestEnded(request: {
     readonly method: string;
     readonly route: string;
@@ -12,20 +12,20 @@ export interface HttpMetrics {
     readonly seconds: number;
   }): void;
   requestFailed(code: ErrorCode): void;
-  /** A body or a reply that goes row by row is under way. */
+  /** A streamed body or reply has begun. */
   streamOpened(direction: StreamDirection): StreamCount;
 }
 
 export type StreamDirection = 'in' | 'out';
 
-/** Of one stream, from its begin to its end. */
+/** The row count of one stream. */
 export interface StreamCount {
-  /** Of all its rows, what has gone through so far: they are durable, or sent. */
+  /** Sets the number of rows so far that are durable or sent. */
   advance(rowCount: number): void;
   close(): void;
 }
 
-/** What only the start of the process can meet. */
+/** Errors that only occur before the service listens. */
 const CODES_WITHOUT_REPLY: readonly ErrorCode[] = [
   'configuration_invalid',
   'data_directory_locked',
@@ -46,12 +46,12 @@ export function createHttpMetrics(
 ): HttpMetrics {
   const observeRequest = metrics.addHistogram(
     'sagitta_http_request_duration_seconds',
-    'Seconds from the head of a request to the end of its reply; the count is the number of requests. Status "closed": the client went away first.',
+    'Time from the headers of a request to the end of its reply; the count is the number of requests. Status "closed": the client disconnected before the reply.',
     { buckets: SECONDS_BUCKETS, labels: ['method', 'route', 'status'] },
   );
   const countRefused = metrics.addCounter(
     'sagitta_http_refusals_total',
-    'Requests that were answered with an error, by its code.',
+    'Requests that failed, by error code.',
     {
       name: 'code',
       values: (Object.keys(ERROR_TITLES) as ErrorCode[]).filter(
@@ -61,41 +61,41 @@ export function createHttpMetrics(
   );
   const countRows = metrics.addCounter(
     'sagitta_stream_rows_total',
-    'Rows of streams: written from bodies (in) and sent in replies (out).',
+    'Rows of streams: written from request bodies (in) or sent in replies (out).',
     { name: 'direction', values: ['in', 'out'] },
   );
   let streamCount = 0;
   metrics.addGauge(
     'sagitta_streams_in_flight',
-    'Bodies and replies under way that go row by row.',
+    'Streamed bodies and replies in progress.',
     () => streamCount,
   );
   metrics.addGauge(
     'sagitta_http_requests_in_flight',
-    'Requests whose reply is not sent to its last byte.',
+    'Requests whose reply has not been sent completely.',
     read.requestsInFlight,
   );
   metrics.addGauge('sagitta_http_connections', 'Open connections.', read.connections);
   metrics.addGauge(
     'sagitta_http_body_bytes_in_flight',
-    'Bodies that are being received or worked on.',
+    'Memory for request bodies that are being received or processed.',
     read.bodyBytesInFlight,
   );
   metrics.addGauge(
     'sagitta_http_reply_bytes_in_flight',
-    'Replies that are being made, or wait to be taken by their clients.',
+    'Memory for replies that are being produced or have not been read by their clients.',
     read.replyBytesInFlight,
   );
   metrics.addGauge(
     'sagitta_event_loop_delay_seconds',
-    'How late the main thread was lately; 0 while nothing is under way.',
+    'Event loop delay of the main thread; 0 while no request is in progress.',
     () => read.eventLoopDelayMs() / 1000,
   );
   const { certificateExpiresAtMs } = read;
   if (certificateExpiresAtMs !== null) {
     metrics.addGauge(
       'sagitta_tls_certificate_expiry_timestamp_seconds',
-      'When the certificate of the server ends, Unix time; only with TLS.',
+      "Expiry of the server's certificate, Unix time; with TLS only.",
       () => certificateExpiresAtMs() / 1000,
     );
   }

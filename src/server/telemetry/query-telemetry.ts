@@ -1,5 +1,5 @@
-// What a query tells of itself: the header Server-Timing, the spans of its phases, and a line in the
-// log when it was slow. Numbers only: no vector, value, filter or cursor.
+// Telemetry of queries: the header Server-Timing, the spans of the phases, and the slow query log.
+// Records numbers only: no vectors, values, filters or cursors.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
@@ -7,16 +7,16 @@ import type { Phase } from '../../common/trace.js';
 import type { QueryReply, QueryRequest, QueryTimings } from '../../database/query/query-api.js';
 import type { RouteRequest } from '../route.js';
 
-/** Milliseconds with as many digits as are true. */
+/** Milliseconds with a resolution of 1 µs. */
 const shorten = (milliseconds: number) => Number(Math.max(0, milliseconds).toFixed(3));
 
-/** `total` is counted from the head of the request, so that the upload and the parsing are in it. */
+/** `totalMs` counts from the headers of the request, and so includes upload and parsing. */
 export function serverTiming(timings: QueryTimings, totalMs: number): string {
   const { filterMs, waitMs, searchMs, assembleMs } = timings;
   return `filter;dur=${shorten(filterMs)}, wait;dur=${shorten(waitMs)}, search;dur=${shorten(searchMs)}, assemble;dur=${shorten(assembleMs)}, total;dur=${shorten(totalMs)}`;
 }
 
-/** One after another, as they were; the searches of a page at an offset are drawn as one. */
+/** The phases in sequence; the searches for a page at an offset appear as one. */
 export function phasesOf({ timings, work }: QueryReply): Phase[] {
   let startMs = timings.startedAtMs;
   const next = (name: string, milliseconds: number, attributes?: Phase['attributes']): Phase => {
@@ -39,7 +39,7 @@ export function phasesOf({ timings, work }: QueryReply): Phase[] {
   ];
 }
 
-/** What queries that go together have done by now, group by group. */
+/** Sums over the groups of a batch so far. */
 interface BatchWork {
   queryCount: number;
   filterMs: number;
@@ -50,7 +50,7 @@ interface BatchWork {
   rowsRescored: number;
 }
 
-/** More groups than these say nothing new in a trace. */
+/** Further groups of a batch are not traced: a trace needs no more to show where time goes. */
 const TRACED_GROUPS_MAX = 16;
 
 export class SlowQueryLog {
@@ -62,7 +62,7 @@ export class SlowQueryLog {
     this.#slowQueryMs = options.slowQueryMs;
   }
 
-  /** For many queries: `add` the replies of each group, and `end` tells of all when they took long. */
+  /** For a batch: `add` the replies of each group; `end` logs the batch if it was slow. */
   batch(request: RouteRequest<unknown>, collectionId: string) {
     const work: BatchWork = {
       queryCount: 0,
@@ -90,10 +90,10 @@ export class SlowQueryLog {
           work.rowsRescored += reply.work.candidatesRescored;
         }
       },
-      /** @param error what ended it early, if anything did. */
+      /** @param error why the batch failed, if it did. */
       end: (error?: unknown) => {
         const { filterMs, waitMs, searchMs, assembleMs } = work;
-        // Without the time that the client took.
+        // Excludes the time that the client took to send and to read.
         const milliseconds = filterMs + waitMs + searchMs + assembleMs;
         if (milliseconds < this.#slowQueryMs) return;
         this.#logger.warn(
@@ -119,7 +119,7 @@ export class SlowQueryLog {
     };
   }
 
-  /** Runs the query, and logs it when it took long, also when it failed or nobody waited for it. */
+  /** Runs the query and logs it if it was slow, also if it failed or the client disconnected. */
   async run(
     request: RouteRequest<unknown>,
     collectionId: string,

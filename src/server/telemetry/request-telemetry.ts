@@ -1,6 +1,6 @@
-// Everything that is seen of one request from outside its handler: its line in the log, its metrics,
-// its span, and the audit log. Ids of requests, traces, principals and collections may stand there;
-// nothing of a body, a query string or a header else.
+// Everything recorded about one request: its debug line in the log, its metrics, its span and its
+// audit log line. Records ids of requests, traces, principals and collections, and never the contents
+// of bodies, query strings or other headers.
 
 import type { FastifyRequest } from 'fastify';
 import { NOBODY } from '../../common/access.js';
@@ -10,45 +10,42 @@ import type { Phase, RequestSpan, Tracer } from '../../common/trace.js';
 import type { CommitTimings } from '../../database/api.js';
 import { API_KEY_ID_PATTERN } from '../../database/api-keys.js';
 import { STATUS_OF_CODE } from '../problem.js';
-import type { RouteReply } from '../route.js';
-import type { AuditLogLimiter } from './audit-log-limiter.js';
 import type { HttpMetrics, StreamCount, StreamDirection } from './http-metrics.js';
 import { readTraceContext } from './trace-context.js';
 
 export interface TelemetryServices {
   readonly logger: Logger;
   readonly metrics: HttpMetrics;
-  /** Null when no traces are sent. */
+  /** Null if no traces are exported. */
   readonly tracer: Tracer | null;
-  /** Of the audit log. */
   readonly auditLogLimiter: AuditLogLimiter;
 }
 
-/** A target is an id that somebody sent: no longer than one can be. */
+/** The longest target in the audit log: an id sent by a client may be longer. */
 const TARGET_CHARACTERS_MAX = 128;
 
 export class RequestTelemetry {
-  /** The head of the request, by `performance.now()`. */
+  /** When the headers were received, by `performance.now()`. */
   readonly startedAtMs = performance.now();
-  readonly #watching: TelemetryServices;
+  readonly #services: TelemetryServices;
   readonly #request: FastifyRequest;
   readonly #span: RequestSpan | null;
   readonly #traceId: string | undefined;
-  /** Asked while there is a connection to ask. */
+  /** Read while the connection is open. */
   readonly #client: string | undefined;
   #target: string | null = null;
   #errorCode: string | undefined;
-  #isHandled = false;
+  #isWorkStarted = false;
 
-  constructor(watching: TelemetryServices, request: FastifyRequest) {
-    this.#watching = watching;
+  constructor(services: TelemetryServices, request: FastifyRequest) {
+    this.#services = services;
     this.#request = request;
     const { audit, isOperational } = request.routeOptions.config;
     const parent = readTraceContext(request.headers);
-    // Probes and scrapes come all day, and nobody traces them.
-    const isTraced = watching.tracer !== null && isOperational !== true;
+    // Health checks and scrapes would only add noise.
+    const isTraced = services.tracer !== null && isOperational !== true;
     this.#span = isTraced
-      ? watching.tracer.startRequest({
+      ? services.tracer.startRequest({
           method: request.method,
           route: this.route,
           scheme: request.protocol,
@@ -64,19 +61,19 @@ export class RequestTelemetry {
     }
   }
 
-  /** The path of the route with its placeholders. */
+  /** The path of the route with its placeholders; `other` for unknown paths. */
   get route(): string {
     return this.#request.routeOptions.config.route ?? 'other';
   }
 
-  /** What every line of the log about this request begins with. */
+  /** The first members of every log line about this request. */
   get details(): { readonly request_id: string; readonly trace_id: string | undefined } {
     return { request_id: this.#request.id, trace_id: this.#traceId };
   }
 
-  /** What the audit log says that the request is about, where the path does not tell. */
+  /** Sets the target in the audit log line, if the path does not contain it. */
   setAuditTarget(id: string): void {
-    // Somebody may put a whole key, or a part of it, where its id is asked for.
+    // A client may send a secret API key, or a part of one, in place of its id.
     const isOfKey = this.#request.routeOptions.config.audit?.startsWith('key.') === true;
     this.#target =
       isOfKey && !API_KEY_ID_PATTERN.test(id) ? null : id.slice(0, TARGET_CHARACTERS_MAX);
@@ -86,7 +83,7 @@ export class RequestTelemetry {
     this.#span?.addPhases(phases);
   }
 
-  /** Of a write: until its turn came, and until it was on disk. */
+  /** Adds the phases of a write: waiting for its commit, and the commit. */
   addCommit({ submittedAtMs, waitMs, commitMs }: CommitTimings): void {
     if (this.#span === null) return;
     const startMs = submittedAtMs + waitMs;
@@ -96,15 +93,15 @@ export class RequestTelemetry {
     ]);
   }
 
-  /** For rows that come or go while the request is under way. Whoever opens it closes it. */
+  /** Counts the rows of a streamed body or reply. The caller closes it. */
   openStream(direction: StreamDirection): StreamCount {
-    return this.#watching.metrics.streamOpened(direction);
+    return this.#services.metrics.streamOpened(direction);
   }
 
-  /** The audit log tells of work how it ended, also when nobody has waited for its reply. */
-  workStarted(work: RouteReply | Promise<RouteReply>): void {
+  /** Writes the audit log line when the work ends, also if the client has disconnected by then. */
+  workStarted(work: { readonly status: number } | Promise<{ readonly status: number }>): void {
     if (this.#request.routeOptions.config.audit === undefined) return;
-    this.#isHandled = true;
+    this.#isWorkStarted = true;
     if (!(work instanceof Promise)) {
       this.#audit(work.status);
       return;
@@ -119,19 +116,19 @@ export class RequestTelemetry {
 
   requestFailed({ code }: SagittaError): void {
     this.#errorCode = code;
-    this.#watching.metrics.requestFailed(code);
-    if (!this.#isHandled) this.#audit(STATUS_OF_CODE[code]);
+    this.#services.metrics.requestFailed(code);
+    if (!this.#isWorkStarted) this.#audit(STATUS_OF_CODE[code]);
   }
 
   requestEnded(status: number | 'closed'): void {
-    const { metrics, logger } = this.#watching;
+    const { metrics, logger } = this.#services;
     const endMs = performance.now();
     const { method, id: request_id } = this.#request;
     const { route } = this;
     const seconds = Math.round((endMs - this.startedAtMs) * 1000) / 1e6;
     metrics.requestEnded({ method, route, status, seconds });
     this.#span?.end({ status, errorCode: this.#errorCode, endMs });
-    // Spelled out: to spread objects into it costs more than all else here, for every request.
+    // Spelled out, since spreading objects would be the most expensive part of this method.
     logger.debug(
       { request_id, trace_id: this.#traceId, method, route, status, seconds },
       'request',
@@ -141,10 +138,10 @@ export class RequestTelemetry {
   #audit(status: number): void {
     const { audit } = this.#request.routeOptions.config;
     if (audit === undefined) return;
-    const isStranger = this.#request.principal === NOBODY;
-    const unlogged = isStranger ? this.#watching.auditLogLimiter.next() : 0;
+    const isUnauthenticated = this.#request.principal === NOBODY;
+    const unlogged = isUnauthenticated ? this.#services.auditLogLimiter.next() : 0;
     if (unlogged === null) return;
-    this.#watching.logger.info(
+    this.#services.logger.info(
       {
         audit,
         principal: this.#request.principal.id,
@@ -156,5 +153,42 @@ export class RequestTelemetry {
       },
       'audit',
     );
+  }
+}
+
+/** Audit log lines per interval about unauthenticated requests: enough to notice an attack. */
+const LINES_MAX = 10;
+const INTERVAL_MS = 10_000;
+
+/**
+ * Limits the audit log lines about unauthenticated requests: without it, anyone could fill the disk
+ * with them, or hide other lines among them.
+ */
+export class AuditLogLimiter {
+  readonly #nowMs: () => number;
+  #intervalEndsAtMs = Number.NEGATIVE_INFINITY;
+  #lineCount = 0;
+  #unlogged = 0;
+
+  /** `nowMs`: milliseconds of a monotonic clock. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** The number of requests left out since the last line; null if this one is left out too. */
+  next(): number | null {
+    const nowMs = this.#nowMs();
+    if (nowMs >= this.#intervalEndsAtMs) {
+      this.#intervalEndsAtMs = nowMs + INTERVAL_MS;
+      this.#lineCount = 0;
+    }
+    if (this.#lineCount >= LINES_MAX) {
+      this.#unlogged++;
+      return null;
+    }
+    this.#lineCount++;
+    const unlogged = this.#unlogged;
+    this.#unlogged = 0;
+    return unlogged;
   }
 }

@@ -1,13 +1,12 @@
-// The headers of W3C Trace Context: which trace a request belongs to. What is not exactly as the
-// recommendation says is as good as absent, and nothing of it is believed.
+// Parses the headers of W3C Trace Context. Headers that violate the recommendation are ignored.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { TraceContext } from '../../common/trace.js';
 
-/** Version, trace id, id of the calling span, flags; later versions may add to it. */
+/** Version, trace id, id of the calling span, flags; later versions may append fields. */
 const TRACEPARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-[^,]*)?$/;
 const SAMPLED = 1;
-/** As much as the recommendation asks everybody to pass on. */
+/** The length that the recommendation requires to be propagated. */
 const STATE_CHARACTERS_MAX = 512;
 const PRINTABLE = /^[\x20-\x7e\t]*$/;
 

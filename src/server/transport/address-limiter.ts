@@ -1,17 +1,17 @@
-// How many connections one client address may have: whoever opens all that it can leaves others the
-// rest. Gateways and this machine itself speak for many clients and are not bounded.
+// Limits the connections per client address, so that one client cannot take all of them. Trusted
+// proxies and loopback addresses are exempt, since they connect on behalf of many clients.
 
 import { BlockList, isIPv6, type Server, type Socket } from 'node:net';
 
 export interface AddressLimiterOptions {
   readonly connectionsMax: number;
-  /** Addresses and CIDR blocks of gateways. */
+  /** Addresses and CIDR blocks. */
   readonly trustedProxies: readonly string[];
 }
 
 export class AddressLimiter {
   readonly #connectionsMax: number;
-  readonly #unbounded = new BlockList();
+  readonly #exempt = new BlockList();
   readonly #counts = new Map<string, number>();
 
   constructor({ connectionsMax, trustedProxies }: AddressLimiterOptions) {
@@ -19,35 +19,35 @@ export class AddressLimiter {
     for (const block of ['127.0.0.0/8', '::1', ...trustedProxies]) {
       const [address, prefix] = block.split('/') as [string, string | undefined];
       const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-      if (prefix === undefined) this.#unbounded.addAddress(address, family);
-      else this.#unbounded.addSubnet(address, Number(prefix), family);
+      if (prefix === undefined) this.#exempt.addAddress(address, family);
+      else this.#exempt.addSubnet(address, Number(prefix), family);
     }
   }
 
-  /** Addresses that have connections and are bounded. */
+  /** The number of limited addresses that have connections. */
   get addressCount(): number {
     return this.#counts.size;
   }
 
   /**
-   * Closes connections beyond the bound at once, and tells of them as Node does of those beyond
-   * `maxConnections`: by the event `drop`.
+   * Closes connections beyond the limit at once and emits `drop`, as Node does for connections beyond
+   * `maxConnections`.
    */
   attach(server: Server): void {
-    // Before anybody else spends work on it.
+    // First, before other listeners spend work on the connection.
     server.prependListener('connection', (socket: Socket) => {
-      if (this.#take(socket)) return;
+      if (this.#admit(socket)) return;
       socket.destroy();
       server.emit('drop');
     });
   }
 
-  #take(socket: Socket): boolean {
-    // The client may be gone already.
+  #admit(socket: Socket): boolean {
+    // The client may have disconnected already.
     if (socket.remoteAddress === undefined) return true;
     const address = plainAddress(socket.remoteAddress);
     const isV6 = isIPv6(address);
-    if (this.#unbounded.check(address, isV6 ? 'ipv6' : 'ipv4')) return true;
+    if (this.#exempt.check(address, isV6 ? 'ipv6' : 'ipv4')) return true;
     const client = isV6 ? networkOf(address) : address;
     const count = this.#counts.get(client) ?? 0;
     if (count >= this.#connectionsMax) return false;
@@ -61,12 +61,12 @@ export class AddressLimiter {
   }
 }
 
-/** Without the zone, and IPv4 as such: a socket that listens for both gives it as ::ffff:192.0.2.1. */
+/** Removes the zone, and maps IPv4-mapped addresses (::ffff:192.0.2.1) to IPv4. */
 function plainAddress(address: string): string {
   return address.replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
-/** The first 64 bits of an IPv6 address: one client has all the addresses that begin with them. */
+/** The /64 network of an IPv6 address: one client usually has all of its addresses. */
 function networkOf(address: string): string {
   const [head = '', tail] = address.split('::');
   const groups = head === '' ? [] : head.split(':');

@@ -1,5 +1,5 @@
-// A body as it arrives: read no faster than it is worked off, however long it is. What its reader
-// keeps of it counts among the bodies in flight.
+// A request body that is processed while it arrives, with backpressure and without a limit on its
+// length. The bytes that its reader keeps count as body bytes in flight.
 
 import type { FastifyRequest } from 'fastify';
 import { SagittaError } from '../../common/errors.js';
@@ -9,7 +9,7 @@ import { clearBodyTimeout, sendContinue } from './connections.js';
 export class BodyStream implements AsyncIterable<Buffer> {
   readonly #request: FastifyRequest;
   readonly #idleMsMax: number;
-  /** Null until somebody reads. */
+  /** Null until the body is read. */
   #chunks: AsyncIterator<Buffer> | null = null;
   #idleTimer: NodeJS.Timeout | undefined;
 
@@ -18,30 +18,30 @@ export class BodyStream implements AsyncIterable<Buffer> {
     this.#idleMsMax = limits.stalledMsMax;
   }
 
-  /** Whether all of it has arrived. */
+  /** Whether the whole body has been received. */
   get isComplete(): boolean {
     return this.#request.raw.complete;
   }
 
-  /** How many bytes of it are kept by now. Throws `overloaded` when there is no room for more. */
+  /** Sets the number of bytes of the body that are kept in memory. Throws `overloaded`. */
   reserve(byteCount: number): void {
     this.#request.bodyReservation?.reserve(byteCount);
   }
 
   /**
-   * The chunks, once. Throws `invalid_request` when the body breaks off, and `deadline_exceeded` when
-   * nothing of it arrives for long.
+   * The chunks of the body; it can be iterated once. Throws `invalid_request` when the body is cut off
+   * and `deadline_exceeded` when no data arrives for too long.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     const { raw } = this.#request;
     clearBodyTimeout(raw);
     sendContinue(raw);
-    // Destroyed at its end, the request would take its reply with it.
+    // Destroying the request at its end would destroy the reply too.
     const chunks = raw.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>;
     this.#chunks = chunks;
     try {
       for (;;) {
-        const next = await this.#inTime(chunks.next());
+        const next = await this.#withIdleTimeout(chunks.next());
         if (next.done === true) return;
         yield next.value;
       }
@@ -51,25 +51,25 @@ export class BodyStream implements AsyncIterable<Buffer> {
   }
 
   /**
-   * What is still to come is thrown away, not left where it is: its sender reads the reply only when
-   * everything is sent. Any number of times; also for a reader who stopped and did not say so. Not
-   * waited for, since the iterator may itself wait for a chunk.
+   * Discards the rest of the body, since many clients read the reply only after they have sent
+   * everything. May be called any number of times, also if a reader stopped without closing the
+   * iterator. Does not wait: the iterator may itself be waiting for a chunk.
    */
   discard(): void {
     clearTimeout(this.#idleTimer);
     const { raw } = this.#request;
-    const goOn = () => {
+    const resume = () => {
       raw.resume();
     };
-    // As long as its iterator is there, a body does not flow.
-    if (this.#chunks?.return === undefined) goOn();
-    else this.#chunks.return().then(goOn, goOn);
+    // A body does not flow while an iterator is attached.
+    if (this.#chunks?.return === undefined) resume();
+    else this.#chunks.return().then(resume, resume);
   }
 
-  #inTime(reading: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {
+  #withIdleTimeout(reading: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {
     return new Promise((resolve, reject) => {
       this.#idleTimer = setTimeout(() => {
-        const detail = `Nothing of the body arrived for ${this.#idleMsMax} ms.`;
+        const detail = `No data of the body arrived for ${this.#idleMsMax} ms.`;
         reject(new SagittaError('deadline_exceeded', detail));
       }, this.#idleMsMax);
       reading.then(
@@ -79,7 +79,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
         },
         (cause: unknown) => {
           clearTimeout(this.#idleTimer);
-          reject(new SagittaError('invalid_request', 'The body broke off.', { cause }));
+          reject(new SagittaError('invalid_request', 'The body was cut off.', { cause }));
         },
       );
     });

@@ -1,5 +1,5 @@
-// What the service puts up with on its connections, whatever is asked there: clients that do not
-// take their replies, clients that wait to be told to send, and more of them than it has room for.
+// Timeouts and protocol details of connections that no route depends on: slow senders, slow readers,
+// `Expect: 100-continue`, aborted replies, and the log line about refused connections.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { type Http2ServerRequest, type Http2ServerResponse, constants as http2 } from 'node:http2';
@@ -9,8 +9,8 @@ import type { Limits } from '../../common/limits.js';
 import type { Logger } from '../../common/logger.js';
 
 /**
- * Cuts a connection of whose reply nothing has moved for so long. The time of a reply that is still
- * being worked on does not count, and every byte that the client takes begins it anew.
+ * Cuts the connection when the reply makes no progress for `stalledMsMax`. Every byte that the client
+ * reads restarts the timeout, and time spent producing the reply does not count.
  */
 export function withWriteStallTimeout(
   handler: RequestListener,
@@ -18,49 +18,49 @@ export function withWriteStallTimeout(
 ): RequestListener {
   return (request, response) => {
     response.setTimeout(stalledMsMax, () => {
-      // What waits for us, in the middle of a stream, is not the client's fault.
-      const isTheirs = response.writableEnded || response.writableLength > 0;
-      if (response.headersSent && isTheirs && !response.writableFinished) request.socket.destroy();
+      // With nothing left to write, a stream waits for us rather than for the client.
+      const isWriting = response.writableEnded || response.writableLength > 0;
+      if (response.headersSent && isWriting && !response.writableFinished) request.socket.destroy();
     });
     handler(request, response);
   };
 }
 
-/** Of requests whose body is on its way; by request of HTTP/1, by stream of HTTP/2. */
-const arrivals = new WeakMap<object, NodeJS.Timeout>();
+/** Timers of bodies that are being received, by request (HTTP/1) or stream (HTTP/2). */
+const bodyTimers = new WeakMap<object, NodeJS.Timeout>();
 
-/** Calls `onLate` unless all of the body has arrived by then. */
-export function startBodyTimeout(body: Readable, msMax: number, onLate: () => void): void {
-  clearTimeout(arrivals.get(body));
-  const timer = setTimeout(onLate, msMax).unref();
-  arrivals.set(body, timer);
+/** Calls `onTimeout` unless the whole body has been received by then. Replaces an earlier timeout. */
+export function startBodyTimeout(body: Readable, msMax: number, onTimeout: () => void): void {
+  clearTimeout(bodyTimers.get(body));
+  const timer = setTimeout(onTimeout, msMax).unref();
+  bodyTimers.set(body, timer);
   const stop = () => clearTimeout(timer);
   body.once('end', stop).once('close', stop);
 }
 
-/** For bodies whose reader bounds their arrival itself. */
+/** For streamed bodies, whose reader has a timeout of its own. */
 export function clearBodyTimeout(request: IncomingMessage | Http2ServerRequest): void {
-  clearTimeout(arrivals.get(bodyReadable(request)));
+  clearTimeout(bodyTimers.get(bodyReadable(request)));
 }
 
-/** What ends when all of the body is there. */
+/** The readable that ends with the body. */
 export function bodyReadable(request: IncomingMessage | Http2ServerRequest): Readable {
   return 'stream' in request ? request.stream : request;
 }
 
-/** Gives every body so long to arrive. */
+/** Applies the timeout for whole bodies to every request of an HTTP/1.1 server. */
 export function withBodyTimeout(
   handler: RequestListener,
   msMax: number,
-  onLate: (socket: Socket) => void,
+  onTimeout: (socket: Socket) => void,
 ): RequestListener {
   return (request, response) => {
     const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
     if (encoding !== undefined || Number(length ?? 0) > 0) {
       startBodyTimeout(request, msMax, () => {
-        // Whoever has the reply already reads no other.
+        // After the reply has begun, an error can no longer be sent.
         if (response.headersSent) request.socket.destroy();
-        else onLate(request.socket);
+        else onTimeout(request.socket);
       });
     }
     handler(request, response);
@@ -68,15 +68,14 @@ export function withBodyTimeout(
 }
 
 /**
- * What a line of a phone carries with ease. Who takes less than that on the whole holds the memory of
- * a reply on purpose, however often a byte of it moves.
+ * A rate that any phone exceeds. A client that reads a reply more slowly, however steadily, occupies
+ * memory on purpose.
  */
 const READ_BYTES_PER_SECOND_MIN = 64 * 1024;
 
 /**
- * Cuts off who has not taken the whole reply in time: the connection of HTTP/1, the stream of HTTP/2.
- * Called when the reply has been handed over. The time of a reply that waits for the one before it
- * begins when that has left.
+ * Aborts the reply unless the client reads all of it in time. Called when the whole reply has been
+ * written; for a pipelined reply the time starts when the reply before it has been sent.
  */
 export function startSlowReaderTimeout(
   response: ServerResponse | Http2ServerResponse,
@@ -84,7 +83,7 @@ export function startSlowReaderTimeout(
   stalledMsMax: number,
 ): void {
   const isHttp2 = 'stream' in response;
-  // The system has taken all of it already, as it does of nearly every reply.
+  // The kernel has buffered the whole reply, as is the case for nearly every one.
   if (!isHttp2 && response.writableEnded && response.writableLength === 0) return;
   if (!isHttp2 && response.socket === null) {
     response.once('socket', () => startSlowReaderTimeout(response, byteCount, stalledMsMax));
@@ -97,22 +96,21 @@ export function startSlowReaderTimeout(
   response.once('close', () => clearTimeout(timer));
 }
 
-/** How long a client may take over so many bytes. */
+/** How long a client may take to read so many bytes. */
 export function slowReaderMsMax(byteCount: number, stalledMsMax: number): number {
   // Whole seconds: timers of the same length share a list.
   return stalledMsMax + Math.ceil(byteCount / READ_BYTES_PER_SECOND_MIN) * 1000;
 }
 
-/** Ends a reply that cannot be finished: the connection of HTTP/1, the stream of HTTP/2. */
+/** Aborts a reply: closes the connection (HTTP/1) or cancels the stream (HTTP/2). */
 export function abortReply(response: ServerResponse | Http2ServerResponse): void {
   if ('stream' in response) response.stream.close(http2.NGHTTP2_CANCEL);
   else response.socket?.destroy();
 }
 
 /**
- * Makes ready to end a reply before its end: what was said of it has left, and the stream of HTTP/2
- * ends with an error. Destroyed as it is, it would end like one that is whole. The connection of
- * HTTP/1 is the caller's to destroy.
+ * Flushes an incomplete reply and, with HTTP/2, ends its stream with an error: if it were destroyed
+ * at once, the client would see a complete reply. With HTTP/1 the caller destroys the connection.
  */
 export async function abortAfterFlush(
   response: ServerResponse | Http2ServerResponse,
@@ -120,19 +118,19 @@ export async function abortAfterFlush(
   if (response.destroyed) return;
   await new Promise<void>((resolve) => {
     response.once('close', resolve);
-    // The same for both, but declared apart.
+    // The two types declare the same method differently.
     const write = response.write as (chunk: string, onWritten: () => void) => boolean;
     write.call(response, '', resolve);
   });
   if ('stream' in response) response.stream.close(http2.NGHTTP2_INTERNAL_ERROR);
 }
 
-/** Requests that were not told yet that their body is welcome. */
+/** Requests with `Expect: 100-continue` that have not been answered yet. */
 const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * Clients that ask (`Expect: 100-continue`) are told to send their body when it is about to be read,
- * not before: what is refused by its head costs no upload.
+ * Defers `100 Continue` until the body is about to be read, so that a request that is refused by its
+ * headers costs no upload.
  */
 export function deferContinue(server: NetServer, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -141,43 +139,44 @@ export function deferContinue(server: NetServer, handler: RequestListener): void
   });
 }
 
+/** Sends the deferred `100 Continue`, if the client waits for one. */
 export function sendContinue(request: IncomingMessage): void {
   awaitingContinue.get(request)?.writeContinue();
   awaitingContinue.delete(request);
 }
 
-/** Whether nobody can tell if a body follows: Node closes the connection after the reply. */
+/** Whether the client waits for `100 Continue`: if it is refused, it may send the body or not. */
 export function isAwaitingContinue(request: IncomingMessage): boolean {
   return request.headers.expect !== undefined && awaitingContinue.has(request);
 }
 
 /**
- * Calls `onOver` once, when the reply has been sent to the last byte or cannot be any more. A reply
- * that waits for the one before it has no connection yet; when that goes, the reply never closes.
+ * Calls `onClosed` once, when the reply has been sent completely or can no longer be sent. A pipelined
+ * reply has no socket yet, and emits no `close` if the connection closes before its turn.
  */
 export function onReplyClosed(
   request: IncomingMessage,
   response: ServerResponse,
-  onOver: () => void,
+  onClosed: () => void,
 ): void {
   if (response.socket !== null) {
-    response.once('close', onOver);
+    response.once('close', onClosed);
     return;
   }
   const { socket } = request;
   const end = () => {
     response.off('close', end);
     socket.off('close', end);
-    onOver();
+    onClosed();
   };
   response.once('close', end);
-  // As many as a client has requests in flight on its connection.
+  // One listener per pipelined request.
   socket.setMaxListeners(0).once('close', end);
 }
 
 const LOG_INTERVAL_MS = 60_000;
 
-/** Says in the log that connections were refused, but not each time: a flood shall not become two. */
+/** Logs refused connections, at most one line per interval: a flood must not flood the log too. */
 export function logRefusedConnections(
   server: NetServer,
   logger: Logger,
@@ -200,7 +199,7 @@ export function logRefusedConnections(
         connections_max: connectionsMax,
         connections_per_address_max: connectionsPerAddressMax,
       },
-      'connections refused: there are as many as may be, in all or of one address',
+      'connections refused: the limit of connections, in total or per address, is reached',
     );
     refusedCount = 0;
   });

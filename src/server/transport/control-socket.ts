@@ -1,6 +1,6 @@
-// The socket of the operator: a unix socket inside the data directory, on which the same
-// application answers. Whoever may reach it may read the files beside it anyway, so it asks for no
-// other credential, and commands work on a running server whatever its credentials are.
+// The control socket: a unix socket in the data directory, on which the same application serves the
+// operator. Whoever can open it can read the data files anyway, so it requires no other credential,
+// and the command line works on a running server whatever credentials are configured.
 
 import { randomUUID } from 'node:crypto';
 import { chmod, type FileHandle, mkdir, open, rm } from 'node:fs/promises';
@@ -8,11 +8,8 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { assert, SagittaError } from '../../common/errors.js';
+import { CONTROL_FOLDER, CONTROL_SOCKET, unixSocketPath } from '../../common/unix-socket.js';
 import { respondToParseError } from '../failures.js';
-
-/** Below the data directory: the folder keeps others out even before the socket has its mode. */
-const FOLDER = 'control';
-const SOCKET = 'socket';
 
 export class ControlSocket {
   readonly #folderPath: string;
@@ -21,23 +18,24 @@ export class ControlSocket {
   #folder: FileHandle | undefined;
 
   constructor(dataDirectory: string) {
-    this.#folderPath = join(dataDirectory, FOLDER);
+    this.#folderPath = join(dataDirectory, CONTROL_FOLDER);
   }
 
   /** Whether the connection came through this socket. */
   readonly isOperator = (socket: Socket): boolean => this.#connections.has(socket);
 
   /**
-   * Only for who holds the lock of the data directory: a socket that is there belongs to a process
-   * that died, and is replaced.
+   * The caller must hold the lock of the data directory: an existing socket belongs to a process that
+   * died, and is replaced. Throws `configuration_invalid`.
    */
   async listen(handler: RequestListener): Promise<void> {
     assert(this.#server === undefined, 'the control socket listens once');
     try {
+      // The mode of the folder keeps others out even before the socket has its own.
       await mkdir(this.#folderPath, { recursive: true, mode: 0o700 });
       await chmod(this.#folderPath, 0o700);
       this.#folder = await open(this.#folderPath, 'r');
-      const path = socketPath(this.#folderPath, this.#folder);
+      const path = unixSocketPath(this.#folderPath, this.#folder, CONTROL_SOCKET);
       await rm(path, { force: true });
       const server = createServer(handler);
       server.on('connection', (socket) => this.#connections.add(socket));
@@ -54,29 +52,24 @@ export class ControlSocket {
       await this.close();
       throw new SagittaError(
         'configuration_invalid',
-        `The folder ${this.#folderPath} does not take a unix socket: ${(error as Error).message}.`,
+        `Cannot create a unix socket in ${this.#folderPath}: ${(error as Error).message}.`,
         { cause: error },
       );
     }
   }
 
-  /** Takes no new connections; what is under way goes on. */
+  /** Accepts no new connections; requests in progress continue. */
   stopListening(): void {
     if (this.#server?.listening) NetServer.prototype.close.call(this.#server);
   }
 
-  /** Cuts what is left. */
+  /** Closes all connections and removes the socket. */
   async close(): Promise<void> {
     this.stopListening();
     this.#server?.closeAllConnections();
     if (this.#folder === undefined) return;
-    await rm(socketPath(this.#folderPath, this.#folder), { force: true });
+    await rm(unixSocketPath(this.#folderPath, this.#folder, CONTROL_SOCKET), { force: true });
     await this.#folder.close();
     this.#folder = undefined;
   }
-}
-
-/** A socket's path has 107 bytes at most; through the open folder it is short on Linux. */
-function socketPath(folderPath: string, folder: FileHandle): string {
-  return join(process.platform === 'linux' ? `/proc/self/fd/${folder.fd}` : folderPath, SOCKET);
 }

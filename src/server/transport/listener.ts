@@ -1,53 +1,79 @@
-// Where the application listens: in clear text an HTTP/1.1 server, with TLS files one that speaks
-// TLS 1.3 only, and in it HTTP/2 or HTTP/1.1 as the client prefers. Lets go of connections when the
-// application stops.
+// The servers under the application. Without TLS files an HTTP/1.1 server in clear text; with them a
+// TLS 1.3 server that speaks HTTP/2 or HTTP/1.1, as the client prefers. Sets the timeouts and limits
+// of connections and HTTP/2 sessions, and closes connections when the application stops. Knows no
+// routes.
 
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import {
   createSecureServer,
   type Http2SecureServer,
   type Http2ServerRequest,
   type Http2ServerResponse,
+  constants as http2,
   type ServerHttp2Session,
+  type ServerHttp2Stream,
 } from 'node:http2';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Limits } from '../../common/limits.js';
 import type { Logger } from '../../common/logger.js';
 import { AddressLimiter } from './address-limiter.js';
-import { deferContinue } from './connections.js';
-import { boundSession, SESSION_OPTIONS, type SessionUse } from './http2-session.js';
-import { createHttpServer, cutConnections, stopListening } from './server.js';
+import {
+  deferContinue,
+  startBodyTimeout,
+  withBodyTimeout,
+  withWriteStallTimeout,
+} from './connections.js';
 import { secureContextOptions, type Tls } from './tls.js';
+
+/** A cursor in the query string holds the query vector: 87 KB for 16 384 dimensions. */
+const HEADER_BYTES_MAX = 128 * 1024;
+
+/** Concurrent requests per HTTP/2 connection; clients open another connection for more. */
+const STREAMS_MAX = 100;
+/**
+ * How many bytes of one body, and of all bodies of a connection, a client may send ahead of the
+ * server. With a round trip of 100 ms this allows 80 Mbit/s and 320 Mbit/s.
+ */
+const STREAM_WINDOW_BYTES = 1024 * 1024;
+const SESSION_WINDOW_BYTES = 4 * 1024 * 1024;
+/** Headers and replies in flight on one connection; beyond that new streams are refused. */
+const SESSION_MEGABYTES_MAX = 64;
+
+/** How long an idle HTTP/2 client gets to read that the connection is being closed. */
+const GOAWAY_MS = 250;
 
 export interface ListenerOptions {
   readonly limits: Limits;
   /** Null for clear text. */
   readonly tls: Tls | null;
   readonly logger: Logger;
-  /** Addresses and CIDR blocks of gateways. */
+  /** Addresses and CIDR blocks of trusted proxies. */
   readonly trustedProxies: readonly string[];
 }
-
-/** For the news that we are going to reach a client that asks for nothing. */
-const FAREWELL_MS = 250;
 
 interface ProtocolServer {
   readonly server: Server;
   stopListening(): void;
-  /** Resolves when what was sent has left, after `msMax` at the latest. */
+  /** Resolves when all replies have been sent, after `msMax` at the latest. */
   flush(msMax: number): Promise<void>;
   cutConnections(): void;
 }
 
-/** All servers of one application: a name such as localhost may mean two addresses. */
+/** All servers of one application: a name such as localhost may have two addresses. */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: ProtocolServer[] = [];
-  readonly #addressBound: AddressLimiter;
+  readonly #addressLimiter: AddressLimiter;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
-    this.#addressBound = new AddressLimiter({
+    this.#addressLimiter = new AddressLimiter({
       connectionsMax: options.limits.connectionsPerAddressMax,
       trustedProxies: options.trustedProxies,
     });
@@ -55,14 +81,16 @@ export class Listener {
 
   create(handler: RequestListener): Server {
     const { limits, tls, logger } = this.#options;
-    const made =
-      tls === null ? clearServer(handler, limits) : new TlsServer(handler, limits, tls, logger);
-    this.#servers.push(made);
-    this.#addressBound.attach(made.server);
-    return made.server;
+    const created =
+      tls === null
+        ? createClearTextServer(handler, limits)
+        : new TlsServer(handler, limits, tls, logger);
+    this.#servers.push(created);
+    this.#addressLimiter.attach(created.server);
+    return created.server;
   }
 
-  /** Takes no new connections, and over HTTP/2 no new requests; what is under way goes on. */
+  /** Accepts no new connections, nor new requests over HTTP/2; requests in progress continue. */
   stopListening(): void {
     for (const server of this.#servers) server.stopListening();
   }
@@ -75,7 +103,7 @@ export class Listener {
     for (const server of this.#servers) server.cutConnections();
   }
 
-  /** How many are open, for metrics. */
+  /** The number of open connections, for metrics. */
   async countConnections(): Promise<number> {
     const counts = await Promise.all(
       this.#servers.map(
@@ -89,91 +117,130 @@ export class Listener {
   }
 }
 
-function clearServer(handler: RequestListener, limits: Limits): ProtocolServer {
-  const server = createHttpServer(handler, limits);
+function createClearTextServer(handler: RequestListener, limits: Limits): ProtocolServer {
+  const server = createHttp1Server(handler, limits);
   return {
     server,
     stopListening: () => stopListening(server),
-    // A reply counts as under way until it has left, here.
+    // The application counts a request as in flight until its reply has been sent.
     flush: () => Promise.resolve(),
-    cutConnections: () => cutConnections(server),
+    cutConnections: () => server.closeAllConnections(),
   };
+}
+
+function createHttp1Server(handler: RequestListener, limits: Limits): Server {
+  const onTimeout = (socket: Socket) => {
+    const error = Object.assign(new Error('timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    server.emit('clientError', error, socket);
+  };
+  const listener = withBodyTimeout(
+    withWriteStallTimeout(handler, limits.stalledMsMax),
+    limits.arrivalMsMax,
+    onTimeout,
+  );
+  const server = createServer(
+    {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: limits.headerMsMax,
+      // Node has one timeout for all requests, but a stream may take as long as it makes progress.
+      requestTimeout: 0,
+      connectionsCheckingInterval: headersCheckIntervalMs(limits),
+      // Node takes 0 for no timeout.
+      keepAliveTimeout: Math.max(1, limits.keepAliveMs),
+    },
+    listener,
+  );
+  deferContinue(server, listener);
+  server.maxConnections = limits.connectionsMax;
+  return server;
+}
+
+/**
+ * How often Node looks for headers that are late: often enough for the timeout to hold within a
+ * tenth or two seconds, and no more often than that in an idle process.
+ */
+function headersCheckIntervalMs({ headerMsMax }: Limits): number {
+  return Math.min(2_000, Math.max(50, headerMsMax / 10));
+}
+
+/** Accepts no new connections; open ones stay. */
+function stopListening(server: Server): void {
+  // Not `Server.close` of node:http, which cuts connections whose reply was written but has not yet
+  // reached a slow client.
+  NetServer.prototype.close.call(server);
 }
 
 class TlsServer implements ProtocolServer {
   readonly server: Server;
-  /** For clients that prefer it: the very server of clear text, which never listens itself. */
+  /** Serves clients that choose HTTP/1.1, on connections handed to it; never listens itself. */
   readonly #http1: Server;
   readonly #sessions = new Map<ServerHttp2Session, SessionUse>();
-  /** Those on which replies were under way when the server was told to stop. */
-  readonly #busy = new Set<ServerHttp2Session>();
-  /** Under TLS; also those whose handshake is not finished. */
+  /** Sessions with requests in progress when the server was stopped. */
+  readonly #busySessions = new Set<ServerHttp2Session>();
+  /** All connections, including those whose TLS handshake has not finished. */
   readonly #connections = new Set<Socket>();
-  readonly #forgetReloads: () => void;
+  readonly #unsubscribeReload: () => void;
   #isStopping = false;
 
   constructor(handler: RequestListener, limits: Limits, tls: Tls, logger: Logger) {
     const server: Http2SecureServer = createSecureServer({
       ...secureContextOptions(tls.material),
-      ...SESSION_OPTIONS,
+      settings: {
+        maxHeaderListSize: HEADER_BYTES_MAX,
+        maxConcurrentStreams: STREAMS_MAX,
+        initialWindowSize: STREAM_WINDOW_BYTES,
+        enablePush: false,
+      },
+      maxSessionMemory: SESSION_MEGABYTES_MAX,
       ALPNCallback: chooseProtocol,
       handshakeTimeout: limits.headerMsMax,
       noDelay: true,
       ...(tls.requestsClientCertificates ? { requestCert: true, rejectUnauthorized: false } : {}),
     });
-    // Both kinds of messages have what Fastify uses.
+    // Requests and responses of both protocols have what Fastify uses.
     this.server = server as unknown as Server;
     this.server.maxConnections = limits.connectionsMax;
     this.server.on('request', handler);
     deferContinue(this.server, handler);
-    this.#http1 = createHttpServer(handler, limits);
+    this.#http1 = createHttp1Server(handler, limits);
     this.#http1.on('clientError', (error, socket) => server.emit('clientError', error, socket));
-    // Connections are handed to it; this is what makes it watch their time.
+    // Starts its checks of timeouts, which depend on this event.
     this.#http1.emit('listening');
     server.on('unknownProtocol', (socket) => this.#http1.emit('connection', socket));
-
     server.on('connection', (socket: Socket) => {
       this.#connections.add(socket);
       socket.once('close', () => this.#connections.delete(socket));
     });
-    server.on('session', (session) => {
-      this.#sessions.set(session, boundSession(session, limits));
-      // Its handshake was under way when the server was told to stop.
-      if (this.#isStopping) session.close();
-      session.once('close', () => {
-        this.#sessions.delete(session);
-        this.#busy.delete(session);
-      });
-    });
-    // Node would answer in clear text what never became TLS.
+    server.on('session', (session) => this.#addSession(session, limits));
+    // Node would send a clear text reply to a client that never completed the handshake.
     server.removeAllListeners('tlsClientError');
     server.on('tlsClientError', (error, socket) => {
       logger.debug({ code: (error as NodeJS.ErrnoException).code }, 'TLS handshake failed');
       socket.destroy();
     });
-    this.#forgetReloads = tls.onReload(() =>
-      server.setSecureContext(secureContextOptions(tls.material)),
-    );
+    this.#unsubscribeReload = tls.onReload(() => {
+      server.setSecureContext(secureContextOptions(tls.material));
+    });
   }
 
   stopListening(): void {
     this.#isStopping = true;
-    this.#forgetReloads();
+    this.#unsubscribeReload();
     stopListening(this.server);
     for (const [session, use] of this.#sessions) {
-      if (use.streamCount > 0) this.#busy.add(session);
-      // Tells the client, refuses what it begins from now on, and closes after the last reply.
+      if (use.streamCount > 0) this.#busySessions.add(session);
+      // Sends GOAWAY, refuses new requests, and closes after the last reply.
       session.close();
     }
   }
 
   async flush(msMax: number): Promise<void> {
-    // The last of a reply is still on its way when its stream ends, and would be lost if the
-    // connection were cut while the client sends: it is the client that closes. One without a
-    // request may be a machine that is gone; it gets the time to read that we are going.
+    // When a stream ends, the last bytes of its reply are still on their way, and cutting the
+    // connection while the client sends would lose them; so the client closes the connection. An
+    // idle client may be unreachable, and only gets time to read the GOAWAY.
     await Promise.all([
-      allClosed([...this.#busy], msMax),
-      allClosed([...this.#sessions.keys()], Math.min(msMax, FAREWELL_MS)),
+      allClosed([...this.#busySessions], msMax),
+      allClosed([...this.#sessions.keys()], Math.min(msMax, GOAWAY_MS)),
     ]);
   }
 
@@ -181,9 +248,19 @@ class TlsServer implements ProtocolServer {
     this.#http1.close();
     for (const socket of this.#connections) socket.destroy();
   }
+
+  #addSession(session: ServerHttp2Session, limits: Limits): void {
+    this.#sessions.set(session, limitSession(session, limits));
+    // Its handshake was in progress when the server was stopped.
+    if (this.#isStopping) session.close();
+    session.once('close', () => {
+      this.#sessions.delete(session);
+      this.#busySessions.delete(session);
+    });
+  }
 }
 
-/** Resolves when all are closed, after `msMax` at the latest. */
+/** Resolves when all sessions are closed, after `msMax` at the latest. */
 async function allClosed(sessions: readonly ServerHttp2Session[], msMax: number): Promise<void> {
   if (sessions.length === 0) return;
   await new Promise<void>((resolve) => {
@@ -200,15 +277,83 @@ async function allClosed(sessions: readonly ServerHttp2Session[], msMax: number)
   });
 }
 
-/** Undefined ends the handshake: the client speaks neither. */
+/** Undefined, for a client that speaks neither protocol, aborts the handshake. */
 function chooseProtocol({ protocols }: { protocols: string[] }): string | undefined {
   return ['h2', 'http/1.1'].find((protocol) => protocols.includes(protocol));
 }
 
+type SessionLimits = Pick<Limits, 'headerMsMax' | 'arrivalMsMax' | 'stalledMsMax' | 'keepAliveMs'>;
+
+interface SessionUse {
+  /** Requests in progress. */
+  readonly streamCount: number;
+}
+
 /**
- * The connection by which a request came, the same object for all of its requests; null when it is
- * gone.
+ * Gives an HTTP/2 session the timeouts that Node's HTTP/1.1 server has built in. A session without a
+ * stream is idle, whatever other frames arrive.
  */
+function limitSession(session: ServerHttp2Session, limits: SessionLimits): SessionUse {
+  session.setLocalWindowSize(SESSION_WINDOW_BYTES);
+  const use = { streamCount: 0 };
+  let idleTimer: NodeJS.Timeout | undefined;
+  const startIdleTimer = (msMax: number) => {
+    // Sends GOAWAY and closes the connection.
+    idleTimer = setTimeout(() => session.destroy(), msMax).unref();
+  };
+  startIdleTimer(limits.headerMsMax);
+  session.on('stream', (stream) => {
+    use.streamCount++;
+    clearTimeout(idleTimer);
+    limitStream(stream, session, limits);
+    stream.once('close', () => {
+      use.streamCount--;
+      if (use.streamCount === 0 && !session.destroyed) startIdleTimer(limits.keepAliveMs);
+    });
+  });
+  session.once('close', () => clearTimeout(idleTimer));
+  return use;
+}
+
+function limitStream(
+  stream: ServerHttp2Stream,
+  session: ServerHttp2Session,
+  limits: SessionLimits,
+): void {
+  const cancel = () => stream.close(http2.NGHTTP2_CANCEL);
+  if (!stream.endAfterHeaders) startBodyTimeout(stream, limits.arrivalMsMax, cancel);
+  startWriteStallTimeout(stream, session, limits.stalledMsMax, cancel);
+}
+
+/** Checks per timeout: a stalled stream is cancelled within an eighth of the timeout after it. */
+const STALL_CHECKS = 8;
+
+/**
+ * Cancels a stream whose reply makes no progress. Node's own timeout of a stream does not: it takes
+ * the first expiry for a write that still makes progress, so that a stall lasts twice as long.
+ */
+function startWriteStallTimeout(
+  stream: ServerHttp2Stream,
+  session: ServerHttp2Session,
+  stalledMsMax: number,
+  cancel: () => void,
+): void {
+  let bytesSent = 0;
+  let lastProgressAtMs = 0;
+  const timer = setInterval(() => {
+    if (session.destroyed) return;
+    const nowMs = performance.now();
+    const { bytesWritten } = session.socket;
+    // The time before the reply begins is ours, and bounded by the deadline of the request.
+    if (!stream.headersSent || bytesWritten !== bytesSent) {
+      bytesSent = bytesWritten;
+      lastProgressAtMs = nowMs;
+    } else if (nowMs - lastProgressAtMs >= stalledMsMax) cancel();
+  }, stalledMsMax / STALL_CHECKS).unref();
+  stream.once('close', () => clearInterval(timer));
+}
+
+/** The connection of a request, the same object for all of its requests; null when it is closed. */
 export function connectionOf(request: IncomingMessage | Http2ServerRequest): Socket | null {
   if (!('stream' in request)) return request.socket;
   const { session } = request.stream;

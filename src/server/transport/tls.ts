@@ -1,6 +1,6 @@
-// The files behind TLS: the server's certificate and key, and the authorities of its clients. They
-// are checked when they are read, and read again when they change; files that do not fit leave in
-// force what was read before. Certificates are not checked against lists of revoked ones.
+// The TLS files: the server's certificate and key, and the authorities of client certificates. They
+// are validated when they are read and reloaded when they change; if the new files are invalid, the
+// previous ones stay in use. Certificate revocation lists are not checked.
 
 import { constants, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -14,32 +14,32 @@ import { watchFiles } from './watched-files.js';
 export interface TlsPaths {
   readonly cert: string;
   readonly key: string;
-  /** Null where clients show no certificates. */
+  /** Null without client certificates. */
   readonly clientCa: string | null;
 }
 
-/** What the files hold. */
+/** The contents of the files. */
 export interface TlsMaterial {
   readonly cert: Buffer;
   readonly key: Buffer;
   readonly ca: Buffer | null;
-  /** The end of the first certificate of the chain. */
+  /** When the first certificate of the chain expires. */
   readonly expiresAtMs: number;
 }
 
 export interface Tls {
-  /** The latest that could be read. */
+  /** The last valid contents. */
   readonly material: TlsMaterial;
-  /** Whether clients are asked for a certificate. */
+  /** Whether the server requests client certificates. */
   readonly requestsClientCertificates: boolean;
-  /** Calls back whenever other files are in force, until the function that it returns is called. */
+  /** Calls `listener` whenever new contents are in use. Returns a function that unsubscribes. */
   onReload(listener: () => void): () => void;
   close(): void;
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Throws `configuration_invalid`, which names the file and says what is wrong with it. */
+/** Throws `configuration_invalid`, which names the file and the problem. */
 export async function openTls(options: {
   paths: TlsPaths;
   clock: Clock;
@@ -62,11 +62,11 @@ export async function openTls(options: {
   const watched = watchFiles(
     [paths.cert, paths.key, ...(paths.clientCa === null ? [] : [paths.clientCa])],
     () => {
-      // One after the other: what was read last stays in force.
+      // One reload at a time, so that the last one wins.
       reading = (reading ?? Promise.resolve()).then(reload).catch((error: unknown) => {
         logger.error(
           { detail: error instanceof Error ? error.message : String(error) },
-          'TLS files not reloaded: those read before stay in force',
+          'TLS files not reloaded: the previous files stay in use',
         );
       });
     },
@@ -94,7 +94,7 @@ async function readMaterial(paths: TlsPaths): Promise<TlsMaterial> {
   const privateKey = parseKey(key, paths.key);
   if (!first!.checkPrivateKey(privateKey)) {
     throw invalid(
-      `The TLS key ${paths.key} does not belong to the first certificate of ${paths.cert}; expected the key of "${first!.subject.replaceAll('\n', ', ')}".`,
+      `The TLS key ${paths.key} does not match the first certificate in ${paths.cert}; expected the key of "${first!.subject.replaceAll('\n', ', ')}".`,
     );
   }
   if (ca !== null) parseCertificates(ca, 'certificate authority', paths.clientCa!);
@@ -102,7 +102,7 @@ async function readMaterial(paths: TlsPaths): Promise<TlsMaterial> {
   try {
     createSecureContext(secureContextOptions(material));
   } catch (error) {
-    // What OpenSSL refuses although it could be parsed, such as a key that is too short.
+    // OpenSSL rejects some files that can be parsed, such as keys that are too short.
     throw invalid(
       `The TLS certificate ${paths.cert} cannot be used: ${(error as Error).message}.`,
       error,
@@ -111,11 +111,11 @@ async function readMaterial(paths: TlsPaths): Promise<TlsMaterial> {
   return material;
 }
 
-/** For `setSecureContext`, which forgets what it is not told. */
+/** All options of the secure context: `setSecureContext` resets those that are omitted. */
 export function secureContextOptions({ cert, key, ca }: TlsMaterial): SecureContextOptions {
   const server = { cert, key, minVersion: 'TLSv1.3' } as const;
-  // A connection that is resumed shows no certificate again; each shall, under the present
-  // authorities.
+  // A resumed session would present no certificate; each connection must, to be checked against the
+  // current authorities.
   return ca === null ? server : { ...server, ca, secureOptions: constants.SSL_OP_NO_TICKET };
 }
 
@@ -127,23 +127,23 @@ async function readNamed(what: string, path: string): Promise<Buffer> {
   }
 }
 
-/** Why a file cannot be read, in words. */
+/** Why a file cannot be read. */
 export function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   const reasons: Readonly<Record<string, string>> = {
-    ENOENT: 'there is no such file',
-    EACCES: 'this user may not read it',
-    EISDIR: 'it is a folder',
+    ENOENT: 'no such file',
+    EACCES: 'permission denied',
+    EISDIR: 'it is a directory',
   };
   return reasons[code ?? ''] ?? message;
 }
 
-/** At least one. */
+/** The certificates of a PEM file, at least one. Throws `configuration_invalid`. */
 function parseCertificates(pem: Buffer, what: string, path: string): X509Certificate[] {
   const blocks = pem.toString('latin1').match(PEM_CERTIFICATE);
   if (blocks === null) {
     throw invalid(
-      `The ${what} ${path} holds no certificate; expected PEM, "-----BEGIN CERTIFICATE-----".`,
+      `The ${what} ${path} contains no certificate; expected PEM, "-----BEGIN CERTIFICATE-----".`,
     );
   }
   return blocks.map((block, index) => {
@@ -151,7 +151,7 @@ function parseCertificates(pem: Buffer, what: string, path: string): X509Certifi
       return new X509Certificate(block);
     } catch (error) {
       throw invalid(
-        `The ${what} ${path} is damaged: certificate ${index + 1} of ${blocks.length} cannot be parsed.`,
+        `The ${what} ${path} is invalid: certificate ${index + 1} of ${blocks.length} cannot be parsed.`,
         error,
       );
     }
@@ -165,14 +165,14 @@ function parseKey(pem: Buffer, path: string): KeyObject {
     const isEncrypted = pem.includes('ENCRYPTED');
     throw invalid(
       isEncrypted
-        ? `The TLS key ${path} is encrypted; expected a key without a passphrase, in a file that only this user may read.`
+        ? `The TLS key ${path} is encrypted; expected a key without a passphrase, in a file that only this user can read.`
         : `The TLS key ${path} cannot be parsed; expected PEM, "-----BEGIN PRIVATE KEY-----".`,
       error,
     );
   }
 }
 
-/** A server that refuses to start would serve its clients less than one that they can complain of. */
+/** Only warns: a server with an expired certificate is of more use than one that does not start. */
 function warnOfDates(material: TlsMaterial, paths: TlsPaths, clock: Clock, logger: Logger): void {
   const [first] = parseCertificates(material.cert, 'TLS certificate', paths.cert);
   const details = { path: paths.cert, valid_from: first!.validFrom, valid_to: first!.validTo };

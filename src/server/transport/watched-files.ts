@@ -1,6 +1,6 @@
-// Tells when files may have changed, without looking at the clock: an idle server stays idle. What
-// is watched are the folders, since files are replaced rather than written: by a rename, or, in
-// Kubernetes, by a link beside them that then leads elsewhere.
+// Notifies of possible changes of files without polling, so that an idle server stays idle. Watches
+// the folders, since files are replaced rather than written: by a rename, or, in Kubernetes, by
+// changing a symbolic link beside them.
 
 import { type FSWatcher, realpathSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
@@ -10,14 +10,14 @@ export interface WatchedFiles {
   close(): void;
 }
 
-/** Several files are replaced one after the other; who reads in between sees a pair that differs. */
+/** A certificate and its key are replaced one after the other: wait until both are written. */
 const QUIET_MS = 200;
-/** In a folder that never rests, the files are looked at all the same. */
+/** In a folder that changes all the time, the callback is delayed by no more than this. */
 const WAIT_MS_MAX = 2_000;
 
 /**
- * Calls `onChange` after something happened in the folders of the files; whether the files differ
- * is for the caller to see. Paths that lead over links are followed to where they lead now.
+ * Calls `onChange` after a change in the folders of the files; the caller checks whether the files
+ * themselves differ. Symbolic links are followed to their current target.
  */
 export function watchFiles(
   paths: readonly string[],
@@ -41,8 +41,8 @@ export function watchFiles(
     const waitMs = Math.min(QUIET_MS, Math.max(0, firstEventMs + WAIT_MS_MAX - nowMs));
     timer = setTimeout(() => {
       timer = undefined;
-      // A folder may itself have been replaced, and a link may lead to another one. Watched before
-      // the files are read, so that no change falls between.
+      // A folder may itself have been replaced, or a link changed. Watching restarts before the files
+      // are read, so that no change is missed.
       stopWatching();
       startWatching();
       onChange();
@@ -64,7 +64,7 @@ function foldersOf(paths: readonly string[]): string[] {
     try {
       return [dirname(path), dirname(realpathSync(path))];
     } catch {
-      // The file is gone for the moment; its folder tells when it is back.
+      // The file is missing for the moment; its folder reports when it is back.
       return [dirname(path)];
     }
   });
@@ -72,19 +72,19 @@ function foldersOf(paths: readonly string[]): string[] {
 }
 
 function watchFolder(folder: string, onEvent: () => void, logger: Logger): FSWatcher[] {
-  const complain = (error: unknown) => {
+  const warn = (error: unknown) => {
     const { code } = error as NodeJS.ErrnoException;
     logger.warn(
       { folder, code },
-      'the folder cannot be watched: changes of files in it are seen at the next start',
+      'the folder cannot be watched: changes to files in it take effect at the next start',
     );
   };
   try {
     const watcher = watch(folder, { persistent: false }, onEvent);
-    watcher.on('error', complain);
+    watcher.on('error', warn);
     return [watcher];
   } catch (error) {
-    complain(error);
+    warn(error);
     return [];
   }
 }

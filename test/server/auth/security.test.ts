@@ -122,7 +122,7 @@ describe('a server with TLS and every credential', () => {
     const env = { ...settings, SAGITTA_TLS_CERT: join(folder, 'none.pem'), SAGITTA_TLS_KEY: key };
     await assert.rejects(startServer(loadConfig({ env })), {
       code: 'configuration_invalid',
-      message: /none\.pem cannot be read: there is no such file/,
+      message: /none\.pem cannot be read: no such file/,
     });
     await (await startServer(loadConfig({ env: settings }))).stop();
     await rm(folder, { recursive: true });

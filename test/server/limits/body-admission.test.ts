@@ -87,7 +87,7 @@ describe('the admission of bodies', () => {
 
   it('leaves half of the room to others than one principal, and forgets who holds nothing', () => {
     const isOfShare = (error: SagittaError) =>
-      isOverloaded(error) && error.message.includes('share of this credential');
+      isOverloaded(error) && error.message.includes('of this credential');
     const admission = new BodyAdmission({ bytesMax: 100 });
     const first = holding(admission, 30, 'key:a');
     const second = holding(admission, 20, 'key:a');
@@ -281,7 +281,7 @@ describe('bodies in flight over HTTP', () => {
       [refused.status, refused.json.code, refused.headers['retry-after']],
       [503, 'overloaded', '1'],
     );
-    assert.match(refused.json.detail, /share of this credential/);
+    assert.match(refused.json.detail, /of this credential are in progress/);
     assert.equal((await query('modest')).status, 200);
     for (const socket of sockets) socket.destroy();
     await eventually('nothing is held', async () => (await bytesHeldNow()) === 0);

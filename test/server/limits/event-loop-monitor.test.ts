@@ -1,112 +1,105 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { EventLoopMonitor } from '../../../src/server/limits/event-loop-monitor.js';
-import { createFilledService, expectProblem, type Service } from '../harness.js';
-import { eventually, pause } from '../wire.js';
+import { createFilledService, expectProblem } from '../harness.js';
 
-/** Nothing else runs for so long. */
-function block(ms: number): void {
-  const endMs = performance.now() + ms;
-  while (performance.now() < endMs);
+/** A monitor with a clock and a timer that the test moves. */
+function createMonitor() {
+  let nowMs = 1_000;
+  const timers: { readonly callback: () => void; readonly dueAtMs: number }[] = [];
+  const monitor = new EventLoopMonitor({
+    nowMs: () => nowMs,
+    setTimer: (callback, delayMs) => {
+      timers.push({ callback, dueAtMs: nowMs + delayMs });
+    },
+  });
+  return {
+    monitor,
+    timers,
+    /** Lets time pass in which no timer can fire, as while one task runs. */
+    block(ms: number) {
+      nowMs += ms;
+    },
+    /** Lets time pass, and then fires the timers that are due. */
+    advance(ms: number) {
+      nowMs += ms;
+      for (const timer of timers.splice(0)) {
+        if (timer.dueAtMs <= nowMs) timer.callback();
+        else timers.push(timer);
+      }
+    },
+  };
 }
 
-const createPressure = (delayMsMax: number) =>
-  new EventLoopMonitor({ delayMsMax, nowMs: () => performance.now() });
-
-describe('the pressure on the main thread', () => {
-  it('is how late the event loop is, while it is late and for a moment after', async () => {
-    const pressure = createPressure(100);
-    pressure.begin();
-    await pause(20);
-    assert.ok(pressure.delayMs < 100, `${pressure.delayMs}`);
-    pressure.check();
-    block(300);
-    // In the same turn the timer had no chance to tell.
-    assert.ok(pressure.delayMs >= 200, `${pressure.delayMs}`);
-    assert.throws(
-      () => pressure.check(),
-      (error: SagittaError) => error.code === 'overloaded' && error.retryAfterSeconds === 1,
-    );
-    // What was read from connections meanwhile comes after the timer, and is refused as well.
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.ok(pressure.delayMs >= 200, `${pressure.delayMs}`);
-    await eventually('it has passed', () => pressure.delayMs < 100);
-    pressure.check();
-    pressure.end();
-  });
-
-  it('is not measured while nothing is under way', async (t) => {
-    const started = t.mock.method(globalThis, 'setTimeout').mock;
-    const pressure = createPressure(100);
-    assert.equal(pressure.delayMs, 0);
-    for (let i = 0; i < 100; i++) {
-      pressure.begin();
-      pressure.end();
+describe('the event loop monitor', () => {
+  it('reports no delay while timers fire in time', () => {
+    const { monitor, advance } = createMonitor();
+    monitor.begin();
+    for (let i = 0; i < 5; i++) {
+      advance(50);
+      assert.equal(monitor.delayMs, 0);
     }
-    assert.equal(started.callCount(), 1, 'one timer for many requests');
-    await pause(300);
-    assert.equal(started.callCount(), 2, 'and then only that of the pause');
-    block(300);
-    assert.equal(pressure.delayMs, 0);
-    pressure.begin();
-    pressure.check();
-    pressure.end();
   });
 
-  it('refuses what would be work, and answers probes', async () => {
-    const service = await createFilledService({
-      limits: { ...DEFAULT_LIMITS, eventLoopDelayMsMax: 50 },
-    });
-    const replies = await whileLate(service, () => [
-      service.call('GET', '/collections/c'),
-      service.call('POST', '/collections/c/query', { body: { vector: [1, 2, 3] } }),
-      service.call('GET', '/livez'),
-      service.call('GET', '/readyz'),
-      service.call('GET', '/limits'),
-      service.call('GET', '/metrics'),
-    ]);
-    assert.deepEqual(
-      replies.map(({ status }) => status),
-      [503, 503, 200, 200, 200, 200],
-    );
-    assert.equal(replies[0]!.json.code, 'overloaded');
-    assert.equal(replies[0]!.headers['retry-after'], '1');
-    assert.match(replies[0]!.json.detail, /^The service is \d+ ms behind .* from 50 ms on/);
-    assert.match(replies[5]!.text, /^sagitta_event_loop_delay_seconds 0\.[1-9]/m);
-    await eventually('it has passed', async () => {
-      return (await service.call('GET', '/collections/c')).status === 200;
-    });
-    await service.close();
+  it('reports the delay while a task blocks the event loop, before any timer fires', () => {
+    const { monitor, block } = createMonitor();
+    monitor.begin();
+    block(350);
+    assert.equal(monitor.delayMs, 300);
   });
 
-  it('refuses nothing when the machine keeps up', async () => {
-    const service = await createFilledService();
-    await expectProblem(service.call('GET', '/collections/none'), 404, 'collection_not_found');
-    await service.close();
+  it('reports the delay of the last timer until the next one fires in time', () => {
+    const { monitor, advance } = createMonitor();
+    monitor.begin();
+    advance(350);
+    assert.equal(monitor.delayMs, 300);
+    advance(50);
+    assert.equal(monitor.delayMs, 0);
+  });
+
+  it('sets one timer for many short requests, and none while idle', () => {
+    const { monitor, timers, advance } = createMonitor();
+    assert.equal(monitor.delayMs, 0);
+    for (let i = 0; i < 100; i++) {
+      monitor.begin();
+      monitor.end();
+    }
+    assert.equal(timers.length, 1);
+    advance(50);
+    assert.equal(timers.length, 0);
+    advance(10_000);
+    assert.equal(monitor.delayMs, 0);
   });
 });
 
-/** Calls in one turn of the event loop that is already late, while a request is under way. */
-async function whileLate<Result>(
-  service: Service,
-  call: () => Promise<Result>[],
-): Promise<Result[]> {
-  let release = () => {};
-  const arrived = new Promise<void>((arrive) => {
-    service.hooks.beforeSearch = () => {
-      arrive();
-      return new Promise((resolve) => {
-        release = resolve;
-      });
-    };
+describe('admission by the delay of the event loop', () => {
+  it('refuses requests above the limit, and still answers health checks', async () => {
+    const eventLoop = { begin() {}, end() {}, delayMs: 0 };
+    const service = await createFilledService({
+      limits: { ...DEFAULT_LIMITS, eventLoopDelayMsMax: 50 },
+      eventLoop,
+    });
+    eventLoop.delayMs = 51.4;
+    const overloaded = await expectProblem(
+      service.call('GET', '/collections/c'),
+      503,
+      'overloaded',
+    );
+    assert.equal(overloaded.headers['retry-after'], '1');
+    assert.equal(
+      overloaded.json.detail,
+      'The event loop is 51 ms behind (limit 50 ms). Retry after 1 s.',
+    );
+    const query = service.call('POST', '/collections/c/query', { body: { vector: [1, 2, 3] } });
+    await expectProblem(query, 503, 'overloaded');
+    for (const path of ['/livez', '/readyz', '/limits', '/metrics']) {
+      assert.equal((await service.call('GET', path)).status, 200, path);
+    }
+    const metrics = await service.call('GET', '/metrics');
+    assert.match(metrics.text, /^sagitta_event_loop_delay_seconds 0\.0514$/m);
+    eventLoop.delayMs = 50;
+    assert.equal((await service.call('GET', '/collections/c')).status, 200);
+    await service.close();
   });
-  const running = service.call('POST', '/collections/c/query', { body: { vector: [1, 2, 3] } });
-  await arrived;
-  block(300);
-  const replies = await Promise.all(call());
-  release();
-  await running;
-  return replies;
-}
+});

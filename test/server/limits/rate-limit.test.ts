@@ -237,7 +237,7 @@ describe('rate limits over HTTP', () => {
     assert.equal(refused.headers['retry-after'], '2');
     assert.equal(refused.headers.ratelimit, '"write";r=0;t=3');
     assert.equal(refused.json.retryable, true);
-    assert.match(refused.json.detail, /costs 3 writes.* 2 a second, saved up to 5/);
+    assert.match(refused.json.detail, /costs 3 writes.*limit 2 per second, burst 5/);
     await expectProblem(service.call('DELETE', '/collections/c/vectors/a'), 429, 'rate_limited');
     assert.equal(service.commitCount, commitCount);
     clock.nowMs += 2_000;

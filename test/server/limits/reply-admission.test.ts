@@ -60,7 +60,7 @@ describe('the admission of replies', () => {
     const admission = new ReplyAdmission({ bytesMax: 100_000 });
     const first = admission.open();
     first.reserve('key:a', LARGE);
-    assert.throws(() => admission.open().reserve('key:a', LARGE), /share of 50000/);
+    assert.throws(() => admission.open().reserve('key:a', LARGE), /exceed its limit of 50000/);
     admission.open().reserve('key:b', LARGE);
     first.release();
     admission.open().reserve('key:a', LARGE);

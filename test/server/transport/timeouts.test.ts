@@ -170,7 +170,7 @@ describe('connections', () => {
       assert.equal(text, '');
     }
     assert.deepEqual(warnings, [
-      'connections refused: there are as many as may be, in all or of one address {"connections_refused":1,"connections_max":3,"connections_per_address_max":10000}',
+      'connections refused: the limit of connections, in total or per address, is reached {"connections_refused":1,"connections_max":3,"connections_per_address_max":10000}',
     ]);
     kept[0]!.destroy();
     await eventually('there is room again', async () => {

@@ -349,7 +349,7 @@ describe('TLS files', () => {
     await writeFile(join(secure.folder, 'key.pem'), foreign.key);
     await until(() => secure.log.some(({ level }) => level === 'error'));
     const line = secure.log.find(({ level }) => level === 'error');
-    assert.match(String(line?.details.detail), /key\.pem does not belong to/);
+    assert.match(String(line?.details.detail), /key\.pem does not match/);
     assert.equal(await shownSerial(secure.port, ca), renewed);
 
     await writeFiles(secure.folder, await issueForServer(secure.authority));
@@ -400,9 +400,9 @@ describe('TLS files', () => {
         logger: silentLogger,
       });
     const cases: [content: string | null, paths: object, expected: RegExp][] = [
-      [null, { cert: other }, /TLS certificate .*other\.pem cannot be read: there is no such file/],
-      [null, { cert: folder }, /cannot be read: it is a folder/],
-      ['hello', { cert: other }, /other\.pem holds no certificate; expected PEM/],
+      [null, { cert: other }, /TLS certificate .*other\.pem cannot be read: no such file/],
+      [null, { cert: folder }, /cannot be read: it is a directory/],
+      ['hello', { cert: other }, /other\.pem contains no certificate; expected PEM/],
       [
         '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
         { cert: other },
@@ -419,7 +419,7 @@ describe('TLS files', () => {
         { key: other },
         /other\.pem does not belong to the first certificate of .*cert\.pem; .*"CN=localhost"/,
       ],
-      ['hello', { clientCa: other }, /certificate authority .*other\.pem holds no certificate/],
+      ['hello', { clientCa: other }, /certificate authority .*other\.pem contains no certificate/],
     ];
     for (const [content, paths, expected] of cases) {
       if (content !== null) await writeFile(other, content);
