@@ -296,7 +296,7 @@ describe('large bodies', () => {
     assert.equal((await write(3000)).json.upserted_count, 3000);
     const ids = vectors.flatMap(({ id }) => [id, `${id}-not-there`]);
     await service.call('POST', '/collections/c/vectors/delete', { body: { ids } });
-    assert.deepEqual(tasks, ['http.parseVectors', 'http.parseJson']);
+    assert.deepEqual(tasks, ['ingest.parseVectors', 'ingest.parseJson']);
     await expectProblem(
       service.call('POST', '/collections/c/vectors', {
         body: { vectors: [...vectors, { values: 'x' }] },

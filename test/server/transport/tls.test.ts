@@ -406,7 +406,7 @@ describe('TLS files', () => {
       [
         '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
         { cert: other },
-        /other\.pem is damaged: certificate 1 of 1/,
+        /other\.pem is invalid: certificate 1 of 1/,
       ],
       ['hello', { key: other }, /TLS key .*other\.pem cannot be parsed; expected PEM/],
       [
@@ -417,7 +417,7 @@ describe('TLS files', () => {
       [
         (await issueForServer(authority)).key,
         { key: other },
-        /other\.pem does not belong to the first certificate of .*cert\.pem; .*"CN=localhost"/,
+        /other\.pem does not match the first certificate in .*cert\.pem; .*"CN=localhost"/,
       ],
       ['hello', { clientCa: other }, /certificate authority .*other\.pem contains no certificate/],
     ];
