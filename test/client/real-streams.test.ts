@@ -233,7 +233,7 @@ it('batches of queries return the same matches as single queries, as JSON and as
   assert.match(String(batches[0]!.getChild('metadata')!.get(0)), /"even":true/);
 });
 
-it('replies arrive while queries are still to be sent', { timeout: 20_000 }, async () => {
+it('replies arrive while queries are still to be sent', { timeout: 60_000 }, async () => {
   await writeBatches(vectors, columnsOf(100));
   const [batch] = tableFromIPC(queryBatchOf(100)).batches;
   let answeredCount = 0;

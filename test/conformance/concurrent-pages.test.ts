@@ -1,6 +1,6 @@
 // Pages under concurrent writes, over HTTP against a real server process: a walk by cursor equals
-// one big answer of the snapshot that it began at, whatever others write meanwhile; pages may be
-// asked for again, at once and in any order, and are always the same.
+// one large answer of the snapshot at which it began, whatever others write meanwhile. A page that
+// is asked for again, concurrently and in any order, is always the same.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -24,7 +24,7 @@ import { DIMENSION, RestlessWriter } from './restless-writer.js';
 const PATH = '/v1/collections/restless';
 const WRITERS = 3;
 const ROUNDS = IS_FULL ? 2 : 1;
-/** Clients that ask for the same page at once, each over connections of its own. */
+/** Clients that ask for the same page concurrently, each over its own connections. */
 const CLIENTS = 5;
 
 const VECTOR = [1, -2, 3, 0.5];
@@ -61,7 +61,7 @@ let writers: readonly RestlessWriter[];
 before(async () => {
   console.log(`SAGITTA_TEST_SEED=${seed}`);
   dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-pages-'));
-  // Small segments: rows are sealed, written out and compacted while pages are read.
+  // Small segments, so that rows are sealed, written out and compacted while pages are read.
   const settings = {
     SAGITTA_ENGINE: 'reference',
     SAGITTA_THREADS: '1',
@@ -85,9 +85,9 @@ after(async () => {
   await rm(dataDirectory, { recursive: true, force: true });
 });
 
-describe('while others write', () => {
+describe('pages during concurrent writes', () => {
   for (const walk of IS_FULL ? WALKS : [WALKS[1], WALKS[4]]) {
-    test(`${walk.name}, page by page, equals one big answer`, async () => {
+    test(`${walk.name}, page by page, equals one large answer while others write`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const whole = await walk.whole(call);
         const first = await takePage(call, walk.first(20 + Math.floor(random() * 30)));
@@ -99,7 +99,7 @@ describe('while others write', () => {
       }
     });
 
-    test(`${walk.name} gives the same pages again, to many clients and in any order`, async () => {
+    test(`${walk.name} gives the same pages again while others write, to many clients and in any order`, async () => {
       const first = await takePage(call, walk.first(60));
       const pages = (await takePages(call, walk, first)).slice(1);
       assert.ok(pages.length > 4, 'a walk that is too short shows nothing');
@@ -116,7 +116,7 @@ describe('while others write', () => {
     });
   }
 
-  test('one page asked for by all clients at once has the same bytes', async () => {
+  test('a page that all clients ask for at once has the same bytes while others write', async () => {
     const first = await takePage(call, WALKS[0].first(25));
     await whileRestless(async () => {
       const bodies = await bodiesOfNext(first);
@@ -127,12 +127,12 @@ describe('while others write', () => {
     });
   });
 
-  test('one page asked for by all clients at once has the same next_cursor, too', async () => {
+  test('a page that all clients ask for at once has the same next_cursor', async () => {
     const bodies = await bodiesOfNext(await takePage(call, WALKS[0].first(25)));
     assert.equal(new Set(bodies).size, 1);
   });
 
-  test('what the writers know is what is there', async () => {
+  test('the collection has exactly the rows that the writers were acknowledged', async () => {
     const known = new Map(writers.flatMap(({ rows }) => [...rows]));
     const rows = await listWalk('', PATH, { include_values: 'true' }).whole(call);
     const found = new Map((rows as { id: string }[]).map((row) => [row.id, row]));
@@ -141,7 +141,7 @@ describe('while others write', () => {
   });
 });
 
-/** Runs the work while the writers write; they are quiet before and after. */
+/** Runs the work while the writers write; they pause before and after. */
 async function whileRestless(work: () => Promise<void>): Promise<void> {
   for (const writer of writers) writer.resume();
   try {
@@ -151,7 +151,7 @@ async function whileRestless(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Resolves when somebody has written. */
+/** Resolves when one of the writers has written. */
 async function someWrite(): Promise<void> {
   await Promise.race(writers.map((writer) => writer.nextWrite()));
 }

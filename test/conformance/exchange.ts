@@ -1,5 +1,5 @@
-// One HTTP exchange, byte for byte: the path and the headers go out as they are written. Of what a
-// case may test, only Content-Type and Content-Length of a body are added.
+// One HTTP exchange: the path and the headers are sent exactly as the case has them. Only
+// Content-Type and Content-Length of a body are added.
 
 import { type Agent, request } from 'node:http';
 import type { Json } from '../../src/common/types.js';
@@ -8,7 +8,7 @@ export interface Outgoing {
   readonly method: string;
   /** With the query string. */
   readonly path: string;
-  /** Lower-case names; null takes a header away that would be there. */
+  /** Lower-case names; null removes a header that would be added. */
   readonly headers: Readonly<Record<string, string | null>>;
   readonly body?: Buffer | undefined;
 }
@@ -21,7 +21,7 @@ export interface Incoming {
   readonly json: Json | undefined;
 }
 
-/** Rejects when the connection breaks, and when a body of type JSON is none. */
+/** Rejects when the connection breaks, and when a body of type JSON cannot be parsed. */
 export function exchange(url: string, agent: Agent, outgoing: Outgoing): Promise<Incoming> {
   const { hostname, port } = new URL(url);
   const { method, path, body } = outgoing;

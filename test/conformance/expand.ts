@@ -1,4 +1,4 @@
-// Placeholders and generators in cases, so that a case with 10 001 vectors stays a line.
+// Placeholders and generators in cases, so that a case with 10 001 vectors is one line.
 //
 //   "{{name}}"                                    a saved value; inside longer text, as text
 //   "{{repeat:ab:3}}"                             text again and again

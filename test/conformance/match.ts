@@ -33,7 +33,7 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
   $exact: (found, wanted) => canonical(found) === canonical(wanted),
 };
 
-/** What is different, each with its place; empty when `found` is as `wanted`. */
+/** The differences, each with its place; empty when `found` matches `wanted`. */
 export function differences(found: Json | undefined, wanted: Json, place = ''): string[] {
   if (Array.isArray(wanted)) {
     if (!Array.isArray(found) || found.length !== wanted.length) {

@@ -1,5 +1,5 @@
-// Walks through a result, page by page, and the same result in as few requests as the contract
-// allows, for tests that compare the two.
+// Reads a result page by page, and the same result in as few requests as the contract allows, for
+// tests that compare the two.
 
 import assert from 'node:assert/strict';
 import type { JsonObject } from '../../src/common/types.js';
@@ -30,7 +30,7 @@ export interface Walk {
   readonly records: 'matches' | 'vectors';
   first(limit: number): PageRequest;
   next(cursor: string): PageRequest;
-  /** Everything, in one page or, for a list, in pages as large as may be. */
+  /** The whole result: in one page or, for a list, in pages as large as allowed. */
   whole(call: Call): Promise<unknown[]>;
 }
 

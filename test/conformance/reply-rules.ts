@@ -1,6 +1,6 @@
-// What every reply must be, whatever the case: described by the OpenAPI document in status, code
-// and shape, without a member that the document does not know; a problem where it is an error; with
-// a request id, and cached by nobody where the contract says so. Notes what it has seen.
+// Rules for every reply of every case: status, error code and shape are described by the OpenAPI
+// document without undeclared members, an error is a problem document, there is a request id, and
+// cache headers are as the contract says. Records the operations and codes that it has seen.
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../../src/common/types.js';
@@ -39,7 +39,7 @@ export class ReplyRules {
     return this.#operations.map(({ id }) => id);
   }
 
-  /** What is wrong with the reply; empty when nothing is. */
+  /** The rules that the reply breaks; empty when there are none. */
   check(outgoing: Outgoing, reply: Incoming): string[] {
     const operation = this.#find(outgoing);
     const complaints = [...checkRequestId(outgoing, reply)];
@@ -163,7 +163,7 @@ function operationsOf(document: JsonObject): Operation[] {
   );
 }
 
-/** Objects with described members have no others: what is not described is not sent. */
+/** Objects with described members have no others. */
 function closeObjects(schema: Json): Json {
   if (Array.isArray(schema)) return schema.map(closeObjects);
   if (typeof schema !== 'object' || schema === null) return schema;

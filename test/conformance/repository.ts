@@ -1,4 +1,4 @@
-// Paths in the repository, wherever the compiled tests lie.
+// Paths in the repository, for compiled tests in any folder.
 
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';

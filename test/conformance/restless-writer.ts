@@ -1,5 +1,5 @@
-// A client that writes all the time: it inserts, updates, patches and deletes, and knows what must
-// be there when it pauses. It keeps to ids of its own, so that what it knows is exact.
+// A client that inserts, updates, patches and deletes vectors all the time, and knows which vectors
+// must exist when it pauses. Each writer uses its own ids, so that this knowledge is exact.
 
 import assert from 'node:assert/strict';
 import type { createCaller } from '../support/server-process.js';
@@ -14,7 +14,7 @@ export interface Row {
 
 export const DIMENSION = 4;
 const BATCH_ROWS_MAX = 20;
-/** The rows of one writer hover around this number. */
+/** The number of rows of one writer stays near this. */
 const ROWS_WANTED = 500;
 /** Metadata `n` is below it. */
 const GROUPS = 50;
@@ -48,11 +48,11 @@ export class RestlessWriter {
   resume(): void {
     this.#isStopping = false;
     this.#running = this.#writeOn();
-    // Whoever pauses it learns of it; until then it is not unhandled.
+    // pause() rethrows the error; until then it is not unhandled.
     this.#running.catch(() => {});
   }
 
-  /** Resolves when nothing of it is under way; rejects when a reply was not as it should be. */
+  /** Resolves when no write is in progress; rejects when a reply was wrong. */
   async pause(): Promise<void> {
     this.#isStopping = true;
     await this.#running;

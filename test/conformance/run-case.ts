@@ -1,5 +1,5 @@
-// Runs one case: its collections, its steps, and, around every request that shall be refused, the
-// proof that nothing was written.
+// Runs one case: creates its collections, performs its steps, and checks after every request that is
+// expected to fail that nothing was written.
 
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -59,7 +59,7 @@ class CaseRun {
     await this.#request({ method: 'POST', path, body: { vectors }, expect }, 'set-up');
   }
 
-  /** Leaves the servers empty, as the next case expects them. */
+  /** Deletes what the case created, since the next one expects empty servers. */
   async tearDown(): Promise<void> {
     for (const server of this.#used) {
       if (server.isForOneCase) continue;
@@ -155,7 +155,7 @@ class CaseRun {
       : Buffer.from(JSON.stringify(expand(body, this.#variables)));
   }
 
-  /** Empty when the reply is as one of the expectations says. */
+  /** Differences from the expectation; empty when the reply matches one of them. */
   #compareAny({ expect }: RequestStep, reply: Incoming): string[] {
     const expectations = Array.isArray(expect) ? (expect as Expectation[]) : [expect];
     const complaints = expectations.map((one) => this.#compare(one as Expectation, reply));

@@ -1,5 +1,5 @@
-// Exact answers on real data: the neighbours that ship with the sample data, for three metrics and
-// a filter, from several engines, asked for over HTTP.
+// Exact answers on real data over HTTP: the neighbours that the sample data contains, for three
+// metrics and a filter, from several engines.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -44,7 +44,7 @@ for (const files of IS_FULL ? SETS : SETS.slice(0, 1)) {
       after(() => server.stop());
 
       for (const { name, fields } of QUESTIONS) {
-        test(`all queries by ${name} have exactly the neighbours that they should`, async () => {
+        test(`the ${engine} engine finds exactly the neighbours of all queries by ${name} in ${files.name}`, async () => {
           await eachAtOnce(data!.queries, async (query) => {
             const wanted = query.neighbours[name];
             const body = { ...fields, vector: query.values, top_k: wanted.ids.length };
@@ -90,7 +90,7 @@ function check({ matches }: Reply, neighbours: Neighbours, what: string): void {
   }
 }
 
-/** The float32 next to the exact value, which itself may be off by the rounding of a float64 sum. */
+/** Compares with the nearest float32 of the exact value, which has the rounding error of a float64 sum. */
 function assertRounded(found: number | undefined, exact: number | undefined, what: string): void {
   if (found === undefined || exact === undefined) {
     assert.equal(found, exact, what);
@@ -100,7 +100,7 @@ function assertRounded(found: number | undefined, exact: number | undefined, wha
   assert.ok(error <= Math.abs(exact) * 2 ** -24 + 1e-13, `${what} is ${found}, expected ${exact}`);
 }
 
-/** Several at a time, so that engines see batches. */
+/** Runs several at a time, so that engines see batches. */
 async function eachAtOnce<Item>(
   items: readonly Item[],
   work: (item: Item) => Promise<void>,

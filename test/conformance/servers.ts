@@ -1,5 +1,5 @@
-// The servers that cases run against: real ones, in this process, each with a data directory of
-// its own that goes with it. Started when a case first asks for one.
+// The servers that cases run against: real ones in this process, each with a data directory that is
+// removed with it. A server starts when a case first asks for it.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { Agent } from 'node:http';
@@ -15,29 +15,29 @@ interface Profile {
   readonly engine?: Config['engine'];
   readonly defaultCollection?: string;
   readonly limits?: Partial<Limits>;
-  /** Whether backups may be asked for. */
+  /** Whether a directory for backups is configured. */
   readonly hasBackups?: boolean;
-  /** One case is all that it sees, and what that leaves goes with it. */
+  /** Whether each case gets a new server. */
   readonly isForOneCase?: boolean;
 }
 
-export const PROFILES = {
-  /** As it comes. */
+const PROFILES = {
+  /** The defaults, with the reference engine. */
   usual: {},
-  /** With the tensor program instead of plain loops. */
+  /** With the wasm engine. */
   wasm: { engine: 'wasm' },
   /** With the fastest engine of this machine. */
   auto: { engine: 'auto' },
-  /** Another one, with a secret and a default collection of its own, and with small segments. */
+  /** Another server, with its own secret and default collection, and with small segments. */
   second: { defaultCollection: 'the-default', limits: { segmentRowsMax: 64 } },
-  /** Its cases make API keys, and so it asks for a credential from then on. */
+  /** Its cases create API keys, after which it requires credentials. */
   guarded: { hasBackups: true, isForOneCase: true },
-  /** One read and one write in a long while. */
+  /** With low rate limits. */
   throttled: {
     isForOneCase: true,
     limits: { readRateMax: 1, readBurstMax: 2, writeRateMax: 1, writeBurstMax: 4 },
   },
-  /** Every bound so low that a case reaches it with a few lines. */
+  /** With limits so low that a case reaches them with a few lines. */
   small: {
     limits: {
       dimensionMax: 4,

@@ -1,5 +1,5 @@
-// The WordNet senses and queries of the sample data, from Arrow files to rows and requests. The
-// neighbours in the query file were computed elsewhere, in float64, best first, ties by id.
+// Reads the WordNet senses and queries of the sample data from Arrow files. The neighbours in the
+// query file were computed by another program in float64, best first, ties by id.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { type Table, tableFromIPC } from 'apache-arrow';
@@ -20,7 +20,7 @@ export interface Neighbours {
   readonly distances?: readonly number[];
 }
 
-/** What is asked of the service, and which columns of the query file hold the answer. */
+/** The queries that are sent, and the columns of the query file with their answers. */
 export const QUESTIONS = [
   { name: 'cosine', column: 'cosine', fields: { metric: 'cosine' } },
   { name: 'dot', column: 'dot', fields: { metric: 'dot' } },

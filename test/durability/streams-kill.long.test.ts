@@ -1,5 +1,5 @@
-// Streams into a real server process that is killed, told to stop, or left by its client: what the
-// disk has is a beginning of the stream, as long as was said, and the same stream goes on from there.
+// Streams into a real server process that is killed, stopped, or left by its client: the disk has a
+// prefix of the stream at least as long as acknowledged, and the same stream goes on from there.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ after(() => rm(dataDirectory, { recursive: true, force: true }));
 
 const start = () => startServerProcess({ dataDirectory, settings: SETTINGS });
 
-/** Row `i` has `i` in its values, so that what comes back tells where it is from. */
+/** Row `i` has `i` in its values, so that a row read back tells its place in the stream. */
 const batchOf = (batch: number, prefix: string) =>
   Array.from({ length: BATCH_ROWS }, (_, i) => {
     const row = batch * BATCH_ROWS + i;
@@ -53,7 +53,7 @@ function open(url: string, collection: string, key?: string): ClientRequest {
   });
 }
 
-/** Sends as fast as the server takes it; the reply, or undefined where the connection broke. */
+/** Sends as fast as the server reads. Returns the reply, or undefined when the connection broke. */
 async function send(
   outgoing: ClientRequest,
   body: Buffer,
@@ -103,7 +103,7 @@ async function reach(server: ServerProcess, id: string, rowCount: number): Promi
   }
 }
 
-/** How many rows there are when nobody writes: whole batches from the first on, none of them in part. */
+/** The number of rows when nobody writes. Checks that they are whole batches from the first on. */
 async function countBeginning(server: ServerProcess, id: string, prefix = 'r'): Promise<number> {
   const { call, close } = createCaller(server.url);
   const count = await countRows(server, id);
@@ -119,7 +119,7 @@ async function countBeginning(server: ServerProcess, id: string, prefix = 'r'): 
   return count;
 }
 
-it(`a stream goes on after its server was killed, with nothing lost and nothing twice (${KILLS} kills)`, async (t) => {
+it(`a stream resumes after its server was killed, without lost or duplicate rows (${KILLS} kills)`, async (t) => {
   const seed = testSeed();
   t.diagnostic(`seed ${seed}`);
   const random = createRandom(seed);
@@ -146,7 +146,7 @@ it(`a stream goes on after its server was killed, with nothing lost and nothing 
     inserted_count: rowCount,
     updated_count: 0,
     batch_count: batchCount,
-    // Where the last kill came too late, this is the reply of an earlier attempt.
+    // If the last kill came too late, this is the reply of an earlier attempt.
     resumed_count: durable === rowCount ? reply?.json.resumed_count : durable,
     sequence: batchCount,
   });
@@ -156,7 +156,7 @@ it(`a stream goes on after its server was killed, with nothing lost and nothing 
   await server.stop();
 });
 
-it(`${CLIENTS} streams at once all come through, whole and in order`, async () => {
+it(`${CLIENTS} concurrent streams are all written whole and in order`, async () => {
   const server = await start();
   await create(server, 'many');
   const replies = await Promise.all(
@@ -175,7 +175,7 @@ it(`${CLIENTS} streams at once all come through, whole and in order`, async () =
   await server.stop();
 });
 
-it('a stream whose client goes away leaves whole batches', async () => {
+it('a stream whose client disconnects leaves only whole batches', async () => {
   const server = await start();
   await create(server, 'gone');
   const outgoing = open(server.url, 'gone');
@@ -189,7 +189,7 @@ it('a stream whose client goes away leaves whole batches', async () => {
   await server.stop();
 });
 
-it('a stream to a server that is told to stop ends with the truth about it', async () => {
+it('a stream to a server that stops ends with the number of durable rows', async () => {
   const server = await start();
   await create(server, 'stop');
   const outgoing = open(server.url, 'stop');
@@ -198,7 +198,7 @@ it('a stream to a server that is told to stop ends with the truth about it', asy
   await reach(server, 'stop', 10 * BATCH_ROWS);
   const stopping = server.stop();
   await sleep(100);
-  // The next batch meets the end.
+  // The next batch is refused.
   const all = streamOf(11);
   outgoing.write(all.subarray(streamOf(10).length - 8, -8));
   const reply = await answered;

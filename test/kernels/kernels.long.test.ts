@@ -1,6 +1,6 @@
-// The kernels' own tests, in C++, under AddressSanitizer and UndefinedBehaviorSanitizer: every
-// target that this processor has, against the formulas and brute force. CI runs them under
-// ThreadSanitizer, emulated and on another architecture besides.
+// Compiles and runs the kernels' own tests in C++ under AddressSanitizer and
+// UndefinedBehaviorSanitizer, on every target of this processor. CI also runs them under
+// ThreadSanitizer, emulated, and on another architecture.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -22,11 +22,11 @@ const built = build('test-memory');
 const hasCompiler = !built.stderr.includes('no C++ compiler');
 
 describe('the kernels', { skip: hasCompiler ? false : 'there is no C++ compiler' }, () => {
-  it('compile without a warning', () => {
+  it('the tests of the kernels compile without a warning', () => {
     assert.equal(built.status, 0, built.stderr);
   });
 
-  it('answer as brute force does on every target, without touching what is not theirs', () => {
+  it('the kernels answer as brute force does on every target, within the bounds of their arrays', () => {
     const output = execFileSync(join(ROOT, 'build', 'kernels', 'test-memory'), ['--seed', SEED], {
       encoding: 'utf8',
     });
@@ -36,7 +36,7 @@ describe('the kernels', { skip: hasCompiler ? false : 'there is no C++ compiler'
 });
 
 describe('the build of the kernels', () => {
-  it('is one line and no failure where there is no compiler and none is required', () => {
+  it('the build of the kernels prints one line and succeeds where there is no compiler and none is required', () => {
     const env = { ...process.env, CXX: '', PATH: join(ROOT, 'no-such-folder') };
     const optional = spawnSync(process.execPath, [BUILD, '--if-possible'], {
       env,

@@ -1,6 +1,6 @@
-// The container's files agree with the repository and with each other: what Dockerfile.cuda copies
-// and runs is there, what it and compose.yaml set exists, and both describe the same service. That
-// the lines work is scripts/container/replay.mjs's to show.
+// Checks that the files of the container image agree with the repository and with each other: what
+// Dockerfile.cuda copies and runs exists, and so do the settings of it and of compose.yaml. Whether
+// the image's commands work is tested by scripts/container/replay.mjs.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -72,14 +72,13 @@ const last = (keyword: string): Instruction =>
 const all = (keyword: string): Instruction[] =>
   stages.flatMap(({ instructions }) => instructions.filter((each) => each.keyword === keyword));
 
-/** YAML has no home among our packages; the one that reads documents of the API brings it. */
 function readYaml(path: string): Compose {
   const require = createRequire(createRequire(import.meta.url).resolve('@fastify/swagger'));
   const { parse } = require('yaml') as { parse(text: string, options: object): Compose };
   return parse(read(path), { customTags: [{ tag: '!reset', resolve: () => null }] });
 }
 
-test('every file that the image is built from is there and is let through', () => {
+test('every file that the image is built from exists and is not excluded by .dockerignore', () => {
   const sources = all('COPY')
     .filter(({ flags }) => flags.from === undefined)
     .flatMap(({ words }) => words.slice(0, -1));
@@ -90,7 +89,7 @@ test('every file that the image is built from is there and is let through', () =
   }
 });
 
-test('a stage copies from stages before it', () => {
+test('a stage of the Dockerfile copies only from stages before it', () => {
   stages.forEach(({ instructions }, at) => {
     const before = stages.slice(0, at).map(({ name }) => name);
     for (const { line, flags } of instructions) {
@@ -99,7 +98,7 @@ test('a stage copies from stages before it', () => {
   });
 });
 
-test('all that the image runs while it is built are scripts that can be run elsewhere, too', () => {
+test('the image runs only scripts while it is built, which can also be run elsewhere', () => {
   const commands = all('RUN').map(({ words }) => words[0]!);
   assert.ok(commands.length > 3);
   for (const command of commands) {
@@ -108,7 +107,7 @@ test('all that the image runs while it is built are scripts that can be run else
   }
 });
 
-test('bases are pinned to a release, and both of CUDA to the same', () => {
+test('base images are pinned to a release, and both CUDA images to the same one', () => {
   const names = new Set(stages.map(({ name }) => name));
   const bases = stages.map(({ base }) => base).filter((base) => !names.has(base));
   for (const base of bases) assert.match(base, /^[a-z/]+:\d+\.\d+\.\d+-[\w.-]+(@sha256:\w{64})?$/);
@@ -119,7 +118,7 @@ test('bases are pinned to a release, and both of CUDA to the same', () => {
   assert.equal(releases[0], releases[1]);
 });
 
-test('.dockerignore lets in the sources and nothing that lies about', () => {
+test('.dockerignore includes the sources and excludes everything else', () => {
   const inside = ['src/main.ts', 'kernels/kernels.h', 'examples/data/wordnet.arrow', 'LICENSE'];
   const outside = [
     ['.git/config', 'node_modules/fastify/package.json', 'bench/peers/node_modules/a/index.js'],
@@ -129,7 +128,7 @@ test('.dockerignore lets in the sources and nothing that lies about', () => {
   for (const path of outside) assert.ok(isIgnored(path), `${path} is let in`);
 });
 
-test('the image runs as nobody in particular, who owns the data', () => {
+test('the image runs as an unprivileged user who owns the data', () => {
   const user = last('USER').text;
   assert.match(user, /^[1-9]\d*:[1-9]\d*$/);
   const data = image.instructions.find(({ words }) => words.at(-1) === '/data')!;
@@ -138,7 +137,7 @@ test('the image runs as nobody in particular, who owns the data', () => {
   assert.equal(readEnvironment(last('ENV')).SAGITTA_DATA_DIR, '/data');
 });
 
-test('the image starts and checks what the bundle holds', () => {
+test('the image starts and health-checks files that the bundle contains', () => {
   const files = listRepositoryFiles(ROOT);
   assert.deepEqual(last('ENTRYPOINT').words, ['/app/bin/sagitta']);
   const [node, script] = last('HEALTHCHECK').words;
@@ -146,7 +145,7 @@ test('the image starts and checks what the bundle holds', () => {
   assert.ok(files.includes(script!.replace('/app/', '')), `${script} is not in the bundle`);
 });
 
-test('settings in the image and in compose.yaml exist', () => {
+test('every setting in the image and in compose.yaml exists', () => {
   const known = describeSettings().map(({ variable }) => variable);
   const set = {
     ...readEnvironment(last('ENV')),
@@ -180,12 +179,12 @@ test('compose.yaml runs the image read-only, on this machine only, with a GPU an
   ]);
 });
 
-test('the variant without a GPU takes back the reservation and nothing else', () => {
+test('the variant without a GPU removes the reservation of the GPU and nothing else', () => {
   assert.deepEqual(readYaml('compose.cpu.yaml'), { services: { sagitta: { deploy: null } } });
   assert.match(read('compose.cpu.yaml'), /deploy: !reset null/);
 });
 
-test('the health check tells a server that is ready from none', async () => {
+test('the health check succeeds for a ready server and fails without one', async () => {
   const script = join(ROOT, 'scripts/container/healthcheck.mjs');
   const server = await startTestServer();
   const env = { SAGITTA_HOST: '0.0.0.0', SAGITTA_PORT: new URL(server.url).port };
@@ -198,7 +197,7 @@ test('the health check tells a server that is ready from none', async () => {
   await assert.rejects(check(), { code: 1, stdout: /is not reachable: .*ECONNREFUSED/ });
 });
 
-test('a line of a Dockerfile that is not understood is an error', () => {
+test('a line of a Dockerfile that the parser does not know is an error', () => {
   const reference = (name: string): string => `\${${name}}`;
   assert.throws(() => parseDockerfile('FROM a\nADD x y\n'), /line 2: .*ADD x y/);
   assert.throws(

@@ -1,5 +1,5 @@
-// The dashboard and docs/metrics.md against what a real server tells after some traffic: nothing is
-// shown that does not exist, and nothing exists that is not described.
+// Compares the dashboard and docs/metrics.md with the metrics of a real server after some traffic:
+// the dashboard shows only metrics that exist, and every metric is described.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -11,9 +11,9 @@ import { startTestServer, type TestServer } from '../support/server-in-process.j
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** Not of every server: of some engines, and of TLS. */
+/** Metrics that only servers with some engines or with TLS have. */
 const CONDITIONAL = /^sagitta_(device_\w+_total|engine_fallbacks_total|tls_\w+)$/;
-/** What Prometheus adds, and what histograms have. */
+/** Labels that Prometheus adds, and that of histograms. */
 const LABELS_OF_ALL = ['job', 'instance', 'le'];
 
 interface Metric {
@@ -78,7 +78,7 @@ describe('the metrics of a server', () => {
   });
   after(() => server.close());
 
-  it('are all described, with their type and labels', () => {
+  it('every metric of a server is described with its type and labels', () => {
     for (const [name, { type, labels }] of live) {
       const found = described.get(name);
       assert.ok(found, `docs/metrics.md does not describe ${name}`);
@@ -89,7 +89,7 @@ describe('the metrics of a server', () => {
     assert.deepEqual(gone, [], 'described, and not there');
   });
 
-  it('keep to the conventions of names', () => {
+  it('every metric of a server is named by the conventions of Prometheus', () => {
     for (const [name, { type }] of live) {
       assert.match(name, /^(sagitta|process|nodejs)_[a-z_]+$/);
       assert.equal(name.endsWith('_total'), type === 'counter', name);
@@ -98,7 +98,7 @@ describe('the metrics of a server', () => {
     }
   });
 
-  it('have counted the traffic', async () => {
+  it('the metrics of a server count its traffic', async () => {
     const text = await (await fetch(`${server.url}/metrics`)).text();
     for (const line of [
       /^sagitta_queries_total 4$/m,
@@ -125,7 +125,7 @@ describe('the metrics of a server', () => {
     }
   });
 
-  it('are what the dashboard shows', () => {
+  it('the dashboard shows only metrics that a server has', () => {
     const names = targets.flatMap(({ title, expr }) => {
       const found = metricsOf(expr);
       assert.ok(found.length > 0, `${title}: ${expr}`);
@@ -157,7 +157,7 @@ describe('the metrics of a server', () => {
 });
 
 describe('the dashboard', () => {
-  it('is one that Grafana imports: what a panel needs, and every variable that is used', () => {
+  it('the dashboard has what Grafana needs: the fields of each panel and every variable in use', () => {
     assert.ok(dashboard.title !== '' && dashboard.uid !== '' && dashboard.schemaVersion >= 30);
     const variables = dashboard.templating.list.map(({ name }) => name);
     assert.equal(dashboard.templating.list[0]?.type, 'datasource');
@@ -179,7 +179,7 @@ describe('the dashboard', () => {
     }
   });
 
-  it('has no panel over another one, nor beyond the 24 columns', () => {
+  it('no panel of the dashboard overlaps another one or exceeds the 24 columns', () => {
     const taken = new Set<string>();
     for (const { title, gridPos } of dashboard.panels) {
       assert.ok(gridPos.x + gridPos.w <= 24, title);
@@ -218,7 +218,7 @@ async function makeTraffic(url: string): Promise<void> {
   await call('GET', '/no/such/route');
 }
 
-/** By name, histograms without their suffixes. */
+/** Metrics by name; histograms without their suffixes. */
 function parseMetrics(text: string): Map<string, Metric> {
   const metrics = new Map<string, Metric>();
   for (const [, name, type] of text.matchAll(/^# TYPE (\w+) (\w+)$/gm)) {
@@ -239,7 +239,7 @@ function findMetric(metrics: Map<string, Metric>, name: string): Metric | undefi
   return metrics.get(name) ?? (histogram?.type === 'histogram' ? histogram : undefined);
 }
 
-/** The metrics of an expression, and the labels that it selects them by. */
+/** The metrics of an expression and the labels that it selects by. */
 function metricsOf(expr: string): { name: string; labels: string[] }[] {
   return [...expr.matchAll(/\b((?:sagitta|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)].map(
     ([, name, selector]) => ({

@@ -1,5 +1,5 @@
-// The documents say what is so: their commands run as they are printed and answer as printed, their
-// links lead somewhere, and every setting and code that they name exists.
+// Checks the documents: their commands run and print what the documents show, their links lead to
+// files, and every setting, path and error code that they name exists.
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -16,7 +16,7 @@ import { startTestServer } from '../support/server-in-process.js';
 /** The compiled test is at dist/test; the documents are read where they were written. */
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const DOCUMENTED_URL = 'http://127.0.0.1:8484';
-/** What differs from run to run, in an expected answer: "…" for any value, "text…" for any end. */
+/** Values of an expected answer that differ from run to run: "…" for any value, "text…" for any end. */
 const ANYTHING = '…';
 /** A file or folder of the repository; patterns such as `src/*.ts` end before the asterisk. */
 const SOURCE_PATH = /(?<![\w./-])(?:src|test|scripts|kernels|bench|docs|examples)\/[\w./-]*\w/g;
@@ -24,7 +24,7 @@ const SOURCE_PATH = /(?<![\w./-])(?:src|test|scripts|kernels|bench|docs|examples
 const SEPARATOR = '\u001e';
 
 interface Example {
-  /** Of the fence that opens it, from 1. */
+  /** Line of the fence that opens it, from 1. */
   readonly line: number;
   readonly command: string;
   readonly expected: { readonly language: string; readonly text: string } | undefined;
@@ -34,7 +34,7 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0;
 const skip = hasCurl ? false : 'there is no curl on this machine';
 
 for (const path of ['README.md', 'docs/api-guide.md']) {
-  test(`the examples of ${path} answer as it says`, { skip }, async () => {
+  test(`the examples of ${path} print what it shows`, { skip }, async () => {
     const examples = examplesOf(await readFile(join(ROOT, path), 'utf8'));
     assert.ok(examples.some(({ expected }) => expected !== undefined));
     const server = await startTestServer({ SAGITTA_ENGINE: 'auto' });
@@ -140,7 +140,7 @@ test('every error code in the table of the guide exists', async () => {
   );
 });
 
-test('an answer is compared but for what is marked as changing', () => {
+test('the comparison of answers leaves out values that are marked as changing', () => {
   const json = (text: string) => ({ language: 'json', text });
   assertAnswer('', '{"a":[1,{"b":"xyz"}]}', json('{"a": [1, {"b": "x…"}]}'));
   assertAnswer('', '{"a":{"b":1},"c":2}', json('{"a": "…", "c": 2}'));
@@ -172,7 +172,7 @@ function examplesOf(text: string): Example[] {
   });
 }
 
-/** Makes `sagitta` a command that a shell finds. */
+/** Puts `sagitta` on the PATH of a shell. */
 async function putCommandInto(folder: string): Promise<void> {
   const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
   const path = join(folder, 'sagitta');
@@ -180,7 +180,7 @@ async function putCommandInto(folder: string): Promise<void> {
   await chmod(path, 0o755);
 }
 
-/** What the commands print; anything on stderr, and any command that fails, is a failure. */
+/** What the commands print. Throws when one fails or writes to stderr. */
 function runShell(script: string, environment: NodeJS.ProcessEnv): Promise<string> {
   const shell = spawn('bash', ['-euo', 'pipefail', '-s'], {
     cwd: ROOT,
@@ -225,7 +225,7 @@ function assertAnswer(
   );
 }
 
-/** The value found, with what is allowed to change put as the document puts it. */
+/** The value found, with values that may change replaced by those of the document. */
 function masked(found: unknown, wanted: unknown): unknown {
   if (wanted === ANYTHING && found !== undefined) return wanted;
   if (typeof wanted === 'string' && typeof found === 'string' && wanted.endsWith(ANYTHING)) {

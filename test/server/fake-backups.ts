@@ -1,4 +1,4 @@
-// Backups without a disk: names in a list, each made a moment after the one before.
+// A BackupService without a disk: it keeps names in memory, with creation times a second apart.
 
 import { SagittaError } from '../../src/common/errors.js';
 import type { BackupRecord, BackupService } from '../../src/database/api.js';

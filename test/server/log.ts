@@ -1,5 +1,5 @@
-// What the service logs, as lines of JSON: written by pino itself, so that what it makes of errors
-// is in them.
+// Captures the log of a service as lines of JSON. They are written by pino, so that they contain its
+// rendering of errors.
 
 import { Writable } from 'node:stream';
 import pino from 'pino';
@@ -7,7 +7,7 @@ import type { Logger } from '../../src/common/logger.js';
 
 export interface CapturedLog {
   readonly logger: Logger;
-  /** As they were written. */
+  /** All lines as written. */
   readonly text: string;
   /** The lines with this message, parsed. */
   lines(message: string): Record<string, unknown>[];

@@ -1,23 +1,23 @@
-// For every route a request that succeeds on the filled database below, so that tests can go
-// through all routes there are.
+// A request for every route that succeeds on the filled database below, for tests that go through
+// all routes.
 
 import type { Database } from '../../src/database/database.js';
 import { batchOf } from '../database/harness.js';
 
 export interface SampleRequest {
-  /** What the route must ask of its caller: a scope and for what, or `anyone` or `public`. */
+  /** What the route must require: a scope and its object, or `anyone` or `public`. */
   readonly needs: string;
-  /** Without a prefix; `{key}` stands for the id of a key that is there. */
+  /** Without a prefix; `{key}` stands for the id of an existing key. */
   readonly url: string;
   readonly body?: object;
-  /** Of the reply to who may; 200 else. */
+  /** The status for an authorized caller; 200 when absent. */
   readonly status?: number;
 }
 
-/** The collection that the requests are about. */
+/** The collection that the requests use. */
 export const COLLECTION = 'catalog-1';
 
-/** By the operation's id. */
+/** Requests by the id of their operation. */
 export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
   createCollection: {
     needs: 'collections:write named',

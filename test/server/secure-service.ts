@@ -1,5 +1,5 @@
-// The application behind TLS, over a fake database, and clients for it that speak HTTP/1.1 and
-// HTTP/2 and may show a certificate.
+// The application behind TLS, and clients for it that speak HTTP/1.1 and HTTP/2 and may present a
+// certificate.
 
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -32,7 +32,7 @@ import { eventually } from './wire.js';
 export interface SecureService {
   readonly service: Service;
   readonly authority: Authority;
-  /** Holds cert.pem, key.pem and what a test puts there. */
+  /** Contains cert.pem, key.pem and files of the test. */
   readonly folder: string;
   readonly url: string;
   readonly port: number;
@@ -108,7 +108,7 @@ export interface Answer {
   readonly text: string;
 }
 
-export interface Asking {
+export interface RequestInput {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -117,7 +117,7 @@ export interface Asking {
 
 export async function overHttp1(
   port: number,
-  { method = 'GET', path, headers = {}, body }: Asking,
+  { method = 'GET', path, headers = {}, body }: RequestInput,
   tls: ConnectionOptions,
 ): Promise<Answer> {
   const request = sendHttp1({
@@ -136,7 +136,7 @@ export async function overHttp1(
   return { status: reply.statusCode, headers: reply.headers, text };
 }
 
-/** A connected session. Errors of the session itself end its requests; a test sees those. */
+/** A connected session. An error of the session ends its requests, which reject. */
 export async function openSession(
   url: string,
   options: SecureClientSessionOptions,
@@ -147,13 +147,16 @@ export async function openSession(
   return session;
 }
 
-export async function overHttp2(session: ClientHttp2Session, asking: Asking): Promise<Answer> {
+export async function overHttp2(
+  session: ClientHttp2Session,
+  asking: RequestInput,
+): Promise<Answer> {
   return answerOf(beginOverHttp2(session, asking));
 }
 
 export function beginOverHttp2(
   session: ClientHttp2Session,
-  { method = 'GET', path, headers = {}, body }: Asking,
+  { method = 'GET', path, headers = {}, body }: RequestInput,
 ): ClientHttp2Stream {
   const stream = session.request({
     ':method': method,
@@ -165,7 +168,7 @@ export function beginOverHttp2(
   return stream;
 }
 
-/** Rejects also when the stream ends without a reply, which Node calls no error. */
+/** Rejects also when the stream ends without a reply, for which Node emits no error. */
 export async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   const [headers] = (await Promise.race([
     once(stream, 'response'),

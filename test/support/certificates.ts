@@ -1,4 +1,4 @@
-// Certificates for tests, made when they are asked for: an authority, and what it signs.
+// Creates an authority and certificates that it signs, for tests.
 
 import { webcrypto } from 'node:crypto';
 import './reflect-metadata.js';
@@ -16,7 +16,7 @@ export interface CertificateOptions {
   /** As in RFC 4514, `CN=batch,O=Acme`. */
   readonly subject: string;
   readonly san?: readonly { type: 'dns' | 'url' | 'email' | 'ip'; value: string }[];
-  /** Absent for both. */
+  /** Both when absent. */
   readonly purpose?: 'server' | 'client';
   readonly notBefore?: Date;
   readonly notAfter?: Date;

@@ -1,5 +1,5 @@
-// What the library that makes certificates for tests asks of decorators' metadata: to be told that
-// there is none. Imported before it.
+// The functions for decorators' metadata that @peculiar/x509 requires, which return that there is
+// none. Must be imported before that package.
 
 const none = () => undefined;
 Object.assign(Reflect, { getMetadata: none, getOwnMetadata: none, defineMetadata: none });

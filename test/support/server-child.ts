@@ -1,5 +1,5 @@
-// A real server in a process of its own, for tests and benches that kill it or measure it: prints
-// its address when it listens, and `ready` when every collection is loaded.
+// The program of a server process for tests and benches that kill or measure it. It prints its
+// address when it listens, and `ready` when every collection is loaded.
 
 import { startServer } from '../../src/main.js';
 import { loadConfig } from '../../src/platform/config.js';

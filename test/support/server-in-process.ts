@@ -1,5 +1,4 @@
-// A whole server inside the test's own process, on a free port and in a folder of its own: for
-// tests of what talks to a server, where nothing is killed.
+// Starts a whole server in the process of the test, on a free port and with a new data directory.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

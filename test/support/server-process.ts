@@ -1,4 +1,4 @@
-// Starts and ends real server processes, and talks to them with little ceremony.
+// Starts and ends real server processes, and sends requests to them.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -77,7 +77,7 @@ export interface Reply {
   json<T>(): T;
 }
 
-/** One request over kept connections; rejects when the connection breaks. */
+/** Sends requests over kept connections; `call` rejects when the connection breaks. */
 export function createCaller(url: string, connectionCount = 16) {
   const agent = new Agent({ keepAlive: true, maxSockets: connectionCount });
   const call = (

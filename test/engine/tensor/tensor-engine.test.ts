@@ -209,7 +209,7 @@ describe('the wasm engine and its thread', () => {
         console.log('closed');
       });`;
     const child = spawnSync(process.execPath, ['-e', script], {
-      timeout: 20_000,
+      timeout: 60_000,
       encoding: 'utf8',
     });
     assert.equal(child.stderr, '');

@@ -1,6 +1,6 @@
-// More than the service can do, for 20 seconds: reads and writes mixed on 64 connections, a short
-// queue before a slow engine. What is acknowledged is there afterwards, also after a restart, what
-// is refused says when to come back, and the process is as healthy as before.
+// More requests than the service can answer, for 20 seconds: reads and writes on 64 connections, and
+// a short queue before a slow engine. Acknowledged writes are there afterwards and after a restart,
+// refusals say when to retry, and the process recovers.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,7 +15,7 @@ const CONNECTIONS = 64;
 const DIMENSION = 32;
 const ROWS = 20_000;
 const FETCHED_AT_ONCE = 500;
-/** Resident memory may grow by the rows that are written and by buffers of the flood, no further. */
+/** Resident memory may grow by the rows that are written and by buffers of the flood. */
 const GROWTH_BYTES_MAX = 400 * 1024 * 1024;
 
 type Call = ReturnType<typeof createCaller>['call'];
@@ -23,7 +23,7 @@ type Call = ReturnType<typeof createCaller>['call'];
 const valuesOf = (number: number) =>
   Array.from({ length: DIMENSION }, (_, i) => ((number * 31 + i * 17) % 1000) / 8 + 1);
 
-it(`survives a flood of ${SECONDS} s and keeps what it acknowledged`, async (t) => {
+it(`a server survives a flood of ${SECONDS} s and keeps acknowledged writes`, async (t) => {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-flood-'));
   const settings = {
     SAGITTA_ENGINE: 'reference',
@@ -147,7 +147,7 @@ async function residentBytes(call: Call): Promise<number> {
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)![1]);
 }
 
-/** Every one, with the values that were sent. */
+/** Checks that every acknowledged vector is there with the values that were sent. */
 async function checkWritten(call: Call, numbers: readonly number[]): Promise<void> {
   for (let start = 0; start < numbers.length; start += FETCHED_AT_ONCE) {
     const wanted = numbers.slice(start, start + FETCHED_AT_ONCE);

@@ -1,6 +1,5 @@
-// Ten thousand connections that say nothing, or as many as this machine lets a process have: the
-// server goes on answering, memory stays within a few kilobytes a connection, and the bound on
-// connections holds.
+// Ten thousand idle connections, or as many as this machine lets a process have: the server goes on
+// answering, uses a few kilobytes of memory per connection, and keeps to its limit of connections.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -18,7 +17,7 @@ const SPARE_DESCRIPTORS = 300;
 const OPENED_AT_ONCE = 200;
 const BYTES_A_CONNECTION_MAX = 32 * 1024;
 
-it('answers beside thousands of idle connections', async (t) => {
+it('a server answers requests beside thousands of idle connections', async (t) => {
   const descriptors = Number(execFileSync('sh', ['-c', 'ulimit -n']).toString()) || WANTED * 2;
   const count = Math.min(WANTED, descriptors - SPARE_DESCRIPTORS);
   assert.ok(count > 100, `${descriptors} descriptors leave room for ${count} connections`);
@@ -52,7 +51,7 @@ it('answers beside thousands of idle connections', async (t) => {
     for (let i = 0; i < 20; i++) assert.equal((await call('GET', '/v1/limits')).status, 200);
     assert.ok(performance.now() - startMs < 60_000);
 
-    // Beyond the bound a connection is taken and closed at once; those that are open stay.
+    // Beyond the limit a connection is accepted and closed at once; open ones stay.
     const beyond = await Promise.all(Array.from({ length: 20 }, () => isCut(server.url)));
     assert.ok(beyond.filter(Boolean).length >= 9, `${beyond}`);
     assert.equal((await call('GET', '/v1/limits')).status, 200);
@@ -73,7 +72,7 @@ function open(url: string): Promise<Socket> {
   });
 }
 
-/** Whether the server closes a new connection within a moment. */
+/** Whether the server closes a new connection at once. */
 async function isCut(url: string): Promise<boolean> {
   const socket = await open(url);
   let isClosed = false;

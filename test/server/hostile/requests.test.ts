@@ -1,6 +1,6 @@
-// Requests as an attacker writes them, byte by byte, to a real server: what is ambiguous about where
-// a request ends is refused and the connection closed, what is odd gets a clear error, and the
-// server answers the next client as if nothing had been.
+// Requests as an attacker writes them, byte by byte, to a real server: a request whose end is
+// ambiguous is refused and its connection closed, an unusual one gets a clear error, and the server
+// goes on answering others.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -104,7 +104,7 @@ describe('what smuggles requests past gateways', () => {
     it(`refuses ${name}`, async () => {
       const found = statuses(await exchange(text));
       assert.ok(found.length >= 1, 'it is answered');
-      // The first is an error; what was hidden behind it was never read as a request.
+      // The first reply is an error; the hidden request was never read as one.
       assert.ok(found[0]! >= 400 && found[0]! < 500, `${found}`);
       assert.ok(!found.includes(200), `${found}`);
       assert.equal((await json('GET', '/v1/collections/h')).status, 200, 'the collection is there');

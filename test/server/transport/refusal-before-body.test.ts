@@ -39,7 +39,7 @@ describe('a long body that is refused for its beginning', () => {
       'collection_not_found',
     ],
   ] as const) {
-    it(`is taken whole for its ${what} by ${path}`, { timeout: 20_000 }, async () => {
+    it(`is taken whole for its ${what} by ${path}`, { timeout: 60_000 }, async () => {
       const service = await createFilledService();
       const port = await listen(service);
       const text = await exchange(port, async (socket) => {
