@@ -22,7 +22,7 @@ export interface ScriptedReply {
   readonly isSilent?: boolean;
 }
 
-export interface RecordedRequest {
+interface RecordedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;

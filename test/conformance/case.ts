@@ -68,12 +68,12 @@ export interface TogetherStep {
   readonly apartMs?: number;
 }
 
-export interface WaitStep {
+interface WaitStep {
   readonly waitMs: number;
 }
 
 /** Stops the server of the case and starts it again over the same data. */
-export interface RestartStep {
+interface RestartStep {
   readonly restart: true;
 }
 
@@ -86,7 +86,7 @@ export interface Expectation {
   readonly problem?: ExpectedProblem;
 }
 
-export interface ExpectedProblem {
+interface ExpectedProblem {
   readonly code: string;
   /** Of the one finding. */
   readonly pointer?: string;

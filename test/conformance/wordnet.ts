@@ -32,7 +32,7 @@ export const QUESTIONS = [
   },
 ] as const;
 
-export type QuestionName = (typeof QUESTIONS)[number]['name'];
+type QuestionName = (typeof QUESTIONS)[number]['name'];
 
 export interface SenseQuery {
   readonly id: string;

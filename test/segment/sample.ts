@@ -162,7 +162,7 @@ export function cellOf(column: MetadataColumn, row: number): unknown {
 }
 
 /** What `cellOf` gives for a value of a document. */
-export function cellFor(value: Json | undefined, isElement = false): unknown {
+function cellFor(value: Json | undefined, isElement = false): unknown {
   if (typeof value === 'string') return Buffer.from(value).toString();
   if (Array.isArray(value)) {
     return isElement ? { kind: KIND.array } : value.map((element) => cellFor(element, true));

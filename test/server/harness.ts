@@ -35,7 +35,7 @@ export interface CallOptions {
 }
 
 /** What runs before steps of the database: a test makes the step wait or fail. */
-export interface DatabaseHooks {
+interface DatabaseHooks {
   /** Before each batch of queries that the engine is given; the signal is that of the batch. */
   beforeSearch: (signal: AbortSignal | undefined) => Promise<void>;
   /** Before each commit of the store takes effect. */

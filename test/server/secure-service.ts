@@ -169,7 +169,7 @@ export function beginOverHttp2(
 }
 
 /** Rejects also when the stream ends without a reply, for which Node emits no error. */
-export async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
+async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   const [headers] = (await Promise.race([
     once(stream, 'response'),
     once(stream, 'close').then(() => {

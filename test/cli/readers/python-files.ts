@@ -2,7 +2,7 @@
 
 import { spawnSync } from 'node:child_process';
 
-export const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
+const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 
 /** Why tests are skipped, or false where the interpreter has the modules. */
 export function skipWithout(...modules: readonly string[]): string | false {

@@ -21,7 +21,7 @@ interface FakeBlock {
   hasValues: boolean;
 }
 
-export interface FakeDevice {
+interface FakeDevice {
   readonly memoryBytes: number;
   openCount: number;
   searchCount: number;
@@ -45,7 +45,7 @@ export interface FakeDevices {
 }
 
 /** Codes take a byte a dimension, values four; times `scale`, for blocks that are said to be large. */
-export function fakeBlockBytes(scale: number): CudaKernels['blockBytes'] {
+function fakeBlockBytes(scale: number): CudaKernels['blockBytes'] {
   return (dimension, rowCapacity, hasValues) =>
     scale * rowCapacity * dimension * (hasValues ? 5 : 1);
 }

@@ -15,7 +15,7 @@ export interface StreamService extends Service {
   ids(): Promise<string[]>;
 }
 
-export interface SendOptions {
+interface SendOptions {
   /** Of the URL, with the question mark. */
   readonly query?: string;
   readonly key?: string;
