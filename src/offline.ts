@@ -3,9 +3,8 @@
 
 import { systemClock } from './common/clock.js';
 import { silentLogger } from './common/logger.js';
-import type { ApiKeyService, BackupRecord } from './database/api.js';
 import { ApiKeys } from './database/api-keys.js';
-import { Backups } from './database/backup.js';
+import { type BackupRecord, Backups } from './database/backup.js';
 import { apiKeyMembers } from './server/key-members.js';
 import { requireRestorable, restoreBackup } from './storage/backup.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
@@ -33,7 +32,7 @@ export async function withDataDirectory<Result>(
 /** Opens the API keys of a directory for `work`. Throws also `data_corrupt`. */
 export function withApiKeys<Result>(
   directory: string,
-  work: (apiKeys: ApiKeyService) => Promise<Result>,
+  work: (apiKeys: ApiKeys) => Promise<Result>,
 ): Promise<Result> {
   return withDataDirectory(directory, (store) => work(new ApiKeys({ store, clock: systemClock })));
 }

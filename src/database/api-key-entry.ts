@@ -1,6 +1,6 @@
-// An API key as it is kept: everything but its secret, of which there is a digest. JSON in the
-// store, with a format version, and checked when it is read: a key of which half is lost must not
-// open anything.
+// The stored form of an API key: everything but its secret, of which there is a digest. It is JSON
+// with a format version, and every member is checked when it is read: a damaged entry must not grant
+// access.
 
 import { parseGrant } from '../common/access.js';
 import { SagittaError } from '../common/errors.js';
@@ -9,7 +9,7 @@ export const KEY_FORMAT_VERSION = 1;
 
 export interface ApiKeyEntry {
   readonly formatVersion: number;
-  /** Counts up with every key that is made: the order in which keys are listed. */
+  /** Counts the keys that were created: the order in which they are listed. */
   readonly number: number;
   readonly id: string;
   readonly owner: string;
@@ -20,7 +20,7 @@ export interface ApiKeyEntry {
   readonly revokedAtMs: number | null;
   /** SHA-256 of the secret, in hexadecimal. */
   readonly digest: string;
-  /** The secret before the last rotation, while it still goes. */
+  /** The secret before the last rotation, while it is still valid. */
   readonly previous: { readonly digest: string; readonly untilMs: number } | null;
 }
 
@@ -28,7 +28,7 @@ export function encodeEntry(entry: ApiKeyEntry): Uint8Array {
   return Buffer.from(JSON.stringify(entry));
 }
 
-/** Throws `data_corrupt`, naming the key by the id under which it was found. */
+/** Throws `data_corrupt`, which names the key by the id under which it is stored. */
 export function decodeEntry(bytes: Uint8Array, id: string): ApiKeyEntry {
   let value: unknown;
   try {
@@ -45,7 +45,7 @@ export function decodeEntry(bytes: Uint8Array, id: string): ApiKeyEntry {
     );
   }
   for (const [name, isValid] of Object.entries(CHECKS)) {
-    if (!isValid(entry[name])) throw damaged(id, `its member ${name} is not what it should be`);
+    if (!isValid(entry[name])) throw damaged(id, `its member ${name} is not valid`);
   }
   if (entry.id !== id) throw damaged(id, 'it has the id of another key');
   return value as ApiKeyEntry;

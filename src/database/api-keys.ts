@@ -1,6 +1,7 @@
-// API keys: made, listed, rotated, revoked and, with every request, verified. All are in memory; a
-// change is on disk before it takes effect. Secrets are 256 random bits, so that a plain SHA-256 of
-// them is as good to keep as a slow hash: there is nothing to guess.
+// API keys: created, listed, rotated, revoked and, with every request, verified. All are in memory; a
+// change is on disk before it takes effect. Only digests of secrets are stored: the secret is in the
+// reply that created it and nowhere else. A secret has 256 random bits, which cannot be guessed, so
+// that a plain SHA-256 protects it as well as a slow hash.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type Grant, type Principal, parseGrant, SCOPES } from '../common/access.js';
@@ -14,18 +15,17 @@ import {
   validationError,
 } from '../common/errors.js';
 import type { Store, StoreOperation } from '../storage/store.js';
-import type { ApiKeyInput, ApiKeyRecord, ApiKeyService } from './api.js';
 import { type ApiKeyEntry, decodeEntry, encodeEntry, KEY_FORMAT_VERSION } from './api-key-entry.js';
 import { keys } from './keys.js';
 import { Lock } from './lock.js';
 
-/** All are in memory, and all are in one list. */
+/** All keys are in memory, and the list of them is one reply. */
 export const API_KEYS_MAX = 10_000;
-/** An owner is a name for people. */
+/** An owner is a name that people read. */
 export const OWNER_CHARACTERS_MAX = 256;
-/** Every request walks through the scopes of its key. */
+/** Every request checks the scopes of its key one by one. */
 export const KEY_SCOPES_MAX = 64;
-/** A secret that goes on for longer than a month was not rotated. */
+/** A rotation that leaves the old secret valid for longer is none. */
 const DAY_MS = 24 * 60 * 60 * 1000;
 export const GRACE_MS_MAX = 30 * DAY_MS;
 
@@ -38,10 +38,31 @@ const KEY_PATTERN = new RegExp(
   `^sk_([0-9A-Za-z]{${ID_CHARACTERS}})_([0-9A-Za-z]{${SECRET_CHARACTERS}})$`,
 );
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
-/** Of nothing: compared with where there is no key, so that time tells nothing. */
+/** Compared with when there is no such key, so that the time taken does not show it. */
 const NO_DIGEST = Buffer.alloc(32);
 
-/** A key as requests meet it. */
+export interface ApiKeyRecord {
+  /** Also part of the key itself: `sk_<id>_<secret>`. */
+  readonly id: string;
+  /** The person or program that the key was made for, as its creator named it. */
+  readonly owner: string;
+  /** As sent: `vectors:read`, `vectors:write:catalog-*`. */
+  readonly scopes: readonly string[];
+  /** ISO 8601, UTC; so are all times here. */
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+  readonly rotatedAt: string | null;
+  readonly revokedAt: string | null;
+}
+
+export interface ApiKeyInput {
+  readonly owner: string;
+  readonly scopes: readonly string[];
+  /** ISO 8601; null for never. */
+  readonly expiresAt: string | null;
+}
+
+/** A key that can be used, ready for verification. */
 interface LiveKey {
   readonly entry: ApiKeyEntry;
   readonly principal: Principal;
@@ -56,12 +77,12 @@ export interface ApiKeysOptions {
   readonly clock: Clock;
 }
 
-export class ApiKeys implements ApiKeyService {
+export class ApiKeys {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** In the order in which they were made. */
+  /** By id, in the order of creation. */
   readonly #keys = new Map<string, LiveKey>();
-  /** Changes come one after another: each begins with what the one before left. */
+  /** Changes are made one after another: each starts from the result of the one before. */
   readonly #lock = new Lock();
 
   /** Throws `data_corrupt` naming the key whose record cannot be read. */
@@ -76,16 +97,18 @@ export class ApiKeys implements ApiKeyService {
     for (const entry of entries) this.#keys.set(entry.id, toLiveKey(entry));
   }
 
+  /** Whether a key was ever created, even one that was revoked or has expired since. */
   get isInUse(): boolean {
     return this.#keys.size > 0;
   }
 
+  /** Throws `credentials_invalid` alike for a key that is unknown, wrong, revoked or expired. */
   verify(key: string): Principal {
     const [, id = '', secret = ''] = KEY_PATTERN.exec(key) ?? [];
     const found = this.#keys.get(id);
     const digest = hash('sha256', secret, 'buffer');
     const now = this.#clock.now();
-    // Both are compared, whatever the first one says.
+    // Both are compared whatever the first result is, so that the time taken does not show it.
     const isCurrent = timingSafeEqual(digest, found?.digest ?? NO_DIGEST);
     const isPrevious = timingSafeEqual(digest, found?.previousDigest ?? NO_DIGEST);
     const isValid =
@@ -100,9 +123,10 @@ export class ApiKeys implements ApiKeyService {
     );
   }
 
+  /** Throws `invalid_request` with an issue for each field that is wrong, and `limit_exceeded`. */
   async create(input: ApiKeyInput): Promise<{ record: ApiKeyRecord; key: string }> {
     const now = this.#clock.now();
-    refuseInput(input, now);
+    checkInput(input, now);
     return this.#lock.run(async () => {
       const id = this.#freshId();
       const secret = randomText(SECRET_CHARACTERS);
@@ -120,20 +144,26 @@ export class ApiKeys implements ApiKeyService {
         digest: digestOf(secret),
         previous: null,
       };
-      const forgotten = this.#makeRoom(now);
-      await this.#commit(entry, forgotten);
+      const removedId = this.#makeRoom(now);
+      await this.#commit(entry, removedId);
       return { record: toRecord(entry), key: `sk_${id}_${secret}` };
     });
   }
 
+  /** In the order of creation, revoked and expired keys included. */
   list(): readonly ApiKeyRecord[] {
     return [...this.#keys.values()].map(({ entry }) => toRecord(entry));
   }
 
+  /** Throws `key_not_found`. */
   get(id: string): ApiKeyRecord {
     return toRecord(this.#require(id));
   }
 
+  /**
+   * Gives the key a new secret. The old one stays valid for `graceMs`; 0 ends it at once. Throws
+   * `key_not_found`, also for a key that was revoked or has expired.
+   */
   rotate(
     id: string,
     { graceMs }: { graceMs: number },
@@ -141,16 +171,16 @@ export class ApiKeys implements ApiKeyService {
     if (graceMs > GRACE_MS_MAX) {
       throw new SagittaError(
         'limit_exceeded',
-        `The old secret may go on for ${GRACE_MS_MAX / DAY_MS} days at most; found ${Math.round(graceMs / DAY_MS)}.`,
+        `The old secret can stay valid for at most ${GRACE_MS_MAX / DAY_MS} days; found ${Math.round(graceMs / DAY_MS)}.`,
       );
     }
     return this.#lock.run(async () => {
       const old = this.#require(id);
       const now = this.#clock.now();
-      if (isOver(old, now)) {
+      if (isEnded(old, now)) {
         throw new SagittaError(
           'key_not_found',
-          `The key ${id} ${old.revokedAtMs === null ? 'has expired' : 'was revoked'}; make a new one.`,
+          `The key ${id} ${old.revokedAtMs === null ? 'has expired' : 'was revoked'}; create a new one.`,
         );
       }
       const secret = randomText(SECRET_CHARACTERS);
@@ -165,6 +195,10 @@ export class ApiKeys implements ApiKeyService {
     });
   }
 
+  /**
+   * Once it resolves, the key is refused, on open connections too. Revoking twice changes nothing.
+   * Throws `key_not_found`.
+   */
   revoke(id: string): Promise<ApiKeyRecord> {
     return this.#lock.run(async () => {
       const old = this.#require(id);
@@ -175,14 +209,14 @@ export class ApiKeys implements ApiKeyService {
     });
   }
 
-  async #commit(entry: ApiKeyEntry, forgotten?: string): Promise<void> {
+  async #commit(entry: ApiKeyEntry, removedId?: string): Promise<void> {
     const operations: StoreOperation[] = [
       { kind: 'put', key: keys.apiKey(entry.id), value: encodeEntry(entry) },
     ];
-    if (forgotten !== undefined) operations.push({ kind: 'remove', key: keys.apiKey(forgotten) });
+    if (removedId !== undefined) operations.push({ kind: 'remove', key: keys.apiKey(removedId) });
     await this.#store.commit(operations);
     this.#keys.set(entry.id, toLiveKey(entry));
-    if (forgotten !== undefined) this.#keys.delete(forgotten);
+    if (removedId !== undefined) this.#keys.delete(removedId);
   }
 
   #require(id: string): ApiKeyEntry {
@@ -198,20 +232,20 @@ export class ApiKeys implements ApiKeyService {
     }
   }
 
-  /** Which key must be forgotten for a new one: the oldest that opens nothing any more. */
+  /** The key to remove for a new one: the oldest that is no longer valid. Throws `limit_exceeded` when there is none. */
   #makeRoom(now: number): string | undefined {
     if (this.#keys.size < API_KEYS_MAX) return undefined;
     for (const { entry } of this.#keys.values()) {
-      if (isOver(entry, now)) return entry.id;
+      if (isEnded(entry, now)) return entry.id;
     }
     throw new SagittaError(
       'limit_exceeded',
-      `The service has ${this.#keys.size} API keys that are valid, which is the most it takes; revoke some.`,
+      `There are too many valid API keys (limit ${API_KEYS_MAX}). Revoke some first.`,
     );
   }
 }
 
-function isOver({ revokedAtMs, expiresAtMs }: ApiKeyEntry, now: number): boolean {
+function isEnded({ revokedAtMs, expiresAtMs }: ApiKeyEntry, now: number): boolean {
   return revokedAtMs !== null || (expiresAtMs !== null && expiresAtMs <= now);
 }
 
@@ -240,8 +274,8 @@ function toRecord(entry: ApiKeyEntry): ApiKeyRecord {
   };
 }
 
-/** Throws with an item for everything that is wrong. */
-function refuseInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): void {
+/** Throws `invalid_request` or `limit_exceeded`, with an issue for each field that is wrong. */
+function checkInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): void {
   const issues: ValidationIssue[] = [];
   const report = (path: FieldPath, detail: string, code: ErrorCode = 'invalid_request') =>
     issues.push({ location: field(...path), code, detail });
@@ -263,7 +297,7 @@ function refuseInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): vo
   }
   if (expiresAt !== null && !(Date.parse(expiresAt) > now)) {
     const found = Number.isNaN(Date.parse(expiresAt)) ? 'no time' : expiresAt;
-    report(['expires_at'], `Expected a time that is still to come; found ${found}.`);
+    report(['expires_at'], `Expected a time in the future; found ${found}.`);
   }
   const [first] = issues;
   if (first !== undefined) throw validationError(issues, first.code);
@@ -271,12 +305,12 @@ function refuseInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): vo
 
 function describeBadScope(scope: string): string {
   const shown = scope.length <= 64 ? JSON.stringify(scope) : `${scope.length} characters`;
-  return `Expected one of ${SCOPES.join(', ')}, each but metrics:read also with a glob of collections as in vectors:read:catalog-*; found ${shown}.`;
+  return `Expected one of ${SCOPES.join(', ')}, each except metrics:read optionally with a pattern of collections, as in vectors:read:catalog-*; found ${shown}.`;
 }
 
 const digestOf = (secret: string): string => hash('sha256', secret, 'hex');
 
-/** Every character with the same chance: bytes that would make some of them likelier are left out. */
+/** Every character is equally likely: bytes that would favour some of them are dropped. */
 function randomText(length: number): string {
   const usable = 256 - (256 % ALPHABET.length);
   let text = '';

@@ -1,5 +1,5 @@
-// Backups of the whole service, made while it goes on: which files belong to a moment, what backups
-// are called and where they lie. The copying is the store's.
+// Backups of the whole service, made while it runs: which files belong to a snapshot, and how backups
+// are named and listed. The store does the copying.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,6 @@ import type { Logger } from '../common/logger.js';
 import { readMarker } from '../storage/backup-marker.js';
 import { removeUnfinished } from '../storage/staged-folder.js';
 import type { DiskStore, ListEntries } from '../storage/store.js';
-import type { BackupRecord, BackupService } from './api.js';
 import { type CollectionDefinition, decodeJson, type Manifest } from './collection/manifest.js';
 import { keys, segmentBlobName } from './keys.js';
 
@@ -16,12 +15,24 @@ export const BACKUP_NAME_PATTERN = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
 export interface BackupsOptions {
   readonly store: DiskStore;
-  /** Where backups with a name lie, which only this service writes to; null for nowhere. */
+  /** The directory of named backups, which only this service writes to; null when none is configured. */
   readonly directory: string | null;
   readonly logger: Logger;
 }
 
-export class Backups implements BackupService {
+export interface BackupRecord {
+  readonly name: string;
+  /** The moment whose state the backup has. ISO 8601, UTC. */
+  readonly createdAt: string;
+  readonly byteLength: number;
+  readonly collectionCount: number;
+}
+
+/** The operations of `Backups`, without its private state. */
+export type BackupService = Pick<Backups, 'create' | 'createAt' | 'list'>;
+
+/** One backup at a time: another one throws `overloaded`. */
+export class Backups {
   readonly #options: BackupsOptions;
   #isMaking = false;
 
@@ -29,6 +40,11 @@ export class Backups implements BackupService {
     this.#options = options;
   }
 
+  /**
+   * Makes a backup in the configured directory; without a name it is named by the time. It has
+   * everything that was acknowledged before the call. Throws `backups_not_configured`,
+   * `backup_exists` and `storage_full`, and then leaves nothing behind.
+   */
   async create(name: string = nameOf(new Date())): Promise<BackupRecord> {
     const directory = this.#requireDirectory();
     if (!BACKUP_NAME_PATTERN.test(name)) {
@@ -37,21 +53,22 @@ export class Backups implements BackupService {
         `The name of a backup matches ${BACKUP_NAME_PATTERN.source}; found ${JSON.stringify(name)}.`,
       );
     }
-    // Only one is made at a time, so whatever is unfinished is what a process left that died.
+    // One is made at a time, so an unfinished one was left by a process that died.
     if (!this.#isMaking) await removeUnfinished(directory);
     const made = await this.#make(join(directory, name)).catch((error: unknown) => {
       if (!(error instanceof SagittaError) || error.code !== 'backup_exists') throw error;
-      // Over the network nobody needs to know where it lies.
+      // Clients are not shown the path.
       throw new SagittaError('backup_exists', `There is a backup with the name "${name}".`);
     });
     return { name, ...made };
   }
 
+  /** The same in any folder, for callers who may write to the file system anyway. */
   async createAt(folder: string): Promise<Omit<BackupRecord, 'name'>> {
     try {
       return await this.#make(folder);
     } catch (error) {
-      // Of the operating system: who named the folder can do something about it.
+      // Errors of the operating system can be solved by whoever chose the folder.
       if (!(error instanceof Error) || !('syscall' in error)) throw error;
       throw new SagittaError(
         'invalid_request',
@@ -61,6 +78,7 @@ export class Backups implements BackupService {
     }
   }
 
+  /** In the order of their names. Throws `backups_not_configured`. */
   async list(): Promise<BackupRecord[]> {
     const directory = this.#requireDirectory();
     const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
@@ -89,7 +107,7 @@ export class Backups implements BackupService {
     }
   }
 
-  /** Undefined for a folder that is no backup, or one that cannot be read: `sagitta verify` says why. */
+  /** Undefined for a folder that is not a backup or cannot be read; `sagitta verify` finds the reason. */
   async #read(directory: string, name: string): Promise<BackupRecord | undefined> {
     try {
       const marker = await readMarker(join(directory, name));
@@ -107,35 +125,35 @@ export class Backups implements BackupService {
     if (directory !== null) return directory;
     throw new SagittaError(
       'backups_not_configured',
-      'No place for backups is configured: set SAGITTA_BACKUP_DIR, or run "sagitta backup --to DIR" on the machine of the service.',
+      'No directory for backups is configured. Set SAGITTA_BACKUP_DIR, or run "sagitta backup --to DIR" on the host of the service.',
     );
   }
 }
 
-/** Entries read between two turns of the event loop. */
-const TURN_ENTRIES = 256;
+/** Entries read between two yields to the event loop. */
+const YIELD_ENTRIES = 256;
 
-/** The segment files of every collection that there was. Throws `collection_unavailable`. */
+/** The segment files of every collection in the snapshot. Throws `collection_unavailable`. */
 export async function chooseBlobs(
   list: ListEntries,
 ): Promise<{ blobNames: string[]; collectionCount: number }> {
   const incarnations = new Set<string>();
   const blobNames: string[] = [];
   let entryCount = 0;
-  const rest = async () => {
-    if (++entryCount % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
+  const yieldSometimes = async () => {
+    if (++entryCount % YIELD_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
   };
   for (const { key, value } of list(keys.collections)) {
     const what = `The catalogue's entry of collection "${key[1]}"`;
     incarnations.add(decode<CollectionDefinition>(value, what).incarnation);
-    await rest();
+    await yieldSometimes();
   }
   for (const { key, value } of list(keys.manifests)) {
     const incarnation = key[1]!;
     if (!incarnations.has(incarnation)) continue;
     const { segments } = decode<Manifest>(value, `The manifest of incarnation ${incarnation}`);
     for (const { number } of segments) blobNames.push(segmentBlobName(incarnation, number));
-    await rest();
+    await yieldSometimes();
   }
   return { blobNames, collectionCount: incarnations.size };
 }
@@ -147,13 +165,13 @@ function decode<T extends { readonly formatVersion: number }>(value: Uint8Array,
     if (!(error instanceof SagittaError)) throw error;
     throw new SagittaError(
       'collection_unavailable',
-      `A copy of what cannot be read is no backup: ${error.message} Delete that collection to make backups of the others.`,
+      `The backup was not made because a collection cannot be read: ${error.message} Delete that collection to back up the others.`,
       { cause: error },
     );
   }
 }
 
-/** `2026-11-21T08-00-00-000Z`: in the order of time, and a name on every file system. */
+/** `2026-11-21T08-00-00-000Z`: sorts by time and is a valid file name everywhere. */
 function nameOf(time: Date): string {
   return time.toISOString().replace(/[:.]/g, '-');
 }

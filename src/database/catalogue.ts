@@ -1,5 +1,5 @@
 // The catalogue: which collections exist, on disk and in memory. Creating, changing and deleting
-// go one after another; everything else belongs to the collection.
+// collections happens one at a time; everything else is the business of each collection.
 
 import { randomUUID } from 'node:crypto';
 import { collectionNotFound, field, SagittaError, validationError } from '../common/errors.js';
@@ -49,7 +49,7 @@ export class Catalogue {
     return true;
   }
 
-  /** Sums over the collections that are served. */
+  /** Sums over the collections that are loaded. */
   storageUse(): { segmentCount: number; rowCount: number; logBytes: number } {
     const sums = { segmentCount: 0, rowCount: 0, logBytes: 0 };
     for (const { definition, state } of this.#entries.values()) {
@@ -69,7 +69,7 @@ export class Catalogue {
     );
   }
 
-  /** Loads every collection; a failure is kept with its collection and logged. */
+  /** Loads every collection. A failure is logged, and its collection becomes unavailable. */
   async load(): Promise<void> {
     await this.#removeLeftovers();
     for (const [id, { definition, state }] of this.#entries) {
@@ -95,7 +95,7 @@ export class Catalogue {
         this.#entries.set(id, { definition, state: { kind: 'failed', error: failure } });
         this.#options.logger.error(
           { collection: id, code: failure.code, err: error },
-          `collection not served: ${failure.message}`,
+          `collection unavailable: ${failure.message}`,
         );
       }
     }
@@ -124,13 +124,13 @@ export class Catalogue {
   requireServed({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
     if (state.kind === 'loading') {
-      throw new SagittaError('starting', `Collection "${id}" is still being loaded.`, {
+      throw new SagittaError('starting', `Collection "${id}" is being loaded. Retry after 1 s.`, {
         retryAfterSeconds: 1,
       });
     }
     throw new SagittaError(
       'collection_unavailable',
-      `Collection "${id}" cannot be served: ${reasonForClients(state.error)}`,
+      `Collection "${id}" is unavailable: ${reasonForClients(state.error)}`,
     );
   }
 
@@ -141,7 +141,7 @@ export class Catalogue {
     return this.requireServed(entry);
   }
 
-  /** Whether the collection is still there: it may have been deleted. */
+  /** Whether the collection still exists. */
   isServing(collection: Collection): boolean {
     const state = this.#entries.get(collection.definition.id)?.state;
     return state?.kind === 'ready' && state.collection === collection;
@@ -163,7 +163,7 @@ export class Catalogue {
       }
       const { collectionsMax } = this.#options.limits;
       if (this.#entries.size >= collectionsMax) {
-        const detail = `There are ${this.#entries.size} collections; at most ${collectionsMax} may exist.`;
+        const detail = `There are ${this.#entries.size} collections, the limit is ${collectionsMax}.`;
         const bound = { expected: collectionsMax, actual: this.#entries.size + 1 };
         throw validationError([{ location: field(), code: 'limit_exceeded', detail, ...bound }]);
       }
@@ -227,7 +227,7 @@ export class Catalogue {
       if (state.kind === 'loading') this.requireServed(entry);
       let vectorCount = 0;
       if (state.kind === 'ready') {
-        // Writes under way end first: what was acknowledged was there, what comes later finds nothing.
+        // Writes under way end first, so that every acknowledged write was made; later ones are refused.
         await state.maintenance.close();
         await state.collection.closeWriter(
           new SagittaError('collection_not_found', `Collection "${id}" was deleted.`),
@@ -250,7 +250,7 @@ export class Catalogue {
     });
   }
 
-  /** Finishes the writes under way, then checkpoints what is worth it. */
+  /** Finishes the writes under way, then checkpoints collections with a long log. */
   async close(): Promise<void> {
     const stopping = new SagittaError('stopping', 'The service is stopping.', {
       retryAfterSeconds: 5,
@@ -264,7 +264,7 @@ export class Catalogue {
     });
   }
 
-  /** What deleted collections left when the process died before their files were gone. */
+  /** Removes data of collections that were deleted by a process that died before their files were gone. */
   async #removeLeftovers(): Promise<void> {
     const incarnations = new Set(
       [...this.#entries.values()].map(({ definition }) => definition.incarnation),
@@ -288,10 +288,12 @@ export class Catalogue {
   }
 }
 
-/** Why a collection failed, unless that names a path of the host: then the log has it. */
+/** Why a collection is unavailable. Paths of the host are not shown: the log has them. */
 export function reasonForClients(error: SagittaError): string {
   const namesPath = /(^|[\s"'(])([A-Za-z]:\\|\/)/.test(error.message);
-  return namesPath ? 'Its data cannot be read; the log has the cause.' : error.message;
+  return namesPath
+    ? 'Its data cannot be read. The log of the service has the cause.'
+    : error.message;
 }
 
 function checkExisting(
@@ -300,11 +302,11 @@ function checkExisting(
   ifNotExists: boolean,
 ): void {
   if (!ifNotExists) {
-    throw new SagittaError('collection_exists', `A collection with the id "${input.id}" exists.`);
+    throw new SagittaError('collection_exists', `Collection "${input.id}" already exists.`);
   }
   if (existing.dimension === input.dimension && existing.metric === input.metric) return;
   throw new SagittaError(
     'collection_exists',
-    `Collection "${input.id}" exists with dimension ${existing.dimension} and metric ${existing.metric}; asked for ${input.dimension} and ${input.metric}.`,
+    `Collection "${input.id}" already exists with dimension ${existing.dimension} and metric ${existing.metric}; the request has ${input.dimension} and ${input.metric}.`,
   );
 }

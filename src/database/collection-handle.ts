@@ -2,6 +2,7 @@
 // collection itself. This is the only list of their signatures.
 
 import type { JsonObject, VectorBatch } from '../common/types.js';
+import { parseFilter } from '../filter/parse.js';
 import type { StoreOperation } from '../storage/store.js';
 import type {
   CallOptions,
@@ -22,13 +23,13 @@ import type {
 import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
-import { countSelected } from './collection/count.js';
-import { runList } from './collection/list.js';
+import { countVisible } from './collection/snapshot.js';
 import { openWriteStream, type WriteStream } from './collection/write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
 import { toRecord } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import type { AttachedReply } from './idempotency.js';
+import { runList } from './query/list.js';
 import { runQuery } from './query/query.js';
 import type {
   QueryReply,
@@ -269,4 +270,23 @@ function operationsOf<Result>(
   reply: AttachedReply<Result> | undefined,
 ): ((result: Result) => readonly StoreOperation[]) | undefined {
   return reply && ((result) => reply.operations(result));
+}
+
+/** How many vectors a selection has. Throws `invalid_filter`. */
+async function countSelected(
+  collection: Collection,
+  selection: DeleteSelection,
+  { filters, limits }: DatabaseServices,
+): Promise<number> {
+  switch (selection.kind) {
+    case 'all':
+      return collection.rows.liveCount;
+    case 'ids':
+      return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
+    case 'filter': {
+      const filter = parseFilter(selection.filter, limits);
+      const { views } = collection.snapshot();
+      return countVisible(await filters.filter(views, filter));
+    }
+  }
 }

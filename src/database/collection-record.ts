@@ -1,5 +1,5 @@
-// The record of a collection as clients see it, made from the catalogue's entry; and the cursor by
-// which their list goes on.
+// The record of a collection as clients see it, made from the catalogue's entry, and the pages of the
+// list of collections.
 
 import { field, validationError } from '../common/errors.js';
 import type { Engine } from '../engine/core/engine.js';
@@ -41,11 +41,11 @@ function reasonOf(state: Exclude<CollectionEntry['state'], { kind: 'ready' }>): 
   if (state.kind === 'failed') return reasonForClients(state.error);
   const { segmentCount, loadedSegmentCount } = state.progress;
   return segmentCount === 0
-    ? 'Its turn to be read from disk has not come, or its log is being read.'
-    : `Its data is being read from disk: ${loadedSegmentCount} of ${segmentCount} segments, then the log.`;
+    ? 'It is waiting to be loaded, or its log is being read.'
+    : `It is being loaded: ${loadedSegmentCount} of ${segmentCount} segments read; the log follows.`;
 }
 
-/** The next entries, in the order of their ids. Throws `cursor_invalid`. */
+/** One page of the entries, which are in the order of their ids. Throws `cursor_invalid`. */
 export function pageOf(
   entries: readonly CollectionEntry[],
   { limit, cursor }: { readonly limit: number; readonly cursor: string | undefined },
@@ -61,7 +61,7 @@ export function pageOf(
   };
 }
 
-/** Pages of the catalogue go by id, which needs no seal: nothing in it is the client's to protect. */
+/** The cursor is the last id of the page. It needs no seal: it tells the client nothing new. */
 function encodeCollectionCursor(id: string): string {
   return Buffer.from(id).toString('base64url');
 }
@@ -69,7 +69,7 @@ function encodeCollectionCursor(id: string): string {
 function decodeCollectionCursor(token: string): string {
   const id = Buffer.from(token, 'base64url').toString();
   if (id === '' || encodeCollectionCursor(id) !== token) {
-    const detail = 'The cursor is not a token of this service.';
+    const detail = 'The cursor was not issued by this service.';
     throw validationError([{ location: field('cursor'), code: 'cursor_invalid', detail }]);
   }
   return id;

@@ -1,20 +1,20 @@
-// The metrics of a database: what its observer counts as it happens, and what is read from it when
-// somebody scrapes.
+// The metrics of a database: counters and histograms that its observer updates, and gauges that are
+// read when metrics are scraped.
 
 import { type Metrics, PHASE_SECONDS_BUCKETS, SECONDS_BUCKETS } from '../platform/metrics.js';
 import type { Database } from './database.js';
 import type { DatabaseObserver } from './observer.js';
 
-/** A batch has up to 1 024 queries; one alone is what an idle server sees. */
+/** A batch has up to 1 024 queries; on an idle server it has one. */
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
-/** Checkpoints and compactions write a file of up to 64 MiB and more. */
+/** Checkpoints and compactions write files of 64 MiB and more. */
 const MAINTENANCE_SECONDS_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {
-  return { ...queryMeasures(metrics), ...writeMeasures(metrics), ...keptMeasures(metrics) };
+  return { ...queryMetrics(metrics), ...writeMetrics(metrics), ...cursorMetrics(metrics) };
 }
 
-function queryMeasures(
+function queryMetrics(
   metrics: Metrics,
 ): Pick<DatabaseObserver, 'queriesAnswered' | 'batchSearched'> {
   const countQueries = metrics.addCounter('sagitta_queries_total', 'Queries answered.');
@@ -64,7 +64,7 @@ function queryMeasures(
   };
 }
 
-function writeMeasures(metrics: Metrics) {
+function writeMetrics(metrics: Metrics) {
   const countWritten = metrics.addCounter('sagitta_vectors_written_total', 'Vectors written.', {
     name: 'kind',
     values: ['inserted', 'updated'],
@@ -121,8 +121,8 @@ function writeMeasures(metrics: Metrics) {
   } satisfies Partial<DatabaseObserver>;
 }
 
-/** Of what clients keep: cursors and idempotency keys. */
-function keptMeasures(metrics: Metrics) {
+/** Cursors and idempotency keys. */
+function cursorMetrics(metrics: Metrics) {
   const countIssued = metrics.addCounter('sagitta_cursors_issued_total', 'Cursors given out.');
   const countResumed = metrics.addCounter(
     'sagitta_cursors_resumed_total',
@@ -149,7 +149,7 @@ function keptMeasures(metrics: Metrics) {
   } satisfies Partial<DatabaseObserver>;
 }
 
-/** What only a whole database knows; what any service tells is in `server/telemetry/database-gauges.ts`. */
+/** Gauges of storage, the filter cache and the queue. Those of collections are in `server/telemetry/database-gauges.ts`. */
 export function addStorageGauges(metrics: Metrics, database: Database): void {
   metrics.addGauge(
     'sagitta_engine_queue_queries',
@@ -158,7 +158,7 @@ export function addStorageGauges(metrics: Metrics, database: Database): void {
   );
   addReadings(metrics, database);
   let use: ReturnType<Database['storageUse']> | undefined;
-  // A scrape reads all in one turn of the event loop: one walk serves them.
+  // A scrape reads all gauges in one turn of the event loop, so that one sum serves them.
   const read = (name: keyof ReturnType<Database['storageUse']>) => () => {
     if (use === undefined) {
       use = database.storageUse();
@@ -198,7 +198,7 @@ export function addStorageGauges(metrics: Metrics, database: Database): void {
   );
 }
 
-/** Of what goes through whole collections. */
+/** Exports and joins. */
 function addReadings(metrics: Metrics, { scanStats: readings }: Database): void {
   const read = (name: keyof typeof readings & `${string}${'Count' | 'Left'}`) => () =>
     readings[name];

@@ -1,6 +1,5 @@
-// The service without HTTP: the catalogue of collections and, for each of them, reads, writes and
-// queries. Opens at once and loads in the background; a collection whose data is damaged answers
-// with an error of its own and the others serve.
+// The database: the service without HTTP. It opens at once and loads its collections in the
+// background. A collection whose data is damaged is unavailable; the others are not affected.
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../common/clock.js';
@@ -43,7 +42,7 @@ export interface DatabaseOptions {
   readonly limits: Limits;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Who measures it; nobody when absent. */
+  /** Absent: nothing is reported. */
   readonly observer?: DatabaseObserver;
 }
 
@@ -95,7 +94,7 @@ export class Database {
     return this.#services.catalogue.isLoaded ? 'ready' : 'starting';
   }
 
-  /** Bytes and counts of the results of filters that are kept, for metrics. */
+  /** Use of the filter cache, for metrics. */
   get filterCacheUse(): Pick<FilterCache, 'bytesUsed' | 'hitCount' | 'missCount'> {
     const { bytesUsed, hitCount, missCount } = this.#services.filters;
     return { bytesUsed, hitCount, missCount };
@@ -111,7 +110,7 @@ export class Database {
     return this.#services.scanStats;
   }
 
-  /** Sums over all collections that are served, for metrics. */
+  /** Sums over all loaded collections, for metrics. */
   storageUse(): { segmentCount: number; rowCount: number; logBytes: number } {
     return this.#services.catalogue.storageUse();
   }
@@ -165,7 +164,7 @@ export class Database {
     return runIdempotent(claims, observer, request, perform);
   }
 
-  /** Finishes what is under way. The caller closes engine, pool and store after it. */
+  /** Finishes the writes under way. The caller then closes the engine, the pool and the store. */
   async close(): Promise<void> {
     this.#isStopping = true;
     await this.loaded;

@@ -1,9 +1,9 @@
-// The layout of the store: which key holds what. A collection's data hangs on its incarnation, not
-// on its id, so that a new collection under an old id shares nothing with its predecessor.
+// The layout of the store: its keys and what is stored under each. Data of a collection is stored by
+// incarnation, not by id, so that a new collection under an old id shares nothing with its predecessor.
 
 import type { StoreKey } from '../storage/store.js';
 
-/** Decimal digits of the largest sequence, so that text order is number order. */
+/** Digits of the largest sequence: with leading zeros, text order is number order. */
 const SEQUENCE_DIGITS = 16;
 
 export const keys = {
@@ -13,7 +13,7 @@ export const keys = {
   /** Which segment files make up the collection: a Manifest as JSON. */
   manifest: (incarnation: string): StoreKey => ['manifest', incarnation],
   manifests: ['manifest'] as StoreKey,
-  /** Deletions in sealed segments, a delta a checkpoint. */
+  /** Deletions in sealed segments: one entry for each checkpoint with what it added. */
   deletions: (incarnation: string, segmentNumber: number, throughSequence: number): StoreKey => [
     'deletions',
     incarnation,

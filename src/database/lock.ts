@@ -1,4 +1,4 @@
-// Mutual exclusion among asynchronous sections, first come, first served.
+// Mutual exclusion of asynchronous sections, in order of arrival.
 
 export class Lock {
   #last: Promise<unknown> = Promise.resolve();

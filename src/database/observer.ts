@@ -1,32 +1,32 @@
-// What a database tells of its work to whoever measures it: once a query, a batch, a write or a
-// task of maintenance, never once a row. Nothing here names a collection, a vector or a principal.
+// What a database reports about its work, for metrics: once for each query, batch, write or
+// maintenance task, never for each row. Nothing here names a collection, a vector or a principal.
 
 import { SagittaError } from '../common/errors.js';
 import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './query/query-api.js';
 
 export interface DatabaseObserver {
-  /** So many together, in that time and with what all of them did. */
+  /** `count` queries were answered together; timings and work are those of all of them. */
   queriesAnswered(count: number, timings: QueryTimings, work: SearchWork): void;
-  /** The engine has searched for so many queries at once. */
+  /** The engine has searched one batch. */
   batchSearched(queryCount: number, milliseconds: number): void;
   vectorsWritten(insertedCount: number, updatedCount: number): void;
   vectorsDeleted(count: number): void;
-  /** Of one collection's writes, from the hand-over to the store until they are on disk. */
+  /** Writes of one collection, from the call of the store until they are on disk. */
   writesCommitted(writeCount: number, milliseconds: number): void;
   commitFailed(): void;
   checkpointEnded(milliseconds: number): void;
-  /** `goneCount`: rows that the new segment does not have. */
+  /** `goneCount`: rows that were removed. */
   compactionEnded(milliseconds: number, goneCount: number): void;
   maintenanceFailed(): void;
   cursorIssued(): void;
   cursorResumed(): void;
-  /** By the code of the error: `cursor_expired` and so on. */
+  /** `code` is the error code, such as `cursor_expired`. */
   cursorRefused(code: string): void;
-  /** `kept`: a request ran under its key; `replayed`: it had run; else the code of the conflict. */
+  /** `kept`: the request ran and its reply was stored; `replayed`: it had run before; else the error code. */
   idempotencyDecided(outcome: IdempotencyOutcome): void;
 }
 
-/** What adds up over queries. */
+/** Work that adds up over queries. */
 export type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
 
 export type IdempotencyOutcome =

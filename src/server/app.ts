@@ -8,7 +8,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
 import type { Tracer } from '../common/trace.js';
-import type { BackupService } from '../database/api.js';
+import type { BackupService } from '../database/backup.js';
 import type { Database } from '../database/database.js';
 import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';

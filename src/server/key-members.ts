@@ -1,7 +1,7 @@
 // A record of an API key by the names of the wire, for replies and for commands that answer alike
 // without a server.
 
-import type { ApiKeyRecord } from '../database/api.js';
+import type { ApiKeyRecord } from '../database/api-keys.js';
 
 export function apiKeyMembers(record: ApiKeyRecord) {
   return {

@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
-import type { BackupService } from '../database/api.js';
+import type { BackupService } from '../database/backup.js';
 import type { Database } from '../database/database.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';

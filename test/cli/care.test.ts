@@ -204,7 +204,7 @@ describe('backup, verify and restore', () => {
     assert.equal(backup.code, 1);
     assert.match(
       backup.stderr,
-      /^sagitta: A copy of what cannot be read is no backup: .*version 2/m,
+      /^sagitta: The backup was not made because a collection cannot be read: .*version 2/m,
     );
     close();
     await stop(server);

@@ -180,7 +180,7 @@ describe('a running server', () => {
       ['show nope', /^sagitta: There is no key with the id "nope"\.$/m],
       [`rotate ${idOf(secrets[1]!)}`, /^sagitta: The key \w+ was revoked; make a new one\.$/m],
       ['create --owner a --scope reading', /found "reading"/],
-      ['create --owner a --scope admin --expires 2020-01-01', /still to come/],
+      ['create --owner a --scope admin --expires 2020-01-01', /in the future/],
     ] as const;
     await Promise.all(cases.map((each) => assertFailure(directory, 1, each)));
   });

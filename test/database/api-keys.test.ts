@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { holdsScopeOn } from '../../src/common/access.js';
 import { type ErrorCode, SagittaError } from '../../src/common/errors.js';
-import type { ApiKeyInput } from '../../src/database/api.js';
+import type { ApiKeyInput } from '../../src/database/api-keys.js';
 import { API_KEYS_MAX, ApiKeys } from '../../src/database/api-keys.js';
 import { keys as layout } from '../../src/database/keys.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
@@ -279,7 +279,7 @@ describe('API keys together', () => {
     });
     await store.commit(operations);
     const apiKeys = new ApiKeys({ store, clock });
-    await assert.rejects(apiKeys.create(INPUT), fails('limit_exceeded', /10000 API keys/));
+    await assert.rejects(apiKeys.create(INPUT), fails('limit_exceeded', /limit 10000/));
     await apiKeys.revoke('copy000000000007');
     const { record: made } = await apiKeys.create(INPUT);
     for (const instance of [apiKeys, new ApiKeys({ store, clock })]) {

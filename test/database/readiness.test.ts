@@ -71,7 +71,7 @@ describe('a collection that is not ready', () => {
       assert.equal(status, 'loading');
       assert.match(reason!, new RegExp(`: ${loadedCount} of 3 segments`));
       assert.deepEqual(reasonOf('d')[0], 'loading');
-      assert.match(reasonOf('d')[1]!, /turn/);
+      assert.match(reasonOf('d')[1]!, /waiting to be loaded/);
       gates.shift()!();
     }
     await database.loaded;
@@ -109,7 +109,7 @@ describe('a collection that is not ready', () => {
     await database.loaded;
     assert.equal(
       database.collection('c').record().statusReason,
-      'Its data cannot be read; the log has the cause.',
+      'Its data cannot be read. The log of the service has the cause.',
     );
     await assert.rejects(
       database.collection('c').query({ vector: Float32Array.of(1) }),

@@ -1,7 +1,7 @@
 // A BackupService without a disk: it keeps names in memory, with creation times a second apart.
 
 import { SagittaError } from '../../src/common/errors.js';
-import type { BackupRecord, BackupService } from '../../src/database/api.js';
+import type { BackupRecord, BackupService } from '../../src/database/backup.js';
 
 export function createFakeBackups(): BackupService {
   const records = new Map<string, BackupRecord>();

@@ -1,6 +1,6 @@
-// One collection: its rows, its single writer and its place in time. Reads take a snapshot at the
-// current sequence and never wait for writes; writes go through the writer and are visible when
-// their promise resolves.
+// A collection in memory: its rows, its single writer, its sequence and the snapshots that are
+// retained. Reads take a snapshot at the current sequence and never wait for writes; writes go through
+// the writer and are visible when their promise resolves.
 
 import type { Clock } from '../../common/clock.js';
 import { type IssueLocation, SagittaError, validationError } from '../../common/errors.js';
@@ -9,7 +9,6 @@ import type { Segment } from '../../segment/segment.js';
 import type { Store } from '../../storage/store.js';
 import type { CommitTimings, Include, VectorRecord } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
-import { SequenceHistory } from './history.js';
 import type { CollectionDefinition } from './manifest.js';
 import type { RowAddress, Rows } from './rows.js';
 import { type Snapshot, takeSnapshot } from './snapshot.js';
@@ -40,7 +39,7 @@ export class Collection {
     sequence: number;
     horizonSequence: number;
     writtenAtMs: number;
-    /** Called after each commit: the moment to see whether maintenance is due. */
+    /** Called after each commit, to start maintenance when it is due. */
     onCommitted: () => void;
     observer: DatabaseObserver;
   }) {
@@ -94,14 +93,14 @@ export class Collection {
     this.#horizonSequence = Math.max(this.#horizonSequence, sequence);
   }
 
-  /** No snapshot before this sequence is pinned, or named by a cursor that may still be used. */
+  /** The oldest sequence that a pin or a cursor may still read. */
   retainedSince(): number {
     let sequence = this.#history.horizon(this.#clock.now());
     for (const pin of this.#pins) sequence = Math.min(sequence, pin.sequence);
     return sequence;
   }
 
-  /** Keeps the snapshot at this sequence, which can be read now, until the function is called. */
+  /** Retains the snapshot at this sequence, which can be read now. Returns the function that unpins it. */
   pin(sequence: number): () => void {
     const pin = { sequence };
     this.#pins.add(pin);
@@ -164,7 +163,7 @@ export class Collection {
     };
   }
 
-  /** Every write of a vector has a sequence of its own, so the sequence tells its versions apart. */
+  /** The version of the vector in this row: its inserted sequence is different for every write. */
   version({ segment, row }: RowAddress): string {
     return this.versionOf(segment.insertedSequence(row));
   }
@@ -183,13 +182,13 @@ export class Collection {
       throw validationError([{ location, code: 'dimension_mismatch', detail, ...bound }]);
     }
     if (metric === 'cosine' && vector.every((value) => value === 0)) {
-      const detail = 'A zero vector has no direction; cosine is not defined for it.';
+      const detail = 'The cosine of a zero vector is not defined.';
       throw validationError([{ location, code: 'invalid_vector', detail }]);
     }
   }
 
   #advance(sequence: number): void {
-    // A commit may hold replies only: nothing was written then.
+    // A commit of replies alone has written nothing.
     if (sequence === this.#sequence) return;
     this.#sequence = sequence;
     this.#writtenAtMs = this.#clock.now();
@@ -208,4 +207,46 @@ export function vectorNotFound(collectionId: string, vectorId: string): SagittaE
     'vector_not_found',
     `Collection "${collectionId}" has no vector with the id "${vectorId}".`,
   );
+}
+
+interface Mark {
+  readonly timeMs: number;
+  readonly sequence: number;
+}
+
+/** Marks in one retention period: the horizon is late by at most this fraction of it. */
+const MARKS_PER_RETENTION = 60;
+
+/**
+ * Which sequence was current how long ago: it tells a compaction which ended rows no snapshot can see
+ * any more. After a restart the past is unknown, so it starts anew and keeps too much rather than too
+ * little.
+ */
+class SequenceHistory {
+  readonly #retentionMs: number;
+  #marks: Mark[] = [];
+
+  constructor(retentionMs: number) {
+    this.#retentionMs = retentionMs;
+  }
+
+  /** Records that `sequence` is current from this time. */
+  note(timeMs: number, sequence: number): void {
+    const last = this.#marks.at(-1);
+    const distanceMs = this.#retentionMs / MARKS_PER_RETENTION;
+    if (last !== undefined && timeMs - last.timeMs < distanceMs) return;
+    this.#marks.push({ timeMs, sequence });
+    // The newest mark older than the retention is the horizon; older ones are not needed.
+    const firstYoung = this.#marks.findIndex((mark) => timeMs - mark.timeMs <= this.#retentionMs);
+    if (firstYoung > 1) this.#marks = this.#marks.slice(firstYoung - 1);
+  }
+
+  /** The oldest sequence that a valid cursor can name. */
+  horizon(timeMs: number): number {
+    let sequence = 0;
+    for (const mark of this.#marks) {
+      if (timeMs - mark.timeMs > this.#retentionMs) sequence = mark.sequence;
+    }
+    return sequence;
+  }
 }

@@ -1,8 +1,9 @@
-// What happens to a collection's data behind its writes. A checkpoint writes sealed segments as
-// files, then records them in the manifest and trims the log in one transaction: before it the log
-// has everything, after it the files have what the log lost, and a crash in between leaves a file
-// that nobody names. A compaction rewrites segments without the rows that no snapshot can see any
-// more, in the same order of steps. One at a time; readers keep the views they have.
+// Checkpoints and compactions of a collection, in the background and one at a time.
+//
+// A checkpoint writes sealed segments as files, then names them in the manifest and trims the log in
+// one transaction. Before the transaction the log has everything; after it the files have what was
+// trimmed; a crash in between leaves a file that no manifest names. A compaction rewrites segments
+// without the rows that no snapshot can see any more, in the same steps. Readers keep their views.
 
 import type { Clock } from '../../common/clock.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
@@ -28,13 +29,13 @@ import {
 
 /** A log of this size is checkpointed even when no segment is full: it bounds the replay at start. */
 const LOG_BYTES_MAX = 128 * 1024 * 1024;
-/** At a graceful stop a longer log is worth a checkpoint; a shorter one replays in no time. */
+/** At a graceful stop a longer log is checkpointed; a shorter one is replayed quickly. */
 const LOG_BYTES_AT_STOP_MAX = 8 * 1024 * 1024;
-/** A segment is rewritten when this share of its rows is gone for good. */
+/** A segment is rewritten when this share of its rows can be removed. */
 const GONE_SHARE_MIN = 0.25;
-/** So many small neighbours are merged: fewer would be copied too often on their way to a full one. */
+/** Small neighbours that are merged at once: with fewer, rows would be copied too often. */
 const SMALL_RUN_MIN = 4;
-/** After a failure (a full disk, say) the next try waits. */
+/** Delay before the next attempt after a failure, such as a full disk. */
 const RETRY_MS = 10_000;
 
 export interface MaintenanceOptions {
@@ -73,7 +74,7 @@ export class Maintenance {
     this.#start();
   }
 
-  /** Checkpoints and compacts what is due; for tests and tools that cannot wait for the background. */
+  /** Checkpoints and compacts what is due; tests and tools call it instead of waiting. */
   runNow(): Promise<void> {
     return this.#lock.run(async () => {
       try {
@@ -86,14 +87,14 @@ export class Maintenance {
     });
   }
 
-  /** Waits for what runs; nothing starts after. */
+  /** Waits for maintenance that is under way; none starts later. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#lock.run(async () => {});
   }
 
-  /** Like close; a log that is long is turned into files first. The writer must be closed. */
+  /** Like close, but checkpoints a long log first. The writer must be closed. */
   async closeWithCheckpoint(): Promise<void> {
     await this.close();
     const { collection, store, logger } = this.#options;
@@ -102,7 +103,10 @@ export class Maintenance {
       collection.rows.sealActive();
       await this.#checkpoint();
     } catch (error) {
-      logger.warn({ err: error }, 'no checkpoint at stop: the log is replayed at the next start');
+      logger.warn(
+        { err: error },
+        'checkpoint at shutdown failed; the log is replayed at the next start',
+      );
     }
   }
 
@@ -115,15 +119,15 @@ export class Maintenance {
         this.#options.observer.maintenanceFailed();
         logger.error(
           { collection: collection.definition.id, err: error },
-          'maintenance failed; the log keeps what the files lack',
+          'maintenance failed; it will be retried, and the log keeps what is not in files',
         );
         return true;
       })
       .then((hasFailed) => {
         this.#isScheduled = false;
-        // What was sealed, written or replaced left buffers of tens of megabytes behind.
+        // Sealing, writing and compacting leave buffers of tens of megabytes.
         collectGarbageSoon();
-        // Nothing else would wake us when there is room again and nobody writes.
+        // Without another write nothing else would start the next attempt.
         if (hasFailed === true) this.#startAfter(RETRY_MS);
         else this.#scheduleCompaction();
       });
@@ -137,7 +141,7 @@ export class Maintenance {
     }, delayMs).unref();
   }
 
-  /** Rows that ended lately can go when the retention has passed; nothing else would wake us then. */
+  /** Rows that ended recently can be removed after the retention; without a write nothing else would start that. */
   #scheduleCompaction(): void {
     clearTimeout(this.#timer);
     if (this.#isClosed) return;
@@ -238,7 +242,7 @@ export class Maintenance {
         ...(segment === null ? [] : this.#deletionOperations(segment, 0, checkpointSequence)),
       ],
     );
-    // Deletions went on while the files were written; from here to the swap nothing intervenes.
+    // Deletions went on while the files were written. There is no await from here to the swap.
     moveDeletions();
     rows.replace(old, segment === null ? [] : [segment]);
     collection.raiseHorizon(horizonSequence);
@@ -262,13 +266,13 @@ export class Maintenance {
     };
   }
 
-  /** Files whose commit failed hold room that is short, and no later try takes them over. */
+  /** Removes files whose commit failed: later attempts do not reuse them, and disk space may be short. */
   async #removeUnnamedFiles(): Promise<void> {
     const { store, collection } = this.#options;
     const { incarnation } = collection;
     const stored = store.get(keys.manifest(incarnation));
     const named = new Set<string>();
-    // Both: of a commit that failed half, either may be what the next start reads.
+    // When it is unknown whether a commit reached the disk, the next start may read either manifest.
     for (const { segments } of [
       this.#manifest,
       stored === undefined ? this.#manifest : decodeJson<Manifest>(stored, 'The manifest'),
@@ -307,7 +311,7 @@ function rowsIn(segments: readonly Segment[]): number {
   return segments.reduce((count, { rowCount }) => count + rowCount, 0);
 }
 
-/** How far the sealed segments reach: through which sequence, and how far into the one after it. */
+/** The last sequence that is whole in sealed segments, and the rows of the next one that are in them. */
 function checkpointOf(collection: Collection): {
   checkpointSequence: number;
   partialRowCount: number;
@@ -328,7 +332,7 @@ function checkpointOf(collection: Collection): {
   return { checkpointSequence: firstActiveSequence - 1, partialRowCount };
 }
 
-/** Neighbours worth rewriting as one segment: worn ones, and small ones where there are many. */
+/** Neighbouring segments to rewrite as one: with many removable rows, or several small ones. */
 function chooseRun(
   segments: readonly Segment[],
   horizonSequence: number,
@@ -337,31 +341,31 @@ function chooseRun(
   let run: Segment[] = [];
   let remaining = 0;
   let byteLength = 0;
-  let isWorn = false;
+  let hasWorn = false;
   for (const segment of segments) {
     const goneCount = segment.endedBefore(horizonSequence);
     const keptCount = segment.rowCount - goneCount;
-    const worn = goneCount >= segment.rowCount * GONE_SHARE_MIN;
-    const isCandidate = worn || keptCount <= rowsMax / 2;
+    const isWorn = goneCount >= segment.rowCount * GONE_SHARE_MIN;
+    const isCandidate = isWorn || keptCount <= rowsMax / 2;
     const fits =
       remaining + keptCount <= rowsMax && byteLength + segment.dataBytes <= SEGMENT_BYTES_MAX;
     if (!fits || !isCandidate) {
-      if (isWorn || run.length >= SMALL_RUN_MIN) return run;
+      if (hasWorn || run.length >= SMALL_RUN_MIN) return run;
       run = [];
       remaining = 0;
       byteLength = 0;
-      isWorn = false;
+      hasWorn = false;
       if (!isCandidate) continue;
     }
     run.push(segment);
     remaining += keptCount;
     byteLength += segment.dataBytes;
-    isWorn ||= worn;
+    hasWorn ||= isWorn;
   }
-  return isWorn || run.length >= SMALL_RUN_MIN ? run : [];
+  return hasWorn || run.length >= SMALL_RUN_MIN ? run : [];
 }
 
-/** `mapping[row]` is the row's place in `target`, or -1. */
+/** `mapping[row]` is the row's index in `target`, or -1 when it was removed. */
 function copyDeletions(source: Segment, target: Segment, mapping: Int32Array): void {
   for (let row = 0; row < source.rowCount; row++) {
     const sequence = source.deletedSequence(row);

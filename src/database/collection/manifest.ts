@@ -1,5 +1,5 @@
-// What is on disk for a collection: its definition in the catalogue, and the manifest that names
-// its segment files. Both are JSON in the store, with a format version.
+// The stored records of a collection: its definition in the catalogue, and the manifest that names its
+// segment files. Both are JSON with a format version.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
@@ -8,7 +8,7 @@ export const FORMAT_VERSION = 1;
 
 export interface CollectionDefinition {
   readonly formatVersion: number;
-  /** Made anew with each creation: what belongs to the id's earlier collections is never found. */
+  /** New with each creation: data of earlier collections under the same id is never found. */
   readonly incarnation: string;
   readonly id: string;
   readonly dimension: number;
@@ -27,18 +27,17 @@ export interface ManifestSegment {
 }
 
 /**
- * The state of the collection after `checkpointSequence` is what the segment files and the stored
- * deletions hold; the log has the rest. The record after the checkpoint may be partly in the files
- * already: its first `partialRowCount` rows are.
+ * The segment files and the stored deletions have the state at `checkpointSequence`; the log has the
+ * rest. The files may also have the first `partialRowCount` rows of the record after the checkpoint.
  */
 export interface Manifest {
   readonly formatVersion: number;
   readonly checkpointSequence: number;
   readonly partialRowCount: number;
-  /** Rows that ended at or before this sequence may be gone; no older snapshot can be read. */
+  /** Rows that ended at or before this sequence may have been removed; no older snapshot can be read. */
   readonly horizonSequence: number;
   readonly nextSegmentNumber: number;
-  /** When the last write of the checkpoint happened. */
+  /** The time of the last write in the checkpoint. */
   readonly writtenAtMs: number;
   /** In order of arrival. */
   readonly segments: readonly ManifestSegment[];
@@ -58,7 +57,7 @@ export function encodeJson(value: CollectionDefinition | Manifest): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 
-/** Throws `data_corrupt` for a format that this version does not know; `what` names the value. */
+/** Throws `data_corrupt` for a format that this version cannot read; `what` names the value. */
 export function decodeJson<T extends { readonly formatVersion: number }>(
   bytes: Uint8Array,
   what: string,
@@ -72,7 +71,7 @@ export function decodeJson<T extends { readonly formatVersion: number }>(
   if (value.formatVersion !== FORMAT_VERSION) {
     throw new SagittaError(
       'data_corrupt',
-      `${what} has format version ${value.formatVersion}; this version reads ${FORMAT_VERSION}. A newer Sagitta wrote it.`,
+      `${what} has format version ${value.formatVersion}; this version reads ${FORMAT_VERSION}. It was written by a newer version of Sagitta.`,
     );
   }
   return value;

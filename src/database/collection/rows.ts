@@ -1,6 +1,6 @@
-// The rows of one collection in memory: its segments in order of arrival and the index from id to
-// live row. Applies what the log says, in the order of the log; the same code serves writes and
-// recovery. Knows neither store nor time.
+// The rows of a collection in memory: its segments in order of arrival and the index from id to live
+// row. Log records are applied in the order of the log, by the same code for writes and for recovery.
+// Nothing here knows the store or the clock.
 
 import type { RowEncoder, Utf8Column, VectorBatch } from '../../common/types.js';
 import { IdIndex } from '../../segment/id-index.js';
@@ -16,7 +16,7 @@ export interface RowsOptions {
   readonly dimension: number;
   readonly segmentRowsMax: number;
   readonly metadataColumnsMax: number;
-  /** Of the engine; null for none. */
+  /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
 }
 
@@ -31,7 +31,7 @@ export class Rows {
     this.#options = options;
   }
 
-  /** In order of arrival; the last one may be active. A change makes a new array. */
+  /** In order of arrival; the last one may be active. The array is replaced, never changed. */
   get segments(): readonly Segment[] {
     return this.#segments;
   }
@@ -54,12 +54,12 @@ export class Rows {
     return this.#findSlot(id) >= 0;
   }
 
-  /** A number that no segment of this incarnation had. */
+  /** A number that no segment of this incarnation has had. */
   takeSegmentNumber(): number {
     return this.#nextSegmentNumber++;
   }
 
-  /** Rows `from..batch.count` become live; rows with the same ids end. All under one sequence. */
+  /** Adds the rows `from..batch.count` and ends live rows with the same ids, all at one sequence. */
   applyWrite(batch: VectorBatch, sequence: number, from = 0): void {
     let next = from;
     while (next < batch.count) {
@@ -76,7 +76,7 @@ export class Rows {
     }
   }
 
-  /** Ids without a live row are passed over. */
+  /** Ends the rows with these ids; ids without a live row are ignored. */
   applyDelete(ids: Utf8Column, count: number, sequence: number): void {
     for (let i = 0; i < count; i++) {
       const slot = this.#findSlot(ids.bytes.subarray(ids.offsets[i]!, ids.offsets[i + 1]!));
@@ -98,7 +98,7 @@ export class Rows {
     this.#index.clear();
   }
 
-  /** Adds a loaded segment after the ones there, its deletions applied. A later row with the id of an earlier one ends it. */
+  /** Adds a loaded segment, whose deletions are applied, as the last one. */
   adopt(segment: Segment): void {
     this.#insertSegment(segment);
     for (let row = 0; row < segment.rowCount; row++) {
@@ -108,7 +108,7 @@ export class Rows {
     }
   }
 
-  /** Puts compacted segments in the place of `old`, whose live rows they hold. */
+  /** Replaces `old` by compacted segments with the same live rows. */
   replace(old: readonly Segment[], compacted: readonly Segment[]): void {
     const gone = new Set(old);
     const at = this.#segments.findIndex((segment) => gone.has(segment));
@@ -125,7 +125,7 @@ export class Rows {
     for (const segment of old) this.#byNumber.delete(segment.number);
   }
 
-  /** The active segment becomes sealed, so that a checkpoint can write it. */
+  /** Seals the active segment, so that a checkpoint can write it. */
   sealActive(): void {
     const last = this.#segments.at(-1);
     if (last !== undefined && !last.isSealed && last.rowCount > 0) last.seal();

@@ -1,5 +1,5 @@
-// A collection as it was at one sequence, for as long as somebody looks: while it is open, no
-// compaction takes rows away that it shows, and ids lead to the rows that had them then.
+// A collection at one sequence, for as long as the view is open: no compaction removes rows that are
+// visible in it, and ids are resolved to the rows that had them then.
 
 import { collectionNotFound } from '../../common/errors.js';
 import type { Segment } from '../../segment/segment.js';
@@ -7,92 +7,94 @@ import type { Collection } from './collection.js';
 import type { RowAddress } from './rows.js';
 import type { Snapshot } from './snapshot.js';
 
-/** A snapshot of the segments that were there when it was taken. */
-interface Look {
+/** A snapshot of the segments that existed when it was taken; another one is taken when they change. */
+interface CachedSnapshot {
   readonly segments: readonly Segment[];
   readonly snapshot: Snapshot;
-  readonly shown: ReadonlySet<Segment>;
-  /** By id, the rows that it shows and that have ended since. */
-  readonly ended: Map<string, RowAddress>;
-  endedThrough: number;
+  readonly segmentsInView: ReadonlySet<Segment>;
+  /** Rows in view that have ended since, by id. */
+  readonly endedRows: Map<string, RowAddress>;
+  /** The last sequence whose ended rows are in `endedRows`. */
+  endedThroughSequence: number;
 }
 
 export class SnapshotView {
   readonly collection: Collection;
   readonly sequence: number;
-  readonly #isThere: () => boolean;
-  /** By sequence: its own, and those of cursors. */
+  readonly #isServed: () => boolean;
+  /** By sequence: that of the view, and those of cursors. */
   readonly #unpins = new Map<number, () => void>();
-  #look: Look | null = null;
+  #cached: CachedSnapshot | null = null;
   #isClosed = false;
 
-  /** @param isThere whether the collection is still served. */
-  constructor(collection: Collection, isThere: () => boolean) {
+  /** @param isServed whether the collection still exists. */
+  constructor(collection: Collection, isServed: () => boolean) {
     this.collection = collection;
     this.sequence = collection.sequence;
-    this.#isThere = isThere;
+    this.#isServed = isServed;
     this.pin(this.sequence);
   }
 
-  /** Another snapshot, which can be read now, is kept as well. */
+  /** Retains another snapshot, which can be read now, until the view is closed. */
   pin(sequence: number): void {
     if (this.#isClosed || this.#unpins.has(sequence)) return;
     this.#unpins.set(sequence, this.collection.pin(sequence));
   }
 
   /**
-   * Its own, or another one that is kept. Rows may move to other segments, and it is then another
-   * object with the same rows. Throws `collection_not_found`.
+   * The snapshot of the view, or another one that is pinned. After a compaction it is another object
+   * with the same rows. Throws `collection_not_found`.
    */
   snapshot(sequence: number = this.sequence): Snapshot {
     const { snapshot } = this.#current();
     return sequence === this.sequence ? snapshot : this.collection.snapshot(sequence);
   }
 
-  /** The row that had this id. Good until the next turn of the event loop. Throws `collection_not_found`. */
+  /** The row that had this id; valid until the next await. Throws `collection_not_found`. */
   find(id: string): RowAddress | undefined {
-    const look = this.#current();
+    const cached = this.#current();
     const address = this.collection.find(id);
     if (address !== undefined) {
       const { segment, row } = address;
-      if (look.shown.has(segment) && segment.insertedSequence(row) <= this.sequence) return address;
+      if (cached.segmentsInView.has(segment) && segment.insertedSequence(row) <= this.sequence)
+        return address;
     }
-    this.#noteEnded(look);
-    return look.ended.get(id);
+    this.#addEndedRows(cached);
+    return cached.endedRows.get(id);
   }
 
-  /** Any number of times. */
+  /** May be called more than once. */
   close(): void {
     this.#isClosed = true;
     for (const unpin of this.#unpins.values()) unpin();
     this.#unpins.clear();
-    this.#look = null;
+    this.#cached = null;
   }
 
-  #current(): Look {
-    if (!this.#isThere()) throw collectionNotFound(this.collection.definition.id);
+  #current(): CachedSnapshot {
+    if (!this.#isServed()) throw collectionNotFound(this.collection.definition.id);
     const { segments } = this.collection.rows;
-    if (this.#look?.segments !== segments) {
+    if (this.#cached?.segments !== segments) {
       const snapshot = this.collection.snapshot(this.sequence);
-      this.#look = {
+      this.#cached = {
         segments,
         snapshot,
-        shown: new Set(snapshot.views.map(({ segment }) => segment)),
-        ended: new Map(),
-        endedThrough: this.sequence,
+        segmentsInView: new Set(snapshot.views.map(({ segment }) => segment)),
+        endedRows: new Map(),
+        endedThroughSequence: this.sequence,
       };
     }
-    return this.#look;
+    return this.#cached;
   }
 
-  #noteEnded(look: Look): void {
+  #addEndedRows(cached: CachedSnapshot): void {
     const { sequence } = this.collection;
-    if (look.endedThrough === sequence) return;
-    for (const { segment, rowCount } of look.snapshot.views) {
-      for (const row of segment.deletionsBetween(look.endedThrough, sequence).rows) {
-        if (row < rowCount) look.ended.set(segment.id(row), { segment, row });
+    if (cached.endedThroughSequence === sequence) return;
+    for (const { segment, rowCount } of cached.snapshot.views) {
+      for (const row of segment.deletionsBetween(cached.endedThroughSequence, sequence).rows) {
+        if (row < rowCount) cached.endedRows.set(segment.id(row), { segment, row });
       }
     }
-    look.endedThrough = sequence;
+    cached.endedThroughSequence = sequence;
   }
 }

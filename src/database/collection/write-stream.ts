@@ -1,7 +1,7 @@
 // A stream of writes into one collection: batch after batch, each atomic, so that what is durable is
-// always a beginning of the stream. After a failure nothing more of it is written. Under an
-// idempotency key every batch commits with a note of how far the stream has come, and another attempt
-// passes over what is durable already.
+// always a prefix of the stream. After a failure nothing more is written. Under an idempotency key
+// every batch commits together with the progress of the stream, and another attempt skips the batches
+// that are durable already.
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../common/clock.js';
@@ -31,7 +31,7 @@ export interface WriteStreamOptions {
   readonly idempotency: IdempotencyRequest | undefined;
 }
 
-/** One is on its way to the disk, and one waits. */
+/** One record is being written to disk, and one waits. */
 const RECORDS_KEPT_MAX = 2;
 
 export const NO_PROGRESS: StreamProgress = {
@@ -58,8 +58,9 @@ export class WriteStream {
   readonly #options: WriteStreamOptions;
   readonly #keyed: KeyedStream | null;
   readonly #resumed: StreamProgress;
-  /** With what was handed to the store, and with what is on disk. */
+  /** Includes what was handed to the store. */
   #prepared: StreamProgress;
+  /** Includes what is on disk. */
   #durable: StreamProgress;
   #failure: { readonly error: unknown } | undefined;
   readonly #recordBytes = new ReusedBytes((byteCount) => new ArrayBuffer(byteCount), {
@@ -97,8 +98,8 @@ export class WriteStream {
     if (this.#failure !== undefined) throw this.#failure.error;
     let chain: string | undefined;
     if (this.#keyed !== null) {
-      assert(digest !== undefined, 'a stream with a key says what its batches are');
-      if (this.#passOver(this.#keyed, batch, digest)) return;
+      assert(digest !== undefined, 'a stream with a key has a digest for each batch');
+      if (this.#skip(this.#keyed, batch, digest)) return;
       chain = this.#keyed.chain;
     }
     const { collection, observer } = this.#options;
@@ -128,9 +129,9 @@ export class WriteStream {
     this.#keyed?.release();
   }
 
-  #passOver(keyed: KeyedStream, batch: VectorBatch, digest: string): boolean {
+  #skip(keyed: KeyedStream, batch: VectorBatch, digest: string): boolean {
     try {
-      return keyed.passOver(batch.count, digest);
+      return keyed.skip(batch.count, digest);
     } catch (error) {
       this.#failure = { error };
       throw error;
@@ -172,7 +173,7 @@ function advanced(
   };
 }
 
-/** The stream under its key: what earlier attempts have left, and whether this one is the same. */
+/** A stream under an idempotency key: the progress of earlier attempts, and whether this one is the same stream. */
 class KeyedStream {
   readonly #claim: Claim;
   readonly #key: string;
@@ -188,19 +189,19 @@ class KeyedStream {
     this.#key = key;
     this.#incarnation = collection.incarnation;
     const { stored } = claim;
-    // What went into a collection that is gone is not in this one; a complete stream is only replayed.
-    const isHere = stored?.reply != null || stored?.stream?.incarnation === this.#incarnation;
-    this.earlier = (isHere && stored?.stream?.progress) || NO_PROGRESS;
-    this.#earlierChain = (isHere && stored?.stream?.chain) || '';
+    // Rows of a collection that was replaced are not in this one; a complete stream is only replayed.
+    const isCurrent = stored?.reply != null || stored?.stream?.incarnation === this.#incarnation;
+    this.earlier = (isCurrent && stored?.stream?.progress) || NO_PROGRESS;
+    this.#earlierChain = (isCurrent && stored?.stream?.chain) || '';
   }
 
-  /** Of everything that was passed over or is to be written. */
+  /** Digest over all batches that were skipped or are to be written. */
   get chain(): string {
     return this.#chain;
   }
 
-  /** Whether an earlier attempt has made the next batch durable. Throws `idempotency_key_reused`. */
-  passOver(rowCount: number, digest: string): boolean {
+  /** Whether an earlier attempt has made the next batch durable, so that it is skipped. Throws `idempotency_key_reused`. */
+  skip(rowCount: number, digest: string): boolean {
     const isComplete = this.#claim.stored?.reply != null;
     if (isComplete && this.#batchCount === this.earlier.batchCount) throw keyReused(this.#key);
     this.#chain = createHash('sha256').update(`${this.#chain}:${digest}`).digest('hex');
@@ -211,7 +212,7 @@ class KeyedStream {
     return true;
   }
 
-  /** The reply of an earlier attempt that came so far; null for none. Throws `idempotency_key_reused`. */
+  /** The reply that an earlier attempt stored; null for none. Throws `idempotency_key_reused`. */
   end(): object | null {
     if (this.#batchCount < this.earlier.batchCount) throw keyReused(this.#key);
     return this.#claim.stored?.reply ?? null;

@@ -1,5 +1,5 @@
-// The one writer of a collection. Writes that wait while a commit is on its way to the disk go
-// together as the next commit (group commit): no timer, no delay when idle, one fsync for many
+// The single writer of a collection. Writes that wait while a commit is being written to disk become
+// the next commit together (group commit): no timer, no delay when idle, one fsync for many writes
 // under load. Each write is prepared against the state that the writes before it will leave,
 // committed, and only then applied to memory: what a reader sees is always on disk.
 
@@ -8,9 +8,9 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import type { CommitTimings } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
 
-/** What a write becomes once its place in the order is known. */
+/** A write whose place in the order is known. */
 export interface PreparedWrite<Result> {
-  /** Whether it takes the sequence that it was offered. */
+  /** Whether it uses the sequence that it was offered. */
   readonly takesSequence: boolean;
   readonly operations: readonly StoreOperation[];
   readonly result: Result;
@@ -18,23 +18,23 @@ export interface PreparedWrite<Result> {
   apply(): void;
 }
 
-/** Ids that writes of the current commit touch, before memory knows: true for present, false for deleted. */
+/** Ids that writes of the current commit change, not applied to memory yet: true for present, false for deleted. */
 export type PendingIds = Map<string, boolean>;
 
 export interface Write<Result> {
   /**
    * Whether it can be prepared although `pending` is not applied yet. If not, it waits for the next
-   * commit, and those behind it too.
+   * commit, and so do the writes behind it.
    */
   mayFollow(pending: PendingIds): boolean;
   /** True when nothing may be prepared after it in the same commit. */
   readonly endsCommit: boolean;
-  /** Throws what the caller shall see; then nothing of it happens. Adds its ids to `pending`. */
+  /** Throws the error for the caller; then the write has no effect. Adds its ids to `pending`. */
   prepare(
     sequence: number,
     pending: PendingIds,
   ): PreparedWrite<Result> | Promise<PreparedWrite<Result>>;
-  /** Told that nothing comes of it, before any write behind it is prepared. */
+  /** Called when the write fails, before any write behind it is prepared. */
   failed?(error: unknown): void;
 }
 
@@ -46,7 +46,7 @@ interface PendingWrite {
   readonly reject: (error: unknown) => void;
 }
 
-/** A commit of more bytes gains nothing and holds up its first write. */
+/** A larger commit gains nothing and delays its first write. */
 const COMMIT_BYTES_MAX = 32 * 1024 * 1024;
 
 export class Writer {
@@ -63,9 +63,9 @@ export class Writer {
     store: Store;
     /** The last sequence in use. */
     sequence: number;
-    /** Called after each commit was applied, with the last sequence that is now visible. */
+    /** Called when a commit has been applied, with the last sequence that is now visible. */
     onApplied: (sequence: number) => void;
-    /** Writes that may wait: those without a body, such as deletes, nothing else bounds. */
+    /** Writes that may wait. Nothing else bounds writes without a body, such as deletes. */
     waitingMax: number;
     observer: DatabaseObserver;
   }) {
@@ -81,10 +81,10 @@ export class Writer {
     write: Write<Result>,
     onCommitted?: (timings: CommitTimings) => void,
   ): Promise<Result> {
-    const refusal = this.#refuse();
-    if (refusal !== undefined) {
-      write.failed?.(refusal);
-      return Promise.reject(refusal);
+    const error = this.#admissionError();
+    if (error !== undefined) {
+      write.failed?.(error);
+      return Promise.reject(error);
     }
     return new Promise<Result>((resolve, reject) => {
       this.#waiting.push({
@@ -98,9 +98,9 @@ export class Writer {
     });
   }
 
-  #refuse(): Error | undefined {
+  #admissionError(): Error | undefined {
     if (this.#closedWith !== undefined) return this.#closedWith;
-    return this.#waiting.length >= this.#waitingMax ? overloaded(this.#waiting) : undefined;
+    return this.#waiting.length >= this.#waitingMax ? overloaded(this.#waitingMax) : undefined;
   }
 
   /** Finishes what was submitted; later submissions reject with `reason`. */
@@ -110,44 +110,44 @@ export class Writer {
   }
 
   async #run(): Promise<void> {
-    // Lets the writes that arrived in this turn of the event loop share the first commit.
+    // Writes that arrived in this turn of the event loop share the first commit.
     await Promise.resolve();
     while (this.#waiting.length > 0) await this.#commitNext();
-    // In the same turn as the last look at the queue: a write that comes later starts a new run.
+    // Without an await after the last look at the queue: a later write starts a new run.
     this.#running = undefined;
   }
 
   async #commitNext(): Promise<void> {
     const pending: PendingIds = new Map();
-    const accepted: { waiting: PendingWrite; prepared: PreparedWrite<unknown> }[] = [];
+    const accepted: { pendingWrite: PendingWrite; prepared: PreparedWrite<unknown> }[] = [];
     const operations: StoreOperation[] = [];
     let sequence = this.#sequence;
     let byteCount = 0;
     while (this.#waiting.length > 0 && byteCount < COMMIT_BYTES_MAX) {
-      const waiting = this.#waiting[0]!;
-      if (accepted.length > 0 && !waiting.write.mayFollow(pending)) break;
+      const next = this.#waiting[0]!;
+      if (accepted.length > 0 && !next.write.mayFollow(pending)) break;
       this.#waiting.shift();
       try {
-        const preparing = waiting.write.prepare(sequence + 1, pending);
+        const preparing = next.write.prepare(sequence + 1, pending);
         const prepared = preparing instanceof Promise ? await preparing : preparing;
         if (prepared.takesSequence) sequence++;
-        accepted.push({ waiting, prepared });
+        accepted.push({ pendingWrite: next, prepared });
         for (const operation of prepared.operations) {
           operations.push(operation);
           if (operation.kind === 'append') byteCount += operation.record.byteLength;
         }
       } catch (error) {
-        fail(waiting, error);
+        fail(next, error);
         continue;
       }
-      if (waiting.write.endsCommit) break;
+      if (next.write.endsCommit) break;
     }
     const startedAtMs = performance.now();
     try {
       if (operations.length > 0) await this.#store.commit(operations);
     } catch (error) {
       this.#observer.commitFailed();
-      for (const { waiting } of accepted) fail(waiting, error);
+      for (const { pendingWrite } of accepted) fail(pendingWrite, error);
       return;
     }
     const commitMs = performance.now() - startedAtMs;
@@ -155,10 +155,10 @@ export class Writer {
     for (const { prepared } of accepted) prepared.apply();
     this.#sequence = sequence;
     this.#onApplied(sequence);
-    for (const { waiting, prepared } of accepted) {
-      const { submittedAtMs, onCommitted } = waiting;
+    for (const { pendingWrite, prepared } of accepted) {
+      const { submittedAtMs, onCommitted, resolve } = pendingWrite;
       onCommitted?.({ submittedAtMs, waitMs: startedAtMs - submittedAtMs, commitMs });
-      waiting.resolve(prepared.result);
+      resolve(prepared.result);
     }
   }
 }
@@ -168,10 +168,10 @@ function fail({ write, reject }: PendingWrite, error: unknown): void {
   reject(error);
 }
 
-function overloaded({ length }: readonly PendingWrite[]): SagittaError {
+function overloaded(waitingMax: number): SagittaError {
   return new SagittaError(
     'overloaded',
-    `${length} writes wait for the collection's commit, which is the most that may.`,
+    `Too many writes are waiting (limit ${waitingMax}). Retry after 1 s.`,
     { retryAfterSeconds: 1 },
   );
 }

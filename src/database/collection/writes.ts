@@ -1,5 +1,5 @@
-// The writes of a collection, each as the writer wants it: prepared against memory and what is
-// pending, encoded as a log record, applied to rows.
+// The writes of a collection in the form that the writer takes: prepared against memory and pending
+// writes, encoded as a log record, applied to the rows.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { Clock } from '../../common/clock.js';
@@ -16,10 +16,9 @@ import { logName } from '../keys.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { applyMergePatch } from './merge-patch.js';
-import { singleRowBatch, stringAt, utf8ColumnOf } from './utf8.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 
-/** What is committed in one transaction with a write, made from its result. */
+/** Operations that are committed in one transaction with a write, made from its result. */
 export type CommitTogether<Result> = (result: Result) => readonly StoreOperation[];
 
 export function writeVectors(
@@ -29,7 +28,7 @@ export function writeVectors(
     mode: WriteMode;
     clock: Clock;
     alsoCommit: CommitTogether<WriteResult> | undefined;
-    /** Of the log records of one stream; each has its own when absent. */
+    /** Buffers that the log records of a stream reuse; absent: each record has its own. */
     recordBytes?: ReusedBytes;
   },
 ): Write<WriteResult> {
@@ -50,7 +49,7 @@ export function writeVectors(
   };
 }
 
-/** Counts the new ids, or throws for the first ERROR_ITEMS_MAX rows that the mode refuses. */
+/** Counts the new ids. Throws with the first ISSUES_MAX rows that the mode does not allow. */
 function checkWriteMode(
   collection: Collection,
   batch: VectorBatch,
@@ -58,8 +57,8 @@ function checkWriteMode(
   pending: PendingIds,
 ): { insertedCount: number; ids: string[] } {
   let insertedCount = 0;
-  let refusedCount = 0;
-  const refused: ValidationIssue[] = [];
+  let conflictCount = 0;
+  const conflicts: ValidationIssue[] = [];
   const ids: string[] = [];
   for (let i = 0; i < batch.count; i++) {
     const bytes = batch.ids.bytes.subarray(batch.ids.offsets[i]!, batch.ids.offsets[i + 1]!);
@@ -68,19 +67,19 @@ function checkWriteMode(
     const isPresent = pending.get(id) ?? collection.rows.has(bytes);
     if (!isPresent) insertedCount++;
     if (mode === 'upsert' || isPresent === (mode === 'update')) continue;
-    refusedCount++;
-    if (refused.length === ISSUES_MAX) continue;
-    refused.push({
+    conflictCount++;
+    if (conflicts.length === ISSUES_MAX) continue;
+    conflicts.push({
       location: rowField(i, 'id'),
       code: isPresent ? 'vector_exists' : 'vector_not_found',
-      detail: `The id "${id}" ${isPresent ? 'exists' : 'does not exist'} in the collection.`,
+      detail: `The id "${id}" ${isPresent ? 'already exists' : 'does not exist'} in the collection.`,
     });
   }
-  if (refusedCount > 0) {
+  if (conflictCount > 0) {
     throw new SagittaError(
       mode === 'insert' ? 'vector_exists' : 'vector_not_found',
-      `${refusedCount} of ${batch.count} ids ${mode === 'insert' ? 'exist already' : 'do not exist'}; nothing was written.`,
-      { issues: refused },
+      `${conflictCount} of ${batch.count} ids ${mode === 'insert' ? 'already exist' : 'do not exist'}; nothing was written.`,
+      { issues: conflicts },
     );
   }
   return { insertedCount, ids };
@@ -100,7 +99,7 @@ export function patchVector(
   { clock, limits }: { clock: Clock; limits: Limits },
 ): Write<{ sequence: number }> {
   return {
-    // It reads the vector that it changes.
+    // A patch reads the vector that it changes.
     mayFollow: (pending) => !pending.has(id),
     endsCommit: false,
     prepare(sequence, pending) {
@@ -110,7 +109,7 @@ export function patchVector(
       if (change.ifVersion !== undefined && change.ifVersion !== version) {
         throw new SagittaError(
           'precondition_failed',
-          `The vector "${id}" has another version than If-Match asks for; read it again.`,
+          `The vector "${id}" has version ${version}, the request expects ${change.ifVersion}; read it again.`,
         );
       }
       const metadata =
@@ -128,7 +127,7 @@ export function patchVector(
   };
 }
 
-/** Throws `invalid_filter` and the bounds of filters. */
+/** Throws `invalid_filter`. */
 export function deleteSelected(
   collection: Collection,
   selection: DeleteSelection,
@@ -179,13 +178,13 @@ function deleteMatching(
   },
 ): Write<DeleteResult> {
   return {
-    // It reads every row, so nothing may be pending, and what it deletes is not noted for others.
+    // It reads every row, so nothing may be pending, and it does not list the ids it deletes in `pending`.
     mayFollow: () => false,
     endsCommit: true,
     async prepare(sequence) {
-      const parts = await options.filters.filter(collection.snapshot().views, filter);
+      const views = await options.filters.filter(collection.snapshot().views, filter);
       const ids: string[] = [];
-      for (const { rows, rowCount, segment } of parts) {
+      for (const { rows, rowCount, segment } of views) {
         if (rows === null) {
           for (let row = 0; row < rowCount; row++) ids.push(segment.id(row));
         } else {
@@ -265,14 +264,14 @@ function logged<Result extends { readonly sequence: number }>(
     operations: [append, ...(alsoCommit?.(result) ?? [])],
     result,
     apply() {
-      // The store has settled the commit, and looks at the record no more.
+      // The commit has ended, so the store no longer reads the record.
       recordBytes?.giveBack(encoded);
       applyLogRecord(collection.rows, record, result.sequence);
     },
   };
 }
 
-/** What a record does to the rows: the same for a write that was just committed and for recovery. */
+/** Applies a record to the rows, of a write that was just committed or of recovery. */
 export function applyLogRecord(
   rows: Collection['rows'],
   record: LogRecord,
@@ -290,4 +289,29 @@ export function applyLogRecord(
       rows.applyDeleteAll(sequence);
       break;
   }
+}
+
+function stringAt(column: Utf8Column, index: number): string {
+  const { bytes, offsets } = column;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
+    'utf8',
+    offsets[index]!,
+    offsets[index + 1]!,
+  );
+}
+
+function utf8ColumnOf(strings: readonly string[]): Utf8Column {
+  const offsets = new Int32Array(strings.length + 1);
+  let byteLength = 0;
+  for (let i = 0; i < strings.length; i++) {
+    byteLength += Buffer.byteLength(strings[i]!);
+    offsets[i + 1] = byteLength;
+  }
+  const bytes = Buffer.alloc(byteLength);
+  for (let i = 0; i < strings.length; i++) bytes.write(strings[i]!, offsets[i]!);
+  return { offsets, bytes };
+}
+
+function singleRowBatch(id: string, values: Float32Array, metadata: string): VectorBatch {
+  return { count: 1, ids: utf8ColumnOf([id]), values, metadata: utf8ColumnOf([metadata]) };
 }

@@ -1,6 +1,6 @@
-// Cursors: sealed, self-contained tokens. A token holds everything that the next page depends on,
-// so the server keeps no state for a client and any process with the same secret can go on. Sealed
-// with AES-256-GCM: clients can neither read nor change one. The nonce is a keyed digest of the
+// Cursors: sealed, self-contained tokens. A token has everything that the next page depends on, so
+// that the server keeps no state for a client and any process with the same secret can continue. It is
+// sealed with AES-256-GCM: clients can neither read nor change it. The nonce is a keyed digest of the
 // content, so that the same page has the same cursor, and different content never shares a nonce.
 
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
@@ -14,12 +14,15 @@ const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What every cursor says about the walk it belongs to. */
+/** What the cursors of lists and queries have in common. */
 interface CursorBase {
   readonly incarnation: string;
   /** The snapshot. */
   readonly sequence: number;
-  /** When the snapshot was opened, in milliseconds: later pages inherit it, since the rows that only this snapshot sees are kept for the retention from then on. */
+  /**
+   * When the first page opened the snapshot, in milliseconds. Later pages inherit it: rows that only
+   * this snapshot sees are retained from then on.
+   */
   readonly openedAtMs: number;
   readonly filter: JsonObject | null;
   readonly limit: number;
@@ -29,7 +32,7 @@ interface CursorBase {
 export interface ListCursor extends CursorBase {
   readonly kind: 'list';
   readonly includeValues: boolean;
-  /** The last row given: its inserted sequence and id. */
+  /** Inserted sequence and id of the last row on the page. */
   readonly afterSequence: number;
   readonly afterId: string;
 }
@@ -38,15 +41,15 @@ export interface QueryCursor extends CursorBase {
   readonly kind: 'query';
   readonly metric: Metric;
   readonly vector: Float32Array;
-  /** The stored vector that was asked for, left out of its own result. */
+  /** The stored vector that the query names, which is left out of the result. */
   readonly id: string | null;
   readonly topK: number | null;
   readonly sort: readonly SortKey[] | null;
   readonly scoreThreshold: number | null;
   readonly includeValues: boolean | 'base64';
-  /** Matches given so far. */
+  /** Matches on all pages so far. */
   readonly givenCount: number;
-  /** The last match given, in the order of scores; null in a sorted walk, which goes by `givenCount`. */
+  /** The last match in the order of scores; null for sorted queries, which continue by `givenCount`. */
   readonly after: { readonly score: number; readonly id: string } | null;
 }
 
@@ -56,7 +59,7 @@ export class CursorSealer {
   readonly #secret: Uint8Array;
   readonly #nonceKey: Uint8Array;
 
-  /** @param secret 32 bytes, the same for every process that shall take these cursors. */
+  /** @param secret 32 bytes, the same in every process that accepts these cursors. */
   constructor(secret: Uint8Array) {
     this.#secret = secret;
     this.#nonceKey = createHmac('sha256', secret).update('cursor nonce').digest();
@@ -86,15 +89,15 @@ export class CursorSealer {
     ]).toString('base64url');
   }
 
-  /** Throws `cursor_invalid` for whatever this secret did not seal. */
+  /** Throws `cursor_invalid` for a token that was not sealed with this secret. */
   open(token: string): Cursor {
     const bytes = Buffer.from(token, 'base64url');
     if (bytes.length < 1 + NONCE_BYTES + 4 + TAG_BYTES || bytes.toString('base64url') !== token) {
-      throw invalid('it is not a token of this service');
+      throw invalid('it was not issued by this service');
     }
     const version = bytes[0]!;
     if (version !== VERSION) {
-      throw invalid(`it has format version ${version}, this service makes ${VERSION}`);
+      throw invalid(`it has format version ${version}; this service reads version ${VERSION}`);
     }
     const nonce = bytes.subarray(1, 1 + NONCE_BYTES);
     const tag = bytes.subarray(bytes.length - TAG_BYTES);
@@ -110,7 +113,7 @@ export class CursorSealer {
         decipher.final(),
       ]);
     } catch {
-      throw invalid('it was changed, or another service made it');
+      throw invalid('it was changed, or another service issued it');
     }
     const headerEnd = 4 + plain.readUInt32LE(0);
     const header = JSON.parse(plain.toString('utf8', 4, headerEnd)) as Cursor;
@@ -122,7 +125,7 @@ export class CursorSealer {
 }
 
 function invalid(why: string): SagittaError {
-  return new SagittaError('cursor_invalid', `The cursor cannot be used: ${why}.`);
+  return new SagittaError('cursor_invalid', `The cursor is not valid: ${why}.`);
 }
 
 function float32Bytes(vector: Float32Array): Uint8Array {

@@ -1,6 +1,6 @@
-// What filters have found in segments. A row never changes, so whether it matches is kept a filter
-// and segment, for every sequence; a segment that grew has only its new rows evaluated. Bitmaps are
-// shared by whoever asks and by engines that recognise them: nobody writes to one.
+// A cache of filter results, one for each filter and segment. A row never changes, so that a result
+// holds for every sequence, and only the new rows of a segment that grew are evaluated. Bitmaps are
+// shared by all readers, and engines recognise them, so they are never written to.
 
 import { createHash } from 'node:crypto';
 import {
@@ -19,7 +19,7 @@ import type { WorkerPool } from '../../platform/pool.js';
 /** The rows of one segment at one sequence. */
 export interface FilterTarget {
   readonly segment: { readonly key: string };
-  /** Of `rowCount` rows at least. */
+  /** Of at least `rowCount` rows. */
   readonly metadata: MetadataView;
   readonly rowCount: number;
   /** The visible ones; null for all. */
@@ -29,14 +29,14 @@ export interface FilterTarget {
 
 /** The visible rows that match. */
 interface MatchingRows {
-  /** Of the target's length; null for all rows. The same object for the same question. */
+  /** Of the target's length; null for all rows. The same filter and rows give the same object. */
   readonly rows: Bitmap | null;
   readonly visibleCount: number;
 }
 
 /**
- * What is kept for the rows that a segment showed. Rows come and end in order, so two sequences with
- * as many rows, and as many of them visible, show the same ones.
+ * The matching rows at one state of a segment. Rows are added and end in order, so two sequences with
+ * equal counts of rows and of visible rows show the same rows.
  */
 interface View {
   readonly rowCount: number;
@@ -44,22 +44,22 @@ interface View {
   readonly matching: MatchingRows;
 }
 
-/** What is kept for one filter on one segment. */
+/** The result of one filter on one segment. */
 interface Result {
   readonly segmentKey: string;
   readonly filterKey: string;
-  /** The rows that match, visible or not; null until the first evaluation has ended. */
+  /** Rows that match, visible or not; null until the first evaluation has ended. */
   matches: Bitmap | null;
   matchCount: number;
-  /** The one asked for last at the end. */
+  /** The most recently used at the end. */
   views: readonly View[];
   evaluation: Evaluation | null;
   bytesUsed: number;
-  /** False once it has left the cache; whoever holds it may still use it. */
-  isKept: boolean;
+  /** False once it was removed from the cache; readers may still hold it. */
+  isCached: boolean;
 }
 
-/** An evaluation in flight, shared by everybody who waits for it. */
+/** An evaluation under way, shared by everyone who waits for it. */
 interface Evaluation {
   readonly result: Result;
   readonly done: Promise<void>;
@@ -67,10 +67,10 @@ interface Evaluation {
   waitingCount: number;
 }
 
-/** A result without its bitmaps: objects, keys and their places in maps, roughly. */
+/** Estimate for a result without its bitmaps: objects, keys and map entries. */
 const RESULT_BYTES = 1_024;
 
-/** The newest sequence, and a few older ones at which cursors walk. */
+/** The newest sequence and a few older ones that cursors read. */
 const VIEWS_MAX = 4;
 
 export class FilterCache {
@@ -80,7 +80,7 @@ export class FilterCache {
   readonly #results = new Map<string, Map<string, Result>>();
   /** The least recently used first. */
   readonly #order = new Set<Result>();
-  /** A query asks with one node for many segments, a walk page by page. */
+  /** One node filters many segments, and every page of a cursor. */
   readonly #filterKeys = new WeakMap<FilterNode, string>();
   #bytesUsed = 0;
   #hitCount = 0;
@@ -96,19 +96,19 @@ export class FilterCache {
     return this.#bytesUsed;
   }
 
-  /** Segments answered from what was kept or by an evaluation that was under way. */
+  /** Segments answered from the cache or by an evaluation that was under way. */
   get hitCount(): number {
     return this.#hitCount;
   }
 
-  /** Evaluations begun, of whole segments or of the rows that are new. */
+  /** Evaluations that were started, of whole segments or of new rows. */
   get missCount(): number {
     return this.#missCount;
   }
 
   /**
-   * The targets with only the rows that match; all rows when there is no filter. Rejects with the signal's reason at once when it
-   * aborts; an evaluation goes on as long as somebody waits for it.
+   * The targets with only the rows that match; all rows when there is no filter. Rejects with the
+   * signal's reason at once when it aborts; an evaluation continues while somebody waits for it.
    */
   async filter<Target extends FilterTarget>(
     targets: readonly Target[],
@@ -121,15 +121,15 @@ export class FilterCache {
     const missCountBefore = this.#missCount;
     for (;;) {
       signal?.throwIfAborted();
-      const lacking = targets.flatMap(({ rowCount, metadata }, i) =>
+      const incomplete = targets.flatMap(({ rowCount, metadata }, i) =>
         covers(results[i]!, rowCount) ? [] : [{ result: results[i]!, view: metadata }],
       );
-      if (lacking.length === 0) break;
-      const idle = lacking.filter(({ result }) => result.evaluation === null);
+      if (incomplete.length === 0) break;
+      const idle = incomplete.filter(({ result }) => result.evaluation === null);
       if (idle.length > 0) this.#start(node, idle);
-      // One that began before rows were added may leave some lacking: the next turn finds them.
+      // An evaluation that began before rows were added leaves them to the next iteration.
       await waitFor(
-        lacking.map(({ result }) => result.evaluation!),
+        incomplete.map(({ result }) => result.evaluation!),
         signal,
       );
     }
@@ -137,7 +137,7 @@ export class FilterCache {
     return targets.map((target, i) => ({ ...target, ...this.#show(results[i]!, target) }));
   }
 
-  /** Forgets a segment that is gone. Who still reads it may bring a result back, which leaves by disuse. */
+  /** Removes the results of a segment that is gone. A reader may bring one back; it is evicted by disuse. */
   forget(segmentKey: string): void {
     for (const result of this.#results.get(segmentKey)?.values() ?? []) this.#remove(result);
   }
@@ -168,7 +168,7 @@ export class FilterCache {
         views: [],
         evaluation: null,
         bytesUsed: 0,
-        isKept: true,
+        isCached: true,
       };
       ofSegment.set(filterKey, result);
       this.#order.add(result);
@@ -201,7 +201,7 @@ export class FilterCache {
       result,
       done: selection.rows
         .then((rows) => {
-          if (rows !== null) this.#keep(result, rows, fromRow);
+          if (rows !== null) this.#store(result, rows, fromRow);
         })
         .finally(end),
       stop: () => {
@@ -210,15 +210,15 @@ export class FilterCache {
       },
       waitingCount: 0,
     };
-    // Who waits is told; when nobody does, a failure is nobody's.
+    // `waitFor` reports a failure; without a waiter it is not to be an unhandled rejection.
     evaluation.done.catch(() => {});
     return evaluation;
   }
 
-  /** Adds what was found in the rows from `fromRow` on. */
-  #keep(result: Result, found: Bitmap, fromRow: number): void {
+  /** Stores what was found in the rows from `fromRow`. */
+  #store(result: Result, found: Bitmap, fromRow: number): void {
     const rowCount = fromRow + found.length;
-    // One that was given up may come in after one that began later.
+    // An evaluation that was stopped may still end after one that began later.
     if (covers(result, rowCount)) return;
     let matches = found;
     if (fromRow > 0) {
@@ -234,9 +234,9 @@ export class FilterCache {
   /** The result must cover the target. */
   #show(result: Result, target: FilterTarget): MatchingRows {
     const { rowCount, visibleCount } = target;
-    const isAsked = (view: View) =>
+    const isCurrent = (view: View) =>
       view.rowCount === rowCount && view.visibleCount === visibleCount;
-    const known = result.views.find(isAsked);
+    const known = result.views.find(isCurrent);
     const view = known ?? { rowCount, visibleCount, matching: matchingRows(result, target) };
     if (result.views.at(-1) === view) return view.matching;
     result.views = [...result.views.filter((other) => other !== view), view].slice(-VIEWS_MAX);
@@ -244,9 +244,9 @@ export class FilterCache {
     return view.matching;
   }
 
-  /** Counts the bytes of the result anew and makes room for it. */
+  /** Updates the bytes of the result and evicts the least recently used ones. */
   #account(result: Result): void {
-    if (!result.isKept) return;
+    if (!result.isCached) return;
     const bitmaps = new Set([result.matches, ...result.views.map(({ matching }) => matching.rows)]);
     let bytesUsed = RESULT_BYTES;
     for (const bitmap of bitmaps) bytesUsed += bitmap?.words.byteLength ?? 0;
@@ -265,7 +265,7 @@ export class FilterCache {
     if (ofSegment?.size === 0) this.#results.delete(segmentKey);
     this.#order.delete(result);
     this.#bytesUsed -= result.bytesUsed;
-    result.isKept = false;
+    result.isCached = false;
   }
 }
 
@@ -273,7 +273,7 @@ function covers({ matches }: Result, rowCount: number): boolean {
   return matches !== null && matches.length >= rowCount;
 }
 
-/** The rows that a later evaluation need not look at: it begins with a word. */
+/** Rows that a later evaluation skips: it starts at a whole word of the bitmap. */
 function wholeWordRows(matches: Bitmap | null): number {
   return matches === null ? 0 : matches.length & ~31;
 }
@@ -293,7 +293,7 @@ function matchingRows(
   return { rows: matching, visibleCount: countBits(matching) };
 }
 
-/** Resolves when all have ended; gives up those that nobody waits for any more. */
+/** Resolves when all have ended; stops those that nobody waits for any more. */
 async function waitFor(evaluations: readonly Evaluation[], signal?: AbortSignal): Promise<void> {
   for (const evaluation of evaluations) evaluation.waitingCount++;
   try {
@@ -307,7 +307,7 @@ async function waitFor(evaluations: readonly Evaluation[], signal?: AbortSignal)
   }
 }
 
-/** One listener however many are waited for. */
+/** Adds one listener to the signal, whatever the number of promises behind `promise`. */
 function unlessAborted<Value>(promise: Promise<Value>, signal?: AbortSignal): Promise<Value> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// Queries and what they answer: the part of the service's interface that is about searching.
+// Requests and replies of queries.
 
 import type { JsonObject, Metric } from '../../common/types.js';
 
@@ -14,7 +14,7 @@ export interface SortKey {
   readonly order: 'asc' | 'desc';
 }
 
-/** Absent fields mean the defaults of the contract, or, with a cursor, what its first page asked for. */
+/** Absent fields take the documented defaults or, with a cursor, the values of the first page. */
 export interface QueryRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
@@ -43,21 +43,24 @@ export interface Match {
   readonly values?: Float32Array;
 }
 
-/** Where the time of a query went, or of the queries that were answered together. The phases follow each other; a page at an offset adds up several searches. */
+/**
+ * The phases of a query, or of queries that were answered together, one after another. A page at an
+ * offset adds up several searches.
+ */
 export interface QueryTimings {
   /** When the first phase began, by `performance.now()`. */
   readonly startedAtMs: number;
   readonly filterMs: number;
-  /** For the engine, which was at work for others. */
+  /** Wait for the engine while it served others. */
   readonly waitMs: number;
-  /** In the engine. */
+  /** Time in the engine. */
   readonly searchMs: number;
   readonly assembleMs: number;
 }
 
-/** What a query did, in numbers that tell nothing of its data. */
+/** The work of a query, in numbers that reveal nothing of its data. */
 export interface QueryWork {
-  /** Conditions of the filter, also where a cursor brought it. */
+  /** Conditions of the filter, also of one that a cursor restored. */
   readonly conditionCount: number;
   readonly segmentCount: number;
   readonly rowsScanned: number;
@@ -67,17 +70,17 @@ export interface QueryWork {
 
 export interface Explain extends QueryWork {
   readonly engine: string;
-  /** True: no row outside the answer can score above a row inside it. Always so. */
+  /** Always true: no row outside the answer scores above a row inside it. */
   readonly isCertified: boolean;
   readonly filterMs: number;
-  /** The wait for the engine among it. */
+  /** Includes the wait for the engine. */
   readonly searchMs: number;
   readonly assembleMs: number;
 }
 
 export interface QueryReply extends Page {
   readonly matches: readonly Match[];
-  /** How `values` are to be written. */
+  /** How `values` are written in the reply. */
   readonly valuesEncoding: 'numbers' | 'base64';
   /** The snapshot that answered. */
   readonly sequence: number;
@@ -86,33 +89,33 @@ export interface QueryReply extends Page {
   readonly work: QueryWork;
 }
 
-/** Queries that were checked and go to the engine together. */
+/** Queries that have been checked and are searched together. */
 export interface PreparedQueries {
-  /** Of the first of them, among all queries of the session. */
+  /** The index of the first one among all queries of the session. */
   readonly firstIndex: number;
   readonly count: number;
-  /** One reply a query, in order; they share their timings. Throws `collection_not_found` when it is gone by then. */
+  /** One reply a query, in order, all with the same timings. Throws `collection_not_found` when the collection is gone by then. */
   answer(options?: { readonly signal?: AbortSignal | undefined }): Promise<readonly QueryReply[]>;
 }
 
-/** Any number of queries that one snapshot answers; one with a cursor goes on in that of its walk. */
+/** Any number of queries that one snapshot answers; a query with a cursor uses the cursor's snapshot. */
 export interface QuerySession {
   readonly sequence: number;
   readonly dimension: number;
   readonly metric: Metric;
   /**
-   * In groups that fit the engine. What can be wrong is found here, for all of them, with pointers
-   * `/queries/{index}/…`, where the first has `firstIndex` (0).
+   * Checks all queries and splits them into groups that fit the engine. Throws the issues of all of
+   * them, the first query being row `firstIndex` (0).
    */
   prepare(requests: readonly QueryRequest[], firstIndex?: number): readonly PreparedQueries[];
-  /** Lets go of the snapshot. Any number of times. */
+  /** Releases the snapshot. May be called more than once. */
   close(): void;
 }
 
-/** Somebody's answers to queries, to be graded. */
+/** Answers to queries that are to be graded. */
 export interface RecallRequest {
   readonly vectors: readonly Float32Array[];
-  /** As many lists, of 1 to `topKMax` each. */
+  /** One list for each vector, of 1 to `topKMax` ids. */
   readonly ids: readonly (readonly string[])[];
   readonly filter?: JsonObject | undefined;
   readonly metric?: Metric | undefined;
@@ -120,7 +123,7 @@ export interface RecallRequest {
 }
 
 export interface RecallReply {
-  /** Of each query, 0 to 1. */
+  /** One for each query, from 0 to 1. */
   readonly recalls: readonly number[];
   readonly sequence: number;
 }

@@ -1,5 +1,6 @@
-// Many queries from one snapshot. All of a request is planned before any of it is searched, and goes
-// to the engine in groups: large enough to fill its batches, bounded by what their answers hold.
+// Many queries from one snapshot. All queries of a request are planned before any is searched. They
+// are searched in groups, large enough to fill the engine's batches and bounded by the matches that
+// are in memory at once.
 
 import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { CallOptions } from '../api.js';
@@ -11,9 +12,9 @@ import { answerPlans } from './query.js';
 import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
 import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
 
-/** More fill the engine no better, and others wait longer for their turn. */
+/** Larger groups fill the engine no better and delay the queries of others. */
 const GROUP_QUERIES_MAX = 256;
-/** Of all queries of a group together: some tens of megabytes until they are written. */
+/** Matches of all queries of a group: some tens of megabytes until they are written. */
 const GROUP_MATCHES_MAX = 131_072;
 
 /** Waits until the write `minSequence` is visible. Rejects with the signal's reason. */
@@ -56,7 +57,7 @@ export async function openSession(
   };
 }
 
-/** Throws all that is wrong with any of them, as issues of row `firstIndex + i`. */
+/** Throws the issues of all requests, as issues of row `firstIndex + i`. */
 function planAll(
   view: SnapshotView,
   requests: readonly QueryRequest[],
@@ -65,26 +66,26 @@ function planAll(
 ): readonly QueryPlan[] {
   const plans: QueryPlan[] = [];
   const errors: SagittaError[] = [];
-  const items: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   for (const [i, request] of requests.entries()) {
     try {
       const plan = planQuery(view, request, context);
-      // Until the group of this query has its turn.
+      // Kept until the group of this query is searched.
       view.pin(plan.sequence);
       plans.push(plan);
     } catch (error) {
       if (!(error instanceof SagittaError)) throw error;
       if (error.code.startsWith('cursor_')) observer.cursorRefused(error.code);
       errors.push(error);
-      items.push(...issuesOfRow(firstIndex + i, error));
-      if (items.length >= ISSUES_MAX) break;
+      issues.push(...issuesOfRow(firstIndex + i, error));
+      if (issues.length >= ISSUES_MAX) break;
     }
   }
   const [first] = errors;
   if (first === undefined) return plans;
   const code = errors.every((error) => error.code === first.code) ? first.code : 'invalid_request';
   const others = errors.length === 1 ? '' : ` This is the first of ${errors.length} such queries.`;
-  throw new SagittaError(code, `${first.message}${others}`, { issues: items });
+  throw new SagittaError(code, `${first.message}${others}`, { issues });
 }
 
 function issuesOfRow(row: number, error: SagittaError): readonly ValidationIssue[] {
@@ -113,7 +114,7 @@ function splitPlans(plans: readonly QueryPlan[]): { start: number; end: number }
   return groups;
 }
 
-/** At most so many are found at once. */
+/** The most matches that a plan finds at once. */
 function matchesOf({ sort, topK, limit }: QueryPlan): number {
   return sort === null ? Math.min(limit, topK ?? limit) : (topK ?? limit);
 }

@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import { EVERYBODY, NOBODY, OPERATOR, type Principal } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
-import type { ApiKeyService } from '../../database/api.js';
+import type { ApiKeys } from '../../database/api-keys.js';
 
 /** The prefix of API keys; other bearer tokens are access tokens. */
 export const API_KEY_PREFIX = 'sk_';
@@ -21,7 +21,7 @@ export interface CertificateTable {
 }
 
 export interface AuthenticatorOptions {
-  readonly apiKeys: Pick<ApiKeyService, 'isInUse' | 'verify'> | null;
+  readonly apiKeys: Pick<ApiKeys, 'isInUse' | 'verify'> | null;
   readonly tokens: TokenVerifier | null;
   readonly certificates: CertificateTable | null;
   /** Whether the connection is on the control socket. */

@@ -2,7 +2,7 @@
 // client that asked for it, and however long it takes.
 
 import { OPERATOR } from '../../common/access.js';
-import type { BackupRecord } from '../../database/api.js';
+import type { BackupRecord } from '../../database/backup.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';

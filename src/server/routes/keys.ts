@@ -3,7 +3,7 @@
 // revokes the key and makes another.
 
 import type { z } from 'zod';
-import type { ApiKeyRecord } from '../../database/api.js';
+import type { ApiKeyRecord } from '../../database/api-keys.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';

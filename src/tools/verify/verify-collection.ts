@@ -1,7 +1,6 @@
 // Verifies one collection on disk: its segment files one after another, their deletions, and the log from
 // the checkpoint on. Continues after every finding.
 
-import { DistinctIds } from '../../database/collection/distinct-ids.js';
 import type {
   CollectionDefinition,
   Manifest,
@@ -13,6 +12,7 @@ import { decodeLogRecord } from '../../segment/log-record.js';
 import type { Segment } from '../../segment/segment.js';
 import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
+import { DistinctIds } from './distinct-ids.js';
 import { Findings, place, sentenceOf } from './verify-report.js';
 import { checkIds, checkRows } from './verify-rows.js';
 

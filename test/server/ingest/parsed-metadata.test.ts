@@ -5,9 +5,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { METADATA_PATH_CHARACTERS_MAX } from '../../../src/common/metadata-path.js';
 import type { JsonObject } from '../../../src/common/types.js';
-import { utf8ColumnOf } from '../../../src/database/collection/utf8.js';
+
 import { MetadataColumns } from '../../../src/segment/metadata-columns.js';
 import { fieldsOf, packMetadata } from '../../../src/server/ingest/parsed-metadata.js';
+import { textColumn } from '../../formats/arrow/streams.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
@@ -20,7 +21,7 @@ const FORMS = [
 
 /** The columns of the rows `from..`, made from their text and from their fields. */
 function columnsOf(documents: readonly JsonObject[], columnsMax: number, from = 0) {
-  const json = utf8ColumnOf(documents.map((document) => JSON.stringify(document)));
+  const json = textColumn(documents.map((document) => JSON.stringify(document)));
   const fromText = new MetadataColumns(columnsMax);
   for (let i = from; i < documents.length; i++) fromText.append(7 + i - from, json, i);
   const fromFields = FORMS.map(({ kind, byteCount }) => {

@@ -145,7 +145,7 @@ describe('the routes of keys', () => {
     for (const [change, pointer, pattern] of [
       [{ scopes: ['vectors:read', 'admin', 'vectors:all'] }, '/scopes/2', /"vectors:all"/],
       [{ scopes: ['metrics:read:a*'] }, '/scopes/0', /metrics:read/],
-      [{ scopes: ['vectors:read:a b'] }, '/scopes/0', /glob/],
+      [{ scopes: ['vectors:read:a b'] }, '/scopes/0', /pattern of collections/],
       [{ scopes: [''] }, '/scopes/0', /found ""/],
       [{ scopes: [] }, '/scopes', /at least 1/],
       [{ scopes: 'admin' }, '/scopes', /an array/],
@@ -154,7 +154,7 @@ describe('the routes of keys', () => {
       [{ owner: 'a\nb' }, '/owner', /printable/],
       [{ owner: undefined }, '/owner', /required/],
       [{ expires_at: 'soon' }, '/expires_at', /datetime/],
-      [{ expires_at: '2020-01-01T00:00:00Z' }, '/expires_at', /still to come/],
+      [{ expires_at: '2020-01-01T00:00:00Z' }, '/expires_at', /in the future/],
       [{ id: 'x' }, '/id', /nothing named/],
       [{ idempotency_key: 'x' }, '/idempotency_key', /nothing named/],
     ] as const) {

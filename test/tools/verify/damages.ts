@@ -86,7 +86,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a newer definition': [
       (data) => data.putDefinition({ formatVersion: 2 }),
-      /^error: collection "c", catalogue: .*format version 2; this version reads 1\. A newer/,
+      /^error: collection "c", catalogue: .*format version 2; this version reads 1\. It was written by a newer/,
     ],
     'a definition with the id of another': [
       (data) => data.putDefinition({ id: 'x' }),
@@ -117,7 +117,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a newer manifest': [
       (data) => data.putManifest({ formatVersion: 2 }),
-      /^error: collection "c", manifest: .*format version 2; this version reads 1\. A newer/,
+      /^error: collection "c", manifest: .*format version 2; this version reads 1\. It was written by a newer/,
     ],
     'a manifest without segments': [
       (data) => data.putManifest({ segments: undefined as never }),

@@ -1,17 +1,17 @@
-// Listing in order of arrival, from the snapshot that the first page opened. A cursor names the
-// last row by the sequence that inserted it and its id, which no compaction changes.
+// Lists vectors in order of arrival, from the snapshot that the first page opened. A cursor names the
+// last row by its inserted sequence and id, which no compaction changes.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import { field, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
+import type { Collection } from '../collection/collection.js';
+import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
-import type { ListCursor } from '../query/cursor.js';
-import { findPageIssues, mismatch, openCursor, sameJson } from '../query/paging.js';
-import type { Collection } from './collection.js';
-import { countVisible, type SegmentView } from './snapshot.js';
+import type { ListCursor } from './cursor.js';
+import { findPageIssues, mismatch, openCursor, sameJson } from './paging.js';
 
 interface ListPlan {
   readonly sequence: number;
@@ -24,7 +24,7 @@ interface ListPlan {
 }
 
 interface FoundRow {
-  readonly part: SegmentView;
+  readonly view: SegmentView;
   readonly row: number;
 }
 
@@ -47,33 +47,33 @@ export async function runList(
 async function findPage(
   collection: Collection,
   request: ListRequest,
-  context: DatabaseServices,
+  services: DatabaseServices,
 ): Promise<ListReply> {
-  const issues = findPageIssues(request, context.limits, field);
+  const issues = findPageIssues(request, services.limits, field);
   if (issues.length > 0) throw validationError(issues);
   const plan =
     request.cursor === undefined
-      ? planFirstPage(collection, request, context)
-      : planNextPage(collection, request, request.cursor, context);
-  const filter = plan.filter === null ? null : parseFilter(plan.filter, context.limits);
-  const { views: parts } = collection.snapshot(plan.sequence);
+      ? planFirstPage(collection, request, services)
+      : planNextPage(collection, request, request.cursor, services);
+  const filter = plan.filter === null ? null : parseFilter(plan.filter, services.limits);
+  const { views } = collection.snapshot(plan.sequence);
   let found: FoundRow[];
   let total: number | undefined;
   if (request.offset === undefined) {
-    // Segments are filtered one after another, only as far as the page reaches.
+    // Segments are filtered one by one, only as far as the page reaches.
     found = [];
     let isPastStart = plan.after === null;
-    for (const part of parts) {
+    for (const view of views) {
       if (found.length > plan.limit) break;
-      const start = isPastStart ? 0 : startRow(part, plan.after!);
-      // Rows of one write may lie in two segments: after the cursor's row every row counts.
-      isPastStart ||= isRowBefore(part, start, plan.after!);
-      if (start >= part.rowCount) continue;
-      const [filtered] = await context.filters.filter([part], filter);
+      const start = isPastStart ? 0 : startRow(view, plan.after!);
+      // Rows of one write may be in two segments: after the cursor's row, all of them follow.
+      isPastStart ||= isRowBefore(view, start, plan.after!);
+      if (start >= view.rowCount) continue;
+      const [filtered] = await services.filters.filter([view], filter);
       collect(filtered!, start, plan.limit + 1, found);
     }
   } else {
-    const filtered = await context.filters.filter(parts, filter);
+    const filtered = await services.filters.filter(views, filter);
     total = countVisible(filtered);
     found = collectAtOffset(filtered, request.offset, plan.limit + 1);
   }
@@ -81,15 +81,15 @@ async function findPage(
   const hasMore = found.length > plan.limit;
   return {
     vectors: page.map(
-      ({ part, row }): VectorRecord =>
-        collection.record(part.segment, row, {
+      ({ view, row }): VectorRecord =>
+        collection.record(view.segment, row, {
           values: plan.includeValues,
           metadata: plan.includeMetadata,
         }),
     ),
     hasMore,
     nextCursor: hasMore
-      ? context.sealer.seal(nextCursor(collection, plan, page.at(-1)!))
+      ? services.sealer.seal(nextCursor(collection, plan, page.at(-1)!))
       : undefined,
     total,
   };
@@ -132,8 +132,8 @@ function planNextPage(
   };
 }
 
-function startRow(part: SegmentView, after: { sequence: number; id: string }): number {
-  return part.segment.rowAfter(after.sequence, Buffer.from(after.id));
+function startRow(view: SegmentView, after: { sequence: number; id: string }): number {
+  return view.segment.rowAfter(after.sequence, Buffer.from(after.id));
 }
 
 function isRowBefore(
@@ -148,47 +148,47 @@ function isRowBefore(
   );
 }
 
-/** Adds visible rows from `start` on until `found` has `countMax`. */
-function collect(part: SegmentView, start: number, countMax: number, found: FoundRow[]): void {
+/** Adds visible rows, beginning at `start`, until `found` has `countMax`. */
+function collect(view: SegmentView, start: number, countMax: number, found: FoundRow[]): void {
   let row = start;
   while (found.length < countMax) {
-    if (part.rows !== null) {
-      row = nextSetBit(part.rows, row);
+    if (view.rows !== null) {
+      row = nextSetBit(view.rows, row);
       if (row < 0) return;
-    } else if (row >= part.rowCount) {
+    } else if (row >= view.rowCount) {
       return;
     }
-    found.push({ part, row });
+    found.push({ view, row });
     row++;
   }
 }
 
 function collectAtOffset(
-  parts: readonly SegmentView[],
+  views: readonly SegmentView[],
   offset: number,
   countMax: number,
 ): FoundRow[] {
   const found: FoundRow[] = [];
   let toSkip = offset;
-  for (const part of parts) {
+  for (const view of views) {
     if (found.length === countMax) break;
-    if (toSkip >= part.visibleCount) {
-      toSkip -= part.visibleCount;
+    if (toSkip >= view.visibleCount) {
+      toSkip -= view.visibleCount;
       continue;
     }
     let start = toSkip;
-    if (part.rows !== null) {
-      start = nextSetBit(part.rows, 0);
-      for (; toSkip > 0; toSkip--) start = nextSetBit(part.rows, start + 1);
+    if (view.rows !== null) {
+      start = nextSetBit(view.rows, 0);
+      for (; toSkip > 0; toSkip--) start = nextSetBit(view.rows, start + 1);
     }
     toSkip = 0;
-    collect(part, start, countMax, found);
+    collect(view, start, countMax, found);
   }
   return found;
 }
 
 function nextCursor(collection: Collection, plan: ListPlan, last: FoundRow): ListCursor {
-  const { segment } = last.part;
+  const { segment } = last.view;
   return {
     kind: 'list',
     incarnation: collection.incarnation,
