@@ -1,7 +1,7 @@
-// Who asks, and what they may do: principals and the scopes they hold, whatever credential showed
-// it. A scope may be limited to collections by a glob. Knows neither HTTP nor where keys are kept.
+// Access control: principals and their scopes, independent of credentials and HTTP. A scope may be limited
+// to collections by a glob.
 
-/** What a scope lets its holder do; the documents are made from these sentences. */
+/** What each scope allows; the API documentation is generated from these texts. */
 export const SCOPE_MEANINGS = {
   'collections:read': 'see the records of collections',
   'collections:write': 'create, change and delete collections',
@@ -16,35 +16,35 @@ export const SCOPES = Object.keys(SCOPE_MEANINGS) as Scope[];
 
 export interface Grant {
   readonly scope: Scope;
-  /** A glob of collection ids: `*` stands for any characters, `?` for one. */
+  /** A glob of collection ids: `*` matches any characters, `?` a single one. */
   readonly collections: string;
 }
 
 export interface Principal {
-  /** Unique among all carriers: `key:…`, `token:…`, `certificate:…`, `operator`, `anonymous`. */
+  /** Unique among all kinds of credentials: `key:…`, `token:…`, `certificate:…`, `operator`, `anonymous`. */
   readonly id: string;
   readonly grants: readonly Grant[];
 }
 
 const EVERY_COLLECTION = '*';
 
-/** Who has not said who it is. */
+/** An unauthenticated principal without any scope. */
 export const NOBODY: Principal = { id: 'anonymous', grants: [] };
 
-/** Everybody, where no credential is configured. */
+/** The principal of all requests when no credentials are configured. */
 export const EVERYBODY: Principal = {
   id: 'anonymous',
   grants: [{ scope: 'admin', collections: EVERY_COLLECTION }],
 };
 
-/** Whoever may write the data directory, and so reaches the socket in it. */
+/** The principal of the control socket in the data directory, which only those who may write it reach. */
 export const OPERATOR: Principal = { ...EVERYBODY, id: 'operator' };
 
-/** Scopes of the service itself, which no collection limits. */
+/** Scopes of the service as a whole, which cannot be limited to collections. */
 const SERVICE_SCOPES: readonly Scope[] = ['metrics:read'];
 const GLOB_PATTERN = /^[\w.*?-]{1,128}$/;
 
-/** `vectors:read` or `vectors:read:catalog-*`; null for what is neither. */
+/** Parses `vectors:read` or `vectors:read:catalog-*`; null for anything else. */
 export function parseGrant(text: string): Grant | null {
   const scope = SCOPES.find((name) => text === name || text.startsWith(`${name}:`));
   if (scope === undefined) return null;
@@ -58,7 +58,7 @@ export function formatGrant({ scope, collections }: Grant): string {
   return collections === EVERY_COLLECTION ? scope : `${scope}:${collections}`;
 }
 
-/** For at least one collection, whichever. */
+/** Whether the principal has the scope for at least one collection. */
 export function holdsScope({ grants }: Principal, scope: Scope): boolean {
   return grants.some((grant) => includes(grant, scope));
 }
@@ -69,12 +69,12 @@ export function holdsScopeOn({ grants }: Principal, scope: Scope, collectionId: 
   );
 }
 
-/** For the service as a whole, which a grant for some collections is not enough for. */
+/** Whether the principal has the scope for all collections, as operations on the service require. */
 export function holdsScopeEverywhere({ grants }: Principal, scope: Scope): boolean {
   return grants.some((grant) => includes(grant, scope) && grant.collections === EVERY_COLLECTION);
 }
 
-/** Whether the collection exists for this principal: what it may do nothing with, it does not see. */
+/** Whether the collection is visible to the principal: whether it has any scope for it. */
 export function seesCollection({ grants }: Principal, collectionId: string): boolean {
   return grants.some(
     ({ scope, collections }) =>
@@ -86,28 +86,28 @@ function includes(grant: Grant, scope: Scope): boolean {
   return grant.scope === scope || grant.scope === 'admin';
 }
 
-/** In time proportional to the product of the lengths, whatever the glob. */
+/** Takes time proportional to the product of the lengths for any glob. */
 export function matchesGlob(glob: string, text: string): boolean {
-  let at = 0;
-  let place = 0;
+  let globAt = 0;
+  let textAt = 0;
   let starAt = -1;
-  let placeAtStar = 0;
-  while (place < text.length) {
-    const expected = glob[at];
+  let textAtStar = 0;
+  while (textAt < text.length) {
+    const expected = glob[globAt];
     if (expected === '*') {
-      starAt = at++;
-      placeAtStar = place;
-    } else if (expected === '?' || (expected !== undefined && expected === text[place])) {
-      at++;
-      place++;
+      starAt = globAt++;
+      textAtStar = textAt;
+    } else if (expected === '?' || (expected !== undefined && expected === text[textAt])) {
+      globAt++;
+      textAt++;
     } else if (starAt >= 0) {
-      // The last star takes one character more.
-      at = starAt + 1;
-      place = ++placeAtStar;
+      // Backtrack: the last star matches one more character.
+      globAt = starAt + 1;
+      textAt = ++textAtStar;
     } else {
       return false;
     }
   }
-  while (glob[at] === '*') at++;
-  return at === glob.length;
+  while (glob[globAt] === '*') globAt++;
+  return globAt === glob.length;
 }

@@ -1,14 +1,14 @@
-// Bitmaps with one bit a row, low bit first, as in Arrow; held as 32-bit little-endian words so
-// that 32 rows are combined at once. Bits at and after `length` are always zero.
+// Bitmaps with one bit per row, low bit first, as in Arrow, in 32-bit little-endian words, so that 32 rows
+// are combined at a time. Bits from `length` on are always zero.
 
 export interface Bitmap {
   /** Number of rows. */
   readonly length: number;
-  /** ceil(length / 32) words; over a SharedArrayBuffer when made by `createBitmap`. */
+  /** ceil(length / 32) words; over a SharedArrayBuffer if made by `createBitmap`. */
   readonly words: Uint32Array;
 }
 
-/** An empty bitmap that every thread can read without a copy. */
+/** An empty bitmap in shared memory. */
 export function createBitmap(length: number): Bitmap {
   const wordCount = (length + 31) >>> 5;
   return { length, words: new Uint32Array(new SharedArrayBuffer(wordCount * 4)) };
@@ -33,7 +33,7 @@ export function clearBit(bitmap: Bitmap, row: number): void {
   bitmap.words[row >>> 5]! &= ~(1 << (row & 31));
 }
 
-/** target &= other, over the rows of `target`; `other` covers at least as many. */
+/** target &= other; `other` must be at least as long. */
 export function intersectInto(target: Bitmap, other: Bitmap): void {
   for (let i = 0; i < target.words.length; i++) target.words[i]! &= other.words[i]!;
 }
@@ -78,7 +78,7 @@ export function nextSetBit(bitmap: Bitmap, from: number): number {
   return index * 32 + (31 - Math.clz32(word & -word));
 }
 
-/** Clears the bits at and after the length: words that were cut from a longer bitmap may have some. */
+/** Clears the bits from the length on, which words cut from a longer bitmap may have. */
 export function clearTail(bitmap: Bitmap): void {
   const used = bitmap.length & 31;
   if (used !== 0) bitmap.words[bitmap.words.length - 1]! &= (1 << used) - 1;

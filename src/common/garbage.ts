@@ -1,12 +1,12 @@
-// Asks V8 for a collection where much shared memory was just let go: V8 does not count shared
-// buffers, so without a hint outgrown ones stay resident until other garbage happens to pile up.
+// Starts a garbage collection after much shared memory was released. V8 does not count shared buffers, so
+// released ones would stay resident until enough other garbage accumulates.
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 let collect: (() => void) | undefined;
 
-/** Collects soon, off the caller's stack; some 20 ms of work, so not to be called per request. */
+/** Collects garbage soon, not in the current call. Takes about 20 ms: do not call it per request. */
 export function collectGarbageSoon(): void {
   if (collect === undefined) {
     setFlagsFromString('--expose-gc');

@@ -1,84 +1,84 @@
-// Every bound of the service, with its reason. `GET /v1/limits` returns these; an error about a
-// bound carries the bound and what was found. The configuration may override the defaults.
+// All limits of the service, with reasons. `GET /v1/limits` returns them; an error about a limit has the
+// limit and the actual value. The configuration may override the defaults.
 
 export const DEFAULT_LIMITS = {
-  /** The widest embeddings in use have 4 096 to 12 288 dimensions; 64 KiB a row is the next power. */
+  /** The largest embeddings in use have 4 096 to 12 288 dimensions; this is the next power of two. */
   dimensionMax: 16_384,
   /** A body is parsed in memory; 64 MB is about 3 000 vectors of 1 536 floats as text. */
   bodyBytesMax: 64_000_000,
-  /** Rows in one atomic JSON body: more belongs into a stream. */
+  /** Rows in one atomic JSON body; more rows should be streamed. */
   batchRowsMax: 10_000,
-  /** Queries in one JSON body, or lists in one recall: what the engine takes at once. More make a stream. */
+  /** Queries in one JSON body, or lists in one recall: one batch of the engine; more should be streamed. */
   batchQueriesMax: 1_024,
-  /** A page is built in memory, with metadata and perhaps values. */
+  /** A page is built in memory, with metadata and optionally values. */
   pageLimitMax: 1_000,
   pageLimitDefault: 100,
-  /** Matches in one page; deeper walks go by cursor, which costs the same at every depth. */
+  /** Matches in one page; cursors reach deeper at the same cost per page. */
   topKMax: 10_000,
   topKDefault: 10,
-  /** A filter is compiled and evaluated per segment; nobody writes 256 conditions by hand. */
+  /** A filter is evaluated per segment; 256 conditions are more than applications need. */
   filterNodesMax: 256,
   filterDepthMax: 16,
   /** Values of one `$in`, `$nin` or `$contains_*`. */
   filterValuesMax: 10_000,
-  /** Characters of a field name; finding a name in a document costs the square of its dots. */
+  /** Characters of a field name; looking one up takes time quadratic in its dots. */
   filterPathCharactersMax: 512,
-  /** Ids sit in indexes and cursors; 512 bytes hold any URL worth using as an id. */
+  /** Ids are kept in indexes and cursors; 512 bytes are enough for most URLs. */
   vectorIdBytesMax: 512,
-  /** Kept results of filters: 8 KiB a segment, so 250 filters over a million rows. */
+  /** Cached filter results: 8 KiB per segment, so 250 filters over a million rows. */
   filterCacheBytesMax: 32 * 1024 * 1024,
-  /** Metadata is for filters and display, not for documents. */
+  /** Metadata is meant for filters and display, not for whole documents. */
   metadataBytesMax: 40_960,
   metadataDepthMax: 8,
-  /** Metadata paths of one segment kept as typed columns; further paths are evaluated on the JSON. */
+  /** Metadata paths per segment kept as typed columns; further paths are evaluated on the JSON. */
   metadataColumnsMax: 256,
-  /** Rows of one segment: bounds the work of one filter task. */
+  /** Rows of one segment, which bounds the work of a filter task. */
   segmentRowsMax: 65_536,
-  /** Bytes of vectors in one segment: the unit of checkpoints, of device loads and of compaction. */
+  /** Bytes of vectors in one segment: the unit of checkpoints, device uploads and compaction. */
   segmentValueBytesMax: 64 * 1024 * 1024,
   /** Each collection has a writer, an index and an active segment. */
   collectionsMax: 10_000,
-  /** A deadline that a client behind a gateway outlives. */
+  /** Shorter than the timeouts of gateways, so that clients get the reply. */
   requestMsMax: 30_000,
   /** How long a snapshot stays readable by cursor, in milliseconds. */
   retentionMs: 15 * 60 * 1000,
   /** How long an idempotent reply is kept, in milliseconds. */
   idempotencyMs: 24 * 60 * 60 * 1000,
-  /** Queries waiting for the engine; a longer queue only adds latency. */
+  /** Queries waiting for the engine; a longer queue would only add latency. */
   queuedQueriesMax: 4_096,
-  /** Writes waiting for one collection's commit, which takes thousands of small ones at a time. */
+  /** Writes waiting for a commit of a collection; a commit takes thousands of small writes. */
   queuedWritesMax: 16_384,
-  /** Filters and large bodies waiting for a thread: at 20 ms each, what eight work off in 10 s. */
+  /** Filters and large bodies waiting for a thread: at 20 ms each, 10 s of work for eight threads. */
   queuedTasksMax: 4_096,
   /** Characters of an idempotency key. */
   idempotencyKeyCharactersMax: 255,
-  /** Labels and descriptions are for people. */
+  /** Labels and descriptions are meant for people. */
   descriptionCharactersMax: 2_000,
   labelsMax: 64,
   labelCharactersMax: 256,
-  /** Reads a second of one principal: what keeps one client's runaway loop from being everybody's. */
+  /** Reads per second of one principal: limits the effect of a runaway client on others. */
   readRateMax: 20_000,
   readBurstMax: 40_000,
-  /** Vectors written a second by one principal. */
+  /** Vectors written per second by one principal. */
   writeRateMax: 200_000,
   writeBurstMax: 400_000,
-  /** Bodies held in memory at once, over all connections. */
+  /** Bytes of bodies in memory, over all connections. */
   bodyBytesInFlightMax: 1_024_000_000,
-  /** Replies that wait for their clients: ten pages of 1 000 vectors with 4 096 values as text. */
+  /** Bytes of replies that clients have not read yet: ten pages of 1 000 vectors of 4 096 values as text. */
   replyBytesInFlightMax: 512_000_000,
-  /** Work of a request takes the main thread for a few milliseconds at most; this is far beyond. */
+  /** A request occupies the main thread for a few milliseconds at most; this delay means overload. */
   eventLoopDelayMsMax: 1_000,
-  /** Each takes a descriptor and some kilobytes. */
+  /** Each connection takes a file descriptor and some kilobytes. */
   connectionsMax: 20_000,
-  /** Half of them: one client alone does not shut out the others. */
+  /** Half of all connections, so that one client cannot shut out the others. */
   connectionsPerAddressMax: 10_000,
-  /** For the head of a request to arrive, in milliseconds: what is slower holds connections on purpose. */
+  /** Milliseconds for the header of a request to arrive; slower clients block connections on purpose. */
   headerMsMax: 20_000,
-  /** For a whole request to arrive: 64 MB over a line of 2 Mbit/s. */
+  /** Milliseconds for a whole request to arrive: 64 MB at 2 Mbit/s. */
   arrivalMsMax: 300_000,
-  /** How long a client may take none of a reply that waits for it. */
+  /** Milliseconds that a client may read nothing of a waiting reply. */
   stalledMsMax: 120_000,
-  /** Longer than gateways keep theirs (60 s), so that it is they who close. */
+  /** Longer than the keep-alive of gateways (60 s), so that the gateway closes the connection. */
   keepAliveMs: 72_000,
 } as const satisfies Record<string, number>;
 

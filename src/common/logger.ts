@@ -1,4 +1,4 @@
-// What the service needs of a log: pino fits, and so does a test's array.
+// The interface of the log: pino implements it, and so do fakes in tests.
 
 export interface Logger {
   debug(details: object, message: string): void;

@@ -1,9 +1,9 @@
-// Which value a path names inside a metadata object. Segments flatten documents into columns with
-// it and filters look into documents with it, so that both mean the same.
+// The meaning of metadata paths. Segments use it to flatten documents into columns and filters to look
+// up values, so that both agree.
 //
-// A path matches a chain of keys whose names, joined with '.', give the path. Where several chains
-// do ({"a": {"b": 1}, "a.b": 2}), the one whose first key is longest wins, level by level: a
-// literal key beats a walk.
+// A path matches a chain of keys that, joined with '.', give the path. If several chains do
+// ({"a": {"b": 1}, "a.b": 2}), the one with the longest first key wins, level by level: a literal key
+// takes precedence over nested keys.
 
 import type { Json, JsonObject } from './types.js';
 
@@ -40,7 +40,7 @@ export function flattenMetadata(
   prefix = '',
 ): void {
   const keys = Object.keys(document);
-  // Longer keys come later and win; the order only matters where a key holds a dot.
+  // Longer keys come later and so win. The order matters only if a key contains a dot.
   if (keys.some((key) => key.includes('.'))) keys.sort((a, b) => a.length - b.length);
   for (const key of keys) {
     const value = document[key]!;

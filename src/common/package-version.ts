@@ -1,4 +1,4 @@
-// The version of this program, from the package that it is installed as.
+// The version of this program, from its package.json.
 
 import { readFileSync } from 'node:fs';
 

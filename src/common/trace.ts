@@ -1,17 +1,17 @@
-// Traces as the rest of the program sees them: what a request carries (W3C Trace Context), and who
-// may be told of its spans. `tracing.ts` has the one who sends them; without it there is none.
+// The interface of tracing: the context of a request (W3C Trace Context) and its spans.
+// `platform/tracing.ts` implements it; without a configured endpoint there is no tracer.
 
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   readonly traceId: string;
-  /** 16 hexadecimal digits: of the span that called us. */
+  /** The caller's span: 16 hexadecimal digits. */
   readonly spanId: string;
   readonly isSampled: boolean;
-  /** What other tracing systems have to say, passed on as it came. */
+  /** The `tracestate` of other tracing systems, passed on unchanged. */
   readonly state: string | undefined;
 }
 
-/** A part of a request, by `performance.now()`. */
+/** A phase of a request, in times of `performance.now()`. */
 export interface Phase {
   readonly name: string;
   readonly startMs: number;
@@ -24,7 +24,7 @@ export interface RequestSpan {
   addPhases(phases: readonly Phase[]): void;
   end(outcome: {
     readonly status: number | 'closed';
-    /** Of the table of errors, where the request failed. */
+    /** The error code of a failed request. */
     readonly errorCode: string | undefined;
     readonly endMs: number;
   }): void;
@@ -33,12 +33,12 @@ export interface RequestSpan {
 export interface Tracer {
   startRequest(request: {
     readonly method: string;
-    /** With placeholders. */
+    /** The route with placeholders. */
     readonly route: string;
     readonly scheme: string;
     readonly startMs: number;
     readonly parent: TraceContext | null;
   }): RequestSpan;
-  /** Sends what is left, for a bounded time. */
+  /** Sends the remaining spans, within a bounded time. */
   close(): Promise<void>;
 }

@@ -1,14 +1,14 @@
-// Words that every folder shares: metrics and columnar rows.
+// Types that all folders share: metrics, columnar rows and JSON.
 
 export const METRICS = ['cosine', 'dot', 'euclidean'] as const;
 export type Metric = (typeof METRICS)[number];
 
 /**
- * Strings as Arrow's utf8: string i is `bytes[offsets[i]..offsets[i + 1])`. Offsets start at 0 or
- * later and never decrease. Both arrays may be longer than what is in use.
+ * Strings as in Arrow's utf8: string i is `bytes[offsets[i]..offsets[i + 1])`. Offsets never decrease and
+ * need not start at 0. Both arrays may be longer than needed.
  */
 export interface Utf8Column {
-  /** Length count + 1 at least. */
+  /** At least count + 1 offsets. */
   readonly offsets: Int32Array;
   readonly bytes: Uint8Array;
 }
@@ -39,46 +39,46 @@ export interface MetadataFields {
 }
 
 /**
- * Rows that an engine may keep a copy of (on a device, in WebAssembly memory). Rows never change
- * and never go; a later block with the same key may have more of them, in arrays of its own.
+ * Rows that an engine searches and may copy to a device. Rows never change and are never removed; a
+ * later block with the same key may have more rows, in other arrays.
  */
 export interface VectorBlock {
   /** Unique in the process and never reused. */
   readonly key: string;
   readonly dimension: number;
   readonly rowCount: number;
-  /** Row-major [rowCount, dimension] float32 at least, over a SharedArrayBuffer; all finite. */
+  /** Row-major, at least [rowCount, dimension] float32, over a SharedArrayBuffer; all finite. */
   readonly values: Float32Array;
-  /** The id of each row, over SharedArrayBuffers; a row's id decides among equal scores. */
+  /** The id of each row, over SharedArrayBuffers. Ids break ties of scores. */
   readonly ids: Utf8Column;
-  /** What the engine's row encoder made of the rows, over a SharedArrayBuffer; null when there is none. */
+  /** Codes made by the engine's row encoder, over a SharedArrayBuffer; null without one. */
   readonly codes: Uint8Array | null;
 }
 
-/** Rows, and where their codes belong. */
+/** Rows to encode, and the array for their codes. */
 export interface UnencodedRows {
   readonly dimension: number;
-  /** Row-major [to, dimension] at least, from row 0 on. */
+  /** Row-major, at least [to, dimension], from row 0 on. */
   readonly values: Float32Array;
-  /** The rows from..to are encoded; rows before have their codes already. */
+  /** The rows from..to are encoded; earlier rows have codes already. */
   readonly from: number;
   readonly to: number;
-  /** Room for the codes of `to` rows, as `RowEncoder.allocate` made it. */
+  /** Room for the codes of `to` rows, allocated by `RowEncoder.allocate`. */
   readonly codes: Uint8Array;
 }
 
-/** Makes what an engine scans in place of values. The codes live and go with the rows. */
+/** Makes the codes that an engine scans instead of values. Codes are kept with their rows. */
 export interface RowEncoder {
-  /** Bytes of the codes of the first `rowCount` rows. */
+  /** Bytes of the codes of `rowCount` rows. */
   byteLength(rowCount: number, dimension: number): number;
-  /** Zeros, in shared memory, aligned as the engine likes it. */
+  /** Allocates zeros in shared memory, aligned for the engine. */
   allocate(byteLength: number): Uint8Array;
-  /** On the calling thread: 0.2 to 1 µs a thousand values. */
+  /** Encodes on the calling thread: 0.2 to 1 µs per thousand values. */
   encode(rows: UnencodedRows): void;
-  /** Many rows, in the threads of the pool. */
+  /** Encodes many rows in the threads of the pool. */
   encodeAll(rows: UnencodedRows): Promise<void>;
 }
 
-/** JSON as JSON.parse gives it. */
+/** JSON as returned by JSON.parse. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };

@@ -4,9 +4,9 @@
 // that are durable already.
 
 import { createHash } from 'node:crypto';
+import { BufferPool } from '../../common/buffer-pool.js';
 import type { Clock } from '../../common/clock.js';
 import { assert } from '../../common/errors.js';
-import { ReusedBytes } from '../../common/reused-bytes.js';
 import type { VectorBatch } from '../../common/types.js';
 import type { StoreOperation } from '../../storage/store.js';
 import type {
@@ -63,7 +63,7 @@ export class WriteStream {
   /** Includes what is on disk. */
   #durable: StreamProgress;
   #failure: { readonly error: unknown } | undefined;
-  readonly #recordBytes = new ReusedBytes((byteCount) => new ArrayBuffer(byteCount), {
+  readonly #recordBytes = new BufferPool((byteCount) => new ArrayBuffer(byteCount), {
     countMax: RECORDS_KEPT_MAX,
   });
 

@@ -2,10 +2,10 @@
 // writes, encoded as a log record, applied to the rows.
 
 import { nextSetBit } from '../../common/bitmap.js';
+import type { BufferPool } from '../../common/buffer-pool.js';
 import type { Clock } from '../../common/clock.js';
 import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { ReusedBytes } from '../../common/reused-bytes.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
@@ -29,7 +29,7 @@ export function writeVectors(
     clock: Clock;
     alsoCommit: CommitTogether<WriteResult> | undefined;
     /** Buffers that the log records of a stream reuse; absent: each record has its own. */
-    recordBytes?: ReusedBytes;
+    recordBytes?: BufferPool;
   },
 ): Write<WriteResult> {
   return {
@@ -250,9 +250,9 @@ function logged<Result extends { readonly sequence: number }>(
   result: Result,
   alsoCommit: CommitTogether<Result> | undefined,
   record: LogRecord,
-  recordBytes?: ReusedBytes,
+  recordBytes?: BufferPool,
 ): PreparedWrite<Result> {
-  const encoded = encodeLogRecord(record, recordBytes && ((count) => recordBytes.take(count)));
+  const encoded = encodeLogRecord(record, recordBytes && ((count) => recordBytes.acquire(count)));
   const append: StoreOperation = {
     kind: 'append',
     log: logName(collection.incarnation),
@@ -265,7 +265,7 @@ function logged<Result extends { readonly sequence: number }>(
     result,
     apply() {
       // The commit has ended, so the store no longer reads the record.
-      recordBytes?.giveBack(encoded);
+      recordBytes?.release(encoded);
       applyLogRecord(collection.rows, record, result.sequence);
     },
   };

@@ -1,7 +1,7 @@
 // The batches of a stream of vectors, the units of commit: lines of NDJSON, or record batches of Arrow.
 // Where a stream is cut depends on its bytes alone, so a stream that is sent again has the same batches.
 
-import { ReusedBytes } from '../../common/reused-bytes.js';
+import { BufferPool } from '../../common/buffer-pool.js';
 import type { CollectionShape } from '../../database/api.js';
 import { chooseVectorColumns } from '../../formats/arrow/column-choice.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
@@ -73,13 +73,13 @@ export async function* recordBatches(
     vectorIdBytesMax,
   };
   // Shared memory: workers parse the bytes in place, and values are written to the log from them.
-  const bodies = new ReusedBytes((byteCount) => new SharedArrayBuffer(byteCount), {
+  const bodies = new BufferPool((byteCount) => new SharedArrayBuffer(byteCount), {
     countMax: BODIES_KEPT_MAX,
   });
   const reader = new ArrowStreamReader(body, {
     batchBytesMax: bodyBytesMax,
     onBuffered,
-    allocate: (byteCount) => bodies.take(byteCount),
+    allocate: (byteCount) => bodies.acquire(byteCount),
     decompress: (part, bytesMax) => services.pool.run(decompressPartTask, { part, bytesMax }),
   });
   const { fields } = await reader.readSchema();
@@ -94,7 +94,7 @@ export async function* recordBatches(
       rowCount,
       byteCount,
       parse: () => runParseTask(services.pool, parseRecordBatchTask, input, byteCount, {}),
-      release: () => bodies.giveBack(batch.body.bytes),
+      release: () => bodies.release(batch.body.bytes),
     };
   }
 }

@@ -1,12 +1,12 @@
-// Large buffers that one piece of work after the other uses, where each would have had its own: what
-// was touched before need not be given by the system again, and the collector has nothing to look for.
+// A pool of large buffers that are reused one after another. Memory that was touched before need not be
+// mapped by the system again, and there is less garbage to collect.
 
-/** Smaller ones cost less than they take to keep. */
+/** Smaller buffers are not pooled. */
 const BYTES_MIN = 256 * 1024;
-/** A little more than what was asked for, so that the next one, which may be longer, fits as well. */
+/** The extra capacity of a new buffer, so that slightly longer requests fit later. */
 const SPARE_SHARE = 1 / 16;
 
-export class ReusedBytes {
+export class BufferPool {
   readonly #allocate: (byteCount: number) => ArrayBufferLike;
   readonly #countMax: number;
   readonly #free: ArrayBufferLike[] = [];
@@ -16,8 +16,8 @@ export class ReusedBytes {
     this.#countMax = options.countMax;
   }
 
-  /** At the start of its buffer, which may be longer. What is in it is undefined. */
-  take(byteCount: number): Uint8Array {
+  /** Returns bytes at the start of a buffer, which may be longer. Their contents are undefined. */
+  acquire(byteCount: number): Uint8Array {
     if (byteCount < BYTES_MIN) return new Uint8Array(this.#allocate(byteCount), 0, byteCount);
     const fits = this.#free.findIndex((buffer) => buffer.byteLength >= byteCount);
     const [buffer] =
@@ -27,11 +27,11 @@ export class ReusedBytes {
     return new Uint8Array(buffer!, 0, byteCount);
   }
 
-  /** Nobody may read or write it any more. */
-  giveBack({ buffer }: Uint8Array): void {
+  /** Returns bytes to the pool. They must not be used afterwards. */
+  release({ buffer }: Uint8Array): void {
     if (buffer.byteLength < BYTES_MIN) return;
     this.#free.unshift(buffer);
-    // The oldest may be too short for what comes now.
+    // Drop the oldest buffers, which may be too short for current requests.
     this.#free.length = Math.min(this.#free.length, this.#countMax);
   }
 }
