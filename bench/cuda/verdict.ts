@@ -18,7 +18,7 @@ export interface Figures {
   readonly toFloat32: number | null;
 }
 
-export interface Goal {
+interface Goal {
   readonly what: string;
   /** Short name for a table cell. */
   readonly name: string;
@@ -32,7 +32,7 @@ export interface Goal {
 /** The matrix units of an A100, an H100 and an H200 multiply int8 twice as fast as bf16. */
 const INT8_TO_BF16 = 2;
 
-export const GOALS: readonly Goal[] = [
+const GOALS: readonly Goal[] = [
   {
     what: 'batches of at most 64: 70 % of the copy bandwidth',
     name: 'of copy',

@@ -10,7 +10,7 @@ import { type CallOptions, callOptions, type Requests } from './requests.js';
 import type { JoinRow, StoredVector, VectorInput, WriteMode, WriteStreamReply } from './types.js';
 import { type ByteSource, openSource, type Resendable } from './upload.js';
 
-export const MEDIA_TYPES = {
+const MEDIA_TYPES = {
   arrow: 'application/vnd.apache.arrow.stream',
   ndjson: 'application/x-ndjson',
   parquet: 'application/vnd.apache.parquet',

@@ -25,9 +25,9 @@ import {
 } from './upload.js';
 
 /** The server's request deadline is 30 s; a reply that has not arrived after twice that is lost. */
-export const DEFAULT_TIMEOUT_MS = 60_000;
+const DEFAULT_TIMEOUT_MS = 60_000;
 
-export const DEFAULT_CIRCUIT_BREAKER: CircuitBreakerOptions = {
+const DEFAULT_CIRCUIT_BREAKER: CircuitBreakerOptions = {
   failuresMax: 10,
   coolDownMs: 5_000,
 };
@@ -58,12 +58,12 @@ export interface TransportOptions {
   readonly now?: () => number;
 }
 
-export interface StreamBody {
+interface StreamBody {
   readonly source: Resendable<ByteSource>;
   readonly contentType: string;
 }
 
-export interface TransportRequest {
+interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path below `/v1`, already encoded. */
   readonly path: string;

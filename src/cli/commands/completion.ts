@@ -45,7 +45,7 @@ interface OptionWords {
 }
 
 /** All commands with their options, the program itself first. */
-export function listCommands(program: Command, path = ''): CommandWords[] {
+function listCommands(program: Command, path = ''): CommandWords[] {
   const children = program.commands.filter((command) => command.name() !== 'help');
   const help: OptionWords = {
     flags: ['-h', '--help'],

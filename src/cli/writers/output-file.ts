@@ -37,7 +37,7 @@ export function progressOf(
   return json || isMixed ? undefined : createProgress(what);
 }
 
-export function isStdout(path: string | undefined): boolean {
+function isStdout(path: string | undefined): boolean {
   return path === undefined || path === STDOUT;
 }
 
