@@ -92,7 +92,7 @@ function namesOf({ dependencies = {}, optionalDependencies = {}, peerDependencie
   return [...Object.keys(dependencies), ...Object.keys(optionalDependencies), ...peers];
 }
 
-/** As Node looks it up: beside whoever asks, then in each folder above. */
+/** Resolves a package as Node does: in the importer's node_modules, then in those of its parents. */
 function resolve(lock, name, from) {
   let folder = from;
   for (;;) {

@@ -1,14 +1,14 @@
 // The methods of one collection that send or receive streams of Arrow or NDJSON bytes; client/arrow.ts
 // encodes and decodes Arrow. Requests are retried until the reply begins; a truncated stream always ends
-// in an error.
+// in an error, and so does one whose last NDJSON line is `{"error": …}`.
 
 import type { JsonObject, Metric } from '../common/types.js';
-import { SagittaClientError } from './error.js';
-import { decodeLines, encodeVectorLines } from './ndjson.js';
+import { asProblem, errorOfProblem, SagittaClientError } from './error.js';
 import type { ReplyBody } from './reply-body.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
 import type { JoinRow, StoredVector, VectorInput, WriteMode, WriteStreamReply } from './types.js';
 import { type ByteSource, openSource, type Resendable } from './upload.js';
+import { wireVector } from './values.js';
 
 const MEDIA_TYPES = {
   arrow: 'application/vnd.apache.arrow.stream',
@@ -231,4 +231,56 @@ export function wireJoin(request: JoinRequest) {
 function sequenceOf(headers: Headers, name = 'sagitta-sequence'): number | undefined {
   const text = headers.get(name);
   return text === null ? undefined : Number(text);
+}
+
+/** Lines are gathered to chunks of this size; one chunk per line would cost more than the encoding. */
+const CHUNK_CHARACTERS = 65_536;
+
+/** One vector per line. */
+async function* encodeVectorLines(
+  vectors: Iterable<VectorInput> | AsyncIterable<VectorInput>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const encoder = new TextEncoder();
+  let text = '';
+  for await (const vector of vectors) {
+    text += `${JSON.stringify(wireVector(vector))}\n`;
+    if (text.length < CHUNK_CHARACTERS) continue;
+    yield encoder.encode(text);
+    text = '';
+  }
+  if (text !== '') yield encoder.encode(text);
+}
+
+/** The rows of a reply. Throws SagittaClientError: the error of the last line, or `unexpected_reply`. */
+async function* decodeLines<Row>(
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Row, void, undefined> {
+  const decoder = new TextDecoder();
+  /** Parts of an incomplete line, joined once when it is complete. */
+  let parts: string[] = [];
+  for await (const chunk of chunks) {
+    const lines = decoder.decode(chunk, { stream: true }).split('\n');
+    if (lines.length > 1) {
+      lines[0] = parts.join('') + lines[0];
+      parts = [];
+    }
+    const rest = lines.pop()!;
+    for (const line of lines) if (line !== '') yield parseLine<Row>(line);
+    if (rest !== '') parts.push(rest);
+  }
+  const last = parts.join('') + decoder.decode();
+  if (last !== '') yield parseLine<Row>(last);
+}
+
+function parseLine<Row>(line: string): Row {
+  let row: unknown;
+  try {
+    row = JSON.parse(line);
+  } catch (cause) {
+    const detail = `expected a line of JSON, found "${line.slice(0, 200)}"`;
+    throw new SagittaClientError('unexpected_reply', detail, { cause });
+  }
+  const problem = asProblem((row as { error?: unknown } | null)?.error);
+  if (problem !== undefined) throw errorOfProblem(problem);
+  return row as Row;
 }

@@ -1,6 +1,6 @@
-// A process that runs commands one after the other, for tests in which the process itself is not
-// under test: most of the time of a command is that of starting Node and loading the modules.
-// Each message is a command; the reply has what it wrote and its exit code.
+// A process that runs commands one after another, for tests that do not test the process itself: starting
+// Node and loading the modules takes most of a command's time. Each message is a command; the reply
+// contains its output and exit code.
 
 import { fileURLToPath } from 'node:url';
 
@@ -18,7 +18,7 @@ export interface CommandReply {
 
 const MAIN = new URL('../../src/cli/main.js', import.meta.url);
 
-/** Unwinds a command that ends its process. */
+/** Thrown in place of process.exit. */
 class Exit extends Error {}
 
 let runCount = 0;
@@ -45,17 +45,17 @@ async function runCommand({ args, env, cwd }: CommandRequest): Promise<CommandRe
       throw new Exit();
     };
   });
-  // The query makes it another module, whose imports are loaded already.
+  // The query string makes it a new module, whose imports are loaded already.
   const ran = import(`${MAIN.href}?run=${runCount++}`).catch((error: unknown) => {
     if (!(error instanceof Exit)) throw error;
   });
   await Promise.race([ran, exited]);
-  // What was written with a callback calls it.
+  // Calls the callbacks of writes.
   await new Promise((resolve) => setImmediate(resolve));
   return { code: Number(process.exitCode ?? 0), stdout: stdout(), stderr: stderr() };
 }
 
-/** Keeps what is written from now on; the function gives it as text. */
+/** Captures everything written from now on; the returned function returns it as text. */
 function capture(stream: NodeJS.WriteStream): () => string {
   const chunks: Uint8Array[] = [];
   stream.write = (

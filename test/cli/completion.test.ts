@@ -1,4 +1,4 @@
-// The completion for bash, in a real bash; that for fish, line by line.
+// Completion scripts: bash completion runs in bash, fish completion is compared as text.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -12,7 +12,7 @@ before(async () => {
   script = stdout;
 });
 
-/** What bash would offer for the last of these words. */
+/** The completions that bash offers for the last of these words. */
 function complete(...words: readonly string[]): string[] {
   const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', ASK, 'bash', ...words], {
     input: script,

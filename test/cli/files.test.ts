@@ -1,5 +1,5 @@
-// Files into a real server and out of it again: what other programs have written goes in, what
-// sagitta writes is read by them, and answers to files of queries are those of numpy.
+// Import and export of files against a real server: files written by other programs are imported, exported
+// files are read by them, and the results of query files are compared with numpy.
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

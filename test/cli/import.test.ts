@@ -1,5 +1,4 @@
-// `sagitta import` against a real server: the formats, what becomes of each column, the order of
-// writes, and what is said of files that cannot be imported.
+// `sagitta import` against a real server: formats, columns, the order of writes, and error messages.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -298,7 +297,7 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
 ];
 
 for (const [name, content, message] of BAD) {
-  // In this process: starting one for each costs more than the rest.
+  // In this process, since starting one per case would take most of the time.
   it(`${name} fails the import with its location, and nothing of its write is kept`, async () => {
     const collection = `bad-${name.replaceAll(' ', '-')}`;
     const importing = importFilesHere(client, [await file('bad', content)], {

@@ -1,5 +1,4 @@
-// `sagitta keys` against a real server process and without one: through the data directory and over
-// the network, from the first key to the last.
+// `sagitta keys` with a running server and offline, through the data directory and over the network.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -19,7 +18,7 @@ before(async () => {
 });
 after(() => folder.remove());
 
-/** Arguments are words; nothing of it has spaces. */
+/** Runs `sagitta keys` with space-separated arguments. */
 const keys = (directory: string, words: string): Promise<CommandResult> =>
   run(['keys', ...words.split(' ')], { env: { SAGITTA_DATA_DIR: directory } });
 
@@ -64,7 +63,7 @@ function serve(directory: string, settings: Readonly<Record<string, string>> = {
   });
 }
 
-/** One request over a connection that stays open; says whether it was a new one. */
+/** One request over a keep-alive connection; `isNew` tells whether the connection was new. */
 function ask(agent: Agent, url: string, key?: string): Promise<{ status: number; isNew: boolean }> {
   return new Promise((resolve, reject) => {
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
@@ -168,7 +167,7 @@ describe('a running server', () => {
   it('rejects a revoked key on an open connection', async () => {
     const key = secrets[1]!;
     assert.equal((await ask(agent, url, key)).status, 200);
-    // The whole key does in place of its id.
+    // The whole key is accepted instead of its id.
     const said = await succeed(keys(directory, `revoke ${key}`));
     assert.equal(said, `Revoked key ${idOf(key)} (owner: site).\n`);
     assert.deepEqual(await ask(agent, url, key), { status: 401, isNew: false });
@@ -222,10 +221,10 @@ describe('a data directory without a server', () => {
     for (const each of [undefined, key, other, rotated, third]) {
       statuses.push((await ask(agent, url, each)).status);
     }
-    // To read vectors is not to list collections.
+    // vectors:read does not permit listing collections.
     assert.deepEqual(statuses, [401, 200, 401, 403, 401]);
 
-    // Killed: its socket stays behind, and means nothing.
+    // A killed server leaves its socket behind, which must be ignored.
     server.signal('SIGKILL');
     await server.ended;
     assert.deepEqual(await readdir(join(directory, 'control')), ['socket']);
@@ -268,7 +267,7 @@ describe('a data directory without a server', () => {
 describe('a server on a network address', () => {
   it('does not start without credentials, and explains how to create a key', async () => {
     const directory = join(folder.path, 'open');
-    // A gateway before it ends TLS; credentials are asked for all the same.
+    // With a trusted proxy that terminates TLS, credentials are still required.
     const settings = { SAGITTA_HOST: '0.0.0.0', SAGITTA_TRUSTED_PROXIES: '127.0.0.1' };
     const { code, stdout, stderr } = await serve(directory, settings).ended;
     assert.deepEqual([code, stdout], [1, '']);

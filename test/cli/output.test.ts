@@ -1,4 +1,4 @@
-// Tables and progress: what people see.
+// Rendering of tables and progress.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -1,4 +1,4 @@
-// `sagitta query` and `sagitta collections` against a real server, and how every command fails.
+// `sagitta query` and `sagitta collections` against a real server, and error messages of all commands.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';

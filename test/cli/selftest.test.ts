@@ -1,5 +1,5 @@
-// `sagitta selftest` and `sagitta bench`: what they print, how they end, and that no engine that
-// answers wrongly gets through.
+// `sagitta selftest` and `sagitta bench`: output and exit codes, and that every wrong result of an engine
+// is detected.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -24,7 +24,7 @@ import { SEED } from '../engine/blocks.js';
 import { IS_FULL } from '../support/full.js';
 import { makeFolder, run, start } from './command.js';
 
-/** A case that takes no time. */
+/** A fast case. */
 const QUICK = 'numbers views by their order';
 
 describe('sagitta selftest', () => {
@@ -161,7 +161,7 @@ it('bench lists the benches and engines, with exit code 2', async () => {
   assert.match(other.stderr, /--engine applies only to the bench engine/);
 });
 
-/** What an engine may get wrong, in the first hit of an answer that has some. */
+/** Wrong results: changes to the first hit. */
 const LIES: Readonly<Record<string, (hits: SearchHits) => SearchHits>> = {
   'one bit of a score': (hits) => {
     const scores = hits.scores.slice();
@@ -189,7 +189,7 @@ function createTruthful(): Engine {
   return createReferenceEngine({ pool: createInlinePool() });
 }
 
-/** Changes the answers that `isChosen` chooses among those with hits, counted from 0. */
+/** Changes the results selected by `isChosen` among those with hits, numbered from 0. */
 function createLiar(lie: (hits: SearchHits) => SearchHits, isChosen: (n: number) => boolean) {
   const engine = createTruthful();
   let count = 0;

@@ -1,5 +1,4 @@
-// `sagitta serve` and `sagitta demo`: settings, signals, a second start, and commands that work as
-// they are printed.
+// `sagitta serve` and `sagitta demo`: settings, signals, restarts, and the commands that the demo prints.
 
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';

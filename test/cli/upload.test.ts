@@ -1,5 +1,5 @@
-// What travels together, what is acknowledged before what, and how errors find their rows: the
-// uploader against a service that keeps what it was sent.
+// The uploader against a fake server that records uploads: how rows are grouped, the order of
+// acknowledgements, and the location of rows in errors.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -21,7 +21,7 @@ function batchOf(first: number, count: number, dimension = 1): RowBatch {
   };
 }
 
-/** Keeps ids, and how the rows were cut into streams and record batches. */
+/** A fake server that records ids and the sizes of streams and record batches. */
 class Service {
   readonly streams: number[][] = [];
   readonly ids: string[] = [];

@@ -1,11 +1,11 @@
 // `sagitta query`: finds the nearest neighbours of a vector or of a stored id and prints a table or
 // JSON; with --file, of every vector of a file (query-file.ts).
 
+import { randomUUID } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import type { Match, QueryReply, QueryRequest } from '../../client/client.js';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
-import { exactCell, exactText, parseExact } from '../exact-json.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import {
   expandColumns,
@@ -237,4 +237,33 @@ function matchTable(
     ...fields.map((field) => exactCell(exact[at]?.metadata?.[field])),
   ]);
   return renderTable(columns, rows, process.stdout.columns ?? WIDTH_DEFAULT);
+}
+
+/**
+ * Prefix of numbers that JavaScript would spell differently (integers beyond 2^53, 1.0). They are parsed
+ * as marked strings, so that replies are printed with the numbers as the server sent them.
+ */
+const MARK = `${randomUUID()}:`;
+
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const MARKED = new RegExp(`"${MARK}([^"]*)"`, 'g');
+
+/** Parses JSON; numbers that JavaScript would spell differently become marked strings. */
+function parseExact(text: string): unknown {
+  return JSON.parse(
+    text.replace(STRING_OR_NUMBER, (token) =>
+      token.startsWith('"') || String(Number(token)) === token ? token : `"${MARK}${token}"`,
+    ),
+  );
+}
+
+/** The JSON text of a value from `parseExact`, with the original spelling of numbers. */
+function exactText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(MARKED, '$1');
+}
+
+/** A value from `parseExact` as a table cell: strings without quotes. */
+function exactCell(value: unknown): string {
+  if (value === undefined) return '';
+  return typeof value === 'string' && !value.startsWith(MARK) ? value : exactText(value);
 }

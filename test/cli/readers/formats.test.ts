@@ -1,5 +1,5 @@
-// Readers of files against files of independent programs: the same five rows come out of every
-// format, wherever reading starts; and what is said of files that are broken.
+// The readers with files written by other programs: every format yields the same five rows from any start
+// row; and error messages for damaged files.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

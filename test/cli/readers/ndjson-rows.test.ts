@@ -1,4 +1,4 @@
-// Lines of NDJSON: what a row becomes, and what is said of a line that is none.
+// NDJSON rows: conversion, and error messages for invalid lines.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -1,17 +1,17 @@
-// Files as other programs write them, made by one Python process for a whole test file.
+// Test files written by other programs, created by one Python process per test file.
 
 import { spawnSync } from 'node:child_process';
 
 const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 
-/** Why tests are skipped, or false where the interpreter has the modules. */
+/** Why tests are skipped, or false if the interpreter has the modules. */
 export function skipWithout(...modules: readonly string[]): string | false {
   const { status } = spawnSync(python, ['-c', modules.map((name) => `import ${name}`).join('\n')]);
   if (status === 0) return false;
   return `${python} lacks one of ${modules.join(', ')}; SAGITTA_TEST_PYTHON names one that has them`;
 }
 
-/** Runs a script in the folder; what it prints. */
+/** Runs a script in the directory and returns its output. */
 export function runPython(script: string, folder: string, ...args: readonly string[]): string {
   const run = spawnSync(python, ['-c', script, ...args], { cwd: folder, encoding: 'utf8' });
   if (run.status !== 0) throw new Error(run.stderr);
