@@ -14,11 +14,11 @@ import { addStorageGauges, createDatabaseMetrics } from './database/database-met
 import { createEngine } from './engine/choose-engine.js';
 import { type Config, isLoopback } from './platform/config.js';
 import { LogDestination } from './platform/log-destination.js';
-import { createMetrics } from './platform/metrics.js';
-import { createThreadPool } from './platform/pool.js';
+import { createMetrics, type Metrics } from './platform/metrics.js';
+import { createThreadPool, type ThreadPool } from './platform/pool.js';
 import { createApp, stopApp } from './server/app.js';
 import { Authenticator } from './server/auth/authenticator.js';
-import { openSecurity } from './server/auth/security.js';
+import { openSecurity, type Security } from './server/auth/security.js';
 import { ControlSocket } from './server/transport/control-socket.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
 
@@ -32,111 +32,47 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
+/** Closes what was opened so far, in reverse order. */
+type Closers = (() => void | Promise<void>)[];
+
 /**
  * Throws if the service cannot start: the data directory is locked or was written by a newer version,
  * the port is in use, or the requested engine does not work on this machine.
  */
 export async function startServer(config: Config): Promise<RunningServer> {
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
+  const elapsedMs = () => Math.round(performance.now() - startedAtMs);
   const logger = createLogger(config);
-  const closers: (() => Promise<void>)[] = [];
+  const closers: Closers = [];
   const closeAll = async () => {
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
     const security = await openSecurity(config, { clock: systemClock, logger });
-    closers.push(async () => security.close());
-    const metrics = createMetrics();
-    const tracer = await openTracer(config, logger);
-    closers.push(async () => tracer?.close());
-    const store = await openLmdbStore({ directory: config.dataDir });
-    closers.push(() => store.close());
-    const pool = createThreadPool({
-      workerUrl: new URL('./worker.js', import.meta.url),
-      waitingMax: config.limits.queuedTasksMax,
-      ...(config.threads === null ? {} : { threadCount: config.threads }),
-    });
-    closers.push(() => pool.close());
-    const { engine, reason, gauges } = await createEngine({
-      requested: config.engine,
-      simdTarget: config.simd === 'auto' ? null : config.simd,
-      deviceMemory: config.deviceMemory,
-      pool,
+    closers.push(() => security.close());
+    const opened = await openDatabase(config, logger, closers);
+    const { url, isCredentialRequired } = await listen(config, {
+      ...opened,
+      security,
       logger,
+      closers,
     });
-    closers.push(() => engine.close());
-    logger.info({ engine: engine.name, reason }, 'engine chosen');
-    const database = await Database.open({
-      store,
-      engine,
-      engineReason: reason,
-      pool,
-      limits: config.limits,
-      clock: systemClock,
-      logger,
-      observer: createDatabaseMetrics(metrics),
-    });
-    closers.push(() => database.close());
-    const control = new ControlSocket(config.dataDir);
-    closers.push(() => control.close());
-    const authenticator = new Authenticator({
-      apiKeys: database.apiKeys,
-      tokens: security.tokens,
-      certificates: security.certificates,
-      isOperator: control.isOperator,
-    });
-    requireCredentials(config, authenticator);
-    metrics.addInfo('sagitta_build_info', 'Versions and engine, as labels.', {
-      version: packageVersion(),
-      node: process.version,
-      engine: engine.name,
-    });
-    metrics.addGauge(
-      'sagitta_pool_tasks_waiting',
-      'Tasks that wait for a worker thread.',
-      () => pool.waitingCount,
-    );
-    for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
-    addStorageGauges(metrics, database);
-    const app = await createApp({
-      database,
-      backups: new Backups({ store, directory: config.backupDir, logger }),
-      pool,
-      limits: config.limits,
-      defaultCollection: config.defaultCollection,
-      logger,
-      metrics,
-      tracer,
-      slowQueryMs: config.slowQueryMs,
-      authenticator,
-      tls: security.tls,
-      trustedProxies: config.trustedProxies,
-      isLocal: isLoopback(config.host),
-    });
-    closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
-    await control.listen((request, response) => app.routing(request, response));
-    closers.push(async () => control.stopListening());
-    await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
-      throw explainListenError(error, config);
-    });
-    const url = urlOf(app.server.address() as AddressInfo, security.tls !== null);
     logger.info(
       {
         url,
-        credentials: authenticator.isRequired
+        credentials: isCredentialRequired
           ? 'required'
           : 'none configured: every request has full access',
-        milliseconds: Math.round(performance.now() - startedAt),
+        milliseconds: elapsedMs(),
       },
       'listening',
     );
-    database.loaded.then(() => {
-      logger.info({ milliseconds: Math.round(performance.now() - startedAt) }, 'ready');
-    });
+    const { loaded } = opened.database;
+    loaded.then(() => logger.info({ milliseconds: elapsedMs() }, 'ready'));
     return {
       url,
-      engine: { name: engine.name, reason },
-      loaded: database.loaded,
+      engine: opened.engine,
+      loaded,
       async stop() {
         logger.info({}, 'stopping');
         await closeAll();
@@ -147,6 +83,113 @@ export async function startServer(config: Config): Promise<RunningServer> {
     await closeAll();
     throw error;
   }
+}
+
+interface OpenedDatabase {
+  readonly database: Database;
+  readonly backups: Backups;
+  readonly pool: ThreadPool;
+  readonly engine: { readonly name: string; readonly reason: string };
+  readonly metrics: Metrics;
+}
+
+/** Opens the store, the worker pool, the engine and the database on them. */
+async function openDatabase(
+  config: Config,
+  logger: PinoLogger,
+  closers: Closers,
+): Promise<OpenedDatabase> {
+  const metrics = createMetrics();
+  const store = await openLmdbStore({ directory: config.dataDir });
+  closers.push(() => store.close());
+  const pool = createThreadPool({
+    workerUrl: new URL('./worker.js', import.meta.url),
+    waitingMax: config.limits.queuedTasksMax,
+    ...(config.threads === null ? {} : { threadCount: config.threads }),
+  });
+  closers.push(() => pool.close());
+  const { engine, reason, gauges } = await createEngine({
+    requested: config.engine,
+    simdTarget: config.simd === 'auto' ? null : config.simd,
+    deviceMemory: config.deviceMemory,
+    pool,
+    logger,
+  });
+  closers.push(() => engine.close());
+  logger.info({ engine: engine.name, reason }, 'engine chosen');
+  const database = await Database.open({
+    store,
+    engine,
+    engineReason: reason,
+    pool,
+    limits: config.limits,
+    clock: systemClock,
+    logger,
+    observer: createDatabaseMetrics(metrics),
+  });
+  closers.push(() => database.close());
+  metrics.addInfo('sagitta_build_info', 'Versions and engine, as labels.', {
+    version: packageVersion(),
+    node: process.version,
+    engine: engine.name,
+  });
+  metrics.addGauge(
+    'sagitta_pool_tasks_waiting',
+    'Tasks that wait for a worker thread.',
+    () => pool.waitingCount,
+  );
+  for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
+  addStorageGauges(metrics, database);
+  const backups = new Backups({ store, directory: config.backupDir, logger });
+  return { database, backups, pool, engine: { name: engine.name, reason }, metrics };
+}
+
+/** Builds the application and listens, on the control socket and on the configured address. */
+async function listen(
+  config: Config,
+  parts: OpenedDatabase & {
+    readonly security: Security;
+    readonly logger: PinoLogger;
+    readonly closers: Closers;
+  },
+): Promise<{ url: string; isCredentialRequired: boolean }> {
+  const { database, backups, pool, metrics, security, logger, closers } = parts;
+  const tracer = await openTracer(config, logger);
+  closers.push(() => tracer?.close());
+  const control = new ControlSocket(config.dataDir);
+  closers.push(() => control.close());
+  const authenticator = new Authenticator({
+    apiKeys: database.apiKeys,
+    tokens: security.tokens,
+    certificates: security.certificates,
+    isOperator: control.isOperator,
+  });
+  requireCredentials(config, authenticator);
+  const app = await createApp({
+    database,
+    backups,
+    pool,
+    limits: config.limits,
+    defaultCollection: config.defaultCollection,
+    logger,
+    metrics,
+    tracer,
+    slowQueryMs: config.slowQueryMs,
+    authenticator,
+    tls: security.tls,
+    trustedProxies: config.trustedProxies,
+    isLocal: isLoopback(config.host),
+  });
+  closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
+  await control.listen((request, response) => app.routing(request, response));
+  closers.push(() => control.stopListening());
+  await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
+    throw explainListenError(error, config);
+  });
+  return {
+    url: urlOf(app.server.address() as AddressInfo, security.tls !== null),
+    isCredentialRequired: authenticator.isRequired,
+  };
 }
 
 /** Without credentials, only this machine may reach the service. Throws `configuration_invalid`. */

@@ -2,12 +2,13 @@
 // else the configured default.
 
 import { parameter, validationError } from '../common/errors.js';
-import type { RouteRequest, RouteServices } from './route.js';
+import type { RequestContext } from './request-context.js';
+import type { RouteServices } from './route.js';
 
 /** Throws `collection_required` if none is named, and the errors of `authorize`. */
 export function chooseCollection(
   services: RouteServices,
-  request: RouteRequest<unknown>,
+  request: RequestContext<unknown>,
   inBody: string | undefined,
   inQuery: string | undefined,
 ): string {

@@ -14,7 +14,8 @@ import type { AttachReply } from '../database/idempotency.js';
 import type { ParsedBody } from './ingest/json-body.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
 import type { StoredReply } from './replies/reply.js';
-import type { RouteRequest, RouteServices } from './route.js';
+import type { RequestContext } from './request-context.js';
+import type { RouteServices } from './route.js';
 
 /** Errors that another attempt with the same payload may not meet again. */
 const STATUSES_NOT_STORED: readonly number[] = [401, 403, 408, 413, 429];
@@ -25,7 +26,7 @@ const CODES_NOT_STORED: readonly ErrorCode[] = [
 ];
 
 /** Whether the request has a key in its header; a key may also be in the body. */
-export function hasIdempotencyKeyHeader(request: RouteRequest<unknown>): boolean {
+export function hasIdempotencyKeyHeader(request: RequestContext<unknown>): boolean {
   return request.headers['idempotency-key'] !== undefined;
 }
 
@@ -35,7 +36,7 @@ export function hasIdempotencyKeyHeader(request: RouteRequest<unknown>): boolean
  */
 export async function runWrite<Value>(
   services: RouteServices,
-  request: RouteRequest<unknown>,
+  request: RequestContext<unknown>,
   parsed: ParsedBody<Value>,
   write: (value: Value, attach: AttachReply<StoredReply> | undefined) => Promise<StoredReply>,
 ): Promise<StoredReply> {
@@ -68,7 +69,7 @@ export function asReplay(reply: StoredReply): StoredReply {
 
 /** The key of a request whose body cannot carry one. */
 export function idempotencyKeyInHeader(
-  request: RouteRequest<unknown>,
+  request: RequestContext<unknown>,
   limits: Limits,
 ): string | undefined {
   return findKey(request, undefined, limits);
@@ -89,7 +90,7 @@ function isStored(error: SagittaError): boolean {
 }
 
 function findKey(
-  request: RouteRequest<unknown>,
+  request: RequestContext<unknown>,
   inBody: unknown,
   limits: Limits,
 ): string | undefined {
@@ -129,7 +130,7 @@ function checkKey(key: unknown, place: 'header' | 'body', limits: Limits): void 
 }
 
 /** A digest of everything that the reply depends on, which the prefix of the path is not. */
-function digestOf(request: RouteRequest<unknown>, bodyDigest: string): string {
+function digestOf(request: RequestContext<unknown>, bodyDigest: string): string {
   const query = Object.entries(request.rawQuery).sort(([a], [b]) => (a < b ? -1 : 1));
   return createHash('sha256')
     .update(JSON.stringify([request.params, query, bodyDigest]))

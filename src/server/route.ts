@@ -37,9 +37,6 @@ export interface RouteReply extends Omit<StoredReply, 'body'> {
   readonly body: string | Buffer | ReplyPieces;
 }
 
-/** The request as a handler sees it. */
-export type RouteRequest<Query> = RequestContext<Query>;
-
 export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
@@ -79,7 +76,7 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly isAlwaysServed?: boolean;
   /** For operators: served without the prefix `/v1` only, and regardless of Accept. */
   readonly isOperational?: boolean;
-  handle(request: RouteRequest<z.output<QuerySchema>>): RouteReply | Promise<RouteReply>;
+  handle(request: RequestContext<z.output<QuerySchema>>): RouteReply | Promise<RouteReply>;
 }
 
 /** Types the query of the handler by its schema; the list of routes has no use for the type. */

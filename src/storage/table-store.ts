@@ -2,7 +2,7 @@
 // them before a batch is written, and reads in pages. Trimmed records become invisible at once and are
 // removed in the background.
 
-import { assert, SagittaError } from '../common/errors.js';
+import { assert, overloadedError } from '../common/errors.js';
 import { writeBackup } from './backup.js';
 import type { BlobFiles } from './blob-files.js';
 import { CommitPlan, type PlannedWrite } from './commit-plan.js';
@@ -146,13 +146,9 @@ export class TableStore implements DiskStore {
   ): ReturnType<DiskStore['backup']> {
     assert(!this.#isClosing, 'no backup after close');
     if (this.#backup !== undefined) {
-      throw new SagittaError(
-        'overloaded',
-        'Another backup is being made, and only one can run at a time. Retry after 10 s.',
-        {
-          retryAfterSeconds: 10,
-        },
-      );
+      throw overloadedError('Another backup is being made, and only one can run at a time.', {
+        retryAfterSeconds: 10,
+      });
     }
     const source = {
       directory: this.#directory,

@@ -76,7 +76,10 @@ it('a port in use is reported in one line, with exit code 1', async (t) => {
     const env = settings({ SAGITTA_PORT: String(port) });
     const { code, stderr } = await run([command], { env });
     assert.equal(code, 1);
-    assert.match(stderr, /^sagitta: Cannot listen on 127\.0\.0\.1:\d+: another program listens/);
+    assert.match(
+      stderr,
+      /^sagitta: Cannot listen on 127\.0\.0\.1:\d+: the address is already in use/,
+    );
     assert.doesNotMatch(stderr, /\.js:\d+/);
   }
 });

@@ -3,7 +3,7 @@
 // under load. Each write is prepared against the state that the writes before it will leave,
 // committed, and only then applied to memory: what a reader sees is always on disk.
 
-import { SagittaError } from '../../common/errors.js';
+import { overloadedError } from '../../common/errors.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { CommitTimings } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
@@ -100,7 +100,8 @@ export class Writer {
 
   #admissionError(): Error | undefined {
     if (this.#closedWith !== undefined) return this.#closedWith;
-    return this.#waiting.length >= this.#waitingMax ? overloaded(this.#waitingMax) : undefined;
+    if (this.#waiting.length < this.#waitingMax) return undefined;
+    return overloadedError(`Too many writes are waiting (limit ${this.#waitingMax}).`);
   }
 
   /** Finishes what was submitted; later submissions reject with `reason`. */
@@ -166,12 +167,4 @@ export class Writer {
 function fail({ write, reject }: PendingWrite, error: unknown): void {
   write.failed?.(error);
   reject(error);
-}
-
-function overloaded(waitingMax: number): SagittaError {
-  return new SagittaError(
-    'overloaded',
-    `Too many writes are waiting (limit ${waitingMax}). Retry after 1 s.`,
-    { retryAfterSeconds: 1 },
-  );
 }

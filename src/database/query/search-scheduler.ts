@@ -3,7 +3,7 @@
 // and a busy one gets full batches. The queue is bounded and served in order of arrival; large groups
 // are let in two at a time, so that a small search waits for one or two of them and not for all.
 
-import { assert, SagittaError } from '../../common/errors.js';
+import { assert, overloadedError } from '../../common/errors.js';
 import type { Engine, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { DatabaseObserver } from '../observer.js';
 
@@ -31,9 +31,6 @@ const LARGE_GROUP_QUERIES_MIN = 32;
 
 /** One in the engine, and one that is ready when it ends. */
 const LARGE_GROUPS_MAX = 2;
-
-/** The queue is served within a batch or two. */
-const RETRY_AFTER_SECONDS = 1;
 
 interface PendingSearch {
   readonly queries: readonly SearchQuery[];
@@ -109,7 +106,9 @@ export class SearchScheduler {
 
   /** Throws `overloaded`. */
   #enqueue(search: PendingSearch): void {
-    if (this.#waiting.size >= this.#waitingMax) throw overloaded(this.#waitingMax);
+    if (this.#waiting.size >= this.#waitingMax) {
+      throw overloadedError(`Too many queries are waiting (limit ${this.#waitingMax}).`);
+    }
     this.#waiting.add(search);
     if (isLarge(search)) this.#largeGroupCount++;
     if (this.#isRunning) return;
@@ -215,12 +214,4 @@ export class SearchScheduler {
 
 function isLarge({ queries }: PendingSearch): boolean {
   return queries.length >= LARGE_GROUP_QUERIES_MIN;
-}
-
-function overloaded(waitingMax: number): SagittaError {
-  return new SagittaError(
-    'overloaded',
-    `Too many queries are waiting (limit ${waitingMax}). Retry after ${RETRY_AFTER_SECONDS} s.`,
-    { retryAfterSeconds: RETRY_AFTER_SECONDS },
-  );
 }

@@ -11,7 +11,8 @@ import { ARROW_STREAM } from '../media-types.js';
 import { internalError } from '../problem.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
-import type { RouteRequest, RouteServices } from '../route.js';
+import type { RequestContext } from '../request-context.js';
+import type { RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';
 import { type BatchOptions, lineBatches, recordBatches } from './ingest-batch.js';
 import { writeBatches } from './write-pipeline.js';
@@ -28,7 +29,7 @@ const GARBAGE_BYTES_MIN = 8_000_000;
 /** Throws what reading and writing throw, with what is durable in `committed`. */
 export async function ingest(
   services: RouteServices,
-  request: RouteRequest<IngestQuery>,
+  request: RequestContext<IngestQuery>,
   bodyStream: BodyStream,
 ): Promise<StoredReply> {
   const { mode = 'upsert', id_column: idColumn, vector_column: vectorColumn } = request.query;
@@ -107,7 +108,7 @@ export function refuseParameters(
 /** The body is compared batch by batch; here is what it is read with. */
 function idempotencyOf(
   { limits }: RouteServices,
-  request: RouteRequest<IngestQuery>,
+  request: RequestContext<IngestQuery>,
 ): IdempotencyRequest | undefined {
   const key = idempotencyKeyInHeader(request, limits);
   if (key === undefined) return undefined;

@@ -4,13 +4,14 @@
 import type { CollectionShape } from '../../database/api.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { hasIdempotencyKeyHeader } from '../idempotency.js';
-import type { RouteRequest, RouteServices } from '../route.js';
+import type { RequestContext } from '../request-context.js';
+import type { RouteServices } from '../route.js';
 import { type JsonBody, type ParsedBody, parseJsonTask, type VectorsAt } from './json-body.js';
 import { type ParsedVectors, parseVectorsTask } from './json-rows.js';
 
 export function parseJsonBody(
   { pool, limits }: RouteServices,
-  request: RouteRequest<unknown>,
+  request: RequestContext<unknown>,
   vectorsAt: VectorsAt | null = null,
 ): Promise<ParsedBody<JsonBody>> {
   const { body } = request;
@@ -22,7 +23,7 @@ export function parseJsonBody(
 /** `pathId`: the id in the path, when the body is that one vector. */
 export function parseVectorsBody(
   { pool, limits }: RouteServices,
-  request: RouteRequest<unknown>,
+  request: RequestContext<unknown>,
   { pathId, shape }: { pathId: string | null; shape: CollectionShape | null },
 ): Promise<ParsedBody<ParsedVectors>> {
   const { batchRowsMax, dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =

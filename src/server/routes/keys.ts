@@ -10,7 +10,8 @@ import { validateBody } from '../ingest/validate.js';
 import { apiKeyMembers } from '../key-members.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+import type { RequestContext } from '../request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 export function keyRoutes(services: RouteServices): Route[] {
   const { database } = services;
@@ -18,7 +19,7 @@ export function keyRoutes(services: RouteServices): Route[] {
   const common = { tag: 'Keys', access: { scope: 'admin', on: 'service' } } as const;
   const read = async <Schema extends z.ZodType>(
     schema: Schema,
-    request: RouteRequest<unknown>,
+    request: RequestContext<unknown>,
   ): Promise<z.output<Schema>> =>
     validateBody(schema, bodyOf(await parseJsonBody(services, request)));
 

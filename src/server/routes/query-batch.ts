@@ -27,13 +27,8 @@ import {
 import { inTurn } from '../replies/prefetch.js';
 import { NO_STORE } from '../replies/reply.js';
 import type { ReplyPieces } from '../replies/reply-stream.js';
-import {
-  defineRoute,
-  type Route,
-  type RouteReply,
-  type RouteRequest,
-  type RouteServices,
-} from '../route.js';
+import type { RequestContext } from '../request-context.js';
+import { defineRoute, type Route, type RouteReply, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
 import { SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
 import type { BodyStream } from '../transport/body-stream.js';
@@ -83,7 +78,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     return isRange ? { ...query, limit: limits.pageLimitMax } : query;
   }
 
-  async function answerJson(request: RouteRequest<RowOptions>): Promise<RouteReply> {
+  async function answerJson(request: RequestContext<RowOptions>): Promise<RouteReply> {
     refuseRowOptions(request.rawQuery);
     request.issueLayout = { ...BODY_LAYOUT, rows: 'queries' };
     const type = request.chooseReplyType([JSON_TYPE, NDJSON, ARROW_STREAM]);
@@ -123,7 +118,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
   }
 
   async function answerArrow(
-    request: RouteRequest<RowOptions>,
+    request: RequestContext<RowOptions>,
     bodyStream: BodyStream,
   ): Promise<RouteReply> {
     request.issueLayout = STREAM_LAYOUT;
@@ -178,7 +173,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
 
   /** The answers of the groups, in order, of which the log and the metrics hear. */
   async function* answered(
-    request: RouteRequest<unknown>,
+    request: RequestContext<unknown>,
     session: QuerySession,
     prepared: Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>,
     type: string,
@@ -213,7 +208,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
 
   function piecesOf(
     type: string,
-    request: RouteRequest<unknown>,
+    request: RequestContext<unknown>,
     session: QuerySession,
     groups: AsyncIterable<AnsweredGroup>,
     {

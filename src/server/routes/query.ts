@@ -17,7 +17,8 @@ import { BODY_LAYOUT } from '../problem.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import { queryText } from '../replies/reply-text.js';
-import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+import type { RequestContext } from '../request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
 import { phasesOf, SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
 
@@ -45,7 +46,7 @@ export function queryRoutes(services: RouteServices): Route[] {
   const slowQueries = new SlowQueryLog(services);
 
   async function answer(
-    request: RouteRequest<QueryPage>,
+    request: RequestContext<QueryPage>,
     collectionId: string,
     body: QueryBody,
   ): Promise<StoredReply> {

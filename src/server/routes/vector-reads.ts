@@ -10,7 +10,8 @@ import { validateBody } from '../ingest/validate.js';
 import type { StoredReply } from '../replies/reply.js';
 import { CACHE_VECTOR, jsonReply } from '../replies/reply.js';
 import { fetchedText, listText, vectorRecordText } from '../replies/reply-text.js';
-import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+import type { RequestContext } from '../request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 const LIST_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',
@@ -74,7 +75,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
   });
 
   async function listPage(
-    request: RouteRequest<z.output<typeof vectors.listQuery>>,
+    request: RequestContext<z.output<typeof vectors.listQuery>>,
     collectionId: string,
   ): Promise<StoredReply> {
     const { query } = request;

@@ -23,7 +23,8 @@ import { STREAM_TYPES } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteRequest, type RouteServices } from '../route.js';
+import type { RequestContext } from '../request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 const WRITE_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',
@@ -92,7 +93,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
 
   /** Replaces one vector; `collectionId` is undefined where the path does not name the collection. */
   async function put(
-    request: RouteRequest<{ collection?: string | undefined }>,
+    request: RequestContext<{ collection?: string | undefined }>,
     vectorId: string,
     collectionId: string | undefined,
   ): Promise<StoredReply> {
@@ -264,7 +265,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
 }
 
 /** Tells the request's trace of the commit. */
-function committed({ telemetry: watch }: RouteRequest<unknown>): OnCommitted {
+function committed({ telemetry: watch }: RequestContext<unknown>): OnCommitted {
   return (timings) => watch.addCommit(timings);
 }
 

@@ -5,7 +5,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Phase } from '../../common/trace.js';
 import type { QueryReply, QueryRequest, QueryTimings } from '../../database/query/query-api.js';
-import type { RouteRequest } from '../route.js';
+import type { RequestContext } from '../request-context.js';
 
 /** Milliseconds with a resolution of 1 µs. */
 const shorten = (milliseconds: number) => Number(Math.max(0, milliseconds).toFixed(3));
@@ -63,7 +63,7 @@ export class SlowQueryLog {
   }
 
   /** For a batch: `add` the replies of each group; `end` logs the batch if it was slow. */
-  batch(request: RouteRequest<unknown>, collectionId: string) {
+  batch(request: RequestContext<unknown>, collectionId: string) {
     const work: BatchWork = {
       queryCount: 0,
       filterMs: 0,
@@ -121,7 +121,7 @@ export class SlowQueryLog {
 
   /** Runs the query and logs it if it was slow, also if it failed or the client disconnected. */
   async run(
-    request: RouteRequest<unknown>,
+    request: RequestContext<unknown>,
     collectionId: string,
     query: QueryRequest,
     run: () => Promise<QueryReply>,
