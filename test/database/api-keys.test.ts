@@ -1,4 +1,4 @@
-// API keys over a store: what is valid when, what is on disk, and what comes back after a restart.
+// API keys over a store: when they are valid, what is on disk, and what is loaded after a restart.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -37,7 +37,7 @@ function assertRefused(apiKeys: ApiKeys, key: string): void {
     () => apiKeys.verify(key),
     (error) => {
       assert.ok(error instanceof SagittaError && error.code === 'credentials_invalid');
-      // It tells neither what is wrong nor what was sent.
+      // The error reveals neither what is wrong nor what was sent.
       assert.equal(
         error.message,
         'The API key is not valid: there is no such key, or it has expired or was revoked.',
@@ -75,7 +75,7 @@ describe('an API key', () => {
     assert.equal(apiKeys.isInUse, true);
   });
 
-  it('is refused when any part of it is changed', async () => {
+  it('is rejected when any part of it is changed', async () => {
     const { apiKeys } = createKeys();
     const { key } = await apiKeys.create(INPUT);
     const { key: other } = await apiKeys.create(INPUT);
@@ -106,7 +106,7 @@ describe('an API key', () => {
     assert.ok(apiKeys.verify(key));
   });
 
-  it('is refused from the moment of its expiry on', async () => {
+  it('is rejected from its expiry on', async () => {
     const { apiKeys, clock } = createKeys();
     const expiresAt = new Date(clock.nowMs + HOUR_MS).toISOString();
     const { key, record } = await apiKeys.create({ ...INPUT, expiresAt });
@@ -122,7 +122,7 @@ describe('an API key', () => {
     );
   });
 
-  it('is refused once it is revoked, for good', async () => {
+  it('is rejected for good once it is revoked', async () => {
     const { apiKeys, clock, reopen } = createKeys();
     const { key, record } = await apiKeys.create(INPUT);
     clock.nowMs += HOUR_MS;
@@ -130,7 +130,7 @@ describe('an API key', () => {
     assert.equal(revoked.revokedAt, '2026-01-01T01:00:00.000Z');
     assertRefused(apiKeys, key);
     assertRefused(reopen(), key);
-    // The service does not open again with its last key.
+    // The service stays closed after its last key was revoked.
     assert.equal(apiKeys.isInUse, true);
     assert.equal(reopen().isInUse, true);
     clock.nowMs += HOUR_MS;
@@ -142,7 +142,7 @@ describe('an API key', () => {
     assert.deepEqual(apiKeys.list(), [revoked]);
   });
 
-  it('has another secret when it is rotated, and the old one goes on as long as it was given', async () => {
+  it('has a new secret when it is rotated, and the old one stays valid for the grace period', async () => {
     const { apiKeys, clock, reopen } = createKeys();
     const { key: first, record } = await apiKeys.create(INPUT);
     const { key: second, record: rotated } = await apiKeys.rotate(record.id, { graceMs: 0 });
@@ -167,7 +167,7 @@ describe('an API key', () => {
     for (const key of [third, fourth]) assertRefused(apiKeys, key);
   });
 
-  it('is not known by any id that was never made', async () => {
+  it('is not found under an id that was never created', async () => {
     const { apiKeys } = createKeys();
     await apiKeys.create(INPUT);
     for (const id of ['', 'x', '__proto__', 'constructor']) {
@@ -177,7 +177,7 @@ describe('an API key', () => {
     }
   });
 
-  it('is not made from an input that is not valid, of which everything is named', async () => {
+  it('is not created from invalid input, all issues of which are reported', async () => {
     const { apiKeys, clock } = createKeys();
     const creating = apiKeys.create({
       owner: 'a\u0007',
@@ -217,7 +217,7 @@ describe('an API key', () => {
 });
 
 describe('API keys together', () => {
-  it('are listed in the order in which they were made, also after a restart', async () => {
+  it('are listed in the order of creation, also after a restart', async () => {
     const { apiKeys, reopen } = createKeys();
     const made = await Promise.all(
       Array.from({ length: 20 }, (_, at) => apiKeys.create({ ...INPUT, owner: `${at}` })),
@@ -233,7 +233,7 @@ describe('API keys together', () => {
     assert.equal(new Set(made.map(({ key }) => key)).size, 20);
   });
 
-  it('change one after another: of a rotation and a revocation at once, both take effect', async () => {
+  it('change one at a time: a rotation and a revocation at once both take effect', async () => {
     const { apiKeys, reopen } = createKeys();
     const { record } = await apiKeys.create(INPUT);
     const [{ key }, revoked] = await Promise.all([
@@ -264,7 +264,7 @@ describe('API keys together', () => {
     assertRefused(apiKeys, key);
   });
 
-  it('are at most so many, and a new one takes the place of one that opens nothing any more', async () => {
+  it('are limited in number, and a new one replaces one that is no longer valid', async () => {
     const state = createMemoryState();
     const store = createMemoryStore({ state });
     const clock = createTestClock();
@@ -291,7 +291,7 @@ describe('API keys together', () => {
     }
   });
 
-  it('whose record is damaged keep the service from starting, by name', async () => {
+  it('with a damaged record keep the service from starting, and are named', async () => {
     for (const [damage, pattern] of [
       ['{"id":', /is not valid JSON/],
       ['null', /is not an object/],
@@ -316,7 +316,7 @@ describe('API keys together', () => {
     }
   });
 
-  it('leave no secret on disk, only its digest, and are there after a restart', async () => {
+  it('leave only digests of their secrets on disk, and exist after a restart', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'sagitta-keys-'));
     try {
       const clock = createTestClock();
@@ -343,7 +343,7 @@ describe('API keys together', () => {
     }
   });
 
-  it('are verified at a cost that no request notices', async () => {
+  it('are verified fast', async () => {
     const { apiKeys } = createKeys();
     const { key } = await apiKeys.create(INPUT);
     const rounds = 20_000;

@@ -1,6 +1,6 @@
-// Backups of a service that is being written to as fast as it goes, with checkpoints and compactions
-// under way: each one opens, verifies, and holds a prefix of the writes that were sent, with every
-// write that was acknowledged before it began.
+// Backups of a service under constant writes, with checkpoints and compactions under way: each backup
+// opens, verifies, and has a prefix of the writes that were sent, with every write that was
+// acknowledged before it began.
 
 import assert from 'node:assert/strict';
 import { readdir, rm, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ const NO_VECTOR = { values: false, metadata: true };
 const collection = (id: string) =>
   ({ id, dimension: 4, metric: 'dot', description: null, labels: {} }) as const;
 
-/** What every id holds after each write: the model that backups are compared with. */
+/** The vectors after each write: the model that backups are compared with. */
 interface Sent {
   readonly sequence: number;
   readonly ids: readonly string[];
@@ -29,7 +29,7 @@ interface Sent {
 }
 
 describe('backups', () => {
-  it('hold a prefix of the writes that were sent, with all that were acknowledged', async (t) => {
+  it('have a prefix of the writes that were sent, with all that were acknowledged', async (t) => {
     const seed = testSeed();
     t.diagnostic(`seed ${seed}`);
     const random = createRandom(seed);
@@ -46,8 +46,8 @@ describe('backups', () => {
     let isDone = false;
     const write = async () => {
       const sequence = sent.length + 1;
-      // A delete of what is not there would take no sequence. The collection's one writer keeps the
-      // order of the calls, so what is there is known when they are made.
+      // A delete without effect would take no sequence. The writer keeps the order of the calls, so
+      // the ids that exist are known when a call is made.
       const isDelete = present.size > 20 && random() < 0.2;
       const all = Array.from({ length: 1 + Math.floor(random() * 12) }, () => {
         return `v${Math.floor(random() * ID_COUNT)}`;
@@ -70,7 +70,7 @@ describe('backups', () => {
       while (!isDone) {
         const burst = Array.from({ length: 4 }, write);
         await Promise.all(burst);
-        // The retention passes again and again: what ended is compacted away.
+        // The retention passes repeatedly, so that ended rows are removed by compactions.
         clock.nowMs += 30_000;
       }
     };
@@ -109,7 +109,7 @@ describe('backups', () => {
     assert.ok(kept.at(-1)! > kept[0]! + 20, 'the writer stood still');
   });
 
-  it('are listed in the order of their names, but for what is none', async () => {
+  it('are listed in the order of their names, without folders that are not backups', async () => {
     const store = (await openIn(await makeDirectory())) as DiskStore;
     const directory = await makeDirectory();
     const backups = new Backups({ store, directory, logger: silentLogger });
@@ -145,7 +145,7 @@ describe('backups', () => {
     await store.close();
   });
 
-  it('have no place unless one is configured, but for the one that is named', async () => {
+  it("need a configured directory, except for a backup into a folder of the caller's choice", async () => {
     const store = (await openIn(await makeDirectory())) as DiskStore;
     const backups = new Backups({ store, directory: null, logger: silentLogger });
     await assert.rejects(backups.create('x'), { code: 'backups_not_configured' });

@@ -1,5 +1,5 @@
-// Codes are made when rows arrive and stay with them: whatever an engine is asked to search has the
-// codes of just its rows, after growth, sealing, compaction and a restart.
+// Codes are made when rows arrive and stay with them: every block that an engine searches has the codes
+// of exactly its rows, after growth, sealing, compaction and a restart.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -13,7 +13,7 @@ import { batchOf, createTestClock, openDatabase, type TestVector } from './harne
 const DIMENSION = 3;
 const ROW_BYTES = 4;
 
-/** The code of a row is its first value; that and nothing else makes it checkable. */
+/** The code of a row is its first value, so that a test can check it. */
 function encode({ values, dimension, from, to, codes }: UnencodedRows): void {
   const view = new DataView(codes.buffer, codes.byteOffset, codes.byteLength);
   for (let row = from; row < to; row++) {
@@ -28,7 +28,7 @@ const encoder: RowEncoder = {
   encodeAll: async (rows) => encode(rows),
 };
 
-/** The reference engine, which has no use for codes, and a look at those of every block. */
+/** The reference engine, which does not use codes, with a check of those of every block. */
 function createWatchingEngine() {
   const reference = createReferenceEngine({ pool: createInlinePool() });
   const watching = {
@@ -65,13 +65,13 @@ function vectors(from: number, to: number): TestVector[] {
   }));
 }
 
-/** Lets what runs in the background on the calling thread come to its end. */
+/** Lets background work on the calling thread finish. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe('the codes of rows', () => {
-  it('are those of the rows through growth, compaction and a restart', async () => {
+  it('match the rows after growth, compaction and a restart', async () => {
     const state = createMemoryState();
     const clock = createTestClock();
     const watching = createWatchingEngine();
@@ -97,7 +97,7 @@ describe('the codes of rows', () => {
     const before = await search();
     assert.ok(before > 4, `${before} segments`);
 
-    // Most rows end; when the retention is over, what is left of them is one segment.
+    // Most rows end; after the retention the others are compacted into one segment.
     await database.collection('c').write(batchOf(vectors(0, 250)), { mode: 'upsert' });
     clock.nowMs += 60_000;
     await database.collection('c').write(batchOf(vectors(1000, 1064)), { mode: 'upsert' });

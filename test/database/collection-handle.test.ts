@@ -58,7 +58,7 @@ async function assertRefused(handle: CollectionHandle, message: RegExp): Promise
 }
 
 describe('the handle of a collection', () => {
-  it('has no operation that this test does not know', async () => {
+  it('has no operation that these tests leave out', async () => {
     const database = await openDatabase({});
     const prototype: unknown = Object.getPrototypeOf(database.collection('c'));
     const operations = Object.getOwnPropertyNames(prototype).filter(
@@ -68,7 +68,7 @@ describe('the handle of a collection', () => {
     await database.close();
   });
 
-  it('of a collection that does not exist refuses every operation', async () => {
+  it('rejects every operation on a collection that does not exist', async () => {
     const database = await openDatabase({});
     const handle = database.collection('c');
     assert.equal(handle.exists, false);
@@ -78,7 +78,7 @@ describe('the handle of a collection', () => {
     await database.close();
   });
 
-  it('refuses every operation once the collection was deleted, and when another one has its id', async () => {
+  it('rejects every operation once the collection was deleted, and when another one has its id', async () => {
     const database = await openDatabase({});
     await create(database);
     const handle = database.collection('c');

@@ -54,7 +54,7 @@ export async function openDatabase(options: {
   return database;
 }
 
-/** The one that has codes to keep with the rows, where its kernels are built. */
+/** The engine that makes codes, if its kernels are built; otherwise the reference engine. */
 function createTestEngine(pool: WorkerPool): Engine {
   try {
     return createSimdEngine({ pool });
@@ -107,13 +107,13 @@ export function testSeed(): number {
   return Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
 }
 
-/** A store whose process can die: from then on nothing of it reaches the disk. */
-export function createMortalStore(state: MemoryState): { store: Store; die(): void } {
+/** A store whose process can die: from then on nothing reaches the disk. */
+export function createCrashingStore(state: MemoryState): { store: Store; die(): void } {
   let isDead = false;
   const alive = createMemoryStore({
     state,
     beforeCommit: async () => {
-      // A turn of the event loop, so that a death can fall between a write and its reply.
+      // One turn of the event loop, so that the process can die between a write and its reply.
       await new Promise((resolve) => setImmediate(resolve));
       if (isDead) await new Promise(() => {});
     },

@@ -1,4 +1,4 @@
-// Idempotency keys: one effect for many sends, across crashes, and nothing kept of what failed.
+// Idempotency keys: one effect for repeated requests, across crashes, and no trace of failed ones.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -66,7 +66,7 @@ describe('an idempotency key', () => {
     await database.close();
   });
 
-  it('is refused with another payload, and while its request runs', async () => {
+  it('is rejected with another payload, and while its request runs', async () => {
     const database = await openFilled({});
     const running = write(database, 'a');
     await assert.rejects(write(database, 'a'), { code: 'idempotency_in_flight' });
@@ -83,7 +83,7 @@ describe('an idempotency key', () => {
     await database.close();
   });
 
-  it('keeps nothing when the write fails on our side, and keeps a refusal', async () => {
+  it('stores nothing when the write fails in the service, and stores a rejection', async () => {
     let isBroken = false;
     const store = createMemoryStore({
       beforeCommit: async () => {
@@ -104,7 +104,7 @@ describe('an idempotency key', () => {
     await database.close();
   });
 
-  it('is forgotten after its time, and its entry goes', async () => {
+  it('expires, and its entry is removed', async () => {
     const clock = createTestClock();
     const state = createMemoryState();
     const database = await openFilled({ clock, state });

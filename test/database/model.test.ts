@@ -1,5 +1,5 @@
 // The database against a small model: seeded random operations, with restarts, checkpoints and
-// compactions between them. Whatever the model says, the database must say.
+// compactions between them. The database must always agree with the model.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -9,7 +9,7 @@ import { createMemoryState } from '../../src/storage/memory-store.js';
 import { IS_FULL } from '../support/full.js';
 import {
   batchOf,
-  createMortalStore,
+  createCrashingStore,
   createRandom,
   createTestClock,
   openDatabase,
@@ -38,7 +38,7 @@ class Model {
   nearest(query: readonly number[], keep: (row: ModelRow) => boolean, k: number): string[] {
     const scored = [...this.rows.values()].filter(keep).map((row) => ({
       id: row.id,
-      // Small integers: every product and sum is exact, so ties are real ties.
+      // Small integers: every product and sum is exact, so that ties are real.
       score: row.values.reduce((sum, value, i) => sum + value * query[i]!, 0),
     }));
     scored.sort(
@@ -64,7 +64,7 @@ async function runRound(seed: number): Promise<void> {
   const state = createMemoryState();
   let die: () => void;
   const open = () => {
-    const mortal = createMortalStore(state);
+    const mortal = createCrashingStore(state);
     die = mortal.die;
     return openDatabase({ store: mortal.store, clock, limits: { retentionMs: 60_000 } });
   };
@@ -188,7 +188,7 @@ async function runRound(seed: number): Promise<void> {
     },
     async crash() {
       if (random() > 0.4) return;
-      // Nothing is closed, and maintenance may be under way: what the store has is all that is left.
+      // Nothing is closed, and maintenance may be under way: only the content of the store survives.
       die();
       database = await open();
     },

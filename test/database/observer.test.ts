@@ -45,7 +45,7 @@ describe('the observer of a database', () => {
   });
   after(() => database.close());
 
-  it('is told of writes by what they did, and of their commits', async () => {
+  it('receives the results of writes, and their commits', async () => {
     clear();
     const timings: CommitTimings[] = [];
     await database.collection('c').write(vectors(0, 10), {
@@ -72,7 +72,7 @@ describe('the observer of a database', () => {
     assert.ok(timings[0]!.waitMs >= 0 && timings[0]!.commitMs >= 0);
   });
 
-  it('is told of every query with its phases and its work, and of the batch', async () => {
+  it('receives every query with its phases and its work, and the batch', async () => {
     clear();
     const filter = { $and: [{ even: true }, { even: { $ne: 3 } }] };
     const request = { vector: Float32Array.of(1, 1), topK: 3, filter };
@@ -96,7 +96,7 @@ describe('the observer of a database', () => {
     );
   });
 
-  it('sees how long the queue is, and what waits together as one batch', async () => {
+  it('receives one batch for the queries that waited together, and sees the queue', async () => {
     const recorder = createRecorder();
     const inner = createReferenceEngine({ pool: createInlinePool() });
     let open = () => {};
@@ -135,7 +135,7 @@ describe('the observer of a database', () => {
     await busy.close();
   });
 
-  it('is told what becomes of cursors', async () => {
+  it('receives what became of cursors', async () => {
     clear();
     const vector = Float32Array.of(1, 1);
     const page = await database.collection('c').query({ vector, limit: 2 });
@@ -148,7 +148,7 @@ describe('the observer of a database', () => {
     assert.deepEqual(seen.cursorRefused, [['cursor_mismatch'], ['cursor_invalid']]);
   });
 
-  it('is told what becomes of idempotency keys', async () => {
+  it('receives what became of idempotency keys', async () => {
     clear();
     const reply = { status: 200, headers: {}, body: '{}' };
     const run = (payloadDigest: string, work: () => Promise<typeof reply>) =>
@@ -174,7 +174,7 @@ describe('the observer of a database', () => {
     ]);
   });
 
-  it('is told of checkpoints, of compactions and of the rows that they leave out', async () => {
+  it('receives checkpoints, compactions and the rows that were removed', async () => {
     const clock = { nowMs: Date.UTC(2026, 0, 1), now: () => clock.nowMs };
     const recorder = createRecorder();
     const worn = await openDatabase({
@@ -188,7 +188,7 @@ describe('the observer of a database', () => {
     await worn.collection('c').delete({ kind: 'ids', ids }, { dryRun: false });
     assert.deepEqual(worn.storageUse().rowCount, 64);
     assert.ok(worn.storageUse().logBytes > 0);
-    // Each full segment is a checkpoint, and the one after the retention finds the worn segment.
+    // Each full segment is a checkpoint, and the one after the retention compacts the segment with ended rows.
     for (let i = 1; i <= 3; i++) {
       clock.nowMs += 5_000;
       await worn.collection('c').write(vectors(i * 64, (i + 1) * 64), { mode: 'upsert' });
@@ -205,7 +205,7 @@ describe('the observer of a database', () => {
   });
 });
 
-/** Maintenance works behind the writes, here on this very thread. */
+/** Lets background maintenance finish, which runs on this thread. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
 }

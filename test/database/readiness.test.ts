@@ -1,4 +1,4 @@
-// What a collection says of itself while it is read from disk, and when that failed.
+// The record of a collection while it is being loaded, and when that has failed.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -47,7 +47,7 @@ function openOver(store: Store): Promise<Database> {
 }
 
 describe('a collection that is not ready', () => {
-  it('says how many of its segments have been read', async () => {
+  it('reports how many of its segments have been read', async () => {
     const store = createMemoryStore({ state: await createState() });
     const gates: (() => void)[] = [];
     const database = await openOver({
@@ -85,7 +85,7 @@ describe('a collection that is not ready', () => {
     await database.close();
   });
 
-  it('says what is damaged, by a name that is the service’s own', async () => {
+  it('reports what is damaged by the name of the file in the store', async () => {
     const state = await createState();
     const [name, bytes] = [...state.blobs][0]!;
     state.blobs.set(name, bytes.slice(0, -1));
@@ -97,7 +97,7 @@ describe('a collection that is not ready', () => {
     await database.close();
   });
 
-  it('keeps paths of the host to the log', async () => {
+  it('shows paths of the host in the log only', async () => {
     const store = createMemoryStore({ state: await createState() });
     const message = 'The file /var/lib/sagitta/store.lmdb is damaged: MDB_PAGE_NOTFOUND.';
     const database = await openOver({

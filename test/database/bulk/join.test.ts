@@ -54,19 +54,19 @@ describe('a join', () => {
     await database.close();
   });
 
-  it('gives all that reach a threshold, however many, in pieces of bounded length', async () => {
+  it('gives all matches that reach a threshold, however many, in chunks of bounded length', async () => {
     const random = createRandom(7);
     const database = await openDatabase({ limits: { segmentRowsMax: 4_096 } });
     const rows = await fill(database, 'a', 300, random, { metadataBytes: 1_000 });
     const request = { scoreThreshold: -1e9, metric: 'dot', includeMetadata: true } as const;
-    const pieces: JoinChunk[] = [];
+    const chunks: JoinChunk[] = [];
     const join = await database.collection('a').join(request);
-    for await (const piece of join.chunks()) pieces.push(piece);
-    assert.ok(pieces.some(({ isOpen }) => isOpen) && pieces.some(({ isContinued }) => isContinued));
-    for (const { metadata, matchIds } of pieces) {
+    for await (const chunk of join.chunks()) chunks.push(chunk);
+    assert.ok(chunks.some(({ isOpen }) => isOpen) && chunks.some(({ isContinued }) => isContinued));
+    for (const { metadata, matchIds } of chunks) {
       assert.ok(metadata!.bytes.length + matchIds.bytes.length < 3 * 1024 * 1024);
     }
-    const found = toRows(pieces);
+    const found = toRows(chunks);
     assert.equal(found.length, rows.length);
     assert.ok(found.every(({ matches }) => matches.length === rows.length - 1));
     assert.deepEqual(
@@ -82,10 +82,10 @@ describe('a join', () => {
     const rows = await fill(database, 'a', 400, random);
     const expected = bruteForce(rows, rows, { topK: 4, metric: 'cosine', excludeSelf: true });
     const join = await database.collection('a').join({ topK: 4, metric: 'cosine' });
-    const pieces: JoinChunk[] = [];
+    const chunks: JoinChunk[] = [];
     let round = 0;
-    for await (const piece of join.chunks()) {
-      pieces.push(piece);
+    for await (const chunk of join.chunks()) {
+      chunks.push(chunk);
       await database
         .collection('a')
         .delete(round++ === 0 ? { kind: 'filter', filter: { kind: 'x' } } : { kind: 'all' }, {
@@ -93,12 +93,12 @@ describe('a join', () => {
         });
       await fill(database, 'a', 50, random);
     }
-    assert.ok(pieces.length > 1, 'the rows came in several groups');
-    assert.deepEqual(toRows(pieces), expected);
+    assert.ok(chunks.length > 1, 'the rows came in several groups');
+    assert.deepEqual(toRows(chunks), expected);
     await database.close();
   });
 
-  it('has no match for a row without direction under cosine', async () => {
+  it('has no match for a zero vector under cosine', async () => {
     const database = await openDatabase({});
     await create(database, 'a', 'dot', 2);
     const batch = batchOf([
@@ -114,7 +114,7 @@ describe('a join', () => {
     await database.close();
   });
 
-  it('leaves its searches when its reader goes, or its signal aborts', async () => {
+  it('aborts its searches when its reader stops or its signal aborts', async () => {
     const pool = createInlinePool();
     const engine = createReferenceEngine({ pool });
     const signals: AbortSignal[] = [];
@@ -130,11 +130,11 @@ describe('a join', () => {
       },
     });
     await fill(database, 'a', 900, createRandom(3));
-    const pieces = (await database.collection('a').join({ topK: 1 })).chunks();
-    assert.equal((await pieces.next()).done, false);
+    const chunks = (await database.collection('a').join({ topK: 1 })).chunks();
+    assert.equal((await chunks.next()).done, false);
     assert.equal(database.scanStats.joinCount, 1);
     assert.ok(database.scanStats.joinRowsLeft > 0);
-    await pieces.return(undefined);
+    await chunks.return(undefined);
     assert.equal(database.scanStats.joinCount, 0);
     assert.equal(database.scanStats.joinRowsLeft, 0);
     assert.equal(unloaded.length, 0, 'segments that are there stay loaded');
@@ -159,7 +159,7 @@ describe('a join', () => {
     await database.close();
   });
 
-  it('waits for a full queue once it has begun, and is refused before', async () => {
+  it('waits when the queue is full after its first chunk, and is rejected before', async () => {
     const pool = createInlinePool();
     const engine = createReferenceEngine({ pool });
     let gate: Promise<void> | null = null;
@@ -174,14 +174,14 @@ describe('a join', () => {
       },
     });
     await fill(database, 'a', 900, createRandom(3));
-    const pieces = (await database.collection('a').join({ topK: 1 })).chunks();
-    let rowCount = (await pieces.next()).value!.rowCount;
+    const chunks = (await database.collection('a').join({ topK: 1 })).chunks();
+    let rowCount = (await chunks.next()).value!.rowCount;
     let open = () => {};
     gate = new Promise((resolve) => {
       open = resolve;
     });
     const query = () => database.collection('a').query({ id: 'v0', topK: 1 });
-    // One of them is searched for, and one waits: there is no room for a third.
+    // One group is in the engine and one waits: the queue is full for a third.
     const others = [query()];
     await new Promise((resolve) => setImmediate(resolve));
     others.push(query());
@@ -189,7 +189,7 @@ describe('a join', () => {
     const refused = (await database.collection('a').join({ topK: 1 })).chunks();
     await assert.rejects(refused.next(), { code: 'overloaded' });
     const rest = (async () => {
-      for await (const piece of pieces) rowCount += piece.rowCount;
+      for await (const chunk of chunks) rowCount += chunk.rowCount;
     })();
     await new Promise((resolve) => setTimeout(resolve, 60));
     open();
@@ -198,7 +198,7 @@ describe('a join', () => {
     await database.close();
   });
 
-  it('refuses what it cannot answer before it searches', async () => {
+  it('rejects invalid requests before it searches', async () => {
     const database = await openDatabase({});
     await create(database, 'a', 'dot', 2);
     await create(database, 'b', 'dot', 3);
@@ -229,7 +229,7 @@ async function create(
   await database.createCollection({ id, dimension, metric, ...rest }, { ifNotExists: true });
 }
 
-/** Rows of small integers, so that scores tie; every fifth is deleted again. What is left. */
+/** Writes rows of small integers, so that scores tie, and deletes every fifth. Returns the others. */
 async function fill(
   database: Database,
   id: string,
@@ -260,37 +260,37 @@ async function fill(
 }
 
 async function joined(database: Database, id: string, request: JoinRequest): Promise<FoundRow[]> {
-  const pieces: JoinChunk[] = [];
+  const chunks: JoinChunk[] = [];
   const join = await database.collection(id).join(request);
-  for await (const piece of join.chunks()) pieces.push(piece);
-  const rows = toRows(pieces);
+  for await (const chunk of join.chunks()) chunks.push(chunk);
+  const rows = toRows(chunks);
   assert.equal(rows.length, join.rowCount);
   return rows;
 }
 
-function toRows(pieces: readonly JoinChunk[]): FoundRow[] {
+function toRows(chunks: readonly JoinChunk[]): FoundRow[] {
   const rows: FoundRow[] = [];
   let isOpen = false;
-  for (const piece of pieces) {
-    assert.equal(piece.isContinued, isOpen);
-    for (let i = 0; i < piece.rowCount; i++) {
-      const id = textAt(piece.ids, i);
-      if (i === 0 && piece.isContinued) {
+  for (const chunk of chunks) {
+    assert.equal(chunk.isContinued, isOpen);
+    for (let i = 0; i < chunk.rowCount; i++) {
+      const id = textAt(chunk.ids, i);
+      if (i === 0 && chunk.isContinued) {
         assert.equal(rows.at(-1)!.id, id);
-        assert.equal(rows.at(-1)!.matches.length, piece.precedingMatchCount);
+        assert.equal(rows.at(-1)!.matches.length, chunk.precedingMatchCount);
       } else {
         rows.push({ id, matches: [] });
       }
-      for (let at = piece.offsets[i]!; at < piece.offsets[i + 1]!; at++) {
+      for (let at = chunk.offsets[i]!; at < chunk.offsets[i + 1]!; at++) {
         rows.at(-1)!.matches.push({
-          id: textAt(piece.matchIds, at),
-          score: piece.scores[at]!,
-          ...(piece.distances === null ? {} : { distance: piece.distances[at]! }),
-          ...(piece.metadata === null ? {} : { metadata: textAt(piece.metadata, at) }),
+          id: textAt(chunk.matchIds, at),
+          score: chunk.scores[at]!,
+          ...(chunk.distances === null ? {} : { distance: chunk.distances[at]! }),
+          ...(chunk.metadata === null ? {} : { metadata: textAt(chunk.metadata, at) }),
         });
       }
     }
-    isOpen = piece.isOpen;
+    isOpen = chunk.isOpen;
   }
   assert.equal(isOpen, false);
   return rows;

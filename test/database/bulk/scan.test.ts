@@ -1,4 +1,4 @@
-// Scans: all visible rows in order of arrival, whatever is written, deleted or compacted meanwhile.
+// Scans: all visible rows in order of arrival, while others write, delete and compact.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -15,52 +15,52 @@ import {
 const ALL = { includeValues: true, includeMetadata: true } as const;
 
 describe('a scan', () => {
-  it('gives the rows of the list, in pieces of any length', async () => {
+  it('gives the same rows as the list, in chunks of any length', async () => {
     const database = await openDatabase({});
     const random = createRandom(5);
     await fill(database, 0, 500, random);
     await database
       .collection('c')
       .delete({ kind: 'filter', filter: { odd: true } }, { dryRun: false });
-    // The first ones again: they come last now.
+    // The first ids again: their rows come last now.
     await fill(database, 0, 90, random);
     for (const filter of [undefined, { n: { $gte: 80 } }, { odd: true }, { n: -1 }]) {
       const expected = await listed(database, filter);
       for (const chunkBytesMax of [1, 100, 1_000, undefined]) {
         const request = { ...ALL, filter, chunkBytesMax };
-        const { rows, pieces } = await scanned(database, request);
+        const { rows, chunks } = await scanned(database, request);
         assert.deepEqual(rows, expected, JSON.stringify(request));
-        assert.ok(pieces.every(({ count }) => count > 0));
-        if (chunkBytesMax === 1) assert.equal(pieces.length, rows.length);
+        assert.ok(chunks.every(({ count }) => count > 0));
+        if (chunkBytesMax === 1) assert.equal(chunks.length, rows.length);
       }
     }
     await database.close();
   });
 
-  it('leaves out what was not asked for', async () => {
+  it('leaves out columns that were not asked for', async () => {
     const database = await openDatabase({});
     await fill(database, 0, 3, createRandom(5));
     const only = (request: ScanRequest) => scanned(database, request);
-    const { pieces } = await only({ includeValues: false, includeMetadata: true });
-    assert.ok(pieces.every(({ values, metadata }) => values === null && metadata !== null));
-    const { pieces: others } = await only({ includeValues: true, includeMetadata: false });
+    const { chunks } = await only({ includeValues: false, includeMetadata: true });
+    assert.ok(chunks.every(({ values, metadata }) => values === null && metadata !== null));
+    const { chunks: others } = await only({ includeValues: true, includeMetadata: false });
     assert.ok(others.every(({ values, metadata }) => values !== null && metadata === null));
     await database.close();
   });
 
-  it('shares memory with a segment that shows all its rows', async () => {
+  it('shares memory with a segment whose rows are all visible', async () => {
     const database = await openDatabase({ limits: { segmentRowsMax: 1_024 } });
     await fill(database, 0, 900, createRandom(5));
     const whole = await scanned(database, { ...ALL, chunkBytesMax: 4_096 });
-    assert.ok(whole.pieces.every(({ values }) => values!.buffer instanceof SharedArrayBuffer));
+    assert.ok(whole.chunks.every(({ values }) => values!.buffer instanceof SharedArrayBuffer));
     await database.collection('c').delete({ kind: 'ids', ids: ['v450'] }, { dryRun: false });
     const worn = await scanned(database, { ...ALL, chunkBytesMax: 4_096 });
-    const copied = worn.pieces.filter(({ values }) => values!.buffer instanceof ArrayBuffer);
-    assert.equal(copied.length, 1, 'only the piece around the hole is a copy');
+    const copied = worn.chunks.filter(({ values }) => values!.buffer instanceof ArrayBuffer);
+    assert.equal(copied.length, 1, 'only the chunk around the hole is a copy');
     await database.close();
   });
 
-  it('keeps its snapshot while rows are written, deleted and compacted away', async () => {
+  it('reads its snapshot while rows are written, deleted and compacted', async () => {
     const clock = createTestClock();
     const database = await openDatabase({ clock, limits: { retentionMs: 1_000 } });
     const random = createRandom(5);
@@ -70,8 +70,8 @@ describe('a scan', () => {
     const rows: TestVector[] = [];
     const rowCountBefore = database.storageUse().rowCount;
     let round = 0;
-    for (const piece of scan.chunks()) {
-      rows.push(...rowsOf(piece));
+    for (const chunk of scan.chunks()) {
+      rows.push(...rowsOf(chunk));
       if (++round % 10 !== 1) continue;
       clock.nowMs += 10_000;
       const filter = { n: { $lt: round * 30 } };
@@ -126,10 +126,10 @@ async function fill(
 
 async function scanned(database: Database, request: ScanRequest) {
   const scan = await database.collection('c').scan(request);
-  const pieces = [...scan.chunks()];
-  const rows = pieces.flatMap(rowsOf);
+  const chunks = [...scan.chunks()];
+  const rows = chunks.flatMap(rowsOf);
   assert.equal(rows.length, scan.rowCount);
-  return { pieces, rows };
+  return { chunks, rows };
 }
 
 function rowsOf({ count, ids, values, metadata }: RowChunk): TestVector[] {

@@ -1,5 +1,5 @@
-// Maintenance on a disk without room: what it wrote in vain is taken away, and it tries again by
-// itself, with nobody writing.
+// Maintenance on a full disk: files of a failed checkpoint are removed, and the next attempt starts
+// without another write.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -13,7 +13,7 @@ async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-it('a checkpoint without room leaves no file, and is made when there is room', async (t) => {
+it('a checkpoint on a full disk leaves no file, and is made once there is space', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const state = createMemoryState();
   const clock = createTestClock();
@@ -21,7 +21,7 @@ it('a checkpoint without room leaves no file, and is made when there is room', a
   const store = createMemoryStore({
     state,
     async beforeCommit(operations) {
-      // Only the manifest finds no room: its files are written by then.
+      // Only the manifest cannot be stored; its files are written by then.
       const isCheckpoint = operations.some(({ kind }) => kind === 'trim');
       if (isFull && isCheckpoint) throw new SagittaError('storage_full', 'no room');
     },

@@ -1,4 +1,4 @@
-// Checkpoints, compaction and recovery: what is on disk after them, and what damage does.
+// Checkpoints, compaction and recovery: what is on disk after them, and the effect of damage.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -25,7 +25,7 @@ const logLength = (state: MemoryState) =>
   [...state.logs.values()].reduce((sum, log) => sum + log.length, 0);
 
 describe('maintenance', () => {
-  it('turns full segments into files and trims what they hold from the log', async () => {
+  it('writes full segments to files and trims them from the log', async () => {
     const state = createMemoryState();
     const database = await openDatabase({ state });
     await database.createCollection({ id: 'c', ...SPACE });
@@ -58,7 +58,7 @@ describe('maintenance', () => {
     await again.close();
   });
 
-  it('compacts rows away that ended before the retention, and keeps the order', async () => {
+  it('removes rows that ended before the retention in compactions, and keeps the order', async () => {
     const state = createMemoryState();
     const clock = createTestClock();
     const database = await openDatabase({ state, clock });
@@ -109,7 +109,7 @@ describe('maintenance', () => {
     await again.close();
   });
 
-  it('names a damaged file in a clear error, and the other collections serve', async () => {
+  it('names a damaged file in an error, and other collections are not affected', async () => {
     const state = createMemoryState();
     const database = await openDatabase({ state });
     for (const id of ['good', 'bad']) {
@@ -160,7 +160,7 @@ describe('maintenance', () => {
     assert.deepEqual([...state.blobs.keys()], [name]);
   });
 
-  it('leaves nothing of a deleted collection, and its id is free at once', async () => {
+  it('removes all data of a deleted collection, whose id is free at once', async () => {
     const state = createMemoryState();
     const database = await openDatabase({ state });
     await database.createCollection({ id: 'c', ...SPACE });
@@ -182,7 +182,7 @@ describe('maintenance', () => {
   });
 });
 
-/** Lets maintenance in the background finish: it runs on this thread, between turns of the loop. */
+/** Lets background maintenance finish: it runs on this thread, between turns of the event loop. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -55,7 +55,7 @@ describe('a merge patch of metadata', () => {
     );
   });
 
-  it('is refused when the result is too long or too deep', () => {
+  it('is rejected when the result is too long or too deep', () => {
     const limits = { ...DEFAULT_LIMITS, metadataBytesMax: 20, metadataDepthMax: 2 };
     assert.throws(() => applyMergePatch('{"a":"0123456789"}', '{"b":1234}', limits), {
       code: 'invalid_metadata',

@@ -1,5 +1,5 @@
-// Streams of writes: what is durable is always a beginning of the stream, and under a key another
-// attempt goes on where the one before ended.
+// Streams of writes: what is durable is always a prefix of the stream, and under an idempotency key
+// another attempt continues where the one before ended.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -83,7 +83,7 @@ describe('a stream of writes', () => {
     await database.close();
   });
 
-  it('writes nothing behind a batch that is refused', async () => {
+  it('writes nothing after a batch that is rejected', async () => {
     const database = await openFilled();
     await database.collection('c').write(rows('b'), { mode: 'insert' });
     const stream = database.collection('c').openWriteStream({ mode: 'insert' });
@@ -97,12 +97,12 @@ describe('a stream of writes', () => {
     await assert.rejects(stream.end(encode), { code: 'vector_exists' });
     assert.equal(stream.progress.rowCount, 1);
     assert.equal(database.collection('c').record().vectorCount, 2);
-    // Others are not held up by it.
+    // Other writes are not delayed by it.
     await database.collection('c').write(rows('f'), { mode: 'insert' });
     await database.close();
   });
 
-  it('writes nothing behind a commit that fails, also when there is room again at once', async () => {
+  it('writes nothing after a commit that fails, even when the next one would succeed', async () => {
     const { store, gate, open, shut } = createGatedStore();
     const database = await openFilled({ store });
     const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
@@ -127,7 +127,7 @@ describe('a stream of writes', () => {
     await database.close();
   });
 
-  it('belongs to the collection that was there, not to the next one with its name', async () => {
+  it('belongs to the collection that it was opened on, not to the next one under its id', async () => {
     const database = await openFilled();
     const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
     await stream.write(rows('a'));
@@ -139,7 +139,7 @@ describe('a stream of writes', () => {
     await database.close();
   });
 
-  it('uses the memory of its log records again, and what is on disk stays as it was', async () => {
+  it('reuses the memory of its log records without changing what is on disk', async () => {
     const state = createMemoryState();
     const database = await openFilled({ state, limits: { segmentRowsMax: 100_000 } });
     const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
@@ -153,7 +153,7 @@ describe('a stream of writes', () => {
       );
     await Promise.all([8_000, 6_000, 7_000].map((count, i) => stream.write(wide(i, count))));
     stream.close();
-    // Not closed: what comes back is what the log has.
+    // Not closed: only what is in the log is loaded.
     const again = await openDatabase({ state, limits: { segmentRowsMax: 100_000 } });
     assert.equal(again.collection('c').record().vectorCount, 21_000);
     for (const [batch, last] of [7_999, 5_999, 6_999].entries()) {
@@ -170,7 +170,7 @@ describe('a stream of writes under an idempotency key', () => {
   const open = (database: Database, idempotency = KEY) =>
     database.collection('c').openWriteStream({ mode: 'insert', idempotency });
 
-  it('goes on behind what an earlier attempt has made durable, also after a crash', async () => {
+  it('continues after what an earlier attempt has made durable, also after a crash', async () => {
     const state = createMemoryState();
     const database = await openFilled({ state });
     const first = open(database);
@@ -182,7 +182,7 @@ describe('a stream of writes under an idempotency key', () => {
     const again = await openDatabase({ state });
     const second = open(again);
     assert.equal(second.resumed.rowCount, 3);
-    // Generated ids, for one, differ from those of the first attempt.
+    // Generated ids, for example, differ from those of the first attempt.
     await second.write(rows('x', 'y'), { digest: '1' });
     await second.write(rows('z'), { digest: '2' });
     await second.write(rows('e'), { digest: '3' });
@@ -197,7 +197,7 @@ describe('a stream of writes under an idempotency key', () => {
     await again.close();
   });
 
-  it('commits how far it has come in the transaction of each batch', async () => {
+  it('commits its progress in the transaction of each batch', async () => {
     const commits: string[][] = [];
     const store = createMemoryStore({
       beforeCommit: async (operations) => {
@@ -216,7 +216,7 @@ describe('a stream of writes under an idempotency key', () => {
     await database.close();
   });
 
-  it('replays the reply of a complete stream, and refuses another one', async () => {
+  it('replays the reply of a complete stream, and rejects another stream', async () => {
     const database = await openFilled();
     const run = async (digests: readonly string[]) => {
       const stream = open(database);
@@ -238,7 +238,7 @@ describe('a stream of writes under an idempotency key', () => {
     await database.close();
   });
 
-  it('refuses what differs from the beginning that is durable, and writes none of it', async () => {
+  it('rejects a stream that differs from the durable prefix, and writes none of it', async () => {
     const database = await openFilled();
     const first = open(database);
     await first.write(rows('a'), { digest: '1' });
@@ -255,7 +255,7 @@ describe('a stream of writes under an idempotency key', () => {
     await database.close();
   });
 
-  it('is held by one attempt at a time, and apart from other requests with the key', async () => {
+  it('is claimed by one attempt at a time, and apart from other requests with the key', async () => {
     const database = await openFilled();
     const first = open(database);
     const codeOf = (work: () => unknown): ErrorCode | null => {
@@ -285,7 +285,7 @@ describe('a stream of writes under an idempotency key', () => {
     await database.close();
   });
 
-  it('begins anew in a collection that replaced the one it had written to', async () => {
+  it('starts from the beginning in a collection that replaced the one it had written to', async () => {
     const database = await openFilled();
     const first = open(database);
     await first.write(rows('a'), { digest: '1' });
@@ -301,7 +301,7 @@ describe('a stream of writes under an idempotency key', () => {
     await database.close();
   });
 
-  it('is kept while it goes on, and forgotten after its time', async () => {
+  it('is kept while it makes progress, and removed after it has expired', async () => {
     const clock = createTestClock();
     const state = createMemoryState();
     const database = await openFilled({ clock, state });

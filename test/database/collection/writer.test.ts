@@ -6,7 +6,7 @@ import { SILENT_OBSERVER } from '../../../src/database/observer.js';
 import type { Store } from '../../../src/storage/store.js';
 
 describe('the writer of a collection', () => {
-  it('refuses writes at once when as many wait as may, and none that waits', async () => {
+  it('rejects further writes at once when its queue is full, and none that waits', async () => {
     let finish = () => {};
     const disk = new Promise<void>((resolve) => {
       finish = resolve;
@@ -30,7 +30,7 @@ describe('the writer of a collection', () => {
       }),
     };
     const running = writer.submit(write);
-    // It is on its way to the disk then, and waits no more.
+    // It is being written to disk by then and no longer waits.
     await new Promise((resolve) => setImmediate(resolve));
     const waiting = [writer.submit(write), writer.submit(write)];
     await assert.rejects(

@@ -1,5 +1,5 @@
-// What is kept of filters: the same answers as without it, over random histories; one evaluation for
-// all who ask; a bound; and nothing that changes once it was handed out.
+// The filter cache: the same answers as without it, over random histories; one evaluation for all
+// readers; a bound; and results that never change.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -29,7 +29,7 @@ function createCache(options: { pool?: WorkerPool; bytesMax?: number } = {}): Fi
   return new FilterCache({ pool: createInlinePool(), bytesMax: 1 << 20, ...options });
 }
 
-describe('kept results of filters', () => {
+describe('cached filter results', () => {
   for (const bytesMax of [1 << 20, 6_000, 0]) {
     for (let round = 0; round < (IS_FULL ? 4 : 1); round++) {
       const seed = SEED + round;
@@ -38,7 +38,7 @@ describe('kept results of filters', () => {
     }
   }
 
-  it('are the same object for the same rows, at whatever sequence', async () => {
+  it('are the same object for the same rows, at any sequence', async () => {
     const cache = createCache();
     const segment = createSegment(100, { isSealed: true });
     const filter = node({ a: { $lt: 50 } });
@@ -58,7 +58,7 @@ describe('kept results of filters', () => {
     assert.deepEqual([cache.hitCount, cache.missCount], [4, 1]);
   });
 
-  it('are shared by filters that say the same in another order', async () => {
+  it('are shared by filters that differ in the order of their members only', async () => {
     const cache = createCache();
     const { views: parts } = takeSnapshot([createSegment(100)], 1);
     const [first] = await cache.filter(parts, node({ a: { $gte: 10, $lt: 20 }, b: 1 }));
@@ -68,7 +68,7 @@ describe('kept results of filters', () => {
     assert.notEqual(third!.rows, first!.rows);
   });
 
-  it('cost no bitmap where all visible rows match', async () => {
+  it('need no bitmap when all visible rows match', async () => {
     const cache = createCache();
     const segment = createSegment(100);
     const filter = node({ a: { $gte: 0 } });
@@ -80,24 +80,24 @@ describe('kept results of filters', () => {
     assert.deepEqual([visible!.rows, visible!.visibleCount], [parts[0]!.rows, 99]);
   });
 
-  it('of rows that were there are not evaluated again when a segment grows', async () => {
+  it('are extended when a segment grows: earlier rows are not evaluated again', async () => {
     const cache = createCache();
     const filter = node({ a: 1 });
     const texts = Array.from({ length: 100 }, (_, row) => `{"a":${row % 2}}`);
     const before = targetOf(texts.slice(0, 70));
     const [first] = await cache.filter([before], filter);
-    // The rows of the words that were whole cannot be parsed any more.
+    // Rows of whole words are made invalid: parsing them again would fail.
     const after = targetOf(texts.map((text, row) => (row < 64 ? 'no JSON' : text)));
     const [second] = await cache.filter([after], filter);
     assert.deepEqual([first!.visibleCount, second!.visibleCount], [35, 50]);
     assert.deepEqual(rowsOf(second!), outlierRows(100));
-    // Who still holds the view of before gets its rows.
+    // A reader with the earlier view still gets its rows.
     const [third] = await cache.filter([before], filter);
     assert.equal(third!.rows, first!.rows);
     assert.deepEqual(rowsOf(third!), outlierRows(70));
   });
 
-  it('are forgotten with their segment', async () => {
+  it('are removed with their segment', async () => {
     const cache = createCache();
     const filter = node({ a: 1 });
     const here = targetOf(['{"a":1}'], 'here');
@@ -111,7 +111,7 @@ describe('kept results of filters', () => {
     assert.deepEqual([cache.hitCount, cache.missCount], [1, 3]);
   });
 
-  it('stay within their bytes: those used least recently leave', async () => {
+  it('stay within their bytes: the least recently used are evicted', async () => {
     const bytesMax = 20_000;
     const cache = createCache({ bytesMax });
     const { views: parts } = takeSnapshot([createSegment(4_000)], 1);
@@ -135,7 +135,7 @@ describe('kept results of filters', () => {
 });
 
 describe('an evaluation', () => {
-  it('is shared by equal filters that come while it is under way', async () => {
+  it('is shared by equal filters that arrive while it is under way', async () => {
     const { pool, inputs, finish } = createHeldPool();
     const cache = createCache({ pool });
     const target = targetOf(bigTexts());
@@ -148,7 +148,7 @@ describe('an evaluation', () => {
     assert.deepEqual([cache.hitCount, cache.missCount], [2, 1]);
   });
 
-  it('goes on for the others when one of those who wait goes away', async () => {
+  it('continues for the other readers when one of them aborts', async () => {
     const { pool, inputs, finish } = createHeldPool();
     const cache = createCache({ pool });
     const target = targetOf(bigTexts());
@@ -165,7 +165,7 @@ describe('an evaluation', () => {
     assert.equal(inputs.length, 1);
   });
 
-  it('is stopped when nobody waits for it, and begun anew when somebody comes', async () => {
+  it('is stopped when nobody waits for it, and started again for the next reader', async () => {
     const { pool, inputs, finish } = createHeldPool();
     const cache = createCache({ pool });
     const target = targetOf(bigTexts());
@@ -184,7 +184,7 @@ describe('an evaluation', () => {
     assert.deepEqual(rowsOf((await later)[0]!), outlierRows(300));
   });
 
-  it('is not begun for a request that is over', async () => {
+  it('is not started for a request that was aborted', async () => {
     const cache = createCache();
     const signal = AbortSignal.abort(new Error('too late'));
     const answer = cache.filter([targetOf(bigTexts())], node({ a: 1 }), signal);
@@ -192,7 +192,7 @@ describe('an evaluation', () => {
     assert.equal(cache.missCount, 0);
   });
 
-  it('that fails is told to all who wait and not kept', async () => {
+  it('that fails rejects all readers and is not cached', async () => {
     const { pool, finish } = createHeldPool();
     const cache = createCache({ pool });
     const broken = targetOf(bigTexts().map((text, row) => (row === 150 ? 'no JSON' : text)));
@@ -206,7 +206,7 @@ describe('an evaluation', () => {
     assert.deepEqual(rowsOf((await repaired)[0]!), outlierRows(300));
   });
 
-  it('that began before rows were added does not answer for them', async () => {
+  it('that started before rows were added is not used for them', async () => {
     const { pool, inputs, finish } = createHeldPool();
     const cache = createCache({ pool });
     const texts = bigTexts(600);
@@ -228,7 +228,7 @@ describe('an evaluation', () => {
 });
 
 describe('a database', () => {
-  it('lets go of a filter when its request is aborted', async () => {
+  it('stops evaluating a filter when its request is aborted', async () => {
     const { pool, inputs } = createHeldPool();
     const database = await Database.open({
       store: createMemoryStore({ state: createMemoryState() }),
@@ -252,7 +252,7 @@ describe('a database', () => {
     assert.equal(Atomics.load(inputs[0]!.views[0]!.stop, 0), 1);
   });
 
-  it('keeps results through writes and forgets those of segments that are gone', async () => {
+  it('keeps results through writes, and removes those of segments that are gone', async () => {
     const clock = createTestClock();
     const limits = { segmentRowsMax: 64, retentionMs: 60_000 };
     const database = await openDatabase({ clock, limits });
@@ -269,7 +269,7 @@ describe('a database', () => {
     assert.equal(database.filterCacheUse.missCount, 2);
     const { bytesUsed } = database.filterCacheUse;
     clock.nowMs += 120_000;
-    // Fills a segment: its checkpoint compacts the first of the two that are worn.
+    // Fills a segment: its checkpoint compacts the first of two segments with many ended rows.
     await database.collection('c').write(batchOf(vectors(200, 264)), { mode: 'upsert' });
     for (let i = 0; i < 1_000 && database.filterCacheUse.bytesUsed === bytesUsed; i++) await turn();
     assert.equal(database.filterCacheUse.bytesUsed, bytesUsed / 2);
@@ -300,7 +300,7 @@ const FILTERS: readonly JsonObject[] = [
   {},
 ];
 
-/** Appends, deletes and seals at random, and asks at the newest and at older sequences. */
+/** Appends, deletes and seals at random, and filters at the newest and at older sequences. */
 async function runHistory(seed: number, bytesMax: number): Promise<void> {
   const random = createRandom(seed);
   const below = (n: number) => Math.floor(random() * n);
@@ -383,14 +383,14 @@ function createSegment(
   return segment;
 }
 
-/** All rows of a segment without columns, every one of them visible. */
+/** A segment view without columns, all rows of which are visible. */
 function targetOf(texts: readonly string[], key = 'segment'): FilterTarget {
   const rowCount = texts.length;
   const metadata = { ...viewOf([]), rowCount, isComplete: false, json: utf8Of(texts) };
   return { segment: { key }, metadata, rowCount, rows: null, visibleCount: rowCount };
 }
 
-/** So many rows of JSON that the pool evaluates them. */
+/** Enough rows of JSON for the pool to evaluate them. */
 const bigTexts = (count = 300) => Array.from({ length: count }, (_, row) => `{"a":${row % 2}}`);
 
 const outlierRows = (end: number) => Array.from({ length: end >>> 1 }, (_, i) => 2 * i + 1);
@@ -401,7 +401,7 @@ function rowsOf({ rows, rowCount }: Pick<FilterTarget, 'rows' | 'rowCount'>): nu
   return rows === null ? all : all.filter((row) => hasBit(rows, row));
 }
 
-/** A pool that holds tasks back until `finish`. */
+/** A pool that runs no task before `finish`. */
 function createHeldPool() {
   const inputs: FilterInput[] = [];
   let held: (() => void)[] = [];

@@ -1,5 +1,5 @@
-// Pages of queries and lists: a walk equals one big answer, whatever is written meanwhile, and a
-// cursor is good for its own walk only.
+// Pages of queries and lists: all pages together equal one big answer, while others write, and a cursor
+// continues its own request only.
 
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
@@ -81,7 +81,7 @@ describe('pages of a query', () => {
     }
   }
 
-  it('stay as they were while others insert, update, delete, restart and compact', async () => {
+  it('stay the same while vectors are inserted, updated, deleted, compacted and reloaded', async () => {
     const seed = testSeed();
     const random = createRandom(seed);
     const state = createMemoryState();
@@ -155,7 +155,7 @@ describe('pages of a query', () => {
     });
   }
 
-  it('end at top_k, however large the pages', async () => {
+  it('end at top_k, whatever the page size', async () => {
     const database = await createFilled();
     const big = await database.collection('c').query({ vector: QUERY, topK: 45 });
     assert.equal(big.matches.length, 45);
@@ -186,7 +186,7 @@ describe('pages of a query', () => {
     await database.close();
   });
 
-  it('leave out the stored vector that was asked for by id, on every page', async () => {
+  it('leave out the stored vector that the query names by its id, on every page', async () => {
     const database = await createFilled();
     const pages = await walk(database, { id: 'v7', limit: 100 });
     const ids = pages.flatMap(idsOf);
@@ -196,7 +196,7 @@ describe('pages of a query', () => {
     await database.close();
   });
 
-  it('follow another order over the nearest', async () => {
+  it('sort the nearest in another order', async () => {
     const database = await createFilled();
     const nearest = await database.collection('c').query({
       vector: QUERY,
@@ -219,7 +219,7 @@ describe('pages of a query', () => {
     await database.close();
   });
 
-  it('hold only matches with at least the threshold, the bound included', async () => {
+  it('have only matches with at least the threshold, the threshold included', async () => {
     const database = await createFilled();
     const big = await database.collection('c').query({ vector: QUERY, topK: COUNT });
     const scoreThreshold = big.matches[99]!.score;
@@ -258,7 +258,7 @@ describe('a cursor', () => {
     cursor = first.nextCursor!;
   });
 
-  it('may come alone, or with the fields of its first page in any order of members', async () => {
+  it('may be sent alone, or with the fields of its first page in any order of members', async () => {
     const alone = await database.collection('c').query({ cursor });
     const repeated = await database.collection('c').query({
       cursor,
@@ -294,7 +294,7 @@ describe('a cursor', () => {
     });
   }
 
-  it('is refused when a single character of it is changed', async () => {
+  it('is rejected when a single character of it is changed', async () => {
     for (let i = 0; i < cursor.length; i += 7) {
       const changed = cursor.slice(0, i) + (cursor[i] === 'A' ? 'B' : 'A') + cursor.slice(i + 1);
       await assert.rejects(database.collection('c').query({ cursor: changed }), {
@@ -316,7 +316,7 @@ describe('a cursor', () => {
     }
   });
 
-  it('is refused by another data directory, another collection and another incarnation', async () => {
+  it('is rejected by another data directory, another collection and another incarnation', async () => {
     const other = await createFilled({ clock });
     await assert.rejects(other.collection('c').query({ cursor }), { code: 'cursor_invalid' });
     await other.close();
@@ -339,7 +339,7 @@ describe('a cursor', () => {
     });
   });
 
-  it('of a list is refused by a query, and the other way round', async () => {
+  it('of a list is rejected by a query, and the other way round', async () => {
     const list = await database.collection('c').list({ limit: 5 });
     await assert.rejects(database.collection('c').query({ cursor: list.nextCursor }), {
       code: 'cursor_mismatch',
@@ -347,7 +347,7 @@ describe('a cursor', () => {
     await assert.rejects(database.collection('c').list({ cursor }), { code: 'cursor_mismatch' });
   });
 
-  it('expires with the retention of its snapshot, however many pages it went', async () => {
+  it('expires with the retention of its snapshot, however many pages were read', async () => {
     const second = await database.collection('c').query({ cursor });
     clock.nowMs += 14 * 60_000;
     const third = await database.collection('c').query({ cursor: second.nextCursor });
@@ -359,7 +359,7 @@ describe('a cursor', () => {
 });
 
 describe('lists', () => {
-  it('go by offset with a total, or by cursor without', async () => {
+  it('continue by offset with a total, or by cursor without one', async () => {
     const database = await createFilled();
     const page = await database.collection('c').list({ limit: 10, offset: 495 });
     assert.deepEqual(
@@ -394,7 +394,7 @@ describe('lists', () => {
     await database.close();
   });
 
-  it('show their snapshot to the end while writes go on', async () => {
+  it('read their snapshot to the end while writes go on', async () => {
     const database = await createFilled();
     let page = await database.collection('c').list({ limit: 60 });
     const listed = page.vectors.map(({ id }) => id);

@@ -1,5 +1,5 @@
-// Many queries from one snapshot: each answer is the one that the query alone would have, whatever is
-// written, deleted or compacted while they are at work.
+// Many queries from one snapshot: each answer is the one that the query has alone, while others write,
+// delete and compact.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -65,7 +65,7 @@ function randomQuery(random: () => number): QueryRequest {
   };
 }
 
-/** Without what differs from run to run. */
+/** Without the fields that differ from run to run. */
 const contentOf = ({ timings: _, ...reply }: QueryReply) => reply;
 
 async function answerAll(session: QuerySession, requests: readonly QueryRequest[]) {
@@ -78,7 +78,7 @@ async function answerAll(session: QuerySession, requests: readonly QueryRequest[
 }
 
 describe('queries of one session', () => {
-  it('are answered as each alone, bit for bit', async () => {
+  it('have the answers that each of them has alone, bit for bit', async () => {
     const seed = testSeed();
     const random = createRandom(seed);
     const database = await createFilled(random);
@@ -88,7 +88,7 @@ describe('queries of one session', () => {
     const session = await database.collection('c').openQueries();
     const together = await answerAll(session, requests);
     assert.deepEqual(together.map(contentOf), alone.map(contentOf), `seed ${seed}`);
-    // The pages after them as well, by cursors in the same request.
+    // And the pages that follow, by cursors in the same request.
     const cursors = together.flatMap(({ nextCursor }) =>
       nextCursor === undefined ? [] : [{ cursor: nextCursor }],
     );
@@ -100,7 +100,7 @@ describe('queries of one session', () => {
     await database.close();
   });
 
-  it('see one snapshot, whatever others write, delete and compact meanwhile', async () => {
+  it('read one snapshot while rows are written, deleted and compacted', async () => {
     const seed = testSeed();
     const random = createRandom(seed);
     const clock = createTestClock();
@@ -147,7 +147,7 @@ describe('queries of one session', () => {
     await database.close();
   });
 
-  it('let a compaction take rows away once they are closed, and not before', async () => {
+  it('keep compactions from removing rows until they are closed', async () => {
     const clock = createTestClock();
     const limits = { retentionMs: 1_000 };
     const database = await createFilled(createRandom(1), { clock, limits });
@@ -176,7 +176,7 @@ describe('queries of one session', () => {
     await database.close();
   });
 
-  it('name all that is wrong with any of them, before a search', async () => {
+  it('report the issues of all of them before any search', async () => {
     let searchCount = 0;
     const observer = {
       ...SILENT_OBSERVER,
@@ -221,7 +221,7 @@ describe('queries of one session', () => {
     await database.close();
   });
 
-  it('go to the engine in groups, each filter evaluated once', async () => {
+  it('are searched in groups, and each filter is evaluated once', async () => {
     const batches: number[] = [];
     const answered: number[] = [];
     const observer = {
@@ -251,7 +251,7 @@ describe('queries of one session', () => {
     );
     const { segmentCount } = database.storageUse();
     assert.equal(database.filterCacheUse.missCount - missesBefore, 2 * segmentCount);
-    // Groups are bounded by what their answers hold.
+    // Groups are bounded by the number of their matches.
     const large = session.prepare(new Array(40).fill({ vector, topK: 10_000 }));
     assert.deepEqual(
       large.map(({ count }) => count),
@@ -261,7 +261,7 @@ describe('queries of one session', () => {
     await database.close();
   });
 
-  it('end when the collection is deleted, or made anew under the same id', async () => {
+  it('fail when the collection is deleted, or replaced under the same id', async () => {
     const database = await createFilled(createRandom(1));
     const session = await database.collection('c').openQueries();
     const vector = new Float32Array(DIMENSION).fill(1);
@@ -275,7 +275,7 @@ describe('queries of one session', () => {
     await database.close();
   });
 
-  it('wait for the write that they shall include', async () => {
+  it('wait for the write that they must include', async () => {
     const database = await createFilled(createRandom(1));
     const opening = database.collection('c').openQueries({ minSequence: 2 });
     await database.collection('c').write(batchOf(vectorsOf(createRandom(3), 1, 'n')), {

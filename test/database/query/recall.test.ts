@@ -1,4 +1,4 @@
-// Grades against brute force: ties count, what is not there does not.
+// Recall against brute force: ties count as right, unknown ids as wrong.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -46,7 +46,7 @@ describe('recall', () => {
         );
         const ids = truths.map((truth) => {
           const list = truth.slice(0, 1 + below(30)).map(({ id }) => id);
-          // Some of them are others, unknown or repeated.
+          // Some of them are replaced by other, unknown or repeated ids.
           return list.map((id) =>
             random() < 0.6 ? id : [`v${below(COUNT)}`, 'unknown', list[0]!][below(3)]!,
           );
@@ -71,7 +71,7 @@ describe('recall', () => {
     });
   }
 
-  it('counts a tie with the k-th as right, and one below it as wrong', async () => {
+  it('counts a tie with the k-th nearest as right, and a lower score as wrong', async () => {
     const database = await createFilled(
       [
         ['a', 3],

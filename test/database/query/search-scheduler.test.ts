@@ -7,7 +7,7 @@ import type { SearchHits, SearchQuery } from '../../../src/engine/core/engine.js
 
 /** A call of the engine, which ends when the test says so. */
 interface EngineCall {
-  /** Each query has a number of its own as its vector. */
+  /** The vector of each query is its number. */
   readonly queries: readonly number[];
   readonly signal: AbortSignal;
   /** Answers each query with its number as the count of scanned rows. */
@@ -342,7 +342,7 @@ describe('the search scheduler, when a search is aborted', () => {
 });
 
 describe('the search scheduler, given large groups', () => {
-  /** As many queries, all with the number `first`. */
+  /** `count` queries with the number `first`. */
   const group = (count: number, first: number) => Array.from({ length: count }, () => first);
 
   it('admits two at a time, in order, and small searches pass those that are held back', async () => {
@@ -409,7 +409,7 @@ describe('the search scheduler, given large groups', () => {
     const heldBack = search(group(91, 3));
     await turn();
     const small = [search([4]), search([5])];
-    // The second group and a small search wait; the other small search finds no room.
+    // The second group and a small search wait, so that the queue is full for the other one.
     await assert.rejects(small[1]!, /Too many queries are waiting \(limit 2\)/);
     void heldBack.catch(() => {});
     for (let i = 0; i < calls.length; i++) {
