@@ -27,21 +27,87 @@ export interface MemoryStoreOptions {
 }
 
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
-  const { values, logs, lastSequences, blobs } = options.state ?? createMemoryState();
-  const registry = new LogRegistry();
-  for (const [log, sequence] of lastSequences) registry.enter(log, sequence, 0);
-  let lastCommit: Promise<unknown> = Promise.resolve();
-  let isClosed = false;
+  return new MemoryStore(options);
+}
 
-  async function write(operations: readonly StoreOperation[]): Promise<void> {
-    await options.beforeCommit?.(operations);
-    const plan = new CommitPlan(registry, () => []);
-    plan.add(operations);
-    for (const operation of operations) apply(operation);
-    for (const change of plan.changes) registry.apply(change);
+class MemoryStore implements Store {
+  readonly #state: MemoryState;
+  readonly #beforeCommit: MemoryStoreOptions['beforeCommit'];
+  readonly #registry = new LogRegistry();
+  #lastCommit: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor({ state = createMemoryState(), beforeCommit }: MemoryStoreOptions) {
+    this.#state = state;
+    this.#beforeCommit = beforeCommit;
+    for (const [log, sequence] of state.lastSequences) this.#registry.enter(log, sequence, 0);
   }
 
-  function apply(operation: StoreOperation): void {
+  commit(operations: readonly StoreOperation[]): Promise<void> {
+    assert(!this.#isClosed, 'no commit after close');
+    const commit = this.#lastCommit.then(() => this.#write(operations));
+    this.#lastCommit = commit.catch(() => {});
+    return commit;
+  }
+
+  get(key: StoreKey): Uint8Array | undefined {
+    const entry = this.#state.values.get(JSON.stringify(key));
+    return entry && new Uint8Array(entry.value);
+  }
+
+  list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
+    return this.#under(prefix).map(({ key, value }) => ({ key, value: new Uint8Array(value) }));
+  }
+
+  readLog(log: string, afterSequence: number): Iterable<LogEntry> {
+    const entries = this.#state.logs.get(log) ?? [];
+    const found = entries.filter(({ sequence }) => sequence > afterSequence);
+    for (const { sequence, record } of found)
+      this.#registry.count(log, sequence, record.byteLength);
+    return found.map(({ sequence, record }) => ({ sequence, record: new Uint8Array(record) }));
+  }
+
+  logBytes(log: string): number {
+    return this.#registry.byteLengthOf(log);
+  }
+
+  async writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+    assertBlobName(name);
+    const whole = Buffer.concat([...parts].map((part) => new Uint8Array(part)));
+    this.#state.blobs.set(name, new Uint8Array(whole));
+  }
+
+  async readBlob(name: string): Promise<Uint8Array | undefined> {
+    const blob = this.#state.blobs.get(name);
+    if (blob === undefined) return undefined;
+    const shared = new Uint8Array(new SharedArrayBuffer(blob.byteLength));
+    shared.set(blob);
+    return shared;
+  }
+
+  async removeBlob(name: string): Promise<void> {
+    this.#state.blobs.delete(name);
+  }
+
+  async listBlobs(prefix = ''): Promise<string[]> {
+    return [...this.#state.blobs.keys()].filter((name) => name.startsWith(prefix)).sort();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#lastCommit;
+  }
+
+  async #write(operations: readonly StoreOperation[]): Promise<void> {
+    await this.#beforeCommit?.(operations);
+    const plan = new CommitPlan(this.#registry, () => []);
+    plan.add(operations);
+    for (const operation of operations) this.#apply(operation);
+    for (const change of plan.changes) this.#registry.apply(change);
+  }
+
+  #apply(operation: StoreOperation): void {
+    const { values, logs, lastSequences } = this.#state;
     switch (operation.kind) {
       case 'append': {
         const { log, sequence, record } = operation;
@@ -71,62 +137,16 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
         values.delete(JSON.stringify(operation.key));
         break;
       case 'removeUnder':
-        for (const { key } of under(operation.prefix)) values.delete(JSON.stringify(key));
+        for (const { key } of this.#under(operation.prefix)) values.delete(JSON.stringify(key));
         break;
     }
   }
 
-  function under(prefix: StoreKey): { key: StoreKey; value: Uint8Array }[] {
-    return [...values.values()]
+  #under(prefix: StoreKey): { key: StoreKey; value: Uint8Array }[] {
+    return [...this.#state.values.values()]
       .filter(({ key }) => prefix.every((part, i) => key[i] === part))
       .sort((a, b) => compareKeys(a.key, b.key));
   }
-
-  return {
-    commit(operations) {
-      assert(!isClosed, 'no commit after close');
-      const commit = lastCommit.then(() => write(operations));
-      lastCommit = commit.catch(() => {});
-      return commit;
-    },
-    get(key) {
-      const entry = values.get(JSON.stringify(key));
-      return entry && new Uint8Array(entry.value);
-    },
-    list(prefix) {
-      return under(prefix).map(({ key, value }) => ({ key, value: new Uint8Array(value) }));
-    },
-    readLog(log, afterSequence) {
-      const entries = (logs.get(log) ?? []).filter((entry) => entry.sequence > afterSequence);
-      for (const { sequence, record } of entries) registry.count(log, sequence, record.byteLength);
-      return entries.map(({ sequence, record }) => ({ sequence, record: new Uint8Array(record) }));
-    },
-    logBytes(log) {
-      return registry.byteLengthOf(log);
-    },
-    async writeBlob(name, parts) {
-      assertBlobName(name);
-      const whole = Buffer.concat([...parts].map((part) => new Uint8Array(part)));
-      blobs.set(name, new Uint8Array(whole));
-    },
-    async readBlob(name) {
-      const blob = blobs.get(name);
-      if (blob === undefined) return undefined;
-      const shared = new Uint8Array(new SharedArrayBuffer(blob.byteLength));
-      shared.set(blob);
-      return shared;
-    },
-    async removeBlob(name) {
-      blobs.delete(name);
-    },
-    async listBlobs(prefix = '') {
-      return [...blobs.keys()].filter((name) => name.startsWith(prefix)).sort();
-    },
-    async close() {
-      isClosed = true;
-      await lastCommit;
-    },
-  };
 }
 
 function compareKeys(a: StoreKey, b: StoreKey): number {
