@@ -22,7 +22,7 @@ export interface VectorColumns {
   readonly members: readonly number[];
 }
 
-export const VECTOR_NAMES = ['values', 'vector', 'embedding'];
+const VECTOR_NAMES = ['values', 'vector', 'embedding'];
 const ID_NAME = 'id';
 const METADATA_NAME = 'metadata';
 

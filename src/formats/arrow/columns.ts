@@ -7,7 +7,7 @@ import { decompressInto, uncompressedLengths } from './compression.js';
 import type { EncodedBatch, EncodedBody, EncodedDictionaries } from './encoded-batch.js';
 import { type ArrowField, type ArrowType, describeType, quoted } from './schema.js';
 
-export type ArrayOf<T> = {
+type ArrayOf<T> = {
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
   readonly BYTES_PER_ELEMENT: number;
 };

@@ -3,7 +3,7 @@
 
 import type { TimeUnit } from './schema.js';
 
-export const UNITS_PER_SECOND: { readonly [unit in TimeUnit]: number } = {
+const UNITS_PER_SECOND: { readonly [unit in TimeUnit]: number } = {
   second: 1,
   millisecond: 1_000,
   microsecond: 1_000_000,

@@ -5,7 +5,7 @@ import { invalidArrow } from './arrow-errors.js';
 import { FlatTable } from './flat-table.js';
 import { type ArrowSchema, readKeyValues, readSchema } from './schema.js';
 
-export type Codec = 'lz4_frame' | 'zstd';
+type Codec = 'lz4_frame' | 'zstd';
 
 /** The layout of a body. Every region lies inside the body, and regions do not overlap. */
 export interface BodyShape {

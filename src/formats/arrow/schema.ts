@@ -34,7 +34,7 @@ export type ArrowType =
   | { readonly kind: 'list' | 'large_list' | 'list_view' | 'large_list_view' }
   | { readonly kind: 'struct' | 'map' | 'run_end_encoded' };
 
-export type TypeKind = ArrowType['kind'];
+type TypeKind = ArrowType['kind'];
 
 export interface ArrowField {
   readonly name: string;

@@ -4,8 +4,6 @@
 import { SagittaError } from '../../common/errors.js';
 import type { CorruptionIssue, ReportIssue } from '../../storage/store-inspection.js';
 
-export type { CorruptionIssue as Finding, ReportIssue as TellFinding };
-
 export interface VerifyCounts {
   collections: number;
   segments: number;
