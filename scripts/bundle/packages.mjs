@@ -19,6 +19,7 @@ const INCLUDED_FILES = {
   lmdb: [/^(?!bin\/|src\/|dependencies\/|rollup).*\.c?js$/, /^dict\//],
   'node-addon-api': [/\.h$/, /^index\.js$/],
   'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
+  zstddec: [/^dist\/zstddec\.mjs$/],
 };
 
 const LICENCE = /^(licen[cs]e|notice|copying|copyright|authors)([.-].*)?$/i;

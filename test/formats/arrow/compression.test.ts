@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { decompressed, uncompressedLengths } from '../../../src/formats/arrow/compression.js';
-import type { EncodedBody } from '../../../src/formats/arrow/encoded-batch.js';
+import type { EncodedBatch, EncodedBody } from '../../../src/formats/arrow/encoded-batch.js';
 import { decodeLz4Frame } from '../../../src/formats/arrow/lz4-frame.js';
 import { decodeZstd, loadZstd } from '../../../src/formats/arrow/zstd.js';
+import { createThreadPool } from '../../../src/platform/pool.js';
+import { decompressPartTask } from '../../../src/server/ingest/arrow-rows.js';
 import { LZ4_STREAM, ZSTD_STREAM } from './fixtures.js';
 import { batchesOf, rowsOf } from './streams.js';
 
@@ -40,6 +42,22 @@ describe('compressed buffers', () => {
           metadata: `{"tag":"tag ${i % 9} and more of it"}`,
         });
       });
+    }
+  });
+
+  it('decompress in a worker thread, zstd included', async () => {
+    const workerUrl = new URL('../../../src/worker.js', import.meta.url);
+    const pool = createThreadPool({ workerUrl, threadCount: 1 });
+    try {
+      for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
+        const [{ body }] = (await batchesOf(stream)) as [EncodedBatch];
+        const input = { part: body, bytesMax: 1_000_000 };
+        const { shape, bytes } = await pool.run(decompressPartTask, input);
+        assert.equal(shape.codec, null);
+        assert.deepEqual(bytes, decompressed(body, 1_000_000).bytes);
+      }
+    } finally {
+      await pool.close();
     }
   });
 
