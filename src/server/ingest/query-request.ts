@@ -1,5 +1,4 @@
-// A query of a body as the database takes it: what can be told of it without the collection, and
-// what it costs.
+// Queries from the wire to the database: their fields, and what they cost.
 
 import type { z } from 'zod';
 import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
@@ -28,15 +27,15 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
   };
 }
 
-/** What is compared with scores as they are shown. */
+/** The least float32 whose text is at least the threshold: scores are compared as they are shown. */
 export function toThreshold(score: number | undefined): number | undefined {
   return score === undefined ? undefined : leastFloat32ShownAtLeast(score);
 }
 
-/** Metadata is short beside a vector: so many matches with it are worth one query. */
+/** Metadata is short beside a vector: this many matches with it cost as much as one query. */
 const MATCHES_A_QUERY = 100;
 
-/** A query, and the vectors that it reads out, as many as the page may have. */
+/** The cost of a query by the rate limit: 1, or with values the number of vectors that a page may return. */
 export function costOf(query: QueryRequest, limits: Limits): number {
   const isRange = query.scoreThreshold !== undefined && query.topK === undefined;
   const pageSize = isRange ? limits.pageLimitDefault : limits.topKDefault;

@@ -6,8 +6,7 @@ import type { Match, QueryReply } from '../../database/query/query-api.js';
 import type { FieldToWrite } from '../../formats/arrow/ipc-writer.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import type { ReplyPieces } from './reply-stream.js';
-import { queryText } from './reply-text.js';
-import { nextTurn, type OnGrown } from './yield.js';
+import { nextTurn } from './yield.js';
 
 /** Replies to consecutive queries. */
 export interface AnsweredGroup {
@@ -19,19 +18,28 @@ export interface AnsweredGroup {
 const PIECE_CHARACTERS = 256 * 1024;
 const PIECE_BYTES = 2 * 1024 * 1024;
 
-/** `{"results":[…]}`. `onGrown` is told of the text of one reply. */
-export function jsonPieces(groups: AsyncIterable<AnsweredGroup>, onGrown: OnGrown): ReplyPieces {
+/** The JSON of one reply. */
+export type WriteReply = (reply: QueryReply) => Promise<string>;
+
+/** `{"results":[…]}`. */
+export function jsonPieces(
+  groups: AsyncIterable<AnsweredGroup>,
+  writeReply: WriteReply,
+): ReplyPieces {
   const textOf = async (reply: QueryReply, index: number) => {
-    const text = await queryText(reply, onGrown);
+    const text = await writeReply(reply);
     return index === 0 ? text : `,${text}`;
   };
   return textPieces(groups, { head: '{"results":[', textOf, tail: ']}' });
 }
 
-/** A line a query, with its place among them. */
-export function ndjsonPieces(groups: AsyncIterable<AnsweredGroup>, onGrown: OnGrown): ReplyPieces {
+/** One line per query, with its index. */
+export function ndjsonPieces(
+  groups: AsyncIterable<AnsweredGroup>,
+  writeReply: WriteReply,
+): ReplyPieces {
   const textOf = async (reply: QueryReply, index: number) => {
-    const text = await queryText(reply, onGrown);
+    const text = await writeReply(reply);
     // Metadata is as it was sent, perhaps in lines: between its tokens, where a space will do.
     return `{"query_index":${index},${text.slice(1).replace(/[\n\r]/g, ' ')}\n`;
   };

@@ -9,14 +9,19 @@ import { bodyOf, runWrite } from '../idempotency.js';
 import type { JsonBody, ParsedBody } from '../ingest/json-body.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
+import { createRecordWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
-import { collectionText, pageMembers } from '../replies/reply-text.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 export function collectionRoutes(services: RouteServices): Route[] {
   const { database, schemas } = services;
   const { basics, collections } = schemas;
+
+  const writeRecord = createRecordWriter(collections.record);
+  const writePage = createRecordWriter(collections.list);
+  const createdReply = (record: CollectionRecord) =>
+    jsonReply(writeRecord(record), { location: `/v1/collections/${record.id}` });
 
   const create = defineRoute({
     method: 'POST',
@@ -56,7 +61,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
           },
           { ifNotExists: request.query.if_not_exists, attachedReply: attach?.(createdReply) },
         );
-        return created ? createdReply(record) : jsonReply(collectionText(record));
+        return created ? createdReply(record) : jsonReply(writeRecord(record));
       });
     },
   });
@@ -77,9 +82,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     handle({ query, headers, principal }) {
       const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
       const page = database.listCollections({ ...query, isVisible });
-      const records = page.collections.map(collectionText).join(',');
-      const text = `{"collections":[${records}]${pageMembers(page)}}`;
-      return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
+      return applyIfNoneMatch(taggedReply(writePage(page)), headers['if-none-match']);
     },
   });
 
@@ -95,7 +98,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     sendsETag: true,
     errors: ['collection_not_found'],
     handle({ params, headers }) {
-      const text = collectionText(database.collection(params.id).record());
+      const text = writeRecord(database.collection(params.id).record());
       return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
     },
   });
@@ -115,7 +118,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
       const json = bodyOf(await parseJsonBody(services, request));
       const body = validateBody(collections.update, json);
       const record = await database.collection(request.params.id).update(body);
-      return jsonReply(collectionText(record));
+      return jsonReply(writeRecord(record));
     },
   });
 
@@ -146,10 +149,6 @@ export function collectionRoutes(services: RouteServices): Route[] {
 function idIn({ outcome }: ParsedBody<JsonBody>): string | undefined {
   const id = outcome.ok ? outcome.value.id : undefined;
   return typeof id === 'string' ? id : undefined;
-}
-
-function createdReply(record: CollectionRecord): StoredReply {
-  return jsonReply(collectionText(record), { location: `/v1/collections/${record.id}` });
 }
 
 function taggedReply(text: string): StoredReply {

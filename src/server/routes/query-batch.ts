@@ -1,10 +1,12 @@
-// Many queries in one request: as JSON, or as the rows of an Arrow stream. All from one snapshot;
-// answers leave while later queries are still at work.
+// Many queries in one request: as JSON, or as the rows of an Arrow stream. One snapshot answers them all,
+// and replies are sent while later queries are still being searched.
 
 import type { z } from 'zod';
 import { parameter, rowField, type ValidationIssue, validationError } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
 import type {
   PreparedQueries,
+  QueryReply,
   QueryRequest,
   QuerySession,
 } from '../../database/query/query-api.js';
@@ -23,8 +25,10 @@ import {
   arrowPieces,
   jsonPieces,
   ndjsonPieces,
+  type WriteReply,
 } from '../replies/answer-pieces.js';
 import { inTurn } from '../replies/prefetch.js';
+import { createPageWriter } from '../replies/record-writer.js';
 import { NO_STORE } from '../replies/reply.js';
 import type { ReplyPieces } from '../replies/reply-stream.js';
 import type { RequestContext } from '../request-context.js';
@@ -43,206 +47,243 @@ const DESCRIPTION = [
   'All is answered from one snapshot; a `cursor` goes on in its own. A failure before the first answer is a problem; a later one ends the reply without its end (in NDJSON after a line `{"error": …}`), so that no part passes for the whole.',
 ].join('\n\n');
 
+interface BatchContext extends RouteServices {
+  readonly slowQueries: SlowQueryLog;
+  readonly writePage: (
+    reply: QueryReply,
+    onGrown: (characterCount: number) => void,
+    encoding: QueryReply['valuesEncoding'],
+  ) => Promise<string>;
+}
+
 export function queryBatchRoutes(services: RouteServices): Route[] {
-  const { database, limits, pool } = services;
   const schemas = services.schemas.query;
-  const slowQueries = new SlowQueryLog(services);
+  const context: BatchContext = {
+    ...services,
+    slowQueries: new SlowQueryLog(services),
+    writePage: createPageWriter(schemas.reply),
+  };
+  const route = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/query/batch',
+    operationId: 'queryCollectionBatch',
+    tag: 'Query',
+    summary: 'Find the nearest vectors of many queries',
+    description: DESCRIPTION,
+    access: { scope: 'vectors:read', on: 'path' },
+    query: schemas.queryRows,
+    body: schemas.batch,
+    streamTypes: [ARROW_STREAM],
+    reply: schemas.batchReply,
+    replyTypes: [JSON_TYPE, NDJSON, ARROW_STREAM],
+    sendsServerTiming: true,
+    errors: QUERY_ERRORS,
+    handle(request) {
+      const { bodyStream } = request;
+      return bodyStream === null
+        ? answerJson(request, context)
+        : answerArrow(request, bodyStream, context);
+    },
+  });
+  return [route];
+}
 
-  return [
-    defineRoute({
-      method: 'POST',
-      path: '/collections/{id}/query/batch',
-      operationId: 'queryCollectionBatch',
-      tag: 'Query',
-      summary: 'Find the nearest vectors of many queries',
-      description: DESCRIPTION,
-      access: { scope: 'vectors:read', on: 'path' },
-      query: schemas.queryRows,
-      body: schemas.batch,
-      streamTypes: [ARROW_STREAM],
-      reply: schemas.batchReply,
-      replyTypes: [JSON_TYPE, NDJSON, ARROW_STREAM],
-      sendsServerTiming: true,
-      errors: QUERY_ERRORS,
-      handle(request) {
-        const { bodyStream } = request;
-        return bodyStream === null ? answerJson(request) : answerArrow(request, bodyStream);
-      },
-    }),
-  ];
+/** A range is read to its end: large pages make fewer searches. */
+function withLargePages(query: QueryRequest, { pageLimitMax }: Limits): QueryRequest {
+  const { scoreThreshold, topK, limit } = query;
+  const isRange = scoreThreshold !== undefined && topK === undefined && limit === undefined;
+  return isRange ? { ...query, limit: pageLimitMax } : query;
+}
 
-  /** A range goes to its end: the larger its pages, the fewer. */
-  function withLargePages(query: QueryRequest): QueryRequest {
-    const { scoreThreshold, topK, limit } = query;
-    const isRange = scoreThreshold !== undefined && topK === undefined && limit === undefined;
-    return isRange ? { ...query, limit: limits.pageLimitMax } : query;
-  }
-
-  async function answerJson(request: RequestContext<RowOptions>): Promise<RouteReply> {
-    refuseRowOptions(request.rawQuery);
-    request.issueLayout = { ...BODY_LAYOUT, rows: 'queries' };
-    const type = request.chooseReplyType([JSON_TYPE, NDJSON, ARROW_STREAM]);
-    const json = bodyOf(await parseJsonBody(services, request, 'queries'));
-    const body = validateBody(schemas.batch, json);
-    let queries = body.queries.map(toQueryRequest);
-    const issues = queries.flatMap((query, i) =>
-      findQueryIssues(query, limits, (name) => rowField(i, name)),
-    );
-    if (type === ARROW_STREAM) issues.push(...findUnfitForArrow(queries));
-    if (issues.length > 0) throw validationError(issues);
-    if (type === ARROW_STREAM) queries = queries.map(withLargePages);
-    request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
-    const { id } = request.params;
-    const session = await database.collection(id!).openQueries({
-      minSequence: leastSequence(queries),
-      signal: request.signal,
-    });
-    return answerIn(session, async () => {
-      const prepared = session.prepare(queries);
-      const groups = await withFirst(answered(request, session, prepared, type));
-      const [first] = queries;
-      const headers: Record<string, string> = {};
-      const timings = groups.first?.replies[0]?.timings;
-      if (prepared.length === 1 && timings !== undefined) {
-        const totalMs = performance.now() - request.telemetry.startedAtMs;
-        headers['server-timing'] = serverTiming(timings, totalMs);
-      }
-      const hasDistance = queries.every(({ metric = session.metric }) => metric === 'euclidean');
-      const pieces = piecesOf(type, request, session, groups.all, {
+async function answerJson(
+  request: RequestContext<RowOptions>,
+  context: BatchContext,
+): Promise<RouteReply> {
+  const { database, limits } = context;
+  const schemas = context.schemas.query;
+  rejectRowOptions(request.rawQuery);
+  request.issueLayout = { ...BODY_LAYOUT, rows: 'queries' };
+  const type = request.chooseReplyType([JSON_TYPE, NDJSON, ARROW_STREAM]);
+  const json = bodyOf(await parseJsonBody(context, request, 'queries'));
+  const body = validateBody(schemas.batch, json);
+  let queries = body.queries.map(toQueryRequest);
+  const issues = queries.flatMap((query, i) =>
+    findQueryIssues(query, limits, (name) => rowField(i, name)),
+  );
+  if (type === ARROW_STREAM) issues.push(...findArrowIssues(queries));
+  if (issues.length > 0) throw validationError(issues);
+  if (type === ARROW_STREAM) queries = queries.map((query) => withLargePages(query, limits));
+  request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
+  const { id } = request.params;
+  const session = await database.collection(id!).openQueries({
+    minSequence: leastSequence(queries),
+    signal: request.signal,
+  });
+  return answerIn(session, async () => {
+    const prepared = session.prepare(queries);
+    const groups = await withFirst(answered(prepared, type, { request, session, context }));
+    const [first] = queries;
+    const headers: Record<string, string> = {};
+    const timings = groups.first?.replies[0]?.timings;
+    if (prepared.length === 1 && timings !== undefined) {
+      const totalMs = performance.now() - request.telemetry.startedAtMs;
+      headers['server-timing'] = serverTiming(timings, totalMs);
+    }
+    const hasDistance = queries.every(({ metric = session.metric }) => metric === 'euclidean');
+    const pieces = chunksOf(
+      groups.all,
+      type,
+      { request, session, context },
+      {
         hasDistance,
         isPaged: (index) => body.queries[index]!.limit !== undefined,
         sample: first!,
-      });
-      return { status: 200, headers: headersOf(type, headers), body: pieces };
-    });
-  }
+      },
+    );
+    return { status: 200, headers: headersOf(type, headers), body: pieces };
+  });
+}
 
-  async function answerArrow(
-    request: RequestContext<RowOptions>,
-    bodyStream: BodyStream,
-  ): Promise<RouteReply> {
-    request.issueLayout = STREAM_LAYOUT;
-    const type = request.chooseReplyType([ARROW_STREAM, NDJSON]);
-    const { query, signal, params } = request;
-    const reader = new ArrowStreamReader(bodyStream, {
-      batchBytesMax: limits.bodyBytesMax,
-      onBuffered: (byteCount) => bodyStream.reserve(byteCount),
+async function answerArrow(
+  request: RequestContext<RowOptions>,
+  bodyStream: BodyStream,
+  context: BatchContext,
+): Promise<RouteReply> {
+  const { database, limits, pool } = context;
+  request.issueLayout = STREAM_LAYOUT;
+  const type = request.chooseReplyType([ARROW_STREAM, NDJSON]);
+  const { query, signal, params } = request;
+  const reader = new ArrowStreamReader(bodyStream, {
+    batchBytesMax: limits.bodyBytesMax,
+    onBuffered: (byteCount) => bodyStream.reserve(byteCount),
+  });
+  const { fields } = await reader.readSchema();
+  const columns = chooseQueryColumns(fields, query.vector_column);
+  const session = await database.collection(params.id!).openQueries({
+    minSequence: query.min_sequence,
+    signal,
+  });
+  return answerIn(session, async () => {
+    const row: QueryRequest = {
+      topK: query.top_k,
+      filter: query.filter,
+      metric: query.metric,
+      scoreThreshold: toThreshold(query.score_threshold),
+      includeMetadata: query.include_metadata,
+      includeValues: query.include_values,
+    };
+    const requests = readQueries({
+      reader,
+      pool,
+      limits,
+      dimension: session.dimension,
+      vectorColumn: query.vector_column,
+      defaults: row,
     });
-    const { fields } = await reader.readSchema();
-    const columns = chooseQueryColumns(fields, query.vector_column);
-    const session = await database.collection(params.id!).openQueries({
-      minSequence: query.min_sequence,
-      signal,
-    });
-    return answerIn(session, async () => {
-      const row: QueryRequest = {
-        topK: query.top_k,
-        filter: query.filter,
-        metric: query.metric,
-        scoreThreshold: toThreshold(query.score_threshold),
-        includeMetadata: query.include_metadata,
-        includeValues: query.include_values,
-      };
-      const requests = readQueries({
-        reader,
-        pool,
-        limits,
-        dimension: session.dimension,
-        vectorColumn: query.vector_column,
-        defaults: row,
-      });
-      async function* prepare() {
-        for await (const group of requests) {
-          const queries =
-            type === ARROW_STREAM ? group.requests.map(withLargePages) : group.requests;
-          await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
-          yield* session.prepare(queries, group.firstIndex);
-        }
+    async function* prepare() {
+      for await (const group of requests) {
+        const queries =
+          type === ARROW_STREAM
+            ? group.requests.map((query) => withLargePages(query, limits))
+            : group.requests;
+        await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
+        yield* session.prepare(queries, group.firstIndex);
       }
-      const { metric = session.metric } = query;
-      const hasDistance = metric === 'euclidean' && !columns.options.has('metric');
-      const groups = answered(request, session, prepare(), type);
-      const body = piecesOf(type, request, session, groups, {
+    }
+    const { metric = session.metric } = query;
+    const hasDistance = metric === 'euclidean' && !columns.options.has('metric');
+    const groups = answered(prepare(), type, { request, session, context });
+    const body = chunksOf(
+      groups,
+      type,
+      { request, session, context },
+      {
         hasDistance,
         isPaged: () => false,
         sample: row,
-      });
-      return { status: 200, headers: headersOf(type), body };
-    });
-  }
-
-  /** The answers of the groups, in order, of which the log and the metrics hear. */
-  async function* answered(
-    request: RequestContext<unknown>,
-    session: QuerySession,
-    prepared: Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>,
-    type: string,
-  ): AsyncGenerator<AnsweredGroup> {
-    const batch = slowQueries.batch(request, request.params.id!);
-    const stream = type === JSON_TYPE ? null : request.telemetry.openStream('out');
-    let rowCount = 0;
-    let failure: unknown;
-    const work = async (group: PreparedQueries, signal: AbortSignal) => ({
-      firstIndex: group.firstIndex,
-      replies: await group.answer({ signal }),
-    });
-    try {
-      for await (const group of inTurn(prepared, work, request.signal)) {
-        batch.add(group.replies);
-        rowCount +=
-          type === NDJSON
-            ? group.replies.length
-            : group.replies.reduce((sum, { matches }) => sum + matches.length, 0);
-        stream?.advance(rowCount);
-        yield group;
-      }
-    } catch (error) {
-      failure = error;
-      throw error;
-    } finally {
-      session.close();
-      stream?.close();
-      batch.end(failure);
-    }
-  }
-
-  function piecesOf(
-    type: string,
-    request: RequestContext<unknown>,
-    session: QuerySession,
-    groups: AsyncIterable<AnsweredGroup>,
-    {
-      hasDistance,
-      isPaged,
-      sample,
-    }: {
-      hasDistance: boolean;
-      /** Whether a page is all that the query asks for. */
-      isPaged: (index: number) => boolean;
-      /** All ask for as much of a match. */
-      sample: QueryRequest;
-    },
-  ): ReplyPieces {
-    const onGrown = (characterCount: number) => request.reserveReply(characterCount);
-    if (type === JSON_TYPE) return jsonPieces(groups, onGrown);
-    if (type === NDJSON) return ndjsonPieces(groups, onGrown);
-    return arrowPieces(groups, {
-      sequence: session.sequence,
-      dimension: session.dimension,
-      hasDistance,
-      hasMetadata: sample.includeMetadata === true,
-      hasValues: (sample.includeValues ?? false) !== false,
-      next: async (cursor, index) => {
-        if (isPaged(index)) return null;
-        const [group] = session.prepare([{ cursor }], index);
-        const [reply] = await group!.answer({ signal: request.signal });
-        return reply!;
       },
-    });
+    );
+    return { status: 200, headers: headersOf(type), body };
+  });
+}
+
+/** A request that is being answered. */
+interface Answering {
+  readonly request: RequestContext<unknown>;
+  readonly session: QuerySession;
+  readonly context: BatchContext;
+}
+
+/** The replies of the groups, in order; reports them to the slow query log and the metrics. */
+async function* answered(
+  prepared: Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>,
+  type: string,
+  { request, session, context }: Answering,
+): AsyncGenerator<AnsweredGroup> {
+  const batch = context.slowQueries.batch(request, request.params.id!);
+  const stream = type === JSON_TYPE ? null : request.telemetry.openStream('out');
+  let rowCount = 0;
+  let failure: unknown;
+  const work = async (group: PreparedQueries, signal: AbortSignal) => ({
+    firstIndex: group.firstIndex,
+    replies: await group.answer({ signal }),
+  });
+  try {
+    for await (const group of inTurn(prepared, work, request.signal)) {
+      batch.add(group.replies);
+      rowCount +=
+        type === NDJSON
+          ? group.replies.length
+          : group.replies.reduce((sum, { matches }) => sum + matches.length, 0);
+      stream?.advance(rowCount);
+      yield group;
+    }
+  } catch (error) {
+    failure = error;
+    throw error;
+  } finally {
+    session.close();
+    stream?.close();
+    batch.end(failure);
   }
 }
 
-/** Closes the session unless there is a reply, which then does. */
+function chunksOf(
+  groups: AsyncIterable<AnsweredGroup>,
+  type: string,
+  { request, session, context }: Answering,
+  {
+    hasDistance,
+    isPaged,
+    sample,
+  }: {
+    hasDistance: boolean;
+    /** Whether the query requests one page only. */
+    isPaged: (index: number) => boolean;
+    /** One of the queries, which all request the same columns. */
+    sample: QueryRequest;
+  },
+): ReplyPieces {
+  const writeReply: WriteReply = (reply) =>
+    context.writePage(reply, (count) => request.reserveReply(count), reply.valuesEncoding);
+  if (type === JSON_TYPE) return jsonPieces(groups, writeReply);
+  if (type === NDJSON) return ndjsonPieces(groups, writeReply);
+  return arrowPieces(groups, {
+    sequence: session.sequence,
+    dimension: session.dimension,
+    hasDistance,
+    hasMetadata: sample.includeMetadata === true,
+    hasValues: (sample.includeValues ?? false) !== false,
+    next: async (cursor, index) => {
+      if (isPaged(index)) return null;
+      const [group] = session.prepare([{ cursor }], index);
+      const [reply] = await group!.answer({ signal: request.signal });
+      return reply!;
+    },
+  });
+}
+
+/** Closes the session when there is no reply; otherwise the end of the reply closes it. */
 async function answerIn<Reply>(
   session: QuerySession,
   answer: () => Promise<Reply>,
@@ -255,7 +296,7 @@ async function answerIn<Reply>(
   }
 }
 
-/** The first of them already made: what keeps it from being made is thrown, and the deadline is the request's. */
+/** The groups, with the first of them ready: throws its error, and waits within the deadline of the request. */
 async function withFirst(
   groups: AsyncGenerator<AnsweredGroup>,
 ): Promise<{ first: AnsweredGroup | undefined; all: AsyncIterable<AnsweredGroup> }> {
@@ -281,8 +322,8 @@ function leastSequence(queries: readonly QueryRequest[]): number {
   );
 }
 
-function refuseRowOptions(rawQuery: Readonly<Record<string, unknown>>): void {
-  const detail = 'The query string is for Arrow bodies; queries in JSON say it themselves.';
+function rejectRowOptions(rawQuery: Readonly<Record<string, unknown>>): void {
+  const detail = 'Parameters are for Arrow bodies; set them in each query of a JSON body.';
   const names = Object.keys(rawQuery);
   if (names.length === 0) return;
   throw validationError(
@@ -290,21 +331,21 @@ function refuseRowOptions(rawQuery: Readonly<Record<string, unknown>>): void {
   );
 }
 
-/** What an Arrow reply has no place for. */
-function findUnfitForArrow(queries: readonly QueryRequest[]): ValidationIssue[] {
+/** Issues of queries whose replies Arrow cannot represent. */
+function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
-  const unfit = (index: number, member: string, detail: string) =>
+  const report = (index: number, member: string, detail: string) =>
     issues.push({ location: rowField(index, member), code: 'invalid_request', detail });
   const [first] = queries;
   const hasValues = ({ includeValues = false }: QueryRequest) => includeValues !== false;
   const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata;
   for (const [i, query] of queries.entries()) {
-    if (query.explain === true) unfit(i, 'explain', 'An Arrow reply has no place for it.');
+    if (query.explain === true) report(i, 'explain', 'An Arrow reply cannot contain it.');
     if (hasMetadata(query) !== hasMetadata(first!)) {
-      unfit(i, 'include_metadata', 'In an Arrow reply all queries have it alike.');
+      report(i, 'include_metadata', 'For an Arrow reply it must be the same in all queries.');
     }
     if (hasValues(query) !== hasValues(first!)) {
-      unfit(i, 'include_values', 'In an Arrow reply all queries have it alike.');
+      report(i, 'include_values', 'For an Arrow reply it must be the same in all queries.');
     }
   }
   return issues;

@@ -14,15 +14,15 @@ import { parseJsonBody } from '../ingest/parse-request.js';
 import { costOf, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { BODY_LAYOUT } from '../problem.js';
+import { createPageWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
-import { queryText } from '../replies/reply-text.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
 import { phasesOf, SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
 
-/** What the query string may say as well as the body. */
+/** The members that may be in the query string instead of the body. */
 const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
 
 type QueryPage = z.output<Schemas['query']['queryPage']>;
@@ -40,35 +40,20 @@ export const QUERY_ERRORS: readonly ErrorCode[] = [
   'cursor_expired',
 ];
 
+type Answer = (
+  request: RequestContext<QueryPage>,
+  collectionId: string,
+  body: QueryBody,
+) => Promise<StoredReply>;
+
 export function queryRoutes(services: RouteServices): Route[] {
-  const { database, limits } = services;
+  const answer = createAnswer(services);
+  return [queryInCollection(services, answer), queryAnywhere(services, answer)];
+}
+
+function queryInCollection(services: RouteServices, answer: Answer): Route {
   const schemas = services.schemas.query;
-  const slowQueries = new SlowQueryLog(services);
-
-  async function answer(
-    request: RequestContext<QueryPage>,
-    collectionId: string,
-    body: QueryBody,
-  ): Promise<StoredReply> {
-    request.issueLayout = {
-      ...BODY_LAYOUT,
-      parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined),
-    };
-    const query = toQueryRequest(withPage(body, request.query));
-    const issues = findQueryIssues(query, limits);
-    if (issues.length > 0) throw validationError(issues);
-    request.charge(costOf(query, limits));
-    const { telemetry: watch, signal } = request;
-    const reply = await slowQueries.run(request, collectionId, query, () =>
-      database.collection(collectionId).query(query, { signal }),
-    );
-    watch.addPhases(phasesOf(reply));
-    const text = await queryText(reply, (count) => request.reserveReply(count));
-    const totalMs = performance.now() - watch.startedAtMs;
-    return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs) });
-  }
-
-  const inCollection = defineRoute({
+  return defineRoute({
     method: 'POST',
     path: '/collections/{id}/query',
     operationId: 'queryCollection',
@@ -85,8 +70,11 @@ export function queryRoutes(services: RouteServices): Route[] {
       return answer(request, request.params.id, validateBody(schemas.query, json));
     },
   });
+}
 
-  const anywhere = defineRoute({
+function queryAnywhere(services: RouteServices, answer: Answer): Route {
+  const schemas = services.schemas.query;
+  return defineRoute({
     method: 'POST',
     path: '/query',
     operationId: 'query',
@@ -107,11 +95,34 @@ export function queryRoutes(services: RouteServices): Route[] {
       return answer(request, id, body);
     },
   });
-
-  return [inCollection, anywhere];
 }
 
-/** The body with what the query string says about the page. Throws where the two differ. */
+function createAnswer(services: RouteServices): Answer {
+  const { database, limits } = services;
+  const slowQueries = new SlowQueryLog(services);
+  const writeReply = createPageWriter(services.schemas.query.reply);
+  return async (request, collectionId, body) => {
+    request.issueLayout = {
+      ...BODY_LAYOUT,
+      parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined),
+    };
+    const query = toQueryRequest(withPage(body, request.query));
+    const issues = findQueryIssues(query, limits);
+    if (issues.length > 0) throw validationError(issues);
+    request.charge(costOf(query, limits));
+    const { telemetry, signal } = request;
+    const reply = await slowQueries.run(request, collectionId, query, () =>
+      database.collection(collectionId).query(query, { signal }),
+    );
+    telemetry.addPhases(phasesOf(reply));
+    const reserve = (characterCount: number) => request.reserveReply(characterCount);
+    const text = await writeReply(reply, reserve, reply.valuesEncoding);
+    const totalMs = performance.now() - telemetry.startedAtMs;
+    return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs) });
+  };
+}
+
+/** The body with the page members of the query string. Throws where the two differ. */
 function withPage(body: QueryBody, page: QueryPage): QueryBody {
   const issues: ValidationIssue[] = [];
   for (const name of PAGE_MEMBERS) {

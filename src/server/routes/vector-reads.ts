@@ -7,9 +7,9 @@ import { applyIfNoneMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
+import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
 import { CACHE_VECTOR, jsonReply } from '../replies/reply.js';
-import { fetchedText, listText, vectorRecordText } from '../replies/reply-text.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
@@ -26,6 +26,10 @@ const LIST_ERRORS: readonly ErrorCode[] = [
 export function vectorReadRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;
   const { vectors } = services.schemas;
+
+  const writeRecord = createRecordWriter(vectors.record);
+  const writeFetched = createPageWriter(vectors.fetched);
+  const writePage = createPageWriter(vectors.list);
 
   const get = defineRoute({
     method: 'GET',
@@ -44,7 +48,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
         values: query.include_values,
         metadata: query.include_metadata,
       });
-      const reply = jsonReply(vectorRecordText(record), {
+      const reply = jsonReply(writeRecord(record), {
         etag: etagOfVersion(record.version),
         'cache-control': CACHE_VECTOR,
       });
@@ -70,7 +74,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
         values: body.include_values,
         metadata: body.include_metadata,
       });
-      return jsonReply(await fetchedText(found, (count) => request.reserveReply(count)));
+      return jsonReply(await writeFetched(found, (count) => request.reserveReply(count)));
     },
   });
 
@@ -89,7 +93,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
       includeValues: query.include_values,
       includeMetadata: query.include_metadata,
     });
-    return jsonReply(await listText(reply, (count) => request.reserveReply(count)));
+    return jsonReply(await writePage(reply, (count) => request.reserveReply(count)));
   }
 
   const listDescription =

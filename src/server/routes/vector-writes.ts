@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { type ErrorCode, field, validationError } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
 import type {
   CollectionShape,
@@ -36,18 +37,28 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
   'storage_full',
 ];
 
-const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector: either every vector is written or none is. Or takes a stream of any length, written while it arrives:
+const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector, and writes all of the body or nothing. Also takes a stream of any length, which is written while it arrives:
 
-- \`application/x-ndjson\`: a line is a vector \`{id?, values, metadata?}\`. 1 000 lines or 4 MB, whichever comes first, are one write.
-- \`application/vnd.apache.arrow.stream\`: a record batch is one write, or several of 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
+- \`application/x-ndjson\`: each line is a vector \`{id?, values, metadata?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
+- \`application/vnd.apache.arrow.stream\`: each record batch is one write, or several writes of at most 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
 
-Each write of a stream is atomic, durable when the next is under way, and begins anew where an id comes again. An error says in \`committed_count\` how many rows are durable: those before that row, none after it. The same stream under the same \`Idempotency-Key\` goes on where an earlier attempt broke off.`;
+Each write of a stream is atomic. A new write begins where an id is repeated. \`committed_count\` in an error is the number of durable rows: all rows before that row, none after it. A stream that is sent again with the same \`Idempotency-Key\` continues where an earlier attempt ended.`;
 
 export function vectorWriteRoutes(services: RouteServices): Route[] {
-  const { database, schemas, limits } = services;
-  const { basics, vectors } = schemas;
+  return [
+    writeVectors(services),
+    putVector(services),
+    putVectorInCollection(services),
+    patchVector(services),
+    deleteVector(services),
+    deleteVectors(services),
+  ];
+}
 
-  const write = defineRoute({
+function writeVectors(services: RouteServices): Route {
+  const { database, schemas } = services;
+  const { vectors } = schemas;
+  return defineRoute({
     method: 'POST',
     path: '/collections/{id}/vectors',
     operationId: 'writeVectors',
@@ -90,49 +101,16 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       });
     },
   });
+}
 
-  /** Replaces one vector; `collectionId` is undefined where the path does not name the collection. */
-  async function put(
-    request: RequestContext<{ collection?: string | undefined }>,
-    vectorId: string,
-    collectionId: string | undefined,
-  ): Promise<StoredReply> {
-    const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
-    const rows = bodyOf(parsed);
-    const batch = toBatch(rows);
-    const { collection: inBody } = rows;
-    if (collectionId !== undefined && inBody !== undefined) {
-      throw validationError([
-        {
-          location: field('collection'),
-          code: 'unknown_parameter',
-          detail: 'The path names the collection already.',
-        },
-      ]);
-    }
-    const id =
-      collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
-    const collection = database.collection(id);
-    const violation = checkVector(batch.values, collection.shape);
-    if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
-    const onCommitted = committed(request);
-    const result = await collection.write(batch, { mode: 'upsert', onCommitted });
-    return jsonReply(
-      JSON.stringify({
-        id: vectorId,
-        collection: id,
-        created: result.insertedCount === 1,
-        sequence: result.sequence,
-      }),
-    );
-  }
-
-  const putAnywhere = defineRoute({
+function putVector(services: RouteServices): Route {
+  const { basics, vectors } = services.schemas;
+  return defineRoute({
     method: 'PUT',
     path: '/vectors/{id}',
     operationId: 'putVector',
     tag: 'Vectors',
-    summary: 'Write one vector, whole',
+    summary: 'Write or replace one vector',
     access: { scope: 'vectors:write', on: 'named' },
     description:
       "Here `{id}` is the vector's id. The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
@@ -140,23 +118,68 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     body: vectors.put,
     reply: vectors.replaced,
     errors: [...WRITE_ERRORS, 'collection_required'],
-    handle: (request) => put(request, request.params.id, undefined),
+    handle: (request) => replaceVector(services, request, request.params.id, undefined),
   });
+}
 
-  const putInCollection = defineRoute({
+function putVectorInCollection(services: RouteServices): Route {
+  const { vectors } = services.schemas;
+  return defineRoute({
     method: 'PUT',
     path: '/collections/{id}/vectors/{vector_id}',
     operationId: 'putVectorInCollection',
     tag: 'Vectors',
-    summary: 'Write one vector, whole',
+    summary: 'Write or replace one vector',
     access: { scope: 'vectors:write', on: 'path' },
     body: vectors.putInCollection,
     reply: vectors.replaced,
     errors: WRITE_ERRORS,
-    handle: (request) => put(request, request.params.vector_id, request.params.id),
+    handle: (request) =>
+      replaceVector(services, request, request.params.vector_id!, request.params.id),
   });
+}
 
-  const patch = defineRoute({
+/** Replaces one vector; `collectionId` is undefined where the path does not name the collection. */
+async function replaceVector(
+  services: RouteServices,
+  request: RequestContext<{ collection?: string | undefined }>,
+  vectorId: string,
+  collectionId: string | undefined,
+): Promise<StoredReply> {
+  const { database } = services;
+  const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
+  const rows = bodyOf(parsed);
+  const batch = toBatch(rows);
+  const { collection: inBody } = rows;
+  if (collectionId !== undefined && inBody !== undefined) {
+    throw validationError([
+      {
+        location: field('collection'),
+        code: 'unknown_parameter',
+        detail: 'The path already names the collection.',
+      },
+    ]);
+  }
+  const id = collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
+  const collection = database.collection(id);
+  const violation = checkVector(batch.values, collection.shape);
+  if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
+  const onCommitted = committed(request);
+  const result = await collection.write(batch, { mode: 'upsert', onCommitted });
+  return jsonReply(
+    JSON.stringify({
+      id: vectorId,
+      collection: id,
+      created: result.insertedCount === 1,
+      sequence: result.sequence,
+    }),
+  );
+}
+
+function patchVector(services: RouteServices): Route {
+  const { database, limits } = services;
+  const { vectors } = services.schemas;
+  return defineRoute({
     method: 'PATCH',
     path: '/collections/{id}/vectors/{vector_id}',
     operationId: 'patchVector',
@@ -174,7 +197,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       const json = bodyOf(await parseJsonBody(services, request, 'values'));
       const { metadata, values } = validateBody(vectors.patch, json);
       const collection = database.collection(collectionId);
-      checkPatch(metadata, values, collection.shape);
+      checkPatch({ metadata, values }, limits, collection.shape);
       const ifVersion = checkIfMatch(
         request.headers['if-match'],
         () => collection.get(vectorId, { values: false, metadata: false }).version,
@@ -191,26 +214,30 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       });
     },
   });
+}
 
-  function checkPatch(
-    metadata: JsonObject | undefined,
-    values: Float32Array | undefined,
-    shape: CollectionShape,
-  ): void {
-    if (metadata !== undefined) {
-      // How long the merged metadata becomes is the database's to see.
-      const violation = checkMetadata(metadata, 0, limits);
-      if (violation !== null) {
-        throw validationError([{ location: field('metadata'), ...violation }]);
-      }
-    }
-    if (values !== undefined) {
-      const violation = checkVector(values, shape);
-      if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
+function checkPatch(
+  { metadata, values }: { metadata: JsonObject | undefined; values: Float32Array | undefined },
+  limits: Limits,
+  shape: CollectionShape,
+): void {
+  if (metadata !== undefined) {
+    // The database checks the length of the merged metadata.
+    const violation = checkMetadata(metadata, 0, limits);
+    if (violation !== null) {
+      throw validationError([{ location: field('metadata'), ...violation }]);
     }
   }
+  if (values !== undefined) {
+    const violation = checkVector(values, shape);
+    if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
+  }
+}
 
-  const remove = defineRoute({
+function deleteVector(services: RouteServices): Route {
+  const { database } = services;
+  const { vectors } = services.schemas;
+  return defineRoute({
     method: 'DELETE',
     path: '/collections/{id}/vectors/{vector_id}',
     operationId: 'deleteVector',
@@ -228,8 +255,12 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       return jsonReply(JSON.stringify({ id, deleted: true, sequence }));
     },
   });
+}
 
-  const removeMany = defineRoute({
+function deleteVectors(services: RouteServices): Route {
+  const { database } = services;
+  const { vectors } = services.schemas;
+  return defineRoute({
     method: 'POST',
     path: '/collections/{id}/vectors/delete',
     operationId: 'deleteVectors',
@@ -260,16 +291,14 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
       });
     },
   });
-
-  return [write, putAnywhere, putInCollection, patch, remove, removeMany];
 }
 
-/** Tells the request's trace of the commit. */
+/** Adds the commit to the trace of the request. */
 function committed({ telemetry: watch }: RequestContext<unknown>): OnCommitted {
   return (timings) => watch.addCommit(timings);
 }
 
-/** The member as spelled: a patch that went through numbers would lose digits. */
+/** The text of the metadata: parsing it would lose digits of numbers. */
 function metadataText(body: Uint8Array): string {
   const scanner = new JsonScanner(body);
   scanner.findMember('metadata');

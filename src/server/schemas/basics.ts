@@ -9,6 +9,17 @@ import { type JsonObject, METRICS } from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
 
+/** How a reply writes a value that JSON.stringify would write otherwise. */
+export type WireFormat =
+  /** A number rounded to float32, as its shortest text. */
+  | 'float32'
+  /** JSON text, as it is. */
+  | 'text'
+  /** A Float32Array. */
+  | 'vector';
+
+export const wireFormats = z.registry<{ readonly format: WireFormat }>();
+
 /** Built once per application, since the bounds are configurable. */
 export function basicSchemas(limits: Limits) {
   const collectionId = z
@@ -52,13 +63,15 @@ export function basicSchemas(limits: Limits) {
         { type: 'string', contentEncoding: 'base64' },
       ],
       examples: [[0.12, -0.5, 0.33]],
-    });
+    })
+    .register(wireFormats, { format: 'vector' });
   const metadata = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Metadata',
     type: 'object',
     description: `Any JSON object of at most ${limits.metadataBytesMax} bytes and ${limits.metadataDepthMax} levels, in which no name begins with \`$\`. Given back exactly as it was sent.`,
     examples: [{ title: 'On exactness', year: 2024, tags: ['search'] }],
   });
+  wireFormats.add(metadata, { format: 'text' });
   const filter = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Filter',
     type: 'object',

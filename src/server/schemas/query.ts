@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import { type BasicSchemas, page, sequence } from './basics.js';
+import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
 
 /** A sort key costs a column of the page; nobody breaks ties more than a few levels deep. */
 const SORT_KEYS_MAX = 8;
@@ -89,8 +89,15 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
         z
           .object({
             id: vectorId,
-            score: z.number().meta({ description: 'Higher is better, for every metric.' }),
-            distance: z.number().optional().meta({ description: 'L2; `euclidean` only.' }),
+            score: z
+              .number()
+              .meta({ description: 'Higher is better, for every metric.' })
+              .register(wireFormats, { format: 'float32' }),
+            distance: z
+              .number()
+              .register(wireFormats, { format: 'float32' })
+              .optional()
+              .meta({ description: 'L2; `euclidean` only.' }),
             metadata: metadata.optional(),
             values: values.optional(),
           })

@@ -1,0 +1,105 @@
+// Writes replies as JSON text by their schemas: a field of a schema is written from the property of the
+// same name in camel case. Metadata goes out as it was sent, float32 as its shortest text, and pages
+// with long rows in chunks with yields to the event loop, so bodies are joined from texts rather than
+// serialized whole.
+
+import { z } from 'zod';
+import { assert } from '../../common/errors.js';
+import { float32Text, vectorText } from '../../common/float-text.js';
+import type { QueryReply } from '../../database/query/query-api.js';
+import { type WireFormat, wireFormats } from '../schemas/basics.js';
+import { joinInTurns, type OnGrown } from './yield.js';
+
+export type ValuesEncoding = QueryReply['valuesEncoding'];
+
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Name;
+
+/** The properties that a record needs to be written by the schema. */
+type RecordOf<Schema extends z.ZodObject> = {
+  readonly [Name in keyof z.output<Schema> as CamelCase<Name & string>]: unknown;
+};
+
+type Write = (value: unknown, encoding: ValuesEncoding) => string;
+
+/** Writes one record, without its undefined properties. `encoding`: of the vectors in it. */
+export function createRecordWriter<Schema extends z.ZodObject>(
+  schema: Schema,
+): (record: RecordOf<Schema>, encoding?: ValuesEncoding) => string {
+  const write = compileMembers(Object.entries(schema.shape), false);
+  return (record, encoding = 'numbers') => `{${write(record, encoding)}}`;
+}
+
+/**
+ * Writes a reply whose first field is an array of records. Throws `limit_exceeded` for what no text
+ * can hold, and what `onGrown` throws.
+ */
+export function createPageWriter<Schema extends z.ZodObject>(
+  schema: Schema,
+): (page: RecordOf<Schema>, onGrown: OnGrown, encoding?: ValuesEncoding) => Promise<string> {
+  const [[name, array], ...rest] = Object.entries(schema.shape) as [[string, z.ZodType]];
+  assert(array instanceof z.ZodArray, 'the first field of a page is an array');
+  const writeRow = writerOf(array.element as z.ZodType);
+  const writeRest = compileMembers(rest, true);
+  return async (page, onGrown, encoding = 'numbers') => {
+    const records = (page as Readonly<Record<string, readonly unknown[]>>)[name]!;
+    const rows = await joinInTurns(records, (record) => writeRow(record, encoding), onGrown);
+    return `{${JSON.stringify(name)}:[${rows}]${writeRest(page, encoding)}}`;
+  };
+}
+
+function writerOf(schema: z.ZodType): Write {
+  if (schema instanceof z.ZodOptional) return writerOf(schema.unwrap() as z.ZodType);
+  const known = wireFormats.get(schema);
+  if (known !== undefined) return WRITERS[known.format];
+  if (schema instanceof z.ZodObject) {
+    const write = compileMembers(Object.entries(schema.shape), false);
+    return (value, encoding) => `{${write(value, encoding)}}`;
+  }
+  if (schema instanceof z.ZodArray && schema.element instanceof z.ZodObject) {
+    const write = writerOf(schema.element);
+    return (value, encoding) =>
+      `[${(value as readonly unknown[]).map((record) => write(record, encoding)).join(',')}]`;
+  }
+  return (value) => JSON.stringify(value);
+}
+
+/**
+ * Writes the members of an object without its braces; `isContinued`: after other members. Compiled to
+ * straight-line code, since a loop over the fields is 1.5 times as slow. The code contains nothing but
+ * the names of our own schemas.
+ */
+function compileMembers(
+  fields: readonly (readonly [string, unknown])[],
+  isContinued: boolean,
+): Write {
+  const isFirstOptional = fields[0]?.[1] instanceof z.ZodOptional;
+  assert(isContinued || !isFirstOptional, 'the first field of a record is always there');
+  const writers = fields.map(([, schema]) => writerOf(schema as z.ZodType));
+  const statements = fields.map(([name, schema], i) => {
+    const property = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+    const value = `record[${JSON.stringify(property)}]`;
+    const comma = i > 0 || isContinued ? ',' : '';
+    const append = `text += ${JSON.stringify(`${comma}"${name}":`)} + write${i}(${value}, encoding);`;
+    return schema instanceof z.ZodOptional ? `if (${value} !== undefined) ${append}` : append;
+  });
+  const code = [
+    ...writers.map((_, i) => `const write${i} = writers[${i}];`),
+    "return (record, encoding) => { let text = '';",
+    ...statements,
+    'return text; };',
+  ].join('\n');
+  return new Function('writers', code)(writers) as Write;
+}
+
+const WRITERS: Readonly<Record<WireFormat, Write>> = {
+  float32: (value) => float32Text(value as number),
+  text: (value) => value as string,
+  vector(value, encoding) {
+    const vector = value as Float32Array;
+    if (encoding === 'numbers') return vectorText(vector);
+    const bytes = Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+    return `"${bytes.toString('base64')}"`;
+  },
+};
