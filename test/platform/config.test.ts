@@ -23,7 +23,7 @@ function refuse(sources: ConfigSources): string {
 }
 
 describe('the configuration', () => {
-  it('has a default for everything', () => {
+  it('has a default for every setting', () => {
     assert.deepEqual(loadConfig({ env: {} }), {
       host: '127.0.0.1',
       port: 8484,
@@ -52,7 +52,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('reads the environment, and the command line over it', () => {
+  it('prefers the command line to the environment', () => {
     const config = loadConfig({
       env: {
         SAGITTA_PORT: '1',
@@ -76,7 +76,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('names the setting, what was found and what is expected', () => {
+  it('rejects invalid values with the setting, the value and what is expected', () => {
     for (const [variable, value, expected] of [
       ['SAGITTA_PORT', 'http', 'an integer from 0 to 65535'],
       ['SAGITTA_PORT', '65536', 'an integer'],
@@ -101,13 +101,13 @@ describe('the configuration', () => {
     assert.match(refuse({ env: {}, overrides: { dataDir: '' } }), /^--data-dir is ""; expected/);
   });
 
-  it('takes no name that it does not know, but those of the tests', () => {
+  it('rejects unknown settings, except those of the tests', () => {
     assert.match(refuse({ env: { SAGITTA_PROT: '1' } }), /SAGITTA_PROT is not a known setting/);
     assert.match(refuse({ env: {}, overrides: { prot: '1' } }), /--prot/);
     loadConfig({ env: { SAGITTA_TEST_SEED: '1' } });
   });
 
-  it('serves other addresses without credentials only when told so by name', () => {
+  it('requires an explicit setting for clear text on addresses other than loopback', () => {
     for (const host of [
       '0.0.0.0',
       '::',
@@ -125,7 +125,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('takes the endpoint of traces from the variables of OpenTelemetry', () => {
+  it('reads the endpoint for traces from the variables of OpenTelemetry', () => {
     const common = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
     for (const [env, url] of [
       [common, 'http://collector:4318/v1/traces'],
@@ -145,13 +145,13 @@ describe('the configuration', () => {
     }
   });
 
-  it('has no default beyond its bound', () => {
+  it('has no default above its maximum', () => {
     assert.match(refuse({ env: { SAGITTA_TOP_K_MAX: '5' } }), /SAGITTA_TOP_K_DEFAULT is 10/);
     const config = loadConfig({ env: { SAGITTA_TOP_K_MAX: '5', SAGITTA_TOP_K_DEFAULT: '5' } });
     assert.equal(config.limits.topKDefault, 5);
   });
 
-  it('describes every setting, with a default that it takes itself', () => {
+  it('describes every setting, with a default that it accepts', () => {
     const settings = describeSettings();
     const named = settings.find(({ name }) => name === 'shutdownMs');
     assert.deepEqual(
@@ -164,12 +164,12 @@ describe('the configuration', () => {
     assert.deepEqual(loadConfig({ env }), loadConfig({ env: {} }));
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
-    // Where traces go is said by variables that OpenTelemetry defines.
+    // The endpoint for traces comes from variables that OpenTelemetry defines.
     const { limits, tracesUrl: _url, ...others } = loadConfig({ env: {} });
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
   });
 
-  it('offers the engines that there are', () => {
+  it('offers every engine', () => {
     assert.deepEqual([...ENGINE_CHOICES].sort(), ['auto', ...ENGINE_NAMES].sort());
   });
 });

@@ -1,4 +1,4 @@
-// The log goes on whatever becomes of the disk that it lies on, and keeps nobody from ending.
+// The log survives a full disk or a stalled reader, and does not keep the process from exiting.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LogDestination } from '../../src/platform/log-destination.js';
 import { makeDirectory, onSmallDisk } from '../storage/directories.js';
 
-/** Runs lines of a program that has a destination `log` on its stderr. */
+/** Runs a program with a LogDestination `log` on its stderr. */
 function runWith(program: string, stderr: 'pipe' | number) {
   const url = JSON.stringify(
     new URL('../../src/platform/log-destination.js', import.meta.url).href,
@@ -25,8 +25,8 @@ function runWith(program: string, stderr: 'pipe' | number) {
   });
 }
 
-describe('the destination of the log', () => {
-  it('has every line in order, also of a process that ends at once', async () => {
+describe('the log destination', () => {
+  it('writes every line in order, also if the process exits at once', async () => {
     const program = `for (let i = 0; i < 5000; i++) log.write('line ' + i + '\\n'); process.exit(3);`;
     const path = join(await makeDirectory(), 'log');
     const file = await open(path, 'w');
@@ -40,7 +40,7 @@ describe('the destination of the log', () => {
   });
 
   const skip = existsSync('/dev/full') ? false : 'there is no /dev/full on this system';
-  it('keeps no process from ending when nothing can be written', { skip }, async () => {
+  it('lets the process exit when nothing can be written', { skip }, async () => {
     const full = await open('/dev/full', 'w');
     const program = `for (let i = 0; i < 10; i++) log.write('line\\n');
       setTimeout(() => log.write('later\\n'), 20);`;
@@ -50,7 +50,7 @@ describe('the destination of the log', () => {
     assert.ok(performance.now() - startedAt < 60_000);
   });
 
-  it('says how many lines were lost when there is room again', async (t) => {
+  it('reports the number of dropped lines when there is room again', async (t) => {
     const isDone = await onSmallDisk(1, async (disk) => {
       const path = join(disk, 'log');
       const file = await open(path, 'a');
@@ -58,7 +58,7 @@ describe('the destination of the log', () => {
       log.write('first\n');
       await sleep(50);
       await writeFile(join(disk, 'ballast'), Buffer.alloc(2_000_000)).catch(() => {});
-      // Longer than what is left of the page that the first line is on.
+      // Longer than the rest of the page that contains the first line.
       const long = `${'x'.repeat(3_000)}\n`;
       for (let i = 0; i < 4; i++) {
         log.write(long);

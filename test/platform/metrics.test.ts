@@ -9,7 +9,7 @@ async function linesOf(metrics: ReturnType<typeof createMetrics>, name: string):
 }
 
 describe('metrics', () => {
-  it('count from zero, by label where there is one', async () => {
+  it('start counters at zero, for every known label value', async () => {
     const metrics = createMetrics();
     const countPlain = metrics.addCounter('a_total', 'A.');
     const countLabelled = metrics.addCounter('b_total', 'B.', { name: 'kind', values: ['x', 'y'] });
@@ -24,7 +24,7 @@ describe('metrics', () => {
     ]);
   });
 
-  it('put a value into every bucket that is not below it', async () => {
+  it('count a value in every bucket whose bound is not below it', async () => {
     const metrics = createMetrics();
     const observe = metrics.addHistogram('c_seconds', 'C.', { buckets: [0.1, 1], labels: ['to'] });
     observe(0.1, { to: 'q' });
@@ -38,7 +38,7 @@ describe('metrics', () => {
     ]);
   });
 
-  it('read at each scrape, and are counters when their name ends so', async () => {
+  it('read gauges at each scrape, and make them counters if the name ends in _total', async () => {
     const metrics = createMetrics();
     let value = 7;
     let readCount = 0;
@@ -56,7 +56,7 @@ describe('metrics', () => {
     assert.match(text, /# TYPE e_total counter\ne_total 80\n/);
   });
 
-  it('tell of the process without keeping it awake', async () => {
+  it('report on the process without a timer', async () => {
     const before = process.getActiveResourcesInfo().length;
     const metrics = createMetrics();
     metrics.addInfo('f_info', 'F.', { version: '1' });

@@ -4,8 +4,8 @@ import type { SagittaError } from '../../src/common/errors.js';
 import { createThreadPool } from '../../src/platform/pool.js';
 import { parseJsonTask } from '../../src/server/ingest/json-body.js';
 
-describe('the pool of threads', () => {
-  it('refuses what may be refused when as many tasks wait as may, and nothing else', async () => {
+describe('the thread pool', () => {
+  it('refuses tasks that may be refused when its queue is full, and no others', async () => {
     const pool = createThreadPool({
       workerUrl: new URL('../../src/worker.js', import.meta.url),
       threadCount: 1,

@@ -1,4 +1,4 @@
-// Traces as a collector sees them: a local one that takes OTLP over HTTP, and a server that sends.
+// Traces as a collector receives them: a local collector for OTLP over HTTP, and a server that exports.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -30,7 +30,7 @@ interface SentResource {
 const SERVER = 2;
 const ERROR = 2;
 
-/** Keeps what it is sent, or answers all with `status`. */
+/** Records what it receives, or replies to everything with `status`. */
 async function startCollector(status = 200) {
   const bodies: string[] = [];
   const paths: string[] = [];
@@ -71,7 +71,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = 'b7ad6b7169203331';
 
 describe('traces', () => {
-  it('have a span a request under the caller’s, its phases under that, and no data', async () => {
+  it('have a span per request below that of the caller, spans of its phases, and no user data', async () => {
     const collector = await startCollector();
     const server = await startTestServer({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     const call = (method: string, path: string, body?: object, headers = {}) =>
@@ -145,7 +145,7 @@ describe('traces', () => {
     assert.deepEqual(collector.text().match(/\S*(marker|1234\.5)\S*/g), null);
   });
 
-  it('are lost, with a line a minute and no harm, when nobody takes them', async (t) => {
+  it('are dropped with one log line per minute when the collector is unreachable', async (t) => {
     const refusing = await startCollector(400);
     t.after(() => refusing.close());
     const log = captureLog('info');
@@ -174,7 +174,7 @@ describe('traces', () => {
     assert.ok(refusing.paths.length >= 2, 'more than one batch was tried');
   });
 
-  it('do not hold up the end when the collector hangs', async () => {
+  it('do not delay the shutdown when the collector hangs', async () => {
     const hanging = createServer(() => {});
     hanging.listen(0, '127.0.0.1');
     await once(hanging, 'listening');
@@ -191,14 +191,14 @@ describe('traces', () => {
     hanging.close();
   });
 
-  it('load nothing that makes or sends them when no endpoint is set', async () => {
+  it('do not load OpenTelemetry without an endpoint', async () => {
     assert.equal(await countModules({}), 0);
     const endpoint = 'http://127.0.0.1:9';
     assert.ok((await countModules({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })) > 10);
   });
 });
 
-/** How many modules of OpenTelemetry, but for its interface, a server of its own has loaded when it is up. */
+/** The number of OpenTelemetry modules, besides the API, that a running server has loaded. */
 async function countModules(settings: Readonly<Record<string, string>>): Promise<number> {
   const program = `
     const { startTestServer } = await import(${JSON.stringify(new URL('../support/server-in-process.js', import.meta.url).href)});

@@ -25,7 +25,7 @@ import {
 import { createFilledService, createService, expectProblem, type Service } from './harness.js';
 
 describe('problems', () => {
-  it('exist for every code, with a status of a failure', () => {
+  it('exist for every code, with a status of 400 or above', () => {
     for (const code of Object.keys(ERROR_TITLES) as ErrorCode[]) {
       assert.ok(STATUS_OF_CODE[code] >= 400, code);
       const { status, headers, body } = problemReply(new SagittaError(code, 'why'), {
@@ -49,7 +49,7 @@ describe('problems', () => {
     }
   });
 
-  it('say when to come back, where the error knows', () => {
+  it('have Retry-After where the error has it', () => {
     const error = new SagittaError('overloaded', 'full', { retryAfterSeconds: 7 });
     const { headers } = problemReply(error, { requestId: 'r', path: '/p', layout: BODY_LAYOUT });
     assert.equal(headers['retry-after'], '7');
@@ -89,7 +89,7 @@ describe('problems', () => {
   });
 });
 
-describe('failures over HTTP', () => {
+describe('errors over HTTP', () => {
   let service: Service;
   const logged: { details: object; message: string }[] = [];
   before(async () => {
@@ -104,7 +104,7 @@ describe('failures over HTTP', () => {
   });
   after(() => service.close());
 
-  it('name unknown routes', async () => {
+  it('are 404 for unknown routes', async () => {
     for (const url of [
       '/',
       '/v1',
@@ -116,7 +116,7 @@ describe('failures over HTTP', () => {
     ]) {
       await expectProblem(service.call('GET', url), 404, 'route_not_found');
     }
-    // Not even a body of an unknown type or of endless length is looked at.
+    // A body of an unknown content type or length is not even examined.
     const posted = service.call('POST', '/nope', {
       body: 'x'.repeat(300_000),
       headers: { 'content-type': 'text/csv' },
@@ -124,7 +124,7 @@ describe('failures over HTTP', () => {
     await expectProblem(posted, 404, 'route_not_found');
   });
 
-  it('name the methods that a path takes', async () => {
+  it('are 405 with the supported methods of a path', async () => {
     for (const [method, url, allow] of [
       ['PUT', '/v1/collections', 'POST, GET, HEAD'],
       ['POST', '/collections/c', 'GET, HEAD, PATCH, DELETE'],
@@ -137,12 +137,12 @@ describe('failures over HTTP', () => {
       const reply = await expectProblem(service.call(method, url), 405, 'method_not_allowed');
       assert.equal(reply.headers.allow, allow, `${method} ${url}`);
     }
-    // A vector may be called like a route.
+    // The id of a vector may be the name of a route.
     const read = service.call('GET', '/collections/c/vectors/fetch');
     await expectProblem(read, 404, 'vector_not_found');
   });
 
-  it('refuse paths that are not UTF-8', async () => {
+  it('are 400 for paths that are not UTF-8', async () => {
     for (const part of ['%', '%zz', '%ff', '%c3%28', '%ed%a0%80']) {
       const calling = service.call('GET', `/collections/c/vectors/${part}`);
       await expectProblem(calling, 400, 'invalid_request');
@@ -152,7 +152,7 @@ describe('failures over HTTP', () => {
     assert.match(json.detail, /too long for an id/);
   });
 
-  it('refuse bodies that are not plain JSON', async () => {
+  it('are 415 for bodies that are not plain JSON', async () => {
     const post = (body: unknown, headers: Record<string, string>) =>
       service.call('POST', '/collections/c/query', { body, headers });
     const body = { vector: [1, 2, 3] };
@@ -183,13 +183,13 @@ describe('failures over HTTP', () => {
     await expectProblem(service.call('POST', '/collections/c/query'), 400, 'invalid_json');
   });
 
-  it('name the bound of a body and what was found', async () => {
+  it('name the size limit of a body and the size found', async () => {
     const calling = service.call('POST', '/collections/c/query', { body: ' '.repeat(200_001) });
     const { json } = await expectProblem(calling, 413, 'payload_too_large');
     assert.deepEqual([json.errors[0].expected, json.errors[0].actual], [200_000, 200_001]);
   });
 
-  it('refuse clients that take no JSON', async () => {
+  it('are 406 for clients that do not accept JSON', async () => {
     const get = (accept: string) => service.call('GET', '/limits', { headers: { accept } });
     for (const accept of [
       'text/html',
@@ -215,7 +215,7 @@ describe('failures over HTTP', () => {
     );
   });
 
-  it('that are ours tell nothing but a request id, under which the log has more', async () => {
+  it('of the server contain only a request id, under which the log has the details', async () => {
     for (const error of [
       new Error('secret path'),
       new SagittaError('internal', 'secret path'),
@@ -233,7 +233,7 @@ describe('failures over HTTP', () => {
     service.hooks.beforeSearch = async () => {};
   });
 
-  it('that the database names keep their code', async () => {
+  it('of the database keep their code', async () => {
     service.hooks.beforeSearch = () =>
       Promise.reject(new SagittaError('overloaded', 'Full.', { retryAfterSeconds: 3 }));
     const calling = service.call('POST', '/collections/c/query', { body: { vector: [1, 2, 3] } });
@@ -242,7 +242,7 @@ describe('failures over HTTP', () => {
     service.hooks.beforeSearch = async () => {};
   });
 
-  it('carry the request id that the client sent, when it is sane', async () => {
+  it('contain the request id of the client if it is valid', async () => {
     const get = async (id: string) =>
       (await service.call('GET', '/nope', { headers: { 'x-request-id': id } })).json.request_id;
     assert.equal(await get('trace-1/2:3'), 'trace-1/2:3');
@@ -253,7 +253,7 @@ describe('failures over HTTP', () => {
 });
 
 describe('large bodies', () => {
-  it('are not written to another collection than the one they were checked against', async () => {
+  it('are not written to a new collection of the same name', async () => {
     const inline = createInlinePool();
     const service = await createService({
       pool: {
@@ -273,7 +273,7 @@ describe('large bodies', () => {
     await service.close();
   });
 
-  it('are parsed in the pool, small ones at once', async () => {
+  it('are parsed in the pool, unlike small ones', async () => {
     const tasks: string[] = [];
     const inline = createInlinePool();
     const service = await createService({

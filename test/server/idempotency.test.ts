@@ -32,7 +32,7 @@ function assertReplay(first: Reply, second: Reply): void {
 
 describe('an idempotency key', () => {
   for (const [name, url, body] of WRITES) {
-    it(`makes ${name} happen once, with one reply, from header, body or both`, async () => {
+    it(`executes ${name} once, with the key in the header, the body or both`, async () => {
       const before = service.commitCount;
       const first = await post(url, body, 'k1');
       assert.equal(first.status, 200);
@@ -46,16 +46,16 @@ describe('an idempotency key', () => {
       }
     });
 
-    it(`tells payloads of ${name} apart`, async () => {
+    it(`distinguishes payloads of ${name}`, async () => {
       await post(url, body, 'k');
       await expectProblem(post(url, { ...body, x: 1 }, 'k'), 422, 'idempotency_key_reused');
       const withQuery = post(`${url}?y=1`, body, 'k');
-      // The parameter is unknown on most routes, which shows before the key is looked at.
+      // Most routes do not know the parameter, and reject it before they check the key.
       assert.ok([400, 422].includes((await withQuery).status));
     });
   }
 
-  it('may stand in the body, or in both when they agree', async () => {
+  it('may be in the body, or in both if they are equal', async () => {
     const body = { values: [1, 2, 3], id: 'x', idempotency_key: 'é k' };
     const url = '/collections/c/vectors';
     const first = await post(url, body);
@@ -66,7 +66,7 @@ describe('an idempotency key', () => {
     await expectProblem(other, 400, 'idempotency_key_mismatch', '/idempotency_key');
   });
 
-  it('keeps refusals, whatever refused', async () => {
+  it('stores errors, whatever the reason', async () => {
     for (const [url, body, status] of [
       ['/collections', { id: 'c', dimension: 3 }, 409],
       ['/collections', { dimension: 'x' }, 400],
@@ -86,7 +86,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  it('does not keep failures of ours, nor what another attempt may change', async (t) => {
+  it('does not store server errors, nor errors that a retry may not meet', async (t) => {
     for (const code of [
       'internal',
       'overloaded',
@@ -104,7 +104,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  it('is busy while its request runs', async () => {
+  it('is in flight while its request runs', async () => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -128,7 +128,7 @@ describe('an idempotency key', () => {
     assertReplay(await first, await post('/collections/c/vectors', body, 'k'));
   });
 
-  it('belongs to a route', async () => {
+  it('is separate for each route', async () => {
     const first = await post('/collections', { id: 'p', dimension: 3 }, 'k');
     const other = await post('/collections/c/vectors', { values: [1, 2, 3] }, 'k');
     assert.deepEqual([first.status, other.status], [200, 200]);
@@ -137,7 +137,7 @@ describe('an idempotency key', () => {
     await expectProblem(elsewhere, 422, 'idempotency_key_reused');
   });
 
-  it('is text of 1 to 255 printable characters', async () => {
+  it('has 1 to 255 printable characters', async () => {
     for (const key of ['', 'a\nb', 7, null, ['k'], { a: 1 }]) {
       const body = { values: [1, 2, 3], idempotency_key: key };
       const calling = post('/collections/c/vectors', body);

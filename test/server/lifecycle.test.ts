@@ -45,11 +45,11 @@ const DEADLINE_MS = 120_000;
 const STOP_MS_MAX = 60_000;
 
 describe('the running application', () => {
-  it('finishes what it accepted when it stops, and keeps no connection', async () => {
+  it('finishes accepted requests when it stops, and closes all connections', async () => {
     const service = await createFilledService();
     const port = await listen(service);
     const agent = new Agent({ keepAlive: true });
-    // A connection that is idle by then, and one that is at work.
+    // An idle connection, and one with a request in progress.
     assert.equal((await query(port, agent)).headers.connection, 'keep-alive');
     const { arrived, release } = holdQueries(service);
     const running = query(port, agent);
@@ -65,7 +65,7 @@ describe('the running application', () => {
     agent.destroy();
   });
 
-  it('refuses on open connections while it stops', async () => {
+  it('refuses requests on open connections while it stops', async () => {
     const service = await createFilledService();
     const port = await listen(service);
     const { arrived, release } = holdQueries(service);
@@ -83,11 +83,11 @@ describe('the running application', () => {
     });
     const replies = (await text).split(/(?=HTTP\/1\.1)/);
     assert.match(replies[0] ?? '', /^HTTP\/1\.1 200 OK/);
-    // The first reply closes the connection; what was pipelined behind it is answered or dropped.
+    // The first reply closes the connection; the request pipelined behind it gets a reply or not.
     if (replies.length > 1) assert.match(replies[1] ?? '', /^HTTP\/1\.1 503 .*stopping/s);
   });
 
-  it('cuts what is not finished by the deadline', async () => {
+  it('cuts off requests that are not finished by the deadline', async () => {
     const service = await createFilledService();
     const port = await listen(service);
     const { arrived, release } = holdQueries(service);
@@ -102,7 +102,7 @@ describe('the running application', () => {
     release();
   });
 
-  it('closes a connection as soon as a slow client has its reply', async () => {
+  it('closes a connection as soon as a slow client has read its reply', async () => {
     const service = await createFilledService();
     const port = await listen(service);
     const metadata = { text: 'x'.repeat(40_000) };
@@ -115,7 +115,7 @@ describe('the running application', () => {
       socket.write(
         `POST /collections/c/query HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
-      // The head of the reply is on its way and says keep-alive; the rest waits for the reader.
+      // The headers were sent with keep-alive; the rest of the reply waits for the reader.
       socket.once('data', () => {
         socket.pause();
         const start = performance.now();
@@ -132,7 +132,7 @@ describe('the running application', () => {
     assert.ok(stoppedMs > 40 && stoppedMs < STOP_MS_MAX, `${stoppedMs}`);
   });
 
-  it('tells the search when the client goes away', { timeout: 60_000 }, async () => {
+  it('aborts the search when the client disconnects', { timeout: 60_000 }, async () => {
     const service = await createFilledService();
     const port = await listen(service);
     const aborted = new Promise<void>((resolve) => {
@@ -154,7 +154,7 @@ describe('the running application', () => {
     await service.close();
   });
 
-  it('does not take a request for gone while it is answered', async () => {
+  it('does not abort a request while its reply is sent', async () => {
     const service = await createFilledService();
     const port = await listen(service);
     const signals: (AbortSignal | undefined)[] = [];
@@ -169,7 +169,7 @@ describe('the running application', () => {
     await service.close();
   });
 
-  it('answers what is not HTTP, and heads that are too long, with a problem', async () => {
+  it('replies with a problem document to invalid HTTP and to headers that are too long', async () => {
     const service = await createFilledService();
     const port = await listen(service);
     const garbage = await exchange(port, (socket) => socket.write('GARBAGE\r\n\r\n'));
@@ -183,7 +183,7 @@ describe('the running application', () => {
     await service.close();
   });
 
-  it('lets a client finish a body that is too large, and read why, on a connection that stays', async () => {
+  it('lets a client finish a body that is too large and read the error, and keeps the connection', async () => {
     const service = await createFilledService({
       limits: { ...DEFAULT_LIMITS, bodyBytesMax: 10_000 },
     });

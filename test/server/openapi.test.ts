@@ -21,18 +21,18 @@ describe('the OpenAPI document', () => {
   });
   after(() => service.close());
 
-  it('is the file openapi.json', () => {
+  it('equals openapi.json', () => {
     const path = new URL('openapi.json', rootUrl());
     const isSame = isDeepStrictEqual(JSON.parse(readFileSync(path, 'utf8')), document);
     assert.ok(isSame, 'openapi.json is not what the service says: run scripts/docs/openapi.mjs');
   });
 
-  it('names every error code', () => {
+  it('lists every error code', () => {
     const { enum: codes } = document.components.schemas.ErrorCode as { enum?: string[] };
     assert.deepEqual(codes, Object.keys(ERROR_TITLES));
   });
 
-  it('describes the routes that are served, and serves those that it describes', () => {
+  it('describes exactly the routes that are served', () => {
     const served = service.app.printRoutes({ commonPrefix: false });
     for (const [path, operations] of Object.entries(document.paths)) {
       for (const method of Object.keys(operations)) {
@@ -47,7 +47,7 @@ describe('the OpenAPI document', () => {
     assert.ok(served.includes('/v1/collections'));
   });
 
-  it('has an id, a summary, a tag and statuses for every operation', () => {
+  it('has an id, a summary, a tag and statuses for each operation', () => {
     const ids = new Set<string>();
     for (const operations of Object.values(document.paths)) {
       for (const [method, operation] of Object.entries(operations)) {
@@ -68,7 +68,7 @@ describe('the OpenAPI document', () => {
     assert.equal(ids.size, 34);
   });
 
-  it('has only references that lead somewhere', () => {
+  it('has no dangling references', () => {
     const text = JSON.stringify(document);
     for (const [, kind, name] of text.matchAll(/"#\/components\/(\w+)\/(\w+)"/g)) {
       const components = document.components as unknown as Record<string, Record<string, unknown>>;
@@ -77,7 +77,7 @@ describe('the OpenAPI document', () => {
     assert.ok(!text.includes('$defs'));
   });
 
-  it('has examples that its schemas take', () => {
+  it('has examples that are valid by its schemas', () => {
     let count = 0;
     for (const [name, schema] of Object.entries(document.components.schemas)) {
       const { examples = [] } = schema as { examples?: unknown[] };
@@ -90,7 +90,7 @@ describe('the OpenAPI document', () => {
     assert.ok(count >= 20);
   });
 
-  it('takes the examples of its bodies, as the service does', async () => {
+  it('has examples of bodies that the service accepts', async () => {
     const schemas = document.components.schemas as unknown as Record<
       string,
       { examples: object[] }
@@ -114,7 +114,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('describes bodies of vectors as they are checked', () => {
+  it('accepts and rejects vectors as the service does', () => {
     const { write } = createSchemas(DEFAULT_LIMITS).vectors;
     const described = schemaOf(document, { $ref: '#/components/schemas/VectorWrite' });
     const odd = fc.constantFrom(undefined, null, 1, 'x', [], {}, true);
@@ -153,10 +153,10 @@ describe('the OpenAPI document', () => {
           limits: DEFAULT_LIMITS,
         });
         const result = described.safeParse(JSON.parse(text));
-        // What only the collection or other rows tell, the schema cannot know.
+        // The schema does not know the dimension of the collection or other rows.
         const isBeyond =
           !outcome.ok && ['dimension_mismatch', 'duplicate_id'].includes(outcome.error.code);
-        // Text as values may or may not be base64 of the right length.
+        // A string as values may or may not be base64 of the right length.
         const isText = /"values":"x"/.test(text);
         if (outcome.ok) acceptedCount++;
         if (!isBeyond && !isText) assert.equal(result.success, outcome.ok, text);

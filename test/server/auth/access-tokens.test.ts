@@ -61,7 +61,7 @@ describe('access tokens', () => {
     );
   }
 
-  it('are taken by each algorithm of the list, and no other', async () => {
+  it('are accepted with each configured algorithm and no other', async () => {
     const tokens = await verifier();
     for (const signer of signers.values()) {
       const principal = await tokens.verify(await sign(signer));
@@ -76,7 +76,7 @@ describe('access tokens', () => {
     );
   });
 
-  it('carry their scopes, of which those of others are left out', async () => {
+  it('grant their scopes, without those of other services', async () => {
     const tokens = await verifier();
     const cases: [claims: object, grants: string[]][] = [
       [{}, ['vectors:read|catalog-*']],
@@ -95,7 +95,7 @@ describe('access tokens', () => {
     }
   });
 
-  it('name a subject, or a client that speaks for itself', async () => {
+  it('identify a subject, or else a client', async () => {
     const tokens = await verifier();
     const service = await sign(es256(), { sub: undefined, client_id: 'crawler' });
     assert.equal((await tokens.verify(service)).id, `token:${ISSUER}|crawler`);
@@ -107,7 +107,7 @@ describe('access tokens', () => {
     await assertRefused(tokens, await sign(es256(), { sub: '' }), /neither a sub nor a client_id/);
   });
 
-  it('are refused from another issuer, for another audience, or outside their time', async () => {
+  it('are refused from another issuer, for another audience, before nbf or after exp', async () => {
     const tokens = await verifier();
     const cases: [claims: object, detail: RegExp][] = [
       [{ iss: 'https://other.example' }, /issuer .* is not trusted/],
@@ -123,13 +123,13 @@ describe('access tokens', () => {
     for (const [claims, detail] of cases) {
       await assertRefused(tokens, await sign(es256(), { ...claims }), detail);
     }
-    // Clocks differ by a little.
+    // Within the tolerance of clocks.
     for (const claims of [{ exp: NOW - 29 }, { nbf: NOW + 29 }, { aud: ['x', AUDIENCE] }]) {
       assert.ok(await tokens.verify(await sign(es256(), claims)));
     }
   });
 
-  it('are refused when their header says that they are something else', async () => {
+  it('are refused if their header names another type', async () => {
     const tokens = await verifier();
     for (const typ of ['JWT', 'at+jwt', 'application/at+jwt']) {
       assert.ok(await tokens.verify(await sign(es256(), {}, { typ })));
@@ -137,7 +137,7 @@ describe('access tokens', () => {
     await assertRefused(tokens, await sign(es256(), {}, { typ: 'logout+jwt' }), /another type/);
   });
 
-  it('of odd types are refused, and nothing in them is an error of ours', async () => {
+  it('with unexpected types of claims and headers are refused without an internal error', async () => {
     const tokens = await verifier();
     const odd: unknown[] = [null, true, 7, -1, 1.5, '', 'x', {}, { toString: 1 }, [], [7], [{}]];
     const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: NOW + 300 };
@@ -166,7 +166,7 @@ describe('access tokens', () => {
     for (const value of odd) {
       for (const name of ['typ', 'kid', 'alg', 'crit', 'b64', 'zip']) {
         const found = await verdict(claims, { [name]: value });
-        // RFC 7797 allows b64, and nobody asks what zip is.
+        // RFC 7797 allows b64, and zip is ignored.
         const isTaken = ['b64', 'zip'].includes(name) && found === alice;
         assert.ok(
           isTaken || found === 'credentials_invalid',
@@ -213,7 +213,7 @@ describe('access tokens', () => {
     }
   });
 
-  it('name their principal by 255 characters at most', async () => {
+  it('may have a subject of at most 255 characters', async () => {
     const tokens = await verifier();
     assert.ok(await tokens.verify(await sign(es256(), { sub: 'x'.repeat(255) })));
     for (const claims of [
@@ -224,15 +224,15 @@ describe('access tokens', () => {
     }
   });
 
-  it('are remembered as far as there is room, however much they carry', async () => {
+  it('are cached up to a limit on their total length', async () => {
     const tokens = await verifier();
     const first = await sign(es256());
     await tokens.verify(first);
-    // Each nearly as long as a token may be.
+    // Each nearly as long as allowed.
     const scope = Array.from({ length: 1_080 }, (_, index) => `admin:${1_000 + index}`).join(' ');
     for (let index = 0; index < 1_060; index++) {
       await tokens.verify(await sign(es256(), { sub: `user-${index}`, scope }));
-      // Together they have not pushed out the first yet: those before it would have gone.
+      // All of them fit: otherwise older ones would have been removed.
       if (index === 900) assert.ok(!(tokens.verify(first) instanceof Promise));
     }
     const again = tokens.verify(first);
@@ -240,7 +240,7 @@ describe('access tokens', () => {
     await again;
   });
 
-  it('are refused unsigned, signed by a foreigner, altered, or by a made-up key', async () => {
+  it('are refused if unsigned, modified, or signed by another issuer or an unknown key', async () => {
     const tokens = await verifier();
     const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: NOW + 300, scope: 'admin' };
     for (const alg of ['none', 'None', 'NONE']) {
@@ -253,24 +253,24 @@ describe('access tokens', () => {
     }
     const foreigner = await createSigner('ES256', 'key-ES256');
     await assertRefused(tokens, await sign(foreigner), /signature is invalid/);
-    const stranger = await createSigner('ES256', 'key-unknown');
-    await assertRefused(tokens, await sign(stranger), /not in the key set of its issuer/);
+    const unknownSigner = await createSigner('ES256', 'key-unknown');
+    await assertRefused(tokens, await sign(unknownSigner), /not in the key set of its issuer/);
 
     const [head, , signature] = (await sign(es256())).split('.');
     const altered = [head, base64url.encode(JSON.stringify(claims)), signature].join('.');
     await assertRefused(tokens, altered, /signature/);
 
-    // Keys that the token brings along, or tells where to get.
+    // Keys in the token itself, or at a URL that it names.
     const header = {
       jwk: foreigner.jwk,
       jku: 'http://127.0.0.1:1/jwks',
       x5u: 'http://127.0.0.1:1',
     };
     await assertRefused(tokens, await sign(foreigner, {}, header as object), /signature/);
-    await assertRefused(tokens, await sign(stranger, {}, header as object), /key set/);
+    await assertRefused(tokens, await sign(unknownSigner, {}, header as object), /key set/);
   });
 
-  it('cannot be signed by what everybody knows: the public key as a shared secret', async () => {
+  it('cannot be signed with the public key as a shared secret', async () => {
     const tokens = await verifier();
     const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: NOW + 300, scope: 'admin' };
     const pem = await exportSPKI(rs256().publicKey);
@@ -281,14 +281,14 @@ describe('access tokens', () => {
         await assertRefused(tokens, `${text}.${mac}`, /algorithm|signature/);
       }
     }
-    // The key of one algorithm does not verify another.
+    // A key for one algorithm does not verify another algorithm.
     const pkcs8 = await exportPKCS8(rs256().privateKey);
     const privateKey = await importPKCS8(pkcs8, 'PS256');
     const confused = await sign({ ...rs256(), privateKey, alg: 'PS256' });
     await assertRefused(tokens, confused, /key set/);
   });
 
-  it('are refused when they are no tokens at all', async () => {
+  it('are refused if they are not JWTs', async () => {
     const tokens = await verifier();
     for (const text of ['', 'x', 'a.b', 'a.b.c', 'e30.e30.e30', '.'.repeat(5), 'sk_abc_def']) {
       await assertRefused(tokens, text, /not an access token/);
@@ -296,7 +296,7 @@ describe('access tokens', () => {
     await assertRefused(tokens, 'a'.repeat(16_385), /at most 16384 characters; found 16385/);
   });
 
-  it('need not name their key when one of several fits', async () => {
+  it('need not name their key if one of several verifies them', async () => {
     const [one, two, three] = [
       await createSigner('ES256', 'one'),
       await createSigner('ES256', 'two'),
@@ -308,7 +308,7 @@ describe('access tokens', () => {
     await assertRefused(tokens, await nameless(three), /signature/);
   });
 
-  it('are remembered for a while, and never beyond their end', async () => {
+  it('are cached for a while, and never beyond their expiry', async () => {
     const tokens = await verifier();
     const long = await sign(es256());
     const short = await sign(es256(), { exp: NOW + 5 });

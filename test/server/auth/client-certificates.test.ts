@@ -40,7 +40,7 @@ const TABLE = [
 ];
 const ASKING = { path: '/collections/c/vectors/a' };
 
-/** Takes one token, `good`, and remembers who was asked about. */
+/** Accepts one token, `good`, and records the tokens that it was asked about. */
 const tokens: TokenVerifier = {
   verify(token) {
     if (token !== 'good') throw new SagittaError('credentials_invalid', 'Unknown.');
@@ -57,7 +57,7 @@ describe('client certificates', () => {
   const log: LogLine[] = [];
   let shiftMs = 0;
   const clock: Clock = { now: () => Date.now() + shiftMs };
-  /** Whom the authenticator found, latest last. */
+  /** The ids of the principals found, latest last. */
   const seen: string[] = [];
 
   class RecordingAuthenticator extends Authenticator {
@@ -81,7 +81,7 @@ describe('client certificates', () => {
       authenticator: new RecordingAuthenticator({
         tokens,
         certificates,
-        // What fills the service does not come over the network.
+        // The harness fills the service without a network connection.
         isOperator: (socket) => !(socket instanceof TLSSocket),
       }),
     });
@@ -102,7 +102,7 @@ describe('client certificates', () => {
       ...(await authority.issue({ purpose: 'client', ...options })),
     };
   }
-  /** Over both protocols, which must agree. */
+  /** Over both protocols, whose results must be equal. */
   async function ask(
     tls: ConnectionOptions,
     headers: Record<string, string> = {},
@@ -126,7 +126,7 @@ describe('client certificates', () => {
     assert.match(String(found['www-authenticate']), /^Bearer/);
   }
 
-  it('let in who is in the table, by subject, in either order and however it is escaped', async () => {
+  it('are accepted by subject, in either order and with any escapes', async () => {
     for (const [subject, id] of [
       ['CN=batch,O=Acme', 'certificate:batch'],
       ['O=Acme,CN=batch', 'certificate:batch'],
@@ -139,7 +139,7 @@ describe('client certificates', () => {
     }
   });
 
-  it('let in who is in the table by a name of each kind', async () => {
+  it('are accepted by each kind of alternative name', async () => {
     for (const [type, value, id] of [
       ['dns', 'batch.INTERNAL', 'by-dns'],
       ['url', 'spiffe://acme/batch', 'by-uri'],
@@ -162,12 +162,12 @@ describe('client certificates', () => {
     }
   });
 
-  it('give the scopes of the table and no more', async () => {
+  it('grant the scopes of the table and no more', async () => {
     const { status, text } = await ask(await client({ subject: 'CN=writer' }));
     assert.equal(`${status} ${JSON.parse(text).code}`, '403 insufficient_scope');
   });
 
-  it('are asked for where none is shown', async () => {
+  it('are required', async () => {
     const { status, text, headers } = await ask({ ca: secure.authority.cert });
     assert.equal(`${status} ${JSON.parse(text).code}`, '401 credentials_missing');
     assert.match(String(headers['www-authenticate']), /^Bearer/);
@@ -175,7 +175,7 @@ describe('client certificates', () => {
     assert.equal(open.status, 200);
   });
 
-  it('count only when an authority of ours has signed them, for clients, in time', async () => {
+  it('are refused if not signed by a configured authority, not for clients, or expired', async () => {
     const foreign = await createAuthority('CN=Client authority');
     const batch = { subject: 'CN=batch,O=Acme' };
     await assertRefused(await client(batch, foreign), /not signed by a trusted authority/);
@@ -187,7 +187,7 @@ describe('client certificates', () => {
     await assertRefused(await client({ ...batch, notBefore: future }), /it is not valid yet/);
   });
 
-  it('count only when they are in the table, and names cannot be smuggled into others', async () => {
+  it('are refused if not in the table, also if a name contains another one', async () => {
     await assertRefused(
       await client({ subject: 'CN=other,O=Acme' }),
       /"CN=other,O=Acme" is not assigned/,
@@ -212,7 +212,7 @@ describe('client certificates', () => {
     );
   });
 
-  it('yield to a token that is shown with them', async () => {
+  it('yield to a token sent with them', async () => {
     const tls = await client({ subject: 'CN=batch,O=Acme' });
     seen.length = 0;
     assert.equal((await ask(tls, { authorization: 'Bearer good' })).status, 200);
@@ -220,7 +220,7 @@ describe('client certificates', () => {
     await assertRefused(tls, /Unknown/, { authorization: 'Bearer bad' });
   });
 
-  it('are shown anew on every connection: none is resumed', async () => {
+  it('are presented on every connection: sessions are not resumed', async () => {
     const tls = await client({ subject: 'CN=batch,O=Acme' });
     const connectOnce = async (session?: Buffer) => {
       const socket = connect({
@@ -240,7 +240,7 @@ describe('client certificates', () => {
     assert.equal((await connectOnce(latest)).isReused, false);
   });
 
-  it('end with their time, also on a connection that stays open', async () => {
+  it('expire, also on a connection that stays open', async () => {
     const tls = await client({
       subject: 'CN=batch,O=Acme',
       notAfter: new Date(Date.now() + 60_000),
@@ -254,7 +254,7 @@ describe('client certificates', () => {
     session.destroy();
   });
 
-  it('follow the table when it changes, on open connections, and keep it when it breaks', async () => {
+  it('follow changes of the table on open connections, and ignore an invalid table', async () => {
     const session = await openSession(secure.url, await client({ subject: 'CN=batch,O=Acme' }));
     assert.equal((await overHttp2(session, ASKING)).status, 200);
     await writeFile(table, '[{"subject":"CN=batch,O=Acme"}]');
@@ -270,7 +270,7 @@ describe('client certificates', () => {
 });
 
 describe('the names in a certificate', () => {
-  it('are those that stand there, whatever characters are in them', () => {
+  it('are parsed exactly, with any characters', () => {
     const cases: [text: string, names: string[]][] = [
       [
         'DNS:A.b, URI:x:y, email:A@B, IP Address:10.0.0.1',
@@ -290,8 +290,8 @@ describe('the names in a certificate', () => {
   });
 });
 
-describe('the table of certificates', () => {
-  it('is refused with the place and what was expected there', async () => {
+describe('the certificate table', () => {
+  it('is refused with the location and what is expected there', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sagitta-principals-'));
     const path = join(folder, 'principals.json');
     const good = { san: 'dns:a', principal: 'a', scopes: ['admin'] };

@@ -55,9 +55,9 @@ describe('a key set', () => {
     });
   }
 
-  it('is fetched once for many tokens, and not again for each key that nobody has', async () => {
+  it('is fetched once for many tokens, and not again for each unknown key', async () => {
     const signer = await createSigner('ES256', 'one');
-    const stranger = await createSigner('ES256', 'none');
+    const unknownSigner = await createSigner('ES256', 'none');
     const tokens = await tokensOf(await serve([signer.jwk]));
     const many = await Promise.all(
       Array.from({ length: 200 }, (_, index) => sign(signer, { sub: `user-${index}` })),
@@ -67,13 +67,13 @@ describe('a key set', () => {
     }
     assert.equal(fetchCount, 1);
     for (let index = 0; index < 50; index++) {
-      const token = await sign(stranger, { sub: `user-${index}` });
+      const token = await sign(unknownSigner, { sub: `user-${index}` });
       await assert.rejects(async () => tokens.verify(token), { code: 'credentials_invalid' });
     }
     assert.equal(fetchCount, 1);
   });
 
-  it('takes up a new key, and lets go of one that is removed', async () => {
+  it('adopts new keys and drops removed ones', async () => {
     const [old, fresh] = [await createSigner('ES256', 'old'), await createSigner('ES256', 'new')];
     const tokens = await tokensOf(await serve([old.jwk]), { refetchMsMin: 0, cacheMsMax: 100 });
     assert.ok(await tokens.verify(await sign(old)));
@@ -84,7 +84,7 @@ describe('a key set', () => {
     });
   });
 
-  it('that cannot be had is 503 and not 401, asked for seldom, and had again', async () => {
+  it('that cannot be fetched is 503 rather than 401, and is retried at intervals', async () => {
     const signer = await createSigner('ES256', 'one');
     const log: LogLine[] = [];
     const url = await serve([signer.jwk]);
@@ -110,9 +110,9 @@ describe('a key set', () => {
     });
   });
 
-  it('stays in use while its issuer is down, for so long, and is asked for seldom', async () => {
+  it('stays in use during an outage of the issuer for a limited time', async () => {
     const signer = await createSigner('ES256', 'one');
-    const stranger = await createSigner('ES256', 'none');
+    const unknownSigner = await createSigner('ES256', 'none');
     const log: LogLine[] = [];
     const times = { cacheMsMax: 100, staleMsMax: 1_500, refetchMsMin: 50, retryMsMin: 200 };
     const tokens = await tokensOf(await serve([signer.jwk]), times, recordingLogger(log));
@@ -124,7 +124,7 @@ describe('a key set', () => {
     await sleep(120);
     while (performance.now() < startMs + 1_000) {
       assert.ok(await ask(signer));
-      await assert.rejects(ask(stranger), { code: 'credentials_unavailable' });
+      await assert.rejects(ask(unknownSigner), { code: 'credentials_unavailable' });
     }
     assert.ok(fetchCount >= 3 && fetchCount <= 7, `${fetchCount} fetches in a second`);
     await sleep(600);
@@ -133,10 +133,10 @@ describe('a key set', () => {
     answer.status = 200;
     await sleep(250);
     assert.ok(await ask(signer));
-    await assert.rejects(ask(stranger), { code: 'credentials_invalid' });
+    await assert.rejects(ask(unknownSigner), { code: 'credentials_invalid' });
   });
 
-  it('that hangs holds up nobody whose key is known, after the first', async () => {
+  it('that hangs delays only the first request with a known key', async () => {
     const signer = await createSigner('ES256', 'one');
     const times = { cacheMsMax: 300, retryMsMin: 10, fetchMsMax: 200 };
     const tokens = await tokensOf(await serve([signer.jwk]), times);
@@ -154,7 +154,7 @@ describe('a key set', () => {
     }
   });
 
-  it('is refused with a password in its URL, and its query is told to nobody', async () => {
+  it('is refused with a password in its URL, and its query is not disclosed', async () => {
     const secret = /s3cret|t0ken/;
     for (const source of [
       'https://user:s3cret@issuer.example/jwks?token=t0ken',
@@ -194,7 +194,7 @@ describe('a key set', () => {
     }
   });
 
-  it('that answers something else is 503 as well, and asked for seldom', async () => {
+  it('that is not valid is 503 as well, and is retried at intervals', async () => {
     const signer = await createSigner('ES256', 'one');
     for (const [status, body] of [
       [500, ''],
@@ -213,7 +213,7 @@ describe('a key set', () => {
     }
   });
 
-  it('is refused where others could change it on its way', async () => {
+  it('is refused from URLs without TLS, except on loopback', async () => {
     for (const source of [
       'http://issuer.example/jwks',
       'ftp://issuer.example/jwks',
@@ -230,7 +230,7 @@ describe('a key set', () => {
     }
   });
 
-  it('in a file is read again when it changes, and refused by what is wrong with it', async () => {
+  it('in a file is reloaded when it changes, and refused if it is invalid', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sagitta-jwks-'));
     const source = join(folder, 'jwks.json');
     const [old, fresh] = [await createSigner('ES256', 'old'), await createSigner('ES256', 'new')];

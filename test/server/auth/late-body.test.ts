@@ -1,4 +1,4 @@
-// A credential that ends while the body of its request is on the way.
+// Credentials that become invalid while the body of their request arrives.
 
 import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
@@ -14,7 +14,7 @@ const ADMIN: Principal = { id: 'key:a', grants: [{ scope: 'admin', collections: 
 const BODY = '{"id":"late","dimension":3}';
 
 for (const change of ['revoked', 'narrowed'] as const) {
-  it(`does nothing when its key is ${change} before the body has arrived`, async () => {
+  it(`a write has no effect if its key is ${change} before the body has arrived`, async () => {
     let principal: Principal | null = ADMIN;
     const verify = () => {
       if (principal === null) throw new SagittaError('credentials_invalid', 'It is revoked.');
@@ -53,7 +53,7 @@ for (const change of ['revoked', 'narrowed'] as const) {
   });
 }
 
-it('ends a stream whose key is revoked, with what was written before', async () => {
+it('a stream whose key is revoked ends with the count of rows written before', async () => {
   let principal: Principal | null = ADMIN;
   const verify = () => {
     if (principal === null) throw new SagittaError('credentials_invalid', 'It is revoked.');
@@ -66,7 +66,7 @@ it('ends a stream whose key is revoked, with what was written before', async () 
   await service.call('POST', '/collections', { body: BODY, headers: { authorization } });
   await service.app.listen({ port: 0, host: '127.0.0.1' });
   const { port } = service.app.server.address() as AddressInfo;
-  // A thousand lines are a unit.
+  // A thousand lines are an ingest batch.
   const unit = Array.from({ length: 1_000 }, () => '{"values":[1,2,3]}\n').join('');
   const head = [
     'POST /v1/collections/late/vectors HTTP/1.1',

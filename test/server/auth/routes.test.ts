@@ -1,5 +1,5 @@
-// Every route that the application has, asked without a credential, with too little and with
-// enough: the list of routes is the code's own, so that a new one cannot be left out.
+// Every route of the application without a credential, with insufficient and with sufficient scopes.
+// The list of routes is that of the application, so that a new route cannot be left out.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
@@ -14,13 +14,13 @@ import { COLLECTION, fillCollection, SAMPLE_REQUESTS } from '../requests.js';
 
 interface GuardedService extends Service {
   readonly real: Database;
-  /** Makes a key with these scopes and calls with it. */
+  /** Creates a key with these scopes and calls with it. */
   callWith(scopes: readonly string[], route: Route): Promise<Reply>;
   callAs(key: string | null, method: string, url: string, body?: unknown): Promise<Reply>;
   makeKey(...scopes: string[]): Promise<string>;
 }
 
-/** A service with keys over a real database, whose every route needs a credential. */
+/** A service with API keys over a real database, whose routes need a credential. */
 async function openService(options: { isFilled: boolean } = { isFilled: true }) {
   const real = await openDatabase({});
   if (options.isFilled) await fillCollection(real);
@@ -57,7 +57,7 @@ function sampleOf(route: Route, database: Database) {
   return { ...sample, url: sample.url.replace('{key}', database.apiKeys.list()[0]!.id) };
 }
 
-/** For the names of tests and the list of routes, which do not change. */
+/** Provides the list of routes for the names of tests. */
 const listing = await createService();
 const routes = routesOf(listing.app);
 await listing.close();
@@ -69,7 +69,7 @@ const scoped = routes.flatMap((route) =>
 const named = (route: Route) => `${route.method} ${route.path}`;
 
 describe('the list of requests', () => {
-  it('has one for every route, and none for others', () => {
+  it('has one for each route, and no others', () => {
     assert.deepEqual(
       Object.keys(SAMPLE_REQUESTS).sort(),
       routes.map(({ operationId }) => operationId).sort(),
@@ -77,7 +77,7 @@ describe('the list of requests', () => {
     assert.ok(scoped.length > 20);
   });
 
-  it('says of every route what it asks of its caller', () => {
+  it('states the access that each route requires', () => {
     for (const { operationId, access } of routes) {
       const found = typeof access === 'string' ? access : `${access.scope} ${access.on}`;
       assert.equal(found, SAMPLE_REQUESTS[operationId]?.needs, operationId);
@@ -93,7 +93,7 @@ describe('without a credential', () => {
   after(() => service.close());
 
   for (const route of guarded) {
-    it(`${named(route)} is 401, and says how to come back`, async () => {
+    it(`${named(route)} is 401 with WWW-Authenticate`, async () => {
       const { url, body } = sampleOf(route, service.real);
       for (const prefix of route.isOperational === true ? [''] : ['', '/v1']) {
         const calling = service.callAs(null, route.method, prefix + url, body);
@@ -108,7 +108,7 @@ describe('without a credential', () => {
   }
 
   for (const route of routes.filter(({ access }) => access === 'public')) {
-    it(`${named(route)} answers, also to a credential that is wrong`, async () => {
+    it(`${named(route)} replies, also with an invalid credential`, async () => {
       const { url } = sampleOf(route, service.real);
       for (const headers of [{}, { authorization: 'Bearer sk_wrong' }]) {
         assert.equal((await service.app.inject({ url, headers })).statusCode, 200);
@@ -121,20 +121,20 @@ describe('without a credential', () => {
     assert.equal(service.real.apiKeys.list().length, 1);
   });
 
-  it('a body is not waited for', async () => {
+  it('a request is refused before its body arrives', async () => {
     const reply = await service.call('POST', '/query', { body: 'not even JSON' });
     assert.equal(reply.status, 401);
   });
 });
 
-describe('with a credential that is not valid', () => {
+describe('with an invalid credential', () => {
   let service: GuardedService;
   before(async () => {
     service = await openService();
   });
   after(() => service.close());
 
-  it('a request is 401, and is not told more', async () => {
+  it('a request is 401 without details', async () => {
     for (const authorization of [
       'Bearer sk_0123456789abcdef_0123456789012345678901234567890123456789012',
       'Bearer sk_',
@@ -156,7 +156,7 @@ describe('with a credential that is not valid', () => {
     }
   });
 
-  it('the word Bearer is read in any case', async () => {
+  it('the scheme Bearer is case-insensitive', async () => {
     const key = await service.makeKey('vectors:read');
     for (const word of ['bearer', 'BEARER', 'Bearer ']) {
       const headers = { authorization: `${word} ${key}` };
@@ -165,7 +165,7 @@ describe('with a credential that is not valid', () => {
   });
 });
 
-describe('with too little', () => {
+describe('with insufficient scopes', () => {
   let service: GuardedService;
   before(async () => {
     service = await openService();
@@ -173,12 +173,12 @@ describe('with too little', () => {
   after(() => service.close());
 
   for (const { route, scope, on } of scoped) {
-    it(`${named(route)} is refused to every scope but ${scope}`, async () => {
+    it(`${named(route)} is refused with every scope but ${scope}`, async () => {
       const others = SCOPES.filter((other) => other !== scope && other !== 'admin');
       for (const other of others) {
         const reply = await service.callWith([other], route);
         assertRefused(reply, scope, `with ${other}`);
-        // What its scope shows is there; the rest is not.
+        // Collections that its scope shows are 403; all others are 404.
         const sees = on !== 'path' || other !== 'metrics:read';
         assert.equal(reply.status, sees ? 403 : 404, `with ${other}`);
       }
@@ -186,13 +186,13 @@ describe('with too little', () => {
     });
 
     if (on === 'path' || on === 'named') {
-      it(`${named(route)} is refused to ${scope} for other collections`, async () => {
+      it(`${named(route)} is refused with ${scope} for other collections`, async () => {
         for (const grant of [`${scope}:orders*`, `admin:orders*`, `${scope}:catalog-`]) {
           const reply = await service.callWith([grant], route);
           const isNew = route.operationId === 'createCollection';
           assert.equal(reply.json.code, isNew ? 'insufficient_scope' : 'collection_not_found');
         }
-        // It sees the collection by another scope, so that it may know why.
+        // It may see the collection by another scope, so the error names the scope.
         const reader = [`${scope}:orders`, `${otherScope(scope)}:catalog-*`];
         const reply = await service.callWith(reader, route);
         assert.equal(reply.json.code, 'insufficient_scope');
@@ -201,7 +201,7 @@ describe('with too little', () => {
     }
 
     if (on === 'service') {
-      it(`${named(route)} is refused to who has ${scope} for some collections only`, async () => {
+      it(`${named(route)} is refused with ${scope} for some collections only`, async () => {
         const reply = await service.callWith(['admin:catalog-*'], route);
         assertRefused(reply, scope, 'with admin:catalog-*');
       });
@@ -215,14 +215,14 @@ describe('with too little', () => {
   });
 });
 
-describe('with enough', () => {
+describe('with a sufficient scope', () => {
   for (const route of guarded) {
     const { access } = route;
     const sufficient: string[][] =
       typeof access === 'string'
         ? SCOPES.map((scope) => [scope])
         : [[access.scope], ['admin'], ...limitedGrants(access).map((grant) => [grant])];
-    it(`${named(route)} answers`, async () => {
+    it(`${named(route)} replies`, async () => {
       for (const scopes of sufficient) {
         const service = await openService();
         try {
@@ -237,14 +237,14 @@ describe('with enough', () => {
   }
 });
 
-describe('what a principal may not see', () => {
+describe('a collection that the principal may not see', () => {
   let service: GuardedService;
   beforeEach(async () => {
     service = await openService({ isFilled: false });
   });
   afterEach(() => service.close());
 
-  it('is answered byte for byte as what does not exist', async () => {
+  it('has the same replies, byte for byte, as one that does not exist', async () => {
     const onCollections = scoped.filter(
       ({ route, on }) =>
         (on === 'path' || on === 'named') && route.operationId !== 'createCollection',
@@ -260,7 +260,7 @@ describe('what a principal may not see', () => {
       }
       return texts;
     };
-    // Missing: to who might see it, to who might not; and there, to who might not.
+    // Missing: for principals that might see it or not; existing: for those that may not.
     const missing = await answers((scope) => scope);
     const missingForOthers = await answers((scope) => `${scope}:orders-*`);
     await fillCollection(service.real);
@@ -269,7 +269,7 @@ describe('what a principal may not see', () => {
     assert.deepEqual(forbidden, missing);
   });
 
-  it('is in no list, and does not count', async () => {
+  it('is neither listed nor counted', async () => {
     for (const id of ['catalog-1', 'catalog-2', 'orders-1']) await fillCollection(service.real, id);
     const ids = async (...scopes: string[]) => {
       const key = await service.makeKey(...scopes);
@@ -281,7 +281,7 @@ describe('what a principal may not see', () => {
     assert.deepEqual(await ids('collections:read:*-1'), ['catalog-1', 'orders-1']);
     assert.deepEqual(await ids('collections:read:nothing'), []);
     assert.deepEqual(await ids('collections:read'), ['catalog-1', 'catalog-2', 'orders-1']);
-    // To read vectors is not to read records.
+    // A scope for vectors does not show the records of collections.
     assert.deepEqual(await ids('collections:read:orders-*', 'vectors:read'), ['orders-1']);
 
     const key = await service.makeKey('collections:read:*-1');
@@ -293,7 +293,7 @@ describe('what a principal may not see', () => {
     assert.equal(second.json.has_more, false);
   });
 
-  it('is checked wherever the request names it', async () => {
+  it('is refused wherever the request names it', async () => {
     for (const id of ['catalog-1', 'orders-1']) await fillCollection(service.real, id);
     const key = await service.makeKey('vectors:read:catalog-*', 'vectors:write:catalog-*');
     const call = (method: string, url: string, body?: object) =>
@@ -303,7 +303,7 @@ describe('what a principal may not see', () => {
     for (const refused of [
       call('POST', '/query', { ...vector, collection: 'orders-1' }),
       call('POST', '/query?collection=orders-1', vector),
-      // The body comes first, whatever the query says.
+      // The body takes precedence over the query string.
       call('POST', '/query?collection=catalog-1', { ...vector, collection: 'orders-1' }),
       call('PUT', '/vectors/x', { ...values, collection: 'orders-1' }),
       call('PUT', '/vectors/x?collection=orders-1', values),
@@ -325,7 +325,7 @@ describe('what a principal may not see', () => {
     assert.equal(service.real.collection('orders-1').record().sequence, 1);
   });
 
-  it('is not created either, not even when it is there already', async () => {
+  it('cannot be created, whether or not it exists', async () => {
     await fillCollection(service.real, 'orders-1');
     const key = await service.makeKey('collections:write:catalog-*');
     const create = (id: string | undefined, query = '') =>
@@ -342,7 +342,7 @@ describe('what a principal may not see', () => {
 });
 
 describe('an idempotency key', () => {
-  it('belongs to its principal: the same key of another one is another key', async () => {
+  it('is separate for each principal', async () => {
     const service = await openService({ isFilled: false });
     try {
       const body = { id: 'c', dimension: 2, idempotency_key: 'import-1' };
@@ -365,7 +365,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  it('gives nothing back to a principal that lost its scope', async () => {
+  it('replays nothing to a principal that lost its scope', async () => {
     const service = await openService();
     try {
       const body = { vectors: [{ id: 'n', values: [1, 2] }], idempotency_key: 'rows' };
@@ -397,7 +397,7 @@ function assertRefused(reply: Reply, scope: Scope, place: string): void {
 const otherScope = (scope: Scope): Scope =>
   scope === 'vectors:read' ? 'collections:read' : 'vectors:read';
 
-/** The scope for just the collection of the request, where a collection can limit it. */
+/** The scope limited to the collection of the request, where a collection can limit it. */
 function limitedGrants({ scope, on }: { scope: Scope; on: string }): string[] {
   return on === 'service' ? [] : [`${scope}:catalog-?`];
 }

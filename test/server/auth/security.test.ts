@@ -1,5 +1,5 @@
-// The whole server behind TLS with every kind of credential, as a client meets it; and whom the
-// service takes for the client behind a gateway.
+// A whole server with TLS and every kind of credential, over real connections, and the client
+// address behind a proxy.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -27,7 +27,7 @@ import {
 } from '../secure-service.js';
 
 describe('a server with TLS and every credential', () => {
-  it('takes API keys, access tokens and certificates, over HTTP/2 and HTTP/1.1', async () => {
+  it('accepts API keys, access tokens and certificates, over HTTP/2 and HTTP/1.1', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sagitta-security-'));
     const file = (name: string) => join(folder, name);
     const authority = await createAuthority();
@@ -99,7 +99,7 @@ describe('a server with TLS and every credential', () => {
       session.destroy();
     }
 
-    // The command line, which trusts a private authority as Node does.
+    // The command line trusts a private authority by the variable that Node reads.
     const args = ['collections', 'list', '--url', server.url, '--api-key', key];
     const trusting = await start(args, { env: { NODE_EXTRA_CA_CERTS: file('ca.pem') } }).ended;
     assert.equal(trusting.code, 0, trusting.stderr);
@@ -110,7 +110,7 @@ describe('a server with TLS and every credential', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('does not start with files that are not right, and holds no data directory then', async () => {
+  it('does not start with invalid files, and then releases the data directory', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sagitta-security-'));
     const settings = {
       SAGITTA_PORT: '0',
@@ -129,8 +129,8 @@ describe('a server with TLS and every credential', () => {
   });
 });
 
-describe('the client behind a gateway', () => {
-  /** Whom the audit log names for a request that says it comes from elsewhere. */
+describe('the client address behind a proxy', () => {
+  /** The client in the audit log for a request with X-Forwarded-For. */
   async function clientOf(trustedProxies: string[], forwardedFor: string): Promise<unknown> {
     const log: LogLine[] = [];
     const service = await createService({ trustedProxies, logger: recordingLogger(log) });
@@ -152,12 +152,12 @@ describe('the client behind a gateway', () => {
     return log.find(isAudit)?.details.client;
   }
 
-  it('is believed from the gateways that are named, and from nobody else', async () => {
+  it('is taken from X-Forwarded-For of trusted proxies only', async () => {
     assert.equal(await clientOf([], '203.0.113.7'), '127.0.0.1');
     assert.equal(await clientOf(['10.0.0.0/8'], '203.0.113.7'), '127.0.0.1');
     assert.equal(await clientOf(['127.0.0.1'], '203.0.113.7'), '203.0.113.7');
     assert.equal(await clientOf(['127.0.0.0/8', '::1'], '2001:db8::7'), '2001:db8::7');
-    // What the client itself wrote stands further left, and the gateway appends whom it saw.
+    // The proxy appends the address that it sees to what the client itself sent.
     assert.equal(await clientOf(['127.0.0.1'], '198.51.100.1, 203.0.113.7'), '203.0.113.7');
     assert.equal(
       await clientOf(['127.0.0.1', '203.0.113.0/24'], '198.51.100.1, 203.0.113.7'),

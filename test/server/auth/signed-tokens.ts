@@ -1,4 +1,4 @@
-// Access tokens for tests, signed by keys that are made when they are asked for.
+// Access tokens for tests, signed by keys that are generated on demand.
 
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from 'jose';
 
@@ -17,7 +17,7 @@ export async function createSigner(alg: string, kid: string): Promise<Signer> {
   return { ...pair, alg, jwk: { ...(await exportJWK(pair.publicKey)), kid, alg, use: 'sig' } };
 }
 
-/** Good but for what a test changes; undefined leaves a claim out. */
+/** Valid claims with the changes of a test; undefined omits a claim. */
 export function sign(
   signer: Signer,
   claims: Record<string, unknown> = {},

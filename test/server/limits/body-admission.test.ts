@@ -16,25 +16,25 @@ import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from
 
 setFlagsFromString('--expose-gc');
 
-const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
+const bytesReserved = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
 
 const createBounded = (bodyBytesInFlightMax: number) =>
   createFilledService({ limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax } });
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** A query of so many bytes. */
+/** A query with a body of `byteCount` bytes. */
 function queryOf(byteCount: number): string {
   const text = '{"vector":[1,2,3]}';
   return text + ' '.repeat(byteCount - text.length);
 }
 
-describe('the admission of bodies', () => {
+describe('body admission', () => {
   const isOverloaded = (error: SagittaError) => {
     return error.code === 'overloaded' && error.retryAfterSeconds === 1;
   };
 
-  /** A body of which so many bytes have arrived, of somebody without a share unless one is named. */
+  /** The reservation of a body with so many bytes; without a share unless a principal is named. */
   const holding = (
     admission: BodyAdmission,
     byteCount: number,
@@ -45,7 +45,7 @@ describe('the admission of bodies', () => {
     return place;
   };
 
-  it('takes bodies up to the bound, and gives back what is released, once', () => {
+  it('admits bodies up to the limit, and releases a reservation once', () => {
     const admission = new BodyAdmission({ bytesMax: 100 });
     const first = holding(admission, 60);
     admission.check(null);
@@ -60,7 +60,7 @@ describe('the admission of bodies', () => {
     assert.equal(admission.bytesInFlight, 0);
   });
 
-  it('takes a body that grows as far as there is room', () => {
+  it('lets a body grow up to the limit', () => {
     const admission = new BodyAdmission({ bytesMax: 100 });
     const other = holding(admission, 50);
     const growing = admission.open(null);
@@ -76,7 +76,7 @@ describe('the admission of bodies', () => {
     assert.equal(admission.bytesInFlight, 0);
   });
 
-  it('takes one body of any length when there is no other', () => {
+  it('admits a body of any length if there is no other', () => {
     const admission = new BodyAdmission({ bytesMax: 100 });
     const large = holding(admission, 500);
     assert.throws(() => holding(admission, 1), isOverloaded);
@@ -85,7 +85,7 @@ describe('the admission of bodies', () => {
     assert.equal(admission.bytesInFlight, 0);
   });
 
-  it('leaves half of the room to others than one principal, and forgets who holds nothing', () => {
+  it('limits each principal to half, and forgets principals without reservations', () => {
     const isOfShare = (error: SagittaError) =>
       isOverloaded(error) && error.message.includes('of this credential');
     const admission = new BodyAdmission({ bytesMax: 100 });
@@ -98,7 +98,7 @@ describe('the admission of bodies', () => {
     assert.equal(admission.bytesInFlight, 100);
     other.release();
     second.release();
-    // Alone it may be larger than the share, and is finished; a second one then finds nothing.
+    // The only body of a principal may exceed its share; a second one is then refused.
     first.reserveAtLeast(80);
     assert.throws(() => holding(admission, 1, 'key:a'), isOfShare);
     holding(admission, 20, 'key:b').release();
@@ -110,7 +110,7 @@ describe('the admission of bodies', () => {
 });
 
 describe('bodies in flight over HTTP', () => {
-  it('are held from their first byte until the work on them ends', async () => {
+  it('count from their first byte until the work on them ends', async () => {
     const service = await createBounded(10_000);
     const port = await listen(service);
     let release: (() => void) | undefined;
@@ -127,12 +127,13 @@ describe('bodies in flight over HTTP', () => {
           connection: 'close',
         }) + body.slice(0, 5_000),
       );
-      void eventually('a part is there', async () => (await bytesHeld(service)) === 5_000).then(
-        () => socket.write(body.slice(5_000)),
-      );
+      void eventually(
+        'a part has arrived',
+        async () => (await bytesReserved(service)) === 5_000,
+      ).then(() => socket.write(body.slice(5_000)));
     });
     await eventually('the query runs', () => release !== undefined);
-    assert.equal(await bytesHeld(service), 9_000);
+    assert.equal(await bytesReserved(service), 9_000);
     const refused = await service.call('POST', '/collections/c/query', { body: queryOf(2_000) });
     assert.deepEqual(
       [refused.status, refused.json.code, refused.headers['retry-after']],
@@ -140,11 +141,11 @@ describe('bodies in flight over HTTP', () => {
     );
     release?.();
     assert.equal(repliesIn(await text)[0]?.status, 200);
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
     await service.close();
   });
 
-  it('are given back when uploads break off, long or short, counted or chunked', async () => {
+  it('are released when uploads are cut off, long or short, with Content-Length or chunked', async () => {
     const service = await createBounded(2_000_000);
     const port = await listen(service);
     const upload = (headers: Record<string, string | number>, first: string) =>
@@ -155,22 +156,23 @@ describe('bodies in flight over HTTP', () => {
           );
         });
         socket.once('close', () => resolve());
-        void eventually('the body is there', async () => (await bytesHeld(service)) > 0).then(() =>
-          socket.destroy(),
-        );
+        void eventually(
+          'the body has arrived',
+          async () => (await bytesReserved(service)) > 0,
+        ).then(() => socket.destroy());
       });
     await upload({ 'content-length': 500_000 }, queryOf(100_000));
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     await upload({ 'transfer-encoding': 'chunked' }, `186a0\r\n${queryOf(100_000)}\r\n`);
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     await eventually('nothing is under way', async () => {
-      // The scrape itself is.
+      // The scrape itself is one.
       return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 1;
     });
     await service.close();
   });
 
-  it('are given back when the client of a pipelined request goes away', async () => {
+  it('are released when the client of a pipelined request disconnects', async () => {
     const service = await createBounded(1_000_000);
     const port = await listen(service);
     let release = () => {};
@@ -183,41 +185,47 @@ describe('bodies in flight over HTTP', () => {
     const socket = connect(port, '127.0.0.1', () =>
       socket.write(`${(one + body).repeat(3)}${one} `),
     );
-    await eventually('all bodies have arrived', async () => (await bytesHeld(service)) === 3_001);
+    await eventually(
+      'all bodies have arrived',
+      async () => (await bytesReserved(service)) === 3_001,
+    );
     socket.destroy();
     release();
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     await eventually('nothing is under way', async () => {
       return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 1;
     });
     await service.close();
   });
 
-  it('count chunked bodies as they arrive, and let a refused client read why', async () => {
+  it('count chunked bodies as they arrive, and let a refused client read the error', async () => {
     const service = await createBounded(1_000_000);
     const port = await listen(service);
-    // Somebody else has nearly all of the room.
+    // Another body has reserved nearly everything.
     const other = connect(port, '127.0.0.1', () =>
       other.write(
         headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 900_001 }) +
           queryOf(900_000),
       ),
     );
-    await eventually('the room is taken', async () => (await bytesHeld(service)) === 900_000);
+    await eventually(
+      'the memory is reserved',
+      async () => (await bytesReserved(service)) === 900_000,
+    );
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const refused = await post(port, agent, queryOf(4_000_000), { isChunked: true });
     assert.deepEqual([refused.status, refused.code, refused.retryAfter], [503, 'overloaded', '1']);
-    assert.equal(await bytesHeld(service), 900_000);
+    assert.equal(await bytesReserved(service), 900_000);
     const small = await post(port, agent, queryOf(50_000), { isChunked: true });
     assert.equal(small.status, 200);
     assert.equal(small.socketId, refused.socketId, 'the connection stays');
     other.destroy();
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     agent.destroy();
     await service.close();
   });
 
-  it('that are only announced take nothing from anybody', async () => {
+  it('that are announced only reserve nothing', async () => {
     const service = await createBounded(2_000_000);
     const port = await listen(service);
     const announced = headOf('POST', '/collections/c/query', {
@@ -231,7 +239,7 @@ describe('bodies in flight over HTTP', () => {
     await eventually('all heads are there', async () => {
       return (await metricOf(service, 'sagitta_http_requests_in_flight')) === 21;
     });
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
     const { status } = await service.call('POST', '/collections/c/query', {
       body: queryOf(500_000),
     });
@@ -240,7 +248,7 @@ describe('bodies in flight over HTTP', () => {
     await service.close();
   });
 
-  it('of one credential leave room for those of another', async () => {
+  it('of one credential leave room for those of others', async () => {
     let isInUse = false;
     const service = await createFilledService({
       limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax: 2_000_000 },
@@ -259,7 +267,7 @@ describe('bodies in flight over HTTP', () => {
     const port = await listen(service);
     isInUse = true;
     const as = (name: string) => ({ authorization: `Bearer sk_${name}` });
-    const bytesHeldNow = async () => {
+    const bytesReservedNow = async () => {
       const { text } = await service.call('GET', '/metrics', { headers: as('watching') });
       return Number(/^sagitta_http_body_bytes_in_flight (\d+)$/m.exec(text)?.[1]);
     };
@@ -273,7 +281,10 @@ describe('bodies in flight over HTTP', () => {
       const socket = connect(port, '127.0.0.1', () => socket.write(halfSent));
       return socket;
     });
-    await eventually('half of the room is taken', async () => (await bytesHeldNow()) === 1_000_000);
+    await eventually(
+      'half of the memory is reserved',
+      async () => (await bytesReservedNow()) === 1_000_000,
+    );
     const query = (name: string) =>
       service.call('POST', '/collections/c/query', { headers: as(name), body: queryOf(600_000) });
     const refused = await query('greedy');
@@ -284,11 +295,11 @@ describe('bodies in flight over HTTP', () => {
     assert.match(refused.json.detail, /of this credential are in progress/);
     assert.equal((await query('modest')).status, 200);
     for (const socket of sockets) socket.destroy();
-    await eventually('nothing is held', async () => (await bytesHeldNow()) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReservedNow()) === 0);
     await service.close();
   });
 
-  it('that are refused hold nothing while their client goes on sending', async () => {
+  it('that are refused reserve nothing while their client continues to send', async () => {
     const secure = await startSecureService({
       limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax: 1_048_576 },
     });
@@ -304,16 +315,19 @@ describe('bodies in flight over HTTP', () => {
       return stream;
     };
     beginUpload();
-    await eventually('one holds much', async () => (await bytesHeld(service)) === 600_000);
+    await eventually(
+      'one body has reserved much',
+      async () => (await bytesReserved(service)) === 600_000,
+    );
     const [headers] = await once(beginUpload(), 'response');
     assert.equal(headers[':status'], 503);
-    assert.equal(await bytesHeld(service), 600_000);
+    assert.equal(await bytesReserved(service), 600_000);
     session.destroy();
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     await secure.close();
   });
 
-  it('take no more memory for coming in chunks of one byte', async () => {
+  it('take no more memory in chunks of one byte', async () => {
     const service = await createBounded(2_000_000);
     const port = await listen(service);
     const collectGarbage: () => void = runInNewContext('gc');
@@ -332,10 +346,10 @@ describe('bodies in flight over HTTP', () => {
       connected.write(head + [...query].map((character) => `1\r\n${character}\r\n`).join(''));
       connected.write('1\r\n \r\n'.repeat(chunkCount - query.length));
     });
-    await eventually('all have come', async () => (await bytesHeld(service)) === chunkCount);
+    await eventually('all have arrived', async () => (await bytesReserved(service)) === chunkCount);
     collectGarbage();
     const after = process.memoryUsage();
-    // Some 40 MB if each were kept as it came.
+    // About 40 MB if each chunk were kept as an object.
     const grown = after.heapUsed + after.external - before.heapUsed - before.external;
     assert.ok(grown < 20_000_000, `${grown}`);
     socket?.write('0\r\n\r\n');
@@ -343,7 +357,7 @@ describe('bodies in flight over HTTP', () => {
     await service.close();
   });
 
-  it('are too large before they are too many', async () => {
+  it('above the size limit are 413 rather than 503', async () => {
     const service = await createFilledService({
       limits: { ...DEFAULT_LIMITS, bodyBytesMax: 5_000, bodyBytesInFlightMax: 2_000_000 },
     });
@@ -353,12 +367,12 @@ describe('bodies in flight over HTTP', () => {
       const { status, code } = await post(port, agent, queryOf(6_000), { isChunked });
       assert.deepEqual([status, code], [413, 'payload_too_large']);
     }
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
     agent.destroy();
     await service.close();
   });
 
-  it('of 64 clients at once are answered rightly or refused, and leave nothing behind', async () => {
+  it('of 64 concurrent clients get correct replies or are refused, and are all released', async () => {
     const service = await createBounded(1_048_576);
     const port = await listen(service);
     service.hooks.beforeSearch = () => pause(2);
@@ -382,7 +396,7 @@ describe('bodies in flight over HTTP', () => {
     await Promise.all(Array.from({ length: 64 }, (_, number) => client(number)));
     assert.equal(counts.answered + counts.refused, 512);
     assert.ok(counts.answered >= 8 && counts.refused >= 1, JSON.stringify(counts));
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
     await service.close();
   });
 });
@@ -393,7 +407,7 @@ interface Posted {
   readonly retryAfter: string | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into replies freely
   readonly json: any;
-  /** The client's port, which tells connections apart. */
+  /** The port of the client, which identifies the connection. */
   readonly socketId: number | undefined;
 }
 
@@ -426,7 +440,7 @@ function post(
       },
     );
     request.on('error', reject);
-    // In pieces, so that chunked bodies have several chunks.
+    // In several writes, so that chunked bodies have several chunks.
     for (let at = 0; at < body.length; at += 65_536) request.write(body.slice(at, at + 65_536));
     request.end();
   });

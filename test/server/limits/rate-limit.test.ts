@@ -16,7 +16,7 @@ function createLimiter(limits: Partial<typeof LIMITS> = {}) {
     limits: { ...LIMITS, ...limits },
     nowMs: () => clock.nowMs,
   });
-  /** One request; the seconds to wait when it is refused, else 0. */
+  /** Charges one request. Returns Retry-After if it is refused, else 0. */
   const ask = (cost: number, kind: RateKind = 'read', principalId = 'p'): number => {
     try {
       const allowance = limiter.allowanceOf(kind, principalId);
@@ -31,8 +31,8 @@ function createLimiter(limits: Partial<typeof LIMITS> = {}) {
   return { limiter, clock, ask };
 }
 
-describe('the token buckets', () => {
-  it('give a burst at once, and then as much as the rate', () => {
+describe('token buckets', () => {
+  it('allow a burst, and then the rate', () => {
     const { clock, ask } = createLimiter();
     for (let i = 0; i < 20; i++) assert.equal(ask(1), 0, `request ${i}`);
     assert.equal(ask(1), 1);
@@ -46,7 +46,7 @@ describe('the token buckets', () => {
     assert.equal(ask(1), 1);
   });
 
-  it('save up no more than the burst', () => {
+  it('hold no more than the burst', () => {
     const { clock, ask } = createLimiter();
     assert.equal(ask(20), 0);
     clock.nowMs += 3_600_000;
@@ -54,7 +54,7 @@ describe('the token buckets', () => {
     assert.equal(ask(1), 1);
   });
 
-  it('charge what a request turns out to cost, once', () => {
+  it('charge the whole cost of a request once', () => {
     const { limiter, ask } = createLimiter();
     const allowance = limiter.allowanceOf('read', 'p')!;
     allowance.charge(1);
@@ -66,21 +66,21 @@ describe('the token buckets', () => {
     assert.equal(ask(1), 1);
   });
 
-  it('let a cost above the burst through from a full bucket, and leave it in debt', () => {
+  it('allow a cost above the burst from a full bucket, which is then in debt', () => {
     const { clock, ask, limiter } = createLimiter();
     assert.equal(ask(100), 0);
     assert.equal(limiter.allowanceOf('read', 'p')!.state, '"read";r=0;t=10');
-    // 80 are owed, and one more is needed.
+    // The debt is 80, and one more token is needed.
     assert.equal(ask(1), 9);
     clock.nowMs += 8_000;
     assert.equal(ask(1), 1);
     clock.nowMs += 1_000;
     assert.equal(ask(1), 0);
-    // 9 are there; all 20 are needed.
+    // 9 tokens are available; all 20 are needed.
     assert.equal(ask(100), 2);
   });
 
-  it('grant what was refused after the wait that was named', () => {
+  it('grant a refused request after the time in Retry-After', () => {
     for (const [rate, burst] of [
       [3, 7],
       [7, 100],
@@ -89,7 +89,7 @@ describe('the token buckets', () => {
     ] as const) {
       const { clock, ask } = createLimiter({ readRateMax: rate, readBurstMax: burst });
       for (const cost of [1, burst, 3 * burst, 2, burst, burst]) {
-        // The first wait may be for the head alone: what the body costs is not known then.
+        // The first wait may be for the headers only: the cost of the body is not known then.
         const waits: number[] = [];
         for (let seconds = ask(cost); seconds > 0; seconds = ask(cost)) {
           if (waits.push(seconds) > 2) break;
@@ -100,7 +100,7 @@ describe('the token buckets', () => {
     }
   });
 
-  it('keep reads and writes apart, and principals', () => {
+  it('are separate for reads and writes, and for each principal', () => {
     const { ask } = createLimiter();
     assert.equal(ask(20, 'read'), 0);
     assert.equal(ask(1, 'read'), 1);
@@ -110,7 +110,7 @@ describe('the token buckets', () => {
     assert.equal(ask(5, 'write', 'q'), 0);
   });
 
-  it('bound nothing where the rate is 0', () => {
+  it('do not limit a rate of 0', () => {
     const { limiter, ask } = createLimiter({ writeRateMax: 0 });
     assert.equal(limiter.allowanceOf('write', 'p'), null);
     for (let i = 0; i < 100; i++) assert.equal(ask(1_000_000, 'write'), 0);
@@ -118,25 +118,25 @@ describe('the token buckets', () => {
     assert.equal(ask(1), 1);
   });
 
-  it('forget whom they have nothing against', () => {
+  it('are removed when full', () => {
     const { limiter, clock, ask } = createLimiter();
     for (let i = 0; i < 20_000; i++) {
       ask(1, 'read', `principal ${i}`);
-      // A bucket is full again after a tenth of a second, in which 100 principals come by.
+      // A bucket is full again after 100 ms, in which 100 principals make requests.
       clock.nowMs += 1;
     }
     assert.ok(limiter.bucketCount <= 1_200, `${limiter.bucketCount} buckets`);
-    // Those who owe something are remembered.
+    // Buckets in debt are kept.
     ask(100, 'read', 'debtor');
     for (let i = 0; i < 5_000; i++) {
       ask(1, 'read', `another ${i}`);
       clock.nowMs += 1;
     }
-    // It was told 9 seconds, of which 5 have passed.
+    // Retry-After was 9 s, of which 5 have passed.
     assert.equal(ask(1, 'read', 'debtor'), 4);
   });
 
-  it('are chosen by the scope of the route', () => {
+  it('are selected by the scope of the route', () => {
     const kindOf = (scope: 'vectors:read' | 'vectors:write' | 'admin' | 'metrics:read') =>
       rateKindOf({ scope, on: 'service' });
     assert.deepEqual(
@@ -152,20 +152,20 @@ describe('rate limits over HTTP', () => {
     ...DEFAULT_LIMITS,
     ...LIMITS,
     ...limits,
-    // The clock jumps here.
+    // The test moves the clock.
     eventLoopDelayMsMax: 1e9,
   });
   const createLimited = async (limits: Partial<typeof LIMITS> = {}) => {
     const clock = { nowMs: 5_000 };
     const nowMs = () => clock.nowMs;
     const service = await createFilledService({ limits: limitsOf(limits), nowMs });
-    // The collection and its vectors were written, too.
+    // The collection and its vectors were charged before.
     clock.nowMs += 60_000;
     return { service, clock };
   };
   const left = (reply: Reply) => /;r=(\d+);/.exec(reply.headers.ratelimit ?? '')?.[1];
 
-  it('say on every reply what is allowed and what is left', async () => {
+  it('are in the headers of every reply', async () => {
     const { service } = await createLimited();
     const get = await service.call('GET', '/collections/c');
     assert.equal(get.headers['ratelimit-policy'], '"read";q=20;w=2');
@@ -187,7 +187,7 @@ describe('rate limits over HTTP', () => {
     await service.close();
   });
 
-  it('count vectors and queries, not requests', async () => {
+  it('charge vectors and queries rather than requests', async () => {
     const { service } = await createLimited();
     const vector = (id: string) => ({ id, values: [1, 2, 3] });
     const post = (path: string, body: object) =>
@@ -202,7 +202,7 @@ describe('rate limits over HTTP', () => {
     await service.close();
   });
 
-  it('count the rows that are asked for with values, and of matches with metadata', async () => {
+  it('charge rows with values, and matches with metadata', async () => {
     const { service } = await createLimited({ readBurstMax: 1_000 });
     let before = 1_000;
     const costOf = (reply: Reply) => {
@@ -225,7 +225,7 @@ describe('rate limits over HTTP', () => {
     await service.close();
   });
 
-  it('refuse with the seconds to wait, and do nothing', async () => {
+  it('refuse with Retry-After and without an effect', async () => {
     const { service, clock } = await createLimited();
     const write = (count: number) => {
       const vectors = Array.from({ length: count }, (_, i) => ({ id: `w${i}`, values: [1, 2, 3] }));
@@ -245,7 +245,7 @@ describe('rate limits over HTTP', () => {
     await service.close();
   });
 
-  it('do not keep a refusal under an idempotency key', async () => {
+  it('store no refusal under an idempotency key', async () => {
     const { service, clock } = await createLimited();
     const write = () =>
       service.call('POST', '/collections/c/vectors', {
@@ -259,14 +259,14 @@ describe('rate limits over HTTP', () => {
     clock.nowMs += 10_000;
     const written = await write();
     assert.deepEqual([written.status, written.json.inserted_count], [200, 5]);
-    // A replay does no work, and costs a request.
+    // A replay does no work and costs one request.
     clock.nowMs += 1_000;
     const replay = await write();
     assert.deepEqual([replay.headers['idempotent-replayed'], left(replay)], ['true', '1']);
     await service.close();
   });
 
-  it('are each principal’s own, whatever connection it comes by', async () => {
+  it('apply per principal, across connections', async () => {
     const principal = (id: string): Principal => ({ ...OPERATOR, id });
     const service = await createService({
       limits: limitsOf(),
@@ -280,13 +280,13 @@ describe('rate limits over HTTP', () => {
     for (let i = 0; i < 20; i++) assert.equal((await get('ann')).status, 200);
     await expectProblem(get('ann'), 429, 'rate_limited');
     assert.equal(left(await get('bob')), '19');
-    // Who is not known has no bucket.
+    // Unauthenticated requests have no bucket.
     const unknown = await service.call('GET', '/collections');
     assert.deepEqual([unknown.status, unknown.headers.ratelimit], [401, undefined]);
     await service.close();
   });
 
-  it('refuse a body before it is read', async () => {
+  it('refuse a request before its body is read', async () => {
     const { service } = await createLimited({ writeBurstMax: 4 });
     const port = await listen(service);
     for (let i = 0; i < 4; i++) await service.call('DELETE', '/collections/c/vectors/a');
@@ -294,7 +294,7 @@ describe('rate limits over HTTP', () => {
       'content-type': 'application/json',
       'content-length': 1_000_000,
     });
-    // Nothing of the body is sent before the reply is there.
+    // No byte of the body is sent before the reply arrives.
     const text = await exchange(port, (socket) => {
       socket.write(head);
       socket.once('data', () => socket.destroy());

@@ -11,7 +11,7 @@ import { createFilledService, type Service } from '../harness.js';
 import { startSecureService } from '../secure-service.js';
 import { eventually, headOf, listen, metricOf } from '../wire.js';
 
-const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_reply_bytes_in_flight');
+const bytesReserved = (service: Service) => metricOf(service, 'sagitta_http_reply_bytes_in_flight');
 
 const isOverloaded = (error: SagittaError) =>
   error.code === 'overloaded' && error.retryAfterSeconds === 1;
@@ -19,17 +19,17 @@ const isOverloaded = (error: SagittaError) =>
 const MATCHES = '{"vector":[1,2,3],"top_k":1000,"include_metadata":true}';
 const QUERY = { body: MATCHES, headers: { 'content-type': 'application/json' } };
 
-/** A query gives so many megabytes, about. */
+/** The approximate size of the reply to a query, in megabytes. */
 async function fillWith(service: Service, megabytes: number): Promise<void> {
   const metadata = { text: 'x'.repeat(40_000) };
   const vectors = new Array(megabytes * 25).fill({ values: [1, 2, 3], metadata });
   await service.call('POST', '/collections/c/vectors', { body: { vectors } });
 }
 
-describe('the admission of replies', () => {
+describe('reply admission', () => {
   const LARGE = 40_000;
 
-  it('takes replies up to the bound, and gives back what is released, once', () => {
+  it('admits replies up to the limit, and releases a reservation once', () => {
     const admission = new ReplyAdmission({ bytesMax: 100_000 });
     const [first, second, third] = [admission.open(), admission.open(), admission.open()];
     first.reserve('anonymous', LARGE);
@@ -46,7 +46,7 @@ describe('the admission of replies', () => {
     assert.equal(admission.bytesInFlight, 0);
   });
 
-  it('always lets small ones and problems pass, and one that is alone', () => {
+  it('always admits small replies, errors, and the only reply', () => {
     const admission = new ReplyAdmission({ bytesMax: 100_000 });
     const alone = admission.open();
     alone.reserve('key:a', 150_000);
@@ -56,7 +56,7 @@ describe('the admission of replies', () => {
     assert.equal(admission.bytesInFlight, 251_000);
   });
 
-  it('leaves half of the room to the others', () => {
+  it('limits each principal to half', () => {
     const admission = new ReplyAdmission({ bytesMax: 100_000 });
     const first = admission.open();
     first.reserve('key:a', LARGE);
@@ -66,7 +66,7 @@ describe('the admission of replies', () => {
     admission.open().reserve('key:a', LARGE);
   });
 
-  it('ends the making of a reply whose client has gone away', () => {
+  it('stops producing a reply whose client has disconnected', () => {
     const place = new ReplyAdmission({ bytesMax: 100_000 }).open();
     place.reserve('key:a', LARGE);
     place.release();
@@ -74,8 +74,8 @@ describe('the admission of replies', () => {
   });
 });
 
-describe('replies that nobody takes', { timeout: 60_000 }, () => {
-  it('are held up to the bound over HTTP/1, and then refused until they are gone', async () => {
+describe('unread replies', { timeout: 60_000 }, () => {
+  it('are refused above the limit over HTTP/1, until others have been read', async () => {
     const replyBytesInFlightMax = 40_000_000;
     const service = await createFilledService({
       limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax },
@@ -89,23 +89,23 @@ describe('replies that nobody takes', { timeout: 60_000 }, () => {
         socket.write(headOf('POST', '/collections/c/query', length) + MATCHES);
       });
       sockets.push(socket);
-      await eventually('it waits', async () => (await bytesHeld(service)) > count * 15_000_000);
+      await eventually('it waits', async () => (await bytesReserved(service)) > count * 15_000_000);
     }
     const refused = await service.call('POST', '/collections/c/query', QUERY);
     assert.deepEqual(
       [refused.status, refused.json.code, refused.headers['retry-after']],
       [503, 'overloaded', '1'],
     );
-    // What is small passes.
+    // Small replies are admitted.
     assert.equal((await service.call('GET', '/collections/c')).status, 200);
     for (const socket of sockets) socket.destroy();
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     assert.equal((await service.call('POST', '/collections/c/query', QUERY)).status, 200);
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
     await service.close();
   });
 
-  it('are refused over HTTP/2 beyond the bound', async () => {
+  it('are refused above the limit over HTTP/2', async () => {
     const replyBytesInFlightMax = 5_000_000;
     const secure = await startSecureService({
       limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax },
@@ -126,21 +126,21 @@ describe('replies that nobody takes', { timeout: 60_000 }, () => {
       statuses.push(head[':status']);
     }
     assert.deepEqual(statuses, [200, 200, 200, 200, 503, 503, 503, 503, 503, 503]);
-    const held = await bytesHeld(service);
+    const held = await bytesReserved(service);
     assert.ok(held > 4_000_000 && held <= replyBytesInFlightMax, `${held}`);
     session.destroy();
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     await secure.close();
   });
 
-  it('refuse writes before they have done anything, since their replies cannot be', async () => {
+  it('above the limit refuse writes before they have an effect', async () => {
     const secure = await startSecureService({
       limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax: 1_048_576 },
     });
     const { service } = secure;
     await fillWith(service, 2);
     const session = await openWithoutWindow(secure.url, secure.authority.cert);
-    // Alone it may be longer than the bound.
+    // The only reply may exceed the limit.
     const stream = session.request({ ':path': '/collections/c/vectors?limit=100' });
     stream.on('error', () => {});
     assert.equal((await once(stream, 'response'))[0][':status'], 200);
@@ -149,12 +149,12 @@ describe('replies that nobody takes', { timeout: 60_000 }, () => {
     assert.deepEqual([refused.status, refused.json.code], [503, 'overloaded']);
     assert.equal(service.commitCount, commitCount);
     session.destroy();
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     assert.equal((await service.call('DELETE', '/collections/c/vectors/a')).status, 200);
     await secure.close();
   });
 
-  it('hold no files of the documentation open', async () => {
+  it('of the documentation keep no files open', async () => {
     const secure = await startSecureService();
     const session = await openWithoutWindow(secure.url, secure.authority.cert);
     for (let i = 0; i < 20; i++) {
@@ -169,13 +169,13 @@ describe('replies that nobody takes', { timeout: 60_000 }, () => {
       links.filter((link) => link.includes('swagger-ui')),
       [],
     );
-    assert.equal(await bytesHeld(secure.service), 0, 'all share one');
+    assert.equal(await bytesReserved(secure.service), 0, 'all share one');
     session.destroy();
     await secure.close();
   });
 });
 
-/** A client that gives no stream leave to send a body. */
+/** An HTTP/2 client with a flow control window of 0. */
 async function openWithoutWindow(url: string, ca: string): Promise<ClientHttp2Session> {
   const session = connectHttp2(url, { ca, settings: { initialWindowSize: 0 } });
   session.on('error', () => {});

@@ -22,7 +22,7 @@ const ARROW = 'application/vnd.apache.arrow.stream';
 const BODY = JSON.stringify({ queries: new Array(600).fill({ vector: [1, 0.5, 0] }) });
 const JSON_BODY = { 'content-type': 'application/json', 'content-length': BODY.length };
 
-const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_reply_bytes_in_flight');
+const bytesReserved = (service: Service) => metricOf(service, 'sagitta_http_reply_bytes_in_flight');
 /** The reading of it is one. */
 const underWay = (service: Service) => metricOf(service, 'sagitta_http_requests_in_flight');
 
@@ -74,7 +74,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
       assert.ok(text.startsWith('HTTP/1.1 200 '), text.slice(0, 200));
       assert.ok(isWhole(text), accept);
     }
-    assert.deepEqual([await bytesHeld(service), pins.count], [0, 0]);
+    assert.deepEqual([await bytesReserved(service), pins.count], [0, 0]);
     await service.close();
   });
 
@@ -88,7 +88,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
       assert.match(reply!.head, /application\/problem\+json/);
       assert.equal(JSON.parse(reply!.body).code, 'collection_not_found');
     }
-    assert.deepEqual([await bytesHeld(service), pins.count], [0, 0]);
+    assert.deepEqual([await bytesReserved(service), pins.count], [0, 0]);
     await service.close();
   });
 
@@ -112,7 +112,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     }
     const { body } = await service.app.inject('/metrics');
     assert.match(body, /sagitta_http_refusals_total\{code="collection_not_found"\} 3/);
-    assert.deepEqual([await bytesHeld(service), pins.count], [0, 0]);
+    assert.deepEqual([await bytesReserved(service), pins.count], [0, 0]);
     await service.close();
   });
 
@@ -165,7 +165,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
       return false;
     });
     assert.ok(groupCount < 4, `${groupCount} groups ran ahead of the client`);
-    const held = await bytesHeld(service);
+    const held = await bytesReserved(service);
     assert.ok(held > 0 && held < 10_000_000, `${held} bytes are held`);
     let byteCount = 0;
     socket.on('data', (chunk) => {
@@ -174,7 +174,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     socket.resume();
     await eventually('the whole reply has arrived', () => byteCount > 40_000_000);
     assert.equal(groupCount, 4);
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     socket.destroy();
     await stopApp(service.app, { deadlineMs: 0 });
   });
@@ -196,7 +196,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await eventually('it is over', async () => (await underWay(service)) === 1);
     await eventually('the snapshot is released', () => pins.count === 0);
     assert.equal(signal?.aborted, true);
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
     await stopApp(service.app, { deadlineMs: 0 });
   });
 
@@ -207,7 +207,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await once(socket, 'data');
     socket.pause();
     await eventually('it is over', async () => (await underWay(service)) === 1);
-    assert.deepEqual([await bytesHeld(service), pins.count], [0, 0]);
+    assert.deepEqual([await bytesReserved(service), pins.count], [0, 0]);
     socket.destroy();
     await stopApp(service.app, { deadlineMs: 0 });
   });

@@ -1,4 +1,4 @@
-// The log of requests: who changed what, what was slow, and nothing that clients keep to themselves.
+// The log of requests: the audit log, the slow query log, and that neither contains user data.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -42,7 +42,7 @@ describe('the audit log', () => {
   const admin = (method: string, url: string, body?: unknown) =>
     service.call(method, url, { body, headers: as('sk_admin', { 'x-request-id': 'r1' }) });
 
-  it('has a line for each change of a collection: who, from where, what, and how it ended', async () => {
+  it('has a line for each change of a collection with principal, client, target and status', async () => {
     await admin('POST', '/v1/collections', { id: 'c', dimension: 3, metric: 'dot' });
     await admin('PATCH', '/v1/collections/c', { description: 'secret plans' });
     await admin('DELETE', '/collections/c');
@@ -64,12 +64,12 @@ describe('the audit log', () => {
     assert.ok(!log.text.includes('secret plans'));
   });
 
-  it('has the generated id of a collection that named none', async () => {
+  it('has the generated id of a new collection', async () => {
     const { json } = await admin('POST', '/v1/collections', { dimension: 3, metric: 'dot' });
     assert.equal(log.lines('audit')[0]?.target, json.id);
   });
 
-  it('has refused attempts as well, of whoever made them', async () => {
+  it('has refused attempts, also unauthenticated ones', async () => {
     const attempt = async (token: string | null, method: string, url: string, body?: unknown) => {
       log.clear();
       const headers = token === null ? {} : as(token);
@@ -103,14 +103,14 @@ describe('the audit log', () => {
     ]);
   });
 
-  it('tells of ten attempts of strangers in ten seconds, then how many more, and of all others', async () => {
+  it('limits unauthenticated attempts to ten lines in ten seconds, and counts the rest', async () => {
     let nowMs = 0;
     const flooded = await createService({ logger: log.logger, authenticator, nowMs: () => nowMs });
     const attempt = (headers: Record<string, string>) =>
       flooded.call('DELETE', '/collections/none', { headers });
     const told = () => log.lines('audit').map(({ principal, unlogged }) => [principal, unlogged]);
     for (let i = 0; i < 25; i++) await attempt(i % 2 === 0 ? {} : as('sk_no'));
-    // The body's type is looked at before anybody is asked who they are.
+    // The content type is checked before authentication.
     await attempt({ accept: 'text/html' });
     assert.deepEqual(told(), new Array(10).fill(['anonymous', undefined]));
     log.clear();
@@ -127,7 +127,7 @@ describe('the audit log', () => {
     await flooded.close();
   });
 
-  it('tells how work ended that outlived its deadline', async () => {
+  it('has the outcome of work that continued after its deadline', async () => {
     const slow = await createService({
       logger: log.logger,
       limits: { ...DEFAULT_LIMITS, requestMsMax: 20 },
@@ -150,7 +150,7 @@ describe('the audit log', () => {
     await slow.close();
   });
 
-  it('has nothing of reads and of writes of vectors', async () => {
+  it('has no lines for reads and for writes of vectors', async () => {
     await admin('GET', '/collections');
     await admin('PUT', '/collections/taken/vectors/v', { values: [1, 2, 3] });
     await admin('POST', '/collections/taken/query', { vector: [1, 2, 3] });
@@ -158,8 +158,8 @@ describe('the audit log', () => {
   });
 });
 
-describe('the log of slow queries', () => {
-  it('has one line for each, with where the time went and no data', async () => {
+describe('the slow query log', () => {
+  it('has one line per query with the time of each phase and without user data', async () => {
     const log = captureLog('info');
     const service = await createFilledService({ logger: log.logger, slowQueryMs: 0 });
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
@@ -200,10 +200,10 @@ describe('the log of slow queries', () => {
     await service.close();
   });
 
-  it('has one line for many queries that came together, and of those that failed', async () => {
+  it('has one line per batch of queries, also for a batch that fails', async () => {
     const log = captureLog('info');
     const service = await createFilledService({ logger: log.logger, slowQueryMs: 0 });
-    // In three groups, of which the database answers one after the other.
+    // Three groups, which the database executes one after the other.
     const queries = new Array(600).fill({ vector: [7.25, 0, 0], top_k: 2 });
     const batch = (options: { accept?: string } = {}) =>
       service.call('POST', '/collections/c/query/batch', { body: { queries }, headers: options });
@@ -233,7 +233,7 @@ describe('the log of slow queries', () => {
     await service.close();
   });
 
-  it('has none of those that are fast enough', async () => {
+  it('has no lines for fast queries', async () => {
     const log = captureLog('info');
     const service = await createFilledService({ logger: log.logger, slowQueryMs: 60_000 });
     await service.call('POST', '/collections/c/query', { body: { vector: [1, 0, 0] } });
@@ -243,7 +243,7 @@ describe('the log of slow queries', () => {
 });
 
 describe('the log', () => {
-  it('has the id of the trace in every line of a request, and makes none up', async () => {
+  it('has the trace id in every line of a request that has one', async () => {
     const log = captureLog('debug');
     const service = await createService({ logger: log.logger });
     const trace_id = '0af7651916cd43dd8448eb211c80319c';
@@ -265,11 +265,11 @@ describe('the log', () => {
     await service.close();
   });
 
-  it('has nothing of bodies, query strings and credentials, however requests end', async () => {
+  it('never contains bodies, query strings or credentials', async () => {
     const log = captureLog('debug');
     const database: Database = await openDatabase({ limits: { idempotencyKeyCharactersMax: 200 } });
     const service = await createService({
-      // Any database will do, and this one really searches and fails.
+      // A real database, for real searches and errors.
       database,
       logger: log.logger,
       authenticator,
@@ -286,10 +286,10 @@ describe('the log', () => {
   });
 });
 
-/** The line of a request comes when its connection lets go of it. */
+/** The line of a request is logged when its reply is closed. */
 const closed = () => new Promise((resolve) => setTimeout(resolve, 20));
 
-/** Every kind of request, with markers in all that is its sender's own. How many it were. */
+/** Sends every kind of request with markers in all user data. Returns the number of requests. */
 async function sendEverything(service: Service): Promise<number> {
   let count = 0;
   const send = async (method: string, url: string, body?: unknown, headers = {}) => {

@@ -7,7 +7,7 @@ const SPAN = 'b7ad6b7169203331';
 const VALID = `00-${TRACE}-${SPAN}-01`;
 
 describe('the trace context of a request', () => {
-  it('is taken over from traceparent, with the state of other systems', () => {
+  it('is read from traceparent and tracestate', () => {
     assert.deepEqual(readTraceContext({ traceparent: VALID, tracestate: 'a=1,b=2' }), {
       traceId: TRACE,
       spanId: SPAN,
@@ -18,13 +18,13 @@ describe('the trace context of a request', () => {
     assert.deepEqual([notSampled?.isSampled, notSampled?.state], [false, undefined]);
   });
 
-  it('of a later version may have more behind it', () => {
+  it('may have more fields in a later version', () => {
     for (const traceparent of [`01-${TRACE}-${SPAN}-01`, `cc-${TRACE}-${SPAN}-01-more`]) {
       assert.equal(readTraceContext({ traceparent })?.traceId, TRACE, traceparent);
     }
   });
 
-  it('is absent when the header is not exactly so', () => {
+  it('is absent if the header is not valid', () => {
     for (const traceparent of [
       undefined,
       '',
@@ -40,7 +40,7 @@ describe('the trace context of a request', () => {
       `00-${TRACE}-${SPAN}-0g`,
       ` ${VALID}`,
       `${VALID}\n`,
-      // Two headers, as Node joins them.
+      // Two headers, joined by Node.
       `${VALID}, ${VALID}`,
       `01-${TRACE}-${SPAN}-01, ${VALID}`,
     ]) {
@@ -49,7 +49,7 @@ describe('the trace context of a request', () => {
     }
   });
 
-  it('goes on without a state that is too long or not plain', () => {
+  it('ignores a tracestate that is too long or not printable', () => {
     for (const tracestate of ['', `a=${'x'.repeat(511)}`, 'a=é', 'a=1\u0000']) {
       const found = readTraceContext({ traceparent: VALID, tracestate });
       assert.deepEqual([found?.traceId, found?.state], [TRACE, undefined]);

@@ -28,8 +28,8 @@ function createBounded(trustedProxies: string[] = []) {
   };
 }
 
-describe('the connections of one address', () => {
-  it('are bounded, and others are taken beside them', async () => {
+describe('the address limiter', () => {
+  it('limits the connections of each address separately', async () => {
     const { bound, connect, refusedCount } = createBounded();
     const [first, second] = [connect('192.0.2.1'), connect('::ffff:192.0.2.1')];
     assert.ok(connect('192.0.2.1').destroyed);
@@ -44,7 +44,7 @@ describe('the connections of one address', () => {
     assert.ok(connect('192.0.2.1').destroyed);
   });
 
-  it('are forgotten when they are closed', async () => {
+  it('forgets connections that are closed', async () => {
     const { bound, connect } = createBounded();
     const sockets = ['192.0.2.1', '192.0.2.1', '2001:db8::1'].map(connect);
     const refused = connect('192.0.2.1');
@@ -54,7 +54,7 @@ describe('the connections of one address', () => {
     await eventually('all are forgotten', () => bound.addressCount === 0);
   });
 
-  it('are those of a network of 64 bits over IPv6', () => {
+  it('counts the connections of an IPv6 /64 network together', () => {
     const { connect } = createBounded();
     connect('2001:db8:0:1::1');
     connect('2001:db8:0:1:ffff:ffff:ffff:ffff');
@@ -66,7 +66,7 @@ describe('the connections of one address', () => {
     assert.ok(!connect('fe80::1%eth0').destroyed);
   });
 
-  it('are not bounded for this machine, for gateways, and where there is none', () => {
+  it('exempts loopback addresses, trusted proxies and closed sockets', () => {
     const { bound, connect, refusedCount } = createBounded([
       '10.1.0.0/16',
       '2001:db8::7',
@@ -82,17 +82,17 @@ describe('the connections of one address', () => {
   });
 });
 
-/** Says of every connection from now on that it comes from elsewhere. */
+/** Gives every new connection a remote address. */
 function pretendAddress({ app }: Service, address: string): void {
   app.server.prependListener('connection', (socket: Socket) => {
     Object.defineProperty(socket, 'remoteAddress', { value: address });
   });
 }
 
-describe('a service with a bound on the connections of one address', { timeout: 60_000 }, () => {
+describe('a service with a limit on the connections per address', { timeout: 60_000 }, () => {
   const limits = { ...DEFAULT_LIMITS, connectionsPerAddressMax: 1 };
 
-  it('closes what is beyond it at once, and the log says so', async () => {
+  it('closes further connections at once and logs it', async () => {
     const warnings: string[] = [];
     const service = await createFilledService({
       limits,
@@ -126,7 +126,7 @@ describe('a service with a bound on the connections of one address', { timeout: 
     await service.close();
   });
 
-  it('does so before a TLS handshake', async () => {
+  it('closes them before the TLS handshake', async () => {
     const secure = await startSecureService({ limits });
     pretendAddress(secure.service, '192.0.2.1');
     const open = () =>

@@ -1,5 +1,5 @@
-// Bodies that are read as they arrive, over real connections: from clients that are slow, idle, gone,
-// or not to be stopped, and no faster than they are worked off.
+// Streamed bodies over real connections: slow, idle and disconnecting clients, clients that do not
+// stop sending, and backpressure.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -14,12 +14,12 @@ import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from
 const PATH = '/collections/c/vectors';
 const STREAM = { 'content-type': 'application/x-ndjson', 'transfer-encoding': 'chunked' };
 
-const bytesHeld = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
+const bytesReserved = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
 const line = (id: string) => `${JSON.stringify({ id, values: [1, 2, 3] })}\n`;
-/** As HTTP/1.1 sends a body of unknown length. */
+/** A chunk of the chunked transfer coding. */
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 const END = '0\r\n\r\n';
-/** So many rows of a kilobyte. */
+/** NDJSON with `count` rows of a kilobyte. */
 const kilobytes = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, i) => {
     return `${JSON.stringify({ id: `${prefix}${i}`, values: [1, 2, 3], metadata: { t: 'x'.repeat(960) } })}\n`;
@@ -32,7 +32,7 @@ async function start(limits: Partial<typeof DEFAULT_LIMITS | Record<string, numb
   return { service, port: await listen(service) };
 }
 
-/** Begins a stream, and collects what the service says to it. */
+/** Starts a stream and collects the reply. */
 function begin(port: number, headers: Readonly<Record<string, string | number>> = STREAM) {
   const socket = connect(port, '127.0.0.1');
   const begun = { socket, text: '', isClosed: false };
@@ -47,7 +47,7 @@ function begin(port: number, headers: Readonly<Record<string, string | number>> 
   return begun;
 }
 
-/** Writes until the service takes no more, or the bytes are written; how many it took. */
+/** Writes until the service stops reading or all bytes are written. Returns the bytes written. */
 async function writeUntilStuck(socket: Socket, piece: string, bytesMax: number): Promise<number> {
   let count = 0;
   while (count < bytesMax) {
@@ -62,8 +62,8 @@ async function writeUntilStuck(socket: Socket, piece: string, bytesMax: number):
   return count;
 }
 
-describe('a body that is read as it arrives', () => {
-  it('may take longer than any other, as long as something of it arrives', async () => {
+describe('a streamed body', () => {
+  it('may take longer than other bodies while it makes progress', async () => {
     const { service, port } = await start({ arrivalMsMax: 150, stalledMsMax: 60_000 });
     const text = await exchange(port, async (socket) => {
       socket.write(headOf('POST', PATH, { ...STREAM, connection: 'close' }));
@@ -74,10 +74,10 @@ describe('a body that is read as it arrives', () => {
       socket.write(END);
     });
     assert.match(text, /^HTTP\/1.1 200 .*"upserted_count":8,/s);
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
   });
 
-  it('is ended when nothing of it arrives for long, and says what was written', async () => {
+  it('is aborted when it is idle, with the count of rows written', async () => {
     const { service, port } = await start({ stalledMsMax: 1_000 });
     const lines = Array.from({ length: 1_500 }, (_, i) => line(`idle-${i}`)).join('');
     const begun = begin(port);
@@ -87,11 +87,11 @@ describe('a body that is read as it arrives', () => {
     const { code, committed_count } = JSON.parse(reply!.body);
     assert.deepEqual([reply!.status, code, committed_count], [504, 'deadline_exceeded', 1_000]);
     assert.equal(await service.database.collection('c').count(undefined), 1_003);
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
     begun.socket.destroy();
   });
 
-  it('is not idle while we are busy with what came of it', async () => {
+  it('is not idle while the service processes it', async () => {
     const { service, port } = await start({ stalledMsMax: 100 });
     service.hooks.beforeCommit = () => pause(150);
     const units = [0, 1, 2, 3].map((unit) => chunk(kilobytes(1_000, `${unit}-`))).join('');
@@ -101,7 +101,7 @@ describe('a body that is read as it arrives', () => {
     assert.match(text, /^HTTP\/1.1 200 .*"upserted_count":4000,/s);
   });
 
-  it('whose sender goes away leaves what is whole of it, and holds nothing', async () => {
+  it('whose sender disconnects leaves whole batches and no reservation', async () => {
     const { service, port } = await start();
     const begun = begin(port);
     const lines = Array.from({ length: 2_500 }, (_, i) => line(`gone-${i}`)).join('');
@@ -109,16 +109,16 @@ describe('a body that is read as it arrives', () => {
     await eventually('two units', async () => {
       return (await service.database.collection('c').count(undefined)) === 2_003;
     });
-    assert.ok((await bytesHeld(service)) > 0, 'the third unit waits for its end');
+    assert.ok((await bytesReserved(service)) > 0, 'the third unit waits for its end');
     begun.socket.destroy();
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
     assert.equal(await service.database.collection('c').count(undefined), 2_003);
     await eventually('no stream', async () => {
       return (await metricOf(service, 'sagitta_streams_in_flight')) === 0;
     });
   });
 
-  it('is invited when its head is accepted, and not when it is refused', async () => {
+  it('gets 100 Continue if its headers are accepted, and not if they are refused', async () => {
     const { port } = await start();
     const headers = { ...STREAM, expect: '100-continue' };
     const invited = begin(port, headers);
@@ -131,10 +131,10 @@ describe('a body that is read as it arrives', () => {
     assert.match(refused.text, /^HTTP\/1.1 406 /);
   });
 
-  it('that is refused while its sender goes on lets it finish and read why', async () => {
+  it('that is refused lets its sender finish and read the error', async () => {
     const { service, port } = await start();
     const bad = '{"id":"bad","values":[1]}\n';
-    // Far more than the system keeps on the way.
+    // Far more than the socket buffers hold.
     const rest = kilobytes(1_000, 'rest-');
     const begun = begin(port);
     begun.socket.write(chunk(bad.repeat(1_000)));
@@ -146,15 +146,15 @@ describe('a body that is read as it arrives', () => {
     const [reply] = repliesIn(begun.text);
     const { code, committed_count } = JSON.parse(reply!.body);
     assert.deepEqual([reply!.status, code, committed_count], [400, 'dimension_mismatch', 0]);
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
-    // The connection is as good as before.
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
+    // The connection can be used again.
     begun.text = '';
     begun.socket.write(headOf('GET', '/livez'));
     await eventually('another reply', () => begun.text.includes('200 OK'));
     begun.socket.destroy();
   });
 
-  it('is read no faster than it is written, and what is kept of it is counted', async () => {
+  it('is read no faster than it is written, and its memory is counted', async () => {
     const { service, port } = await start();
     let open = () => {};
     const gate = new Promise<void>((resolve) => {
@@ -165,30 +165,30 @@ describe('a body that is read as it arrives', () => {
     const megabyte = chunk(kilobytes(1_000, 'm-'));
     const taken = await writeUntilStuck(begun.socket, megabyte, 200_000_000);
     assert.ok(taken < 60_000_000, `${taken} bytes were taken`);
-    const held = await bytesHeld(service);
+    const held = await bytesReserved(service);
     assert.ok(held > 1_000_000 && held < 40_000_000, `${held} bytes are held`);
     open();
     begun.socket.write(END);
     await eventually('a reply', () => begun.text.includes('upserted_count'));
-    assert.equal(await bytesHeld(service), 0);
+    assert.equal(await bytesReserved(service), 0);
     begun.socket.destroy();
   });
 
-  it('ends where all bodies together hold as much as they may', async () => {
+  it('is refused at the limit on the memory of all bodies', async () => {
     const { service, port } = await start({ bodyBytesInFlightMax: 3_000_000 });
     const half = Array.from({ length: 3 }, () => begin(port));
-    // Less than a unit each: nobody can go on before its end.
+    // Less than an ingest batch each: none is written before its end.
     const lines = `${'x'.repeat(1_400)}`.repeat(1_000);
     for (const { socket } of half) socket.write(chunk(lines));
     await eventually('a refusal', () => half.some(({ text }) => text.includes('"overloaded"')));
-    assert.ok((await bytesHeld(service)) <= 3_000_000);
+    assert.ok((await bytesReserved(service)) <= 3_000_000);
     const refused = half.find(({ text }) => text.includes('"overloaded"'));
     assert.match(refused!.text, /^HTTP\/1.1 503 .*retry-after: 1/is);
     for (const { socket } of half) socket.destroy();
-    await eventually('nothing is held', async () => (await bytesHeld(service)) === 0);
+    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
   });
 
-  it('waits for its rate, where others would be refused', async () => {
+  it('waits for the rate limit rather than being refused', async () => {
     const { port } = await start({ writeRateMax: 4_000, writeBurstMax: 1_500 });
     const lines = Array.from({ length: 3_000 }, (_, i) => line(`rate-${i}`)).join('');
     const startedAt = performance.now();
@@ -199,7 +199,7 @@ describe('a body that is read as it arrives', () => {
     assert.ok(performance.now() - startedAt >= 300, 'it had to wait');
   });
 
-  it('comes over HTTP/2 alike', async () => {
+  it('works over HTTP/2', async () => {
     const limits = { ...DEFAULT_LIMITS, eventLoopDelayMsMax: 60_000, stalledMsMax: 300 };
     const secure = await startSecureService({ limits });
     const session = await openSession(secure.url, { ca: secure.authority.cert });
@@ -232,12 +232,12 @@ describe('a body that is read as it arrives', () => {
       ...Array(6).fill(kilobytes(1_000, 'd')),
     ]);
     assert.deepEqual([bad.status, JSON.parse(bad.text).code], [400, 'dimension_mismatch']);
-    assert.equal(await bytesHeld(secure.service), 0);
+    assert.equal(await bytesReserved(secure.service), 0);
     session.destroy();
     await secure.close();
   });
 
-  it('of a service that stops ends soon, with what was written', async () => {
+  it('ends when the service stops, with the count of rows written', async () => {
     const { service, port } = await start();
     let isStopping = false;
     service.hooks.beforeCommit = async () => {

@@ -1,4 +1,4 @@
-// The socket of the operator: who comes through it, what a dead process leaves, and its end.
+// The control socket: its permissions, a socket left by a dead process, and shutdown.
 
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
@@ -30,7 +30,7 @@ afterEach(async () => {
 const answer = (text: string) => (_request: IncomingMessage, response: ServerResponse) =>
   response.end(JSON.stringify(text));
 
-/** What the server of the directory says; null when there is none. */
+/** The reply of the server of the directory; null if there is none. */
 async function call(path = '/'): Promise<unknown> {
   const operator = await connectControlClient(directory);
   if (operator === null) return null;
@@ -38,7 +38,7 @@ async function call(path = '/'): Promise<unknown> {
 }
 
 describe('the control socket', () => {
-  it('answers until it is closed, and leaves nothing', async () => {
+  it('replies until it is closed, and removes its socket', async () => {
     assert.equal(await call(), null);
     await control.listen(answer('here'));
     assert.equal(await call(), 'here');
@@ -47,7 +47,7 @@ describe('the control socket', () => {
     assert.deepEqual(await readdir(join(directory, 'control')), []);
   });
 
-  it('is for its user alone, whatever the folder was before', async () => {
+  it('is accessible to its user only, whatever the mode of the folder was', async () => {
     await mkdir(join(directory, 'control'));
     await chmod(join(directory, 'control'), 0o777);
     await control.listen(answer('here'));
@@ -55,14 +55,14 @@ describe('the control socket', () => {
     assert.equal((await stat(join(directory, 'control', 'socket'))).mode & 0o777, 0o600);
   });
 
-  it('takes the place of what a dead process left', async () => {
+  it('replaces the socket of a dead process', async () => {
     await mkdir(join(directory, 'control'));
     await writeFile(join(directory, 'control', 'socket'), '');
     await control.listen(answer('here'));
     assert.equal(await call(), 'here');
   });
 
-  it('says where it cannot be', async () => {
+  it('names the folder if it cannot be created there', async () => {
     await writeFile(join(directory, 'control'), '');
     await assert.rejects(control.listen(answer('here')), {
       code: 'configuration_invalid',
@@ -70,7 +70,7 @@ describe('the control socket', () => {
     });
   });
 
-  it('knows those who come through it from others', async () => {
+  it('recognizes its own connections', async () => {
     const seen: boolean[] = [];
     const note = ({ socket }: IncomingMessage, response: ServerResponse) => {
       seen.push(control.isOperator(socket));
@@ -84,7 +84,7 @@ describe('the control socket', () => {
     assert.deepEqual(seen, [true, false]);
   });
 
-  it('finishes what is under way when it stops listening, and takes nothing new', async () => {
+  it('finishes requests in progress when it stops listening, and accepts no new ones', async () => {
     const requests = new EventEmitter();
     await control.listen((_request, response) => requests.emit('request', response));
     const waiting = call();
@@ -95,7 +95,7 @@ describe('the control socket', () => {
     assert.equal(await waiting, 'done');
   });
 
-  it('cuts what is left when it closes, of which the client is told', async () => {
+  it('closes remaining connections when it is closed', async () => {
     const requests = new EventEmitter();
     await control.listen(() => requests.emit('request'));
     const waiting = assert.rejects(call(), /^CliError: cannot ask the server of .*: /);
@@ -104,7 +104,7 @@ describe('the control socket', () => {
     await waiting;
   });
 
-  it('answers what is not HTTP with a problem', async () => {
+  it('replies to invalid HTTP with a problem document', async () => {
     await control.listen(answer('here'));
     const socket = connect(join(directory, 'control', 'socket'));
     socket.end('nonsense\r\n\r\n');
@@ -114,8 +114,8 @@ describe('the control socket', () => {
   });
 });
 
-describe('the application behind it', () => {
-  it('serves the operator all there is, and others nothing without a key', async (t) => {
+describe('the application on the control socket', () => {
+  it('gives the operator full access, and requires a key from others', async (t) => {
     const database = await openDatabase({});
     const authenticator = new Authenticator({
       apiKeys: database.apiKeys,
@@ -136,7 +136,7 @@ describe('the application behind it', () => {
         assert.deepEqual([error.status, error.code], [404, 'key_not_found']);
         return true;
       });
-      // A wrong credential does not matter to who needs none.
+      // An invalid credential does not matter to the operator.
       const status = await new Promise((resolve, reject) => {
         const socketPath = join(directory, 'control', 'socket');
         const headers = { authorization: 'Bearer sk_wrong' };
@@ -148,7 +148,7 @@ describe('the application behind it', () => {
       });
       assert.equal(status, 200);
 
-      // A server that reads its data is waited for.
+      // The client waits for a server that is loading its data.
       const state = t.mock.getter(database, 'state', () => 'starting');
       const listing = operator.call('GET', '/keys');
       await eventually('the server was asked twice', () => state.mock.callCount() > 1);

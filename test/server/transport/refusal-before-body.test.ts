@@ -1,5 +1,5 @@
-// Long bodies that are refused for how they begin: their senders, who write all before they read,
-// get to write all, learn why, and may go on with the connection.
+// Long bodies that are refused early: a client that sends everything before it reads can send all of
+// it, read the error, and use the connection again.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -8,7 +8,7 @@ import { ARROW_STREAM } from '../../../src/server/media-types.js';
 import { createFilledService } from '../harness.js';
 import { exchange, headOf, listen, repliesIn } from '../wire.js';
 
-/** Longer than what sockets and buffers on the way take. */
+/** More than all socket buffers hold. */
 const ROWS = 400_000;
 const BATCHES = 5;
 
@@ -26,7 +26,7 @@ const noStream = Buffer.concat([
   Buffer.alloc(24_000_000),
 ]);
 
-describe('a long body that is refused for its beginning', () => {
+describe('a long body that is refused early', () => {
   for (const [what, path, body, code] of [
     ['columns', '/collections/c/vectors', bodyWithColumn('nothing'), 'invalid_request'],
     ['columns', '/collections/c/query/batch', bodyWithColumn('nothing'), 'invalid_request'],
@@ -39,13 +39,13 @@ describe('a long body that is refused for its beginning', () => {
       'collection_not_found',
     ],
   ] as const) {
-    it(`is taken whole for its ${what} by ${path}`, { timeout: 60_000 }, async () => {
+    it(`can be sent completely if ${path} refuses its ${what}`, { timeout: 60_000 }, async () => {
       const service = await createFilledService();
       const port = await listen(service);
       const text = await exchange(port, async (socket) => {
         const headers = { 'content-type': ARROW_STREAM, 'content-length': body.length };
         socket.write(headOf('POST', path, headers));
-        // Nothing of the reply is read before the last byte has left.
+        // The client reads the reply only after it has sent the last byte.
         socket.pause();
         await new Promise<void>((resolve) => {
           socket.write(body, () => resolve());

@@ -9,12 +9,12 @@ import { startSlowReaderTimeout } from '../../../src/server/transport/connection
 import { startSecureService } from '../secure-service.js';
 import { headOf } from '../wire.js';
 
-describe('clients that take a little of a reply now and then', { timeout: 120_000 }, () => {
-  it('lose their connection of HTTP/1 when the whole takes too long', async () => {
+describe('clients that read a reply slowly but steadily', { timeout: 120_000 }, () => {
+  it('lose their HTTP/1.1 connection when the whole reply takes too long', async () => {
     const body = 'x'.repeat(30_000_000);
     const server = createServer((_request, response) => {
       response.end(body);
-      // As for 64 KB, so that the test need not wait for minutes.
+      // The timeout of 64 KB, so that the test takes seconds rather than minutes.
       startSlowReaderTimeout(response, 65_536, 200);
     });
     server.listen(0, '127.0.0.1');
@@ -24,7 +24,7 @@ describe('clients that take a little of a reply now and then', { timeout: 120_00
     socket.on('error', () => {});
     socket.write(headOf('GET', '/'));
     let taken = 0;
-    // Something moves far more often than the bound on stalling.
+    // The reply makes progress far more often than the stall timeout.
     socket.on('data', (chunk) => {
       taken += chunk.length;
       socket.pause();
@@ -39,9 +39,9 @@ describe('clients that take a little of a reply now and then', { timeout: 120_00
     server.close();
   });
 
-  it('keep it when they are quick, also for a reply that waits for the one before it', async () => {
+  it('keep it if they are fast enough, also with a pipelined reply that waits', async () => {
     const server = createServer((request, response) => {
-      // The first is slower than a single reply may be.
+      // The first reply takes longer than the timeout of one.
       setTimeout(
         () => {
           response.end('done');
@@ -63,14 +63,14 @@ describe('clients that take a little of a reply now and then', { timeout: 120_00
     server.close();
   });
 
-  it('lose their stream of HTTP/2, and nothing else', async () => {
+  it('lose their HTTP/2 stream, but not the connection', async () => {
     const secure = await startSecureService({ limits: { ...DEFAULT_LIMITS, stalledMsMax: 400 } });
     const session = connectHttp2(secure.url, {
       ca: secure.authority.cert,
       settings: { initialWindowSize: 0 },
     });
     await once(session, 'connect');
-    // One byte more for every stream.
+    // One more byte for each stream.
     let windowBytes = 0;
     const timer = setInterval(() => session.settings({ initialWindowSize: ++windowBytes }), 100);
     const arrived = once(secure.service.app.server, 'stream') as Promise<[ServerHttp2Stream]>;
@@ -80,7 +80,7 @@ describe('clients that take a little of a reply now and then', { timeout: 120_00
     const [served] = await arrived;
     const closed = once(served, 'close');
     await once(stream, 'response');
-    // Nothing is read, since the client would then open the window again by itself.
+    // Nothing is read, since the client would then send window updates by itself.
     stream.pause();
     let taken = 0;
     const look = setInterval(() => {

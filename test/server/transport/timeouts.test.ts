@@ -6,7 +6,7 @@ import { silentLogger } from '../../../src/common/logger.js';
 import { createFilledService } from '../harness.js';
 import { eventually, exchange, headOf, listen, pause, repliesIn } from '../wire.js';
 
-/** A running service, and what it wrote into its log as warnings. */
+/** A running service and the warnings in its log. */
 async function start(limits: Partial<Limits>) {
   const warnings: string[] = [];
   const service = await createFilledService({
@@ -37,8 +37,8 @@ async function timed<Result>(work: Promise<Result>): Promise<[Result, number]> {
 /** Longer than any delay of a busy machine. */
 const HANG_MS = 60_000;
 
-describe('clients that take their time', () => {
-  it('have so long for the head of a request', async () => {
+describe('slow clients', () => {
+  it('have a limited time for the headers of a request', async () => {
     const { service, port } = await start({ headerMsMax: 200 });
     const [text, ms] = await timed(
       exchange(port, (socket) => socket.write('GET /collections/c HTTP/1.1\r\nhost: x\r\n')),
@@ -46,20 +46,20 @@ describe('clients that take their time', () => {
     assert.equal(codeOf(text), 'deadline_exceeded');
     assert.match(text, /^HTTP\/1\.1 504 .*\r\nx-request-id: /s);
     assert.ok(ms >= 190 && ms < HANG_MS, `${ms}`);
-    // Who says nothing at all has no more.
+    // The same for a client that sends nothing at all.
     const [nothing, silentMs] = await timed(exchange(port, () => {}));
     assert.equal(codeOf(nothing), 'deadline_exceeded');
     assert.ok(silentMs >= 190 && silentMs < HANG_MS, `${silentMs}`);
     await service.close();
   });
 
-  it('have so long for a whole request', async () => {
+  it('have a limited time for a whole request', async () => {
     const { service, port } = await start({ headerMsMax: 150, arrivalMsMax: 300 });
     let timer: NodeJS.Timeout | undefined;
     const [text, ms] = await timed(
       exchange(port, (socket) => {
         socket.write(query({ 'content-length': 1_000 }));
-        // Something always comes.
+        // The body makes progress all the time.
         timer = setInterval(() => socket.write(' '), 20);
       }),
     );
@@ -69,7 +69,7 @@ describe('clients that take their time', () => {
     await service.close();
   });
 
-  it('are cut when they take nothing of a reply, and only then', { timeout: 90_000 }, async () => {
+  it('are cut off when they stop reading a reply, and only then', { timeout: 90_000 }, async () => {
     const stalledMsMax = 300;
     const { service, port } = await start({ stalledMsMax });
     const metadata = { text: 'x'.repeat(40_000) };
@@ -94,13 +94,13 @@ describe('clients that take their time', () => {
       return { gone, text, closedAtMs: () => closedAtMs };
     };
 
-    // The search takes longer than a client may stall; that is not the client's fault.
+    // The search takes longer than the stall timeout, which does not apply to it.
     service.hooks.beforeSearch = () => pause(2.5 * stalledMsMax);
     const slowSearch = ask(() => {});
     assert.equal(matchCountIn(await slowSearch.text), 403);
 
-    // One that reads in sips, for longer than it may stall. They are large, since the system's own
-    // buffers hide small ones.
+    // A client that reads in portions, in all for longer than the stall timeout. The portions are
+    // large, since socket buffers hide small ones.
     service.hooks.beforeSearch = () => Promise.resolve();
     const sipping = ask((socket) => {
       let taken = 0;
@@ -126,7 +126,7 @@ describe('clients that take their time', () => {
     await service.close();
   });
 
-  it('may keep a connection that is idle for so long', async () => {
+  it('may keep an idle connection for a limited time', async () => {
     const { service, port } = await start({ keepAliveMs: 300, stalledMsMax: 100 });
     const [text, ms] = await timed(
       exchange(port, (socket) => {
@@ -142,7 +142,7 @@ describe('clients that take their time', () => {
     await service.close();
   });
 
-  it('may keep none when the time is 0', async () => {
+  it('may keep no idle connection if the time is 0', async () => {
     const { service, port } = await start({ keepAliveMs: 0 });
     const [text, ms] = await timed(exchange(port, (socket) => socket.write(GET)));
     assert.equal(repliesIn(text)[0]?.status, 200);
@@ -152,7 +152,7 @@ describe('clients that take their time', () => {
 });
 
 describe('connections', () => {
-  it('are refused at once beyond the bound, and the log says so once', async () => {
+  it('are refused at once above the limit, with one log line', async () => {
     const { service, port, warnings } = await start({ connectionsMax: 3 });
     const kept: Socket[] = [];
     for (let i = 0; i < 3; i++) {
@@ -183,7 +183,7 @@ describe('connections', () => {
     await service.close();
   });
 
-  it('invite a body only when it will be read', async () => {
+  it('send 100 Continue only if the body will be read', async () => {
     const { service, port } = await start({ bodyBytesMax: 1_024 });
     const expecting = { expect: '100-continue' };
     const invited = await exchange(port, (socket) => {
@@ -194,8 +194,8 @@ describe('connections', () => {
       repliesIn(invited).map(({ status }) => status),
       [100, 200],
     );
-    // Refused by its head, by its type, by its length: never invited, and the connection is closed,
-    // since nobody can tell whether a body follows.
+    // Refused for its headers, content type or length: no 100 Continue, and the connection is closed,
+    // since the client may send the body or not.
     for (const [head, status] of [
       [headOf('POST', '/collections/c/nothing', { ...expecting, 'content-length': 10 }), 404],
       [headOf('POST', '/collections/c/query', { ...expecting, 'content-length': 10 }), 415],
@@ -212,7 +212,7 @@ describe('connections', () => {
     await service.close();
   });
 
-  it('take no request whose length is said twice', async () => {
+  it('refuse a request with two lengths', async () => {
     const { service, port } = await start({});
     for (const headers of [
       { 'content-length': BODY.length, 'transfer-encoding': 'chunked' },
@@ -232,7 +232,7 @@ describe('connections', () => {
     await service.close();
   });
 
-  it('do not take the body of a GET for a request', async () => {
+  it('do not parse the body of a GET as a request', async () => {
     const { service, port } = await start({});
     const smuggled = headOf('DELETE', '/collections/c');
     const text = await exchange(port, (socket) => {

@@ -34,7 +34,7 @@ function handshake(port: number, options: ConnectionOptions): Promise<TLSSocket>
   });
 }
 
-/** The serial number of the certificate that a new connection is shown. */
+/** The serial number of the certificate that a new connection receives. */
 async function shownSerial(port: number, ca: string[]): Promise<string> {
   const socket = await handshake(port, { ca });
   const { serialNumber } = socket.getPeerCertificate();
@@ -46,21 +46,21 @@ describe('the service behind TLS', () => {
   let secure: SecureService;
   let ca: string;
   before(async () => {
-    // Whatever else this machine does meanwhile, nothing here is refused for it.
+    // No request may be refused because the machine is busy.
     const limits = { ...DEFAULT_LIMITS, eventLoopDelayMsMax: 60_000 };
     secure = await startSecureService({ limits });
     ca = secure.authority.cert;
   });
   after(() => secure.close());
 
-  it('speaks TLS 1.3 and nothing older', async () => {
+  it('accepts TLS 1.3 only', async () => {
     const socket = await handshake(secure.port, { ca });
     assert.equal(socket.getProtocol(), 'TLSv1.3');
     socket.destroy();
     await assert.rejects(handshake(secure.port, { ca, maxVersion: 'TLSv1.2' }), /protocol version/);
   });
 
-  it('answers alike over HTTP/2 and HTTP/1.1, whichever the client prefers', async () => {
+  it('gives equal replies over HTTP/2 and HTTP/1.1, as the client prefers', async () => {
     const one = await overHttp1(secure.port, QUERY, { ca });
     const session = await openSession(secure.url, { ca });
     const two = await overHttp2(session, QUERY);
@@ -79,11 +79,11 @@ describe('the service behind TLS', () => {
     }
   });
 
-  it('refuses protocols that it does not speak during the handshake', async () => {
+  it('refuses unknown protocols during the handshake', async () => {
     await assert.rejects(handshake(secure.port, { ca, ALPNProtocols: ['spdy/3'] }), /alert/);
   });
 
-  it('closes a connection that speaks clear text, and goes on', async () => {
+  it('closes a clear text connection and continues to serve', async () => {
     const socket = connectSocket(secure.port, '127.0.0.1');
     socket.on('error', () => {});
     socket.write('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n');
@@ -99,7 +99,7 @@ describe('the service behind TLS', () => {
     assert.equal((await overHttp1(secure.port, { path: '/livez' }, { ca })).status, 200);
   });
 
-  it('takes large bodies and gives large replies over HTTP/2, with 64 requests at once', async () => {
+  it('handles large bodies and replies in 64 concurrent HTTP/2 requests', async () => {
     const session = await openSession(secure.url, { ca });
     const text = 'x'.repeat(5_000);
     const vectors = Array.from({ length: 2_000 }, (_, index) => ({
@@ -123,7 +123,7 @@ describe('the service behind TLS', () => {
     session.destroy();
   });
 
-  it('takes a path of 60 000 characters over HTTP/2, and refuses what its headers cannot hold', async () => {
+  it('accepts a path of 60 000 characters over HTTP/2, and refuses longer headers', async () => {
     const long = (length: number) => ({
       path: `/collections/c/vectors?cursor=${'A'.repeat(length)}`,
     });
@@ -147,7 +147,7 @@ describe('the service behind TLS', () => {
     assert.equal(JSON.parse(one.text).code, 'cursor_invalid');
   });
 
-  it('answers a body that is too large, or that nobody may send, over HTTP/2', async () => {
+  it('replies with an error to a large or unauthorized body over HTTP/2', async () => {
     const session = await openSession(secure.url, { ca });
     const large = await overHttp2(session, { ...QUERY, body: Buffer.alloc(65_000_000, ' ') });
     assert.equal(`${large.status} ${JSON.parse(large.text).code}`, '413 payload_too_large');
@@ -161,7 +161,7 @@ describe('the service behind TLS', () => {
     session.destroy();
   });
 
-  it('tells the search when an HTTP/2 client goes away', { timeout: 60_000 }, async () => {
+  it('aborts the search when an HTTP/2 client disconnects', { timeout: 60_000 }, async () => {
     const session = await openSession(secure.url, { ca });
     const { hooks } = secure.service;
     const aborted = new Promise<void>((resolve) => {
@@ -187,8 +187,8 @@ describe('the service behind TLS', () => {
   });
 });
 
-describe('the bounds of an HTTP/2 connection', { timeout: 90_000 }, () => {
-  it('end one that asks nothing, one that sends no body, and one that takes no reply', async () => {
+describe('the limits of an HTTP/2 connection', { timeout: 90_000 }, () => {
+  it('close it when it is idle, and cancel streams that neither send nor read', async () => {
     const secure = await startSecureService({
       limits: {
         ...DEFAULT_LIMITS,
@@ -226,7 +226,7 @@ describe('the bounds of an HTTP/2 connection', { timeout: 90_000 }, () => {
     await secure.close();
   });
 
-  it('cut a reply that nobody takes after the time of a stall, not after twice as long', async () => {
+  it('cancel an unread reply after the stall timeout rather than twice that', async () => {
     const stalledMsMax = 1_500;
     const secure = await startSecureService({ limits: { ...DEFAULT_LIMITS, stalledMsMax } });
     const metadata = { text: 'x'.repeat(40_000) };
@@ -247,7 +247,7 @@ describe('the bounds of an HTTP/2 connection', { timeout: 90_000 }, () => {
     await secure.close();
   });
 
-  it('are a hundred requests at a time', async () => {
+  it('allow a hundred concurrent requests', async () => {
     const secure = await startSecureService();
     const session = await openSession(secure.url, { ca: secure.authority.cert });
     if (session.remoteSettings === undefined) await once(session, 'remoteSettings');
@@ -258,7 +258,7 @@ describe('the bounds of an HTTP/2 connection', { timeout: 90_000 }, () => {
 });
 
 describe('stopping behind TLS', { timeout: 90_000 }, () => {
-  it('finishes what was accepted over HTTP/2, takes nothing more, and closes', async () => {
+  it('finishes accepted HTTP/2 requests, refuses new ones, and closes', async () => {
     const secure = await startSecureService();
     const ca = secure.authority.cert;
     const [busy, idle] = [
@@ -283,7 +283,7 @@ describe('stopping behind TLS', { timeout: 90_000 }, () => {
     assert.ok(performance.now() - startMs < 60_000);
   });
 
-  it('finishes over HTTP/1.1, and hands the whole reply to a slow client of HTTP/2', async () => {
+  it('finishes HTTP/1.1 requests, and sends a slow HTTP/2 client its whole reply', async () => {
     const secure = await startSecureService();
     const ca = secure.authority.cert;
     const metadata = { text: 'x'.repeat(40_000) };
@@ -302,7 +302,7 @@ describe('stopping behind TLS', { timeout: 90_000 }, () => {
     let length = 0;
     for await (const chunk of stream) {
       length += chunk.length;
-      // The client takes its time for the first third, in which the other reply is sent.
+      // The client reads the first third slowly, while the other reply is sent.
       if (length < 5_000_000) await new Promise((resolve) => setTimeout(resolve, 2));
       else release();
     }
@@ -312,7 +312,7 @@ describe('stopping behind TLS', { timeout: 90_000 }, () => {
     await stopping;
   });
 
-  it('cuts what is not finished by the deadline, and connections without a request', async () => {
+  it('cuts off unfinished requests at the deadline, and idle connections', async () => {
     const secure = await startSecureService();
     const ca = secure.authority.cert;
     const session = await openSession(secure.url, { ca });
@@ -333,7 +333,7 @@ describe('stopping behind TLS', { timeout: 90_000 }, () => {
 });
 
 describe('TLS files', () => {
-  it('are served anew when they are replaced, and kept when the new ones do not fit', async () => {
+  it('are reloaded when they are replaced, unless the new ones do not match', async () => {
     const secure = await startSecureService();
     const ca = [secure.authority.cert];
     const session = await openSession(secure.url, { ca });
@@ -358,7 +358,7 @@ describe('TLS files', () => {
     await secure.close();
   });
 
-  it('are found behind a link that is replaced, as Kubernetes does it', async () => {
+  it('are reloaded when a symbolic link is replaced, as by Kubernetes', async () => {
     const secure = await startSecureService();
     const folder = join(secure.folder, 'mounted');
     const [one, two] = [
@@ -387,7 +387,7 @@ describe('TLS files', () => {
     await secure.close();
   });
 
-  it('are refused at the start by name, with what is wrong', async () => {
+  it('are refused at startup with their name and the problem', async () => {
     const secure = await startSecureService();
     const { folder, authority } = secure;
     const cert = join(folder, 'cert.pem');
@@ -428,7 +428,7 @@ describe('TLS files', () => {
     await secure.close();
   });
 
-  it('that have expired are served, and the log says so', async () => {
+  it('that have expired are used, with a warning in the log', async () => {
     const secure = await startSecureService();
     await writeFiles(
       secure.folder,
