@@ -23,8 +23,7 @@ interface PathParts extends ColumnParts {
 }
 
 /**
- * Reads the fields in order. Throws `data_corrupt`, with field numbers instead of paths, because paths
- * are user data.
+ * Reads the columns in order and checks every index in them. Throws `data_corrupt`.
  */
 export function readMetadataColumns(
   fieldColumns: readonly Column[],
@@ -101,7 +100,9 @@ function readValues(role: Role, column: Column, parts: ColumnParts): void {
     case 'strings':
     case 'itemStrings':
       parts.codes = column.buffer(0, Int32Array, length);
-      if (dictionary?.length !== 1) throw corrupt(`no dictionary of ${describeType(column.field)}`);
+      if (dictionary?.length !== 1 || column.field.dictionary?.indexType.bitWidth !== 32) {
+        throw corrupt(`no dictionary with 32-bit indexes of ${describeType(column.field)}`);
+      }
       parts.dictionary = readUtf8(dictionary[0]!);
       break;
     case 'booleans':

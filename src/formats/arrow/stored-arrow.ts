@@ -13,7 +13,7 @@ import {
   TAIL_BYTES,
 } from './file-reader.js';
 import type { FieldToWrite } from './ipc-writer.js';
-import { type ArrowMessage, readMessageHead } from './message.js';
+import { type ArrowMessage, type BodyShape, readMessageHead } from './message.js';
 import { type ArrowField, type ArrowSchema, describeType } from './schema.js';
 
 export interface StoredBatch {
@@ -28,7 +28,7 @@ export interface StoredBatch {
 const CONTINUATION = 0xffffffff;
 /** A message begins with the continuation mark and the length of its metadata. */
 const PREFIX_BYTES = 8;
-/** No bound: everything is in memory already and nothing is compressed. */
+/** No bound: everything is in memory already. */
 const BYTES_MAX = Number.POSITIVE_INFINITY;
 
 /** Reads in place; `bytes` starts at a multiple of 8 in its buffer. Throws `data_corrupt`. */
@@ -45,12 +45,12 @@ export function decodeArrowFile(bytes: Uint8Array): StoredBatch {
     for (const block of footer.dictionaries) {
       const message = readBlockAt(bytes, block);
       if (message.kind !== 'dictionary') throw corrupt(`a ${message.kind} as a dictionary`);
-      dictionaries.set(message.id, [{ shape: message.shape, bytes: bodyAt(bytes, block) }]);
+      dictionaries.set(message.id, [plainBody(message.shape, bodyAt(bytes, block))]);
     }
     const message = readBlockAt(bytes, batches[0]!);
     if (message.kind !== 'batch') throw corrupt(`a ${message.kind} as a record batch`);
     const { rowCount } = message.shape;
-    const body = { shape: message.shape, bytes: bodyAt(bytes, batches[0]!) };
+    const body = plainBody(message.shape, bodyAt(bytes, batches[0]!));
     const { fields } = schema;
     const columns = openColumns({ fields, rowCount, body, dictionaries }, BYTES_MAX);
     return { schema, rowCount, columns, metadata: new Map() };
@@ -71,7 +71,7 @@ export function decodeArrowStream(bytes: Uint8Array): StoredBatch {
       throw corrupt(`a body of ${head.bodyLength} bytes at byte ${bodyStart} of ${bytes.length}`);
     }
     const { shape } = message;
-    const body = { shape, bytes: bytes.subarray(bodyStart, bodyEnd) };
+    const body = plainBody(shape, bytes.subarray(bodyStart, bodyEnd));
     const { rowCount } = shape;
     const { fields } = schema;
     const columns = openColumns({ fields, rowCount, body, dictionaries: new Map() }, BYTES_MAX);
@@ -126,6 +126,12 @@ function metadataEnd(bytes: Uint8Array, start: number): number {
     throw corrupt(`no Arrow message at byte ${start} of ${bytes.length}`);
   }
   return end;
+}
+
+/** Our writers do not compress; without this check, a damaged length could ask for any memory. */
+function plainBody(shape: BodyShape, bytes: Uint8Array): EncodedBody {
+  if (shape.codec !== null) throw corrupt('a compressed body, expected a plain one');
+  return { shape, bytes };
 }
 
 function readBlockAt(bytes: Uint8Array, block: Block): ArrowMessage {
