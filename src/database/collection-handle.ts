@@ -10,7 +10,6 @@ import type {
   CollectionShape,
   DeleteResult,
   DeleteSelection,
-  IdempotencyRequest,
   Include,
   ListReply,
   ListRequest,
@@ -24,7 +23,7 @@ import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
 import { countVisible } from './collection/snapshot.js';
-import { openWriteStream, type WriteStream } from './collection/write-stream.js';
+import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
 import { toRecord } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
@@ -125,21 +124,8 @@ export class CollectionHandle {
    * For many batches, of which a failure leaves those before it. The caller closes it. Throws
    * `idempotency_in_flight` and `idempotency_key_reused`.
    */
-  openWriteStream(options: {
-    readonly mode: WriteMode;
-    readonly idempotency?: IdempotencyRequest | undefined;
-  }): WriteStream {
-    const { clock, observer, idempotencyKeys: claims } = this.#services;
-    const { mode, idempotency } = options;
-    const collection = this.#require();
-    return openWriteStream({
-      collection,
-      mode,
-      clock,
-      observer,
-      idempotencyKeys: claims,
-      idempotency,
-    });
+  openWriteStream(options: WriteStreamOptions): WriteStream {
+    return new WriteStream(this.#require(), options, this.#services);
   }
 
   /** Throws `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */

@@ -2,6 +2,7 @@
 // read when metrics are scraped.
 
 import { type Metrics, PHASE_SECONDS_BUCKETS, SECONDS_BUCKETS } from '../platform/metrics.js';
+import type { ScanStats } from './bulk/scan-stats.js';
 import type { Database } from './database.js';
 import type { DatabaseObserver } from './observer.js';
 
@@ -20,7 +21,7 @@ function queryMetrics(
   const countQueries = metrics.addCounter('sagitta_queries_total', 'Queries answered.');
   const countScanned = metrics.addCounter(
     'sagitta_rows_scanned_total',
-    'Rows that queries searched, after their filters.',
+    'Rows that queries scanned after filtering.',
   );
   const countRescored = metrics.addCounter(
     'sagitta_rows_rescored_total',
@@ -28,17 +29,17 @@ function queryMetrics(
   );
   const observePhase = metrics.addHistogram(
     'sagitta_query_phase_seconds',
-    'Seconds of a query, or of many that go together, by phase: filter, wait (for the engine), search, assemble.',
+    'Duration of the phases of a query or of a group of queries: filter, wait (for the engine), search, assemble.',
     { buckets: PHASE_SECONDS_BUCKETS, labels: ['phase'] },
   );
   const observeBatch = metrics.addHistogram(
     'sagitta_engine_batch_queries',
-    'Queries that the engine searched for at once.',
+    'Queries per engine batch.',
     { buckets: BATCH_BUCKETS },
   );
   const observeEngine = metrics.addHistogram(
     'sagitta_engine_batch_seconds',
-    'Seconds of the engine a batch.',
+    'Duration of engine batches.',
     { buckets: PHASE_SECONDS_BUCKETS },
   );
   const phases = {
@@ -77,29 +78,29 @@ function writeMetrics(metrics: Metrics) {
   );
   const countCommitted = metrics.addCounter(
     'sagitta_writes_committed_total',
-    'Requests whose writes are on disk; several may share a commit.',
+    'Requests whose writes were committed; several may share a commit.',
   );
   const countFailures = metrics.addCounter(
     'sagitta_commit_failures_total',
-    'Commits that did not come to disk, such as on a full one.',
+    'Commits that failed, for example because the disk was full.',
   );
   const observeCheckpoint = metrics.addHistogram(
     'sagitta_checkpoint_seconds',
-    'Seconds of a checkpoint: full segments become files, and the log is trimmed.',
+    'Duration of checkpoints, which write full segments as files and trim the log.',
     { buckets: MAINTENANCE_SECONDS_BUCKETS },
   );
   const observeCompaction = metrics.addHistogram(
     'sagitta_compaction_seconds',
-    'Seconds of a compaction: worn or small segments become one.',
+    'Duration of compactions, which merge small segments and drop removed rows.',
     { buckets: MAINTENANCE_SECONDS_BUCKETS },
   );
   const countGone = metrics.addCounter(
     'sagitta_rows_compacted_total',
-    'Rows that ended and that compactions have left out.',
+    'Deleted and replaced rows that compactions have removed.',
   );
   const countMaintenanceFailures = metrics.addCounter(
     'sagitta_maintenance_failures_total',
-    'Checkpoints and compactions that failed; they are tried again.',
+    'Checkpoints and compactions that failed; they are retried.',
   );
   return {
     vectorsWritten(insertedCount, updatedCount) {
@@ -123,19 +124,19 @@ function writeMetrics(metrics: Metrics) {
 
 /** Cursors and idempotency keys. */
 function cursorMetrics(metrics: Metrics) {
-  const countIssued = metrics.addCounter('sagitta_cursors_issued_total', 'Cursors given out.');
+  const countIssued = metrics.addCounter('sagitta_cursors_issued_total', 'Cursors issued.');
   const countResumed = metrics.addCounter(
     'sagitta_cursors_resumed_total',
-    'Pages that began at a cursor.',
+    'Pages that were read with a cursor.',
   );
   const countRefused = metrics.addCounter(
     'sagitta_cursors_refused_total',
-    'Cursors that could not be used, by the code of the error.',
+    'Cursors that were rejected, by error code.',
     { name: 'code', values: ['cursor_invalid', 'cursor_mismatch', 'cursor_expired'] },
   );
   const countDecided = metrics.addCounter(
     'sagitta_idempotent_requests_total',
-    'Requests with an idempotency key: kept (they ran), replayed, or refused by code.',
+    'Requests with an idempotency key: kept (they ran), replayed, or rejected with an error code.',
     {
       name: 'outcome',
       values: ['kept', 'replayed', 'idempotency_in_flight', 'idempotency_key_reused'],
@@ -153,10 +154,10 @@ function cursorMetrics(metrics: Metrics) {
 export function addStorageGauges(metrics: Metrics, database: Database): void {
   metrics.addGauge(
     'sagitta_engine_queue_queries',
-    'Queries that wait for the engine.',
+    'Searches waiting for the engine.',
     () => database.queuedQueryCount,
   );
-  addReadings(metrics, database);
+  addScanGauges(metrics, database.scanStats);
   let use: ReturnType<Database['storageUse']> | undefined;
   // A scrape reads all gauges in one turn of the event loop, so that one sum serves them.
   const read = (name: keyof ReturnType<Database['storageUse']>) => () => {
@@ -171,47 +172,46 @@ export function addStorageGauges(metrics: Metrics, database: Database): void {
   metrics.addGauge('sagitta_segments', 'Segments of all collections.', read('segmentCount'));
   metrics.addGauge(
     'sagitta_rows',
-    'Rows in them, also those that ended and that only snapshots see.',
+    'Rows in all segments, including deleted and replaced rows that only snapshots see.',
     read('rowCount'),
   );
   metrics.addGauge(
     'sagitta_log_bytes',
-    'Bytes of the logs that no checkpoint has trimmed: what a start would replay.',
+    'Size of the logs that no checkpoint has trimmed; a start replays them.',
     read('logBytes'),
   );
   const { filterCacheUse } = database;
   const readCache = (name: keyof typeof filterCacheUse) => () => database.filterCacheUse[name];
   metrics.addGauge(
     'sagitta_filter_cache_bytes',
-    'Kept results of filters.',
+    'Size of cached filter results.',
     readCache('bytesUsed'),
   );
   metrics.addGauge(
     'sagitta_filter_cache_hits_total',
-    'Segments whose filter needed no evaluation.',
+    'Segments whose filter result was in the cache.',
     readCache('hitCount'),
   );
   metrics.addGauge(
     'sagitta_filter_cache_misses_total',
-    'Segments, or their new rows, that a filter was evaluated for.',
+    'Segments for which a filter was evaluated, in full or for new rows.',
     readCache('missCount'),
   );
 }
 
 /** Exports and joins. */
-function addReadings(metrics: Metrics, { scanStats: readings }: Database): void {
-  const read = (name: keyof typeof readings & `${string}${'Count' | 'Left'}`) => () =>
-    readings[name];
-  metrics.addGauge('sagitta_exports_in_progress', 'Exports under way.', read('scanCount'));
-  metrics.addGauge('sagitta_joins_in_progress', 'Joins under way.', read('joinCount'));
+function addScanGauges(metrics: Metrics, stats: ScanStats): void {
+  const read = (name: keyof ScanStats & `${string}${'Count' | 'Left'}`) => () => stats[name];
+  metrics.addGauge('sagitta_exports_in_progress', 'Exports in progress.', read('scanCount'));
+  metrics.addGauge('sagitta_joins_in_progress', 'Joins in progress.', read('joinCount'));
   metrics.addGauge(
     'sagitta_export_rows_remaining',
-    'Rows that the exports under way have not sent yet.',
+    'Rows that the exports in progress have not sent yet.',
     read('scanRowsLeft'),
   );
   metrics.addGauge(
     'sagitta_join_rows_remaining',
-    'Rows that the joins under way have not joined yet.',
+    'Rows that the joins in progress have not joined yet.',
     read('joinRowsLeft'),
   );
   metrics.addGauge('sagitta_export_rows_total', 'Rows exported.', read('scannedRowCount'));

@@ -65,9 +65,9 @@ export interface Group {
   k: number;
   /** The first search; null when there is nothing to search. */
   readonly searching: Promise<ScheduledHits> | null;
-  /** Indexes of the rows that it searches: all that are not zero vectors, where these are undefined. */
+  /** Indexes of the rows that it searches; zero vectors have no score under cosine. */
   readonly rowIndexes: readonly number[];
-  readonly begunAtMs: number;
+  readonly submittedAtMs: number;
 }
 
 export class JoinSearches {
@@ -89,10 +89,10 @@ export class JoinSearches {
   }
 
   /** Submits the first search of the next rows; null when there are none. */
-  begin(rowWalk: Iterator<JoinRow>): Group | null {
+  begin(remainingRows: Iterator<JoinRow>): Group | null {
     const rows: JoinRow[] = [];
     while (rows.length < this.#groupRows) {
-      const next = rowWalk.next();
+      const next = remainingRows.next();
       if (next.done === true) break;
       rows.push(next.value);
     }
@@ -112,7 +112,7 @@ export class JoinSearches {
       k: this.#k,
       searching,
       rowIndexes,
-      begunAtMs: performance.now(),
+      submittedAtMs: performance.now(),
     };
   }
 
@@ -121,7 +121,7 @@ export class JoinSearches {
     if (group.searching === null) return;
     const { hits, waitMs } = await group.searching;
     for (const [i, index] of group.rowIndexes.entries()) this.#addHits(group, index, hits[i]!);
-    const searchMs = performance.now() - group.begunAtMs - waitMs;
+    const searchMs = performance.now() - group.submittedAtMs - waitMs;
     if (group.rows.length < this.#groupRows) return;
     if (searchMs > GROUP_MS_MAX) this.#groupRows = Math.max(GROUP_ROWS_MIN, this.#groupRows >>> 1);
     else if (searchMs < GROUP_MS_MIN) this.#groupRows = this.#boundGroup(this.#groupRows * 2);
@@ -150,14 +150,14 @@ export class JoinSearches {
 
   /** A join under way waits when the queue is full: its reply has begun and cannot be refused any more. */
   async #submit(queries: readonly SearchQuery[]): Promise<ScheduledHits> {
-    const mayReject = !this.#hasBegun;
+    const mayFail = !this.#hasBegun;
     this.#hasBegun = true;
     for (;;) {
       try {
         return await this.#scheduler.search(queries, this.#signal);
       } catch (error) {
         const isOverloaded = error instanceof SagittaError && error.code === 'overloaded';
-        if (mayReject || !isOverloaded) throw error;
+        if (mayFail || !isOverloaded) throw error;
         // The next attempt reports an abort.
         await wait(RETRY_MS, undefined, { signal: this.#signal }).catch(() => {});
       }
@@ -199,7 +199,7 @@ function valuesOf({ block: { values, dimension } }: SegmentView, row: number): F
   return values.subarray(row * dimension, (row + 1) * dimension);
 }
 
-/** In order of arrival. */
+/** All visible rows, in order of arrival. */
 export function* walkRows(views: readonly SegmentView[]): Generator<JoinRow> {
   for (const view of views) {
     const { rows, rowCount } = view;

@@ -5,7 +5,6 @@
 
 import { createHash } from 'node:crypto';
 import { BufferPool } from '../../common/buffer-pool.js';
-import type { Clock } from '../../common/clock.js';
 import { assert } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
 import type { StoreOperation } from '../../storage/store.js';
@@ -16,19 +15,15 @@ import type {
   WriteMode,
   WriteResult,
 } from '../api.js';
-import { type Claim, type IdempotencyKeys, keyReused } from '../idempotency.js';
-import type { DatabaseObserver } from '../observer.js';
+import type { DatabaseServices } from '../database-services.js';
+import { type Claim, keyReused } from '../idempotency.js';
 import type { Collection } from './collection.js';
 import type { Write } from './writer.js';
 import { writeVectors } from './writes.js';
 
 export interface WriteStreamOptions {
-  readonly collection: Collection;
   readonly mode: WriteMode;
-  readonly clock: Clock;
-  readonly observer: DatabaseObserver;
-  readonly idempotencyKeys: IdempotencyKeys;
-  readonly idempotency: IdempotencyRequest | undefined;
+  readonly idempotency?: IdempotencyRequest | undefined;
 }
 
 /** One record is being written to disk, and one waits. */
@@ -42,20 +37,15 @@ export const NO_PROGRESS: StreamProgress = {
   sequence: undefined,
 };
 
-/** Throws `idempotency_in_flight` and `idempotency_key_reused`. */
-export function openWriteStream(options: WriteStreamOptions): WriteStream {
-  const { idempotencyKeys: claims, idempotency } = options;
-  if (idempotency === undefined) return new WriteStream(options, null);
-  const keyed = new KeyedStream(claims.claim(idempotency), idempotency.key, options.collection);
-  return new WriteStream(options, keyed);
-}
-
 /**
  * Writes batches into a collection in their order, until one of them fails. It belongs to the
  * collection that was there when it was opened: when that is deleted or replaced, its writes fail.
  */
 export class WriteStream {
-  readonly #options: WriteStreamOptions;
+  readonly #collection: Collection;
+  readonly #mode: WriteMode;
+  readonly #services: DatabaseServices;
+  /** Null without an idempotency key. */
   readonly #keyed: KeyedStream | null;
   readonly #resumed: StreamProgress;
   /** Includes what was handed to the store. */
@@ -67,10 +57,20 @@ export class WriteStream {
     countMax: RECORDS_KEPT_MAX,
   });
 
-  constructor(options: WriteStreamOptions, keyed: KeyedStream | null) {
-    this.#options = options;
-    this.#keyed = keyed;
-    this.#resumed = keyed?.earlier ?? NO_PROGRESS;
+  /** Throws `idempotency_in_flight` and `idempotency_key_reused`. */
+  constructor(
+    collection: Collection,
+    { mode, idempotency }: WriteStreamOptions,
+    services: DatabaseServices,
+  ) {
+    this.#collection = collection;
+    this.#mode = mode;
+    this.#services = services;
+    this.#keyed =
+      idempotency === undefined
+        ? null
+        : new KeyedStream(services.idempotencyKeys.claim(idempotency), idempotency.key, collection);
+    this.#resumed = this.#keyed?.earlier ?? NO_PROGRESS;
     this.#prepared = this.#resumed;
     this.#durable = this.#resumed;
   }
@@ -102,10 +102,9 @@ export class WriteStream {
       if (this.#skip(this.#keyed, batch, digest)) return;
       chain = this.#keyed.chain;
     }
-    const { collection, observer } = this.#options;
-    const result = await collection.write(this.#toWrite(batch, chain), onCommitted);
+    const result = await this.#collection.write(this.#toWrite(batch, chain), onCommitted);
     this.#durable = advanced(this.#durable, batch.count, result);
-    observer.vectorsWritten(result.insertedCount, result.updatedCount);
+    this.#services.observer.vectorsWritten(result.insertedCount, result.updatedCount);
   }
 
   /**
@@ -116,11 +115,11 @@ export class WriteStream {
     encode: (progress: StreamProgress) => Reply,
   ): Promise<{ reply: Reply; isReplay: boolean }> {
     if (this.#failure !== undefined) throw this.#failure.error;
-    const { idempotencyKeys: claims } = this.#options;
     const kept = this.#keyed?.end();
     if (kept != null) return { reply: kept as Reply, isReplay: true };
     const reply = encode(this.#durable);
-    if (this.#keyed !== null) await claims.commit(this.#keyed.storeReply(reply, this.#durable));
+    if (this.#keyed !== null)
+      await this.#services.idempotencyKeys.commit(this.#keyed.storeReply(reply, this.#durable));
     return { reply, isReplay: false };
   }
 
@@ -139,13 +138,17 @@ export class WriteStream {
   }
 
   #toWrite(batch: VectorBatch, chain: string | undefined): Write<WriteResult> {
-    const { collection, mode, clock } = this.#options;
     const alsoCommit = (result: WriteResult) => {
       this.#prepared = advanced(this.#prepared, batch.count, result);
       return chain === undefined ? [] : this.#keyed!.storeProgress(this.#prepared, chain);
     };
     const recordBytes = this.#recordBytes;
-    const write = writeVectors(collection, batch, { mode, clock, alsoCommit, recordBytes });
+    const write = writeVectors(this.#collection, batch, {
+      mode: this.#mode,
+      clock: this.#services.clock,
+      alsoCommit,
+      recordBytes,
+    });
     return {
       ...write,
       prepare: (sequence, pending) => {
