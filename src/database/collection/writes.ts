@@ -7,6 +7,7 @@ import type { Clock } from '../../common/clock.js';
 import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
+import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import { encodeLogRecord, type LogRecord } from '../../segment/log-record.js';
@@ -298,18 +299,6 @@ function stringAt(column: Utf8Column, index: number): string {
     offsets[index]!,
     offsets[index + 1]!,
   );
-}
-
-function utf8ColumnOf(strings: readonly string[]): Utf8Column {
-  const offsets = new Int32Array(strings.length + 1);
-  let byteLength = 0;
-  for (let i = 0; i < strings.length; i++) {
-    byteLength += Buffer.byteLength(strings[i]!);
-    offsets[i + 1] = byteLength;
-  }
-  const bytes = Buffer.alloc(byteLength);
-  for (let i = 0; i < strings.length; i++) bytes.write(strings[i]!, offsets[i]!);
-  return { offsets, bytes };
 }
 
 function singleRowBatch(id: string, values: Float32Array, metadata: string): VectorBatch {

@@ -8,7 +8,7 @@ import { integerWriter } from './numbers.js';
 import type { RowIssues } from './row-issues.js';
 import { type ArrowField, describeType } from './schema.js';
 import { isTextField, readStrings } from './strings.js';
-import { TextBuilder } from './text-builder.js';
+import { Utf8Builder } from './utf8-builder.js';
 import { isUuid, UUID_CHARACTERS, uuidReader } from './uuids.js';
 
 /** A sign and 20 digits. */
@@ -62,7 +62,7 @@ export function readIds(column: Column, { idBytesMax, bytesMax, issues }: IdsToR
 
 function uuidText(column: Column, bytesMax: number): Utf8Column {
   const { length, validity } = column;
-  const out = new TextBuilder(length, bytesMax, UUID_CHARACTERS);
+  const out = new Utf8Builder(length, bytesMax, UUID_CHARACTERS);
   const read = uuidReader(column);
   for (let row = 0; row < length; row++) {
     if (isValid(validity, row)) out.ascii(read(row));
@@ -74,7 +74,7 @@ function uuidText(column: Column, bytesMax: number): Utf8Column {
 function integerText(column: Column, bytesMax: number): Utf8Column {
   const { length, validity, field } = column;
   if (field.type.kind !== 'int') throw invalidArrow(describeType(field));
-  const out = new TextBuilder(length, bytesMax, INTEGER_BYTES_MAX);
+  const out = new Utf8Builder(length, bytesMax, INTEGER_BYTES_MAX);
   const write = integerWriter(column, field.type, out);
   for (let row = 0; row < length; row++) {
     if (isValid(validity, row)) write(row);

@@ -10,11 +10,11 @@ import { floatReader, integerWriter, narrowIntegers, wideIntegers } from './numb
 import { readIndexes, readSpans } from './offsets.js';
 import { describeType, type IntType } from './schema.js';
 import { readStrings } from './strings.js';
-import type { TextBuilder } from './text-builder.js';
+import type { Utf8Builder } from './utf8-builder.js';
 import { isUuid, uuidReader } from './uuids.js';
 
 export interface CellContext {
-  readonly out: TextBuilder;
+  readonly out: Utf8Builder;
   /** Bound on text gathered from views and dictionaries. */
   readonly bytesMax: number;
   /** What is wrong with the current row, as it follows "found"; null if nothing is. */

@@ -7,7 +7,7 @@ import { type CellContext, cellWriter, membersWriter } from './json-cells.js';
 import type { RowIssues } from './row-issues.js';
 import { quoted } from './schema.js';
 import { isTextField, readStrings, type Strings } from './strings.js';
-import { RowTooLong, TextBuilder } from './text-builder.js';
+import { RowTooLong, Utf8Builder } from './utf8-builder.js';
 
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
@@ -41,7 +41,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
         ? { text: readMetadata({ ...toRead, members: [] })!, validity: null }
         : null;
   if (texts !== null && texts.validity === null && members.length === 0) return texts.text;
-  const out = new TextBuilder(count, bytesMax, rowBytesMax);
+  const out = new Utf8Builder(count, bytesMax, rowBytesMax);
   const context: CellContext = { out, bytesMax, problem: null, problemPath: [] };
   // The choice of columns made sure that the names of a struct differ from those of the members.
   const isStruct = objects?.field.type.kind === 'struct';

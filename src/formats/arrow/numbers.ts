@@ -3,7 +3,7 @@
 
 import type { Column } from './columns.js';
 import type { FloatType, IntType } from './schema.js';
-import type { TextBuilder } from './text-builder.js';
+import type { Utf8Builder } from './utf8-builder.js';
 
 export type NarrowIntegers =
   | Int8Array
@@ -52,7 +52,7 @@ export function wideIntegers(column: Column, isSigned: boolean): (row: number) =
 export function integerWriter(
   column: Column,
   type: IntType,
-  out: TextBuilder,
+  out: Utf8Builder,
 ): (row: number) => void {
   if (type.bitWidth < 64) {
     const values = narrowIntegers(column, type);

@@ -13,6 +13,7 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';
+import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { CollectionShape } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
@@ -68,7 +69,7 @@ function readBatch(input: BatchInput): ParsedRows {
   const ids = rows.ids ?? generateIds(count);
   const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, issues });
   checkDirections(values, shape, issues);
-  const text = rows.metadata ?? repeated('{}', count);
+  const text = rows.metadata ?? utf8ColumnOf(new Array<string>(count).fill('{}'));
   const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
   const metadata = packMetadata(documents, input.batch.body.bytes.length);
@@ -105,23 +106,7 @@ class BatchIssues {
 const generateId = monotonicFactory();
 
 function generateIds(count: number): Utf8Column {
-  return columnOf(Array.from({ length: count }, () => generateId()));
-}
-
-/** A column of ASCII strings. */
-function columnOf(texts: readonly string[]): Utf8Column {
-  const offsets = new Int32Array(texts.length + 1);
-  for (let i = 0; i < texts.length; i++) offsets[i + 1] = offsets[i]! + texts[i]!.length;
-  const bytes = new Uint8Array(offsets[texts.length]!);
-  Buffer.from(bytes.buffer).write(texts.join(''), 'latin1');
-  return { offsets, bytes };
-}
-
-function repeated(text: string, count: number): Utf8Column {
-  const offsets = Int32Array.from({ length: count + 1 }, (_, i) => i * text.length);
-  const bytes = new Uint8Array(count * text.length);
-  Buffer.from(bytes.buffer).fill(text, 'latin1');
-  return { offsets, bytes };
+  return utf8ColumnOf(Array.from({ length: count }, () => generateId()));
 }
 
 /** Checks the ids, and cuts the batch before an id that comes again and where one write is long enough. */

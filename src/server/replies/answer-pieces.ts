@@ -1,7 +1,7 @@
 // The answers of many queries as they are sent: one JSON object, a line each, or Arrow. Made group by
 // group, in pieces that are short enough to be held and to let others have their turn.
 
-import type { Utf8Column } from '../../common/types.js';
+import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { Match, QueryReply } from '../../database/query/query-api.js';
 import type { FieldToWrite } from '../../formats/arrow/ipc-writer.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
@@ -162,11 +162,11 @@ class MatchRows {
     const batch = encodeBatch(count, [
       { numbers: BigInt64Array.from(this.#queries, BigInt) },
       { numbers: Int32Array.from(this.#ranks) },
-      { text: columnOf(matches.map(({ id }) => id)), from: 0 },
+      { text: utf8ColumnOf(matches.map(({ id }) => id)), from: 0 },
       { numbers: Float32Array.from(matches, ({ score }) => score) },
       ...(hasDistance ? [{ numbers: Float32Array.from(matches, (match) => match.distance!) }] : []),
       ...(hasMetadata
-        ? [{ text: columnOf(matches.map((match) => match.metadata!)), from: 0 }]
+        ? [{ text: utf8ColumnOf(matches.map((match) => match.metadata!)), from: 0 }]
         : []),
       ...(hasValues ? [{ vectors: valuesOf(matches, dimension) }] : []),
     ]);
@@ -176,17 +176,6 @@ class MatchRows {
     this.byteCount = 0;
     return batch;
   }
-}
-
-function columnOf(texts: readonly string[]): Utf8Column {
-  const bytes = Buffer.from(texts.join(''));
-  const offsets = new Int32Array(texts.length + 1);
-  let end = 0;
-  for (const [i, text] of texts.entries()) {
-    end += Buffer.byteLength(text);
-    offsets[i + 1] = end;
-  }
-  return { offsets, bytes };
 }
 
 function valuesOf(matches: readonly Match[], dimension: number): Float32Array {

@@ -10,7 +10,7 @@ import {
   encodeSchema,
   type FieldToWrite,
 } from '../../formats/arrow/ipc-writer.js';
-import { JsonBytes } from './json-bytes.js';
+import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Pay } from './sent-rows.js';
 
 export async function* joinLines(join: Join, pay: Pay): AsyncGenerator<Uint8Array> {
@@ -62,7 +62,7 @@ function linesOf(piece: JoinChunk): Uint8Array {
     precedingMatchCount: givenCount,
   } = piece;
   const textBytes = piece.ids.bytes.length + matchIds.bytes.length + (metadata?.bytes.length ?? 0);
-  const json = new JsonBytes(textBytes + rowCount * 32 + piece.matchCount * 64);
+  const json = new JsonWriter(textBytes + rowCount * 32 + piece.matchCount * 64);
   for (let row = 0; row < rowCount; row++) {
     const isContinued = row === 0 && piece.isContinued;
     if (!isContinued) {
@@ -89,7 +89,7 @@ function linesOf(piece: JoinChunk): Uint8Array {
     }
     if (row < rowCount - 1 || !piece.isOpen) json.ascii(']}\n');
   }
-  return json.taken();
+  return json.written();
 }
 
 function arrowColumns(piece: JoinChunk): ColumnToWrite[] {

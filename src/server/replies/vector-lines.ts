@@ -2,8 +2,8 @@
 // done in the pool, several pieces at a time.
 
 import type { RowChunk } from '../../database/bulk/scan.js';
+import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
-import { JsonBytes } from './json-bytes.js';
 import type { Pay } from './sent-rows.js';
 
 interface LinesInput {
@@ -51,7 +51,7 @@ export async function* vectorLines(
 function linesOf({ count, ids, values, metadata }: RowChunk, dimension: number): Uint8Array {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   // Embeddings take 10 to 11 characters a number.
-  const json = new JsonBytes(textBytes + count * (40 + (values === null ? 0 : dimension * 11)));
+  const json = new JsonWriter(textBytes + count * (40 + (values === null ? 0 : dimension * 11)));
   for (let row = 0; row < count; row++) {
     json.ascii('{"id":');
     json.text(ids, row);
@@ -65,7 +65,7 @@ function linesOf({ count, ids, values, metadata }: RowChunk, dimension: number):
     }
     json.ascii('}\n');
   }
-  return json.taken();
+  return json.written();
 }
 
 function bytesOf({ count, ids, values, metadata }: RowChunk): number {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { JsonBytes } from '../../../src/server/replies/json-bytes.js';
+import { JsonWriter } from '../../../src/formats/json/json-writer.js';
 import { columnOf } from '../../database/harness.js';
 
-const textOf = (write: (json: JsonBytes) => void, byteCount = 0) => {
-  const json = new JsonBytes(byteCount);
+const textOf = (write: (json: JsonWriter) => void, byteCount = 0) => {
+  const json = new JsonWriter(byteCount);
   write(json);
-  return Buffer.from(json.taken()).toString();
+  return Buffer.from(json.written()).toString();
 };
 
 describe('JSON as bytes', () => {
