@@ -107,6 +107,17 @@ export function testSeed(): number {
   return Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
 }
 
+/** The store with some of its methods replaced. */
+export function overrideStore(store: Store, methods: Partial<Store>): Store {
+  return new Proxy(store, {
+    get(target, name) {
+      if (name in methods) return Reflect.get(methods, name);
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
 /** A store whose process can die: from then on nothing reaches the disk. */
 export function createCrashingStore(state: MemoryState): { store: Store; die(): void } {
   let isDead = false;
@@ -118,8 +129,7 @@ export function createCrashingStore(state: MemoryState): { store: Store; die(): 
       if (isDead) await new Promise(() => {});
     },
   });
-  const store: Store = {
-    ...alive,
+  const store = overrideStore(alive, {
     async writeBlob(name, parts) {
       await new Promise((resolve) => setImmediate(resolve));
       if (isDead) await new Promise(() => {});
@@ -129,7 +139,7 @@ export function createCrashingStore(state: MemoryState): { store: Store; die(): 
       if (isDead) await new Promise(() => {});
       await alive.removeBlob(name);
     },
-  };
+  });
   return {
     store,
     die() {

@@ -14,7 +14,7 @@ import {
   type MemoryState,
 } from '../../src/storage/memory-store.js';
 import type { Store } from '../../src/storage/store.js';
-import { batchOf, createTestClock, openDatabase } from './harness.js';
+import { batchOf, createTestClock, openDatabase, overrideStore } from './harness.js';
 
 /** Two collections, of which `c` has three files of 64 rows, and some rows in the log. */
 async function createState(): Promise<MemoryState> {
@@ -50,13 +50,14 @@ describe('a collection that is not ready', () => {
   it('reports how many of its segments have been read', async () => {
     const store = createMemoryStore({ state: await createState() });
     const gates: (() => void)[] = [];
-    const database = await openOver({
-      ...store,
-      async readBlob(name) {
-        await new Promise<void>((resolve) => gates.push(resolve));
-        return store.readBlob(name);
-      },
-    });
+    const database = await openOver(
+      overrideStore(store, {
+        async readBlob(name) {
+          await new Promise<void>((resolve) => gates.push(resolve));
+          return store.readBlob(name);
+        },
+      }),
+    );
     const reasonOf = (id: string) => {
       const { status, statusReason } = database.collection(id).record();
       return [status, statusReason];
@@ -100,12 +101,13 @@ describe('a collection that is not ready', () => {
   it('shows paths of the host in the log only', async () => {
     const store = createMemoryStore({ state: await createState() });
     const message = 'The file /var/lib/sagitta/store.lmdb is damaged: MDB_PAGE_NOTFOUND.';
-    const database = await openOver({
-      ...store,
-      readLog() {
-        throw new SagittaError('data_corrupt', message);
-      },
-    });
+    const database = await openOver(
+      overrideStore(store, {
+        readLog() {
+          throw new SagittaError('data_corrupt', message);
+        },
+      }),
+    );
     await database.loaded;
     assert.equal(
       database.collection('c').record().statusReason,
