@@ -1,11 +1,11 @@
-// Folders and files that survive a crash, and the one failure of a disk that a user can fix: no room.
+// Folders and files that survive a crash, and the error for a full disk.
 
 import { statfsSync } from 'node:fs';
 import { mkdir, open, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 
-const NO_ROOM = /ENOSPC|EDQUOT|MDB_MAP_FULL|No space left|quota exceeded/i;
+const DISK_FULL = /ENOSPC|EDQUOT|MDB_MAP_FULL|No space left|quota exceeded/i;
 /** lmdb reports a write that fit only in part as this. */
 const INPUT_OUTPUT = /EIO|Input\/output error/i;
 /** With less free space than this, such an error means a full disk. */
@@ -17,12 +17,12 @@ export function translateDiskError(error: unknown, directory: string): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   const text = `${code} ${message}`;
   const isFull =
-    NO_ROOM.test(text) || (INPUT_OUTPUT.test(text) && freeBytes(directory) < FREE_BYTES_MIN);
+    DISK_FULL.test(text) || (INPUT_OUTPUT.test(text) && freeBytes(directory) < FREE_BYTES_MIN);
   return isFull ? storageFull(error) : error;
 }
 
 /** Throws `storage_full` unless the disk of the directory has this much free space. */
-export function assertRoom(directory: string, byteCount: number): void {
+export function requireFreeSpace(directory: string, byteCount: number): void {
   if (freeBytes(directory) < byteCount) throw storageFull(undefined);
 }
 
@@ -70,6 +70,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
+/** Syncs a file that was written and closed before. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r');
   try {

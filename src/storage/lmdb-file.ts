@@ -4,7 +4,7 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SagittaError } from '../common/errors.js';
-import { assertRoom } from './disk.js';
+import { requireFreeSpace } from './disk.js';
 import { notLmdb, readMetaPage } from './lmdb-meta.js';
 
 /** A first start that lost power leaves a file of zeros, of at most this size. */
@@ -41,7 +41,7 @@ export async function prepareLmdbFiles(
     );
   }
   await rm(path);
-  assertRoom(dirname(path), NEW_FILE_BYTES);
+  requireFreeSpace(dirname(path), NEW_FILE_BYTES);
 }
 
 async function checkMetaPages(path: string, file: FileHandle, size: number): Promise<void> {

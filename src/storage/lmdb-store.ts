@@ -9,7 +9,7 @@ import { removeMarker } from './backup-marker.js';
 import { BlobFiles } from './blob-files.js';
 import type { PlannedWrite } from './commit-plan.js';
 import { lockDirectory } from './directory-lock.js';
-import { assertRoom, syncFolder, translateDiskError } from './disk.js';
+import { requireFreeSpace, syncFolder, translateDiskError } from './disk.js';
 import { prepareLmdbFiles } from './lmdb-file.js';
 import type { DiskStore } from './store.js';
 import {
@@ -87,7 +87,7 @@ class LmdbTables implements Tables {
 
   async write(writes: readonly PlannedWrite[]): Promise<void> {
     // Checked before, since lmdb handles a full disk badly: its error message overflows a buffer.
-    assertRoom(this.#directory, roomFor(writes));
+    requireFreeSpace(this.#directory, spaceFor(writes));
     const { root, tables } = this.#environment;
     try {
       await root.batch(() => {
@@ -234,7 +234,7 @@ function openRoot(path: string): RootDatabase<Buffer, Buffer> {
   });
 }
 
-function roomFor(writes: readonly PlannedWrite[]): number {
+function spaceFor(writes: readonly PlannedWrite[]): number {
   let byteCount = SPARE_BYTES;
   for (const { value } of writes) byteCount += WRITE_OVERHEAD_BYTES + (value?.byteLength ?? 0);
   return byteCount;

@@ -5,7 +5,7 @@ import { constants } from 'node:fs';
 import { copyFile, lstat, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
-import { assertRoom, FOLDER_MODE, makeFolder, syncFile, syncFolder } from './disk.js';
+import { FOLDER_MODE, makeFolder, requireFreeSpace, syncFile, syncFolder } from './disk.js';
 
 /** No backup and no blob has such a name. */
 const isUnfinished = (name: string) => name.startsWith('.') && name.endsWith('.unfinished');
@@ -68,7 +68,7 @@ export class FileCopier {
     if (!this.#mayShare || !(await shareBlocks(from, to))) {
       if (this.#mayShare) {
         this.#mayShare = false;
-        assertRoom(dirname(to), this.#bytesLeft);
+        requireFreeSpace(dirname(to), this.#bytesLeft);
       }
       await copyFile(from, to, constants.COPYFILE_EXCL);
     }

@@ -25,14 +25,14 @@ import {
   sequenceOf,
 } from './store-format.js';
 
-export interface CorruptionIssue {
+export interface Finding {
   /** `note`: nothing is lost, and the next start cleans it up. */
   readonly severity: 'error' | 'note';
   readonly where: string;
   readonly what: string;
 }
 
-export type ReportIssue = (finding: CorruptionIssue) => void;
+export type ReportFinding = (finding: Finding) => void;
 
 const TABLES = ['meta', 'values', 'records', 'trims'];
 
@@ -59,7 +59,7 @@ export class StoreInspection {
    * directory or has a newer format, `data_directory_locked`, and `data_corrupt` when nothing in the
    * file can be read.
    */
-  static async open(directory: string, report: ReportIssue): Promise<StoreInspection> {
+  static async open(directory: string, report: ReportFinding): Promise<StoreInspection> {
     await requireDataDirectory(directory);
     const marker = await readMarker(directory);
     const release = marker === undefined ? await lockForInspection(directory) : async () => {};
@@ -200,7 +200,7 @@ async function listBlobs(folder: string): Promise<Map<string, number>> {
 
 function checkTables(
   pages: LmdbPages,
-  report: ReportIssue,
+  report: ReportFinding,
 ): { byName: Map<string, InspectedLog>; isEmpty: boolean } {
   const trims = new Map<string, number>();
   const recordCounts = new Map<string, number>();
@@ -253,7 +253,7 @@ function checkFormat(
   directory: string,
   pages: LmdbPages,
   isEmpty: boolean,
-  report: ReportIssue,
+  report: ReportFinding,
 ): void {
   const [entry] = pages.entries('meta', { start: FORMAT_KEY, end: rangeUnder(['format']).end });
   const found = entry?.value()?.toString();

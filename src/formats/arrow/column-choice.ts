@@ -48,7 +48,7 @@ export function chooseVectorColumns(
   return { id, values, metadata: hasMetadata ? metadata : null, members };
 }
 
-/** Null when there is none and none was asked for. Throws `invalid_request`. */
+/** The vector column; null if there is none and none was named. Throws `invalid_request`. */
 export function chooseVectors(fields: readonly ArrowField[], name?: string): number | null {
   const index =
     name === undefined
@@ -68,7 +68,7 @@ export function chooseVectors(fields: readonly ArrowField[], name?: string): num
   return index;
 }
 
-/** Null when there is none and none was asked for. Throws `invalid_request`. */
+/** The id column; null if there is none and none was named. Throws `invalid_request`. */
 export function chooseId(fields: readonly ArrowField[], name?: string): number | null {
   const index = indexOf(fields, name ?? ID_NAME);
   if (index === null) {

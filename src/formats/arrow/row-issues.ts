@@ -1,4 +1,4 @@
-// What is wrong with rows of a batch, row by row, so that whoever sent them can find each.
+// What is wrong with rows of a batch, row by row, so that the client can find each of them.
 
 import { ISSUES_MAX, type Violation } from '../../common/errors.js';
 

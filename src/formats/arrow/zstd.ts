@@ -65,7 +65,7 @@ let kept: Instance | null = null;
 
 /**
  * Writes what the frames hold to the start of `target` and returns its length in bytes. Throws an
- * Error when a frame is damaged or holds more than `target` has room for.
+ * Error when a frame is damaged or holds more than `target` can take.
  */
 export function decodeZstd(module: ZstdModule, frames: Uint8Array, target: Uint8Array): number {
   const instance =

@@ -13,7 +13,7 @@ import type { Segment } from '../../segment/segment.js';
 import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { DistinctIds } from './distinct-ids.js';
-import { Findings, place, sentenceOf } from './verify-report.js';
+import { collectionPlace, describeError, Findings } from './verify-report.js';
 import { checkIds, checkRows } from './verify-rows.js';
 
 export interface CollectionToVerify {
@@ -69,7 +69,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
   }
   if (isWhole && partialRowCount !== manifest.partialRowCount) {
     findings.error(
-      place(definition),
+      collectionPlace(definition),
       `the segment files hold ${partialRowCount} rows of write ${partialSequence}; the manifest says ${manifest.partialRowCount}`,
     );
   }
@@ -78,7 +78,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
 }
 
 function segmentPlace({ definition }: CollectionToVerify, { number }: ManifestSegment): string {
-  return `${place(definition)}, segments/${segmentBlobName(definition.incarnation, number)}`;
+  return `${collectionPlace(definition)}, segments/${segmentBlobName(definition.incarnation, number)}`;
 }
 
 /** The segment and, by row, the sequence of its deletion (or infinity); undefined when the file is damaged. */
@@ -107,7 +107,7 @@ async function readSegment(
     verifySegmentTask.run({ bytes, checksum: entry.checksum });
     segment = decodeSegment(bytes, { key: name, number: entry.number, dimension });
   } catch (error) {
-    findings.error(where, sentenceOf(error));
+    findings.error(where, describeError(error));
     return undefined;
   }
   findings.counts.rows += segment.rowCount;
@@ -126,13 +126,13 @@ function readDeletions(
   const deleted = new Float64Array(segment.rowCount).fill(Number.POSITIVE_INFINITY);
   const prefix = keys.deletionsOfSegment(definition.incarnation, entry.number);
   for (const { key, value } of inspection.list(prefix)) {
-    const where = `${place(definition)}, deletions of segment ${entry.number} through ${Number(key[3])}`;
+    const where = `${collectionPlace(definition)}, deletions of segment ${entry.number} through ${Number(key[3])}`;
     let rows: Uint32Array;
     let sequences: Float64Array;
     try {
       ({ rows, sequences } = decodeDeletions(value));
     } catch (error) {
-      findings.error(where, sentenceOf(error));
+      findings.error(where, describeError(error));
       continue;
     }
     findings.counts.deletions += rows.length;
@@ -205,7 +205,7 @@ function verifyLog({
   const log = logName(definition.incarnation);
   const { checkpointSequence, partialRowCount } = manifest;
   const trimmedThrough = inspection.logs.get(log)?.trimmedThrough ?? 0;
-  const where = `${place(definition)}, log`;
+  const where = `${collectionPlace(definition)}, log`;
   if (trimmedThrough > checkpointSequence) {
     const found = Number.isFinite(trimmedThrough) ? `trimmed through ${trimmedThrough}` : 'dropped';
     findings.error(where, `is ${found}, but the segment files end at ${checkpointSequence}`);
@@ -268,7 +268,7 @@ function verifyRecord(
     if (seen.size < count) report(`writes ${count} rows with ${seen.size} distinct ids`);
     return count;
   } catch (error) {
-    report(sentenceOf(error));
+    report(describeError(error));
     return undefined;
   }
 }

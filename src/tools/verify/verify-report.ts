@@ -2,7 +2,7 @@
 // the rest is counted.
 
 import { SagittaError } from '../../common/errors.js';
-import type { CorruptionIssue, ReportIssue } from '../../storage/store-inspection.js';
+import type { Finding, ReportFinding } from '../../storage/store-inspection.js';
 
 export interface VerifyCounts {
   collections: number;
@@ -22,7 +22,7 @@ export interface VerifyReport {
   readonly errorCount: number;
   readonly noteCount: number;
   /** The first findings of each place. */
-  readonly findings: readonly CorruptionIssue[];
+  readonly findings: readonly Finding[];
   readonly counts: Readonly<VerifyCounts>;
 }
 
@@ -41,12 +41,12 @@ export class Findings {
     apiKeys: 0,
     bytes: 0,
   };
-  readonly #kept: CorruptionIssue[] = [];
+  readonly #kept: Finding[] = [];
   readonly #countByPlace = new Map<string, number>();
   #errorCount = 0;
   #noteCount = 0;
 
-  readonly report: ReportIssue = (finding) => {
+  readonly report: ReportFinding = (finding) => {
     if (finding.severity === 'error') this.#errorCount++;
     else this.#noteCount++;
     const count = (this.#countByPlace.get(finding.where) ?? 0) + 1;
@@ -76,12 +76,12 @@ export class Findings {
   }
 }
 
-export function place({ id }: { readonly id: string }): string {
+export function collectionPlace({ id }: { readonly id: string }): string {
   return `collection ${JSON.stringify(id)}`;
 }
 
 /** The message of an error, as the end of a line. */
-export function sentenceOf(error: unknown): string {
+export function describeError(error: unknown): string {
   const { message } = error as Error;
   if (!(error instanceof SagittaError)) return `cannot be read: ${message}`;
   return (message.charAt(0).toLowerCase() + message.slice(1)).replace(/\.$/, '');

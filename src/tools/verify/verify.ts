@@ -14,7 +14,7 @@ import type { StreamEntry } from '../../database/idempotency.js';
 import { keys, logName, segmentBlobName } from '../../database/keys.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { verifyCollection } from './verify-collection.js';
-import { type Findings, place, sentenceOf } from './verify-report.js';
+import { collectionPlace, describeError, type Findings } from './verify-report.js';
 
 const CURSOR_SECRET_BYTES = 32;
 
@@ -46,12 +46,12 @@ function readDefinitions(inspection: StoreInspection, findings: Findings): Colle
   const idByIncarnation = new Map<string, string>();
   for (const { key, value } of inspection.list(keys.collections)) {
     const id = key[1] ?? '';
-    const where = `${place({ id })}, catalogue`;
+    const where = `${collectionPlace({ id })}, catalogue`;
     let definition: CollectionDefinition;
     try {
       definition = decodeJson<CollectionDefinition>(value, 'The entry');
     } catch (error) {
-      findings.error(where, sentenceOf(error));
+      findings.error(where, describeError(error));
       continue;
     }
     const problems = problemsOf(definition, id);
@@ -59,7 +59,7 @@ function readDefinitions(inspection: StoreInspection, findings: Findings): Colle
     const { incarnation } = definition;
     const other = idByIncarnation.get(incarnation);
     if (other !== undefined) {
-      findings.error(where, `shares its data with ${place({ id: other })}`);
+      findings.error(where, `shares its data with ${collectionPlace({ id: other })}`);
     } else if (problems.length === 0) {
       idByIncarnation.set(incarnation, id);
       definitions.push(definition);
@@ -92,14 +92,14 @@ function readManifest(
   definition: CollectionDefinition,
   findings: Findings,
 ): Manifest | undefined {
-  const where = `${place(definition)}, manifest`;
+  const where = `${collectionPlace(definition)}, manifest`;
   const value = inspection.get(keys.manifest(definition.incarnation));
   if (value === undefined) return EMPTY_MANIFEST;
   let manifest: Manifest;
   try {
     manifest = decodeJson<Manifest>(value, 'The manifest');
   } catch (error) {
-    findings.error(where, sentenceOf(error));
+    findings.error(where, describeError(error));
     return undefined;
   }
   const { checkpointSequence, partialRowCount, horizonSequence, nextSegmentNumber } = manifest;
@@ -152,7 +152,7 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
     try {
       decodeEntry(value, key[1] ?? '');
     } catch (error) {
-      findings.error('API keys', sentenceOf(error));
+      findings.error('API keys', describeError(error));
     }
   }
   const secret = inspection.get(keys.cursorSecret);
