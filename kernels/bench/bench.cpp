@@ -1,12 +1,12 @@
-// The kernels alone, without Node: what the machine can do at best, and what a search reaches of it.
+// Benchmarks the kernels without Node: the peak rates of the machine, and the share that a search reaches.
 //
 //   bench targets
 //   bench peaks [--threads N] [--json]
 //   bench scan  [--rows N] [--dimension D] [--queries Q] [--k K] [--threads T] [--target NAME]
 //               [--seconds S] [--json]
 //
-// A scan checks queries against brute force in float64 before it times anything; a wrong answer ends
-// it with 1. Data are clustered unit vectors from a fixed seed.
+// A scan compares queries with brute force before timing; a wrong answer exits with 1. The data are
+// clustered unit vectors from a fixed seed.
 
 #include <algorithm>
 #include <chrono>
@@ -39,7 +39,7 @@ const sagitta::peak_functions& peaks_of_machine() {
   return sagitta::baseline_peaks;
 }
 
-/** Operations per second of all threads together; the median of five runs of a tenth of a second. */
+/** Operations per second of all threads: the median of five runs of a tenth of a second. */
 double operations_per_second(uint32_t thread_count, double (*operations)(uint64_t)) {
   constexpr uint64_t rounds = 2'000'000;
   std::vector<double> rates;
@@ -211,7 +211,7 @@ int main(int argc, char** argv) {
   const uint32_t threads = std::max(1u, number("threads", std::thread::hardware_concurrency()));
   if (options.contains("target") &&
       sagitta_select_target(options["target"].c_str()) != SAGITTA_OK) {
-    std::fprintf(stderr, "target %s does not run here; see `bench targets`\n",
+    std::fprintf(stderr, "target %s is not available; see `bench targets`\n",
                  options["target"].c_str());
     return 2;
   }
@@ -224,7 +224,7 @@ int main(int argc, char** argv) {
                 number("k", 10), threads, static_cast<double>(number("seconds", 2))},
                as_json);
   } else {
-    std::fprintf(stderr, "usage: bench targets | peaks | scan; see the head of bench.cpp\n");
+    std::fprintf(stderr, "usage: bench targets | peaks | scan [options]; options are listed in bench.cpp\n");
     return 2;
   }
 }

@@ -1,4 +1,4 @@
-// What benches share: clocks, threads, and clustered unit vectors from a fixed seed.
+// Helpers of the benches: clocks, threads, and clustered unit vectors from a fixed seed.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The loops behind peaks.h, for registers of any width; internal linkage, as in simd/rows.h.
+// The loops of peaks.h for registers of any width, with internal linkage as in simd/rows.h.
 #pragma once
 
 #include <cstring>
@@ -8,7 +8,7 @@
 namespace sagitta {
 namespace {
 
-/** Keeps the compiler from knowing a register's content. */
+/** Hides a register's contents from the optimiser. */
 template <class Register>
 void conceal(Register& value) {
 #if defined(__x86_64__)
@@ -18,7 +18,7 @@ void conceal(Register& value) {
 #endif
 }
 
-/** Enough to fill the pipelines: latency times throughput. */
+/** Independent chains that fill the pipelines: latency times throughput. */
 constexpr uint32_t chains = 12;
 
 using float_4 = float __attribute__((vector_size(16)));
@@ -45,7 +45,7 @@ double float_loop(uint64_t rounds) {
   return 2.0 * (sizeof(Floats) / sizeof(float)) * chains * static_cast<double>(rounds);
 }
 
-/** `Step` adds products of bytes to 32-bit sums: all the bytes of a register at once. */
+/** `Step` adds products of all bytes of a register to 32-bit sums. */
 template <class Register, class Step>
 double int8_loop(uint64_t rounds, const Step& step) {
   Register sums[chains];
@@ -66,7 +66,7 @@ double int8_loop(uint64_t rounds, const Step& step) {
   return 2.0 * sizeof(Register) * chains * static_cast<double>(rounds);
 }
 
-/** As in simd/scan.h: without it, memory seems slower than it is. */
+/** The prefetch distance of simd/scan.h: without it, memory seems slower than it is. */
 constexpr size_t prefetch_bytes = 6144;
 
 template <class Words>

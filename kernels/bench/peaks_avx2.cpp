@@ -6,7 +6,7 @@
 namespace sagitta {
 namespace {
 
-/** Without VNNI three instructions are the fastest way to 32-bit sums of products of bytes. */
+/** Without VNNI, three instructions are the fastest way to 32-bit sums of products of bytes. */
 double int8_operations(uint64_t rounds) {
   const __m256i ones = _mm256_set1_epi16(1);
   return int8_loop<__m256i>(rounds, [ones](__m256i sum, __m256i left, __m256i right) {

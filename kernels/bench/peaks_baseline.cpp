@@ -1,4 +1,4 @@
-// What every processor of the architecture has.
+// Peak loops for the baseline of the architecture.
 #include "peak_loops.h"
 
 namespace sagitta {

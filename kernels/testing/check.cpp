@@ -113,7 +113,7 @@ rows::rows(random_source& random, kind kind, uint32_t count, uint32_t width)
   id_offsets.push_back(0);
   const uint64_t salt = random.next();
   for (uint32_t row = 0; row < count; row++) {
-    // Distinct, of different lengths, in no order.
+    // Distinct ids of different lengths, in random order.
     const uint64_t mixed = (row + 1) * 0x9e3779b97f4a7c15ull ^ salt;
     const std::string id = std::to_string(mixed % 1000) + "-" + std::to_string(row);
     id_bytes.insert(id_bytes.end(), id.begin(), id.end());
@@ -124,11 +124,11 @@ rows::rows(random_source& random, kind kind, uint32_t count, uint32_t width)
 
 void rows::encode() {
   const size_t bytes = sagitta_codes_bytes(row_count, dimension);
-  // Places after the last row are never answered, whatever they hold: these are NaN.
+  // Lanes past the last row must never be in an answer: fill them with NaN.
   code_storage.assign(bytes + SAGITTA_CODES_ALIGNMENT, 0xff);
   const auto address = reinterpret_cast<uintptr_t>(code_storage.data());
   codes = code_storage.data() + (SAGITTA_CODES_ALIGNMENT - address % SAGITTA_CODES_ALIGNMENT);
-  // In two goes, as rows arrive.
+  // In two steps, as when rows are appended.
   const uint32_t first = row_count / 3;
   require(sagitta_encode(values.data(), dimension, 0, first, codes) == SAGITTA_OK, "encode");
   require(sagitta_encode(values.data(), dimension, first, row_count, codes) == SAGITTA_OK,
@@ -241,7 +241,7 @@ void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std:
   for (std::thread& thread : threads) thread.join();
   int done_count = 0;
   for (const int done : is_done) done_count += done;
-  require(done_count == 1, "one thread ends the search, " + what);
+  require(done_count == 1, "one thread completes the search, " + what);
   for (uint32_t q = 0; q < batch.query_count; q++) {
     sagitta_hits hits{};
     require(sagitta_search_hits(search, q, &hits) == SAGITTA_OK, "hits, " + what);

@@ -1,5 +1,5 @@
-// What the tests share: seeded data of every kind that an engine may meet, brute force as the
-// formulas say, and a failure that names the case.
+// Helpers of the tests: seeded data of many kinds, brute force by the formulas, and failures that name
+// the case.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace check {
 /** Ends the process with a message when the condition does not hold. */
 void require(bool holds, const std::string& what);
 
-/** xorshift64*: the same numbers everywhere. */
+/** xorshift64*: the same numbers on every machine. */
 class random_source {
  public:
   explicit random_source(uint64_t seed) : state_(seed * 2685821657736338717ull + 1) {}
   uint64_t next();
   uint32_t below(uint32_t bound) { return static_cast<uint32_t>(next() % bound); }
-  /** 0 to 1. */
+  /** A number from 0 to 1. */
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  /** About normal: a sum of uniforms. */
+  /** An approximately normal number: a sum of uniform ones. */
   float normal();
 
  private:
@@ -45,12 +45,12 @@ inline constexpr kind all_kinds[] = {kind::random,   kind::clustered, kind::equa
                                      kind::huge,     kind::scattered};
 const char* name_of(kind kind);
 
-/** Rows with their codes and ids. Not copied: blocks point into it. */
+/** Rows with codes and ids. Not copyable, because blocks point into it. */
 struct rows {
   rows(random_source& random, kind kind, uint32_t row_count, uint32_t dimension);
   rows(const rows&) = delete;
 
-  /** As the target in use makes them. */
+  /** Encodes the rows with the selected target. */
   void encode();
   sagitta_block block() const;
   const float* row(uint32_t index) const { return values.data() + size_t{index} * dimension; }
@@ -64,10 +64,10 @@ struct rows {
   std::vector<uint8_t> id_bytes;
 };
 
-/** A vector that is like the rows. */
+/** A query vector similar to the rows. */
 std::vector<float> query_like(random_source& random, const rows& rows);
 
-/** Rows pass with this probability. */
+/** A bitmap in which rows pass with this probability. */
 std::vector<uint32_t> random_bitmap(random_source& random, uint32_t row_count, double probability);
 
 double canonical(sagitta_metric metric, const float* query, const float* row, uint32_t dimension);
@@ -78,7 +78,7 @@ struct hit {
   double score;
 };
 
-/** Every row scored and sorted. */
+/** The hits of a query by scoring and sorting all rows. */
 std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t query);
 
 /** Compares every hit, to the bit, with brute force. */

@@ -1,8 +1,8 @@
-// Searches on a device against brute force, to the bit: adversarial rows, bitmaps, positions and
-// floors over several blocks, lists that run over, rows whose values stay on the host, blocks that
-// grow, memory that ends. Runs on a GPU, or anywhere on its emulation.
+// Compares searches on a device with brute force, to the bit: adversarial rows, bitmaps, positions and score
+// limits over several blocks, lists that overflow, rows whose values stay on the host, growing blocks,
+// missing memory. Runs on a GPU, or on its emulation.
 //
-//   test [--seed N] [--large]     ends with 1 at the first wrong answer; with 77 without a device
+//   test [--seed N] [--large]     exits with 1 at the first wrong answer, with 77 without a device
 
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +29,7 @@ void require_ok(sagitta_status status, const std::string& what) {
                                     sagitta_device_error());
 }
 
-/** A resident copy of rows, uploaded in two goes. */
+/** A resident copy of rows, uploaded in two steps. */
 class resident {
  public:
   resident(sagitta_device* device, const rows& from, bool has_values, bool has_codes) {
@@ -87,7 +87,7 @@ void test_random(sagitta_device* device, random_source& random, kind kind, uint3
   test_batch batch;
   for (const rows* block : {&first, &second, &third}) batch.add_block(*block);
   for (uint32_t q = 0; q < query_count; q++) batch.add_random_query(random);
-  // Now and then, all queries have the same bitmap: their groups are scanned with one.
+  // Sometimes all queries search the same rows, so that groups are not mixed.
   if (random.below(3) == 0) {
     for (sagitta_block_view& view : batch.views) {
       view.rows = nullptr;
@@ -103,7 +103,7 @@ void test_random(sagitta_device* device, random_source& random, kind kind, uint3
                      std::to_string(query_count));
 }
 
-/** Ordinary rows are decided on the device, by rescoring few of them, with many passes or one. */
+/** Queries over ordinary rows are decided on the device, with few rows rescored. */
 void test_pruning(sagitta_device* device, random_source& random, uint32_t query_count) {
   const rows data(random, kind::random, 3000, 96);
   const resident on_device(device, data, true, true);
@@ -120,7 +120,7 @@ void test_pruning(sagitta_device* device, random_source& random, uint32_t query_
           what + ": " + std::to_string(seen.rescored) + " rows rescored");
 }
 
-/** Few rows pass: they are gathered, whatever the query's length. */
+/** Few passing rows are gathered, also for queries that cannot be scanned. */
 void test_gathering(sagitta_device* device, random_source& random) {
   const rows data(random, kind::random, 2500, 40);
   const resident on_device(device, data, true, true);
@@ -140,8 +140,8 @@ void test_gathering(sagitta_device* device, random_source& random) {
 }
 
 /**
- * More rows close together than lists have room for: all are scored, some at a time. More that tie than
- * have room even then: said to be undecided, and never wrong.
+ * If more rows are close together than lists have room for, all are scored, some at a time. If even more
+ * tie, queries are reported as undecided and never wrong.
  */
 void test_overflow(sagitta_device* device, random_source& random) {
   const sagitta::cuda::tuning usual = device->tuning;
@@ -182,8 +182,8 @@ void test_overflow(sagitta_device* device, random_source& random) {
 }
 
 /**
- * Rows so wide that shared memory has room for ever fewer queries: groups of 128 and 64 for wgmma, and of
- * 32 and 8 for mma. Some queries of each group have rows of their own.
+ * Dimensions so large that shared memory has room for few queries: groups of 128 and 64 for wgmma, of 32
+ * and 8 for mma. Some queries of each group search other rows.
  */
 void test_widths(sagitta_device* device, random_source& random) {
   for (const uint32_t dimension : {1000u, 1900u, 4000u, 16384u}) {
@@ -205,7 +205,7 @@ void test_widths(sagitta_device* device, random_source& random) {
   }
 }
 
-/** Rows are added under the same block; older views see what they saw. */
+/** Rows are appended to a block; views with fewer rows give the same hits. */
 void test_growth(sagitta_device* device, random_source& random) {
   const rows data(random, kind::clustered, 1000, 72);
   sagitta_device_block* block = nullptr;
@@ -237,7 +237,7 @@ void test_growth(sagitta_device* device, random_source& random) {
   sagitta_device_block_destroy(block);
 }
 
-/** What does not fit is said, and harms nothing that is there. */
+/** A block that does not fit is reported and does not affect others. */
 void test_memory(sagitta_device* device, random_source& random) {
   const rows data(random, kind::random, 500, 64);
   const resident on_device(device, data, true, true);
@@ -256,7 +256,7 @@ void test_memory(sagitta_device* device, random_source& random) {
   batch.add_block(data);
   batch.add_query(check::query_like(random, data), SAGITTA_DOT, 10);
   batch.add_view(0, data.row_count);
-  require_search(device, batch, {on_device.get()}, "after memory ended");
+  require_search(device, batch, {on_device.get()}, "after running out of memory");
 }
 
 void test_arguments(sagitta_device* device, random_source& random) {
@@ -330,7 +330,7 @@ int main(int argument_count, char** arguments) {
     require_ok(opened, "open");
     sagitta_device_facts facts{};
     require_ok(sagitta_device_describe(device, &facts), "describe");
-    // As it is, and with passes and lists so small that little data goes through all of them.
+    // With default tuning, and with passes and lists so small that little data runs through all of them.
     for (const bool is_small : {true, false}) {
       random_source random(seed);
       if (is_small) {

@@ -1,6 +1,6 @@
-// Every target that this processor has, against the formulas: encoding, canonical products, and
-// whole searches over adversarial rows, bitmaps, positions and floors, on one and several threads.
-// Ends with 1 at the first answer that is not brute force's, to the bit.
+// Tests every target of this processor: encoding, canonical products, and searches over adversarial rows,
+// bitmaps, positions and score limits, on one and several threads. Exits with 1 at the first answer that
+// differs from brute force by a bit.
 //
 //   test [--seed N] [--targets-only]
 
@@ -26,7 +26,7 @@ constexpr uint32_t dimensions[] = {1, 3, 7, 8, 9, 64, 100, 256, 768, 1536, 4096}
 constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN};
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/** Codes stand for their rows as closely as their residuals say. */
+/** Codes represent their rows within the stored residuals. */
 void test_encode(random_source& random) {
   for (const uint32_t dimension : dimensions) {
     for (const kind kind : check::all_kinds) {
@@ -35,7 +35,7 @@ void test_encode(random_source& random) {
         const uint8_t* const panel =
             rows.codes + row / sagitta::panel_rows * sagitta::panel_bytes(dimension);
         const auto& facts = *reinterpret_cast<const sagitta::panel_facts*>(panel);
-        const uint32_t place = row % sagitta::panel_rows;
+        const uint32_t lane = row % sagitta::panel_rows;
         const std::string what = std::string("encode ") + check::name_of(kind) + ", dimension " +
                                  std::to_string(dimension) + ", row " + std::to_string(row);
         double square = 0;
@@ -43,26 +43,26 @@ void test_encode(random_source& random) {
         for (uint32_t i = 0; i < dimension; i++) {
           const double value = rows.row(row)[i];
           const uint8_t code =
-              panel[sagitta::fact_bytes + i / 4 * sagitta::step_bytes + place * 4 + i % 4];
+              panel[sagitta::fact_bytes + i / 4 * sagitta::step_bytes + lane * 4 + i % 4];
           require(code >= 1, what + ": code below -127");
-          const double residual = value - static_cast<double>(facts.scale[place]) * (code - 128);
+          const double residual = value - static_cast<double>(facts.scale[lane]) * (code - 128);
           square += value * value;
           residual_square += residual * residual;
         }
-        if (facts.residual[place] == sagitta::unscannable_residual) continue;
-        require(std::abs(facts.norm[place] - std::sqrt(square)) <= 1e-6 * std::sqrt(square),
+        if (facts.residual[lane] == sagitta::unscannable_residual) continue;
+        require(std::abs(facts.norm[lane] - std::sqrt(square)) <= 1e-6 * std::sqrt(square),
                 what + ": norm");
-        require(std::abs(facts.square[place] - square) <= 1e-6 * square, what + ": square");
-        require(facts.residual[place] >= std::sqrt(residual_square) * (1 - 1e-9),
+        require(std::abs(facts.square[lane] - square) <= 1e-6 * square, what + ": square");
+        require(facts.residual[lane] >= std::sqrt(residual_square) * (1 - 1e-9),
                 what + ": residual too small");
-        require(facts.residual[place] <= std::sqrt(residual_square) * 1.00001 + 1e-30,
+        require(facts.residual[lane] <= std::sqrt(residual_square) * 1.00001 + 1e-30,
                 what + ": residual too large");
       }
     }
   }
 }
 
-/** The bits of canonical sums are those of the reference. */
+/** Canonical sums have the bits of the reference target. */
 void test_products(random_source& random) {
   for (uint32_t dimension = 1; dimension <= 4096; dimension += dimension < 40 ? 1 : 509) {
     for (const kind kind : check::all_kinds) {
@@ -116,7 +116,7 @@ void test_searches(random_source& random) {
   }
 }
 
-/** More candidates than may wait, at every k: bounds that decide nothing. */
+/** More candidates than there is room for, whose bounds are too close to decide. */
 void test_crowds(random_source& random) {
   for (const kind kind : {kind::equal, kind::duplicates, kind::clustered, kind::scattered}) {
     test_search(random, 8, kind, 20000, 7);

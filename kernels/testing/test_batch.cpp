@@ -46,7 +46,7 @@ void test_batch::add_random_query(random_source& random) {
   if (queries.back().view_count > 0) restrict_last(random);
 }
 
-/** Sets a position or a floor at the place of a row, as pages and thresholds do. */
+/** Sets a position or a score limit at a row, as pages and thresholds do. */
 void test_batch::restrict_last(random_source& random) {
   sagitta_query& query = queries.back();
   const sagitta_block_view& view = views[query.first_view];

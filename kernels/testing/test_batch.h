@@ -1,4 +1,4 @@
-// Batches for tests: queries with anything set, over blocks that somebody else keeps.
+// Batches for tests: random queries over blocks that the caller owns.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace check {
 
-/** A batch that borrows its rows, and holds the rest. */
+/** A batch that borrows its rows and owns the rest. */
 struct test_batch {
   std::vector<const rows*> blocks;
-  /** Deques: what they hold stays where it is. */
+  /** Deques, whose elements do not move. */
   std::deque<std::vector<uint32_t>> bitmaps;
   std::deque<std::vector<float>> vectors;
   std::vector<sagitta_block> block_table;
@@ -23,9 +23,9 @@ struct test_batch {
 
   void add_block(const rows& rows, bool has_codes = true);
   sagitta_query& add_query(std::vector<float> vector, sagitta_metric metric, uint32_t k);
-  /** Of the last query. The bitmap may be one of `bitmaps`. */
+  /** Adds a view to the last query. The bitmap may be one of `bitmaps`. */
   void add_view(uint32_t block, uint32_t row_count, const std::vector<uint32_t>* bitmap = nullptr);
-  /** Any metric and k, most blocks, bitmaps of all densities, half of them with a position or a floor. */
+  /** Any metric and k, most blocks, bitmaps of all densities; half have a position or a score limit. */
   void add_random_query(random_source& random);
   sagitta_batch view(uint32_t worker_count) const;
 

@@ -27,7 +27,7 @@ const principal = (...scopes: string[]): Principal => ({
   }),
 });
 
-test('every scope is a grant for all collections, and is written as it was read', () => {
+test('a scope without a glob is a grant for all collections, and formatting restores the text', () => {
   for (const scope of SCOPES) {
     assert.deepEqual(parseGrant(scope), { scope, collections: '*' });
     assert.equal(formatGrant(parseGrant(scope)!), scope);
@@ -37,7 +37,7 @@ test('every scope is a grant for all collections, and is written as it was read'
   }
 });
 
-test('what is no scope is no grant', () => {
+test('text that is not a scope is not a grant', () => {
   for (const text of [
     '',
     ' ',
@@ -96,7 +96,7 @@ test('a glob matches the whole id, `*` any characters and `?` one', () => {
   }
 });
 
-test('a glob matches as the regular expression of the same meaning', () => {
+test('a glob matches like the equivalent regular expression', () => {
   const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
   console.log(`SAGITTA_TEST_SEED=${seed}`);
   const characters = (...choices: string[]) =>
@@ -110,7 +110,7 @@ test('a glob matches as the regular expression of the same meaning', () => {
   );
 });
 
-test('no glob takes long', () => {
+test('no glob takes exponential time', () => {
   const id = 'a'.repeat(127);
   const globs = [
     `${'*a'.repeat(63)}*b`,
@@ -137,7 +137,7 @@ test('admin includes every scope, and no other scope includes another', () => {
   }
 });
 
-test('a glob limits a scope to its collections, also that of an administrator', () => {
+test('a glob limits a scope to its collections, also the scope admin', () => {
   for (const scope of ['vectors:read', 'admin']) {
     const limited = principal(`${scope}:catalog-*`);
     assert.ok(holdsScope(limited, 'vectors:read'));
@@ -150,7 +150,7 @@ test('a glob limits a scope to its collections, also that of an administrator', 
   }
 });
 
-test('a scope of the service shows no collection, and nobody holds nothing', () => {
+test('a scope of the service makes no collection visible, and the anonymous principal has no scope', () => {
   assert.ok(!seesCollection(principal('metrics:read'), 'c'));
   assert.ok(!seesCollection(NOBODY, 'c'));
   for (const scope of SCOPES) {

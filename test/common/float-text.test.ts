@@ -18,7 +18,7 @@ describe('float32 as text', () => {
     }
   });
 
-  it('reads back as the same float32, for any bits', () => {
+  it('parses to the same float32 for any bits', () => {
     const bits = new Uint32Array(1);
     const [float] = [new Float32Array(bits.buffer)];
     // An odd stride visits exponents and mantissas of all kinds.
@@ -31,7 +31,7 @@ describe('float32 as text', () => {
     }
   });
 
-  it('reads back as the same float32, for values as embeddings have them', () => {
+  it('parses to the same float32 for typical values of embeddings', () => {
     for (let i = 1; i < 300_000; i++) {
       const value = Math.fround(Math.sin(i) * 10 ** ((i % 9) - 5));
       const text = float32Text(value);
@@ -40,7 +40,7 @@ describe('float32 as text', () => {
     }
   });
 
-  it('makes an array of a vector of any length', () => {
+  it('formats vectors of any length as arrays', () => {
     assert.equal(vectorText(Float32Array.of()), '[]');
     assert.equal(vectorText(Float32Array.of(0.5, -1, 3e-9)), `[0.5,-1,${Math.fround(3e-9)}]`);
     const long = new Float32Array(20_000).fill(-1.1754943508222875e-38);

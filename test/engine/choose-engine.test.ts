@@ -35,7 +35,7 @@ function canLoadKernels(): boolean {
 }
 
 describe('the choice of an engine', () => {
-  it('is the one requested by name', async (test) => {
+  it('uses the engine requested by name', async (test) => {
     for (const requested of ['reference', 'wasm', 'simd'] as const) {
       if (requested === 'simd' && !hasKernels) continue;
       const { engine, reason } = await createEngine({ requested, pool });
@@ -46,7 +46,7 @@ describe('the choice of an engine', () => {
     }
   });
 
-  it('is simd by default, on the best target, where the kernels are built', async (test) => {
+  it('uses simd on the fastest target by default if the kernels are built', async (test) => {
     if (!hasKernels) return test.skip('no C++ compiler');
     const logger = createRecordingLogger();
     const { engine, reason } = await createEngine({
@@ -65,7 +65,7 @@ describe('the choice of an engine', () => {
     ]);
   });
 
-  it('is wasm by default, with the reason, where simd does not work', async (test) => {
+  it('uses wasm by default and gives the reason if simd does not work', async (test) => {
     const logger = createRecordingLogger();
     const simdTarget = 'no such target';
     const { engine, reason } = await createEngine({
@@ -95,7 +95,7 @@ describe('the choice of an engine', () => {
   ] as const) {
     const workerUrl = new URL(worker, import.meta.url);
 
-    it(`is the reference engine by default, with the reasons, when simd does not work and wasm ${fault}`, async (test) => {
+    it(`uses the reference engine and gives the reasons if simd does not work and wasm ${fault}`, async (test) => {
       const logger = createRecordingLogger();
       const { engine, reason } = await createEngine({
         requested: 'auto',
@@ -120,7 +120,7 @@ describe('the choice of an engine', () => {
     });
   }
 
-  it('fails when simd is requested by name and the processor does not have the target', async () => {
+  it('fails when simd is requested by name and the processor does not support the target', async () => {
     const simdTarget = 'no such target';
     await assert.rejects(
       createEngine({ requested: 'simd', pool, simdTarget }),
@@ -128,7 +128,7 @@ describe('the choice of an engine', () => {
     );
   });
 
-  it('fails when cuda is requested by name and is not there, saying how it is built', async () => {
+  it('fails with build instructions when cuda is requested by name and not built', async () => {
     await assert.rejects(
       createEngine({ requested: 'cuda', pool, cudaAddonPath }),
       /CUDA kernels are not built; run `node scripts\/build-kernels.mjs cuda`/,

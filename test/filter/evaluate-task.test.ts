@@ -97,7 +97,7 @@ test('views are spread over as many tasks as there are threads, by their size', 
   );
 });
 
-test('a task that would be too small to pay is put with another', async () => {
+test('tasks that would be too small are combined', async () => {
   const { pool, inputs } = createCloningPool(16);
   const views = Array.from({ length: 16 }, () => largeView(10_000));
   assert.deepEqual(
@@ -120,7 +120,7 @@ test('rows are sent as JSON only when a path of the filter has no column', async
   );
 });
 
-test('a task answers as the calling thread does', () => {
+test('a task gives the same answer as the calling thread', () => {
   const texts = ['{"a":["x",1]}', '{"a":null}', '{}', '{"a":"x","b":{"c":2}}'];
   const filters = [{ a: 'x' }, { a: null }, { $not: { 'b.c': 2 } }, { a: { $contains_all: [1] } }];
   for (const withoutColumns of [[], ['a'], ['a', 'b.c']]) {
@@ -133,7 +133,7 @@ test('a task answers as the calling thread does', () => {
   }
 });
 
-test('a view that is stopped gives null, and the others of its task their rows', async () => {
+test('a stopped view gives null, the other views of its task their rows', async () => {
   const { pool, inputs } = createCloningPool(1);
   const selections = selectRows(pool, node({ a: 3 }), [largeView(90_000), largeView(90_000)]);
   assert.equal(inputs.length, 1);
@@ -162,7 +162,7 @@ test('a task that is stopped parses no further row', () => {
   }
 });
 
-test('a failure in a task is told for each of its views', async () => {
+test('a failure of a task rejects all of its views', async () => {
   const { pool } = createCloningPool(1);
   const broken = viewOfJson(Array.from({ length: 200 }, () => 'no JSON'));
   const selections = selectRows(pool, node({ a: 1 }), [broken, broken]);

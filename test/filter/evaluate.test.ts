@@ -59,7 +59,7 @@ test('rows past the end of a column are missing, at every end of a column', () =
   }
 });
 
-test('no bit is set behind the last row, where the next query would find it', () => {
+test('no bit is set past the last row', () => {
   const view = viewOf(['{"a":1}', '{}', '{"a":2}']);
   for (const filter of [{}, { $not: { a: 1 } }, { a: null }, { b: null }]) {
     const { words } = evaluateFilter(parseFilter(filter as JsonObject, DEFAULT_LIMITS), view);
@@ -67,7 +67,7 @@ test('no bit is set behind the last row, where the next query would find it', ()
   }
 });
 
-test('every bitmap is its own, in memory that threads share', () => {
+test('every result is a new bitmap in shared memory', () => {
   const view = viewOf(['{}', '{}']);
   const first = evaluateFilter(parseFilter({}, DEFAULT_LIMITS), view);
   const second = evaluateFilter(parseFilter({}, DEFAULT_LIMITS), view);
@@ -76,7 +76,7 @@ test('every bitmap is its own, in memory that threads share', () => {
   assert.equal(countBits(second), 2);
 });
 
-test('only the rows that columns leave open are parsed', () => {
+test('only rows not decided by columns are parsed', () => {
   const texts = Array.from({ length: 100 }, (_, row) => `{"a":${row},"b":${row % 2}}`);
   const view = viewOf(texts, { withoutColumns: ['b'] });
   // Text that cannot be parsed stands where nobody may look.
@@ -92,7 +92,7 @@ test('only the rows that columns leave open are parsed', () => {
   assert.throws(() => count({ b: 1 }), SyntaxError);
 });
 
-test('a list of thousands of values is found whole, and nothing beside it', () => {
+test('a list of thousands of values matches exactly these values', () => {
   const numbers = [
     ...Array.from({ length: 3000 }, (_, i) => i * 3),
     ...Array.from({ length: 1000 }, (_, i) => 1e15 + i * 2),
@@ -123,7 +123,7 @@ test('a list of thousands of values is found whole, and nothing beside it', () =
   assertRows(view, { a: { $in: [...strings, ...numbers].slice(0, 9_900) } }, isWanted);
 });
 
-test('ranges over one path must all hold, in whatever order they stand', () => {
+test('ranges over one path must all hold, in any order', () => {
   const cells = [...Array.from({ length: 40 }, (_, i) => i), 'a', 'b', 'c', null, true, [3], {}];
   const column = columnOf([...cells, undefined]);
   const columns = new Map([['a', column]]);

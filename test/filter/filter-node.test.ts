@@ -9,7 +9,7 @@ import { parseFilter } from '../../src/filter/parse.js';
 
 const textFor = (filter: JsonObject) => filterText(parseFilter(filter, DEFAULT_LIMITS));
 
-test('neither the order of conditions nor their repetition matters', () => {
+test('filters that differ in order and repetition have equal texts', () => {
   const text = textFor({ a: 1, b: { $gt: 2, $lt: 9 } });
   assert.equal(textFor({ b: { $lt: 9, $gt: 2 }, a: 1 }), text);
   assert.equal(textFor({ $and: [{ b: { $gt: 2 } }, { a: 1 }, { b: { $lt: 9 } }] }), text);
@@ -18,7 +18,7 @@ test('neither the order of conditions nor their repetition matters', () => {
   assert.equal(textFor({ a: -0 }), textFor({ a: 0 }));
 });
 
-test('filters that say something else have another text', () => {
+test('filters with different meanings have different texts', () => {
   const filters: readonly JsonObject[] = [
     {},
     { a: 1 },

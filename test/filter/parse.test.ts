@@ -43,13 +43,13 @@ test('a filter becomes a flat tree of plain data', () => {
   });
 });
 
-test('a tree survives JSON and structured clone, whatever numbers and strings it holds', () => {
+test('a tree survives JSON and structured clone with any numbers and strings', () => {
   const node = parse({ a: { $in: [-0, 1e300, '\ud800', null, true] }, ['__proto__']: -0 });
   assert.deepEqual(JSON.parse(JSON.stringify(node)), node);
   assert.deepEqual(structuredClone(node), node);
 });
 
-test('paths are named once each', () => {
+test('filterPaths returns each path once', () => {
   const filter = { a: 1, $or: [{ b: 1 }, { a: { $exists: true, $lt: 4 } }], $not: { 'c.d': 1 } };
   assert.deepEqual(filterPaths(parse(filter)), ['a', 'b', 'c.d']);
   assert.deepEqual(filterPaths(parse({})), []);
@@ -240,7 +240,7 @@ const REFUSED: readonly {
 ];
 
 for (const { says, filter, place, expected, actual } of REFUSED) {
-  test(`${says} is refused, with its place`, () => {
+  test(`${says} is rejected with its path`, () => {
     const items = findings(filter);
     assert.equal(items.length, 1);
     assert.equal(items[0].code, 'invalid_filter');
@@ -250,19 +250,19 @@ for (const { says, filter, place, expected, actual } of REFUSED) {
   });
 }
 
-test('an object as a value is refused with the path that was meant', () => {
+test('an object as a value is rejected with the path that was probably meant', () => {
   const [item] = findings({ a: { b: 1 } });
   assert.equal(placeOf(item), '/filter/a/b');
   assert.match(item.detail, /"a\.b"/);
 });
 
-test('an issue has the path to its value, under the name of the filter', () => {
+test('an issue has the path of its value under the name of the filter', () => {
   const path = ['filter', '$or', 1, 'a/b~c', '$x'];
   const [item] = findings({ $or: [{ b: 1 }, { 'a/b~c': { $x: 1 } }] });
   assert.deepEqual(item.location, { kind: 'field', path });
 });
 
-test('all findings are reported at once, up to the bound on findings', () => {
+test('all issues are reported at once, up to the limit', () => {
   const places = findings({ a: [], $or: [{ b: { $x: 1, $gt: null } }, 1] }).map(placeOf);
   assert.deepEqual(places, [
     '/filter/a',
@@ -273,7 +273,7 @@ test('all findings are reported at once, up to the bound on findings', () => {
   assert.equal(findings({ $and: new Array(100_000).fill(1) }).length, ISSUES_MAX);
 });
 
-test('a filter nests as deep as the bound and no deeper', () => {
+test('a filter nests up to the limit and no deeper', () => {
   const nested = (depth: number): JsonObject =>
     depth === 0 ? { a: 1 } : { $not: nested(depth - 1) };
   assert.deepEqual(findings(nested(3), { filterDepthMax: 3 }), []);
@@ -285,7 +285,7 @@ test('a filter nests as deep as the bound and no deeper', () => {
   assert.deepEqual(findings({ $or: [{ a: { $not: { $gt: 1 } } }] }, { filterDepthMax: 2 }), []);
 });
 
-test('nesting far beyond the bound is refused without going there', () => {
+test('nesting far beyond the limit is rejected without recursion', () => {
   const text = `${'{"$not":'.repeat(100_000)}{}${'}'.repeat(100_000)}`;
   assert.equal(findings(JSON.parse(text) as Json)[0].code, 'limit_exceeded');
 });
@@ -299,7 +299,7 @@ test('operators, plain values and empty filters count as nodes', () => {
   assert.deepEqual([item.expected, item.actual], [5, 'more than 5']);
 });
 
-test('the count stops at the bound, so that millions of nodes cost nothing', () => {
+test('counting stops at the limit, however many nodes follow', () => {
   let readCount = 0;
   const filters = new Proxy(new Array<Json>(1_000_000).fill({}), {
     get(target, key, receiver) {
@@ -311,7 +311,7 @@ test('the count stops at the bound, so that millions of nodes cost nothing', () 
   assert.ok(readCount <= DEFAULT_LIMITS.filterNodesMax);
 });
 
-test('a list holds as many values as the bound and no more', () => {
+test('a list may have as many values as the limit and no more', () => {
   assert.deepEqual(findings({ a: { $in: [1, 2, 3] } }, { filterValuesMax: 3 }), []);
   const [item] = findings({ a: { $nin: [1, 2, 3, 4] } }, { filterValuesMax: 3 });
   assert.equal(item.code, 'limit_exceeded');
@@ -319,7 +319,7 @@ test('a list holds as many values as the bound and no more', () => {
   assert.deepEqual([item.expected, item.actual], [3, 4]);
 });
 
-test('a field name is as long as the bound and no longer, and is not repeated in the reply', () => {
+test('a field name may be as long as the limit, and a longer one is not repeated in the reply', () => {
   assert.deepEqual(findings({ abc: 1 }, { filterPathCharactersMax: 3 }), []);
   for (const filter of [{ $not: { abcd: 1 } }, { $not: { abc: { $abc: 1 } } }]) {
     const [item] = findings(filter, { filterPathCharactersMax: 3 });

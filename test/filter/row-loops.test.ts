@@ -64,7 +64,7 @@ function check(
   }
 }
 
-test(`every loop keeps what a look at each row keeps (seed ${SEED})`, () => {
+test(`every loop keeps the same rows as a test row by row (seed ${SEED})`, () => {
   const random = createRandom(SEED);
   const below = (n: number) => Math.floor(random() * n);
   for (let round = 0; round < 40; round++) {
@@ -103,7 +103,7 @@ test(`every loop keeps what a look at each row keeps (seed ${SEED})`, () => {
   }
 });
 
-test('every kind is found at every place of a word among every other kind', () => {
+test('every kind is found at every position of a word among every other kind', () => {
   for (const kind of KINDS) {
     for (const other of KINDS) {
       if (kind === other) continue;
@@ -117,7 +117,7 @@ test('every kind is found at every place of a word among every other kind', () =
   }
 });
 
-test(`rows are found from their elements, also in a view of later rows (seed ${SEED})`, () => {
+test(`rows are found by their elements, also in a slice of later rows (seed ${SEED})`, () => {
   const random = createRandom(SEED);
   const counts = Array.from({ length: ROWS }, () => Math.floor(random() * 4));
   const offsets = new Int32Array(ROWS + 1);

@@ -43,7 +43,7 @@ const FILTERS: readonly JsonObject[] = [
 for (const hasGarbage of [false, true]) {
   for (const withoutColumns of [[], ['a'], ['a', 'b']]) {
     const how = `${hasGarbage ? 'arrays that run on' : 'arrays that end early'}, without columns for [${withoutColumns}]`;
-    test(`from any word on, rows match as in the whole view: ${how}`, () => {
+    test(`rows of a slice match as in the whole view: ${how}`, () => {
       const documents = Array.from({ length: 150 }, (_, row): JsonObject => {
         const a = row < 130 ? CELLS[row % CELLS.length] : undefined;
         return { ...(a === undefined ? {} : { a }), b: row % 7 };

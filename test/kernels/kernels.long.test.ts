@@ -22,11 +22,11 @@ const built = build('test-memory');
 const hasCompiler = !built.stderr.includes('no C++ compiler');
 
 describe('the kernels', { skip: hasCompiler ? false : 'there is no C++ compiler' }, () => {
-  it('the tests of the kernels compile without a warning', () => {
+  it('compile without a warning', () => {
     assert.equal(built.status, 0, built.stderr);
   });
 
-  it('the kernels answer as brute force does on every target, within the bounds of their arrays', () => {
+  it('answer as brute force does on every target, without reading out of bounds', () => {
     const output = execFileSync(join(ROOT, 'build', 'kernels', 'test-memory'), ['--seed', SEED], {
       encoding: 'utf8',
     });
@@ -36,7 +36,7 @@ describe('the kernels', { skip: hasCompiler ? false : 'there is no C++ compiler'
 });
 
 describe('the build of the kernels', () => {
-  it('the build of the kernels prints one line and succeeds where there is no compiler and none is required', () => {
+  it('prints one line and succeeds without a compiler when none is required', () => {
     const env = { ...process.env, CXX: '', PATH: join(ROOT, 'no-such-folder') };
     const optional = spawnSync(process.execPath, [BUILD, '--if-possible'], {
       env,

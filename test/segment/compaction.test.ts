@@ -50,7 +50,7 @@ function randomSegment(random: Random, number: number, firstSequence: number): S
 }
 
 describe('a compaction', () => {
-  it('keeps order, content and sequences of the rows that did not end before the horizon', () => {
+  it('keeps order, contents and sequences of rows not deleted before the horizon', () => {
     const seed = seedOf('compaction');
     for (let round = 0; round < 100; round++) {
       const random = new Random(seed + round);
@@ -84,7 +84,7 @@ describe('a compaction', () => {
     }
   });
 
-  it('gives columns to paths that had no room before', () => {
+  it('gives columns to paths that exceeded the limit before', () => {
     const segment = Segment.createActive(activeOptions({ columnsMax: 1 }));
     segment.append(batchOf(rowsOf([{ a: 1 }, { b: 1 }])), 0, 2, 1);
     segment.seal();
@@ -94,7 +94,7 @@ describe('a compaction', () => {
     assert.equal(data!.isComplete, true);
   });
 
-  it('gives nothing when every row is gone', () => {
+  it('returns no segment when no row remains', () => {
     const segment = Segment.createActive(activeOptions({}));
     segment.append(batchOf(rowsOf([{}, {}])), 0, 2, 1);
     segment.markDeleted(0, 2);
@@ -104,7 +104,7 @@ describe('a compaction', () => {
     assert.deepEqual([...compact([segment], 3).mappings[0]!], [-1, -1]);
   });
 
-  it('refuses inputs whose remaining rows are too many for one segment', () => {
+  it('rejects inputs whose remaining rows exceed one segment', () => {
     const segment = Segment.createActive(activeOptions({}));
     segment.append(batchOf(rowsOf([{}, {}, {}])), 0, 3, 1);
     assert.throws(() => compact([segment, segment], 0, { rowsMax: 5 }), /6 rows in a segment of 5/);

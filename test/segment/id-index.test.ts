@@ -86,7 +86,7 @@ class Checked {
 }
 
 describe('the id index', () => {
-  it('answers like a Map through inserts, moves, removals and growth', () => {
+  it('behaves like a Map through inserts, moves, removals and growth', () => {
     const seed = seedOf('id index');
     const random = new Random(seed);
     const checked = new Checked();
@@ -124,7 +124,7 @@ describe('the id index', () => {
     assert.equal(checked.find('id-0'), -1);
   });
 
-  it('holds numbers of segments up to 2^32 - 2 and any row', () => {
+  it('stores segment numbers up to 2^32 - 2 and any row', () => {
     const index = new IdIndex();
     index.insert(Buffer.from('a'), 2 ** 32 - 2, 2 ** 32 - 1);
     index.insert(Buffer.from('b'), 0, 0);
@@ -134,7 +134,7 @@ describe('the id index', () => {
     assert.deepEqual([index.segmentNumberAt(b), index.rowAt(b)], [0, 0]);
   });
 
-  it('starts small, takes about 20 bytes an id, and forgets all at once', () => {
+  it('starts small, takes about 20 bytes per id, and can be cleared', () => {
     const checked = new Checked();
     assert.ok(checked.index.hostBytes < 256);
     for (let i = 0; i < 200_000; i++) checked.insert(`id-${i}`);
@@ -147,7 +147,7 @@ describe('the id index', () => {
     assert.ok(checked.find('id-1') >= 0);
   });
 
-  it('spreads ids differently in every instance', () => {
+  it('hashes ids differently in every instance', () => {
     const hashes = new Set<number>();
     for (let i = 0; i < 20; i++) hashes.add(hashBytes(Buffer.from('id'), [i, 7]));
     assert.equal(hashes.size, 20);
@@ -155,7 +155,7 @@ describe('the id index', () => {
 });
 
 describe('a table of hashes', () => {
-  it('keeps entries apart that have the same hash or neighbouring homes, around its end', () => {
+  it('distinguishes entries with equal hashes or neighbouring home slots, also at its end', () => {
     const seed = seedOf('hash table');
     for (let round = 0; round < 300; round++) {
       const random = new Random(seed + round);
@@ -187,7 +187,7 @@ describe('a table of hashes', () => {
     }
   });
 
-  it('refuses to change an empty slot', () => {
+  it('rejects changes of an empty slot', () => {
     const table = new IdTable(4, 20);
     assert.throws(() => table.removeAt(3), /slot 3/);
     assert.throws(() => table.moveTo(3, 1, 1), /slot 3/);

@@ -39,7 +39,7 @@ const RECORDS: LogRecord[] = [
 ];
 
 describe('a log record', () => {
-  it('comes back as it was, for random batches', () => {
+  it('survives encoding and decoding for random batches', () => {
     const seed = seedOf('log records');
     for (let round = 0; round < 100; round++) {
       const random = new Random(seed + round);
@@ -65,7 +65,7 @@ describe('a log record', () => {
     }
   });
 
-  it('holds only the rows of a batch that lies inside larger arrays', () => {
+  it('contains only the rows of a batch inside larger arrays', () => {
     const { ids, values, metadata } = batchOf(rowsOf([{ a: 1 }, { a: 2 }, { a: 3 }]));
     const wide = {
       count: 1,
@@ -80,7 +80,7 @@ describe('a log record', () => {
     );
   });
 
-  it('is read from any place in memory, and in place where that is aligned', () => {
+  it('is decoded at any address, in place if it is aligned', () => {
     const encoded = encodeLogRecord(RECORDS[0]!);
     for (let shift = 0; shift < 9; shift++) {
       const buffer = Buffer.alloc(encoded.length + 16);
@@ -93,7 +93,7 @@ describe('a log record', () => {
     }
   });
 
-  it('is an Arrow stream that other readers of Arrow read', () => {
+  it('is an Arrow stream that other readers can read', () => {
     const table = tableFromIPC(encodeLogRecord(RECORDS[0]!));
     assert.equal(table.schema.metadata.get('sagitta.record'), 'write');
     const row = table.get(0)!.toJSON();
@@ -102,7 +102,7 @@ describe('a log record', () => {
     assert.deepEqual([...row.values], [0, 0.5]);
   });
 
-  it('is refused when any byte of it is changed', () => {
+  it('is rejected when any byte is changed', () => {
     for (const record of RECORDS) {
       const encoded = encodeLogRecord(record);
       for (let at = 0; at < encoded.length; at++) {
@@ -113,7 +113,7 @@ describe('a log record', () => {
     }
   });
 
-  it('is refused at every shorter length', () => {
+  it('is rejected at every shorter length', () => {
     for (const record of RECORDS) {
       const encoded = encodeLogRecord(record);
       for (let length = 0; length < encoded.length; length++) {
@@ -122,7 +122,7 @@ describe('a log record', () => {
     }
   });
 
-  it('is refused when it is something else', () => {
+  it('is rejected when it is something else', () => {
     assert.throws(() => decodeLogRecord(Buffer.from('{"kind":"write"}')), isCorrupt);
     const foreign = tableToIPC(tableFromArrays({ a: new Float64Array(3) }), 'stream');
     assert.throws(() => decodeLogRecord(foreign), isCorrupt);
@@ -148,7 +148,7 @@ describe('a log record', () => {
 });
 
 describe('stored deletions', () => {
-  it('come back as they were', () => {
+  it('survive encoding and decoding', () => {
     for (const rows of [[], [0], [3, 9, 2 ** 32 - 1]]) {
       const sequences = rows.map((_, i) => 2 ** 52 + i);
       const decoded = decodeDeletions(
@@ -159,7 +159,7 @@ describe('stored deletions', () => {
     }
   });
 
-  it('are refused when damaged, cut or something else', () => {
+  it('are rejected when damaged, truncated or something else', () => {
     const encoded = encodeDeletions({
       rows: Uint32Array.of(1, 2),
       sequences: Float64Array.of(5, 6),

@@ -26,7 +26,7 @@ function viewOf(columns: MetadataColumns, rowCount: number) {
 }
 
 describe('metadata columns', () => {
-  it('hold what resolvePath finds, for random documents, before and after the seal', () => {
+  it('agree with resolvePath for random documents, before and after sealing', () => {
     const seed = seedOf('metadata columns');
     for (let round = 0; round < 150; round++) {
       const random = new Random(seed + round);
@@ -41,7 +41,7 @@ describe('metadata columns', () => {
     }
   });
 
-  it('keep a path whole: one that was left out never gets a column', () => {
+  it('have all values of a path: one that was left out never gets a column', () => {
     const columns = columnsOf([{ a: 1 }, { b: 1 }, { c: 1 }, { a: 2, b: 'x' }], 2);
     assert.deepEqual([...columns.view().keys()], ['a', 'b']);
     assert.equal(columns.isComplete, false);
@@ -51,7 +51,7 @@ describe('metadata columns', () => {
     assert.equal(cellOf(columns.view().get('a')!, 4), 3);
   });
 
-  it('are complete as long as every path has a column', () => {
+  it('are complete while every path has a column', () => {
     assert.equal(columnsOf([{ a: 1 }, { b: 1 }], 2).isComplete, true);
     assert.equal(columnsOf([{}, {}], 0).isComplete, true);
   });
@@ -65,7 +65,7 @@ describe('metadata columns', () => {
     assert.equal(columns.isComplete, false);
   });
 
-  it('hold one string for equal bytes: lone surrogates become U+FFFD', () => {
+  it('store lone surrogates as U+FFFD, once', () => {
     const column = columnsOf([{ s: '\ud800' }, { s: '\udc00' }, { s: '\ufffd' }, { s: 'x' }])
       .view()
       .get('s')!;
@@ -74,7 +74,7 @@ describe('metadata columns', () => {
     assert.deepEqual([...column.dictionary!.bytes.subarray(0, 3)], [0xef, 0xbf, 0xbd]);
   });
 
-  it('take the last of several chains of keys that name one path', () => {
+  it('take the last of several chains of keys for one path', () => {
     // The array of the inner object is visited first and must leave no elements behind.
     const documents = [
       { a: { b: ['gone', 1] }, 'a.b': 'x' },
@@ -87,7 +87,7 @@ describe('metadata columns', () => {
     assert.equal(columns.view().get('a.b')!.items!.elements.kinds.length, 4);
   });
 
-  it('mark arrays and objects inside arrays by their kind only', () => {
+  it('keep only the kind of arrays and objects inside arrays', () => {
     const column = columnsOf([{ a: [[1], { b: 1 }, 2] }])
       .view()
       .get('a')!;
@@ -95,7 +95,7 @@ describe('metadata columns', () => {
     assert.equal(column.items!.elements.items, null);
   });
 
-  it('keep a view as it was while rows are added', () => {
+  it('do not change a view when rows are added', () => {
     const seed = seedOf('metadata views');
     const random = new Random(seed);
     const documents = Array.from({ length: 300 }, () => randomDocument(random));
@@ -111,7 +111,7 @@ describe('metadata columns', () => {
     }
   });
 
-  it('give the same column object until it changes', () => {
+  it('return the same column object until it changes', () => {
     const columns = columnsOf([{ a: 1, b: 1 }]);
     const before = columns.view();
     columns.append(1, utf8Of(['{"a":2}']), 0);
@@ -120,7 +120,7 @@ describe('metadata columns', () => {
     assert.notEqual(after.get('a'), before.get('a'));
   });
 
-  it('copy rows of other columns to the same cells as their JSON', () => {
+  it('copy rows of other columns to the same cells as from their JSON', () => {
     const seed = seedOf('copied metadata');
     for (let round = 0; round < 100; round++) {
       const random = new Random(seed + round);
@@ -139,7 +139,7 @@ describe('metadata columns', () => {
 });
 
 describe('a string dictionary', () => {
-  it('finds strings again when one Map does not hold them all', () => {
+  it('finds strings when they exceed one Map', () => {
     const dictionary = new StringDictionary(10);
     const texts = Array.from({ length: 95 }, (_, i) => `text ${i}`);
     const codes = texts.map((text) => dictionary.codeOf(text));

@@ -71,7 +71,7 @@ function readAll(segment: Segment): void {
 }
 
 describe('a segment file', () => {
-  it('gives back every row and every column, for random documents', () => {
+  it('has every row and every column, for random documents', () => {
     const seed = seedOf('segment files');
     for (let round = 0; round < 100; round++) {
       const random = new Random(seed + round);
@@ -96,14 +96,14 @@ describe('a segment file', () => {
     }
   });
 
-  it('does not hold deletions', () => {
+  it('does not contain deletions', () => {
     const segment = sealedSegment([{}, {}]);
     segment.markDeleted(0, 2 ** 50);
     const decoded = decodeSegment(encodeSegment(segment.toData()).bytes, IDENTITY);
     assert.equal(decoded.liveCount, 2);
   });
 
-  it('is used in place, every buffer aligned, when it lies in shared memory', () => {
+  it('is used in place, with aligned buffers, if it is in shared memory', () => {
     const documents = [{ a: 1, b: 'x', c: [1, 'y', true] }, { a: 'z' }, {}];
     const encoded = encodeSegment(sealedSegment(documents).toData()).bytes;
     const bytes = new Uint8Array(new SharedArrayBuffer(encoded.length));
@@ -137,7 +137,7 @@ describe('a segment file', () => {
     }
   });
 
-  it('is a file that other readers of Arrow read', () => {
+  it('can be read by other readers of Arrow', () => {
     const documents = [{ price: 1.5, tag: 'x' }, { price: 2, tag: 'y' }, {}];
     const { bytes } = encodeSegment(sealedSegment(documents).toData());
     const table = tableFromIPC(bytes);
@@ -153,7 +153,7 @@ describe('a segment file', () => {
     assert.equal(table.get(0)!.inserted_sequence, 2n ** 40n);
   });
 
-  it('fails its checksum when any bit is changed or the end is missing', () => {
+  it('fails its checksum when a bit is changed or the end is missing', () => {
     const { bytes, checksum } = encodeSegment(sealedSegment([{ a: 1 }, { b: ['x'] }]).toData());
     for (let at = 0; at < bytes.length; at++) {
       const damaged = new Uint8Array(bytes);
@@ -168,14 +168,14 @@ describe('a segment file', () => {
     verifySegmentTask.run({ bytes, checksum });
   });
 
-  it('is refused at every shorter length', () => {
+  it('is rejected at every shorter length', () => {
     const { bytes } = encodeSegment(sealedSegment([{ a: 1 }]).toData());
     for (let length = 0; length < bytes.length; length++) {
       assert.throws(() => decodeSegment(bytes.subarray(0, length), IDENTITY), isCorrupt);
     }
   });
 
-  it('is never read out of range, whatever is changed behind the checksum', () => {
+  it('is never read out of bounds, whatever bytes are changed', () => {
     const seed = seedOf('hostile segment files');
     const rounds = IS_FULL ? 3_000 : 500;
     let refusedCount = 0;
@@ -197,7 +197,7 @@ describe('a segment file', () => {
     assert.ok(refusedCount > rounds / 10, `${refusedCount} refused`);
   });
 
-  it('is refused when offsets, codes, kinds or sequences point elsewhere', () => {
+  it('is rejected when offsets, codes, kinds or sequences are out of bounds', () => {
     const documents = [{ a: 'x', b: [1, 2], c: 1 }, { a: 'y', b: [3] }, {}];
     const hostile = (change: (data: SegmentData) => Partial<SegmentData>): Uint8Array => {
       const data = sealedSegment(documents).toData();
@@ -256,7 +256,7 @@ describe('a segment file', () => {
     }
   });
 
-  it('is refused when it is another file', () => {
+  it('is rejected when it is another file', () => {
     const foreign = tableToIPC(tableFromArrays({ id: new Int32Array(3) }), 'file');
     assert.throws(() => decodeSegment(foreign, IDENTITY), /format of another program/);
     assert.throws(

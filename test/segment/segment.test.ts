@@ -60,7 +60,7 @@ function assertEqualsModel(segment: Segment, model: readonly ModelRow[], lastSeq
 }
 
 describe('a segment', () => {
-  it('answers like a plain list of rows at every sequence', () => {
+  it('behaves like a plain list of rows at every sequence', () => {
     const seed = seedOf('segment model');
     for (let round = 0; round < 60; round++) {
       const random = new Random(seed + round);
@@ -101,7 +101,7 @@ describe('a segment', () => {
     }
   });
 
-  it('leaves what it handed out as it was while it grows', () => {
+  it('does not change returned blocks and views while it grows', () => {
     const seed = seedOf('segment growth');
     const random = new Random(seed);
     const rows = rowsOf(Array.from({ length: 400 }, () => randomDocument(random)));
@@ -143,7 +143,7 @@ describe('a segment', () => {
     }
   });
 
-  it('hands out the same block and view until the next append', () => {
+  it('returns the same block and view until the next append', () => {
     const segment = Segment.createActive(activeOptions({}));
     const batch = batchOf(rowsOf([{ a: 1 }, { a: 2 }]));
     segment.append(batch, 0, 1, 1);
@@ -158,7 +158,7 @@ describe('a segment', () => {
     assert.equal(segment.block().key, block.key);
   });
 
-  it('hands out the same visibility until rows change', () => {
+  it('returns the same visibility until rows change', () => {
     const segment = Segment.createActive(activeOptions({}));
     segment.append(batchOf(rowsOf([{}, {}, {}])), 0, 3, 5);
     segment.markDeleted(1, 6);
@@ -174,7 +174,7 @@ describe('a segment', () => {
     assert.equal(segment.visibleAt(5).rows, null);
   });
 
-  it('notices late changes before a sequence that was asked for, as a replay makes them', () => {
+  it('updates the visibility of a sequence after earlier changes, as a replay makes them', () => {
     const segment = Segment.createActive(activeOptions({}));
     const batch = batchOf(rowsOf([{}, {}, {}, {}]));
     segment.append(batch, 0, 3, 5);
@@ -188,7 +188,7 @@ describe('a segment', () => {
     assert.equal(segment.visibleAt(7).rowCount, 4);
   });
 
-  it('holds everything over shared memory', () => {
+  it('keeps all arrays in shared memory', () => {
     const segment = Segment.createActive(activeOptions({}));
     segment.append(batchOf(rowsOf([{ a: [1, 'x'], b: 'y', c: 2 }])), 0, 1, 1);
     segment.markDeleted(0, 2);
@@ -204,7 +204,7 @@ describe('a segment', () => {
     for (const view of views) assert.ok(view.buffer instanceof SharedArrayBuffer);
   });
 
-  it('says how many rows fit by rows and by bytes', () => {
+  it('limits appended rows by count and by bytes', () => {
     const rows = rowsOf([{ a: 'x'.repeat(80) }, {}, { a: 1 }]);
     const batch = batchOf(rows);
     const byRows = Segment.createActive(activeOptions({ rowsMax: 2 }));
@@ -230,7 +230,7 @@ describe('a segment', () => {
     }
   });
 
-  it('takes the rows of a batch that lies inside larger arrays', () => {
+  it('appends rows of a batch inside larger arrays', () => {
     const { ids, values, metadata } = batchOf(rowsOf([{ a: 1 }, { a: 2 }, { a: 3 }, { a: 4 }]));
     const inner = {
       count: 2,
@@ -262,7 +262,7 @@ describe('a segment', () => {
     assert.deepEqual(Buffer.from(segment.idBytes(0)), Buffer.from('ä'));
   });
 
-  it('goes on after the row of a cursor, or after its sequence where it has no such row', () => {
+  it('continues after the row of a cursor, or after its sequence if it has no such row', () => {
     const segment = Segment.createActive(activeOptions({}));
     const batch = batchOf(rowsOf([{}, {}, {}, {}, {}]));
     segment.append(batch, 0, 1, 1);
@@ -278,7 +278,7 @@ describe('a segment', () => {
     assert.equal(segment.findRow(1, Buffer.from('id-2')), -1);
   });
 
-  it('refuses what only a mistake of ours can ask for', () => {
+  it('asserts its preconditions', () => {
     const segment = Segment.createActive(activeOptions({}));
     const batch = batchOf(rowsOf([{}, {}]));
     segment.append(batch, 0, 2, 5);
@@ -297,7 +297,7 @@ describe('a segment', () => {
     assert.equal(segment.liveCount, 0);
   });
 
-  it('costs next to nothing when empty, and little beyond its values for rows without metadata', () => {
+  it('takes little memory when empty or for rows without metadata', () => {
     const empty = Segment.createActive(activeOptions({ dimension: 1_536, rowsMax: 65_536 }));
     assert.ok(empty.hostBytes < 100, `${empty.hostBytes} bytes`);
     const segment = Segment.createActive(activeOptions({ rowsMax: 5_000 }));
@@ -309,7 +309,7 @@ describe('a segment', () => {
     assert.equal(segment.metadataView().columns.size, 0);
   });
 
-  it('lets go of the room for growth when it is sealed', () => {
+  it('frees memory reserved for growth when it is sealed', () => {
     const segment = Segment.createActive(activeOptions({ dimension: 64, rowsMax: 65_536 }));
     const rows = Array.from({ length: 1_100 }, (_, i) => ({
       id: `id-${i}`,

@@ -1,13 +1,12 @@
-// The kernels for GPUs alone, without Node: what the device can do at best, and what searches reach.
+// Benchmarks the GPU kernels without Node: the peak rates of a device, and the share that searches reach.
 //
 //   cuda-bench [--device N] [--kernels mma|wgmma] [--json] peaks
 //   cuda-bench … scan [--rows N] [--dimension D] [--batches 1,16,128] [--ks 10,100]
 //                     [--filters 100,10,1] [--seconds S] [--host-values]
 //
-// Filters are the percentage of rows that pass; all queries of a batch have the same one. Answers are
-// checked against the CPU's kernels before anything is timed; a wrong one ends it with 1. Times are
-// by CUDA events, medians; data are clustered unit vectors from a fixed seed. Ends with 77 where there
-// is no device.
+// Filters are percentages of rows that pass; all queries of a batch have the same filter. Answers are
+// compared with the CPU kernels before timing; a wrong answer exits with 1. Times are medians of CUDA
+// events; the data are clustered unit vectors from a fixed seed. Exits with 77 without a device.
 
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +25,7 @@ namespace {
 using namespace bench;
 
 constexpr int no_device = 77;
-/** Answers of each case that are compared. */
+/** Queries per case whose answers are checked. */
 constexpr uint32_t checked_queries = 4;
 
 struct options {
@@ -48,7 +47,7 @@ void require_ok(sagitta_status status, const char* what) {
   std::exit(status == SAGITTA_OUT_OF_MEMORY ? 2 : 1);
 }
 
-/** Rows with their codes, made on all cores: there may be tens of gigabytes of them. */
+/** Rows with codes, created on all cores, because there may be tens of gigabytes. */
 struct data {
   explicit data(const options& wanted)
       : dimension(wanted.dimension),
@@ -74,7 +73,7 @@ struct data {
   std::vector<float> centers;
   std::vector<float> values;
   std::vector<uint8_t> codes;
-  /** All ids are empty: places decide ties. */
+  /** All ids are empty, so row numbers break ties. */
   std::vector<int32_t> id_offsets;
   uint32_t row_count;
 };
@@ -100,7 +99,7 @@ class searcher {
   ~searcher() { sagitta_device_block_destroy(block_); }
 
   void run(const batch_case& what, const sagitta::cuda::device_peaks& peaks);
-  /** All rows have left for the device, but for the last 16 MiB. */
+  /** The time until all but the last 16 MiB of rows were uploaded. */
   double staged_seconds = 0;
 
  private:
@@ -120,7 +119,7 @@ class searcher {
   sagitta_device_block* block_ = nullptr;
 };
 
-/** Against the CPU, whose kernels are held against brute force by their own tests. */
+/** Compares answers with the CPU kernels, which have their own tests. */
 void searcher::check_answers(const sagitta_batch& batch, const sagitta_device_answer* answer) {
   const uint32_t step = std::max(1u, batch.query_count / checked_queries);
   std::vector<sagitta_query> few;
@@ -239,7 +238,7 @@ std::vector<Number> numbers_of(const std::string& text) {
 }
 
 int usage(const char* why) {
-  std::fprintf(stderr, "cuda-bench: %s; usage: cuda-bench [options] peaks | scan, see its source\n", why);
+  std::fprintf(stderr, "cuda-bench: %s; usage: cuda-bench [options] peaks | scan (see bench.cpp)\n", why);
   return 2;
 }
 

@@ -17,11 +17,11 @@ constexpr double mma_operations = 2.0 * 16 * 8 * 32;
 constexpr double wgmma_operations = 2.0 * 64 * columns * 32;
 
 struct rate_parameters {
-  /** Written if the sums are what they cannot be: they are needed, for all a compiler knows. */
+  /** Written only for impossible sums, so that the compiler cannot remove the loop. */
   int32_t* sink;
 };
 
-/** Operands that are not all zeros: the power that a product takes depends on them. */
+/** Operands that are not zeros: the power consumption, and so the clock, depends on them. */
 __device__ inline void fill(uint32_t (&words)[4]) {
   for (uint32_t i = 0; i < 4; i++) words[i] = (threadIdx.x + i) * 2654435761u;
 }
@@ -63,7 +63,7 @@ __global__ __launch_bounds__(threads, 1) void run_wgmma(const __grid_constant__ 
   if (total == 0x7fffffff) p.sink[threadIdx.x] = total;
 }
 
-/** Milliseconds of what `work` puts on the stream: the median of several. */
+/** The median time in milliseconds of what `work` puts on the stream. */
 template <class Work>
 double milliseconds(const stream& on, Work work) {
   event before;

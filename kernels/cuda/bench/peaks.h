@@ -1,4 +1,4 @@
-// What a device can do at best, measured: the roofs under which a scan is.
+// The measured peak rates of a device, which bound a scan.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace sagitta::cuda {
 struct device_peaks {
   /** Of a copy within the device's memory, bytes read and bytes written counted. */
   double copy_bytes_per_second;
-  /** Multiplications and additions of bytes in matrix instructions; 0 where there are none. */
+  /** Multiplications and additions of bytes by matrix instructions; 0 without such instructions. */
   double mma_operations_per_second;
   double wgmma_operations_per_second;
 };
 
-/** Of the current device. Throws `failure`. */
+/** Measures the current device. Throws `failure`. */
 device_peaks measure_peaks(bool may_wgmma);
 
 }  // namespace sagitta::cuda

@@ -1,5 +1,5 @@
-// Arithmetic that CUDA has by other names than C++: bits, roundings, and the smaller of two. Results
-// are those of a device to the bit, as long as the compiler does not fuse what is written apart.
+// CUDA's arithmetic functions: bits, conversions, explicit rounding, min and max. Results have the same
+// bits as on a device as long as the compiler does not contract multiply-adds.
 #pragma once
 
 #include <math.h>
@@ -14,13 +14,13 @@ inline int __clz(int value) { return std::countl_zero(static_cast<unsigned>(valu
 inline int __clzll(long long value) {
   return std::countl_zero(static_cast<unsigned long long>(value));
 }
-/** Places are counted from 1; 0 says that no bit is set. */
+/** Positions count from 1; 0 means that no bit is set. */
 inline int __ffs(int value) { return __builtin_ffs(value); }
 inline int __ffsll(long long value) { return __builtin_ffsll(value); }
 inline unsigned __brev(unsigned value) {
-  unsigned turned = 0;
-  for (int i = 0; i < 32; i++) turned |= ((value >> i) & 1u) << (31 - i);
-  return turned;
+  unsigned reversed = 0;
+  for (int i = 0; i < 32; i++) reversed |= ((value >> i) & 1u) << (31 - i);
+  return reversed;
 }
 
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
@@ -44,7 +44,7 @@ inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __dsqrt_rn(double value) { return __builtin_sqrt(value); }
 
-// As CUDA has them outside of namespaces, of two types too.
+// In the global namespace and for mixed types, as in CUDA.
 inline int min(int a, int b) { return a < b ? a : b; }
 inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 inline unsigned min(int a, unsigned b) { return min(static_cast<unsigned>(a), b); }

@@ -1,4 +1,5 @@
-// Runs the blocks of a grid: every thread is a fiber, and whoever may go on is drawn at each meeting.
+// Runs the blocks of a grid: every thread is a fiber, and at every synchronisation the next runnable
+// thread is chosen at random.
 #include "block.h"
 
 #include <cxxabi.h>
@@ -29,8 +30,8 @@ namespace {
 
 constexpr size_t shared_bytes_max = 227 << 10;
 constexpr int fresh = 0xa5;
-/** One warp goes on for so many switches, on average, before another may. */
-constexpr uint32_t turns = 8;
+/** The average number of switches within a warp before another warp may run. */
+constexpr uint32_t switches_per_warp = 8;
 
 alignas(1024) unsigned char shared_memory[shared_bytes_max];
 
@@ -38,7 +39,7 @@ block running;
 fiber threads[lane_count * warp_count_max];
 fiber starter;
 
-/** A set bit, drawn. */
+/** A set bit, chosen by a random number. */
 uint32_t any_of(unsigned bits, uint32_t drawn) {
   const uint32_t start = drawn % 32;
   return (static_cast<uint32_t>(std::countr_zero(std::rotr(bits, static_cast<int>(start)))) +
@@ -53,16 +54,16 @@ uint32_t any_of(unsigned bits, uint32_t drawn) {
     const warp& warp = running.warps[thread / lane_count];
     const uint32_t lane = thread % lane_count;
     if ((warp.exited >> lane & 1) != 0) continue;
-    // A line for each thread that waits elsewhere than the one before it.
+    // One line per group of neighbouring threads that wait at the same location.
     if (thread > 0 && lane > 0 && warp.waits_for[lane] == warp.waits_for[lane - 1] &&
-        warp.places[lane].line() == warp.places[lane - 1].line()) {
+        warp.locations[lane].line() == warp.locations[lane - 1].line()) {
       continue;
     }
     if (shown++ == 40) break;
     waiting += "\n  from thread " + std::to_string(thread) + " on: " + warp.waits_for[lane] + ", " +
-               warp.places[lane].file_name() + ":" + std::to_string(warp.places[lane].line());
+               warp.locations[lane].file_name() + ":" + std::to_string(warp.locations[lane].line());
   }
-  fail("%s waits forever; %u of %u threads have returned, the others wait for%s",
+  fail("%s is deadlocked; %u of %u threads have returned, the others wait for%s",
        name_of_thread(~0u).c_str(), running.exited_count, running.thread_count, waiting.c_str());
 }
 
@@ -74,7 +75,7 @@ void go_on(uint32_t from, bool has_ended) {
     return;
   }
   uint32_t index = from / lane_count;
-  if ((running.runnable_warps >> index & 1) == 0 || drawn % turns == 0) {
+  if ((running.runnable_warps >> index & 1) == 0 || drawn % switches_per_warp == 0) {
     index = any_of(running.runnable_warps, drawn >> 8);
   }
   const uint32_t next = index * lane_count + any_of(running.warps[index].runnable, drawn >> 16);
@@ -89,13 +90,13 @@ void set_runnable(uint32_t index, unsigned lanes) {
   if (lanes != 0) running.runnable_warps |= 1u << index;
 }
 
-void wait_here(uint32_t thread, const char* what, const place& where) {
+void wait_here(uint32_t thread, const char* what, const location& where) {
   warp& warp = running.warps[thread / lane_count];
   const uint32_t lane = thread % lane_count;
   warp.runnable &= ~(1u << lane);
   if (warp.runnable == 0) running.runnable_warps &= ~(1u << thread / lane_count);
   warp.waits_for[lane] = what;
-  warp.places[lane] = where;
+  warp.locations[lane] = where;
 }
 
 bool is_barrier_complete() {
@@ -118,17 +119,17 @@ void end_thread(uint32_t thread) {
   const unsigned lane = 1u << thread % lane_count;
   for (const meeting& meeting : warp.meetings) {
     if ((meeting.mask & lane) == 0) continue;
-    fail("%s has returned, and others of its warp wait for it at %s (mask %08x)",
+    fail("%s has returned, but other lanes of its warp wait for it at %s (mask %08x)",
          name_of_thread(thread).c_str(), meeting.what->name, meeting.mask);
   }
-  wait_here(thread, "the end", place());
+  wait_here(thread, "the end", location());
   warp.exited |= lane;
   running.exited_count++;
   if (warp.exited == warp.present) end_warp(thread / lane_count);
   if (is_barrier_complete()) pass_barrier();
 }
 
-// Left for good by a switch: ASan would take its variables for ones that are still there.
+// It never returns: ASan would report its variables as still in use.
 __attribute__((no_sanitize("address"))) void enter() {
   const uint32_t thread = threadIdx.x;
   entered(threads[thread], starter);
@@ -174,7 +175,7 @@ size_t dynamic_shared_bytes() { return running.launch->shared_bytes; }
 void run_grid(const grid_launch& launch) {
   blockDim = launch.threads;
   gridDim = launch.grid;
-  // ASan asks again on every OS thread.
+  // ASan needs this on every OS thread.
   starter = {};
   std::vector<uint64_t> order(uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z);
   std::iota(order.begin(), order.end(), 0);
@@ -191,19 +192,19 @@ void run_grid(const grid_launch& launch) {
   }
 }
 
-void meet(const collective& collective, unsigned mask, void* operands, const place& where) {
+void meet(const collective& collective, unsigned mask, void* operands, const location& where) {
   const uint32_t thread = threadIdx.x;
   const uint32_t index = thread / lane_count;
   const unsigned lane = 1u << thread % lane_count;
   warp& warp = running.warps[index];
   if ((mask & lane) == 0) {
-    fail("%s comes to %s at %s:%u with a mask without its own lane: %08x",
+    fail("%s calls %s at %s:%u with a mask without its own lane: %08x",
          name_of_thread(thread).c_str(), collective.name, where.file_name(), where.line(), mask);
   }
-  // A full mask is meant for whatever lanes the last warp has.
+  // A full mask means all lanes that exist in the last warp.
   mask &= mask == ~0u ? warp.present : ~0u;
   if ((mask & (warp.exited | ~warp.present)) != 0) {
-    fail("%s comes to %s at %s:%u with a mask that has lanes that returned: %08x of %08x",
+    fail("%s calls %s at %s:%u with a mask of lanes that have returned: %08x of %08x",
          name_of_thread(thread).c_str(), collective.name, where.file_name(), where.line(), mask,
          warp.present & ~warp.exited);
   }
@@ -228,19 +229,19 @@ void meet(const collective& collective, unsigned mask, void* operands, const pla
   go_on(thread, false);
 }
 
-int meet_block(barrier kind, bool predicate, const place& where) {
+int meet_block(barrier kind, bool predicate, const location& where) {
   static constexpr const char* names[] = {"__syncthreads", "__syncthreads_or",
                                           "__syncthreads_count"};
   const uint32_t thread = threadIdx.x;
   if (running.barrier_arrived == 0) {
     running.barrier_kind = kind;
-    running.barrier_place = where;
-  } else if (running.barrier_kind != kind || running.barrier_place.line() != where.line() ||
-             strcmp(running.barrier_place.file_name(), where.file_name()) != 0) {
-    fail("%s comes to %s at %s:%u, and others of its block wait at %s, %s:%u",
+    running.barrier_location = where;
+  } else if (running.barrier_kind != kind || running.barrier_location.line() != where.line() ||
+             strcmp(running.barrier_location.file_name(), where.file_name()) != 0) {
+    fail("%s calls %s at %s:%u, but other threads of its block wait at %s, %s:%u",
          name_of_thread(thread).c_str(), names[static_cast<int>(kind)], where.file_name(),
          where.line(), names[static_cast<int>(running.barrier_kind)],
-         running.barrier_place.file_name(), running.barrier_place.line());
+         running.barrier_location.file_name(), running.barrier_location.line());
   }
   running.barrier_arrived++;
   running.barrier_set += predicate;
@@ -252,10 +253,10 @@ int meet_block(barrier kind, bool predicate, const place& where) {
 }
 
 void maybe_yield() {
-  if (draw_below(turns) == 0) go_on(threadIdx.x, false);
+  if (draw_below(switches_per_warp) == 0) go_on(threadIdx.x, false);
 }
 
-void trap(const place& where) {
+void trap(const location& where) {
   fail("%s traps at %s:%u", name_of_thread(threadIdx.x).c_str(), where.file_name(), where.line());
 }
 
@@ -274,8 +275,8 @@ std::string name_of(const grid_launch& launch) {
     name = text;
 #endif
   }
-  return name + " (launched at " + launch.place.file_name() + ":" +
-         std::to_string(launch.place.line()) + ")";
+  return name + " (launched at " + launch.location.file_name() + ":" +
+         std::to_string(launch.location.line()) + ")";
 }
 
 std::string name_of_thread(uint32_t thread) {

@@ -1,4 +1,4 @@
-// What the runtime calls its errors.
+// Names and descriptions of the runtime's errors.
 #include "runtime.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// What every call of the runtime begins with: the lock, the device it is about, and whether that
-// device still answers. Errors are kept per thread, as CUDA keeps them.
+// The start of every runtime call: takes the lock, finds the device and checks that it is not lost. Errors
+// are kept per thread, as in CUDA.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@ namespace sagitta::cuda::emulation {
 
 class call {
  public:
-  /** About the device that is set on this thread. */
+  /** A call for the current device of this thread. */
   call();
-  /** About that of the stream; null for the default one. */
+  /** A call for the device of the stream; null is the default stream. */
   explicit call(cudaStream_t stream);
   call(const call&) = delete;
 
-  /** No device, no such stream, or a lost device; the call then does nothing. */
+  /** The error if there is no such device or stream or the device is lost; the call must then do nothing. */
   cudaError_t error() const { return error_; }
-  /** Keeps the error for cudaGetLastError, and gives it back. */
+  /** Stores the error for cudaGetLastError and returns it. */
   cudaError_t fails(cudaError_t error) const;
   emulation::device* device() const { return device_; }
   CUstream_st* stream() const { return stream_; }
@@ -37,7 +37,7 @@ class call {
   cudaError_t error_ = cudaSuccess;
 };
 
-/** The index that cudaSetDevice has set on this thread. */
+/** The device index set by cudaSetDevice on this thread. */
 int& device_of_thread();
 
 }  // namespace sagitta::cuda::emulation

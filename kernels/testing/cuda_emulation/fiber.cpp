@@ -1,4 +1,4 @@
-// The switch itself: swapcontext would ask the system each time, and kernels switch at every shuffle.
+// The switch of fibers. swapcontext makes a system call each time, but kernels switch at every shuffle.
 #include "fiber.h"
 
 #include <sys/mman.h>
@@ -12,12 +12,12 @@
 #endif
 
 #if !defined(__x86_64__)
-#error "the emulation of CUDA switches stacks on x86-64 only"
+#error "the emulation of CUDA supports x86-64 only"
 #endif
 
 extern "C" void sagitta_switch_stack(void** save, void* load);
 
-// What the System V ABI asks a function to keep.
+// Saves the registers that a function must preserve by the System V ABI.
 asm(R"(
   .text
   .globl sagitta_switch_stack
@@ -61,19 +61,19 @@ void give_stack(fiber& fiber) {
   void* const memory = mmap(nullptr, page_bytes + stack_bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, page_bytes, PROT_NONE) != 0) {
-    fail("no memory for the stack of a thread");
+    fail("out of memory for the stack of a thread");
   }
   fiber.stack = static_cast<unsigned char*>(memory) + page_bytes;
   fiber.stack_bytes = stack_bytes;
 }
 
 void prepare(fiber& fiber, void (*entry)()) {
-  void** place = reinterpret_cast<void**>(fiber.stack + fiber.stack_bytes);
-  // Nobody called the entry, and unwinding ends there.
-  *--place = nullptr;
-  *--place = reinterpret_cast<void*>(entry);
-  for (size_t i = 0; i < saved_registers; i++) *--place = nullptr;
-  fiber.top = place;
+  void** top = reinterpret_cast<void**>(fiber.stack + fiber.stack_bytes);
+  // The entry has no caller: unwinding ends there.
+  *--top = nullptr;
+  *--top = reinterpret_cast<void*>(entry);
+  for (size_t i = 0; i < saved_registers; i++) *--top = nullptr;
+  fiber.top = top;
 }
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -89,7 +89,7 @@ void entered(fiber& self, fiber& starter) {
   size_t bytes = 0;
   __sanitizer_finish_switch_fiber(nullptr, &bottom, &bytes);
   self.fake_stack = nullptr;
-  // The stack of the OS thread is known to nobody else.
+  // Remember the stack of the OS thread, which has no fiber.
   if (starter.stack != nullptr) return;
   starter.stack = static_cast<unsigned char*>(const_cast<void*>(bottom));
   starter.stack_bytes = bytes;

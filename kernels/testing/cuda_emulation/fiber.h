@@ -1,4 +1,4 @@
-// Fibers of one OS thread: a stack of its own each, and a switch that saves six registers.
+// Fibers of an OS thread: each has its own stack, and a switch saves six registers.
 #pragma once
 
 #include <cstddef>
@@ -7,24 +7,24 @@
 namespace sagitta::cuda::emulation {
 
 struct fiber {
-  /** Where its registers are, while it does not run. */
+  /** The stack pointer while it does not run; its registers are saved there. */
   void* top = nullptr;
   unsigned char* stack = nullptr;
   size_t stack_bytes = 0;
-  /** Of ASan. */
+  /** ASan's fake stack. */
   void* fake_stack = nullptr;
 };
 
-/** Gives it a stack, with a page below that may not be touched; kept for the whole process. */
+/** Allocates a stack with a guard page below it, which is never freed. */
 void give_stack(fiber& fiber);
 
-/** The next switch to the fiber calls `entry`, which never returns. */
+/** Makes the next switch to the fiber call `entry`, which must not return. */
 void prepare(fiber& fiber, void (*entry)());
 
-/** Leaves `from`, whose last switch it is if it has ended, for `to`. */
+/** Switches from one fiber to another. `has_ended`: `from` will never run again. */
 void switch_fiber(fiber& from, fiber& to, bool has_ended = false);
 
-/** The first thing that an entry does. */
+/** Must be called first by every entry. */
 void entered(fiber& self, fiber& starter);
 
 }  // namespace sagitta::cuda::emulation

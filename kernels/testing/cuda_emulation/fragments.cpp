@@ -1,4 +1,4 @@
-// The multiplication itself: eight columns at a time where there is AVX2, or plain loops.
+// Matrix multiplication of fragments: eight columns at a time with AVX2, or plain loops.
 #include "fragments.h"
 
 #include <immintrin.h>

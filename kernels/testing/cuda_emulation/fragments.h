@@ -1,4 +1,4 @@
-// What one warp multiplies at a time, and which lane holds what of it, by the PTX ISA.
+// The fragments of a warp's matrix multiplication and their distribution over lanes, by the PTX ISA.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ inline constexpr uint32_t row_count = 16;
 inline constexpr uint32_t depth = 32;
 inline constexpr uint32_t column_count_max = 256;
 
-/** Of one warp: [row_count, depth] u8. */
+/** The rows of one warp: [row_count, depth] u8. */
 using row_tile = uint8_t[row_count][depth];
-/** Pairs of depth, so that one multiplication takes two: [depth / 2, columns, 2] s8, widened. */
+/** Columns: [depth / 2, columns, 2], s8 widened to 16 bits in pairs for pairwise multiply-add. */
 struct column_tile {
   alignas(32) int16_t pairs[depth / 2][column_count_max][2];
 };
 
-/** [row_count, column_count_max]. */
+/** Sums: [row_count, column_count_max] int32. */
 struct sum_tile {
   alignas(32) int32_t at[row_count][column_count_max];
 };
@@ -27,17 +27,17 @@ extern row_tile rows_now;
 extern column_tile columns_now;
 extern sum_tile sums_now;
 
-/** sums_now += rows_now · columns_now, of so many columns. */
+/** sums_now += rows_now · columns_now, for the first `columns` columns. */
 void multiply(uint32_t columns);
 
-/** a0: row lane / 4, depth 4 · (lane % 4) on; a1: 8 rows later; a2, a3: the same, 16 deeper. */
+/** rows[0]: row lane / 4, depth from 4 · (lane % 4); rows[1]: row + 8; rows[2], rows[3]: depth + 16. */
 inline void place_rows(uint32_t lane, const uint32_t (&rows)[4]) {
   for (uint32_t i = 0; i < 4; i++) {
     memcpy(&rows_now[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &rows[i], 4);
   }
 }
 
-/** Where sum `i` of a lane stands: 8 columns after another, two rows of two in each. */
+/** Sum `i` of a lane: groups of 8 columns, with two columns of two rows each. */
 inline int32_t& sum_of(uint32_t lane, uint32_t i) {
   return sums_now.at[lane / 4 + i % 4 / 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2];
 }

@@ -1,4 +1,4 @@
-// Starting a kernel: the call keeps a copy of the parameters in the stream, which runs the blocks.
+// Kernel launches: a launch puts a copy of the parameters into the stream, which runs the blocks later.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,23 @@
 
 namespace sagitta::cuda::emulation {
 
-/** One launch, as the stream keeps it. */
+/** A launch in a stream. */
 struct grid_launch {
   const void* kernel;
-  std::source_location place;
+  std::source_location location;
   dim3 grid;
   uint32_t threads;
   size_t shared_bytes;
-  /** One thread of it. */
+  /** Runs one thread. */
   std::function<void()> run;
 };
 
 cudaError_t put_launch(grid_launch launch, cudaStream_t stream);
 
-/** Runs every block, one after another, in an order that is drawn. */
+/** Runs all blocks, one after another, in random order. */
 void run_grid(const grid_launch& launch);
 
-/** For messages: the kernel's name where the program has its symbols, and where it was started. */
+/** The kernel's name, if symbols are available, and the location of its launch, for messages. */
 std::string name_of(const grid_launch& launch);
 
 template <class P>

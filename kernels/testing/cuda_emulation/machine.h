@@ -1,5 +1,5 @@
-// The emulated machine: devices with their memory, and streams with what waits in them. All of it is
-// behind the lock of settings.h.
+// The emulated machine: devices with memory, and streams with pending operations. The lock of settings.h
+// protects all of it.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace sagitta::cuda::emulation {
 
-/** One cudaEventRecord. Who waits for an event waits for the last of these at that time. */
+/** One cudaEventRecord. A wait for an event waits for its last marker at that time. */
 struct marker {
   bool is_reached = false;
   std::chrono::steady_clock::time_point time;
@@ -24,9 +24,9 @@ struct marker {
 
 struct operation {
   std::function<void()> run;
-  /** Before this is reached, the stream stands still; null for none. */
+  /** The stream waits until this is reached; null for none. */
   std::shared_ptr<marker> needs = nullptr;
-  /** Reached even on a lost device, or whoever waits for it would never know. */
+  /** Set by the operation, even on a lost device, so that waits for it end. */
   std::shared_ptr<marker> reaches = nullptr;
 };
 
@@ -49,13 +49,13 @@ struct CUevent_st {
 namespace sagitta::cuda::emulation {
 
 struct device {
-  /** Whoever gives no stream, uses this one. */
+  /** The stream of calls without a stream. */
   CUstream_st default_stream{this, {}};
-  /** In the order they were made, so that a seed draws the same again. */
+  /** In order of creation, so that a seed gives the same random order. */
   std::vector<CUstream_st*> streams{&default_stream};
   uint64_t used_bytes = 0;
   bool is_lost = false;
-  /** Of kernels that asked for more than 48 KiB. */
+  /** The limit of kernels that were allowed more than 48 KiB. */
   std::map<const void*, size_t> shared_bytes_max;
 };
 
@@ -73,16 +73,16 @@ struct machine {
 };
 
 machine& machine_in_use();
-/** A fresh one is made at the next use. */
+/** Discards the machine; the next use creates another. */
 void forget_machine();
 
 /**
- * Executes operations of all streams, in an order that is drawn among those that may run, until
- * `is_done` holds, which some of them must bring about: those of `first`, if there is a choice.
+ * Executes operations of all streams in random order, as far as dependencies allow, until `is_done`
+ * returns true. Operations of `first` are preferred if it is given.
  */
 void run_until(const std::function<bool()>& is_done, CUstream_st* first);
 
-/** Whether all the bytes are of one cudaMalloc. Kernels ask this too, before they load. */
+/** Whether the bytes are inside one allocation of cudaMalloc. Also used to check loads of kernels. */
 bool is_device_memory(const void* pointer, size_t bytes);
 
 }  // namespace sagitta::cuda::emulation

@@ -1,4 +1,4 @@
-// Memory of devices, which is the host's, within a budget and poisoned; ASan watches its edges.
+// Device memory: host memory within a budget, filled with poison, with bounds checked by ASan.
 #include <cstdlib>
 #include <cstring>
 
@@ -11,7 +11,7 @@ using namespace sagitta::cuda::emulation;
 namespace {
 
 constexpr size_t alignment = 256;
-/** Of memory that nobody has written yet. */
+/** The value of uninitialised bytes. */
 constexpr int fresh = 0xcd;
 
 size_t counted_bytes(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
@@ -87,7 +87,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
   return cudaSuccess;
 }
 
-// Does not wait: ASan reports a copy that comes too late for its memory.
+// Does not wait for copies: ASan reports a copy after its memory was freed.
 cudaError_t cudaFreeHost(void* pointer) {
   const call here;
   free(pointer);

@@ -20,7 +20,7 @@ constexpr size_t shared_bytes_optin = 227 << 10;
 constexpr size_t shared_bytes_multiprocessor = 228 << 10;
 constexpr int multiprocessor_threads = 2048;
 
-/** Never freed at the end, so that what is in it counts as reachable. */
+/** Never freed, so that leak checkers see its contents as reachable. */
 machine* machine_of_process = nullptr;
 thread_local int device_index = 0;
 thread_local cudaError_t last_error = cudaSuccess;
@@ -204,7 +204,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 
-// What is in the stream is still done, as on a device.
+// Pending operations of the stream are still executed, as on a device.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   call here(stream);
   if (here.error() != cudaSuccess && here.error() != cudaErrorIllegalAddress) return here.error();
@@ -278,7 +278,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-// Who asks again and again sees the work go on, one operation at a time.
+// Each query executes one operation, so that polling makes progress.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const call here;
   if (here.error() != cudaSuccess) return here.error();

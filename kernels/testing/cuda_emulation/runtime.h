@@ -1,5 +1,5 @@
-// The part of CUDA's runtime that the host's code uses, by the same names. Whatever is asynchronous
-// there is put into a stream here, and executed as late as somebody's waiting allows.
+// The part of CUDA's runtime API that the host code uses. Asynchronous operations are put into a stream
+// and executed as late as waits allow.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Reads the environment, and holds the one state of random numbers that every order is drawn from.
+// Reads the environment and keeps the state of the random numbers.
 #include "settings.h"
 
 #include <cstdarg>
@@ -21,7 +21,7 @@ struct state {
     in_force = wanted;
     random = wanted.seed;
 #if defined(__SANITIZE_ADDRESS__)
-    // A report of ASan is only of use with the order that led to it.
+    // Reports of ASan can be reproduced only with the seed.
     __sanitizer_set_death_callback([] {
       fprintf(stderr, "SAGITTA_EMULATION_SEED=%llu\n",
               static_cast<unsigned long long>(current_settings().seed));
@@ -43,7 +43,7 @@ uint64_t number_of_environment(const char* name, uint64_t otherwise) {
   char* end = nullptr;
   const uint64_t value = std::strtoull(text, &end, 10);
   if (*end != 0) {
-    fprintf(stderr, "%s is \"%s\", and should be a whole number\n", name, text);
+    fprintf(stderr, "%s is \"%s\"; expected an integer\n", name, text);
     std::abort();
   }
   return value;

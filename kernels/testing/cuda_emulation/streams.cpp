@@ -1,5 +1,5 @@
-// Streams run when somebody waits, and no further than needed: what is not ordered by a stream or an
-// event comes in any order, early or late, so that a forgotten dependency shows in the answers.
+// Streams run only when a call waits, and no further than needed. Operations that streams and events do
+// not order run in random order, so that missing dependencies show up in results.
 #include <algorithm>
 
 #include "machine.h"
@@ -36,7 +36,7 @@ void run_until(const std::function<bool()>& is_done, CUstream_st* first) {
       std::copy_if(device->streams.begin(), device->streams.end(), std::back_inserter(ready),
                    [](const CUstream_st* stream) { return may_run(*stream); });
     }
-    if (ready.empty()) fail("somebody waits for work that no stream holds");
+    if (ready.empty()) fail("a call waits for work that is in no stream");
     run_one(*ready[draw_below(static_cast<uint32_t>(ready.size()))]);
   }
 }

@@ -1,4 +1,4 @@
-// Multiplies fragments: gathers them from the lanes, multiplies plainly, and gives the sums back.
+// Multiplies fragments: collects them from the lanes, multiplies them and returns the sums.
 #include "tensor_cores.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace sagitta::cuda::emulation {
 namespace {
 
-/** In sums that are in flight. */
+/** The value of sums in flight. */
 constexpr int32_t poison = static_cast<int32_t>(0xa5a5a5a5u);
 constexpr uint32_t swizzled_row_bytes = 128;
 constexpr uint32_t atom_bytes = 1024;
@@ -47,12 +47,12 @@ void run_mma(unsigned, void* const* operands) {
   }
 }
 
-/** Sums of one warp in flight, and those who add to them. */
+/** The sums of a warp that are in flight. */
 struct accumulators {
   int32_t* sums[lane_count];
   uint32_t column_count;
   uint32_t uses = 0;
-  /** [lane, column_count / 2]; what the kernel will see after the wait. */
+  /** [lane, column_count / 2]: the real sums, which the kernel sees after the wait. */
   std::vector<int32_t> hidden;
 };
 
@@ -61,9 +61,9 @@ struct issued {
   uint32_t rows[lane_count][4];
   uint64_t descriptor;
   bool keep;
-  /** Read at the call, or else at the wait. */
+  /** The columns, if they were read at the call; otherwise they are read at the wait. */
   std::optional<std::vector<int8_t>> columns;
-  /** Which commit it belongs to, from 1; 0 before any. */
+  /** The number of its commit group, from 1; 0 before the commit. */
   uint64_t group = 0;
 };
 
@@ -71,7 +71,7 @@ struct warp_state {
   std::list<issued> queue;
   uint64_t committed = 0;
   bool is_fenced = false;
-  /** How many wgmma it has begun; those of a warpgroup must be alike. */
+  /** The number of wgmma that it has called; those of a warpgroup must be equal. */
   uint64_t begun = 0;
 };
 
@@ -82,14 +82,14 @@ struct likeness {
 };
 
 warp_state warps[warp_count_max];
-/** What the first warp to come did, of each warpgroup. */
+/** The calls of the first warp of each warpgroup. */
 std::vector<likeness> sequences[warp_count_max / 4];
 
 struct last_read {
   uint64_t hash;
   uint64_t fence_count;
 };
-/** What wgmma saw behind each descriptor, and how many fences there had been. */
+/** What the last wgmma read by each descriptor, and the number of fences before it. */
 std::map<uint64_t, last_read> last_reads;
 uint64_t fence_count = 0;
 
@@ -99,23 +99,23 @@ struct wgmma_operands {
   const uint32_t (*rows)[4];
   uint64_t descriptor;
   bool keep;
-  const place* where;
+  const location* where;
 };
 
-[[noreturn]] void wrong(const place& where, const char* what) {
+[[noreturn]] void wrong(const location& where, const char* what) {
   fail("%s: %s, at %s:%u", name_of_thread(threadIdx.x).c_str(), what, where.file_name(),
        where.line());
 }
 
-/** [columns, depth], by the descriptor: K-major, swizzled within 128 bytes. */
-std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, const place& where) {
+/** Reads columns [columns, depth] by the descriptor: K-major with the 128-byte swizzle. */
+std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, const location& where) {
   const uint32_t start = static_cast<uint32_t>(descriptor & 0x3fff) << 4;
   const uint32_t stride = static_cast<uint32_t>(descriptor >> 32 & 0x3fff) << 4;
   if (descriptor >> 62 != 1) wrong(where, "a descriptor without the 128-byte swizzle");
   if ((descriptor >> 49 & 7) != 0) wrong(where, "a descriptor with a base offset");
-  if (stride % atom_bytes != 0) wrong(where, "a stride that is no multiple of 1024 bytes");
+  if (stride % atom_bytes != 0) wrong(where, "a stride that is not a multiple of 1024 bytes");
   if (start % atom_bytes >= swizzled_row_bytes || start % depth != 0) {
-    wrong(where, "columns that do not start at a multiple of 1024 bytes, plus 0, 32, 64 or 96");
+    wrong(where, "columns do not start at a multiple of 1024 bytes plus 0, 32, 64 or 96");
   }
   std::vector<int8_t> columns(size_t{column_count} * depth);
   const unsigned char* const memory = dynamic_shared_memory();
@@ -123,15 +123,15 @@ std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, con
     const uint32_t row_start = start + column / 8 * stride + column % 8 * swizzled_row_bytes;
     for (uint32_t k = 0; k < depth; k += 16) {
       const uint32_t address = (row_start + k) ^ ((row_start + k) >> 7 & 7) << 4;
-      if (address + 16 > dynamic_shared_bytes()) wrong(where, "columns beyond the shared memory");
+      if (address + 16 > dynamic_shared_bytes()) wrong(where, "columns end beyond shared memory");
       memcpy(&columns[size_t{column} * depth + k], memory + address, 16);
     }
   }
   return columns;
 }
 
-/** What is read without a fence since it was written may be old, on a device. */
-void check_fences(uint64_t descriptor, const std::vector<int8_t>& columns, const place& where) {
+/** Checks for data written without a fence before it is read, which may be stale on a device. */
+void check_fences(uint64_t descriptor, const std::vector<int8_t>& columns, const location& where) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < columns.size(); i += 8) {
     uint64_t word;
@@ -147,17 +147,17 @@ void check_fences(uint64_t descriptor, const std::vector<int8_t>& columns, const
   found->second = {hash, fence_count};
 }
 
-void check_poison(const accumulators& sums, const place& where) {
+void check_poison(const accumulators& sums, const location& where) {
   for (const int32_t* const of_lane : sums.sums) {
     if (std::all_of(of_lane, of_lane + sums.column_count / 2,
                     [](int32_t sum) { return sum == poison; })) {
       continue;
     }
-    wrong(where, "sums were written to while wgmma added to them: wait before");
+    wrong(where, "sums were written to while wgmma added to them: call wgmma_wait before");
   }
 }
 
-/** That the warps of a warpgroup begin the same, in the same order. */
+/** Checks that the warps of a warpgroup make the same calls in the same order. */
 void check_likeness(uint32_t warp, const wgmma_operands& own) {
   std::vector<likeness>& sequence = sequences[warp / 4];
   const uint64_t number = warps[warp].begun++;
@@ -177,7 +177,7 @@ std::shared_ptr<accumulators> accumulators_of(warp_state& warp, void* const* ope
   for (const issued& other : warp.queue) {
     if (other.sums->sums[0] != first.sums) continue;
     if (other.sums->column_count != first.column_count) {
-      wrong(*first.where, "sums in flight are used again with another count of columns");
+      wrong(*first.where, "sums in flight are used again with another number of columns");
     }
     check_poison(*other.sums, *first.where);
     return other.sums;
@@ -209,7 +209,7 @@ void run_wgmma(unsigned, void* const* operands) {
   std::vector<int8_t> columns = read_columns(first.descriptor, first.column_count, *first.where);
   check_fences(first.descriptor, columns, *first.where);
   issued& next = warp.queue.emplace_back();
-  // Its own place in the queue has no sums yet.
+  // Its own entry in the queue has no sums yet.
   warp.queue.back().sums = std::make_shared<accumulators>();
   next.sums->sums[0] = nullptr;
   next.sums = accumulators_of(warp, operands);
@@ -223,7 +223,7 @@ void run_wgmma(unsigned, void* const* operands) {
   if (draw_below(2) == 0) next.columns = std::move(columns);
 }
 
-void complete(issued& done, const place& where) {
+void complete(issued& done, const location& where) {
   accumulators& sums = *done.sums;
   const uint32_t sum_count = sums.column_count / 2;
   if (!done.columns) done.columns = read_columns(done.descriptor, sums.column_count, where);
@@ -261,7 +261,7 @@ void run_commit(unsigned, void* const*) {
 
 struct wait_operands {
   uint32_t groups_left;
-  const place* where;
+  const location* where;
 };
 
 void run_wait(unsigned, void* const* operands) {
@@ -281,14 +281,14 @@ constexpr collective fence_collective = {"wgmma_fence", run_fence};
 constexpr collective commit_collective = {"wgmma_commit", run_commit};
 constexpr collective wait_collective = {"wgmma_wait", run_wait};
 
-/** For what takes all lanes of whole warps, of devices that have it. */
-void require_warps(const char* what, uint32_t threads, bool is_there, const place& where) {
+/** Checks that the block consists of whole warps (or warpgroups) and the device has the instruction. */
+void require_warps(const char* what, uint32_t threads, bool is_there, const location& where) {
   if (blockDim.x % threads != 0) {
-    fail("%s: %s takes blocks of a multiple of %u threads, at %s:%u",
+    fail("%s: %s requires blocks of a multiple of %u threads, at %s:%u",
          name_of_thread(threadIdx.x).c_str(), what, threads, where.file_name(), where.line());
   }
   if (!is_there) {
-    fail("%s: there is no %s at compute capability %d, at %s:%u",
+    fail("%s: %s is not available with compute capability %d, at %s:%u",
          name_of_thread(threadIdx.x).c_str(), what, current_settings().capability,
          where.file_name(), where.line());
   }
@@ -310,28 +310,28 @@ void start_tensor_cores() {
 
 void end_warp(uint32_t warp) {
   if (!warps[warp].queue.empty()) {
-    fail("%s: its warp has returned, and nobody has waited for its wgmma",
+    fail("%s: its warp has returned without waiting for its wgmma",
          name_of_thread(threadIdx.x).c_str());
   }
 }
 
-void mma_u8s8(int32_t (&sums)[4], const uint32_t (&rows)[4], uint2 queries, const place& where) {
+void mma_u8s8(int32_t (&sums)[4], const uint32_t (&rows)[4], uint2 queries, const location& where) {
   require_warps("mma", 32, current_settings().capability >= 80, where);
   mma_operands operands = {sums, &rows, queries};
   meet(mma_collective, ~0u, &operands, where);
 }
 
 void wgmma_u8s8(int32_t* sums, uint32_t column_count, const uint32_t (&rows)[4],
-                uint64_t descriptor, bool keep, const place& where) {
+                uint64_t descriptor, bool keep, const location& where) {
   require_warps("wgmma", 128, current_settings().capability == 90, where);
   wgmma_operands operands = {sums, column_count, &rows, descriptor, keep, &where};
   meet(wgmma_collective, ~0u, &operands, where);
 }
 
-void wgmma_fence(const place& where) { meet(fence_collective, ~0u, nullptr, where); }
-void wgmma_commit(const place& where) { meet(commit_collective, ~0u, nullptr, where); }
+void wgmma_fence(const location& where) { meet(fence_collective, ~0u, nullptr, where); }
+void wgmma_commit(const location& where) { meet(commit_collective, ~0u, nullptr, where); }
 
-void wgmma_wait(uint32_t groups_left, const place& where) {
+void wgmma_wait(uint32_t groups_left, const location& where) {
   wait_operands operands = {groups_left, &where};
   meet(wait_collective, ~0u, &operands, where);
 }
@@ -340,7 +340,7 @@ uint64_t wgmma_descriptor(const void* shared) {
   const auto* const start = static_cast<const unsigned char*>(shared);
   const ptrdiff_t address = start - dynamic_shared_memory();
   if (address < 0 || static_cast<size_t>(address) >= dynamic_shared_bytes()) {
-    fail("%s: a descriptor of what is not in the dynamic shared memory",
+    fail("%s: a descriptor of memory that is not dynamic shared memory",
          name_of_thread(threadIdx.x).c_str());
   }
   return (static_cast<uint64_t>(address) & 0x3ffff) >> 4 | uint64_t{1} << 16 |
@@ -349,9 +349,9 @@ uint64_t wgmma_descriptor(const void* shared) {
 
 void fence_async_shared() { fence_count++; }
 
-void check_global(const void* pointer, size_t bytes, const place& where) {
+void check_global(const void* pointer, size_t bytes, const location& where) {
   if (reinterpret_cast<uintptr_t>(pointer) % bytes == 0 && is_device_memory(pointer, bytes)) return;
-  fail("%s loads %zu bytes at %p, which is not aligned or not the device's, at %s:%u",
+  fail("%s loads %zu bytes at %p, which is not aligned or not device memory, at %s:%u",
        name_of_thread(threadIdx.x).c_str(), bytes, pointer, where.file_name(), where.line());
 }
 

@@ -1,6 +1,6 @@
-// What the threads of a block have in common: their places, barriers, the exchange between the lanes
-// of a warp, and atomics. Every meeting is a chance for other threads to run, in an order that is
-// drawn; a meeting that cannot come about ends the process and says where everybody waits.
+// What the threads of a block share: indexes, barriers, exchanges between the lanes of a warp, and atomics.
+// At every synchronisation other threads may run, in random order. A deadlock ends the process with a
+// message of where each thread waits.
 #pragma once
 
 #include <bit>
@@ -19,28 +19,28 @@ inline constexpr int warpSize = 32;
 
 namespace sagitta::cuda::emulation {
 
-using place = std::source_location;
+using location = std::source_location;
 
-/** What the lanes of a warp do together: executed once, with a pointer from each lane of the mask. */
+/** An operation of the lanes of a warp: run once, with a pointer from each lane of the mask. */
 struct collective {
   const char* name;
   void (*run)(unsigned mask, void* const* operands);
 };
 
-/** Waits until every lane of the mask has come to the same collective, which then has been run. */
-void meet(const collective& collective, unsigned mask, void* operands, const place& where);
+/** Waits until every lane of the mask has called the same collective, which is then run once. */
+void meet(const collective& collective, unsigned mask, void* operands, const location& where);
 
 enum class barrier { plain, any, count };
 
-/** Waits for all threads of the block that have not returned, and counts whose predicate is set. */
-int meet_block(barrier barrier, bool predicate, const place& where);
+/** Waits for all threads of the block that have not returned; counts those whose predicate is set. */
+int meet_block(barrier barrier, bool predicate, const location& where);
 
-/** Now and then lets others run first, where a device might. */
+/** Sometimes lets other threads run first, where a device might. */
 void maybe_yield();
 
-[[noreturn]] void trap(const place& where);
+[[noreturn]] void trap(const location& where);
 
-/** The block's dynamic shared memory, as large as the launch said. */
+/** The block's dynamic shared memory, of the size given at launch. */
 unsigned char* dynamic_shared_memory();
 size_t dynamic_shared_bytes();
 
@@ -49,7 +49,7 @@ T* dynamic_shared() {
   return reinterpret_cast<T*>(dynamic_shared_memory());
 }
 
-/** A value for another lane, and what came from one. */
+/** A value for another lane, and then the value from another lane. */
 struct exchange {
   uint64_t value;
   unsigned source;
@@ -61,7 +61,7 @@ template <class T>
 concept shuffled = std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
 
 template <shuffled T>
-T exchanged(unsigned mask, T value, unsigned source, const place& where) {
+T exchanged(unsigned mask, T value, unsigned source, const location& where) {
   using bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   exchange operands = {std::bit_cast<bits>(value), source};
   meet(shuffle, mask, &operands, where);
@@ -69,7 +69,7 @@ T exchanged(unsigned mask, T value, unsigned source, const place& where) {
 }
 
 inline unsigned together(const collective& collective, unsigned mask, unsigned value,
-                         const place& where) {
+                         const location& where) {
   exchange operands = {value, 0};
   meet(collective, mask, &operands, where);
   return static_cast<unsigned>(operands.value);
@@ -92,7 +92,7 @@ T replace(T* address, F next) {
 }  // namespace sagitta::cuda::emulation
 
 #define SAGITTA_WHERE \
-  const sagitta::cuda::emulation::place &where = sagitta::cuda::emulation::place::current()
+  const sagitta::cuda::emulation::location &where = sagitta::cuda::emulation::location::current()
 
 inline void __syncthreads(SAGITTA_WHERE) {
   sagitta::cuda::emulation::meet_block(sagitta::cuda::emulation::barrier::plain, false, where);
@@ -109,7 +109,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, SAGITTA_WHERE) {
   sagitta::cuda::emulation::meet(sagitta::cuda::emulation::warp_barrier, mask, nullptr, where);
 }
 
-// Widths are powers of two; beyond the edge of its segment a lane gets its own value.
+// Widths are powers of two. A source outside the lane's segment gives the lane's own value.
 template <sagitta::cuda::emulation::shuffled T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, SAGITTA_WHERE) {
   const unsigned within = static_cast<unsigned>(width) - 1;
@@ -121,7 +121,7 @@ template <sagitta::cuda::emulation::shuffled T>
 T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, SAGITTA_WHERE) {
   const unsigned lane = sagitta::cuda::emulation::own_lane();
   const unsigned source = lane ^ static_cast<unsigned>(lanes);
-  // Lanes of a later segment give nothing, those of an earlier one do.
+  // A source in a later segment is ignored, one in an earlier segment is not.
   const unsigned last = lane | (static_cast<unsigned>(width) - 1);
   return sagitta::cuda::emulation::exchanged(mask, value, source <= last ? source : lane, where);
 }
@@ -171,7 +171,7 @@ inline unsigned __reduce_or_sync(unsigned mask, unsigned value, SAGITTA_WHERE) {
                                             where);
 }
 
-// Threads change places at meetings alone, so that a plain change is an atomic one.
+// Threads switch only at synchronisations, so plain updates are atomic.
 template <sagitta::cuda::emulation::atomic T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address, [value](T old) {

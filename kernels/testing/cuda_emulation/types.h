@@ -1,8 +1,8 @@
-// CUDA's words for a plain C++ compiler: what qualifies functions and variables, and the types of
-// small vectors, aligned as on a device, so that UBSan sees an address that a device would refuse.
+// CUDA's qualifiers and vector types for a C++ compiler. Alignment is as on a device, so that UBSan finds
+// addresses that a device would reject.
 #pragma once
 
-// The standard library spells an attribute of its own like the qualifier below.
+// Include these first: the standard library uses an attribute with the name of a qualifier below.
 #include <cstdint>
 #include <memory>
 
@@ -14,7 +14,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
-/** One block runs at a time, so that its variables can have one place each. */
+/** One block runs at a time, so its shared variables can be static. */
 #define __shared__ static
 
 struct alignas(8) uint2 {

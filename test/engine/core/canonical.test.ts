@@ -10,7 +10,7 @@ import {
 import { createRandom, createValues, laneSum, randomInt, SEED, trueScore } from '../blocks.js';
 
 describe('the canonical score', () => {
-  it('sums in eight lanes that are folded by halves, for every dimension', () => {
+  it('sums in eight lanes folded by halves for every dimension', () => {
     console.log(`SAGITTA_TEST_SEED=${SEED}`);
     const random = createRandom(SEED);
     const dimensions = [...Array.from({ length: 34 }, (_, i) => i + 1), 767, 768, 16_384];
@@ -27,7 +27,7 @@ describe('the canonical score', () => {
     }
   });
 
-  it('depends on the tree of additions, which is therefore fixed', () => {
+  it('depends on the order of additions, which is therefore fixed', () => {
     // 1 in lane 0, 2^-53 in lanes 1 and 5: summed one after the other, both would be rounded away.
     const tiny = 2 ** -53;
     const row = Float32Array.from([1, tiny, 0, 0, 0, tiny, 0, 0]);
@@ -37,7 +37,7 @@ describe('the canonical score', () => {
     assert.equal(sumOfProducts(ones.values, unlucky, 0), 1);
   });
 
-  it('keeps apart queries that take turns', () => {
+  it('does not mix up alternating queries', () => {
     const first = createCanonicalQuery('dot', Float32Array.of(1, 2, 3));
     const second = createCanonicalQuery('dot', Float32Array.of(5, 7));
     const row = Float32Array.of(1, 10, 100);
@@ -47,7 +47,7 @@ describe('the canonical score', () => {
     }
   });
 
-  it('is the one that the documents describe, for each metric', () => {
+  it('follows the documented formula of each metric', () => {
     const random = createRandom(SEED);
     for (let turn = 0; turn < 300; turn++) {
       const dimension = 1 + randomInt(random, 40);

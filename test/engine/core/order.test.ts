@@ -11,7 +11,7 @@ function createIdBlock(ids: readonly string[]) {
 }
 
 describe('the order of ids', () => {
-  it('is that of their bytes, with a prefix before what it begins', () => {
+  it('is the order of their bytes, prefixes first', () => {
     console.log(`SAGITTA_TEST_SEED=${SEED}`);
     const random = createRandom(SEED);
     const block = createIdBlock([
@@ -35,7 +35,7 @@ describe('the order of ids', () => {
 });
 
 describe('the selection of the best rows', () => {
-  it('gives what sorting, filtering and cutting give', () => {
+  it('agrees with sorting, filtering and slicing', () => {
     const random = createRandom(SEED);
     for (let turn = 0; turn < 300; turn++) {
       const rowCount = randomInt(random, 80);
@@ -74,7 +74,7 @@ describe('the selection of the best rows', () => {
     }
   });
 
-  it('orders the versions of one id by row', () => {
+  it('orders versions of an id by row', () => {
     const block = createIdBlock(['same', 'same', 'same', 'same']);
     const eligibility = { floor: Number.NEGATIVE_INFINITY, after: null };
     const top = new TopRows(2, 4, block.ids, eligibility);
@@ -82,7 +82,7 @@ describe('the selection of the best rows', () => {
     assert.deepEqual([...top.take().rows], [0, 1]);
   });
 
-  it('holds nothing when no row can be offered', () => {
+  it('is empty when no row can be offered', () => {
     const block = createIdBlock([]);
     const eligibility = { floor: Number.NEGATIVE_INFINITY, after: null };
     assert.equal(new TopRows(10, 0, block.ids, eligibility).take().rows.length, 0);
@@ -90,7 +90,7 @@ describe('the selection of the best rows', () => {
 });
 
 describe('the floor of scores', () => {
-  it('is the least score whose rounded public score reaches the bound', () => {
+  it('is the least score whose rounded public score reaches the limit', () => {
     const random = createRandom(SEED);
     for (let turn = 0; turn < 300; turn++) {
       for (const metric of METRICS) {
@@ -111,7 +111,7 @@ describe('the floor of scores', () => {
     }
   });
 
-  it('is open without a bound, and closed for a bound that nothing reaches', () => {
+  it('is −Infinity without a limit and +Infinity for an unreachable one', () => {
     assert.equal(scoreFloor('cosine', null), Number.NEGATIVE_INFINITY);
     assert.equal(scoreFloor('euclidean', 0), Number.NEGATIVE_INFINITY);
     assert.equal(scoreFloor('euclidean', 1.5), Number.POSITIVE_INFINITY);
@@ -128,7 +128,7 @@ function justBelow(value: number): number {
 }
 
 describe('the k-th largest number', () => {
-  it('is the one that sorting gives, and −Infinity before there are k', () => {
+  it('agrees with sorting, and is −Infinity for fewer than k numbers', () => {
     const random = createRandom(SEED);
     for (let turn = 0; turn < 100; turn++) {
       const k = 1 + randomInt(random, 20);
@@ -144,7 +144,7 @@ describe('the k-th largest number', () => {
     }
   });
 
-  it('of none is −Infinity for ever', () => {
+  it('is −Infinity for k = 0', () => {
     const kthLargest = new KthLargest(0);
     kthLargest.add(1);
     assert.equal(kthLargest.value, Number.NEGATIVE_INFINITY);

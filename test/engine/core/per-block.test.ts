@@ -44,8 +44,8 @@ function createCalls() {
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-describe('a search block by block', () => {
-  it('searches each block once, beside the others, with all the queries that want it', async () => {
+describe('searchPerBlock', () => {
+  it('searches each block once, concurrently, for all queries that have a view of it', async () => {
     const { calls, searchBlock } = createCalls();
     const [a, b, c] = ['a', 'b', 'c'].map((key) => createHollowBlock(key, 10));
     const queries = [
@@ -70,7 +70,7 @@ describe('a search block by block', () => {
     );
   });
 
-  it('takes the view with more rows where queries have different ones', () => {
+  it('searches the version of a block with the most rows', () => {
     const { calls, searchBlock } = createCalls();
     const queries = [3, 9, 5].map((rowCount) =>
       createQuery(createHollowBlock('grows', rowCount), vector),
@@ -80,7 +80,7 @@ describe('a search block by block', () => {
     assert.equal(calls[0]!.block, queries[1]!.views[0]!.block);
   });
 
-  it('asks nothing about parts without rows', async () => {
+  it('does not search views without rows', async () => {
     const { calls, searchBlock } = createCalls();
     const block = createHollowBlock('a', 10);
     const queries = [
@@ -94,7 +94,7 @@ describe('a search block by block', () => {
     assert.equal(calls.length, 0);
   });
 
-  it('goes on with the rest once it has the hits of what asks for many', async () => {
+  it('searches the next slice after queries with many hits', async () => {
     const { calls, searchBlock } = createCalls();
     const blocks = Array.from({ length: 300 }, (_, index) =>
       createHollowBlock(`${index}`, 2 ** 16),
@@ -115,7 +115,7 @@ describe('a search block by block', () => {
     assert.equal(calls.length, 900, 'small ones go together');
   });
 
-  it('looks at the signal before it goes on', async () => {
+  it('checks the signal before each slice', async () => {
     const { calls, searchBlock } = createCalls();
     const block = createHollowBlock('a', 2 ** 22);
     const queries = [1, 2].map(() => createQuery(block, vector, { k: 2 ** 22 }));
@@ -128,7 +128,7 @@ describe('a search block by block', () => {
     assert.equal(calls.length, 1);
   });
 
-  it('rejects when a block fails or gives a wrong number of results', async () => {
+  it('rejects when a block search fails or returns a wrong number of results', async () => {
     const query = createQuery(createHollowBlock('a', 1), vector);
     const failing = async () => {
       throw new Error('the block failed');
@@ -142,7 +142,7 @@ describe('a search block by block', () => {
 });
 
 describe('the reference engine and its pool', () => {
-  it('stops soon when a search is given up', async () => {
+  it('stops soon when a search is aborted', async () => {
     let runCount = 0;
     const pool: WorkerPool = {
       threadCount: 2,

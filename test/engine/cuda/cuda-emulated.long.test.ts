@@ -70,7 +70,7 @@ function testContract(
 }
 
 function testChoice(): void {
-  it('the choice of an engine takes a GPU first, and counts what an operator watches', async () => {
+  it('a GPU is chosen first, and its counters are exported', async () => {
     const pool = createInlinePool();
     const { engine, reason, gauges } = await createEngine({
       requested: 'auto',
@@ -95,7 +95,7 @@ function testChoice(): void {
 
 function testKernels(kernels: CudaKernels): void {
   describe('the CUDA addon', () => {
-    it('refuses what does not fit, whoever made it', () => {
+    it('rejects arguments whose shapes do not match', () => {
       assert.equal(kernels.deviceCount(), 2);
       assert.throws(() => kernels.open(9, null), /\S/);
       assert.throws(() => kernels.open(0, 'no such kernels'), /no such kernels/);
@@ -123,7 +123,7 @@ function testKernels(kernels: CudaKernels): void {
       kernels.close(other);
     });
 
-    it('says that there is no memory, and leaves the block as it was', () => {
+    it('reports out of memory and leaves the block unchanged', () => {
       const device = kernels.open(0, null);
       const block = kernels.createBlock(device, 4);
       assert.equal(kernels.reserve(block, 10, true), true);
@@ -167,7 +167,7 @@ function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
 }
 
 function testLoss(): void {
-  it('the cuda engine answers on when its device is lost for good', () => {
+  it('the cuda engine continues to answer when its device is lost for good', () => {
     const url = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
     const script = `
       (async () => {

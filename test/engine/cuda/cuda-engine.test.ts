@@ -111,7 +111,7 @@ const turns = async (count = 20) => {
 };
 
 describe('the placement of blocks on devices', () => {
-  it('keeps codes and values where both have room, and nothing of what is unloaded', async () => {
+  it('keeps codes and values of blocks if there is room, and frees unloaded blocks', async () => {
     const { device, fallback, engine } = await createCase([100_000]);
     const blocks = createBlocks(3);
     await check(engine, blocks);
@@ -125,7 +125,7 @@ describe('the placement of blocks on devices', () => {
     assert.equal(engine.stats().deviceBytes, 10_000);
   });
 
-  it('keeps the codes of a batch before the values of some of it', async () => {
+  it('prefers codes of all blocks of a batch to values of some', async () => {
     const { device, fallback, engine } = await createCase([10_000]);
     const blocks = createBlocks(5);
     await check(engine, blocks);
@@ -135,7 +135,7 @@ describe('the placement of blocks on devices', () => {
     assert.equal(fallback.queryCount, 0);
   });
 
-  it('answers for more than there is room for, without moving anything a second time', async () => {
+  it('answers batches larger than the memory without uploading a block twice', async () => {
     const { device, fallback, engine } = await createCase([4_000]);
     const blocks = createBlocks(6);
     await check(engine, blocks);
@@ -149,7 +149,7 @@ describe('the placement of blocks on devices', () => {
     assert.equal(fallback.queryCount, 4);
   });
 
-  it('lets go of what was used least recently, its values before its codes', async () => {
+  it('evicts the least recently used block, its values before its codes', async () => {
     const { clock, engine } = await createCase([10_000]);
     const [a, b, c, d] = createBlocks(4) as [VectorBlock, VectorBlock, VectorBlock, VectorBlock];
     const all = [a, b, c, d];
@@ -167,7 +167,7 @@ describe('the placement of blocks on devices', () => {
     assert.deepEqual(deviceBytesOf(engine, [...all, large]), [0, 0, 1_000, 0, 8_000]);
   });
 
-  it('does not let two collections in turn drive each other out', async () => {
+  it('does not thrash when two collections are searched alternately', async () => {
     const { clock, engine, fallback } = await createCase([1_200]);
     const [a, b] = createBlocks(2) as [VectorBlock, VectorBlock];
     for (let i = 0; i < 4; i++) {
@@ -182,7 +182,7 @@ describe('the placement of blocks on devices', () => {
     assert.deepEqual(deviceBytesOf(engine, [a, b]), [0, 1_000]);
   });
 
-  it('gives a block its values back when there is room again', async () => {
+  it('restores the values of a block when there is room again', async () => {
     const { clock, engine } = await createCase([10_000]);
     const [a, b] = createBlocks(2) as [VectorBlock, VectorBlock];
     await check(engine, [a, b]);
@@ -193,7 +193,7 @@ describe('the placement of blocks on devices', () => {
     assert.deepEqual(deviceBytesOf(engine, [a, b]), [0, 5_000]);
   });
 
-  it('sends only the rows by which a block has grown, and answers for its past', async () => {
+  it('uploads only the new rows of a growing block and searches its older versions', async () => {
     const { device, engine, fallback } = await createCase([1_000_000]);
     const values = createValues(random, 'random', 900, 10);
     const ids = createIds(random, 900);
@@ -211,7 +211,7 @@ describe('the placement of blocks on devices', () => {
     assert.equal(fallback.queryCount, 0);
   });
 
-  it('gives up the values of a block that grows when there is no room for them any more', async () => {
+  it('drops the values of a growing block when there is no room for them', async () => {
     const { engine, fallback } = await createCase([6_000]);
     const values = createValues(random, 'random', 6_000, 10);
     const ids = createIds(random, 6_000);
@@ -229,7 +229,7 @@ describe('the placement of blocks on devices', () => {
     assert.equal(fallback.queryCount, 1);
   });
 
-  it('deals blocks to the device with the most room, and merges their answers', async () => {
+  it('places blocks on the device with the most room and merges the hits', async () => {
     const { fake, engine, fallback } = await createCase([20_000, 30_000]);
     const blocks = createBlocks(7);
     await check(engine, blocks);
@@ -245,8 +245,8 @@ describe('the placement of blocks on devices', () => {
   });
 });
 
-describe('uploads', () => {
-  it('go on in the background when they are large, while the fallback answers', async () => {
+describe('uploads of the cuda engine', () => {
+  it('continue in the background if they are large, while the fallback answers', async () => {
     const { fake, device, fallback, engine } = await createCase([10_000 * MIB], MIB / 5_000);
     // A MiB each, and 300 of them are more than anybody waits for.
     const blocks = createBlocks(300);
@@ -263,7 +263,7 @@ describe('uploads', () => {
     assert.equal(device.calls.filter((call) => call !== 'search').length, 300);
   });
 
-  it('are cut, so that searches go in between, and those that are waited for go first', async () => {
+  it('are cut into slices between which searches run, urgent uploads first', async () => {
     const { fake, device, engine } = await createCase([100_000 * MIB], 32);
     const little = createRandomBlock(random, 'random', 64, 10);
     await check(engine, [little]);
@@ -287,7 +287,7 @@ describe('uploads', () => {
     assert.ok(device.calls.indexOf('0..80') < last, device.calls.join(' '));
   });
 
-  it('are given up with the block', async () => {
+  it('are cancelled when the block is unloaded', async () => {
     const { fake, device, engine } = await createCase([10_000 * MIB], MIB);
     const [block] = createBlocks(1) as [VectorBlock];
     fake.holdsUploads = true;
@@ -300,8 +300,8 @@ describe('uploads', () => {
   });
 });
 
-describe('the cuda engine and devices that fail it', () => {
-  it('asks the fallback what the device cannot decide', async () => {
+describe('the cuda engine when a device fails', () => {
+  it('leaves queries that the device cannot decide to the fallback', async () => {
     const { device, fallback, engine } = await createCase([100_000]);
     const blocks = createBlocks(2);
     device.faults.push('undecided');
@@ -314,7 +314,7 @@ describe('the cuda engine and devices that fail it', () => {
     assert.deepEqual([fallbackQueryCount, undecidedQueryCount], [1, 1]);
   });
 
-  it('answers by the fallback when a device is lost, and opens it again after a pause', async () => {
+  it('uses the fallback when a device is lost, and reopens it after a pause', async () => {
     const { device, clock, events, fallback, engine } = await createCase([100_000]);
     const blocks = createBlocks(2);
     await check(engine, blocks);
@@ -345,7 +345,7 @@ describe('the cuda engine and devices that fail it', () => {
     assert.equal(events.at(-1)!.kind, 'device back');
   });
 
-  it('goes on with the other device when one is lost', async () => {
+  it('continues with the other device when one is lost', async () => {
     const { fake, fallback, engine } = await createCase([50_000, 50_000]);
     const blocks = createBlocks(4);
     await check(engine, blocks);
@@ -360,7 +360,7 @@ describe('the cuda engine and devices that fail it', () => {
     );
   });
 
-  it('does not ask a device that was opened again for what the lost one had', async () => {
+  it('does not search blocks on a reopened device that only the lost one had', async () => {
     const { fake, clock, events, fallback, engine } = await createCase([50_000, 45_000]);
     const [a, b] = createBlocks(2) as [VectorBlock, VectorBlock];
     await check(engine, [a]);
@@ -381,7 +381,7 @@ describe('the cuda engine and devices that fail it', () => {
     assert.equal(fallback.queryCount, 2);
   });
 
-  it('leaves a device off that failed three times in a row, by whatever failure', async () => {
+  it('gives up a device after three consecutive failures of any kind', async () => {
     const { device, clock, events, engine } = await createCase([100_000]);
     const blocks = createBlocks(1);
     device.faults.push('DEVICE_LOST');
@@ -398,7 +398,7 @@ describe('the cuda engine and devices that fail it', () => {
     assert.equal(device.openCount, 1);
   });
 
-  it('does not count failures that are far apart as being in a row', async () => {
+  it('does not count failures that are far apart as consecutive', async () => {
     const { device, clock, events, engine } = await createCase([100_000]);
     const blocks = createBlocks(1);
     for (let i = 0; i < 5; i++) {
@@ -415,7 +415,7 @@ describe('the cuda engine and devices that fail it', () => {
     );
   });
 
-  it('answers by the fallback and expects less memory when there is less than was said', async () => {
+  it('uses the fallback and lowers the budget when memory is less than reported', async () => {
     const { device, events, fallback, engine } = await createCase([100_000]);
     const blocks = createBlocks(3);
     device.usedBytes = 88_000;
@@ -429,7 +429,7 @@ describe('the cuda engine and devices that fail it', () => {
     assert.ok(device.usedBytes <= 100_000);
   });
 
-  it('lets idle blocks go when a search needs their memory, and answers it by the fallback', async () => {
+  it('evicts idle blocks when a search runs out of memory, and uses the fallback', async () => {
     const { device, events, fallback, engine } = await createCase([20_000]);
     const [a, b, c] = createBlocks(3) as [VectorBlock, VectorBlock, VectorBlock];
     for (const block of [a, b, c]) await check(engine, [block]);
@@ -447,7 +447,7 @@ describe('the cuda engine and devices that fail it', () => {
     assert.equal(fallback.queryCount, 9);
   });
 
-  it('answers searches that are under way when it is closed', async () => {
+  it('answers searches under way when it is closed', async () => {
     const { fake, fallback, engine } = await createCase([100_000]);
     const blocks = createBlocks(2);
     await check(engine, blocks);
@@ -460,7 +460,7 @@ describe('the cuda engine and devices that fail it', () => {
     await assert.rejects(engine.search([queryFor(blocks)]), /the engine is not closed/);
   });
 
-  it('rejects a search that is given up, which the device then leaves out', async () => {
+  it('rejects an aborted search, which the device skips', async () => {
     const { fake, device, fallback, engine } = await createCase([100_000]);
     const blocks = createBlocks(1);
     await check(engine, blocks);
@@ -475,7 +475,7 @@ describe('the cuda engine and devices that fail it', () => {
     await check(engine, blocks);
   });
 
-  it('says that it is absent where there is no device, and fails where none opens', async () => {
+  it('is unavailable without a device, and fails if no device opens', async () => {
     await assert.rejects(createFakeEngine(createFakeDevices([])), EngineUnavailable);
     const fake = createFakeDevices([1_000, 1_000]);
     for (const { openFaults } of fake.devices) openFaults.push('too old');

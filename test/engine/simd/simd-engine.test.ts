@@ -81,7 +81,7 @@ function testEngine(kernels: Kernels): void {
         createQuery(block, createVector(random, block, 'random')),
       );
 
-    it('answers many batches at once, each as brute force does', async () => {
+    it('answers concurrent batches as brute force does', async () => {
       await Promise.all(
         (IS_FULL ? [1, 2, 3, 7, 20, 1] : [1, 3, 2]).map(async (count) => {
           const queries = createQueries(count);
@@ -93,7 +93,7 @@ function testEngine(kernels: Kernels): void {
       );
     });
 
-    it('rejects a search that is given up while it runs, and goes on answering', async () => {
+    it('rejects a search aborted while it runs, and answers the next', async () => {
       const controller = new AbortController();
       const searched = engine.search(createQueries(600), { signal: controller.signal });
       setTimeout(() => controller.abort(new Error('the client went away')), 2);
@@ -103,7 +103,7 @@ function testEngine(kernels: Kernels): void {
       assertTrueHits(hits!, bruteForce(query), 'after an abort');
     });
 
-    it('encodes many rows in the pool as it encodes a few at once', async () => {
+    it('encodes many rows in the pool as on the calling thread', async () => {
       const encoder = engine.rowEncoder!;
       const { values, dimension, rowCount } = block;
       const byteLength = encoder.byteLength(rowCount, dimension);
@@ -117,7 +117,7 @@ function testEngine(kernels: Kernels): void {
     });
   });
 
-  describe('the simd engine and a pool that fails it', () => {
+  describe('the simd engine when the pool fails', () => {
     const random = createRandom(SEED);
     const block = createRandomBlock(random, 'random', 20_000, 64);
     const query = createQuery(block, rowOf(block, 0));
@@ -137,7 +137,7 @@ function testEngine(kernels: Kernels): void {
       return { pool, tasks };
     }
 
-    it('rejects when no thread ended the search', async () => {
+    it('rejects when no thread completed the search', async () => {
       const { pool, tasks } = createStubPool();
       const engine = createSimdEngine({ pool });
       const searched = engine.search([query]);
@@ -146,7 +146,7 @@ function testEngine(kernels: Kernels): void {
       await engine.close();
     });
 
-    it('rejects with what a thread failed with', async () => {
+    it('rejects with the error of a thread', async () => {
       const { pool, tasks } = createStubPool();
       const engine = createSimdEngine({ pool });
       const searched = engine.search([query]);
@@ -155,7 +155,7 @@ function testEngine(kernels: Kernels): void {
       await engine.close();
     });
 
-    it('closes only when no thread is at work any more', async () => {
+    it('closes after the last thread has ended its work', async () => {
       const { pool, tasks } = createStubPool();
       const engine = createSimdEngine({ pool });
       const searched = engine.search([query]);
@@ -172,7 +172,7 @@ function testEngine(kernels: Kernels): void {
   });
 
   describe('the choice of a target', () => {
-    it('refuses one that the processor does not have, naming those that it has', () => {
+    it('rejects an unsupported target and lists the supported ones', () => {
       const missing = ['avx512_vnni', 'neon_dotprod'].find(
         (name) => !kernels.targets().includes(name),
       )!;
@@ -187,7 +187,7 @@ function testEngine(kernels: Kernels): void {
     const encode = (dimension: number, to: number, valueCount: number, byteCount: number) =>
       kernels.encode(new Float32Array(valueCount), dimension, 0, to, new Uint8Array(byteCount));
 
-    it('refuse arrays that are too short, whoever made them', () => {
+    it('reject arrays that are too short', () => {
       assert.throws(() => encode(8, 5, 39, 10_000), /fewer values than rows/);
       assert.throws(() => encode(8, 5, 40, 100), /the codes do not fit their array/);
       assert.throws(() => encode(0, 5, 40, 10_000), RangeError);

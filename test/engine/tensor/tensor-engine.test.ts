@@ -60,7 +60,7 @@ async function checkSearch(engine: Engine, block: VectorBlock): Promise<void> {
 
 describe('the wasm engine and its thread', () => {
   for (const way of ['throws', 'exits']) {
-    it(`answers by the fallback when the thread ${way}, and by a new thread afterwards`, async (test) => {
+    it(`uses the fallback when the thread ${way}, and a new thread afterwards`, async (test) => {
       const fallback = createCountingFallback();
       const deaths: { message: string; isLast: boolean }[] = [];
       const engine = await createTensorEngine({
@@ -91,7 +91,7 @@ describe('the wasm engine and its thread', () => {
     });
   }
 
-  it('leaves everything to the fallback after three deaths in a row', async (test) => {
+  it('uses only the fallback after three consecutive failures of the thread', async (test) => {
     const fallback = createCountingFallback();
     const lasts: boolean[] = [];
     const engine = await createTensorEngine({
@@ -109,7 +109,7 @@ describe('the wasm engine and its thread', () => {
     engine.unload('good');
   });
 
-  it('is refused when its thread does not start', async () => {
+  it('is not created when its thread does not start', async () => {
     const deaths: Error[] = [];
     const creation = createTensorEngine({
       device: 'wasm',
@@ -121,7 +121,7 @@ describe('the wasm engine and its thread', () => {
     assert.deepEqual(deaths, []);
   });
 
-  it('says what it keeps for a block, until the block is unloaded', async (test) => {
+  it('reports its usage for a block until the block is unloaded', async (test) => {
     const engine = await createTensorEngine({
       device: 'wasm',
       fallback: createCountingFallback().search,
@@ -139,7 +139,7 @@ describe('the wasm engine and its thread', () => {
     assert.deepEqual(engine.bytesUsed('kept'), { hostBytes: 0, deviceBytes: 0 });
   });
 
-  it('keeps nothing resident with a budget of nothing, and answers the same', async (test) => {
+  it('gives the same answers with a budget of 0 and nothing resident', async (test) => {
     const engine = await createTensorEngine({
       device: 'wasm',
       fallback: createCountingFallback().search,
@@ -160,7 +160,7 @@ describe('the wasm engine and its thread', () => {
     assert.equal(engine.bytesUsed(block.key).hostBytes, 0);
   });
 
-  it('answers a search that is under way when it is closed', async () => {
+  it('answers a search under way when it is closed', async () => {
     const fallback = createCountingFallback();
     const engine = await createTensorEngine({ device: 'wasm', fallback: fallback.search });
     const searched = checkSearch(engine, createNamedBlock('closing'));
@@ -168,7 +168,7 @@ describe('the wasm engine and its thread', () => {
     assert.equal(fallback.searchCount, 1);
   });
 
-  it('leaves out what is given up before the thread comes to it', async (test) => {
+  it('skips searches aborted before the thread starts them', async (test) => {
     const fallback = createCountingFallback();
     const engine = await createTensorEngine({ device: 'wasm', fallback: fallback.search });
     test.after(() => engine.close());
@@ -186,7 +186,7 @@ describe('the wasm engine and its thread', () => {
     assert.equal(fallback.searchCount, 0);
   });
 
-  it('can be closed while a thread is being started again', async () => {
+  it('can be closed while its thread restarts', async () => {
     const fallback = createCountingFallback();
     const engine = await createTensorEngine({
       device: 'wasm',
@@ -200,7 +200,7 @@ describe('the wasm engine and its thread', () => {
     assert.equal(fallback.searchCount, 2);
   });
 
-  it('lets the process end once it is closed', () => {
+  it('lets the process exit after it is closed', () => {
     const url = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
     const script = `
       import(${url('../../../src/engine/tensor/tensor-engine.js')}).then(async ({ createTensorEngine }) => {

@@ -76,7 +76,7 @@ function createWideBlock(random: Random, rowCount: number): VectorBlock {
 }
 
 describe('the tensor program', () => {
-  it('gives the true answer in whatever order the device sums', () => {
+  it('gives the exact answer in whatever order the device sums', () => {
     console.log(`SAGITTA_TEST_SEED=${SEED}`);
     const random = createRandom(SEED);
     for (const [index, kind] of KINDS.entries()) {
@@ -91,7 +91,7 @@ describe('the tensor program', () => {
     }
   });
 
-  it('rescores few rows where scores are apart', () => {
+  it('rescores few rows if scores differ enough', () => {
     const random = createRandom(SEED);
     const program = new TensorProgram(new FloatDevice(random), { residentBytesMax: 2 ** 30 });
     // Exactly two chunks, so that no row is scored for want of a chunk.
@@ -101,7 +101,7 @@ describe('the tensor program', () => {
     }
   });
 
-  it('gives the true answer where the device has no room', () => {
+  it('gives the exact answer if the device has no room', () => {
     const random = createRandom(SEED);
     const block = createWideBlock(random, 100);
     for (const valuesMax of [0, WIDE, 3 * WIDE, 60 * WIDE, 66 * WIDE, 68 * WIDE, 70 * WIDE]) {
@@ -115,7 +115,7 @@ describe('the tensor program', () => {
     }
   });
 
-  it('keeps no more than its budget, and says how much', () => {
+  it('stays within its budget and reports its usage', () => {
     const random = createRandom(SEED);
     const device = new FloatDevice(random);
     const chunkBytes = 64 * WIDE * 4;
@@ -136,7 +136,7 @@ describe('the tensor program', () => {
     assert.equal(ledger.total, 0);
   });
 
-  it('keeps a part resident of what is walked again and again and does not fit', () => {
+  it('keeps some chunks resident when repeated scans do not fit', () => {
     const random = createRandom(SEED);
     const device = new FloatDevice(random);
     const program = new TensorProgram(device, { residentBytesMax: 3.2 * 64 * WIDE * 4 });
@@ -152,7 +152,7 @@ describe('the tensor program', () => {
     assert.equal(walk(), 3);
   });
 
-  it('lets a block that is searched again take the place of one that is not', () => {
+  it('evicts a block that is no longer searched for one that is', () => {
     const random = createRandom(SEED);
     const program = new TensorProgram(new FloatDevice(random), {
       residentBytesMax: 1.5 * 64 * WIDE * 4,
@@ -168,7 +168,7 @@ describe('the tensor program', () => {
     assert.ok(ledger.of(old.key) < chunkBytes && ledger.of(young.key) >= chunkBytes);
   });
 
-  it('loads only the chunks that a growing block has filled since', () => {
+  it('loads only newly completed chunks of a growing block', () => {
     const random = createRandom(SEED);
     const device = new FloatDevice(random);
     const program = new TensorProgram(device, { residentBytesMax: 2 ** 30 });
@@ -187,7 +187,7 @@ describe('the tensor program', () => {
     assert.deepEqual(residentCounts, [0, 1, 1, 2, 3, 3]);
   });
 
-  it('scans other queries in each chunk where their bitmaps say so', () => {
+  it('scans different queries in each chunk according to their bitmaps', () => {
     const random = createRandom(SEED);
     const block = createWideBlock(random, 4 * 64);
     const program = new TensorProgram(new FloatDevice(random), { residentBytesMax: 2 ** 30 });
@@ -206,7 +206,7 @@ describe('the tensor program', () => {
     }
   });
 
-  it('leaves no tensor behind on the real device', async () => {
+  it('frees all tensors on the real device', async () => {
     const random = createRandom(SEED);
     const device: MatrixDevice = await createWasmDevice();
     const program = new TensorProgram(device, { residentBytesMax: 2 ** 30 });

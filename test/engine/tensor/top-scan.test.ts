@@ -95,8 +95,8 @@ if (IS_FULL) {
   });
 }
 
-describe('the scan of a device that hands out the best rows', () => {
-  it('gives the true answer over rows of all kinds, from many chunks', () => {
+describe('the scan of a device that returns the best rows', () => {
+  it('gives the exact answer over rows of all kinds in many chunks', () => {
     const random = createRandom(SEED);
     for (const kind of ['scaled', 'scattered', 'clustered', 'denormal', 'outlier'] as const) {
       const device = createDevice();
@@ -112,7 +112,7 @@ describe('the scan of a device that hands out the best rows', () => {
     }
   });
 
-  it('reads once a batch, and asks for little more than k, where scores are apart', () => {
+  it('reads once per batch and requests little more than k rows if scores differ enough', () => {
     const random = createRandom(SEED);
     const device = createDevice();
     const block = createRandomBlock(random, 'random', 4 * CHUNK_ROWS + 100, DIMENSION);
@@ -129,7 +129,7 @@ describe('the scan of a device that hands out the best rows', () => {
     for (const { rescoredCount } of hits) assert.ok(rescoredCount < 20, `${rescoredCount}`);
   });
 
-  it('asks for more until the rows that stay behind are certainly worse', () => {
+  it('requests more rows until unseen rows are certainly worse', () => {
     const random = createRandom(SEED);
     for (const metric of METRICS) {
       const device = createDevice(true);
@@ -150,7 +150,7 @@ describe('the scan of a device that hands out the best rows', () => {
     }
   });
 
-  it('leaves out on the device what no query of a batch wants', () => {
+  it('masks rows on the device that no query of a batch searches', () => {
     const random = createRandom(SEED);
     const device = createDevice();
     const block = createRandomBlock(random, 'random', CHUNK_ROWS, DIMENSION);
@@ -164,7 +164,7 @@ describe('the scan of a device that hands out the best rows', () => {
     assert.deepEqual(device.counts, [21]);
   });
 
-  it('pages through a chunk without asking for the pages before', () => {
+  it('returns later pages without requesting the earlier ones', () => {
     const random = createRandom(SEED);
     for (const metric of METRICS) {
       const device = createDevice();
@@ -181,7 +181,7 @@ describe('the scan of a device that hands out the best rows', () => {
     }
   });
 
-  it('scores apart the rows that would make keys of all others uncertain', () => {
+  it('scores outliers, which would widen the error bounds of all keys, separately', () => {
     const random = createRandom(SEED);
     const device = createDevice();
     const values = createValues(random, 'random', CHUNK_ROWS, DIMENSION);
@@ -202,7 +202,7 @@ describe('the scan of a device that hands out the best rows', () => {
     );
   });
 
-  it('keeps the end of a block, and loads it again once it has grown by a quarter', () => {
+  it('keeps the incomplete chunk of a block, and reloads it when it has grown by a quarter', () => {
     const random = createRandom(SEED);
     const device = createDevice();
     const program = createProgram(device);
@@ -224,7 +224,7 @@ describe('the scan of a device that hands out the best rows', () => {
     assert.equal(device.matrixCount(), 6);
   });
 
-  it('says so where the device has no room, keeps less from then on, and leaves nothing behind', () => {
+  it('reports missing room, then keeps fewer rows, and frees all matrices', () => {
     const random = createRandom(SEED);
     const block = createRandomBlock(random, 'random', 4 * CHUNK_ROWS, DIMENSION);
     const queries = METRICS.map((metric) => createQuery(block, rowOf(block, 9), { metric, k: 5 }));
@@ -249,7 +249,7 @@ describe('the scan of a device that hands out the best rows', () => {
     assert.ok(answered > 0 && answered < 100, `${answered} of 144 searches were answered`);
   });
 
-  it('answers nothing of a block that does not fit its budget, and keeps within it', () => {
+  it('does not answer for a block beyond its budget, and stays within the budget', () => {
     const random = createRandom(SEED);
     const device = createDevice();
     const factBytes = 3 * CHUNK_ROWS * 3 * 8;

@@ -1,5 +1,5 @@
-// The emulation's own promises about the host's side: streams that run late and in any order that
-// events leave open, a budget of memory, and devices that are missing or lost.
+// Tests of the emulated host side: streams that run late and in any order that events allow, the memory
+// budget, and devices that are missing or lost.
 #include <vector>
 
 #include "../settings.h"
@@ -38,7 +38,7 @@ cudaEvent_t new_event() {
   return event;
 }
 
-/** Nothing happens before somebody waits, so that a buffer reused too early is seen. */
+/** Nothing runs before a wait, so that reusing a buffer too early is detected. */
 void test_laziness() {
   emulation::restart(with_seed(1));
   const cudaStream_t stream = new_stream();
@@ -57,7 +57,7 @@ void test_laziness() {
   require_success(cudaFree(on_device), "cudaFree");
 }
 
-/** What a reader in another stream finds, with or without an event in between. */
+/** What another stream reads, with or without an event in between. */
 uint32_t read_elsewhere(uint64_t seed, bool is_ordered) {
   emulation::restart(with_seed(seed));
   const cudaStream_t writer = new_stream();

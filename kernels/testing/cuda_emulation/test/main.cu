@@ -1,4 +1,4 @@
-// Tests of the platform that the kernels stand on: emulated on the CPU, or on a device by nvcc.
+// Tests of the platform of the kernels: the emulation on the CPU, or CUDA on a device.
 #include <cstring>
 
 #include "test.h"
@@ -7,7 +7,7 @@ int main(int argument_count, char** arguments) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
-    printf("skipped: there is no device here (%s)\n", cudaGetErrorString(error));
+    printf("skipped: no device was found (%s)\n", cudaGetErrorString(error));
     return 0;
   }
   platform_test::test_threads();
@@ -17,5 +17,5 @@ int main(int argument_count, char** arguments) {
   platform_test::test_mistakes();
 #endif
   if (argument_count > 1 && strcmp(arguments[1], "--time") == 0) platform_test::time_emulation();
-  printf("the platform does what CUDA does\n");
+  printf("the platform behaves like CUDA\n");
 }

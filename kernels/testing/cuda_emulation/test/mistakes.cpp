@@ -1,4 +1,4 @@
-// Kernels that are wrong on purpose, each in a process of its own that has to end with the message.
+// Kernels with deliberate mistakes, each run in its own process, which must end with the right message.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ __global__ void load_from_host(mistake) {
 }
 __global__ void give_up(mistake) { __trap(); }
 
-/** In order, but for what `which` leaves out. */
+/** A correct sequence, except for the step that `which` leaves out. */
 template <int which>
 __global__ void misuse_wgmma(mistake) {
   int32_t sums[32] = {};
@@ -65,7 +65,7 @@ __global__ void misuse_wgmma(mistake) {
   if (which == 6) wgmma_u8s8<64>(sums, rows, wgmma_descriptor(shared), true);
 }
 
-/** What a process says that runs the kernel, and whether it was ended by it. */
+/** Runs the kernel in a process. Returns its output, and whether it ended normally. */
 std::string last_words(void (*kernel)(mistake), uint64_t seed) {
   int ends[2];
   require(pipe(ends) == 0, "a pipe");
@@ -112,24 +112,24 @@ void expect(void (*kernel)(mistake), const char* words) {
 }  // namespace
 
 void test_mistakes() {
-  expect(miss_a_barrier, "waits forever");
-  expect(meet_at_other_barriers, "others of its block wait at __syncthreads");
+  expect(miss_a_barrier, "is deadlocked");
+  expect(meet_at_other_barriers, "other threads of its block wait at __syncthreads");
   expect(leave_a_warp, "return");
   expect(forget_own_lane, "a mask without its own lane");
-  expect(load_from_host, "not the device's");
+  expect(load_from_host, "not device memory");
   expect(give_up, "traps at");
   expect(misuse_wgmma<0>, "wgmma without fence_async_shared before it");
   expect(misuse_wgmma<1>, "wgmma without wgmma_fence before it");
-  expect(misuse_wgmma<2>, "columns that do not start at");
+  expect(misuse_wgmma<2>, "columns do not start at");
   expect(misuse_wgmma<3>, "sums were written to while wgmma added to them");
   expect(misuse_wgmma<4>, "wgmma with different operands");
-  expect(misuse_wgmma<5>, "nobody has waited for its wgmma");
+  expect(misuse_wgmma<5>, "returned without waiting for its wgmma");
   expect(misuse_wgmma<6>, "changed without fence_async_shared");
 #if defined(__SANITIZE_ADDRESS__)
   expect(write_beyond_shared, "AddressSanitizer: use-after-poison");
   expect(write_beyond_global, "AddressSanitizer: heap-buffer-overflow");
 #else
-  printf("skipped: writing beyond memory, which AddressSanitizer finds\n");
+  printf("skipped: writes out of bounds, which only AddressSanitizer detects\n");
 #endif
 }
 

@@ -1,4 +1,4 @@
-// mma and wgmma of random fragments against three plain loops, and loads that spare the cache.
+// Compares mma and wgmma of random fragments with plain loops, and tests the cache-hint loads.
 #include <ctime>
 #include <vector>
 
@@ -38,7 +38,7 @@ struct mma_parameters {
   const uint8_t* columns;
   int32_t* sums;
   uint32_t depth;
-  /** Over and over, for the time it takes. */
+  /** The number of repetitions, for timing. */
   uint32_t repeats;
 };
 
@@ -220,7 +220,7 @@ void time_emulation() {
   device_array<int32_t> sums(16 * 8);
   const mma_parameters p = {rows.data(), columns.data(), sums.data(), depth, repeats};
   require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  // Of this process, whoever else uses the processor.
+  // CPU time of this process, independent of other processes.
   const auto seconds = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
   const double start = seconds();
   require_success(launch(multiply, dim3(1), 32, 0, nullptr, p), "mma");

@@ -1,4 +1,4 @@
-// What the tests of the platform share.
+// Helpers of the platform tests.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace platform_test {
 
-/** Ends the process where the condition does not hold. */
+/** Ends the process if the condition does not hold. */
 inline void require(bool holds, const char* what, uint64_t at = 0) {
   if (holds) return;
   fprintf(stderr, "%s (at %llu)\n", what, static_cast<unsigned long long>(at));
@@ -30,7 +30,7 @@ __host__ __device__ inline uint64_t mixed(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/** Device memory for as long as it lives; `get` waits for the device. */
+/** Device memory, freed by the destructor; `get` waits for the device. */
 template <class T>
 class device_array {
  public:
@@ -57,13 +57,13 @@ class device_array {
   T* data_ = nullptr;
 };
 
-/** What holds of kernels, emulated or not. */
+/** Tests of kernels, emulated or on a device. */
 void test_threads();
 void test_tensor_cores();
-/** The emulation's own: streams, memory, devices that are lost, and kernels that are wrong. */
+/** Tests of the emulation only: streams, memory, lost devices, and kernels with mistakes. */
 void test_machine();
 void test_mistakes();
-/** Prints how fast the emulation is. */
+/** Prints the speed of the emulation. */
 void time_emulation();
 
 }  // namespace platform_test

@@ -1,4 +1,4 @@
-// Barriers, exchange between lanes, atomics and arithmetic: small kernels against plain loops.
+// Compares small kernels with plain loops: barriers, exchanges between lanes, atomics and arithmetic.
 #include <vector>
 
 #include "test.h"
@@ -16,7 +16,7 @@ struct reduce_parameters {
   uint32_t* block_maxima;
 };
 
-/** Threads beyond the values return before the first barrier. */
+/** Threads past the values return before the first barrier. */
 __global__ void __launch_bounds__(256) reduce(const __grid_constant__ reduce_parameters p) {
   __shared__ uint32_t maxima[256];
   uint32_t* const sums = dynamic_shared<uint32_t>();
@@ -85,7 +85,7 @@ __global__ void exchange_lanes(lanes_parameters p) {
   const auto own = static_cast<uint32_t>(mixed(thread));
   lanes_result result;
   result.ballot = __ballot_sync(~0u, own & 1);
-  // Halves of a warp may go different ways.
+  // The halves of a warp may diverge.
   if (lane < 16) {
     result.half_ballot = __ballot_sync(0xffffu, own & 2);
   } else {
