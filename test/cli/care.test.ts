@@ -189,7 +189,7 @@ describe('backup, verify and restore', () => {
     assert.equal(refused.code, 1);
     assert.match(
       refused.stderr,
-      /catalogue's entry of collection "c" has format version 2; this version reads 1\. A newer/,
+      /catalogue's entry of collection "c" has format version 2; this version reads 1\. It was written by a newer/,
     );
 
     await newer('newer-manifest', ['manifest'], raise);
