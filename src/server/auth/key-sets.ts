@@ -52,12 +52,15 @@ export interface KeySetOptions {
   readonly source: string;
   readonly logger: Logger;
   readonly times?: Partial<KeySetTimes>;
+  /** Milliseconds of a clock that never goes back; that of the process when absent. */
+  readonly nowMs?: () => number;
 }
 
 /** Throws `configuration_invalid`, which names the source and the problem. */
-export async function openKeySet({ source, logger, times }: KeySetOptions): Promise<KeySet> {
+export async function openKeySet(options: KeySetOptions): Promise<KeySet> {
+  const { source, logger, times, nowMs = () => performance.now() } = options;
   return /^https?:|^[a-z][\w+.-]*:\/\//i.test(source)
-    ? new RemoteKeySet(readUrl(source), { ...KEY_SET_TIMES, ...times }, logger)
+    ? new RemoteKeySet(readUrl(source), { ...KEY_SET_TIMES, ...times }, { logger, nowMs })
     : await fileKeySet(source, logger);
 }
 
@@ -96,6 +99,7 @@ class RemoteKeySet implements KeySet {
   readonly #url: URL;
   readonly #times: KeySetTimes;
   readonly #logger: Logger;
+  readonly #nowMs: () => number;
   /** The result of the last successful fetch. */
   #fetched: FetchedKeySet | null = null;
   /** The error of the last fetch, if it failed. */
@@ -103,10 +107,15 @@ class RemoteKeySet implements KeySet {
   #fetching: Promise<void> | null = null;
   #warnAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(url: URL, times: KeySetTimes, logger: Logger) {
+  constructor(
+    url: URL,
+    times: KeySetTimes,
+    { logger, nowMs }: Required<Pick<KeySetOptions, 'logger' | 'nowMs'>>,
+  ) {
     this.#url = url;
     this.#times = times;
     this.#logger = logger;
+    this.#nowMs = nowMs;
   }
 
   async getKey(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
@@ -126,14 +135,14 @@ class RemoteKeySet implements KeySet {
 
   async #current(): Promise<FindKey> {
     const { cacheMsMax, staleMsMax } = this.#times;
-    if (this.#fetched !== null && ageOf(this.#fetched.fetchedAtMs) < cacheMsMax) {
+    if (this.#fetched !== null && this.#ageOf(this.#fetched.fetchedAtMs) < cacheMsMax) {
       return this.#fetched.find;
     }
-    const isDown = this.#failure !== null && ageOf(this.#failure.atMs) < cacheMsMax;
+    const isDown = this.#failure !== null && this.#ageOf(this.#failure.atMs) < cacheMsMax;
     const refreshed = this.#refresh();
     // During an outage of the issuer, requests use the stale key set without waiting.
     if (!isDown || this.#fetched === null) await refreshed;
-    if (this.#fetched === null || ageOf(this.#fetched.fetchedAtMs) >= staleMsMax) {
+    if (this.#fetched === null || this.#ageOf(this.#fetched.fetchedAtMs) >= staleMsMax) {
       throw this.#unavailable();
     }
     return this.#fetched.find;
@@ -145,9 +154,9 @@ class RemoteKeySet implements KeySet {
     const { cacheMsMax, refetchMsMin, retryMsMin } = this.#times;
     const isTooSoon =
       this.#failure !== null
-        ? ageOf(this.#failure.atMs) < retryMsMin
+        ? this.#ageOf(this.#failure.atMs) < retryMsMin
         : this.#fetched !== null &&
-          ageOf(this.#fetched.fetchedAtMs) < Math.min(refetchMsMin, cacheMsMax);
+          this.#ageOf(this.#fetched.fetchedAtMs) < Math.min(refetchMsMin, cacheMsMax);
     if (isTooSoon) return Promise.resolve();
     this.#fetching = this.#fetch().finally(() => {
       this.#fetching = null;
@@ -158,22 +167,26 @@ class RemoteKeySet implements KeySet {
   async #fetch(): Promise<void> {
     try {
       const find = await fetchKeySet(this.#url, this.#times.fetchMsMax);
-      this.#fetched = { find, fetchedAtMs: performance.now() };
+      this.#fetched = { find, fetchedAtMs: this.#nowMs() };
       this.#failure = null;
     } catch (error) {
-      this.#failure = { error, atMs: performance.now() };
+      this.#failure = { error, atMs: this.#nowMs() };
       this.#warn(error);
     }
   }
 
   #warn(error: unknown): void {
-    if (performance.now() < this.#warnAtMs) return;
-    this.#warnAtMs = performance.now() + WARNING_INTERVAL_MS;
-    const secondsOld = this.#fetched && Math.round(ageOf(this.#fetched.fetchedAtMs) / 1000);
+    if (this.#nowMs() < this.#warnAtMs) return;
+    this.#warnAtMs = this.#nowMs() + WARNING_INTERVAL_MS;
+    const secondsOld = this.#fetched && Math.round(this.#ageOf(this.#fetched.fetchedAtMs) / 1000);
     this.#logger.warn(
       { url: withoutQuery(this.#url), reason: describe(error), held_seconds: secondsOld },
       'the key set cannot be fetched',
     );
+  }
+
+  #ageOf(atMs: number): number {
+    return this.#nowMs() - atMs;
   }
 
   #unavailable(): SagittaError {
@@ -187,8 +200,6 @@ class RemoteKeySet implements KeySet {
     );
   }
 }
-
-const ageOf = (atMs: number) => performance.now() - atMs;
 
 async function fetchKeySet(url: URL, msMax: number): Promise<FindKey> {
   const response = await fetch(url, {
