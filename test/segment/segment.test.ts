@@ -292,7 +292,7 @@ describe('a segment', () => {
     segment.seal();
     assert.ok(segment.isSealed);
     assert.equal(segment.fits(batch, 0), 0);
-    assert.throws(() => segment.append(batch, 0, 1, 9), /sealed/);
+    assert.throws(() => segment.append(batch, 0, 1, 9), /the segment is active/);
     segment.markDeleted(1, 9);
     assert.equal(segment.liveCount, 0);
   });

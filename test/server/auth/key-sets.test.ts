@@ -13,7 +13,7 @@ import { silentLogger } from '../../../src/common/logger.js';
 import { AccessTokens } from '../../../src/server/auth/access-tokens.js';
 import { type KeySet, type KeySetTimes, openKeySet } from '../../../src/server/auth/key-sets.js';
 import { type LogLine, recordingLogger, until } from '../secure-service.js';
-import { AUDIENCE, createSigner, ISSUER, type Signer, sign } from './signed-tokens.js';
+import { AUDIENCE, createSigner, ISSUER, NOW, type Signer, sign } from './signed-tokens.js';
 
 describe('a key set', () => {
   let server: Server;
@@ -21,7 +21,7 @@ describe('a key set', () => {
   let answer: { status: number; body: unknown };
   const opened: KeySet[] = [];
   let nowMs = 0;
-  const clock: Clock = { now: () => Date.now() };
+  const clock: Clock = { now: () => NOW * 1000 };
 
   async function serve(keys: readonly JWK[]): Promise<string> {
     fetchCount = 0;
@@ -103,6 +103,7 @@ describe('a key set', () => {
     assert.ok(!JSON.stringify(log).includes(token));
     await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
     await until(async () => {
+      nowMs += 200;
       try {
         return (await tokens.verify(token)).id.endsWith('alice');
       } catch {

@@ -28,7 +28,7 @@ export function sign(
     iss: ISSUER,
     aud: AUDIENCE,
     sub: 'alice',
-    exp: NOW + 300,
+    exp: NOW + 3_600,
     scope: 'vectors:read:catalog-* openid',
     ...claims,
   })
