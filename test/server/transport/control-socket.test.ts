@@ -98,7 +98,7 @@ describe('the control socket', () => {
   it('closes remaining connections when it is closed', async () => {
     const requests = new EventEmitter();
     await control.listen(() => requests.emit('request'));
-    const waiting = assert.rejects(call(), /^CliError: cannot ask the server of .*: /);
+    const waiting = assert.rejects(call(), /^CliError: cannot reach the server of .*: /);
     await once(requests, 'request');
     await control.close();
     await waiting;
