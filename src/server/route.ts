@@ -43,7 +43,7 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly operationId: string;
   readonly tag: 'Collections' | 'Vectors' | 'Query' | 'Keys' | 'Backups' | 'Service';
   readonly summary: string;
-  /** What it asks of who calls it. */
+  /** The access that the route requires. */
   readonly access: RouteAccess;
   readonly description?: string;
   readonly query?: QuerySchema;

@@ -119,10 +119,10 @@ function splitUnescaped(text: string, separator: ',' | '+'): string[] {
 /** Removes blanks around a value unless they are escaped. */
 function unescapeValue(value: string): string {
   const pattern = /\\([0-9A-Fa-f]{2})|\\([\s\S])|( +)|([^\\ ]+)/g;
-  const pieces = [...value.matchAll(pattern)];
-  while (pieces[0]?.[3] !== undefined) pieces.shift();
-  while (pieces.at(-1)?.[3] !== undefined) pieces.pop();
-  const bytes = pieces.map(([, hex, escaped, blanks, plain]) =>
+  const tokens = [...value.matchAll(pattern)];
+  while (tokens[0]?.[3] !== undefined) tokens.shift();
+  while (tokens.at(-1)?.[3] !== undefined) tokens.pop();
+  const bytes = tokens.map(([, hex, escaped, blanks, plain]) =>
     hex === undefined ? Buffer.from(escaped ?? blanks ?? plain ?? '') : Buffer.from(hex, 'hex'),
   );
   return Buffer.concat(bytes).toString('utf8');

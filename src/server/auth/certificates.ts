@@ -12,7 +12,7 @@ import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import { describeFileError } from '../transport/tls.js';
-import { watchFiles } from '../transport/watched-files.js';
+import { reloadOnChange } from '../transport/watched-files.js';
 import type { CertificateTable } from './authenticator.js';
 import {
   alternativeNamesOf,
@@ -69,49 +69,49 @@ interface Lookup {
   readonly principal: Principal | null;
 }
 
-export class Certificates implements CertificateTable {
+export interface OpenCertificateTable extends CertificateTable {
+  close(): void;
+}
+
+/** Throws `configuration_invalid`, which names the file and the location in it. */
+export async function openCertificateTable(options: {
+  path: string;
+  clock: Clock;
+  logger: Logger;
+}): Promise<OpenCertificateTable> {
+  const { path, clock, logger } = options;
+  let text = await readText(path);
+  const certificates = new Certificates(parseTable(text, path), clock);
+  const reload = async () => {
+    const found = await readText(path);
+    if (found === text) return;
+    certificates.replaceTable(parseTable(found, path));
+    text = found;
+    logger.info({ path }, 'certificate table reloaded');
+  };
+  const watched = reloadOnChange([path], reload, {
+    logger,
+    failureMessage: 'certificate table not reloaded: the previous one stays in use',
+  });
+  return {
+    principalOf: (socket) => certificates.principalOf(socket),
+    close: () => watched.close(),
+  };
+}
+
+class Certificates implements CertificateTable {
   readonly #clock: Clock;
   readonly #lookups = new WeakMap<Socket, Lookup>();
   #table: Table;
-  #close: () => void = () => {};
 
-  private constructor(table: Table, clock: Clock) {
+  constructor(table: Table, clock: Clock) {
     this.#table = table;
     this.#clock = clock;
   }
 
-  /** Throws `configuration_invalid`, which names the file and the location in it. */
-  static async open(options: {
-    path: string;
-    clock: Clock;
-    logger: Logger;
-  }): Promise<Certificates> {
-    const { path, clock, logger } = options;
-    let text = await readText(path);
-    const certificates = new Certificates(parseTable(text, path), clock);
-    let reading: Promise<void> = Promise.resolve();
-    const reload = async () => {
-      const found = await readText(path);
-      if (found === text) return;
-      // Invalidates the cached lookups.
-      certificates.#table = parseTable(found, path);
-      text = found;
-      logger.info({ path }, 'certificate table reloaded');
-    };
-    const watched = watchFiles(
-      [path],
-      () => {
-        reading = reading.then(reload).catch((error: unknown) => {
-          logger.error(
-            { detail: error instanceof Error ? error.message : String(error) },
-            'certificate table not reloaded: the previous one stays in use',
-          );
-        });
-      },
-      logger,
-    );
-    certificates.#close = () => watched.close();
-    return certificates;
+  /** Invalidates the cached lookups. */
+  replaceTable(table: Table): void {
+    this.#table = table;
   }
 
   principalOf(socket: Socket): Principal | null {
@@ -132,10 +132,6 @@ export class Certificates implements CertificateTable {
       );
     }
     return principal;
-  }
-
-  close(): void {
-    this.#close();
   }
 
   #lookUp(socket: TLSSocket): Lookup | null {

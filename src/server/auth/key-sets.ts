@@ -16,7 +16,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import { isLoopback } from '../../platform/config.js';
 import { describeFileError } from '../transport/tls.js';
-import { watchFiles } from '../transport/watched-files.js';
+import { reloadOnChange } from '../transport/watched-files.js';
 
 export interface KeySet {
   /** Throws `credentials_unavailable`, and the errors of jose for no or several matching keys. */
@@ -223,7 +223,7 @@ async function fetchKeySet(url: URL, msMax: number): Promise<FindKey> {
 async function fileKeySet(path: string, logger: Logger): Promise<KeySet> {
   let text = await readText(path);
   let find = parseKeySet(text, path);
-  let reading: Promise<void> = Promise.resolve();
+
   const reload = async () => {
     const found = await readText(path);
     if (found === text) return;
@@ -231,18 +231,10 @@ async function fileKeySet(path: string, logger: Logger): Promise<KeySet> {
     text = found;
     logger.info({ path }, 'key set reloaded');
   };
-  const watched = watchFiles(
-    [path],
-    () => {
-      reading = reading.then(reload).catch((error: unknown) => {
-        logger.error(
-          { detail: describe(error) },
-          'key set not reloaded: the previous one stays in use',
-        );
-      });
-    },
+  const watched = reloadOnChange([path], reload, {
     logger,
-  );
+    failureMessage: 'key set not reloaded: the previous one stays in use',
+  });
   return {
     getKey: (header, token) => find(header, token),
     close: () => watched.close(),

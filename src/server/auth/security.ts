@@ -8,7 +8,7 @@ import type { Config } from '../../platform/config.js';
 import { openTls, type Tls } from '../transport/tls.js';
 import { AccessTokens } from './access-tokens.js';
 import type { AuthenticatorOptions } from './authenticator.js';
-import { Certificates } from './certificates.js';
+import { openCertificateTable } from './certificates.js';
 import { openKeySet } from './key-sets.js';
 
 export interface Security extends Pick<AuthenticatorOptions, 'tokens' | 'certificates'> {
@@ -39,7 +39,7 @@ export async function openSecurity(
     const certificates =
       tlsPrincipals === null
         ? null
-        : closeLater(await Certificates.open({ path: tlsPrincipals, ...context }));
+        : closeLater(await openCertificateTable({ path: tlsPrincipals, ...context }));
     const keys = jwks === null ? null : closeLater(await openKeySet({ source: jwks, ...context }));
     const tokens =
       keys === null ? null : new AccessTokens({ ...tokenOptions(config), keys, ...context });

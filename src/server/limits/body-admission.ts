@@ -12,7 +12,7 @@ export class BodyAdmission {
     this.#budget = new MemoryBudget(options.bytesMax);
   }
 
-  /** For metrics. */
+  /** The total of all reservations, for metrics. */
   get bytesInFlight(): number {
     return this.#budget.bytesReserved;
   }

@@ -130,7 +130,8 @@ class BucketTable {
     const bucket = this.#filled(principalId);
     const needed = Math.min(cost, this.#burst);
     // A retry pays the whole cost again, so the bucket must hold all of it.
-    if (needed - paid - bucket.tokens > ROUNDING) throw this.#refusal(cost, needed - bucket.tokens);
+    if (needed - paid - bucket.tokens > ROUNDING)
+      throw this.#limitError(cost, needed - bucket.tokens);
     bucket.tokens -= owed;
   }
 
@@ -178,7 +179,7 @@ class BucketTable {
     this.#sweepAtCount = Math.max(BUCKETS_KEPT_MIN, 2 * this.#buckets.size);
   }
 
-  #refusal(cost: number, missing: number): SagittaError {
+  #limitError(cost: number, missing: number): SagittaError {
     const seconds = Math.max(1, Math.ceil(missing / this.#rate));
     return new SagittaError(
       'rate_limited',

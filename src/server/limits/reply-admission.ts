@@ -19,7 +19,7 @@ export class ReplyAdmission {
     this.#budget = new MemoryBudget(options.bytesMax);
   }
 
-  /** For metrics. */
+  /** The total of all reservations, for metrics. */
   get bytesInFlight(): number {
     return this.#budget.bytesReserved;
   }

@@ -32,18 +32,18 @@ const CODES_WITHOUT_REPLY: readonly ErrorCode[] = [
   'data_corrupt',
 ];
 
-export function createHttpMetrics(
-  metrics: Metrics,
-  read: {
-    readonly requestsInFlight: () => number;
-    readonly connections: () => Promise<number>;
-    readonly bodyBytesInFlight: () => number;
-    readonly replyBytesInFlight: () => number;
-    readonly eventLoopDelayMs: () => number;
-    /** Null without TLS. */
-    readonly certificateExpiresAtMs: (() => number) | null;
-  },
-): HttpMetrics {
+/** Values that are read at each scrape. */
+interface HttpReadings {
+  readonly requestsInFlight: () => number;
+  readonly connections: () => Promise<number>;
+  readonly bodyBytesInFlight: () => number;
+  readonly replyBytesInFlight: () => number;
+  readonly eventLoopDelayMs: () => number;
+  /** Null without TLS. */
+  readonly certificateExpiresAtMs: (() => number) | null;
+}
+
+export function createHttpMetrics(metrics: Metrics, readings: HttpReadings): HttpMetrics {
   const observeRequest = metrics.addHistogram(
     'sagitta_http_request_duration_seconds',
     'Time from the headers of a request to the end of its reply; the count is the number of requests. Status "closed": the client disconnected before the reply.',
@@ -70,35 +70,7 @@ export function createHttpMetrics(
     'Streamed bodies and replies in progress.',
     () => streamCount,
   );
-  metrics.addGauge(
-    'sagitta_http_requests_in_flight',
-    'Requests whose reply has not been sent completely.',
-    read.requestsInFlight,
-  );
-  metrics.addGauge('sagitta_http_connections', 'Open connections.', read.connections);
-  metrics.addGauge(
-    'sagitta_http_body_bytes_in_flight',
-    'Memory for request bodies that are being received or processed.',
-    read.bodyBytesInFlight,
-  );
-  metrics.addGauge(
-    'sagitta_http_reply_bytes_in_flight',
-    'Memory for replies that are being produced or have not been read by their clients.',
-    read.replyBytesInFlight,
-  );
-  metrics.addGauge(
-    'sagitta_event_loop_delay_seconds',
-    'Event loop delay of the main thread; 0 while no request is in progress.',
-    () => read.eventLoopDelayMs() / 1000,
-  );
-  const { certificateExpiresAtMs } = read;
-  if (certificateExpiresAtMs !== null) {
-    metrics.addGauge(
-      'sagitta_tls_certificate_expiry_timestamp_seconds',
-      "Expiry of the server's certificate, Unix time; with TLS only.",
-      () => certificateExpiresAtMs() / 1000,
-    );
-  }
+  addHttpGauges(metrics, readings);
   return {
     requestEnded({ method, route, status, seconds }) {
       observeRequest(seconds, { method, route, status });
@@ -118,4 +90,36 @@ export function createHttpMetrics(
       };
     },
   };
+}
+
+function addHttpGauges(metrics: Metrics, readings: HttpReadings): void {
+  metrics.addGauge(
+    'sagitta_http_requests_in_flight',
+    'Requests whose reply has not been sent completely.',
+    readings.requestsInFlight,
+  );
+  metrics.addGauge('sagitta_http_connections', 'Open connections.', readings.connections);
+  metrics.addGauge(
+    'sagitta_http_body_bytes_in_flight',
+    'Memory for request bodies that are being received or processed.',
+    readings.bodyBytesInFlight,
+  );
+  metrics.addGauge(
+    'sagitta_http_reply_bytes_in_flight',
+    'Memory for replies that are being produced or have not been read by their clients.',
+    readings.replyBytesInFlight,
+  );
+  metrics.addGauge(
+    'sagitta_event_loop_delay_seconds',
+    'Event loop delay of the main thread; 0 while no request is in progress.',
+    () => readings.eventLoopDelayMs() / 1000,
+  );
+  const { certificateExpiresAtMs } = readings;
+  if (certificateExpiresAtMs !== null) {
+    metrics.addGauge(
+      'sagitta_tls_certificate_expiry_timestamp_seconds',
+      "Expiry of the server's certificate, Unix time; with TLS only.",
+      () => certificateExpiresAtMs() / 1000,
+    );
+  }
 }

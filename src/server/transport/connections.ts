@@ -38,7 +38,7 @@ export function startBodyTimeout(body: Readable, msMax: number, onTimeout: () =>
   body.once('end', stop).once('close', stop);
 }
 
-/** For streamed bodies, whose reader has a timeout of its own. */
+/** Cancels the timeout of a streamed body, whose reader has a timeout of its own. */
 export function clearBodyTimeout(request: IncomingMessage | Http2ServerRequest): void {
   clearTimeout(bodyTimers.get(bodyReadable(request)));
 }

@@ -8,7 +8,7 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import { watchFiles } from './watched-files.js';
+import { reloadOnChange } from './watched-files.js';
 
 /** Paths of PEM files. */
 export interface TlsPaths {
@@ -48,7 +48,7 @@ export async function openTls(options: {
   const { paths, clock, logger } = options;
   const listeners = new Set<() => void>();
   let material = await readMaterial(paths);
-  let reading: Promise<void> | undefined;
+
   warnOfDates(material, paths, clock, logger);
 
   const reload = async () => {
@@ -59,18 +59,10 @@ export async function openTls(options: {
     logger.info({ expires_at: new Date(found.expiresAtMs).toISOString() }, 'TLS files reloaded');
     warnOfDates(found, paths, clock, logger);
   };
-  const watched = watchFiles(
+  const watched = reloadOnChange(
     [paths.cert, paths.key, ...(paths.clientCa === null ? [] : [paths.clientCa])],
-    () => {
-      // One reload at a time, so that the last one wins.
-      reading = (reading ?? Promise.resolve()).then(reload).catch((error: unknown) => {
-        logger.error(
-          { detail: error instanceof Error ? error.message : String(error) },
-          'TLS files not reloaded: the previous files stay in use',
-        );
-      });
-    },
-    logger,
+    reload,
+    { logger, failureMessage: 'TLS files not reloaded: the previous files stay in use' },
   );
   return {
     get material() {

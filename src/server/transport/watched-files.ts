@@ -16,14 +16,29 @@ const QUIET_MS = 200;
 const WAIT_MS_MAX = 2_000;
 
 /**
+ * Calls `reload` after a possible change of the files, one call at a time, so that the last one wins.
+ * Its errors are logged with `failureMessage`: the previous contents stay in use.
+ */
+export function reloadOnChange(
+  paths: readonly string[],
+  reload: () => Promise<void>,
+  { logger, failureMessage }: { logger: Logger; failureMessage: string },
+): WatchedFiles {
+  let reloading: Promise<void> = Promise.resolve();
+  const onChange = () => {
+    reloading = reloading.then(reload).catch((error: unknown) => {
+      const detail = error instanceof Error ? error.message : String(error);
+      logger.error({ detail }, failureMessage);
+    });
+  };
+  return watchFiles(paths, onChange, logger);
+}
+
+/**
  * Calls `onChange` after a change in the folders of the files; the caller checks whether the files
  * themselves differ. Symbolic links are followed to their current target.
  */
-export function watchFiles(
-  paths: readonly string[],
-  onChange: () => void,
-  logger: Logger,
-): WatchedFiles {
+function watchFiles(paths: readonly string[], onChange: () => void, logger: Logger): WatchedFiles {
   let watchers: FSWatcher[] = [];
   let timer: NodeJS.Timeout | undefined;
   let firstEventMs = 0;

@@ -10,7 +10,7 @@ import type { Clock } from '../../../src/common/clock.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { Authenticator, type TokenVerifier } from '../../../src/server/auth/authenticator.js';
 import { parseAlternativeNames } from '../../../src/server/auth/certificate-names.js';
-import { Certificates } from '../../../src/server/auth/certificates.js';
+import { openCertificateTable } from '../../../src/server/auth/certificates.js';
 import {
   type Authority,
   type CertificateOptions,
@@ -51,7 +51,7 @@ const tokens: TokenVerifier = {
 describe('client certificates', () => {
   let clients: Authority;
   let secure: SecureService;
-  let certificates: Certificates;
+  let certificates: Awaited<ReturnType<typeof openCertificateTable>>;
   let folder: string;
   let table: string;
   const log: LogLine[] = [];
@@ -75,7 +75,7 @@ describe('client certificates', () => {
     table = join(folder, 'principals.json');
     await writeFile(table, JSON.stringify(TABLE));
     clients = await createAuthority('CN=Client authority');
-    certificates = await Certificates.open({ path: table, clock, logger: recordingLogger(log) });
+    certificates = await openCertificateTable({ path: table, clock, logger: recordingLogger(log) });
     secure = await startSecureService({
       clientAuthority: clients,
       authenticator: new RecordingAuthenticator({
@@ -316,13 +316,13 @@ describe('the certificate table', () => {
     const clock = { now: () => Date.now() };
     for (const [content, message] of cases) {
       await writeFile(path, content);
-      await assert.rejects(Certificates.open({ path, clock, logger: recordingLogger([]) }), {
+      await assert.rejects(openCertificateTable({ path, clock, logger: recordingLogger([]) }), {
         code: 'configuration_invalid',
         message,
       });
     }
     await rm(folder, { recursive: true });
-    await assert.rejects(Certificates.open({ path, clock, logger: recordingLogger([]) }), {
+    await assert.rejects(openCertificateTable({ path, clock, logger: recordingLogger([]) }), {
       message: /cannot be read: no such file/,
     });
   });
