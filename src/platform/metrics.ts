@@ -13,7 +13,7 @@ export type Labels = Readonly<Record<string, string | number>>;
 /** Adds to a counter; the amount is never negative. */
 export type Count = (amount: number, labels?: Labels) => void;
 /** Adds one value to a histogram. */
-export type Observe = (value: number, labels?: Labels) => void;
+type Observe = (value: number, labels?: Labels) => void;
 type Read = () => number | Promise<number>;
 
 export interface Metrics {

@@ -47,12 +47,12 @@ export interface ThreadPool extends WorkerPool {
   readonly waitingCount: number;
 }
 
-export interface TaskMessage {
+interface TaskMessage {
   readonly task: string;
   readonly input: unknown;
 }
 
-export type TaskReply =
+type TaskReply =
   | { readonly ok: true; readonly output: unknown }
   | { readonly ok: false; readonly error: ErrorMessage };
 

@@ -37,7 +37,7 @@ const WARNING_INTERVAL_MS = 60_000;
 /** The reply of a collector may be a whole HTML page. */
 const CAUSE_CHARACTERS_MAX = 300;
 
-export interface TracingOptions {
+interface TracingOptions {
   /** The endpoint of the collector, with the path. */
   readonly url: string;
   readonly version: string;

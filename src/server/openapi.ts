@@ -310,7 +310,7 @@ function describeReplies(route: Route, components: Components): Described {
 }
 
 /** Every error code of the route, in the order of `ERROR_TITLES`. */
-export function errorsOf(route: Route): ErrorCode[] {
+function errorsOf(route: Route): ErrorCode[] {
   const codes = [
     ...COMMON_ERRORS,
     ...(route.access === 'public' ? [] : ACCESS_ERRORS),

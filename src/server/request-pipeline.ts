@@ -48,7 +48,7 @@ import {
 } from './transport/connections.js';
 import { connectionOf } from './transport/listener.js';
 
-export interface RequestPipelineOptions {
+interface RequestPipelineOptions {
   readonly services: RouteServices;
   readonly routes: readonly Route[];
   readonly telemetry: TelemetryServices;

@@ -16,7 +16,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { TokenVerifier } from './authenticator.js';
 import type { KeySet } from './key-sets.js';
 
-export interface AccessTokensOptions {
+interface AccessTokensOptions {
   readonly keys: KeySet;
   readonly issuer: string;
   readonly audience: string;

@@ -8,7 +8,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { ApiKeys } from '../../database/api-keys.js';
 
 /** The prefix of API keys; other bearer tokens are access tokens. */
-export const API_KEY_PREFIX = 'sk_';
+const API_KEY_PREFIX = 'sk_';
 
 export interface TokenVerifier {
   /** Throws `credentials_invalid`, and `credentials_unavailable` if the keys cannot be fetched. */

@@ -69,7 +69,7 @@ interface Lookup {
   readonly principal: Principal | null;
 }
 
-export interface OpenCertificateTable extends CertificateTable {
+interface OpenCertificateTable extends CertificateTable {
   close(): void;
 }
 
@@ -162,7 +162,7 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-export function parseTable(text: string, path: string): Table {
+function parseTable(text: string, path: string): Table {
   let found: unknown;
   try {
     found = JSON.parse(text);

@@ -36,7 +36,7 @@ export interface KeySetTimes {
   readonly fetchMsMax: number;
 }
 
-export const KEY_SET_TIMES: KeySetTimes = {
+const KEY_SET_TIMES: KeySetTimes = {
   cacheMsMax: 30_000,
   staleMsMax: 10 * 60_000,
   refetchMsMin: 10_000,
@@ -47,7 +47,7 @@ export const KEY_SET_TIMES: KeySetTimes = {
 /** Failures are logged at most this often. */
 const WARNING_INTERVAL_MS = 60_000;
 
-export interface KeySetOptions {
+interface KeySetOptions {
   /** A URL, or the path of a file. */
   readonly source: string;
   readonly logger: Logger;

@@ -13,7 +13,7 @@ export interface EventLoopDelay {
   readonly delayMs: number;
 }
 
-export interface EventLoopMonitorOptions {
+interface EventLoopMonitorOptions {
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
   /** Calls back after so many milliseconds, without keeping the process alive. */

@@ -9,7 +9,7 @@ import type { RouteAccess } from '../auth/authorization.js';
 /** The bucket that a request takes from. */
 export type RateKind = 'read' | 'write';
 
-export interface RateLimiterOptions {
+interface RateLimiterOptions {
   readonly limits: Pick<Limits, 'readRateMax' | 'readBurstMax' | 'writeRateMax' | 'writeBurstMax'>;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;

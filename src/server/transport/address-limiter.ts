@@ -3,7 +3,7 @@
 
 import { BlockList, isIPv6, type Server, type Socket } from 'node:net';
 
-export interface AddressLimiterOptions {
+interface AddressLimiterOptions {
   readonly connectionsMax: number;
   /** Addresses and CIDR blocks. */
   readonly trustedProxies: readonly string[];

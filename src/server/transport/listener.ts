@@ -48,7 +48,7 @@ const SESSION_MEGABYTES_MAX = 64;
 /** How long an idle HTTP/2 client gets to read that the connection is being closed. */
 const GOAWAY_MS = 250;
 
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly limits: Limits;
   /** Null for clear text. */
   readonly tls: Tls | null;

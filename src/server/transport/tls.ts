@@ -11,7 +11,7 @@ import type { Logger } from '../../common/logger.js';
 import { reloadOnChange } from './watched-files.js';
 
 /** Paths of PEM files. */
-export interface TlsPaths {
+interface TlsPaths {
   readonly cert: string;
   readonly key: string;
   /** Null without client certificates. */
@@ -19,7 +19,7 @@ export interface TlsPaths {
 }
 
 /** The contents of the files. */
-export interface TlsMaterial {
+interface TlsMaterial {
   readonly cert: Buffer;
   readonly key: Buffer;
   readonly ca: Buffer | null;

@@ -6,7 +6,7 @@ import { type FSWatcher, realpathSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Logger } from '../../common/logger.js';
 
-export interface WatchedFiles {
+interface WatchedFiles {
   close(): void;
 }
 
