@@ -160,8 +160,8 @@ export class Database {
     request: IdempotencyRequest,
     perform: (attach: AttachReply<Reply>) => Promise<Reply>,
   ): Promise<{ reply: Reply; isReplay: boolean }> {
-    const { observer, idempotencyKeys: claims } = this.#services;
-    return runIdempotent(claims, observer, request, perform);
+    const { observer, idempotencyKeys } = this.#services;
+    return runIdempotent(idempotencyKeys, observer, request, perform);
   }
 
   /** Finishes the writes under way. The caller then closes the engine, the pool and the store. */

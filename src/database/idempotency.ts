@@ -1,7 +1,7 @@
 // Idempotency keys: a request that is sent twice under one key happens once, and its reply is given
-// again. Reply and effect are one transaction, so that a crash between the two cannot be seen. At most
-// one request at a time holds a key. An entry is found by a digest of scope and key, expires, and is
-// about one write (`runIdempotent`) or about a stream of them (collection/write-stream.ts).
+// again. Reply and effect are committed in one transaction, so that no crash can separate them. At most
+// one request at a time claims a key. An entry is stored under a digest of scope and key, and expires;
+// it is for one write (`runIdempotent`) or for a stream of them (collection/write-stream.ts).
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../common/clock.js';
@@ -24,7 +24,7 @@ export interface StreamEntry {
 export interface StoredEntry {
   readonly payloadDigest: string;
   readonly expiresAtMs: number;
-  /** As the caller gave it, whatever it is; null while a stream is incomplete. */
+  /** Opaque JSON of the caller; null while a stream is incomplete. */
   readonly reply: object | null;
   /** Present for streams. */
   readonly stream?: StreamEntry;
@@ -57,14 +57,14 @@ export type AttachReply<Reply extends object> = <Result>(
 
 /** See Database.runIdempotent. */
 export async function runIdempotent<Reply extends object>(
-  claims: IdempotencyKeys,
+  idempotencyKeys: IdempotencyKeys,
   observer: DatabaseObserver,
   request: IdempotencyRequest,
   perform: (attach: AttachReply<Reply>) => Promise<Reply>,
 ): Promise<{ reply: Reply; isReplay: boolean }> {
   let claim: Claim;
   try {
-    claim = claims.claim(request);
+    claim = idempotencyKeys.claim(request);
   } catch (error) {
     const code = error instanceof SagittaError ? error.code : '';
     if (code === 'idempotency_in_flight' || code === 'idempotency_key_reused') {
@@ -86,7 +86,7 @@ export async function runIdempotent<Reply extends object>(
           return claim.storeReply(encode(result));
         }),
     );
-    if (!isAttached) await claims.commit(claim.storeReply(reply));
+    if (!isAttached) await idempotencyKeys.commit(claim.storeReply(reply));
     observer.idempotencyDecided('kept');
     return { reply, isReplay: false };
   } finally {

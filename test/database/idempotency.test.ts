@@ -1,6 +1,7 @@
 // Idempotency keys: one effect for repeated requests, across crashes, and no trace of failed ones.
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { SagittaError } from '../../src/common/errors.js';
 import type { WriteResult } from '../../src/database/api.js';
@@ -50,6 +51,37 @@ describe('an idempotency key', () => {
     assert.deepEqual(third, second);
     assert.equal(again.collection('c').record().sequence, 1);
     await again.close();
+  });
+
+  it('replays a reply that another version has stored', async () => {
+    const state = createMemoryState();
+    const clock = createTestClock();
+    const digest = createHash('sha256')
+      .update(JSON.stringify([REQUEST.scope, REQUEST.key]))
+      .digest('hex');
+    const reply = '{"status":201,"headers":{"location":"/v1/c"},"body":"{\\"id\\":1e2}"}';
+    const expiresAtMs = clock.now() + 1_000;
+    const entry = `{"payloadDigest":"d1","expiresAtMs":${expiresAtMs},"reply":${reply}}`;
+    await createMemoryStore({ state }).commit([
+      { kind: 'put', key: ['idempotency', 'reply', digest], value: Buffer.from(entry) },
+    ]);
+    const database = await openFilled({ state, clock });
+    const replayed = await write(database, 'a');
+    assert.deepEqual(replayed, { reply: JSON.parse(reply), isReplay: true });
+    assert.equal(database.collection('c').record().vectorCount, 0);
+    await database.close();
+  });
+
+  it('stores a reply in the form that other versions read', async () => {
+    const store = createMemoryStore();
+    const database = await openFilled({ store });
+    await write(database, 'a');
+    const [stored] = [...store.list(['idempotency', 'reply'])];
+    const { expiresAtMs, ...entry } = JSON.parse(Buffer.from(stored!.value).toString());
+    assert.equal(typeof expiresAtMs, 'number');
+    const body = '{"insertedCount":1,"updatedCount":0,"sequence":1}';
+    assert.deepEqual(entry, { payloadDigest: 'd1', reply: { status: 200, headers: {}, body } });
+    await database.close();
   });
 
   it('commits the reply in the transaction of the effect', async () => {

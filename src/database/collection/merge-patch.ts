@@ -1,5 +1,5 @@
-// JSON merge patch (RFC 7396) of a vector's metadata, on the text: members that the patch does not
-// name, and values that it sets, keep their spelling, so that no number loses a digit on the way.
+// JSON merge patch (RFC 7396) of a vector's metadata, applied to the text: members that the patch does
+// not name, and values that it sets, keep their spelling, so that no number loses a digit.
 
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -14,10 +14,11 @@ export function applyMergePatch(metadata: string, patch: string, limits: Limits)
   const text = merge(metadata, patch);
   const byteLength = Buffer.byteLength(text);
   if (byteLength > limits.metadataBytesMax) {
-    throw tooMuch('bytes', limits.metadataBytesMax, byteLength);
+    throw boundExceeded('bytes', limits.metadataBytesMax, byteLength);
   }
   const depth = depthOf(JSON.parse(text) as Json);
-  if (depth > limits.metadataDepthMax) throw tooMuch('levels', limits.metadataDepthMax, depth);
+  if (depth > limits.metadataDepthMax)
+    throw boundExceeded('levels', limits.metadataDepthMax, depth);
   return text;
 }
 
@@ -37,7 +38,7 @@ function merge(target: string | undefined, patch: string): string {
   return `{${Array.from(members.values(), ({ nameText, text }) => `${nameText}:${text}`).join(',')}}`;
 }
 
-/** Of equal names the last, as JSON.parse has it. Null for JSON that is not an object. */
+/** The members by name, the last of equal names as in JSON.parse; null for JSON that is not an object. */
 function membersByName(text: string): Map<string, JsonMember> | null {
   if (!text.trimStart().startsWith('{')) return null;
   return new Map(readMembers(text).map((member) => [member.name, member]));
@@ -50,8 +51,8 @@ function depthOf(value: Json): number {
   return deepest + 1;
 }
 
-function tooMuch(unit: string, expected: number, actual: number): SagittaError {
-  const detail = `The patched metadata has ${actual} ${unit}; at most ${expected} are kept.`;
+function boundExceeded(unit: string, expected: number, actual: number): SagittaError {
+  const detail = `The patched metadata has ${actual} ${unit}; the limit is ${expected}.`;
   return validationError([
     { location: field('metadata'), code: 'invalid_metadata', detail, expected, actual },
   ]);

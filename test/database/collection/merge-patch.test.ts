@@ -59,11 +59,11 @@ describe('a merge patch of metadata', () => {
     const limits = { ...DEFAULT_LIMITS, metadataBytesMax: 20, metadataDepthMax: 2 };
     assert.throws(() => applyMergePatch('{"a":"0123456789"}', '{"b":1234}', limits), {
       code: 'invalid_metadata',
-      message: /27 bytes; at most 20/,
+      message: /27 bytes; the limit is 20/,
     });
     assert.throws(() => applyMergePatch('{"a":{}}', '{"a":{"b":{}}}', limits), {
       code: 'invalid_metadata',
-      message: /3 levels; at most 2/,
+      message: /3 levels; the limit is 2/,
     });
   });
 });
