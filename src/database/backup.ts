@@ -134,7 +134,7 @@ export class Backups {
 const YIELD_ENTRIES = 256;
 
 /** The segment files of every collection in the snapshot. Throws `collection_unavailable`. */
-export async function chooseBlobs(
+async function chooseBlobs(
   list: ListEntries,
 ): Promise<{ blobNames: string[]; collectionCount: number }> {
   const incarnations = new Set<string>();

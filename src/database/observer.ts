@@ -27,13 +27,9 @@ export interface DatabaseObserver {
 }
 
 /** Work that adds up over queries. */
-export type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
+type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
 
-export type IdempotencyOutcome =
-  | 'kept'
-  | 'replayed'
-  | 'idempotency_in_flight'
-  | 'idempotency_key_reused';
+type IdempotencyOutcome = 'kept' | 'replayed' | 'idempotency_in_flight' | 'idempotency_key_reused';
 
 export const SILENT_OBSERVER: DatabaseObserver = {
   queriesAnswered() {},

@@ -36,7 +36,7 @@ export interface ChosenEngine {
   readonly gauges: readonly EngineGauge[];
 }
 
-export interface EngineGauge {
+interface EngineGauge {
   /** A Prometheus metric name. */
   readonly name: string;
   readonly help: string;

@@ -23,7 +23,7 @@ import type { Json } from '../common/types.js';
 // point, which is the order of their UTF-8 bytes. Lone surrogates have no UTF-8 form and count as
 // U+FFFD.
 
-export type Scalar = string | number | boolean;
+type Scalar = string | number | boolean;
 export type Value = Scalar | null;
 
 /** The parsed operand of each operator. Strings are well formed, numbers finite and never -0. */

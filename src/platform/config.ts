@@ -4,7 +4,7 @@
 import { SagittaError } from '../common/errors.js';
 import { ALL_SETTINGS, BOUND_NAMES, type Config, SETTING_NAMES, type Setting } from './settings.js';
 
-export { type Config, ENGINE_CHOICES, LOG_LEVELS, SIMD_CHOICES } from './settings.js';
+export { type Config, ENGINE_CHOICES } from './settings.js';
 
 /** One setting in the help text and in docs/configuration.md. */
 export interface SettingDescription {

@@ -8,10 +8,10 @@ import { performance } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 /** Labels have few values each: never an id or a principal. */
-export type Labels = Readonly<Record<string, string | number>>;
+type Labels = Readonly<Record<string, string | number>>;
 
 /** Adds to a counter; the amount is never negative. */
-export type Count = (amount: number, labels?: Labels) => void;
+type Count = (amount: number, labels?: Labels) => void;
 /** Adds one value to a histogram. */
 type Observe = (value: number, labels?: Labels) => void;
 type Read = () => number | Promise<number>;

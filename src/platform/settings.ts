@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { DEFAULT_LIMITS, type Limits } from '../common/limits.js';
 
 export const ENGINE_CHOICES = ['auto', 'cuda', 'tensorflow', 'simd', 'wasm', 'reference'] as const;
-export const SIMD_CHOICES = [
+const SIMD_CHOICES = [
   'auto',
   'avx512_vnni',
   'avx_vnni',
@@ -27,7 +27,7 @@ export const JWT_ALGORITHMS = [
   'ES512',
   'EdDSA',
 ] as const;
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export interface Config {
   readonly host: string;

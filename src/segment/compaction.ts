@@ -31,7 +31,7 @@ export interface Compaction {
   readonly mappings: readonly Int32Array[];
 }
 
-export function compactSegments(input: CompactionInput): Compaction {
+function compactSegments(input: CompactionInput): Compaction {
   const { inputs, horizonSequence, rowsMax } = input;
   const kept = inputs.map((segment) => keptRows(segment, horizonSequence));
   const mappings: Int32Array[] = [];

@@ -29,7 +29,7 @@ export interface WriteStreamOptions {
 /** One record is being written to disk, and one waits. */
 const RECORDS_KEPT_MAX = 2;
 
-export const NO_PROGRESS: StreamProgress = {
+const NO_PROGRESS: StreamProgress = {
   batchCount: 0,
   rowCount: 0,
   insertedCount: 0,

@@ -23,7 +23,7 @@ export interface DeviceFacts {
 }
 
 /** Milliseconds on the device and on the host, and the bytes read back. */
-export interface DeviceTimes {
+interface DeviceTimes {
   readonly uploadMs: number;
   readonly scanMs: number;
   readonly selectMs: number;

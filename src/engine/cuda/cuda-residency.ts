@@ -22,7 +22,7 @@ const PLACEMENT_ATTEMPTS: readonly {
 ];
 
 /** A block on a device. */
-export interface PlacedBlock {
+interface PlacedBlock {
   readonly device: CudaDevice;
   readonly resident: ResidentBlock;
 }

@@ -54,7 +54,7 @@ const CHUNKS_KEPT_MAX = 1_024;
  * Rejects with `payload_too_large`, `overloaded` and `invalid_request`; the caller discards what
  * arrives after that.
  */
-export function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
+function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
   const { raw, bodyReservation: bodyPlace } = request;
   const { bodyBytesMax } = limits;
   const declared = declaredBytes(request);

@@ -34,7 +34,7 @@ import { type ParsedMetadata, packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows } from './parsed-rows.js';
 import { checkMetadata, measureId, readVector, readVectorInto } from './row-rules.js';
 
-export type RowLimits = Pick<
+type RowLimits = Pick<
   Limits,
   'dimensionMax' | 'metadataBytesMax' | 'metadataDepthMax' | 'vectorIdBytesMax'
 >;

@@ -22,7 +22,7 @@ export function randomInt(random: Random, below: number): number {
 }
 
 /** Kinds of rows, each of which stresses another property of a search. */
-export const ROW_KINDS = {
+const ROW_KINDS = {
   random: (random: Random) => () => random() * 2 - 1,
   /** Few distinct values: whole groups of rows have equal scores. */
   duplicates: (random: Random) => () => randomInt(random, 2) - 0.5,

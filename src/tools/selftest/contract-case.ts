@@ -39,7 +39,7 @@ export function createContext(
 }
 
 /** Fails unless the engine answers a batch correctly. */
-export async function checkAnswers(
+async function checkAnswers(
   engine: Engine,
   queries: readonly SearchQuery[],
   message: string,

@@ -5,7 +5,7 @@ import type { Engine } from '../../engine/core/engine.js';
 import { CONTRACT } from './contract.js';
 import { type ContractCase, createContext } from './contract-case.js';
 
-export type CaseStatus = 'passed' | 'failed' | 'not_run';
+type CaseStatus = 'passed' | 'failed' | 'not_run';
 
 export interface CaseResult {
   readonly name: string;
