@@ -33,7 +33,7 @@ import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
 import { chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
 import { BODY_LAYOUT, problemReply } from './problem.js';
-import { begin, isStream, type ReplyPieces, toReadable } from './replies/reply-stream.js';
+import { begin, isStream, type ReplyChunks, toReadable } from './replies/reply-stream.js';
 import { NO_QUERY, pathOf, problemContextOf, RequestContext } from './request-context.js';
 import type { Route, RouteReply, RouteServices } from './route.js';
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
@@ -331,7 +331,7 @@ export class RequestPipeline {
 
   #sendStream(
     reply: FastifyReply,
-    found: RouteReply & { readonly body: ReplyPieces },
+    found: RouteReply & { readonly body: ReplyChunks },
   ): FastifyReply {
     this.#setHeaders(reply, found);
     const { request } = reply;

@@ -12,7 +12,7 @@ import type { Authenticator } from './auth/authenticator.js';
 import type { RouteAccess } from './auth/authorization.js';
 import type { StreamType } from './media-types.js';
 import type { StoredReply } from './replies/reply.js';
-import type { ReplyPieces } from './replies/reply-stream.js';
+import type { ReplyChunks } from './replies/reply-stream.js';
 import type { RequestContext } from './request-context.js';
 import type { Schemas } from './schemas/all.js';
 
@@ -34,7 +34,7 @@ export interface RouteServices {
 
 /** Static bodies are bytes, which all requests share. */
 export interface RouteReply extends Omit<StoredReply, 'body'> {
-  readonly body: string | Buffer | ReplyPieces;
+  readonly body: string | Buffer | ReplyChunks;
 }
 
 export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {

@@ -41,5 +41,5 @@ type SameNames<Left, Right> = [keyof Left] extends [keyof Right]
 export const NAMES_AGREE: readonly true[] = [
   true satisfies SameNames<Taken<Schemas['query']['query']>, QueryRequest>,
   true satisfies SameNames<Taken<Schemas['vectors']['listQuery']>, ListRequest>,
-  true satisfies SameNames<Taken<Schemas['readings']['join']>, ReturnType<typeof wireJoin>>,
+  true satisfies SameNames<Taken<Schemas['scans']['join']>, ReturnType<typeof wireJoin>>,
 ];

@@ -33,7 +33,7 @@ export function toThreshold(score: number | undefined): number | undefined {
 }
 
 /** Metadata is short beside a vector: this many matches with it cost as much as one query. */
-const MATCHES_A_QUERY = 100;
+const MATCHES_PER_QUERY = 100;
 
 /** The cost of a query by the rate limit: 1, or with values the number of vectors that a page may return. */
 export function costOf(query: QueryRequest, limits: Limits): number {
@@ -42,5 +42,5 @@ export function costOf(query: QueryRequest, limits: Limits): number {
   const matchCount = Math.max(1, query.limit ?? query.topK ?? pageSize);
   const hasValues = (query.includeValues ?? false) !== false;
   if (hasValues) return matchCount;
-  return query.includeMetadata === true ? Math.ceil(matchCount / MATCHES_A_QUERY) : 1;
+  return query.includeMetadata === true ? Math.ceil(matchCount / MATCHES_PER_QUERY) : 1;
 }

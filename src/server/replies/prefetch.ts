@@ -1,14 +1,14 @@
-// Work in order, a little ahead: while one result is taken, the next ones are in the making.
+// Runs work on items in order and a little ahead: while one result is consumed, the next are computed.
 
-/** Enough to keep the engine at work while answers are written; what is ahead is held in memory. */
+/** Keeps the engine busy while replies are written. Results that are ahead take memory. */
 const AHEAD_COUNT = 2;
 
 /**
- * The results of `work` on each item, in the order of the items. Items are read, and worked on, at
- * most two ahead of whoever takes the results. What fails first in that order ends it; when it ends
- * early, the signal that the work was given aborts, and the source is let go of.
+ * The results of `work` on each item, in the order of the items. At most two items are read and worked
+ * on ahead of the consumer. The first error in that order ends it. When it ends early, it aborts the
+ * signal that `work` was given and closes the source.
  */
-export async function* inTurn<Item, Result>(
+export async function* prefetch<Item, Result>(
   items: AsyncIterable<Item> | Iterable<Item>,
   work: (item: Item, signal: AbortSignal) => Promise<Result>,
   signal: AbortSignal,
@@ -18,14 +18,14 @@ export async function* inTurn<Item, Result>(
   const iterator =
     Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   let last: Promise<unknown> = Promise.resolve();
-  // One reading at a time, whatever the source makes of several.
+  // One item is read at a time, also from sources that allow concurrent reads.
   const start = (): Promise<{ readonly result: Result } | null> => {
     const reading = last.then(() => iterator.next());
     last = reading;
     const working = reading.then(async (next) =>
       next.done === true ? null : { result: await work(next.value, eitherSignal) },
     );
-    // It is looked at when its turn comes.
+    // Awaited when the results before it have been consumed.
     working.catch(() => {});
     return working;
   };
@@ -38,8 +38,8 @@ export async function* inTurn<Item, Result>(
       yield next.result;
     }
   } finally {
-    controller.abort(new Error('nobody takes the results'));
-    // Not waited for: the source may wait for a client.
+    controller.abort(new Error('the consumer has stopped'));
+    // Not awaited: the source may be waiting for a client.
     Promise.resolve(iterator.return?.()).catch(() => {});
   }
 }

@@ -8,7 +8,7 @@ import { assert } from '../../common/errors.js';
 import { float32Text, vectorText } from '../../common/float-text.js';
 import type { QueryReply } from '../../database/query/query-api.js';
 import { type WireFormat, wireFormats } from '../schemas/basics.js';
-import { joinInTurns, type OnGrown } from './yield.js';
+import { joinTexts, type OnGrown } from './yield.js';
 
 export type ValuesEncoding = QueryReply['valuesEncoding'];
 
@@ -44,7 +44,7 @@ export function createPageWriter<Schema extends z.ZodObject>(
   const writeRest = compileMembers(rest, true);
   return async (page, onGrown, encoding = 'numbers') => {
     const records = (page as Readonly<Record<string, readonly unknown[]>>)[name]!;
-    const rows = await joinInTurns(records, (record) => writeRow(record, encoding), onGrown);
+    const rows = await joinTexts(records, (record) => writeRow(record, encoding), onGrown);
     return `{${JSON.stringify(name)}:[${rows}]${writeRest(page, encoding)}}`;
   };
 }

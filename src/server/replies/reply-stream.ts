@@ -1,6 +1,6 @@
-// A reply that is made while it is sent, no faster than its client takes it. What fails before its
-// first byte is a problem like any other; what fails later cuts the connection, so that nobody takes
-// a part for the whole, and says why before that where the format has a place for it.
+// A reply that is made while it is sent, no faster than the client reads it. An error before the first
+// byte becomes a problem reply. A later error cuts the connection, so that no client takes a part for
+// the whole; NDJSON first gets a line with the problem.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -9,24 +9,24 @@ import { NDJSON } from '../media-types.js';
 import { type ProblemContext, problemReply } from '../problem.js';
 import { abortAfterFlush, abortReply, slowReaderMsMax } from '../transport/connections.js';
 
-/** Pieces of a body, each short enough to be held: some megabytes at most. */
-export type ReplyPieces = AsyncIterable<Uint8Array | string>;
+/** The chunks of a body, each a few megabytes at most. */
+export type ReplyChunks = AsyncIterable<Uint8Array | string>;
 
 export interface SendingStream {
-  /** Of the Content-Type. */
+  /** The Content-Type. */
   readonly type: string;
   readonly place: ProblemContext;
   readonly stalledMsMax: number;
-  /** Tells the log and the metrics, and gives the error that the client may see. */
+  /** Records the error, and returns the one for the client. */
   readonly onFailed: (error: unknown) => SagittaError;
 }
 
-export const isStream = (body: object | string): body is ReplyPieces =>
+export const isStream = (body: object | string): body is ReplyChunks =>
   typeof body === 'object' && Symbol.asyncIterator in body;
 
-/** The pieces with the first of them already made: throws what keeps it from being made. */
-export async function begin(pieces: ReplyPieces): Promise<ReplyPieces> {
-  const iterator = pieces[Symbol.asyncIterator]();
+/** Waits for the first chunk, or throws its error, and returns all chunks. */
+export async function begin(chunks: ReplyChunks): Promise<ReplyChunks> {
+  const iterator = chunks[Symbol.asyncIterator]();
   const first = await iterator.next();
   return {
     async *[Symbol.asyncIterator]() {
@@ -39,26 +39,26 @@ export async function begin(pieces: ReplyPieces): Promise<ReplyPieces> {
   };
 }
 
-/** For a reply whose head is set. */
+/** Called when the status and headers are set. */
 export function toReadable(
   reply: FastifyReply,
-  pieces: ReplyPieces,
+  chunks: ReplyChunks,
   sending: SendingStream,
 ): Readable {
-  // One piece ahead at most: what waits beyond is the client's to take first.
-  return Readable.from(flow(reply, pieces, sending), { objectMode: false, highWaterMark: 1 });
+  // At most one chunk ahead of the client.
+  return Readable.from(flow(reply, chunks, sending), { objectMode: false, highWaterMark: 1 });
 }
 
 async function* flow(
   reply: FastifyReply,
-  pieces: ReplyPieces,
+  chunks: ReplyChunks,
   { type, place, stalledMsMax, onFailed }: SendingStream,
 ): AsyncGenerator<Uint8Array> {
   const { request, raw } = reply;
   const { replyReservation: replyPlace } = request;
   try {
-    for await (const piece of pieces) {
-      const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
+    for await (const chunk of chunks) {
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
       if (bytes.byteLength === 0) continue;
       replyPlace.reserveUnchecked(request.principal.id, bytes.byteLength + raw.writableLength);
       const timer = setTimeout(

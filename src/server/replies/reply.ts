@@ -1,7 +1,6 @@
-// Replies as text: a status, headers and a body that is sent as it is. Also what an idempotency key
-// keeps, so that a replay is the same to the byte.
+// Replies whose body is text. Idempotency keys store them, so a replay is identical to the byte.
 
-/** A reply that is text. Idempotency keys keep it as JSON of these three members. */
+/** Idempotency keys store it as JSON of these three members. */
 export interface StoredReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -9,12 +8,12 @@ export interface StoredReply {
 }
 
 export const NO_STORE = 'no-store';
-/** Records of collections: a cache may answer for half a minute, and then asks with the ETag. */
+/** Records of collections: a cache may serve them for 30 s, then revalidates with the ETag. */
 export const CACHE_RECORD = 'private, max-age=30';
-/** Vectors: a cache asks each time, and is spared the body. */
+/** Vectors: a cache revalidates each time with the ETag. */
 export const CACHE_VECTOR = 'private, no-cache';
 
-/** A 200 with JSON that no cache keeps, unless `headers` say otherwise. */
+/** A reply of status 200 with JSON, not cacheable unless `headers` say otherwise. */
 export function jsonReply(
   body: string,
   headers: Readonly<Record<string, string>> = {},

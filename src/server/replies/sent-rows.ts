@@ -1,21 +1,21 @@
-// Rows that go out in a reply which is made while it is sent: paid for before they go, and counted.
+// Charges the rate limit for the rows of a streamed reply, and counts them.
 
 import type { RequestContext } from '../request-context.js';
 
-/** Asked before each piece of so many rows; what it throws ends the reply. */
-export type Pay = (rowCount: number) => Promise<void>;
+/** Called before each chunk with its number of rows. Waits for the rate limit; a rejection ends the reply. */
+export type Admit = (rowCount: number) => Promise<void>;
 
-/** @param costOf what so many rows cost, in the measure of `charge`. */
+/** @param costOf the cost of a number of rows, as `charge` measures it. */
 export async function* sendRows(
   request: RequestContext<unknown>,
   costOf: (rowCount: number) => number,
-  make: (pay: Pay) => AsyncIterable<Uint8Array>,
+  make: (admit: Admit) => AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
   const counting = request.telemetry.openStream('out');
   let sentCount = 0;
   try {
     yield* make(async (rowCount) => {
-      // Those of the piece before are on their way by now.
+      // The rows of the previous chunk have been sent by now.
       counting.advance(sentCount);
       await request.chargeOrWait(costOf(rowCount));
       sentCount += rowCount;

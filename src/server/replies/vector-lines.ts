@@ -1,46 +1,46 @@
-// Vectors as lines of JSON, as the write of vectors takes them. What is more than a moment's work is
-// done in the pool, several pieces at a time.
+// A scan as NDJSON in the form that the write of vectors takes. Long chunks are written in the pool,
+// several at a time.
 
 import type { RowChunk } from '../../database/bulk/scan.js';
 import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
-import type { Pay } from './sent-rows.js';
+import type { Admit } from './sent-rows.js';
 
 interface LinesInput {
-  readonly piece: RowChunk;
+  readonly chunk: RowChunk;
   readonly dimension: number;
 }
 
-/** What is shorter is written at once: about a millisecond. */
+/** Shorter chunks are written on the event loop, in about a millisecond. */
 const INLINE_BYTES_MAX = 32 * 1024;
 
-/** Pieces that are written at once, or wait to be sent: more threads than this are left to others. */
-const PIECES_AHEAD_MAX = 4;
+/** The chunks that are being written or wait to be sent; more threads are left to other requests. */
+const CHUNKS_AHEAD_MAX = 4;
 
 export const writeLinesTask: Task<LinesInput, Uint8Array> = {
-  name: 'http.writeLines',
-  run: ({ piece, dimension }) => linesOf(piece, dimension),
+  name: 'replies.writeLines',
+  run: ({ chunk, dimension }) => linesOf(chunk, dimension),
   transfer: ({ buffer }) => [buffer as ArrayBuffer],
 };
 
 export async function* vectorLines(
-  pieces: Iterable<RowChunk>,
+  chunks: Iterable<RowChunk>,
   dimension: number,
-  { pool, pay }: { pool: WorkerPool; pay: Pay },
+  { pool, admit }: { pool: WorkerPool; admit: Admit },
 ): AsyncGenerator<Uint8Array> {
-  const ahead = Math.min(pool.threadCount, PIECES_AHEAD_MAX);
+  const ahead = Math.min(pool.threadCount, CHUNKS_AHEAD_MAX);
   const waiting: Promise<Uint8Array>[] = [];
-  // Nothing has been sent of the first one: it may be refused.
+  // Only the first chunk may be refused: the reply has begun with the others.
   let mayBeRefused = true;
-  for (const piece of pieces) {
-    await pay(piece.count);
-    const input = { piece, dimension };
-    const isShort = bytesOf(piece) <= INLINE_BYTES_MAX;
+  for (const chunk of chunks) {
+    await admit(chunk.count);
+    const input = { chunk, dimension };
+    const isShort = bytesOf(chunk) <= INLINE_BYTES_MAX;
     const writing = isShort
-      ? Promise.resolve(linesOf(piece, dimension))
+      ? Promise.resolve(linesOf(chunk, dimension))
       : pool.run(writeLinesTask, input, { mayBeRefused });
     mayBeRefused = false;
-    // Whoever takes it learns of a failure; until then nobody does.
+    // Awaited below, unless an earlier chunk fails.
     writing.catch(() => {});
     waiting.push(writing);
     if (waiting.length >= ahead) yield await waiting.shift()!;
@@ -50,7 +50,7 @@ export async function* vectorLines(
 
 function linesOf({ count, ids, values, metadata }: RowChunk, dimension: number): Uint8Array {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
-  // Embeddings take 10 to 11 characters a number.
+  // A number of an embedding takes 10 to 11 characters.
   const json = new JsonWriter(textBytes + count * (40 + (values === null ? 0 : dimension * 11)));
   for (let row = 0; row < count; row++) {
     json.ascii('{"id":');

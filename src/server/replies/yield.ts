@@ -1,83 +1,83 @@
-// Long texts are made in turns of the event loop, one turn of one text at a time, so that short
-// requests pass between them.
+// Long texts are made in chunks with yields to the event loop in between, one chunk of one text at a
+// time, so that short requests are served meanwhile.
 
 import { constants } from 'node:buffer';
 import { SagittaError } from '../../common/errors.js';
 
-/** About 30 ms of floats; what is shorter is made at once. */
-const TURN_CHARACTERS = 1_000_000;
+/** About 30 ms of floats. Shorter texts are made without a yield. */
+const CHUNK_CHARACTERS = 1_000_000;
 
-/** Those whose next turn has not come yet. */
+/** The callers that have yielded, in order. */
 const waiting: (() => void)[] = [];
 
-/** Who makes a text tells how long it is by now; what this throws ends the making. */
+/** Called with the length of a text while it is made; a throw ends it. */
 export type OnGrown = (characterCount: number) => void;
 
 /**
- * The texts of all items, parted by commas; a promise only where it takes more than one turn. Throws
- * `limit_exceeded` for what no text can hold.
+ * The texts of all items, separated by commas; a promise only when there is more than one chunk. Throws
+ * `limit_exceeded` when the text would be too long for a string.
  */
-export function joinInTurns<Item>(
+export function joinTexts<Item>(
   items: readonly Item[],
   textOf: (item: Item) => string,
   onGrown: OnGrown,
 ): string | Promise<string> {
-  const pieces: string[] = [];
-  let end = appendTurn(items, 0, textOf, pieces);
-  if (end === items.length) return pieces.join(',');
+  const chunks: string[] = [];
+  let end = appendChunk(items, 0, textOf, chunks);
+  if (end === items.length) return chunks.join(',');
   return (async () => {
     let characterCount = 0;
-    let countedPieces = 0;
+    let countedChunks = 0;
     for (;;) {
-      for (; countedPieces < pieces.length; countedPieces++) {
-        characterCount += pieces[countedPieces]!.length + 1;
+      for (; countedChunks < chunks.length; countedChunks++) {
+        characterCount += chunks[countedChunks]!.length + 1;
       }
-      // Half of it leaves room for what goes around, and for characters of two bytes.
+      // Half of the maximum leaves room for the rest of the reply, and for two-byte characters.
       if (characterCount > constants.MAX_STRING_LENGTH / 2) throw tooLong(end, items.length);
       onGrown(characterCount);
-      if (end === items.length) return pieces.join(',');
-      await nextTurn();
-      end = appendTurn(items, end, textOf, pieces);
+      if (end === items.length) return chunks.join(',');
+      await yieldToEventLoop();
+      end = appendChunk(items, end, textOf, chunks);
     }
   })();
 }
 
-/** Appends one piece, the texts of as many items as make a turn, and returns where it ends. */
-function appendTurn<Item>(
+/** Appends one chunk and returns the index of the item after it. */
+function appendChunk<Item>(
   items: readonly Item[],
   start: number,
   textOf: (item: Item) => string,
-  pieces: string[],
+  chunks: string[],
 ): number {
   const texts: string[] = [];
   let characterCount = 0;
   let at = start;
-  while (at < items.length && characterCount < TURN_CHARACTERS) {
+  while (at < items.length && characterCount < CHUNK_CHARACTERS) {
     const text = textOf(items[at++]!);
     texts.push(text);
     characterCount += text.length;
   }
-  pieces.push(texts.join(','));
+  chunks.push(texts.join(','));
   return at;
 }
 
-/** Resolves when it is the turn of whoever has waited longest. */
-export function nextTurn(): Promise<void> {
+/** Resolves in a later iteration of the event loop, in the order of the calls. */
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
-    if (waiting.length === 1) setImmediate(giveTurn);
+    if (waiting.length === 1) setImmediate(resumeNext);
   });
 }
 
-/** One at a time: all that wait for the same turn would make it as long as they are many. */
-function giveTurn(): void {
+/** One caller per iteration: all of them together would block the event loop for long. */
+function resumeNext(): void {
   waiting.shift()!();
-  if (waiting.length > 0) setImmediate(giveTurn);
+  if (waiting.length > 0) setImmediate(resumeNext);
 }
 
 function tooLong(madeCount: number, itemCount: number): SagittaError {
   return new SagittaError(
     'limit_exceeded',
-    `The reply is too long for one page: ${madeCount} of ${itemCount} rows make more than ${constants.MAX_STRING_LENGTH / 2} characters. Ask for fewer, or without values.`,
+    `The reply is too long for one page: ${madeCount} of ${itemCount} rows take more than ${constants.MAX_STRING_LENGTH / 2} characters. Request fewer rows, or omit values.`,
   );
 }

@@ -1,14 +1,14 @@
-// A whole collection, or what passes a filter, as a file of the caller's choice.
+// Exports a collection, or the rows that pass a filter, as Arrow, Parquet or NDJSON.
 
 import { packageVersion } from '../../common/package-version.js';
 import type { Scan } from '../../database/bulk/scan.js';
 import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
 import { NO_STORE } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
-import { arrowStream, type FileOptions, parquetFile } from '../replies/vector-files.js';
+import { arrowStream, type FileOptions, parquetFile } from '../replies/vector-chunks.js';
 import { vectorLines } from '../replies/vector-lines.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
-import type { EXPORT_FORMATS } from '../schemas/readings.js';
+import type { EXPORT_FORMATS } from '../schemas/scans.js';
 
 type Format = (typeof EXPORT_FORMATS)[number];
 
@@ -20,15 +20,15 @@ const FORMATS = {
 
 const TYPES = Object.values(FORMATS).map(({ type }) => type);
 
-/** Values as text are three times as long, and made a piece at a time. */
-const LINES_PIECE_BYTES = 1024 * 1024;
+/** Values take three times as many bytes as text, and a chunk of text is made at once. */
+const LINES_CHUNK_BYTES = 1024 * 1024;
 
-/** Rows that are read one after another cost a small part of what a query does. */
-const ROWS_A_QUERY = 100;
+/** Reading rows in sequence costs this much less than a query. */
+const ROWS_PER_QUERY = 100;
 
 export function exportRoutes(services: RouteServices): Route[] {
   const { database, pool, schemas } = services;
-  const { readings } = schemas;
+  const { scans } = schemas;
 
   const exportVectors = defineRoute({
     method: 'GET',
@@ -39,9 +39,9 @@ export function exportRoutes(services: RouteServices): Route[] {
     access: { scope: 'vectors:read', on: 'path' },
     description:
       'All vectors, or those that pass the filter, from one snapshot in the order of arrival, sent while they are read. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent; the schema\'s metadata has the `sequence`. NDJSON has lines as the write of vectors takes them, metadata on one line. A reply that fails on its way is cut: the connection ends before the body does, an Arrow stream has no end-of-stream mark, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
-    query: readings.exportQuery,
+    query: scans.exportQuery,
     body: null,
-    reply: readings.bytes,
+    reply: scans.bytes,
     replyTypes: TYPES,
     sendsSequence: true,
     sendsFile: true,
@@ -59,11 +59,11 @@ export function exportRoutes(services: RouteServices): Route[] {
         {
           ...include,
           filter: query.filter,
-          ...(format === 'ndjson' ? { chunkBytesMax: LINES_PIECE_BYTES } : {}),
+          ...(format === 'ndjson' ? { chunkBytesMax: LINES_CHUNK_BYTES } : {}),
         },
         { signal },
       );
-      const costOf = (rowCount: number) => Math.ceil(rowCount / ROWS_A_QUERY);
+      const costOf = (rowCount: number) => Math.ceil(rowCount / ROWS_PER_QUERY);
       return {
         status: 200,
         headers: {
@@ -72,7 +72,7 @@ export function exportRoutes(services: RouteServices): Route[] {
           'content-disposition': `attachment; filename="${params.id}.${extension}"`,
           'sagitta-sequence': String(scan.sequence),
         },
-        body: sendRows(request, costOf, (pay) => bodyOf(format, scan, { ...include, pay })),
+        body: sendRows(request, costOf, (admit) => bodyOf(format, scan, { ...include, admit })),
       };
     },
   });
@@ -84,7 +84,7 @@ export function exportRoutes(services: RouteServices): Route[] {
       case 'parquet':
         return parquetFile(scan, { ...options, createdBy: `sagitta ${packageVersion()}` });
       case 'ndjson':
-        return vectorLines(scan.chunks(), scan.dimension, { pool, pay: options.pay });
+        return vectorLines(scan.chunks(), scan.dimension, { pool, admit: options.admit });
     }
   }
 

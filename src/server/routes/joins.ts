@@ -5,7 +5,7 @@ import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
-import { joinArrowStream, joinLines } from '../replies/join-files.js';
+import { joinArrowStream, joinLines } from '../replies/join-chunks.js';
 import { NO_STORE } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -27,8 +27,8 @@ export function joinRoutes(services: RouteServices): Route[] {
     access: { scope: 'vectors:read', on: 'path' },
     description:
       'For every vector of the collection, in the order of arrival, its matches in the collection `with`, which needs the same scope. One snapshot of each collection answers, however long it takes. As NDJSON a line for every row, `{"id": …, "matches": [{"id", "score", "distance"?, "metadata"?}]}`, also for one without a match. As an Arrow IPC stream a row for every match: `id` utf8, `rank` int32 from 1, `match_id` utf8, `score` float32, `distance` float32 (`euclidean` only), `metadata` utf8 (when asked for), and `sequence` and `with_sequence` in the schema\'s metadata, which are the headers `Sagitta-Sequence` and `Sagitta-With-Sequence` as well. A vector of zeros has no match under `cosine`. A reply that fails on its way is cut: the connection ends before the body does, an Arrow stream has no end-of-stream mark, and NDJSON may have a last line `{"error": …}` with the problem.',
-    body: schemas.readings.join,
-    reply: schemas.readings.bytes,
+    body: schemas.scans.join,
+    reply: schemas.scans.bytes,
     replyTypes: TYPES,
     sendsSequence: true,
     errors: [
@@ -40,7 +40,7 @@ export function joinRoutes(services: RouteServices): Route[] {
     ],
     async handle(request) {
       const json = bodyOf(await parseJsonBody(services, request));
-      const body = validateBody(schemas.readings.join, json);
+      const body = validateBody(schemas.scans.join, json);
       const { params, signal } = request;
       if (body.with !== undefined) request.authorize(body.with);
       const found = await database.collection(params.id).join(
@@ -69,10 +69,10 @@ export function joinRoutes(services: RouteServices): Route[] {
           'sagitta-sequence': String(found.sequence),
           'sagitta-with-sequence': String(found.withSequence),
         },
-        body: sendRows(request, costOfRows, (pay) =>
+        body: sendRows(request, costOfRows, (admit) =>
           type === NDJSON
-            ? joinLines(found, pay)
-            : joinArrowStream(found, { includeMetadata, pay }),
+            ? joinLines(found, admit)
+            : joinArrowStream(found, { includeMetadata, admit }),
         ),
       };
     },

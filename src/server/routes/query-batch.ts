@@ -20,17 +20,17 @@ import { readQueries } from '../ingest/read-queries.js';
 import { validateBody } from '../ingest/validate.js';
 import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
+import { prefetch } from '../replies/prefetch.js';
 import {
-  type AnsweredGroup,
-  arrowPieces,
-  jsonPieces,
-  ndjsonPieces,
+  arrowChunks,
+  jsonChunks,
+  ndjsonChunks,
+  type ReplyGroup,
   type WriteReply,
-} from '../replies/answer-pieces.js';
-import { inTurn } from '../replies/prefetch.js';
+} from '../replies/query-chunks.js';
 import { createPageWriter } from '../replies/record-writer.js';
 import { NO_STORE } from '../replies/reply.js';
-import type { ReplyPieces } from '../replies/reply-stream.js';
+import type { ReplyChunks } from '../replies/reply-stream.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteReply, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
@@ -121,7 +121,7 @@ async function answerJson(
   });
   return answerIn(session, async () => {
     const prepared = session.prepare(queries);
-    const groups = await withFirst(answered(prepared, type, { request, session, context }));
+    const groups = await beginGroups(runGroups(prepared, type, { request, session, context }));
     const [first] = queries;
     const headers: Record<string, string> = {};
     const timings = groups.first?.replies[0]?.timings;
@@ -192,7 +192,7 @@ async function answerArrow(
     }
     const { metric = session.metric } = query;
     const hasDistance = metric === 'euclidean' && !columns.options.has('metric');
-    const groups = answered(prepare(), type, { request, session, context });
+    const groups = runGroups(prepare(), type, { request, session, context });
     const body = chunksOf(
       groups,
       type,
@@ -215,11 +215,11 @@ interface Answering {
 }
 
 /** The replies of the groups, in order; reports them to the slow query log and the metrics. */
-async function* answered(
+async function* runGroups(
   prepared: Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>,
   type: string,
   { request, session, context }: Answering,
-): AsyncGenerator<AnsweredGroup> {
+): AsyncGenerator<ReplyGroup> {
   const batch = context.slowQueries.batch(request, request.params.id!);
   const stream = type === JSON_TYPE ? null : request.telemetry.openStream('out');
   let rowCount = 0;
@@ -229,7 +229,7 @@ async function* answered(
     replies: await group.answer({ signal }),
   });
   try {
-    for await (const group of inTurn(prepared, work, request.signal)) {
+    for await (const group of prefetch(prepared, work, request.signal)) {
       batch.add(group.replies);
       rowCount +=
         type === NDJSON
@@ -249,7 +249,7 @@ async function* answered(
 }
 
 function chunksOf(
-  groups: AsyncIterable<AnsweredGroup>,
+  groups: AsyncIterable<ReplyGroup>,
   type: string,
   { request, session, context }: Answering,
   {
@@ -263,12 +263,12 @@ function chunksOf(
     /** One of the queries, which all request the same columns. */
     sample: QueryRequest;
   },
-): ReplyPieces {
+): ReplyChunks {
   const writeReply: WriteReply = (reply) =>
     context.writePage(reply, (count) => request.reserveReply(count), reply.valuesEncoding);
-  if (type === JSON_TYPE) return jsonPieces(groups, writeReply);
-  if (type === NDJSON) return ndjsonPieces(groups, writeReply);
-  return arrowPieces(groups, {
+  if (type === JSON_TYPE) return jsonChunks(groups, writeReply);
+  if (type === NDJSON) return ndjsonChunks(groups, writeReply);
+  return arrowChunks(groups, {
     sequence: session.sequence,
     dimension: session.dimension,
     hasDistance,
@@ -297,9 +297,9 @@ async function answerIn<Reply>(
 }
 
 /** The groups, with the first of them ready: throws its error, and waits within the deadline of the request. */
-async function withFirst(
-  groups: AsyncGenerator<AnsweredGroup>,
-): Promise<{ first: AnsweredGroup | undefined; all: AsyncIterable<AnsweredGroup> }> {
+async function beginGroups(
+  groups: AsyncGenerator<ReplyGroup>,
+): Promise<{ first: ReplyGroup | undefined; all: AsyncIterable<ReplyGroup> }> {
   const next = await groups.next();
   const first = next.done === true ? undefined : next.value;
   async function* all() {

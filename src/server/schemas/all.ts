@@ -6,7 +6,7 @@ import { basicSchemas } from './basics.js';
 import { collectionSchemas } from './collections.js';
 import { keySchemas } from './keys.js';
 import { querySchemas } from './query.js';
-import { readingSchemas } from './readings.js';
+import { scanSchemas } from './scans.js';
 import { serviceSchemas } from './service.js';
 import { vectorSchemas } from './vectors.js';
 
@@ -17,7 +17,7 @@ export function createSchemas(limits: Limits) {
     collections: collectionSchemas(limits, basics),
     vectors: vectorSchemas(limits, basics),
     query: querySchemas(limits, basics),
-    readings: readingSchemas(limits, basics),
+    scans: scanSchemas(limits, basics),
     keys: keySchemas,
     backups: backupSchemas,
     service: serviceSchemas,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { inTurn } from '../../../src/server/replies/prefetch.js';
+import { prefetch } from '../../../src/server/replies/prefetch.js';
 
 const NEVER = new AbortController().signal;
 
@@ -14,28 +14,28 @@ async function* numbers(count: number, onEnd: () => void = () => {}) {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-describe('work in turn', () => {
+describe('prefetched work', () => {
   it('gives results in the order of the items, whichever ends first', async () => {
     const work = async (item: number) => {
       for (let i = 0; i < (item % 2 === 0 ? 5 : 0); i++) await turn();
       return item * 10;
     };
     const found: number[] = [];
-    for await (const result of inTurn(numbers(7), work, NEVER)) found.push(result);
+    for await (const result of prefetch(numbers(7), work, NEVER)) found.push(result);
     assert.deepEqual(found, [0, 10, 20, 30, 40, 50, 60]);
     const none: number[] = [];
-    for await (const result of inTurn([], work, NEVER)) none.push(result);
+    for await (const result of prefetch([], work, NEVER)) none.push(result);
     assert.deepEqual(none, []);
   });
 
-  it('is at most two items ahead of whoever takes the results', async () => {
+  it('is at most two items ahead of the consumer', async () => {
     let startedCount = 0;
     const work = async (item: number) => {
       startedCount++;
       return item;
     };
     let takenCount = 0;
-    for await (const _ of inTurn(numbers(10), work, NEVER)) {
+    for await (const _ of prefetch(numbers(10), work, NEVER)) {
       takenCount++;
       await turn();
       assert.ok(startedCount <= takenCount + 2, `${startedCount} after ${takenCount}`);
@@ -44,7 +44,7 @@ describe('work in turn', () => {
     assert.equal(takenCount, 10);
   });
 
-  it('ends with the first failure, in order, and lets go of the source', async () => {
+  it('ends with the first error in order, and closes the source', async () => {
     let hasEnded = false;
     const signals: AbortSignal[] = [];
     const work = async (item: number, signal: AbortSignal) => {
@@ -58,7 +58,7 @@ describe('work in turn', () => {
         const source = numbers(10, () => {
           hasEnded = true;
         });
-        for await (const result of inTurn(source, work, NEVER)) found.push(result);
+        for await (const result of prefetch(source, work, NEVER)) found.push(result);
       },
       { message: 'no 2' },
     );
@@ -74,22 +74,22 @@ describe('work in turn', () => {
     }
     await assert.rejects(
       async () => {
-        for await (const _ of inTurn(broken(), async (item) => item, NEVER));
+        for await (const _ of prefetch(broken(), async (item) => item, NEVER));
       },
       { message: 'the source broke' },
     );
   });
 
-  it('tells the work when nobody takes any more', async () => {
+  it('is aborted when the consumer stops', async () => {
     let told: AbortSignal | undefined;
     const work = async (item: number, signal: AbortSignal) => {
       told = signal;
       return item;
     };
-    for await (const _ of inTurn(numbers(5), work, NEVER)) break;
+    for await (const _ of prefetch(numbers(5), work, NEVER)) break;
     assert.equal(told?.aborted, true);
     const controller = new AbortController();
-    const taking = inTurn(numbers(5), work, controller.signal);
+    const taking = prefetch(numbers(5), work, controller.signal);
     await taking.next();
     controller.abort(new Error('gone'));
     assert.equal((told!.reason as Error).message, 'gone');

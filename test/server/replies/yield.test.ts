@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { joinInTurns } from '../../../src/server/replies/yield.js';
+import { joinTexts } from '../../../src/server/replies/yield.js';
 
 const ITEMS = Array.from({ length: 100 }, (_, i) => i);
 const longText = (item: number) => `${item}:${'x'.repeat(100_000)}`;
 
-describe('texts in turns', () => {
-  it('are made at once when they are short', () => {
-    const text = joinInTurns(ITEMS, String, () => assert.fail('nobody needs to know'));
+describe('the joined texts of many items', () => {
+  it('are made without a yield when they are short', () => {
+    const text = joinTexts(ITEMS, String, () => assert.fail('a short text reports no length'));
     assert.equal(text, ITEMS.join(','));
     assert.equal(
-      joinInTurns([], String, () => {}),
+      joinTexts([], String, () => {}),
       '',
     );
   });
 
-  it('let others pass about every megabyte, and tell how long they are', async () => {
+  it('yield to the event loop about every megabyte, and report their length', async () => {
     const grown: number[] = [];
     let otherCount = 0;
     const others = setImmediate(function pass() {
@@ -23,7 +23,7 @@ describe('texts in turns', () => {
       immediate = setImmediate(pass);
     });
     let immediate = others;
-    const text = await joinInTurns(ITEMS, longText, (count) => grown.push(count));
+    const text = await joinTexts(ITEMS, longText, (count) => grown.push(count));
     clearImmediate(immediate);
     assert.equal(text, ITEMS.map(longText).join(','));
     assert.ok(otherCount >= 8, `${otherCount}`);
@@ -35,11 +35,11 @@ describe('texts in turns', () => {
     assert.equal(grown.at(-1), text.length + 1);
   });
 
-  it('take one turn at a time, however many there are', async () => {
+  it('take one iteration of the event loop each, however many there are', async () => {
     let madeInTurn = 0;
     let madeMax = 0;
     const making = Array.from({ length: 8 }, () =>
-      joinInTurns(
+      joinTexts(
         ITEMS,
         (item) => {
           madeMax = Math.max(madeMax, ++madeInTurn);
@@ -61,9 +61,9 @@ describe('texts in turns', () => {
     assert.ok(madeMax > 0 && madeMax <= 20, `${madeMax}`);
   });
 
-  it('end when who is told says so', async () => {
+  it('end when the length is refused', async () => {
     let madeCount = 0;
-    const making = joinInTurns(
+    const making = joinTexts(
       ITEMS,
       (item) => {
         madeCount++;

@@ -1,5 +1,5 @@
-// Vectors as an Arrow stream and as a Parquet file, made while they are sent: `id` utf8, `values` a
-// vector of float32, `metadata` utf8, the JSON as it was sent. Values go out as they lie in memory.
+// A scan as an Arrow stream or a Parquet file: `id` utf8, `values` a vector of float32, `metadata` utf8
+// with the JSON as it was sent. Values are sent as they are in memory.
 
 import type { RowChunk, Scan } from '../../database/bulk/scan.js';
 import {
@@ -14,24 +14,24 @@ import {
   type ParquetField,
   ParquetWriter,
 } from '../../formats/parquet/parquet-writer.js';
-import type { Pay } from './sent-rows.js';
+import type { Admit } from './sent-rows.js';
 
 export interface FileOptions {
   readonly includeValues: boolean;
   readonly includeMetadata: boolean;
-  readonly pay: Pay;
+  readonly admit: Admit;
 }
 
 export async function* arrowStream(scan: Scan, options: FileOptions): AsyncGenerator<Uint8Array> {
   yield arrowSchema(scan, options);
-  for (const piece of scan.chunks()) {
-    await options.pay(piece.count);
-    yield* encodeBatch(piece.count, arrowColumns(piece));
+  for (const chunk of scan.chunks()) {
+    await options.admit(chunk.count);
+    yield* encodeBatch(chunk.count, arrowColumns(chunk));
   }
   yield encodeEnd();
 }
 
-/** What readers of Parquet hold of one column at least: readers in parallel share the groups out. */
+/** Parquet readers hold at least one column of a group in memory, and read groups in parallel. */
 const GROUP_BYTES_MAX = 64 * 1024 * 1024;
 const GROUP_ROWS_MAX = 122_880;
 
@@ -49,11 +49,11 @@ export async function* parquetFile(
   let group: { count: number; columns: ParquetColumn[] }[] = [];
   let rowCount = 0;
   let byteCount = 0;
-  for (const piece of scan.chunks()) {
-    await options.pay(piece.count);
-    group.push({ count: piece.count, columns: parquetColumns(piece) });
-    rowCount += piece.count;
-    byteCount += bytesOf(piece);
+  for (const chunk of scan.chunks()) {
+    await options.admit(chunk.count);
+    group.push({ count: chunk.count, columns: parquetColumns(chunk) });
+    rowCount += chunk.count;
+    byteCount += bytesOf(chunk);
     if (byteCount < GROUP_BYTES_MAX && rowCount < GROUP_ROWS_MAX) continue;
     yield* writer.rowGroup(group);
     group = [];

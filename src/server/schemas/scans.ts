@@ -6,7 +6,7 @@ import type { BasicSchemas } from './basics.js';
 
 export const EXPORT_FORMATS = ['arrow', 'ndjson', 'parquet'] as const;
 
-export function readingSchemas(limits: Limits, basics: BasicSchemas) {
+export function scanSchemas(limits: Limits, basics: BasicSchemas) {
   const { collectionId, filter, metric } = basics;
   return {
     exportQuery: z.strictObject({

@@ -1,94 +1,94 @@
-// The answers of many queries as they are sent: one JSON object, a line each, or Arrow. Made group by
-// group, in pieces that are short enough to be held and to let others have their turn.
+// The replies to a batch of queries as chunks of one body: a JSON object, lines of NDJSON, or Arrow. They
+// are made group by group, in chunks short enough to hold in memory and to yield between them.
 
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { Match, QueryReply } from '../../database/query/query-api.js';
 import type { FieldToWrite } from '../../formats/arrow/ipc-writer.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
-import type { ReplyPieces } from './reply-stream.js';
-import { nextTurn } from './yield.js';
+import type { ReplyChunks } from './reply-stream.js';
+import { yieldToEventLoop } from './yield.js';
 
 /** Replies to consecutive queries. */
-export interface AnsweredGroup {
+export interface ReplyGroup {
   readonly firstIndex: number;
   readonly replies: readonly QueryReply[];
 }
 
-/** A write to the socket has its price; what waits in it is held. */
-const PIECE_CHARACTERS = 256 * 1024;
-const PIECE_BYTES = 2 * 1024 * 1024;
+/** Every write to a socket costs time, and what waits in a socket takes memory. */
+const CHUNK_CHARACTERS = 256 * 1024;
+const CHUNK_BYTES = 2 * 1024 * 1024;
 
 /** The JSON of one reply. */
 export type WriteReply = (reply: QueryReply) => Promise<string>;
 
 /** `{"results":[…]}`. */
-export function jsonPieces(
-  groups: AsyncIterable<AnsweredGroup>,
-  writeReply: WriteReply,
-): ReplyPieces {
+export function jsonChunks(groups: AsyncIterable<ReplyGroup>, writeReply: WriteReply): ReplyChunks {
   const textOf = async (reply: QueryReply, index: number) => {
     const text = await writeReply(reply);
     return index === 0 ? text : `,${text}`;
   };
-  return textPieces(groups, { head: '{"results":[', textOf, tail: ']}' });
+  return textChunks(groups, { head: '{"results":[', textOf, tail: ']}' });
 }
 
 /** One line per query, with its index. */
-export function ndjsonPieces(
-  groups: AsyncIterable<AnsweredGroup>,
+export function ndjsonChunks(
+  groups: AsyncIterable<ReplyGroup>,
   writeReply: WriteReply,
-): ReplyPieces {
+): ReplyChunks {
   const textOf = async (reply: QueryReply, index: number) => {
     const text = await writeReply(reply);
-    // Metadata is as it was sent, perhaps in lines: between its tokens, where a space will do.
+    // Metadata keeps the line breaks it was sent with; between its tokens a space is the same.
     return `{"query_index":${index},${text.slice(1).replace(/[\n\r]/g, ' ')}\n`;
   };
-  return textPieces(groups, { head: '', textOf, tail: '' });
+  return textChunks(groups, { head: '', textOf, tail: '' });
 }
 
-async function* textPieces(
-  groups: AsyncIterable<AnsweredGroup>,
+async function* textChunks(
+  groups: AsyncIterable<ReplyGroup>,
   {
     head,
     textOf,
     tail,
   }: { head: string; textOf: (reply: QueryReply, index: number) => Promise<string>; tail: string },
 ): AsyncGenerator<string> {
-  let piece = head;
+  let chunk = head;
   for await (const { firstIndex, replies } of groups) {
     for (const [i, reply] of replies.entries()) {
-      piece += await textOf(reply, firstIndex + i);
-      if (piece.length < PIECE_CHARACTERS) continue;
-      yield piece;
-      piece = '';
-      await nextTurn();
+      chunk += await textOf(reply, firstIndex + i);
+      if (chunk.length < CHUNK_CHARACTERS) continue;
+      yield chunk;
+      chunk = '';
+      await yieldToEventLoop();
     }
-    if (piece !== head) {
-      yield piece;
-      piece = '';
+    if (chunk !== head) {
+      yield chunk;
+      chunk = '';
     }
   }
-  yield piece + tail;
+  yield chunk + tail;
 }
 
-/** What the rows of an Arrow reply have beside the place, the id and the score of a match. */
-export interface ArrowAnswers {
+/** The columns of an Arrow reply, besides those that every reply has. */
+export interface ArrowReplyOptions {
   readonly sequence: number;
   readonly dimension: number;
   readonly hasDistance: boolean;
   readonly hasMetadata: boolean;
   readonly hasValues: boolean;
-  /** The page after a reply that has more: Arrow has no place for a cursor. Null where a page is all that the query asks for. */
+  /**
+   * Reads the page after a reply, since Arrow cannot return a cursor; null when the query requests one
+   * page only.
+   */
   readonly next: (cursor: string, queryIndex: number) => Promise<QueryReply | null>;
 }
 
-/** A row a match, in the order of queries and ranks. */
-export async function* arrowPieces(
-  groups: AsyncIterable<AnsweredGroup>,
-  answers: ArrowAnswers,
+/** One row per match, ordered by query and rank. */
+export async function* arrowChunks(
+  groups: AsyncIterable<ReplyGroup>,
+  answers: ArrowReplyOptions,
 ): AsyncGenerator<Uint8Array> {
   const rows = new MatchRows(answers);
-  // Sent with the first answers, until when a failure is still told as one.
+  // Sent with the first replies: until then an error can still become a problem reply.
   let head: Uint8Array | null = encodeSchema(
     fieldsOf(answers),
     new Map([['sequence', String(answers.sequence)]]),
@@ -101,9 +101,9 @@ export async function* arrowPieces(
       for (let page: QueryReply | null = reply; page !== null; ) {
         for (const match of page.matches) {
           rows.add(firstIndex + i, rank++, match);
-          if (rows.byteCount < PIECE_BYTES) continue;
+          if (rows.byteCount < CHUNK_BYTES) continue;
           yield* rows.take();
-          await nextTurn();
+          await yieldToEventLoop();
         }
         const { nextCursor }: QueryReply = page;
         page = nextCursor === undefined ? null : await answers.next(nextCursor, firstIndex + i);
@@ -120,7 +120,7 @@ function fieldsOf({
   hasDistance,
   hasMetadata,
   hasValues,
-}: ArrowAnswers): FieldToWrite[] {
+}: ArrowReplyOptions): FieldToWrite[] {
   return [
     { name: 'query_index', type: 'int64' },
     { name: 'rank', type: 'int32' },
@@ -132,16 +132,16 @@ function fieldsOf({
   ];
 }
 
-/** Matches that wait to become a record batch. */
+/** Collects matches for a record batch. */
 class MatchRows {
-  readonly #answers: ArrowAnswers;
+  readonly #answers: ArrowReplyOptions;
   #queries: number[] = [];
   #ranks: number[] = [];
   #matches: Match[] = [];
-  /** Of the batch, about. */
+  /** The approximate size of the batch. */
   byteCount = 0;
 
-  constructor(answers: ArrowAnswers) {
+  constructor(answers: ArrowReplyOptions) {
     this.#answers = answers;
   }
 
@@ -153,7 +153,7 @@ class MatchRows {
     if (match.values !== undefined) this.byteCount += match.values.byteLength;
   }
 
-  /** The batch, and begins the next one; nothing without rows. */
+  /** Returns the batch and starts the next one; empty when there are no rows. */
   take(): Uint8Array[] {
     const matches = this.#matches;
     const count = matches.length;

@@ -1,4 +1,4 @@
-// A join as lines of JSON, one a row, and as an Arrow stream, one row a match; made while it is sent.
+// A join as NDJSON with one line per row, or as an Arrow stream with one row per match.
 
 import type { Utf8Column } from '../../common/types.js';
 import type { Join } from '../../database/bulk/join.js';
@@ -11,18 +11,18 @@ import {
   type FieldToWrite,
 } from '../../formats/arrow/ipc-writer.js';
 import { JsonWriter } from '../../formats/json/json-writer.js';
-import type { Pay } from './sent-rows.js';
+import type { Admit } from './sent-rows.js';
 
-export async function* joinLines(join: Join, pay: Pay): AsyncGenerator<Uint8Array> {
-  for await (const piece of join.chunks()) {
-    await pay(newRows(piece));
-    yield linesOf(piece);
+export async function* joinLines(join: Join, admit: Admit): AsyncGenerator<Uint8Array> {
+  for await (const chunk of join.chunks()) {
+    await admit(newRows(chunk));
+    yield linesOf(chunk);
   }
 }
 
 export async function* joinArrowStream(
   join: Join,
-  { includeMetadata, pay }: { readonly includeMetadata: boolean; readonly pay: Pay },
+  { includeMetadata, admit }: { readonly includeMetadata: boolean; readonly admit: Admit },
 ): AsyncGenerator<Uint8Array> {
   const fields: FieldToWrite[] = [
     { name: 'id', type: 'utf8' },
@@ -39,19 +39,19 @@ export async function* joinArrowStream(
       ['with_sequence', String(join.withSequence)],
     ]),
   );
-  for await (const piece of join.chunks()) {
-    await pay(newRows(piece));
-    if (piece.matchCount > 0) yield* encodeBatch(piece.matchCount, arrowColumns(piece));
+  for await (const chunk of join.chunks()) {
+    await admit(newRows(chunk));
+    if (chunk.matchCount > 0) yield* encodeBatch(chunk.matchCount, arrowColumns(chunk));
   }
   yield encodeEnd();
 }
 
-/** A row that goes on from the piece before was paid for there. */
+/** A row that continues from the previous chunk was charged with that chunk. */
 function newRows({ rowCount, isContinued }: JoinChunk): number {
   return isContinued ? rowCount - 1 : rowCount;
 }
 
-function linesOf(piece: JoinChunk): Uint8Array {
+function linesOf(chunk: JoinChunk): Uint8Array {
   const {
     rowCount,
     offsets,
@@ -60,14 +60,14 @@ function linesOf(piece: JoinChunk): Uint8Array {
     distances,
     metadata,
     precedingMatchCount: givenCount,
-  } = piece;
-  const textBytes = piece.ids.bytes.length + matchIds.bytes.length + (metadata?.bytes.length ?? 0);
-  const json = new JsonWriter(textBytes + rowCount * 32 + piece.matchCount * 64);
+  } = chunk;
+  const textBytes = chunk.ids.bytes.length + matchIds.bytes.length + (metadata?.bytes.length ?? 0);
+  const json = new JsonWriter(textBytes + rowCount * 32 + chunk.matchCount * 64);
   for (let row = 0; row < rowCount; row++) {
-    const isContinued = row === 0 && piece.isContinued;
+    const isContinued = row === 0 && chunk.isContinued;
     if (!isContinued) {
       json.ascii('{"id":');
-      json.text(piece.ids, row);
+      json.text(chunk.ids, row);
       json.ascii(',"matches":[');
     }
     let isFirst = !isContinued || givenCount === 0;
@@ -87,16 +87,16 @@ function linesOf(piece: JoinChunk): Uint8Array {
       }
       json.ascii('}');
     }
-    if (row < rowCount - 1 || !piece.isOpen) json.ascii(']}\n');
+    if (row < rowCount - 1 || !chunk.isOpen) json.ascii(']}\n');
   }
   return json.written();
 }
 
-function arrowColumns(piece: JoinChunk): ColumnToWrite[] {
-  const { matchIds, scores, distances, metadata } = piece;
+function arrowColumns(chunk: JoinChunk): ColumnToWrite[] {
+  const { matchIds, scores, distances, metadata } = chunk;
   const columns: ColumnToWrite[] = [
-    { text: idsOfMatches(piece), from: 0 },
-    { numbers: ranksOf(piece) },
+    { text: idsOfMatches(chunk), from: 0 },
+    { numbers: ranksOf(chunk) },
     { text: matchIds, from: 0 },
     { numbers: scores },
   ];
@@ -105,7 +105,7 @@ function arrowColumns(piece: JoinChunk): ColumnToWrite[] {
   return columns;
 }
 
-/** From 1 for each row. */
+/** The rank of each match, from 1 for each row. */
 function ranksOf({
   rowCount,
   offsets,
