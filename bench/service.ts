@@ -32,6 +32,8 @@ const BATCH_CLIENTS = 4;
 const SINGLE_CLIENTS = 32;
 const SEED = 7;
 
+type Call = ReturnType<typeof createCaller>['call'];
+
 interface Row {
   readonly what: string;
   readonly measured: string;
@@ -42,6 +44,7 @@ const { values: args } = parseArgs({
   options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
 });
 const parameters = args.full ? FULL : SMOKE;
+const MEMORY_GOAL = `${((2.2 * parameters.vectorCount * DIMENSION * 4 + 250e6) / 1e6).toFixed(0)} MB`;
 const rows: Row[] = [];
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
 const START = { dataDirectory, ...COMMAND_SETTINGS };
@@ -56,25 +59,43 @@ if (args.out !== undefined) await writeFile(args.out, table);
 
 async function run(): Promise<void> {
   const vectors = clusteredVectors(parameters.vectorCount);
-  let server = await startServerProcess(START);
-  let { call, close } = createCaller(server.url, SINGLE_CLIENTS);
+  const server = await startServerProcess(START);
+  const { call, close } = createCaller(server.url, SINGLE_CLIENTS);
   await call('POST', '/v1/collections', { id: 'bench', dimension: DIMENSION, metric: 'cosine' });
   await call('POST', '/v1/collections', { id: 'single', dimension: DIMENSION, metric: 'cosine' });
+  await upsertBatches(call, vectors);
+  await upsertSingles(call, vectors);
+  await queries(call, vectors);
+  await call('DELETE', '/v1/collections/single');
+  const memory = await residentBytes(server);
+  const float32Bytes = parameters.vectorCount * DIMENSION * 4;
+  add(
+    'resident memory after the writes and queries',
+    `${(memory / 1e6).toFixed(0)} MB = ${((memory - 250e6) / float32Bytes).toFixed(2)} × the float32 bytes + 250 MB`,
+    MEMORY_GOAL,
+  );
+  close();
+  await server.kill();
+  await restart(vectors);
+}
 
+async function upsertBatches(call: Call, vectors: readonly Float32Array[]): Promise<void> {
   const bodies = batchBodies(vectors, parameters.batchRows);
   const bodyBytes = bodies.reduce((sum, body) => sum + body.length, 0);
-  const batchSeconds = await timed(() =>
+  const seconds = await timed(() =>
     forEachConcurrently(bodies, BATCH_CLIENTS, async (body) => {
       expectOk(await call('POST', '/v1/collections/bench/vectors', body));
     }),
   );
   add(
     `JSON upserts of ${parameters.batchRows} × ${DIMENSION}, ${BATCH_CLIENTS} clients, durable`,
-    `${rate(parameters.vectorCount, batchSeconds)} vectors/s (${(bodyBytes / batchSeconds / 1e6).toFixed(0)} MB/s of JSON)`,
+    `${rate(parameters.vectorCount, seconds)} vectors/s (${(bodyBytes / seconds / 1e6).toFixed(0)} MB/s of JSON)`,
     '12 000 vectors/s',
   );
+}
 
-  const singles = Array.from({ length: parameters.singleCount }, (_, i) =>
+async function upsertSingles(call: Call, vectors: readonly Float32Array[]): Promise<void> {
+  const bodies = Array.from({ length: parameters.singleCount }, (_, i) =>
     JSON.stringify({
       id: `s${i}`,
       values: Array.from(vectors[i % vectors.length]!),
@@ -82,8 +103,8 @@ async function run(): Promise<void> {
     }),
   );
   const latencies: number[] = [];
-  const singleSeconds = await timed(() =>
-    forEachConcurrently(singles, SINGLE_CLIENTS, async (body) => {
+  const seconds = await timed(() =>
+    forEachConcurrently(bodies, SINGLE_CLIENTS, async (body) => {
       const startedAt = performance.now();
       expectOk(await call('POST', '/v1/collections/single/vectors', body));
       latencies.push(performance.now() - startedAt);
@@ -91,10 +112,12 @@ async function run(): Promise<void> {
   );
   add(
     `single upserts, ${SINGLE_CLIENTS} clients, durable`,
-    `${rate(singles.length, singleSeconds)} writes/s, ${percentiles(latencies)}`,
+    `${rate(bodies.length, seconds)} writes/s, ${percentiles(latencies)}`,
     '3 000 writes/s',
   );
+}
 
+async function queries(call: Call, vectors: readonly Float32Array[]): Promise<void> {
   const checkedCount = await checkResults(call, vectors);
   const queryMs: number[] = [];
   for (let i = 0; i < parameters.queryCount; i++) {
@@ -108,28 +131,20 @@ async function run(): Promise<void> {
     `${percentiles(queryMs)} (${checkedCount} results equal brute force)`,
     '—',
   );
+}
 
-  await call('DELETE', '/v1/collections/single');
-  const memory = await residentBytes(server);
-  const float32Bytes = parameters.vectorCount * DIMENSION * 4;
-  const allowed = 2.2 * float32Bytes + 250e6;
-  add(
-    'resident memory after the writes and queries',
-    `${(memory / 1e6).toFixed(0)} MB = ${((memory - 250e6) / float32Bytes).toFixed(2)} × the float32 bytes + 250 MB`,
-    `${(allowed / 1e6).toFixed(0)} MB`,
-  );
-
-  close();
-  await server.kill();
-  server = await startServerProcess(START);
-  ({ call, close } = createCaller(server.url, 1));
+/** Restart after SIGKILL: time until ready, memory, and CPU time when idle. */
+async function restart(vectors: readonly Float32Array[]): Promise<void> {
+  const server = await startServerProcess(START);
+  const { call, close } = createCaller(server.url, 1);
   const { vector_count } = (await call('GET', '/v1/collections/bench')).json<{
     vector_count: number;
   }>();
-  if (vector_count !== parameters.vectorCount)
+  if (vector_count !== parameters.vectorCount) {
     throw new Error(
       `expected ${parameters.vectorCount} vectors after the restart, found ${vector_count}`,
     );
+  }
   add(
     `restart after SIGKILL with ${parameters.vectorCount} × ${DIMENSION}`,
     `ready in ${(server.readyMs / 1000).toFixed(2)} s, listening in ${(server.listeningMs / 1000).toFixed(2)} s`,
@@ -139,7 +154,7 @@ async function run(): Promise<void> {
   add(
     'resident memory after the restart and a query',
     `${((await residentBytes(server)) / 1e6).toFixed(0)} MB`,
-    `${(allowed / 1e6).toFixed(0)} MB`,
+    MEMORY_GOAL,
   );
   await sleep(3_000);
   const before = await cpuTicks(server);
@@ -179,10 +194,7 @@ function batchBodies(vectors: readonly Float32Array[], batchRows: number): Buffe
 }
 
 /** Compares some results with float64 brute force; throws when they differ. */
-async function checkResults(
-  call: ReturnType<typeof createCaller>['call'],
-  vectors: readonly Float32Array[],
-): Promise<number> {
+async function checkResults(call: Call, vectors: readonly Float32Array[]): Promise<number> {
   const queries = [0, 1, 2].map((i) => vectors[Math.floor((i * vectors.length) / 3)]!);
   for (const query of queries) {
     const reply = await call('POST', '/v1/collections/bench/query', {

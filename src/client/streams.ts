@@ -123,6 +123,7 @@ export interface Streams {
   exportAll(options?: ExportOptions): AsyncIterable<StoredVector>;
 }
 
+// Long because it is one object of independent methods, each of which fits a screen.
 export function createStreams({ transport }: Requests, root: string): Streams {
   const streams: Streams = {
     async writeStream(source, options) {

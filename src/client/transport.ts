@@ -101,100 +101,42 @@ export interface Transport {
   open(request: TransportRequest): Promise<TransportReply<ReplyBody>>;
 }
 
+/** What the attempts of a transport share. */
+interface TransportState {
+  readonly root: string;
+  readonly apiKey: string | undefined;
+  readonly timeoutMs: number;
+  readonly retry: RetryOptions;
+  readonly breaker: CircuitBreaker | undefined;
+  /** Whether uploads are streamed or collected into a Blob. */
+  readonly streamsUploads: boolean;
+  readonly fetch: typeof globalThis.fetch;
+  readonly random: () => number;
+}
+
+/** Takes over the reply of an attempt, and finishes the attempt. */
+type ReadReply<Result> = (response: Response, attempt: Attempt) => Promise<Result>;
+
 /** Throws SagittaClientError (`invalid_argument`) when `baseUrl` is not an HTTP address. */
 export function createTransport(options: TransportOptions): Transport {
-  const root = rootOf(options.baseUrl);
-  const fetch = options.fetch ?? globalThis.fetch;
   const retry = { ...DEFAULT_RETRY, ...options.retry };
-  const random = options.random ?? Math.random;
-  const breaker = breakerOf(options, retry.attemptsMax);
-  const streamsUploads =
-    options.uploads === undefined ? canStreamUploads() : options.uploads === 'stream';
-
-  /** Runs one attempt. `read` takes over the reply and must finish the attempt. */
-  async function runAttempt<Result>(
-    url: string,
-    request: TransportRequest,
-    read: (response: Response, attempt: Attempt) => Promise<Result>,
-  ): Promise<Result> {
-    const { signal } = request;
-    const timeoutMs = request.timeoutMs ?? options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-    // The progress of a Blob upload is unknown, so it has no timeout.
-    const isBlob = request.stream !== undefined && !streamsUploads;
-    const timer = new IdleTimer(isBlob ? Number.POSITIVE_INFINITY : timeoutMs, signal);
-    let upload: Upload | undefined;
-    const attempt: Attempt = {
-      timer,
-      toError(cause, byteCount) {
-        if (upload?.failure !== undefined) return upload.failure.error;
-        if (signal?.aborted) return signal.reason;
-        return timer.isExpired
-          ? timeoutError(url, timeoutMs, cause)
-          : networkError(url, cause, byteCount);
-      },
-      finish() {
-        timer.close();
-        if (upload === undefined || upload.isComplete) return;
-        upload.stop();
-        timer.abort(new Error('the reply arrived before the request body was sent'));
-      },
-    };
-    try {
-      if (request.stream !== undefined) {
-        const source = openSource(request.stream.source);
-        upload = streamsUploads ? streamUpload(source, timer) : await blobUpload(source, signal);
-        if (upload.failure !== undefined) throw upload.failure.error;
-      }
-      const init = { ...initOf(request, options.apiKey), ...upload?.init, signal: timer.signal };
-      const response = await fetch(url, init);
-      const isSuccess = response.ok || response.status === request.alsoStatus;
-      if (isSuccess) return await read(response, attempt);
-      const retryAfterMs = retryAfterMsOf(response.headers, Date.now());
-      const error = errorOfReply(response.status, await response.text(), { retryAfterMs });
-      attempt.finish();
-      throw error;
-    } catch (cause) {
-      attempt.finish();
-      throw cause instanceof SagittaClientError ? cause : attempt.toError(cause, 0);
-    }
-  }
-
-  async function withRetries<Result>(
-    request: TransportRequest,
-    read: (response: Response, attempt: Attempt) => Promise<Result>,
-  ): Promise<Result> {
-    const url = (request.isOperational ? root : `${root}/v1`) + request.path + queryString(request);
-    const isSentOnce = request.stream !== undefined && typeof request.stream.source !== 'function';
-    let last: SagittaClientError | undefined;
-    for (let attemptCount = 1; ; attemptCount++) {
-      const admission = breaker?.admit() ?? UNGUARDED;
-      // The last error of this call says more than that the breaker is open.
-      if (admission.kind === 'rejected') throw last ?? circuitOpen(url, admission.retryAfterMs);
-      try {
-        const result = await runAttempt(url, request, read);
-        admission.settle('success');
-        return result;
-      } catch (error) {
-        if (!(error instanceof SagittaClientError)) {
-          admission.settle('unknown');
-          throw error;
-        }
-        admission.settle(isServerFailure(error) ? 'failure' : 'success');
-        const isLast = isSentOnce || attemptCount >= retry.attemptsMax;
-        if (isLast || !isRetryable(error, request.isIdempotent)) throw error;
-        last = error;
-        await sleep(backoffMs(attemptCount, error, retry, random), request.signal);
-      }
-    }
-  }
-
+  const state: TransportState = {
+    root: rootOf(options.baseUrl),
+    apiKey: options.apiKey,
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    retry,
+    breaker: breakerOf(options, retry.attemptsMax),
+    streamsUploads:
+      options.uploads === undefined ? canStreamUploads() : options.uploads === 'stream',
+    fetch: options.fetch ?? globalThis.fetch,
+    random: options.random ?? Math.random,
+  };
   const sendForText = (request: TransportRequest) =>
-    withRetries(request, async (response, attempt) => {
+    withRetries(state, request, async (response, attempt) => {
       const body = await response.text();
       attempt.finish();
       return { body, headers: response.headers, status: response.status, url: response.url };
     });
-
   return {
     sendForText,
     async send<Body>(request: TransportRequest) {
@@ -202,7 +144,7 @@ export function createTransport(options: TransportOptions): Transport {
       return { body: parseJson<Body>(body, status, url), headers };
     },
     open: (request) =>
-      withRetries(request, async (response, attempt) => ({
+      withRetries(state, request, async (response, attempt) => ({
         headers: response.headers,
         body: new ReplyBody(response.body, {
           timer: attempt.timer,
@@ -211,6 +153,87 @@ export function createTransport(options: TransportOptions): Transport {
         }),
       })),
   };
+}
+
+async function withRetries<Result>(
+  state: TransportState,
+  request: TransportRequest,
+  read: ReadReply<Result>,
+): Promise<Result> {
+  const { root, breaker, retry, random } = state;
+  const url = (request.isOperational ? root : `${root}/v1`) + request.path + queryString(request);
+  const isSentOnce = request.stream !== undefined && typeof request.stream.source !== 'function';
+  let last: SagittaClientError | undefined;
+  for (let attemptCount = 1; ; attemptCount++) {
+    const admission = breaker?.admit() ?? UNGUARDED;
+    // The last error of this call says more than that the breaker is open.
+    if (admission.kind === 'rejected') throw last ?? circuitOpen(url, admission.retryAfterMs);
+    try {
+      const result = await runAttempt(state, url, request, read);
+      admission.settle('success');
+      return result;
+    } catch (error) {
+      if (!(error instanceof SagittaClientError)) {
+        admission.settle('unknown');
+        throw error;
+      }
+      admission.settle(isServerFailure(error) ? 'failure' : 'success');
+      const isLast = isSentOnce || attemptCount >= retry.attemptsMax;
+      if (isLast || !isRetryable(error, request.isIdempotent)) throw error;
+      last = error;
+      await sleep(backoffMs(attemptCount, error, retry, random), request.signal);
+    }
+  }
+}
+
+async function runAttempt<Result>(
+  state: TransportState,
+  url: string,
+  request: TransportRequest,
+  read: ReadReply<Result>,
+): Promise<Result> {
+  // Not called as a method: fetch of browsers accepts no other `this`.
+  const { fetch, streamsUploads } = state;
+  const { signal } = request;
+  const timeoutMs = request.timeoutMs ?? state.timeoutMs;
+  // The progress of a Blob upload is unknown, so it has no timeout.
+  const isBlob = request.stream !== undefined && !streamsUploads;
+  const timer = new IdleTimer(isBlob ? Number.POSITIVE_INFINITY : timeoutMs, signal);
+  let upload: Upload | undefined;
+  const attempt: Attempt = {
+    timer,
+    toError(cause, byteCount) {
+      if (upload?.failure !== undefined) return upload.failure.error;
+      if (signal?.aborted) return signal.reason;
+      return timer.isExpired
+        ? timeoutError(url, timeoutMs, cause)
+        : networkError(url, cause, byteCount);
+    },
+    finish() {
+      timer.close();
+      if (upload === undefined || upload.isComplete) return;
+      upload.stop();
+      timer.abort(new Error('the reply arrived before the request body was sent'));
+    },
+  };
+  try {
+    if (request.stream !== undefined) {
+      const source = openSource(request.stream.source);
+      upload = streamsUploads ? streamUpload(source, timer) : await blobUpload(source, signal);
+      if (upload.failure !== undefined) throw upload.failure.error;
+    }
+    const init = { ...initOf(request, state.apiKey), ...upload?.init, signal: timer.signal };
+    const response = await fetch(url, init);
+    const isSuccess = response.ok || response.status === request.alsoStatus;
+    if (isSuccess) return await read(response, attempt);
+    const retryAfterMs = retryAfterMsOf(response.headers, Date.now());
+    const error = errorOfReply(response.status, await response.text(), { retryAfterMs });
+    attempt.finish();
+    throw error;
+  } catch (cause) {
+    attempt.finish();
+    throw cause instanceof SagittaClientError ? cause : attempt.toError(cause, 0);
+  }
 }
 
 /** One attempt in flight. */

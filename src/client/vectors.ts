@@ -135,7 +135,10 @@ export interface Vectors extends Streams, SharedRoutes {
   ): Promise<RecallReply>;
 }
 
-/** `root` is the path of the collection. */
+/**
+ * `root` is the path of the collection. Long because it is one object of independent methods, each of
+ * which fits a screen.
+ */
 export function createVectors(requests: Requests, root: string): Vectors {
   const { transport, get, read, change } = requests;
   const write = async <Body>(path: string, body: object | string, options: WriteOptions) =>

@@ -71,84 +71,107 @@ export function readRecords(
   options: ReadOptions,
   layout: RecordLayout,
 ): RowReader {
-  const { rowCount, dimension, type, hasPrefix, start } = layout;
-  const prefixBytes = hasPrefix ? INT32_BYTES : 0;
-  const recordBytes = prefixBytes + dimension * ELEMENT_BYTES[type];
-  if (rowCount !== undefined && source.path !== undefined) {
-    const expected = start + rowCount * recordBytes;
-    if (source.byteCount !== expected) {
-      throw new CliError(
-        `${source.name}: found ${source.byteCount} bytes, expected ${expected} for ` +
-          `${rowCount} vectors of ${dimension} ${type}`,
-      );
-    }
-  }
-  const location = (row: number): string => `${source.name}, row ${row + 1}`;
+  return new RecordReader(source, options.rowsPerBatch, layout);
+}
 
-  async function* batches(startRow: number): AsyncGenerator<RowBatch> {
-    const reader = new ByteReader(source.chunks(start + startRow * recordBytes));
-    const batchRows = rowsPerBatch(dimension, options.rowsPerBatch);
+class RecordReader implements RowReader {
+  readonly #source: InputSource;
+  readonly #rowsPerBatch: number;
+  readonly #layout: RecordLayout;
+  readonly #prefixBytes: number;
+  readonly #recordBytes: number;
+
+  constructor(source: InputSource, rowsMax: number, layout: RecordLayout) {
+    const { rowCount, dimension, type, start } = layout;
+    this.#source = source;
+    this.#rowsPerBatch = rowsPerBatch(dimension, rowsMax);
+    this.#layout = layout;
+    this.#prefixBytes = layout.hasPrefix ? INT32_BYTES : 0;
+    this.#recordBytes = this.#prefixBytes + dimension * ELEMENT_BYTES[type];
+    if (rowCount === undefined || source.path === undefined) return;
+    const expected = start + rowCount * this.#recordBytes;
+    if (source.byteCount === expected) return;
+    throw new CliError(
+      `${source.name}: found ${source.byteCount} bytes, expected ${expected} for ` +
+        `${rowCount} vectors of ${dimension} ${type}`,
+    );
+  }
+
+  get rowCount(): number | undefined {
+    return this.#layout.rowCount;
+  }
+
+  async *batches(startRow: number): AsyncGenerator<RowBatch> {
+    const { rowCount, start } = this.#layout;
+    const reader = new ByteReader(this.#source.chunks(start + startRow * this.#recordBytes));
     try {
       for (let row = startRow; rowCount === undefined || row < rowCount; ) {
-        const wanted = Math.min(batchRows, (rowCount ?? Number.POSITIVE_INFINITY) - row);
-        const bytes = await reader.take(wanted * recordBytes);
+        const wanted = Math.min(this.#rowsPerBatch, (rowCount ?? Number.POSITIVE_INFINITY) - row);
+        const bytes = await reader.take(wanted * this.#recordBytes);
         if (bytes.length === 0 && rowCount === undefined) return;
-        const count = Math.floor(bytes.length / recordBytes);
-        const isTorn = rowCount === undefined ? bytes.length % recordBytes !== 0 : count < wanted;
-        const elements = hasPrefix ? withoutPrefixes(bytes, count, row) : bytes;
-        // A record of another dimension shifts the records after it, so report the dimension first.
-        if (hasPrefix && isTorn && bytes.length - count * recordBytes >= INT32_BYTES) {
-          checkPrefix(bytes, count, row);
-        }
-        if (isTorn) {
-          const found = bytes.length - count * recordBytes;
-          throw rowError(
-            location(row + count),
-            `the file ends within this vector, after ${found} of ${recordBytes} bytes`,
-          );
-        }
-        const first = row;
-        const batch: RowBatch = {
-          rowCount: count,
-          ids: undefined,
-          values: toFloats(type, elements, layout.isBigEndian),
-          dimension,
-          metadata: undefined,
-          location: (at) => location(first + at),
-        };
-        checkFinite(batch, 'values');
+        const batch = this.#decode(bytes, row, wanted);
         yield batch;
-        row += count;
+        row += batch.rowCount;
       }
       if ((await reader.take(1)).length > 0) {
-        throw new CliError(`${source.name}: found more bytes than ${rowCount} vectors take`);
+        throw new CliError(`${this.#source.name}: found more bytes than ${rowCount} vectors take`);
       }
     } finally {
       await reader.close();
     }
   }
 
-  function withoutPrefixes(bytes: Uint8Array, count: number, firstRow: number): Uint8Array {
-    const bodyBytes = recordBytes - prefixBytes;
-    const bodies = new Uint8Array(count * bodyBytes);
-    for (let at = 0; at < count; at++) {
-      checkPrefix(bytes, at, firstRow);
-      const from = at * recordBytes + prefixBytes;
-      bodies.set(bytes.subarray(from, from + bodyBytes), at * bodyBytes);
+  /** The rows from `firstRow` on, `wanted` of them, or fewer if the file does not state its row count. */
+  #decode(bytes: Uint8Array, firstRow: number, wanted: number): RowBatch {
+    const { rowCount, dimension, type, hasPrefix, isBigEndian } = this.#layout;
+    const count = Math.floor(bytes.length / this.#recordBytes);
+    const restBytes = bytes.length - count * this.#recordBytes;
+    const isTruncated = rowCount === undefined ? restBytes > 0 : count < wanted;
+    const elements = hasPrefix ? this.#withoutPrefixes(bytes, count, firstRow) : bytes;
+    if (isTruncated) {
+      // A record of another dimension shifts the records after it, so report the dimension first.
+      if (hasPrefix && restBytes >= INT32_BYTES) this.#checkPrefix(bytes, count, firstRow);
+      throw rowError(
+        this.#location(firstRow + count),
+        `the file ends within this vector, after ${restBytes} of ${this.#recordBytes} bytes`,
+      );
     }
-    return bodies;
+    const batch: RowBatch = {
+      rowCount: count,
+      ids: undefined,
+      values: toFloats(type, elements, isBigEndian),
+      dimension,
+      metadata: undefined,
+      location: (at) => this.#location(firstRow + at),
+    };
+    checkFinite(batch, 'values');
+    return batch;
   }
 
-  function checkPrefix(bytes: Uint8Array, at: number, firstRow: number): void {
-    const found = readInt32(bytes, at * recordBytes);
+  #withoutPrefixes(bytes: Uint8Array, count: number, firstRow: number): Uint8Array {
+    const valueBytes = this.#recordBytes - this.#prefixBytes;
+    const values = new Uint8Array(count * valueBytes);
+    for (let at = 0; at < count; at++) {
+      this.#checkPrefix(bytes, at, firstRow);
+      const from = at * this.#recordBytes + this.#prefixBytes;
+      values.set(bytes.subarray(from, from + valueBytes), at * valueBytes);
+    }
+    return values;
+  }
+
+  #checkPrefix(bytes: Uint8Array, at: number, firstRow: number): void {
+    const found = readInt32(bytes, at * this.#recordBytes);
+    const { dimension } = this.#layout;
     if (found === dimension) return;
     throw rowError(
-      location(firstRow + at),
+      this.#location(firstRow + at),
       `found dimension ${found}, expected ${dimension} as in row 1`,
     );
   }
 
-  return { rowCount, batches };
+  #location(row: number): string {
+    return `${this.#source.name}, row ${row + 1}`;
+  }
 }
 
 function checkDimension({ name }: InputSource, found: number): number {
