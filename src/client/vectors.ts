@@ -135,34 +135,13 @@ export interface Vectors extends Streams, SharedRoutes {
   ): Promise<RecallReply>;
 }
 
-/**
- * `root` is the path of the collection. Long because it is one object of independent methods, each of
- * which fits a screen.
- */
+/** `root` is the path of the collection. */
 export function createVectors(requests: Requests, root: string): Vectors {
-  const { transport, get, read, change } = requests;
-  const write = async <Body>(path: string, body: object | string, options: WriteOptions) =>
-    (await requests.write<Body>(root + path, body, options)).body;
-
+  const { transport, get, read } = requests;
   const vectors: Vectors = {
     ...createStreams(requests, root),
     ...createSharedRoutes(requests, root),
-    upsert: (rows, options = {}) => {
-      const { mode } = options;
-      const body = { vectors: rows.map(wireVector), ...(mode !== undefined && { mode }) };
-      return write('/vectors', body, options);
-    },
-    upsertText: (rows, options = {}) => {
-      const mode = options.mode === undefined ? '' : `,"mode":${JSON.stringify(options.mode)}`;
-      return write('/vectors', `{"vectors":[${rows.join(',')}]${mode}}`, options);
-    },
-    patch: (vectorId, { values, ...fields }, options) => {
-      const body = { ...fields, ...(values !== undefined && { values: wireValues(values) }) };
-      const headers = options?.ifMatch === undefined ? {} : { 'if-match': options.ifMatch };
-      // With if-match, a retry would fail because the first attempt succeeded.
-      const rest = { body, headers, isIdempotent: options?.ifMatch === undefined };
-      return change('PATCH', `${root}/vectors/${pathSegment(vectorId)}`, rest, options);
-    },
+    ...createWrites(requests, root),
     async get<Asked extends PlainValues = true>(
       vectorId: string,
       include: Include<Asked> = {},
@@ -190,24 +169,6 @@ export function createVectors(requests: Requests, root: string): Vectors {
         ...reply,
         vectors: withFloat32<StoredVector, ValuesOf<Asked>>(reply.vectors, include.include_values),
       };
-    },
-    async delete(vectorId, options = {}) {
-      // DELETE takes no idempotency key. After a lost reply, a vector deleted by this call could not be
-      // distinguished from one that never existed, or that another client has written since.
-      const { body, headers } = await requests.write<DeleteManyReply>(
-        `${root}/vectors/delete`,
-        { ids: [vectorId] },
-        options,
-      );
-      if (body.deleted_count === 1) return { id: vectorId, deleted: true, sequence: body.sequence };
-      const requestId = headers.get('x-request-id') ?? undefined;
-      const detail = `There is no vector with the id "${vectorId}".`;
-      throw new SagittaClientError('vector_not_found', detail, { status: 404, requestId });
-    },
-    deleteMany: (selection, options = {}) => {
-      const { dryRun } = options;
-      const body = { ...selection, ...(dryRun !== undefined && { dry_run: dryRun }) };
-      return write('/vectors/delete', body, options);
     },
     // Further pages are requested by cursor alone, so the first request determines their types.
     listPages: (request = {}, options) =>
@@ -242,4 +203,48 @@ export function createVectors(requests: Requests, root: string): Vectors {
       ),
   };
   return vectors;
+}
+
+function createWrites(
+  requests: Requests,
+  root: string,
+): Pick<Vectors, 'upsert' | 'upsertText' | 'patch' | 'delete' | 'deleteMany'> {
+  const write = async <Body>(path: string, body: object | string, options: WriteOptions) =>
+    (await requests.write<Body>(root + path, body, options)).body;
+  return {
+    upsert: (rows, options = {}) => {
+      const { mode } = options;
+      const body = { vectors: rows.map(wireVector), ...(mode !== undefined && { mode }) };
+      return write('/vectors', body, options);
+    },
+    upsertText: (rows, options = {}) => {
+      const mode = options.mode === undefined ? '' : `,"mode":${JSON.stringify(options.mode)}`;
+      return write('/vectors', `{"vectors":[${rows.join(',')}]${mode}}`, options);
+    },
+    patch: (vectorId, { values, ...fields }, options) => {
+      const body = { ...fields, ...(values !== undefined && { values: wireValues(values) }) };
+      const headers = options?.ifMatch === undefined ? {} : { 'if-match': options.ifMatch };
+      // With if-match, a retry would fail because the first attempt succeeded.
+      const rest = { body, headers, isIdempotent: options?.ifMatch === undefined };
+      return requests.change('PATCH', `${root}/vectors/${pathSegment(vectorId)}`, rest, options);
+    },
+    async delete(vectorId, options = {}) {
+      // DELETE takes no idempotency key. After a lost reply, a vector deleted by this call could not be
+      // distinguished from one that never existed, or that another client has written since.
+      const { body, headers } = await requests.write<DeleteManyReply>(
+        `${root}/vectors/delete`,
+        { ids: [vectorId] },
+        options,
+      );
+      if (body.deleted_count === 1) return { id: vectorId, deleted: true, sequence: body.sequence };
+      const requestId = headers.get('x-request-id') ?? undefined;
+      const detail = `There is no vector with the id "${vectorId}".`;
+      throw new SagittaClientError('vector_not_found', detail, { status: 404, requestId });
+    },
+    deleteMany: (selection, options = {}) => {
+      const { dryRun } = options;
+      const body = { ...selection, ...(dryRun !== undefined && { dry_run: dryRun }) };
+      return write('/vectors/delete', body, options);
+    },
+  };
 }
