@@ -177,7 +177,7 @@ describe('a running server', () => {
   it('reports unknown keys and invalid input', async () => {
     const cases = [
       ['show nope', /^sagitta: There is no key with the id "nope"\.$/m],
-      [`rotate ${idOf(secrets[1]!)}`, /^sagitta: The key \w+ was revoked; make a new one\.$/m],
+      [`rotate ${idOf(secrets[1]!)}`, /^sagitta: The key \w+ was revoked; create a new one\.$/m],
       ['create --owner a --scope reading', /found "reading"/],
       ['create --owner a --scope admin --expires 2020-01-01', /in the future/],
     ] as const;
