@@ -58,7 +58,7 @@ for (const path of ['README.md', 'docs/api-guide.md']) {
   });
 }
 
-for (const script of ['docs/openapi', 'docs/configuration', 'docs/access']) {
+for (const script of ['docs/openapi', 'docs/client-types', 'docs/configuration', 'docs/access']) {
   test(`what scripts/${script}.mjs writes is up to date`, () => {
     const { status, stderr } = spawnSync(
       process.execPath,
