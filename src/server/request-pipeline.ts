@@ -4,7 +4,7 @@
 //   2. checkTarget   HTTP version, path and method, Host
 //   3. checkHeaders  state of the service, Accept, preconditions
 //   4. admit         event loop delay, authentication, rate limit, authorization, memory for the body
-//   5. (Fastify receives the body by the parsers of ingest/content.ts)
+//   5. (Fastify receives the body by the parsers of ingest/body-parsers.ts)
 //   6. handle        authentication once more after an upload, query parameters, the route's handler,
 //                    the deadline
 //   7. send          memory for the reply, its headers, the timeout for slow readers
