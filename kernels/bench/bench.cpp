@@ -179,7 +179,7 @@ void print_scan(const scan_options& options, bool as_json) {
                 "\"gb_per_s\":%.2f,\"rescored_per_query\":%.1f,\"encode_seconds\":%.3f,"
                 "\"exact\":true}\n"
               : "%s: %u × %u, %u queries, k %u, %u threads: %.6f s, %.1f queries/s, %.1f Gop/s, "
-                "%.2f GB/s, %.1f rescored a query, encoded in %.3f s, exact\n";
+                "%.2f GB/s, %.1f rescored per query, encoded in %.3f s, exact\n";
   std::printf(format, sagitta_selected_target(), options.rows, options.dimension, options.queries,
               options.k, options.threads, result.seconds_p50, options.queries / result.seconds_p50,
               operations / result.seconds_p50 / 1e9, code_bytes / result.seconds_p50 / 1e9,

@@ -111,7 +111,7 @@ struct tile_context {
 struct warp_share {
   uint32_t group;
   uint32_t warp_queries;
-  /** Of this warp. */
+  /** The first query of this warp in the group. */
   uint32_t first_in_group;
 };
 

@@ -54,10 +54,6 @@ export function parseGrant(text: string): Grant | null {
   return { scope, collections };
 }
 
-export function formatGrant({ scope, collections }: Grant): string {
-  return collections === EVERY_COLLECTION ? scope : `${scope}:${collections}`;
-}
-
 /** Whether the principal has the scope for at least one collection. */
 export function holdsScope({ grants }: Principal, scope: Scope): boolean {
   return grants.some((grant) => includes(grant, scope));

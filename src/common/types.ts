@@ -20,16 +20,16 @@ export interface VectorBatch {
   readonly ids: Utf8Column;
   /** Row-major [count, dimension] float32, all finite. */
   readonly values: Float32Array;
-  /** One JSON object a row, the very text that the client sent. */
+  /** One JSON object per row, the exact text that the client sent. */
   readonly metadata: Utf8Column;
   /**
-   * The same metadata as fields, from whoever has parsed its text already; absent for rows of the
-   * log, whose text the segment parses.
+   * The same metadata as fields, if the text was parsed before; absent for rows of the log, whose text
+   * the segment parses.
    */
   readonly fields?: MetadataFields | undefined;
 }
 
-/** Gets the row in the batch, a path of its metadata and the value there. */
+/** Called with a row of the batch, a path of its metadata and the value there. */
 export type FieldVisitor = (row: number, path: string, value: Json) => void;
 
 /** The fields of the metadata of a batch, as `flattenMetadata` gives them. */

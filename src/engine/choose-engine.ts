@@ -28,7 +28,7 @@ import {
 import type { TensorDeviceName } from './tensor/tensor-worker.js';
 import { gpuUnavailableReason } from './tensor/tensorflow-device.js';
 
-export interface ChosenEngine {
+interface ChosenEngine {
   readonly engine: Engine;
   /** Why this engine was chosen, for an operator. */
   readonly reason: string;

@@ -48,7 +48,7 @@ interface ValueType {
   accepts(value: Json): boolean;
 }
 
-export interface Operator<Operand> {
+interface Operator<Operand> {
   readonly takes: 'one' | 'list';
   readonly of: ValueType;
   /** Whether `value`, undefined where the path is missing, satisfies the operator. */

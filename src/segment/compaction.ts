@@ -11,7 +11,7 @@ import { SEGMENT_BYTES_MAX } from './segment.js';
 import type { SegmentData } from './segment-data.js';
 import { sharedBytes, sharedFloat32, sharedFloat64, sharedInt32 } from './shared-arrays.js';
 
-export interface CompactionInput {
+interface CompactionInput {
   /** In order of arrival; all of one dimension. */
   readonly inputs: readonly SegmentData[];
   /** Rows deleted at or before this sequence are dropped. */

@@ -33,7 +33,7 @@ const ROW_COUNT_KEY = 'sagitta.row_count';
 const KINDS_KEY = 'sagitta.kinds';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
-export interface EncodedSegment {
+interface EncodedSegment {
   /** The whole file. */
   readonly bytes: Uint8Array;
   /** For `verifyChecksum`. */
@@ -41,16 +41,10 @@ export interface EncodedSegment {
 }
 
 /** A file in parts; the large parts are the segment's own arrays, which no longer change. */
-export interface SegmentParts {
+interface SegmentParts {
   readonly parts: readonly Uint8Array[];
   readonly byteLength: number;
   readonly checksum: string;
-}
-
-export function encodeSegment(data: SegmentData): EncodedSegment {
-  const layout = layOutSegment(data);
-  const bytes = layout.copyInto(new Uint8Array(layout.length));
-  return { bytes, checksum: checksumOf([bytes]) };
 }
 
 function layOutSegment(data: SegmentData): Layout {

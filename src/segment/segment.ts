@@ -18,7 +18,7 @@ import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js
  */
 export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
 
-export interface ActiveSegmentOptions {
+interface ActiveSegmentOptions {
   readonly key: string;
   readonly number: number;
   readonly dimension: number;

@@ -3,7 +3,7 @@
 
 import type { Utf8Column } from '../common/types.js';
 
-export type SharedArray = Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array;
+type SharedArray = Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array;
 
 /** The least capacity; most collections are small. */
 const LENGTH_MIN = 16;

@@ -9,7 +9,7 @@ import { sharedFloat64, trimmed, withRoom } from './shared-arrays.js';
 export interface VisibleRows {
   /** Rows inserted at or before the sequence, deleted or not. */
   readonly rowCount: number;
-  /** Of length `rowCount`; null when all of them are visible. */
+  /** A bitmap of length `rowCount`; null if all rows are visible. */
   readonly rows: Bitmap | null;
   readonly visibleCount: number;
 }

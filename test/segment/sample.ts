@@ -6,6 +6,8 @@ import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/c
 import { flattenMetadata, isJsonObject, resolvePath } from '../../src/common/metadata-path.js';
 import type { Json, JsonObject, Utf8Column, VectorBatch } from '../../src/common/types.js';
 import type { Segment } from '../../src/segment/segment.js';
+import type { SegmentData } from '../../src/segment/segment-data.js';
+import { encodeSegmentTask } from '../../src/segment/segment-file.js';
 
 /** A small generator that repeats itself for a seed (mulberry32). */
 export class Random {
@@ -219,4 +221,16 @@ export function activeOptions(options: {
     columnsMax: options.columnsMax ?? 256,
     ...(options.bytesMax === undefined ? {} : { bytesMax: options.bytesMax }),
   };
+}
+
+/** The file of a segment in a buffer of its own, with its checksum. */
+export function encodeSegment(data: SegmentData): { bytes: Uint8Array; checksum: string } {
+  const { parts, byteLength, checksum } = encodeSegmentTask.run(data);
+  const bytes = new Uint8Array(byteLength);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return { bytes, checksum };
 }

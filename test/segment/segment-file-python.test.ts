@@ -7,8 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { Segment } from '../../src/segment/segment.js';
-import { encodeSegment } from '../../src/segment/segment-file.js';
-import { activeOptions, batchOf, rowsOf } from './sample.js';
+import { activeOptions, batchOf, encodeSegment, rowsOf } from './sample.js';
 
 const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 const hasArrow = spawnSync(python, ['-c', 'import pyarrow']).status === 0;

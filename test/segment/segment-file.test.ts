@@ -8,7 +8,6 @@ import { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
 import {
   decodeSegment,
-  encodeSegment,
   encodeSegmentTask,
   verifySegmentTask,
 } from '../../src/segment/segment-file.js';
@@ -18,6 +17,7 @@ import {
   assertColumnsEqual,
   batchOf,
   contentOf,
+  encodeSegment,
   Random,
   randomDocument,
   rowsOf,

@@ -128,13 +128,13 @@ void searcher::check_answers(const sagitta_batch& batch, const sagitta_device_an
     few.push_back(batch.queries[q]);
     numbers.push_back(q);
   }
-  sagitta_batch asked = batch;
-  asked.queries = few.data();
-  asked.query_count = static_cast<uint32_t>(few.size());
-  asked.worker_count = std::max(1u, std::thread::hardware_concurrency());
+  sagitta_batch checked = batch;
+  checked.queries = few.data();
+  checked.query_count = static_cast<uint32_t>(few.size());
+  checked.worker_count = std::max(1u, std::thread::hardware_concurrency());
   sagitta_search* truth = nullptr;
-  check::require(sagitta_search_create(&asked, &truth) == SAGITTA_OK, "the search of the CPU");
-  on_threads(asked.worker_count, [&](uint32_t) {
+  check::require(sagitta_search_create(&checked, &truth) == SAGITTA_OK, "the search of the CPU");
+  on_threads(checked.worker_count, [&](uint32_t) {
     int is_done = 0;
     sagitta_search_work(truth, &is_done);
   });
@@ -219,7 +219,7 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
   } else {
     std::printf(
         "%u × %u, %4u queries, k %3u, %5.4g %% pass: %9.3f ms (wall %9.3f), scan %.3f, rescore %.3f, "
-        "select %.3f; %5.1f %% of copy, %5.1f %% of int8; %.1f rescored a query, %u undecided, exact\n",
+        "select %.3f; %5.1f %% of copy, %5.1f %% of int8; %.1f rescored per query, %u undecided, exact\n",
         data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
         times.scan_ms, times.rescore_ms, times.select_ms, 100 * of_copy, 100 * of_matrix, rescored,
         undecided);

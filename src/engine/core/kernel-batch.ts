@@ -61,14 +61,14 @@ export interface PackedBatch {
 }
 
 /** Limits of one native search. A query uses up a fraction of each, and their sum is limited to 1. */
-export interface SearchBounds {
+interface SearchBounds {
   readonly hitsMax: number;
   readonly valuesMax: number;
   readonly viewsMax: number;
 }
 
 /** Queries of one dimension for one native search. */
-export interface Slice {
+interface Slice {
   readonly dimension: number;
   /** Indexes into the batch. */
   readonly indexes: number[];

@@ -5,7 +5,7 @@ import type { Metric, Utf8Column } from '../../common/types.js';
 import { type Position, publicScore } from './engine.js';
 
 /** Limits of the rows that may be in the answer of a query. */
-export interface Eligibility {
+interface Eligibility {
   /** The least score; see `scoreFloor`. */
   readonly floor: number;
   /** Only rows strictly after this position. */

@@ -34,7 +34,7 @@ const RANGES_PER_THREAD = 2;
 /** Values per tile: its rows stay in the L2 cache while all queries of the batch scan them. */
 const TILE_VALUES = 2 ** 16;
 
-export interface ReferenceRange {
+interface ReferenceRange {
   readonly block: VectorBlock;
   readonly packed: PackedQueries;
   /** The rows from..to of the block. */
@@ -49,7 +49,7 @@ export const searchReferenceTask: Task<ReferenceRange, BlockHits[]> = {
   transfer: buffersOf,
 };
 
-export interface ReferenceEngineOptions {
+interface ReferenceEngineOptions {
   readonly pool: WorkerPool;
   /** Rows per task of the pool. Fewer balance better, more have less overhead. */
   readonly rangeRowCount?: number;

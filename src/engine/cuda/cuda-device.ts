@@ -38,7 +38,7 @@ export type ConnectDevice = (
   on: { reply(reply: DeviceReply): void; end(error: Error): void },
 ) => DeviceLink;
 
-export interface DeviceOptions {
+interface DeviceOptions {
   readonly index: number;
   readonly connect: ConnectDevice;
   /** Bytes that may be used; null for the memory that is free at the start, minus a reserve. */

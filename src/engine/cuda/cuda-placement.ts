@@ -30,7 +30,7 @@ export type PlacementCommand =
   | { readonly kind: 'drop values'; readonly block: number }
   | { readonly kind: 'unload'; readonly block: number };
 
-export interface PlacementOptions {
+interface PlacementOptions {
   readonly budgetBytes: number;
   readonly blockBytes: (dimension: number, rowCapacity: number, hasValues: boolean) => number;
   /** Milliseconds, from any origin. */

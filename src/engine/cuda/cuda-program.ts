@@ -54,7 +54,7 @@ export type DeviceReply =
       readonly answer: DeviceHits | 'out of memory' | 'given up';
     };
 
-export interface DeviceProgramOptions {
+interface DeviceProgramOptions {
   readonly kernels: CudaKernels;
   readonly deviceIndex: number;
   /** Null for the fastest kernels. */

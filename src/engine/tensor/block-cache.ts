@@ -25,7 +25,7 @@ interface Chunk {
 }
 
 /** The resident rows of a chunk, from its first row on. */
-export interface ResidentRows {
+interface ResidentRows {
   /** [dimension, rows] */
   readonly matrix: DeviceMatrix;
   /** On devices that choose rows. */
@@ -33,7 +33,7 @@ export interface ResidentRows {
 }
 
 /** Why rows are not resident: the device has no room, or a scan of them does not pay. */
-export type NotResident = 'no room' | 'unsuited';
+type NotResident = 'no room' | 'unsuited';
 
 export interface BlockUsage {
   readonly key: string;

@@ -50,7 +50,7 @@ import type { BlockNorms } from './block-norms.js';
 import { unitScale } from './scaling.js';
 
 /** Scanned products of one query: that with row `firstRow + i` is `values[offset + i * stride]`. */
-export interface ScannedProducts {
+interface ScannedProducts {
   readonly values: Float32Array;
   readonly offset: number;
   readonly stride: number;
@@ -59,7 +59,7 @@ export interface ScannedProducts {
 }
 
 /** Rows of a chunk that a device returned, largest key first. */
-export interface KeyedRows {
+interface KeyedRows {
   readonly rows: ArrayLike<number>;
   readonly keys: ArrayLike<number>;
   /** The length of the longest row of the chunk. */

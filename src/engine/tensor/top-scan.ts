@@ -133,15 +133,15 @@ export class TopScan implements TensorScan {
   /** Starts the products of the requests; false when there is no room. */
   #request(chunk: ResidentChunk, requests: readonly TopKRequest[]): boolean {
     for (const metric of new Set(requests.map(({ selection }) => selection.query.metric))) {
-      const alike = requests.filter(({ selection }) => selection.query.metric === metric);
-      const selections = alike.map(({ selection }) => selection);
+      const ofMetric = requests.filter(({ selection }) => selection.query.metric === metric);
+      const selections = ofMetric.map(({ selection }) => selection);
       const { firstRow, matrix } = chunk;
       const rowMask = createRowMask(selections, firstRow, matrix.columnCount);
       const mask = rowMask && this.#device.load(rowMask.values, 1, matrix.columnCount);
       if (rowMask !== null && mask === null) return false;
       try {
         const wantedCount = rowMask?.wantedCount ?? matrix.columnCount;
-        for (const { members, count } of groupByCount(alike, chunk, wantedCount)) {
+        for (const { members, count } of groupByCount(ofMetric, chunk, wantedCount)) {
           if (!this.#multiply(chunk, members, count, mask)) return false;
         }
       } finally {

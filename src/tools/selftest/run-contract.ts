@@ -15,13 +15,13 @@ export interface CaseResult {
   readonly failure: string | null;
 }
 
-export interface ContractRun {
+interface ContractRun {
   readonly results: readonly CaseResult[];
   /** Whether a case did not end: the engine is still working and cannot be closed. */
   readonly hangs: boolean;
 }
 
-export interface ContractOptions {
+interface ContractOptions {
   readonly engine: Engine;
   /** The name that the engine must report. */
   readonly name: string;

@@ -13,7 +13,7 @@ import type { ContractCase } from './contract-case.js';
 import { withCodes } from './encoding-engine.js';
 import { type CaseResult, runContract } from './run-contract.js';
 
-export interface SelftestOptions {
+interface SelftestOptions {
   /** The engines to check, all of which must start; null for all that do. */
   readonly engines: readonly EngineName[] | null;
   readonly seed: number;

@@ -33,7 +33,7 @@ export function trueScore(
   return lengths === 0 ? 0 : Math.max(-1, Math.min(1, product / lengths));
 }
 
-export interface TrueHits {
+interface TrueHits {
   readonly viewIndexes: number[];
   readonly rows: number[];
   readonly scores: number[];

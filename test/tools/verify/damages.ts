@@ -11,9 +11,10 @@ import { keys, segmentBlobName } from '../../../src/database/keys.js';
 import { encodeDeletions } from '../../../src/segment/deletions.js';
 import { encodeLogRecord } from '../../../src/segment/log-record.js';
 import type { SegmentData } from '../../../src/segment/segment-data.js';
-import { decodeSegment, encodeSegment } from '../../../src/segment/segment-file.js';
+import { decodeSegment } from '../../../src/segment/segment-file.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import { batchOf } from '../../database/harness.js';
+import { encodeSegment } from '../../segment/sample.js';
 
 const text = (value: string) => new Uint8Array(Buffer.from(value));
 
