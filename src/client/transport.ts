@@ -118,6 +118,7 @@ interface TransportState {
 type ReadReply<Result> = (response: Response, attempt: Attempt) => Promise<Result>;
 
 /** Throws SagittaClientError (`invalid_argument`) when `baseUrl` is not an HTTP address. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure over the state of a client, whose functions are small
 export function createTransport(options: TransportOptions): Transport {
   const retry = { ...DEFAULT_RETRY, ...options.retry };
   const state: TransportState = {

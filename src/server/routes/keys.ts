@@ -13,6 +13,7 @@ import { jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: each route is read with its schemas and its description
 export function keyRoutes(services: RouteServices): Route[] {
   const { database } = services;
   const schemas = services.schemas.keys;

@@ -21,6 +21,7 @@ export type WireFormat =
 export const wireFormats = z.registry<{ readonly format: WireFormat }>();
 
 /** Built once per application, since the bounds are configurable. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function basicSchemas(limits: Limits) {
   const collectionId = z
     .string()

@@ -6,6 +6,7 @@ import type { Limits } from '../../common/limits.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, page } from './basics.js';
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const description = z
     .string()

@@ -7,6 +7,7 @@ import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
 /** A sort key costs a column of the page; nobody breaks ties more than a few levels deep. */
 const SORT_KEYS_MAX = 8;
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function querySchemas(limits: Limits, basics: BasicSchemas) {
   const { vectorId, values, metadata, filter, metric } = basics;
   const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { type BasicSchemas, page, sequence } from './basics.js';
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const { vectorId, values, metadata, filter, idempotencyKey, collection } = basics;
   const includeValues = z.boolean().meta({ description: 'Whether to return `values`.' });
