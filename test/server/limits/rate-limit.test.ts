@@ -152,8 +152,6 @@ describe('rate limits over HTTP', () => {
     ...DEFAULT_LIMITS,
     ...LIMITS,
     ...limits,
-    // The test moves the clock.
-    eventLoopDelayMsMax: 1e9,
   });
   const createLimited = async (limits: Partial<typeof LIMITS> = {}) => {
     const clock = { nowMs: 5_000 };

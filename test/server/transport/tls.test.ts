@@ -47,9 +47,7 @@ describe('the service behind TLS', () => {
   let secure: SecureService;
   let ca: string;
   before(async () => {
-    // No request may be refused because the machine is busy.
-    const limits = { ...DEFAULT_LIMITS, eventLoopDelayMsMax: 60_000 };
-    secure = await startSecureService({ limits });
+    secure = await startSecureService();
     ca = secure.authority.cert;
   });
   after(() => secure.close());
