@@ -21,7 +21,7 @@ describe('float32 as text', () => {
   it('parses to the same float32 for any bits', () => {
     const bits = new Uint32Array(1);
     const [float] = [new Float32Array(bits.buffer)];
-    // An odd stride visits exponents and mantissas of all kinds.
+    // An odd stride visits all kinds of exponents and mantissas.
     for (let i = 0, pattern = 0; i < 500_000; i++, pattern = (pattern + 2_654_435_761) >>> 0) {
       bits[0] = pattern;
       const value = float![0]!;

@@ -19,10 +19,10 @@ function createRecordingLogger(): Logger & { messages: string[] } {
   };
 }
 
-/** Wherever the tests run, there is no GPU for them. */
+/** A path without an addon: these tests must not find a GPU. */
 const cudaAddonPath = 'no-such-addon.node';
 
-/** Whether the addon is there: it is not where there is no C++ compiler. */
+/** False without a C++ compiler. */
 const hasKernels = canLoadKernels();
 
 function canLoadKernels(): boolean {

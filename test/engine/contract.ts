@@ -9,7 +9,7 @@ import { createContext } from '../../src/tools/selftest/contract-case.js';
 import { IS_FULL } from '../support/full.js';
 import { SEED } from './blocks.js';
 
-/** Cases of well under a second, which come through every kernel and every way to answer. */
+/** Cases of well under a second that together run every kernel and every way to answer. */
 const QUICK = [
   'reports its name',
   'returns no results for an empty batch',

@@ -37,7 +37,7 @@ const scalar: fc.Arbitrary<Json> = fc.oneof(
 const scalarOrNull = fc.oneof({ weight: 5, arbitrary: scalar }, fc.constant(null));
 const ordered = fc.constantFrom<Json>(...NUMBERS, ...STRINGS);
 
-/** `Object.fromEntries` makes `__proto__` a member like any other. */
+/** `Object.fromEntries` creates `__proto__` as an ordinary member. */
 const objectOf = (key: fc.Arbitrary<string>, value: fc.Arbitrary<Json>, sizeMax: number) =>
   fc
     .array(fc.tuple(key, value), { maxLength: sizeMax })
@@ -139,7 +139,7 @@ test('columns, incomplete columns and single documents give the answers of the o
   assert.ok(counts.byJson > 300, 'too few filters read JSON');
 });
 
-/** A complete view never reads it. */
+/** The JSON of a complete view is never read. */
 const UNREADABLE = { offsets: new Int32Array(0), bytes: new Uint8Array(0) };
 
 function bitsOf(bitmap: { readonly length: number; readonly words: Uint32Array }): boolean[] {

@@ -1,4 +1,4 @@
-// Which thread evaluates a filter, what is sent to it, and how it is stopped.
+// The choice of the thread that evaluates a filter, what it is sent, and how it is stopped.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,7 +17,7 @@ import { parseFilter } from '../../src/filter/parse.js';
 import type { Task, WorkerPool } from '../../src/platform/pool.js';
 import { utf8Of, viewOf } from './view-of.js';
 
-/** Does to a task what a thread does: it runs later, and its input and output are cloned. */
+/** Runs a task like a thread: later, with cloned input and output. */
 function createCloningPool(threadCount = 2) {
   const inputs: FilterInput[] = [];
   const pool: WorkerPool = {
@@ -50,7 +50,7 @@ function largeView(rowCount: number): MetadataView {
   return { ...viewOf([]), rowCount, columns: new Map(['a', 'b'].map((path) => [path, column])) };
 }
 
-/** How many rows of each view match. */
+/** The number of matching rows of each view. */
 async function countIn(pool: WorkerPool, filter: FilterNode, views: readonly MetadataView[]) {
   const found = await Promise.all(selectRows(pool, filter, views).map(({ rows }) => rows));
   return found.map((rows, i) => {
@@ -169,7 +169,7 @@ test('a failure of a task rejects all of its views', async () => {
   for (const { rows } of selections) await assert.rejects(rows, SyntaxError);
 });
 
-/** Without any column; texts that cannot be parsed are welcome. */
+/** A view without columns; texts need not be valid JSON. */
 function viewOfJson(texts: readonly string[]): MetadataView {
   const view = { rowCount: texts.length, columns: new Map(), isComplete: false };
   return { ...view, json: utf8Of(texts) };

@@ -1,4 +1,4 @@
-// The meaning of filters as a table of cases, and what evaluation over columns owes beside it.
+// The meaning of filters as a table of cases, and other guarantees of the evaluation over columns.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -79,7 +79,7 @@ test('every result is a new bitmap in shared memory', () => {
 test('only rows not decided by columns are parsed', () => {
   const texts = Array.from({ length: 100 }, (_, row) => `{"a":${row},"b":${row % 2}}`);
   const view = viewOf(texts, { withoutColumns: ['b'] });
-  // Text that cannot be parsed stands where nobody may look.
+  // Invalid JSON in rows that must not be parsed.
   const isOpen = (row: number) => row === 40 || row === 41;
   const json = utf8Of(texts.map((text, row) => (isOpen(row) ? text : '{"a"')));
   const broken = { ...view, json };

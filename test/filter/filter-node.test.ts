@@ -1,4 +1,4 @@
-// The text that results are kept under: equal only for filters that say the same.
+// Filter texts, the keys of cached results: equal only for filters with the same meaning.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

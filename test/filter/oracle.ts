@@ -1,5 +1,5 @@
-// What a filter means, told once more from the words of the contract and without a line of
-// src/filter/: it reads the filter as the client sent it.
+// An independent implementation of filters, written from the API contract without code of src/filter/. It
+// reads the filter as the client sent it.
 
 import type { Json, JsonObject } from '../../src/common/types.js';
 
@@ -17,7 +17,7 @@ function holdsAll(held: readonly Json[], operators: JsonObject): boolean {
   return Object.entries(operators).every(([operator, operand]) => holds(held, operator, operand));
 }
 
-/** `held` is what the document has at the path: one value, or none. */
+/** `held` has the value of the document at the path, if there is one. */
 function holds(held: readonly Json[], operator: string, operand: Json): boolean {
   const [value] = held;
   const isMissing = held.length === 0;
@@ -55,7 +55,7 @@ function holds(held: readonly Json[], operator: string, operand: Json): boolean 
   }
 }
 
-/** A literal key wins over a walk, the longest first, level by level. */
+/** The longest literal key takes precedence, level by level. */
 function find(document: JsonObject, path: string): Json[] {
   const keys = Object.keys(document).sort((a, b) => b.length - a.length);
   for (const key of keys) {

@@ -1,4 +1,4 @@
-// What a filter may be: the tree that comes out, and every way to be refused.
+// Parsing of filters: the resulting tree, and all reasons for rejection.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// The loops that go over 32 rows at once, against one row at a time: every end of a column, kinds at
-// any place in memory, and garbage where it is allowed.
+// Compares the loops over 32 rows with tests row by row: every end of a column, kinds at any address, and
+// garbage where it is allowed.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,11 +27,11 @@ interface Cells {
   readonly codes: Int32Array;
 }
 
-/** Arrays that end with `end`, whose kinds lie `shift` bytes into their buffer. */
+/** Arrays of `end` rows, with kinds at offset `shift` of their buffer. */
 function drawCells(random: () => number, end: number, shift: number): Cells {
   const below = (n: number) => Math.floor(random() * n);
   const kinds = new Uint8Array(new SharedArrayBuffer(end + shift), shift);
-  // Mostly one kind, so that words of one kind and mixed ones both come.
+  // Mostly one kind, so that there are words of one kind and mixed ones.
   const usual = KINDS[below(KINDS.length)];
   for (let row = 0; row < end; row++) kinds[row] = below(20) > 0 ? usual : KINDS[below(8)];
   const numberAt = (row: number) => (kinds[row] === KIND.number ? below(10) : Number.NaN);
@@ -44,7 +44,7 @@ function drawCells(random: () => number, end: number, shift: number): Cells {
   };
 }
 
-/** Narrows rows, some of which are unset before, and compares with `isKept` of each. */
+/** Narrows rows, some of which are cleared before, and compares the result with `isKept`. */
 function check(
   random: () => number,
   end: number,
@@ -53,7 +53,7 @@ function check(
 ): void {
   const rows = createFullBitmap(ROWS);
   for (let row = 0; row < ROWS; row++) {
-    // Here and there a whole word is unset.
+    // Some whole words are cleared.
     if (random() < 0.2 || (row >>> 5) % 3 === 1) clearBit(rows, row);
   }
   const before = Array.from({ length: ROWS }, (_, row) => hasBit(rows, row));

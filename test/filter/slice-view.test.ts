@@ -1,4 +1,4 @@
-// The later rows of a view answer as they do in the whole one.
+// Slices of views give the same results as the whole view.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

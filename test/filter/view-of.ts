@@ -1,19 +1,18 @@
-// Builds the columns of a MetadataView from documents, for tests of filters alone. It uses every
-// freedom that the column contract gives: arrays that end early, and arrays with garbage after the
-// rows that count.
+// Builds the columns of a MetadataView from documents, for tests of filters without segments. It uses all
+// freedom of the column contract: arrays that end early, and arrays with garbage after the rows.
 
 import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
 import { flattenMetadata } from '../../src/common/metadata-path.js';
 import type { Json, JsonObject, Utf8Column } from '../../src/common/types.js';
 
 export interface ViewOptions {
-  /** Arrays run on past the last row, with garbage; else they end where their last value is. */
+  /** Whether arrays continue past the last row, with garbage; else they end at their last value. */
   readonly hasGarbage?: boolean;
-  /** Paths that get no column; the view is incomplete then. */
+  /** Paths without a column; the view is then incomplete. */
   readonly withoutColumns?: readonly string[];
 }
 
-/** Documents are read from their text, as in a segment: `{"a": -0}` and `{"a": 1e999}` can be said. */
+/** Documents are parsed from text, as in a segment, which allows `{"a": -0}` and `{"a": 1e999}`. */
 export function viewOf(texts: readonly string[], options: ViewOptions = {}): MetadataView {
   const cells = new Map<string, (Json | undefined)[]>();
   texts.forEach((text, row) => {
@@ -43,7 +42,7 @@ export function viewOf(texts: readonly string[], options: ViewOptions = {}): Met
   return { rowCount: texts.length, columns, isComplete, json: utf8Of(texts) };
 }
 
-/** JSON with -0 and infinity, which JSON.stringify does not write but JSON.parse reads. */
+/** JSON with -0 and 1e999, which JSON.parse reads but JSON.stringify does not write. */
 export function textOf(value: Json): string {
   if (typeof value === 'number') {
     if (Object.is(value, -0)) return '-0';
@@ -80,7 +79,7 @@ export function columnOf(cells: readonly (Json | undefined)[], garbageCount = 0)
   };
 }
 
-/** Offsets end behind the last array that is not empty, which is the least that they must cover. */
+/** Offsets end after the last array that is not empty, the minimum that they must cover. */
 function itemsOf(cells: readonly (Json | undefined)[], garbageCount: number) {
   const arrays = cells.map((cell) => (Array.isArray(cell) ? cell : []));
   const last = arrays.findLastIndex((array) => array.length > 0);
@@ -93,7 +92,7 @@ function itemsOf(cells: readonly (Json | undefined)[], garbageCount: number) {
 }
 
 export function utf8Of(strings: readonly string[]): Utf8Column {
-  // Nothing starts at 0, which the contract allows.
+  // Offsets do not start at 0, which the contract allows.
   const encoded = ['before', ...strings, 'after'].map((text) => Buffer.from(text));
   const bytes = Buffer.concat(encoded);
   const offsets = new Int32Array(strings.length + 1);
@@ -104,7 +103,7 @@ export function utf8Of(strings: readonly string[]): Utf8Column {
   return { offsets, bytes: new Uint8Array(bytes) };
 }
 
-/** A dictionary stores UTF-8, in which half of a surrogate pair is U+FFFD. */
+/** A dictionary stores UTF-8, in which a lone surrogate is U+FFFD. */
 function wellFormed(text: string): string {
   return Buffer.from(text).toString();
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-/** The compiled test is at dist/test. */
+/** Relative to the compiled file in dist/test. */
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const BUILD = join(ROOT, 'scripts', 'build-kernels.mjs');
 

@@ -14,7 +14,7 @@ import {
   seedOf,
 } from './sample.js';
 
-/** As on a worker: input and output are cloned, shared memory is not. */
+/** Like a worker: input and output are cloned, shared memory is not. */
 function compact(
   segments: readonly Segment[],
   horizonSequence: number,

@@ -5,7 +5,7 @@ import { IdIndex } from '../../src/segment/id-index.js';
 import { IdTable } from '../../src/segment/id-table.js';
 import { Random, seedOf } from './sample.js';
 
-/** HalfSipHash-c-d as its authors describe it, word by word. */
+/** HalfSipHash-c-d by its specification. */
 function halfSipHash(bytes: Uint8Array, key: readonly number[], c: number, d: number): number {
   const add = (a: number, b: number) => (a + b) >>> 0;
   const rotate = (a: number, n: number) => ((a << n) | (a >>> (32 - n))) >>> 0;
@@ -39,7 +39,7 @@ function halfSipHash(bytes: Uint8Array, key: readonly number[], c: number, d: nu
 
 describe('the hash of ids', () => {
   it('is HalfSipHash-1-3', () => {
-    // First the yardstick: the published vectors of HalfSipHash-2-4, key 00 01 .. 07.
+    // First check the implementation of this test: the published vectors of HalfSipHash-2-4.
     const key = [0x03020100, 0x07060504];
     const published = [0x5b9f35a9, 0xb85a4727, 0x03a662fa, 0x04e7fe8a];
     for (const [length, expected] of published.entries()) {
@@ -62,7 +62,7 @@ describe('the hash of ids', () => {
   });
 });
 
-/** An index and the ids that its rows have. */
+/** An index with the ids of its rows. */
 class Checked {
   readonly index: IdIndex;
   readonly ids: string[] = [];
@@ -161,7 +161,7 @@ describe('a table of hashes', () => {
       const random = new Random(seed + round);
       const table = new IdTable(4, 20);
       const model = new Map<number, number>();
-      // Homes at both ends of the table, and few hashes, so that runs wrap and collide.
+      // Home slots at both ends of the table and few hashes, so that runs wrap around and collide.
       const hashes = [0x00ffffff, 0x00fffffe, 0x00f00000, 0x00000000, 0x00100000, 0x00e00000];
       for (let step = 0; step < 120; step++) {
         const row = random.below(40);

@@ -45,7 +45,7 @@ describe('metadata columns', () => {
     const columns = columnsOf([{ a: 1 }, { b: 1 }, { c: 1 }, { a: 2, b: 'x' }], 2);
     assert.deepEqual([...columns.view().keys()], ['a', 'b']);
     assert.equal(columns.isComplete, false);
-    // The third path came in row 2; it must not come back as a column with a hole there.
+    // The third path was left out in row 2 and must not get a column without that row.
     columns.append(4, utf8Of(['{"c":1,"a":3}']), 0);
     assert.deepEqual([...columns.view().keys()], ['a', 'b']);
     assert.equal(cellOf(columns.view().get('a')!, 4), 3);

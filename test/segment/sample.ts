@@ -1,5 +1,5 @@
-// Rows, documents and views for the tests of segments: random ones that hold everything that is
-// awkward, and the comparison of a metadata view with the documents it was made of.
+// Random rows, documents and views for the tests of segments, with many edge cases, and the comparison of
+// a metadata view with its documents.
 
 import assert from 'node:assert/strict';
 import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
@@ -9,7 +9,7 @@ import type { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
 import { encodeSegmentTask } from '../../src/segment/segment-file.js';
 
-/** A small generator that repeats itself for a seed (mulberry32). */
+/** A seeded generator (mulberry32). */
 export class Random {
   #state: number;
 
@@ -68,7 +68,7 @@ const STRINGS = [
   'long'.repeat(50),
 ];
 
-/** Mixed types, nested objects, dotted keys that name a path twice, lone surrogates, `__proto__`. */
+/** Mixed types, nested objects, several keys for one path, lone surrogates, `__proto__`. */
 export function randomDocument(random: Random, depth = 0): JsonObject {
   const members: string[] = [];
   const count = random.below(depth === 0 ? 6 : 4);
@@ -135,7 +135,7 @@ export function stringAt({ offsets, bytes }: Utf8Column, index: number): string 
   return Buffer.from(bytes.subarray(offsets[index]!, offsets[index + 1]!)).toString();
 }
 
-/** The cell as the columns have it: strings as stored, arrays of scalars, `KIND` for objects and what is inside arrays. */
+/** A cell of the columns: strings as stored, arrays of scalars, `KIND` for objects and nested arrays. */
 export function cellOf(column: MetadataColumn, row: number): unknown {
   const kind = column.kinds[row] ?? KIND.missing;
   switch (kind) {
@@ -163,7 +163,7 @@ export function cellOf(column: MetadataColumn, row: number): unknown {
   }
 }
 
-/** What `cellOf` gives for a value of a document. */
+/** The expected result of `cellOf` for a value of a document. */
 function cellFor(value: Json | undefined, isElement = false): unknown {
   if (typeof value === 'string') return Buffer.from(value).toString();
   if (Array.isArray(value)) {
@@ -172,7 +172,7 @@ function cellFor(value: Json | undefined, isElement = false): unknown {
   return isJsonObject(value) ? { kind: KIND.object } : value;
 }
 
-/** Columns equal documents, and a complete view has a column for every path. */
+/** Checks that columns equal documents, and that a complete view has a column for every path. */
 export function assertColumnsEqual(
   { columns, isComplete, rowCount }: Pick<MetadataView, 'columns' | 'isComplete' | 'rowCount'>,
   documents: readonly JsonObject[],
@@ -194,7 +194,7 @@ export function assertColumnsEqual(
   }
 }
 
-/** Everything that a segment tells of its rows, copied. */
+/** A copy of everything that a segment returns about its rows. */
 export function contentOf(segment: Segment): unknown[] {
   return Array.from({ length: segment.rowCount }, (_, row) => ({
     id: segment.id(row),

@@ -13,7 +13,7 @@ const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 const hasArrow = spawnSync(python, ['-c', 'import pyarrow']).status === 0;
 const skip = hasArrow ? false : `${python} has no pyarrow; SAGITTA_TEST_PYTHON names one that has`;
 
-/** Prints columns as JSON; `validate` looks at every offset, code and bitmap. */
+/** Prints columns as JSON; `validate` checks every offset, code and bitmap. */
 const SCRIPT = `
 import json, sys
 import pyarrow

@@ -47,7 +47,7 @@ function isCorrupt(error: unknown): boolean {
   return true;
 }
 
-/** Reads everything that a reader of the segment could reach; out of range would give undefined. */
+/** Reads everything that a reader of the segment can reach; out of bounds would give undefined. */
 function readAll(segment: Segment): void {
   contentOf(segment);
   const { columns, rowCount } = segment.metadataView();
@@ -90,7 +90,7 @@ describe('a segment file', () => {
       assert.equal(found.isComplete, expected.isComplete);
       assertColumnsEqual(found, documents);
       readAll(decoded);
-      // What was decoded can be written again.
+      // A decoded segment can be encoded again.
       const again = encodeSegment(decoded.toData());
       assertColumnsEqual(decodeSegment(again.bytes, IDENTITY).metadataView(), documents);
     }
@@ -126,7 +126,7 @@ describe('a segment file', () => {
     // The file and the sequences as numbers.
     assert.equal(decoded.hostBytes, bytes.length + 3 * 8);
 
-    // From anywhere else it is copied into shared memory.
+    // Other bytes are copied into shared memory.
     const shifted = new Uint8Array(new SharedArrayBuffer(bytes.length + 4)).subarray(4);
     shifted.set(bytes);
     for (const elsewhere of [Buffer.from(bytes), shifted]) {

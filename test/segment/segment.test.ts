@@ -21,7 +21,7 @@ interface ModelRow extends SampleRow {
   deleted: number;
 }
 
-/** Every answer of the segment about every sequence, against a plain list of rows. */
+/** Compares all results of the segment at every sequence with a plain list of rows. */
 function assertEqualsModel(segment: Segment, model: readonly ModelRow[], lastSequence: number) {
   assert.equal(segment.rowCount, model.length);
   assert.equal(segment.liveCount, model.filter(({ deleted }) => deleted === Infinity).length);
@@ -88,7 +88,7 @@ describe('a segment', () => {
           segment.markDeleted(row, sequence);
           model[row].deleted = sequence;
         }
-        // What was asked for on the way must not be what is answered later.
+        // Cached results must not be returned later.
         segment.visibleAt(random.below(sequence + 1));
         segment.visibleAt(sequence);
       }
@@ -167,7 +167,7 @@ describe('a segment', () => {
     const past = segment.visibleAt(6);
     assert.equal(segment.visibleAt(9), latest);
     assert.equal(segment.visibleAt(6), past);
-    // A second deletion under a sequence that was asked for already.
+    // A second deletion at a sequence whose visibility is cached.
     segment.markDeleted(0, 8);
     assert.equal(segment.visibleAt(8).visibleCount, 0);
     assert.equal(segment.visibleAt(6), past);

@@ -28,7 +28,7 @@ describe('the canonical score', () => {
   });
 
   it('depends on the order of additions, which is therefore fixed', () => {
-    // 1 in lane 0, 2^-53 in lanes 1 and 5: summed one after the other, both would be rounded away.
+    // 1 in lane 0, 2^-53 in lanes 1 and 5: summed sequentially, both would be rounded away.
     const tiny = 2 ** -53;
     const row = Float32Array.from([1, tiny, 0, 0, 0, tiny, 0, 0]);
     const ones = createCanonicalQuery('dot', new Float32Array(8).fill(1));

@@ -12,7 +12,7 @@ import { createBlock, createMultiBlockQuery, createQuery } from '../blocks.js';
 
 const vector = new Float32Array(1);
 
-/** A block of which nothing is read. */
+/** A block whose contents are not read. */
 function createHollowBlock(key: string, rowCount: number): VectorBlock {
   return { ...createBlock(vector, 1, [], key), rowCount };
 }
@@ -32,7 +32,7 @@ interface Call {
   finish(): void;
 }
 
-/** A search of blocks whose calls end when the test says so. */
+/** A block search whose calls end when the test resolves them. */
 function createCalls() {
   const calls: Call[] = [];
   const searchBlock = (block: VectorBlock, queries: readonly BlockQuery[]) =>
@@ -100,7 +100,7 @@ describe('searchPerBlock', () => {
       createHollowBlock(`${index}`, 2 ** 16),
     );
     const parts = blocks.map((block) => ({ block, rowCount: block.rowCount, rows: null }));
-    // Three million hits each, of which four million may be held at once.
+    // Three million hits per query; four million may be in memory at once.
     const queries = [1, 2].map(() => createMultiBlockQuery(parts, vector, { k: 10_000 }));
     const searched = searchPerBlock(queries, searchBlock, {});
     assert.deepEqual([calls.length, calls[0]!.queries.length], [300, 1]);

@@ -2,7 +2,7 @@ import { createReferenceEngine } from '../../../src/engine/core/reference-engine
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { engineContract } from '../contract.js';
 
-// Small pieces, so that every search is cut and merged.
+// Small ranges, so that every search is cut and merged.
 engineContract('reference', async () =>
   createReferenceEngine({ pool: createInlinePool(), rangeRowCount: 37 }),
 );

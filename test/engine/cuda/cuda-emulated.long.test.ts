@@ -1,5 +1,4 @@
-// The cuda engine over its own kernels, on GPUs that are emulated on the CPU: slow, and as exact as
-// on a device.
+// The cuda engine with its real kernels on GPUs emulated on the CPU: slow, and as exact as a device.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -81,7 +80,7 @@ function testChoice(): void {
     assert.match(reason, /^(wgmma|mma) kernels on emulated device 0 .*; the \w+ engine answers/);
     const read = () => Object.fromEntries(gauges.map(({ name, read }) => [name, read()]));
     const { sagitta_device_uploaded_bytes_total: uploaded, ...rest } = read();
-    // The rows of the probe.
+    // The rows of the probe search.
     assert.ok(uploaded! > 16_500 * 8 * 4, `${uploaded} bytes went up`);
     assert.deepEqual(rest, {
       sagitta_device_fallback_queries_total: 0,
@@ -139,7 +138,7 @@ function testKernels(kernels: CudaKernels): void {
   });
 }
 
-/** One query for the best of so many rows of four zeros. */
+/** A batch of one query over `rowCount` rows of four zeros. */
 function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
   return {
     dimension: 4,

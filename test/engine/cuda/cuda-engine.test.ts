@@ -52,7 +52,7 @@ function createFallback(): Engine & { queryCount: number } {
   return fallback;
 }
 
-/** What may be placed on each device is what it has, all but a tenth. */
+/** The budget of a device is nine tenths of its memory. */
 function createFakeEngine(
   fake: FakeDevices,
   options: Partial<CudaEngineOptions> = {},
@@ -68,7 +68,7 @@ function createFakeEngine(
   });
 }
 
-/** An engine on fake devices, with what happened to it and a clock that stands still. */
+/** An engine on fake devices, with its events and a clock that the test sets. */
 async function createCase(memoryBytes: readonly number[], scale = 1) {
   const fake = createFakeDevices(memoryBytes, scale);
   const clock: Clock = { nowMs: 0 };
@@ -157,7 +157,7 @@ describe('the placement of blocks on devices', () => {
       await check(engine, [block]);
       clock.nowMs += 1_000;
     }
-    // b had room for its codes and not for its values, until those of a left.
+    // There was no room for the values of b until those of a were evicted.
     assert.deepEqual(deviceBytesOf(engine, all), [1_000, 5_000, 0, 0]);
     await check(engine, [c]);
     assert.deepEqual(deviceBytesOf(engine, all), [1_000, 1_000, 5_000, 0]);
@@ -248,7 +248,7 @@ describe('the placement of blocks on devices', () => {
 describe('uploads of the cuda engine', () => {
   it('continue in the background if they are large, while the fallback answers', async () => {
     const { fake, device, fallback, engine } = await createCase([10_000 * MIB], MIB / 5_000);
-    // A MiB each, and 300 of them are more than anybody waits for.
+    // 300 blocks of 1 MiB are more than a batch waits for.
     const blocks = createBlocks(300);
     fake.holdsUploads = true;
     await check(engine, blocks);
@@ -267,7 +267,7 @@ describe('uploads of the cuda engine', () => {
     const { fake, device, engine } = await createCase([100_000 * MIB], 32);
     const little = createRandomBlock(random, 'random', 64, 10);
     await check(engine, [little]);
-    // Ten thousand rows of 16 KiB are ten slices; said to be 32 times as large, nobody waits for them.
+    // 10 000 rows of 16 KiB are ten slices; scaled by 32 they are more than a batch waits for.
     const values = new Float32Array(new SharedArrayBuffer(10_000 * 4_096 * 4));
     const ids = createIds(random, 10_000);
     const large = createBlock(values, 4_096, ids);
@@ -369,7 +369,7 @@ describe('the cuda engine when a device fails', () => {
     fake.devices[0]!.faults.push('DEVICE_LOST');
     await check(engine, [a]);
     clock.nowMs += 1_000;
-    // It goes to the other device meanwhile.
+    // Meanwhile it is uploaded to the other device.
     const moved = check(engine, [a]);
     await turns();
     fake.holdsUploads = false;
@@ -439,7 +439,7 @@ describe('the cuda engine when a device fails', () => {
       await check(engine, [c]);
     }
     assert.equal(fallback.queryCount, 9);
-    // However often, half of what there was stays: 9 000 bytes.
+    // However often this happens, half of the budget stays: 9 000 bytes.
     assert.equal(engine.stats().deviceBytes, 7_000);
     const last = events.at(-1)!;
     assert.equal(last.kind === 'out of memory' && last.budgetBytes, 9_000);

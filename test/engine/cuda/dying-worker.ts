@@ -1,4 +1,4 @@
-// A thread of the tensor engine that starts and dies at its first search.
+// A thread of the tensor engine that fails at its first search.
 
 import { parentPort } from 'node:worker_threads';
 import type { TensorReply } from '../../../src/engine/tensor/tensor-worker.js';

@@ -1,5 +1,5 @@
-// GPUs that are not there, for tests of what surrounds them: kernels in JavaScript that answer by
-// brute force from the rows that were sent to them, count what they are asked, and fail as told.
+// Fake GPUs: kernels in JavaScript that search the uploaded rows by brute force, count calls, and fail
+// as the test requests.
 
 import assert from 'node:assert/strict';
 import { METRICS, type VectorBlock } from '../../../src/common/types.js';
@@ -25,11 +25,11 @@ interface FakeDevice {
   readonly memoryBytes: number;
   openCount: number;
   searchCount: number;
-  /** Row counts that `extend` was called for, as from..to, in order with 'search'. */
+  /** The calls in order: 'search', and from..to for each `extend`. */
   readonly calls: string[];
-  /** Of the next searches, in order. */
+  /** The outcomes of the next searches, in order. */
   readonly faults: Fault[];
-  /** The message of the next `open`s, which fail. */
+  /** The messages with which the next calls of `open` fail. */
   readonly openFaults: string[];
   usedBytes: number;
 }
@@ -38,13 +38,13 @@ export interface FakeDevices {
   readonly devices: FakeDevice[];
   readonly kernels: CudaKernels;
   readonly connect: ConnectDevice;
-  /** While it is true, no upload goes on. */
+  /** While true, uploads are paused. */
   holdsUploads: boolean;
-  /** While it is true, messages are not handled. */
+  /** While true, messages are not handled. */
   holdsMessages: boolean;
 }
 
-/** Codes take a byte a dimension, values four; times `scale`, for blocks that are said to be large. */
+/** Codes take one byte per dimension, values four, times `scale`, to simulate large blocks. */
 function fakeBlockBytes(scale: number): CudaKernels['blockBytes'] {
   return (dimension, rowCapacity, hasValues) =>
     scale * rowCapacity * dimension * (hasValues ? 5 : 1);
@@ -151,7 +151,7 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
   return fake;
 }
 
-/** A thread that is not one: messages are cloned, handled later and in their order. */
+/** A fake thread: messages are cloned and handled later, in order. */
 function connectFake(
   fake: FakeDevices,
   deviceIndex: number,
@@ -272,7 +272,7 @@ function queryOf(
   return {
     vector: vectors.slice(query * dimension, (query + 1) * dimension),
     metric: METRICS[batch.metrics[query]!]!,
-    // The floor is looked at afterwards.
+    // The score limit is applied afterwards.
     k: Number.POSITIVE_INFINITY,
     views,
     after: id.length === 0 ? null : { score: batch.afterScores[query]!, id },

@@ -1,4 +1,4 @@
-// A thread of the tensor engine that answers every search with nothing.
+// A thread of the tensor engine that answers every search without hits.
 
 import { parentPort } from 'node:worker_threads';
 import type { TensorReply, TensorRequest } from '../../../src/engine/tensor/tensor-worker.js';

@@ -56,7 +56,7 @@ function testEngine(kernels: Kernels): void {
     });
   }
 
-  // Blocks that have no codes (yet) are scored from their values.
+  // Blocks without codes are scored from their values.
   engineContract('simd', async () => createSimdEngine({ pool: createInlinePool() }));
 
   describe('the simd engine and its threads', () => {
@@ -122,7 +122,7 @@ function testEngine(kernels: Kernels): void {
     const block = createRandomBlock(random, 'random', 20_000, 64);
     const query = createQuery(block, rowOf(block, 0));
 
-    /** A pool whose tasks end when and as the test says. */
+    /** A pool whose tasks the test resolves. */
     function createStubPool() {
       const tasks: PromiseWithResolvers<never>[] = [];
       const pool: WorkerPool = {

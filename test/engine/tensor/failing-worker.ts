@@ -1,5 +1,4 @@
-// A thread of the tensor engine that goes wrong for blocks with certain keys, and is the real one for
-// all others.
+// A thread of the tensor engine that fails for blocks with certain keys and is the real one for others.
 
 import { parentPort } from 'node:worker_threads';
 import type { TensorRequest } from '../../../src/engine/tensor/tensor-worker.js';

@@ -1,6 +1,5 @@
-// Matrix devices in plain TypeScript that sum in a random order, rounding each step to float32, with
-// a bound on their room: what the tensor program must cope with. One lends its products, the other
-// hands out the best of them and may multiply as TF32 does.
+// Matrix devices in plain TypeScript with limited memory that sum in random order and round each step to
+// float32. One returns whole products, the other the best columns, optionally multiplied as TF32.
 
 import {
   type DeviceMatrix,
@@ -16,7 +15,7 @@ import { type Random, randomInt } from '../blocks.js';
 
 interface FloatMatrix extends DeviceMatrix {
   readonly values: Float32Array;
-  /** As a product reads them, once it has. */
+  /** The packed copy, after the first product. */
   operand: Float32Array | null;
 }
 
@@ -29,7 +28,7 @@ abstract class FloatMatrices {
   readonly residentBytesMax = 2 ** 30;
   loadCount = 0;
   multiplyCount = 0;
-  /** Values for which there is room; products count. */
+  /** The number of values, including products, for which there is room. */
   valuesMax = Number.POSITIVE_INFINITY;
   private readonly random: Random;
 
@@ -120,12 +119,12 @@ interface FloatTop extends TopColumns {
 export class TopFloatDevice extends FloatMatrices implements TopDevice {
   readonly kind = 'top';
   readonly hasOwnMemory = true;
-  /** Whether operands are cut to the 10 bits of mantissa that TF32 has. */
+  /** Whether operands are truncated to the 10 mantissa bits of TF32. */
   isTf32 = false;
   readCount = 0;
   /** The number of columns requested, by product. */
   readonly counts: number[] = [];
-  /** Tops that were neither read nor disposed of. */
+  /** Results that were neither read nor disposed of. */
   readonly waiting = new Set<FloatTop>();
 
   topColumns(
@@ -154,7 +153,7 @@ export class TopFloatDevice extends FloatMatrices implements TopDevice {
       const keys = product.subarray(row * columnCount, (row + 1) * columnCount);
       const limit = limits?.[row] ?? Number.POSITIVE_INFINITY;
       for (let column = 0; column < columnCount; column++) {
-        // Each step rounds, as it is stored.
+        // Storing rounds each step.
         if (factors) keys[column]! *= factors[column]!;
         if (summands) keys[column]! += Math.fround(scales![row]! * summands[column]!);
         if (masked) keys[column]! += masked[column]!;
@@ -186,7 +185,7 @@ export class TopFloatDevice extends FloatMatrices implements TopDevice {
 const single = new Float32Array(1);
 const bits = new Uint32Array(single.buffer);
 
-/** Toward zero, to 10 bits of mantissa; what is below the least normal number is lost. */
+/** Truncates to 10 bits of mantissa; flushes denormal numbers to zero. */
 function cutToTf32(value: number): number {
   if (Math.abs(value) < 2 ** -126) return 0;
   single[0] = value;
@@ -194,10 +193,10 @@ function cutToTf32(value: number): number {
   return single[0];
 }
 
-/** The places of the `count` largest keys, largest first, equal ones in order; at most 2^20 keys. */
+/** The indexes of the `count` largest keys, largest first, equal keys in order; at most 2^20 keys. */
 function largest(keys: Float32Array, count: number): Float64Array {
   const keyBits = new Uint32Array(keys.slice().buffer);
-  // Numbers in the order of the keys, and then of their places, that float64 holds exactly.
+  // Combines key and index in one number that float64 represents exactly.
   const ranked = Float64Array.from(keyBits, (word, place) => {
     const descending = word >= 2 ** 31 ? word : 2 ** 31 - 1 - word;
     return descending * 2 ** 20 + place;

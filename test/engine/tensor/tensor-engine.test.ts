@@ -27,14 +27,14 @@ engineContract('wasm', async () =>
   createTensorEngine({
     device: 'wasm',
     fallback: createReferenceSearch({ pool: createInlinePool() }),
-    // The contract is for the thread: an answer of the fallback must not pass for its own.
+    // The contract tests the thread: an answer of the fallback must not pass for its own.
     onThreadFailure: (error) => {
       throw error;
     },
   }),
 );
 
-/** A search as the reference does it that counts how often it is asked. */
+/** The reference search with a counter of its calls. */
 function createCountingFallback() {
   const reference = createReferenceSearch({ pool: createInlinePool() });
   const search: SearchBlock = (...work) => {
@@ -76,7 +76,7 @@ describe('the wasm engine and its thread', () => {
       assert.equal(fallback.searchCount, 0);
       assert.ok(engine.bytesUsed('good').hostBytes > 1_344 * 768 * 4);
 
-      // What waits behind the search that kills the thread is answered, too, by one or the other.
+      // Searches queued behind the one that ends the thread are answered, too, by either of them.
       await Promise.all([bad, good, good].map((block) => checkSearch(engine, block)));
       const fallbackCount = fallback.searchCount;
       assert.ok(fallbackCount >= 1);
@@ -130,7 +130,7 @@ describe('the wasm engine and its thread', () => {
     const block = createNamedBlock('kept');
     assert.deepEqual(engine.bytesUsed('kept'), { hostBytes: 0, deviceBytes: 0 });
     await checkSearch(engine, block);
-    // One chunk of 1 344 rows, and three numbers a row.
+    // One chunk of 1 344 rows, and three numbers per row.
     assert.deepEqual(engine.bytesUsed('kept'), {
       hostBytes: 1_344 * 768 * 4 + 1_400 * 3 * 8,
       deviceBytes: 0,
@@ -155,7 +155,7 @@ describe('the wasm engine and its thread', () => {
         assertTrueHits(hits[index]!, bruteForce(query), `seed ${SEED}`);
       }
     }
-    // What is known of the rows is forgotten when another block comes.
+    // Norms are freed when another block is searched.
     await checkSearch(engine, createNamedBlock('other'));
     assert.equal(engine.bytesUsed(block.key).hostBytes, 0);
   });

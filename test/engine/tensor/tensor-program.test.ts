@@ -51,7 +51,7 @@ function search(program: TensorProgram, block: VectorBlock, random: Random, quer
   return hits;
 }
 
-/** Bytes that the program says it keeps. */
+/** The usage that the program reports. */
 class Ledger {
   private readonly bytes = new Map<string, number>();
 
@@ -80,7 +80,7 @@ describe('the tensor program', () => {
     console.log(`SAGITTA_TEST_SEED=${SEED}`);
     const random = createRandom(SEED);
     for (const [index, kind] of KINDS.entries()) {
-      // More than a chunk, of many short rows and of few long ones in turn.
+      // More than one chunk, alternately of many short and few long rows.
       const [dimension, rowCount] = index % 2 === 0 ? [5, 17_000] : [600, 1_800];
       const device = new FloatDevice(random);
       const program = new TensorProgram(device, { residentBytesMax: 2 ** 30 });
@@ -94,7 +94,7 @@ describe('the tensor program', () => {
   it('rescores few rows if scores differ enough', () => {
     const random = createRandom(SEED);
     const program = new TensorProgram(new FloatDevice(random), { residentBytesMax: 2 ** 30 });
-    // Exactly two chunks, so that no row is scored for want of a chunk.
+    // Exactly two chunks, so that all rows are scanned.
     const block = createRandomBlock(random, 'random', 2 * 4_096, 256);
     for (const { rows, rescoredCount } of search(program, block, random, 3)) {
       assert.ok(rescoredCount <= rows.length + 5, `${rescoredCount} rescored, seed ${SEED}`);
@@ -144,7 +144,7 @@ describe('the tensor program', () => {
     const walk = () => {
       const before = device.loadCount;
       for (const block of blocks) search(program, block, random, 1);
-      // One load each is the query's own; where nothing is resident, rows are scored instead.
+      // One load per search is the query; rows that are not resident are scored.
       return device.loadCount - before;
     };
     walk();

@@ -1,4 +1,4 @@
-// The tensorflow engine on whatever device TensorFlow finds here, where it is installed.
+// The tensorflow engine on the device that TensorFlow finds, if TensorFlow is installed.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { createTensorEngine, type TensorEngine } from '../../../src/engine/tenso
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { engineContract } from '../contract.js';
 
-/** Null where the install script has not run; what it installed and does not work is a failure. */
+/** Null if the install script has not run; an installation that does not work is a failure. */
 const engine = await create();
 
 async function create(): Promise<TensorEngine | null> {

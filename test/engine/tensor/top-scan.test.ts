@@ -1,5 +1,5 @@
-// The tensor program on devices that hand out the best of a product, without TensorFlow: one rounds
-// as float32 does, the other cuts its operands to TF32.
+// The tensor program on fake devices that return the best columns of a product: one rounds to float32,
+// the other truncates operands to TF32.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -55,7 +55,7 @@ function check(program: TensorProgram, block: VectorBlock, queries: readonly Sea
   return hits;
 }
 
-/** An engine in this thread; its device holds at most three chunks of a row or more. */
+/** An engine in this thread whose device has room for three chunks. */
 function createEngine(): Engine {
   const device = createDevice(true);
   device.chunkValuesMax = 2 ** 18;
@@ -133,7 +133,7 @@ describe('the scan of a device that returns the best rows', () => {
     const random = createRandom(SEED);
     for (const metric of METRICS) {
       const device = createDevice(true);
-      // Rows so close together that TF32 cannot tell them apart; the best come last.
+      // Rows so close together that TF32 cannot distinguish them; the best come last.
       const base = createValues(random, 'random', 1, DIMENSION);
       const values = new Float32Array(CHUNK_ROWS * DIMENSION);
       for (let row = 0; row < CHUNK_ROWS; row++) {
@@ -155,7 +155,7 @@ describe('the scan of a device that returns the best rows', () => {
     const device = createDevice();
     const block = createRandomBlock(random, 'random', CHUNK_ROWS, DIMENSION);
     const vector = createVector(random, block, 'random');
-    // The best rows of all do not pass: without a mask they would be handed out.
+    // The best rows do not pass the filter: without a mask they would be returned.
     const best = bruteForce(createQuery(block, vector, { metric: 'dot', k: 100 }));
     const rows = createBitmap(CHUNK_ROWS);
     for (let row = 0; row < CHUNK_ROWS; row++) if (!best.rows.includes(row)) setBit(rows, row);
@@ -219,7 +219,7 @@ describe('the scan of a device that returns the best rows', () => {
       check(program, view, [createQuery(view, rowOf(view, 7), { metric: 'dot' })]);
       return device.loadCount - before;
     });
-    // A query is one load, a chunk three, and a mask for rows that an older view does not have, one.
+    // A query is one load, a chunk three, and the mask of rows that an older version does not have, one.
     assert.deepEqual(loads, [0, 4, 1, 1, 4, 1, 4, 4, 2]);
     assert.equal(device.matrixCount(), 6);
   });
