@@ -55,7 +55,7 @@ const CHUNKS_KEPT_MAX = 1_024;
  * arrives after that.
  */
 function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
-  const { raw, bodyReservation: bodyPlace } = request;
+  const { raw, bodyReservation } = request;
   const { bodyBytesMax } = limits;
   const declared = declaredBytes(request);
   if (declared !== null && declared > bodyBytesMax) {
@@ -72,14 +72,14 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
     const fail = (error: unknown) => {
       stop();
       // The client may go on sending for a long time; nothing of it is kept.
-      bodyPlace?.release();
+      bodyReservation?.release();
       reject(error);
     };
     const onData = (chunk: Buffer) => {
       byteCount += chunk.length;
       try {
         if (byteCount > bodyBytesMax) throw tooLarge(bodyBytesMax, null);
-        bodyPlace?.reserveAtLeast(byteCount);
+        bodyReservation?.reserveAtLeast(byteCount);
         chunks.push(chunk);
         if (chunks.length === CHUNKS_KEPT_MAX) {
           blocks.push(Buffer.concat(chunks));

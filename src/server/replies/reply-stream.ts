@@ -55,12 +55,15 @@ async function* flow(
   { type, place, stalledMsMax, onFailed }: SendingStream,
 ): AsyncGenerator<Uint8Array> {
   const { request, raw } = reply;
-  const { replyReservation: replyPlace } = request;
+  const { replyReservation } = request;
   try {
     for await (const chunk of chunks) {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
       if (bytes.byteLength === 0) continue;
-      replyPlace.reserveUnchecked(request.principal.id, bytes.byteLength + raw.writableLength);
+      replyReservation.reserveUnchecked(
+        request.principal.id,
+        bytes.byteLength + raw.writableLength,
+      );
       const timer = setTimeout(
         () => abortReply(raw),
         slowReaderMsMax(bytes.byteLength, stalledMsMax),
@@ -79,6 +82,6 @@ async function* flow(
     await abortAfterFlush(raw);
     throw clientError;
   } finally {
-    replyPlace.reserveUnchecked(request.principal.id, raw.writableLength);
+    replyReservation.reserveUnchecked(request.principal.id, raw.writableLength);
   }
 }
