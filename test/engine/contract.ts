@@ -1,5 +1,5 @@
 // Runs the contract of engines (src/tools/selftest/contract.ts) as tests, one per case and engine:
-// the quick cases with `npm test`, all of them with `npm run test:full`.
+// the quick cases of the reference and simd engines with `npm test`, all with `npm run test:full`.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -25,7 +25,13 @@ const QUICK = [
   'answers ordinary searches without its fallback',
 ];
 
-export function engineContract(name: string, create: () => Promise<Engine>): void {
+/** `isLong`: runs with `npm run test:full` only. */
+export function engineContract(
+  name: string,
+  create: () => Promise<Engine>,
+  { isLong = false } = {},
+): void {
+  if (isLong && !IS_FULL) return;
   const cases = IS_FULL ? CONTRACT : CONTRACT.filter((found) => QUICK.includes(found.name));
   if (!IS_FULL) assert.equal(cases.length, QUICK.length, 'every quick case is in the contract');
   describe(`the ${name} engine`, () => {

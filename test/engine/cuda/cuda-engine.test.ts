@@ -30,10 +30,11 @@ import { createFakeDevices, type FakeDevices } from './fake-devices.js';
 const MIB = 1024 * 1024;
 
 /** Two small devices and the fallback share the blocks, so that most answers are merged. */
-engineContract('cuda', async () => {
-  const fake = createFakeDevices([600_000, 900_000]);
-  return createFakeEngine(fake, { idleMs: 0 });
-});
+engineContract(
+  'cuda',
+  async () => createFakeEngine(createFakeDevices([600_000, 900_000]), { idleMs: 0 }),
+  { isLong: true },
+);
 
 interface Clock {
   nowMs: number;

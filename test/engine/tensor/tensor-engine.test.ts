@@ -23,15 +23,18 @@ import { engineContract } from '../contract.js';
 
 const failingWorkerUrl = new URL('./failing-worker.js', import.meta.url);
 
-engineContract('wasm', async () =>
-  createTensorEngine({
-    device: 'wasm',
-    fallback: createReferenceSearch({ pool: createInlinePool() }),
-    // The contract tests the thread: an answer of the fallback must not pass for its own.
-    onThreadFailure: (error) => {
-      throw error;
-    },
-  }),
+engineContract(
+  'wasm',
+  async () =>
+    createTensorEngine({
+      device: 'wasm',
+      fallback: createReferenceSearch({ pool: createInlinePool() }),
+      // The contract tests the thread: an answer of the fallback must not pass for its own.
+      onThreadFailure: (error) => {
+        throw error;
+      },
+    }),
+  { isLong: true },
 );
 
 /** The reference search with a counter of its calls. */
