@@ -3,7 +3,6 @@ import { describe, it } from 'node:test';
 import { METRICS } from '../../../src/common/types.js';
 import { type Position, publicScore } from '../../../src/engine/core/engine.js';
 import { compareIds, compareIdWith, scoreFloor, TopRows } from '../../../src/engine/core/order.js';
-import { KthLargest } from '../../../src/engine/tensor/exact-top-k-selector.js';
 import { createBlock, createIds, createRandom, idOf, randomInt, SEED } from '../blocks.js';
 
 function createIdBlock(ids: readonly string[]) {
@@ -126,27 +125,3 @@ function justBelow(value: number): number {
   bits[0]! += value > 0 ? -1n : 1n;
   return new Float64Array(bits.buffer)[0]!;
 }
-
-describe('the k-th largest number', () => {
-  it('agrees with sorting, and is −Infinity for fewer than k numbers', () => {
-    const random = createRandom(SEED);
-    for (let turn = 0; turn < 100; turn++) {
-      const k = 1 + randomInt(random, 20);
-      const kthLargest = new KthLargest(k);
-      const added: number[] = [];
-      for (let i = 0; i < 60; i++) {
-        const value = randomInt(random, 30) / 4;
-        kthLargest.add(value);
-        added.push(value);
-        added.sort((a, b) => b - a);
-        assert.equal(kthLargest.value, added[k - 1] ?? Number.NEGATIVE_INFINITY, `seed ${SEED}`);
-      }
-    }
-  });
-
-  it('is −Infinity for k = 0', () => {
-    const kthLargest = new KthLargest(0);
-    kthLargest.add(1);
-    assert.equal(kthLargest.value, Number.NEGATIVE_INFINITY);
-  });
-});
