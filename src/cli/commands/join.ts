@@ -26,7 +26,7 @@ line per vector with its matches; CSV and Arrow have one row per match.
 
 Examples:
   $ sagitta join articles --score-threshold 0.95 -o duplicates.csv
-  $ sagitta join questions --with articles --top-k 5 -o answers.arrow
+  $ sagitta join questions --with articles --top-k 5 -o results.arrow
   $ sagitta join new --with articles --top-k 1 --metadata \\
       --filter '{"day": "2026-11-21"}'
 

@@ -37,8 +37,8 @@ Examples:
 --file runs one query per vector of a file, in any format that sagitta import
 reads. Results are written as .ndjson (one line per query), .csv or .arrow (one
 row per match), or .ivecs (integer ids):
-  $ sagitta query docs --file queries.npy --top-k 10 -o answers.arrow
-  $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o answers.ivecs
+  $ sagitta query docs --file queries.npy --top-k 10 -o results.arrow
+  $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o results.ivecs
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 \\
       --recall sift-128-euclidean.hdf5
 --recall reports which share of the exact nearest neighbours a result file

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { CliError } from '../failure.js';
 import { addDataDirectoryOption, type DataDirectoryOptions, dataDirectoryOf } from '../options.js';
 import { formatBytes } from '../units.js';
-import { describeReport, verifyFolder } from './verify.js';
+import { describeReport, verifyDataDirectory } from './verify.js';
 
 const EXAMPLES = `
 Examples:
@@ -33,7 +33,7 @@ export function addRestoreCommand(program: Command): void {
       const { requireRestorable, restoreBackup } = await import('../../offline.js');
       await requireRestorable(backup, directory);
       if (options.verify) {
-        const report = await verifyFolder(backup);
+        const report = await verifyDataDirectory(backup);
         if (report.errorCount > 0) {
           process.stderr.write(`${describeReport(report)}\n`);
           throw new CliError(

@@ -81,7 +81,7 @@ function factsOf({ label, status, facts, fallbackCount, cases }: EngineReport): 
   if (status === 'skipped') return `${label}: skipped, ${facts}`;
   if (cases.length === 0) return `${label}: did not start, ${facts}`;
   const fallback =
-    fallbackCount === null ? '' : `; the fallback engine answered ${fallbackCount} queries`;
+    fallbackCount === null ? '' : `; the fallback engine executed ${fallbackCount} queries`;
   return `${label}: ${facts}${fallback}`;
 }
 

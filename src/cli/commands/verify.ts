@@ -30,27 +30,27 @@ export function addVerifyCommand(program: Command): void {
     .argument('[directory]', 'directory to verify (default: SAGITTA_DATA_DIR or ./data)')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (folder: string | undefined, options: VerifyOptions) => {
-      const report = await verifyFolder(folder ?? dataDirectoryOf({}));
+    .action(async (directory: string | undefined, options: VerifyOptions) => {
+      const report = await verifyDataDirectory(directory ?? dataDirectoryOf({}));
       process.stdout.write(`${options.json ? jsonOf(report) : describeReport(report)}\n`);
       process.exitCode = report.errorCount === 0 ? EXIT_CODES.success : EXIT_CODES.failure;
     });
 }
 
 /** Verifies with progress on stderr. Throws a usage error when the directory cannot be verified. */
-export async function verifyFolder(folder: string): Promise<VerifyReport> {
+export async function verifyDataDirectory(directory: string): Promise<VerifyReport> {
   const { verifyDirectory } = await import('../../offline.js');
   const progress =
-    process.stderr.isTTY === true ? createProgress(`Verifying ${folder}:`) : silentProgress;
+    process.stderr.isTTY === true ? createProgress(`Verifying ${directory}:`) : silentProgress;
   try {
-    return await verifyDirectory(folder, progress.update);
+    return await verifyDirectory(directory, progress.update);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
     const advice =
       error.code === 'data_directory_locked'
         ? ' Create a backup (sagitta backup) and verify the backup.'
         : '';
-    throw usageError(`cannot verify ${folder}: ${error.message}${advice}`);
+    throw usageError(`cannot verify ${directory}: ${error.message}${advice}`);
   } finally {
     progress.end();
   }

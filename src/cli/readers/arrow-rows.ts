@@ -163,10 +163,10 @@ function planColumns(
     return isNested || isTextField(fields[index]!);
   };
   for (const index of chosen) {
-    const refusal = jsonViolation(fields[index]!);
-    if (refusal === null) continue;
+    const violation = jsonViolation(fields[index]!);
+    if (violation === null) continue;
     throw new CliError(
-      `${name}: column ${JSON.stringify(fields[index]!.name)} cannot be metadata: ${refusal} ` +
+      `${name}: column ${JSON.stringify(fields[index]!.name)} cannot be metadata: ${violation} ` +
         'Select columns with --fields.',
     );
   }
