@@ -10,7 +10,7 @@ export interface CollectionInput {
   /** The length of every vector. */
   readonly dimension: number;
   readonly metric?: Metric;
-  /** For people. */
+  /** Text for people. */
   readonly description?: string | null;
   readonly labels?: Readonly<Record<string, string>>;
 }
@@ -21,10 +21,10 @@ export interface CollectionRecord {
   readonly metric: Metric;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
-  /** `failed`: its data is damaged; other collections are served. */
+  /** `failed`: the data of this collection is damaged. Other collections are available. */
   readonly status: 'loading' | 'ready' | 'failed';
   readonly vector_count: number;
-  /** The last write that is visible. */
+  /** The sequence of the last visible write. */
   readonly sequence: number;
   readonly created_at: string;
   readonly updated_at: string;
@@ -41,9 +41,9 @@ export interface CollectionRecord {
 
 export interface CollectionPage {
   readonly collections: readonly CollectionRecord[];
-  /** Token of the next page; absent when there is none. */
+  /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
-  /** Whether a further page exists. */
+  /** Whether there is another page. */
   readonly has_more: boolean;
   readonly total: number;
 }
@@ -61,18 +61,18 @@ export interface StoredVector<Values = readonly number[]> {
   readonly metadata?: JsonObject;
 }
 
-/** The write is durable on disk and visible to every later read when this is sent. */
+/** Sent when the write is durable on disk and visible to every later read. */
 export interface VectorsWritten {
   readonly upserted_count: number;
   readonly inserted_count: number;
   readonly updated_count: number;
-  /** All ids in the order of the body, when at least one was generated. Not of a stream. */
+  /** All ids in the order of the body, when at least one was generated. Absent for streams. */
   readonly ids?: readonly string[];
-  /** Of a stream: the writes that it took. Each was atomic. */
+  /** For streams: the number of atomic writes. */
   readonly batch_count?: number;
-  /** Of a stream: rows that an earlier attempt with the same key had made durable. */
+  /** For streams: the rows that an earlier attempt with the same idempotency key had written. */
   readonly resumed_count?: number;
-  /** The write of the collection that the reply reflects; pass it as `min_sequence`. */
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
@@ -80,104 +80,104 @@ export interface PutReply {
   readonly id: string;
   readonly collection: string;
   readonly created: boolean;
-  /** The write of the collection that the reply reflects; pass it as `min_sequence`. */
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
 export interface PatchReply {
   readonly id: string;
-  /** The write of the collection that the reply reflects; pass it as `min_sequence`. */
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
 export interface DeleteReply {
   readonly id: string;
   readonly deleted: true;
-  /** The write of the collection that the reply reflects; pass it as `min_sequence`. */
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
 export interface DeleteManyReply {
   readonly deleted_count: number;
-  /** The write of the collection that the reply reflects; pass it as `min_sequence`. */
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
 export interface FetchReply<Values = readonly number[]> {
-  /** In the order of the ids asked for. */
+  /** In the order of the requested ids. */
   readonly vectors: readonly StoredVector<Values>[];
   readonly not_found: readonly string[];
 }
 
-/** In the order of arrival. */
+/** In insertion order. */
 export interface VectorPage<Values = readonly number[]> {
   readonly vectors: readonly StoredVector<Values>[];
-  /** Token of the next page; absent when there is none. */
+  /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
-  /** Whether a further page exists. */
+  /** Whether there is another page. */
   readonly has_more: boolean;
-  /** With the offset model only. */
+  /** Only when paging by `offset`. */
   readonly total?: number;
 }
 
 /**
  * Exactly one of `vector` and `id`, or a `cursor` alone. `limit`, `offset` and `cursor` may
- * stand in the query string instead.
+ * be in the query string instead.
  */
 export interface Query<Values = readonly number[]> {
   readonly vector?: Values;
-  /** A stored vector to search with; it is left out of its own result. */
+  /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
   /**
-   * How many of the nearest to return: at most 10000 without `limit`, which makes pages of
-   * them. With `limit` and no `top_k` the pages go through the whole filtered view; with
-   * `score_threshold` and no `top_k`, through everything that has at least that score.
+   * The number of nearest vectors to return: at most 10000 without `limit`, which returns them
+   * in pages. With `limit` and no `top_k` the pages go through all vectors that pass the
+   * filter; with `score_threshold` and no `top_k`, through all that have at least that score.
    */
   readonly top_k?: number;
-  /** Page size; as many as `top_k` when absent, or a usual page where that is absent as well. */
+  /** Page size. When absent: `top_k`, or the default page size when that is absent too. */
   readonly limit?: number;
   /**
-   * How many records to skip. Its cost grows with it, and pages can shift when data changes in
-   * between; a cursor has neither flaw. Never together with `cursor`.
+   * The number of records to skip. Large offsets cost more, and pages shift when data changes
+   * between requests; a cursor avoids both. Not together with `cursor`.
    */
   readonly offset?: number;
   /**
-   * The `next_cursor` of the page before, unchanged. It may come alone, or with the fields of
-   * the first page again; other values than those are refused. Never together with `offset`.
+   * The `next_cursor` of the previous page. Send it alone or with the same fields as for the
+   * first page. Not together with `offset`.
    */
   readonly cursor?: string;
   /**
-   * Applied to the whole collection before scoring: the answer has min(top_k, rows that pass)
+   * Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass)
    * matches.
    */
   readonly filter?: JsonObject;
   readonly include_metadata?: boolean;
-  /** `base64`: as the base64 text of little-endian float32. */
+  /** `base64` returns vectors as base64 of little-endian float32. */
   readonly include_values?: boolean | 'base64';
-  /** In place of the collection's. */
+  /** Used instead of the collection's metric. */
   readonly metric?: Metric;
-  /** Another order of the `top_k` nearest, which are then at most 10000. */
+  /** Sorts the `top_k` nearest vectors, at most 10000, in another order. */
   readonly sort?: readonly {
     /** A path in the metadata, `score` or `id`. */
     readonly field: string;
     readonly order?: 'asc' | 'desc';
   }[];
   /**
-   * Only matches with at least this score, compared as it is shown. Without `top_k` all of
-   * them: in pages of `limit`, 100 when absent. (With `sort` they are among the `top_k` nearest
-   * in any case.)
+   * Return only matches with at least this score, compared with scores as replies show them.
+   * Without `top_k` all such matches are returned, in pages of `limit` (default 100). With
+   * `sort` only the `top_k` nearest are considered.
    */
   readonly score_threshold?: number;
-  /** Answer from a state that includes this write. */
+  /** Answer from a snapshot that includes the write with this sequence. */
   readonly min_sequence?: number;
   readonly explain?: boolean;
 }
 
 export interface Match<Values = readonly number[]> {
   readonly id: string;
-  /** Higher is better, for every metric. */
+  /** A higher score is better, for every metric. */
   readonly score: number;
-  /** L2; `euclidean` only. */
+  /** The L2 distance; `euclidean` only. */
   readonly distance?: number;
   readonly metadata?: JsonObject;
   readonly values?: Values;
@@ -189,7 +189,7 @@ export interface Explain {
   readonly rows_scanned: number;
   readonly rows_passed_filter: number;
   readonly candidates_rescored: number;
-  /** No row outside the answer can score above a row inside it. */
+  /** Whether no vector outside the result can have a higher score than one in it. */
   readonly is_certified: boolean;
   readonly filter_ms: number;
   readonly search_ms: number;
@@ -198,26 +198,29 @@ export interface Explain {
 
 export interface QueryReply<Values = readonly number[]> {
   readonly matches: readonly Match<Values>[];
-  /** Token of the next page; absent when there is none. */
+  /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
-  /** Whether a further page exists. */
+  /** Whether there is another page. */
   readonly has_more: boolean;
-  /** The exact size of the filtered view; on first and offset pages. */
+  /**
+   * The exact number of vectors that pass the filter. On the first page and on pages with an
+   * `offset`.
+   */
   readonly total?: number;
-  /** The write of the collection that the reply reflects; pass it as `min_sequence`. */
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
   readonly explain?: Explain;
 }
 
 export interface RecallReply {
-  /** The mean over the queries. */
+  /** The mean of `recalls`. */
   readonly recall: number;
   readonly query_count: number;
-  /** Where all lists are equally long. */
+  /** The length of the lists of ids, if it is the same for all. */
   readonly k?: number;
-  /** Of each query. */
+  /** The recall of each query. */
   readonly recalls: readonly number[];
-  /** The write of the collection that the reply reflects; pass it as `min_sequence`. */
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
@@ -233,38 +236,38 @@ export interface Readiness {
   }[];
 }
 
-/** A folder that is a data directory of one moment. */
+/** A folder that contains a data directory as of one point in time. */
 export interface BackupRecord {
-  /** Of its folder in the directory of backups. */
+  /** The name of its folder in the backup directory. */
   readonly name: string;
-  /** The moment that it keeps. */
+  /** The time of the snapshot. */
   readonly created_at: string;
-  /** Of all its files. */
+  /** The size of all its files. */
   readonly byte_length: number;
-  /** How many there were. */
+  /** The number of collections. */
   readonly collections: number;
 }
 
 export interface ApiKeyInput {
-  /** For whom the key is, in words of yours. */
+  /** A description of who uses the key. */
   readonly owner: string;
   /**
-   * What the key may do. Each is a scope, which but for `metrics:read` may be limited to
-   * collections by a glob, as in `vectors:read:catalog-*` (`*` any characters, `?` one).
+   * What the key allows. Every scope but `metrics:read` may be limited to collections by a
+   * glob, as in `vectors:read:catalog-*` (`*` matches any characters, `?` one).
    */
   readonly scopes: readonly string[];
-  /** From when on the key is refused; never when absent. */
+  /** When the key expires; absent or null for never. */
   readonly expires_at?: string | null;
 }
 
-/** A key without its secret, which is in the reply that made it and nowhere else. */
+/** A key without its secret, which only the reply that created the key contains. */
 export interface ApiKeyRecord {
   readonly id: string;
-  /** For whom the key is, in words of yours. */
+  /** A description of who uses the key. */
   readonly owner: string;
   readonly scopes: readonly string[];
   readonly created_at: string;
-  /** Null: never. */
+  /** Null if the key does not expire. */
   readonly expires_at: string | null;
   readonly rotated_at: string | null;
   readonly revoked_at: string | null;
@@ -272,23 +275,23 @@ export interface ApiKeyRecord {
 
 export interface ApiKeyWithSecret {
   readonly id: string;
-  /** For whom the key is, in words of yours. */
+  /** A description of who uses the key. */
   readonly owner: string;
   readonly scopes: readonly string[];
   readonly created_at: string;
-  /** Null: never. */
+  /** Null if the key does not expire. */
   readonly expires_at: string | null;
   readonly rotated_at: string | null;
   readonly revoked_at: string | null;
-  /** To be sent as `Authorization: Bearer …`. Shown this once: keep it now. */
+  /** Send it as `Authorization: Bearer …`. It is returned only once. */
   readonly key: string;
 }
 
 /** Any error, as in RFC 9457. */
 export interface Problem {
-  /** `urn:sagitta:error:` and the code. */
+  /** `urn:sagitta:error:` followed by the code. */
   readonly type: string;
-  /** What the code means. */
+  /** The meaning of the code. */
   readonly title: string;
   /** The status of the reply. */
   readonly status: number;
@@ -297,24 +300,24 @@ export interface Problem {
   /** The path of the request. */
   readonly instance: string;
   readonly code: ErrorCode;
-  /** As in `X-Request-Id`; the log has it too. */
+  /** The value of `X-Request-Id`, which is also in the server log. */
   readonly request_id: string;
   /**
    * Whether the same request can succeed later. A write that is not idempotent by itself needs
    * an idempotency key for that.
    */
   readonly retryable: boolean;
-  /** The first 100 findings. */
+  /** The first 100 issues. */
   readonly errors?: readonly {
-    /** A JSON pointer into the body, or `?name` for a parameter of the query. */
+    /** A JSON pointer into the body, or `?name` for a query parameter. */
     readonly pointer: string;
     readonly code: ErrorCode;
     readonly detail: string;
     readonly expected?: string | number;
     readonly actual?: string | number;
   }[];
-  /** Of a stream of writes: its rows before this one are durable, and none from it on. */
+  /** For streamed writes: the number of rows that are durable. Later rows were not written. */
   readonly committed_count?: number;
-  /** Of the last write of the stream, where there was one. */
+  /** For streamed writes: the sequence of the last durable write, if any. */
   readonly sequence?: number;
 }

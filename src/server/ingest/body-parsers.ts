@@ -1,5 +1,5 @@
-// The bytes of request bodies: JSON bodies whole, streams where a route takes them, anything else
-// refused. Reads within the bounds of one body and of all together, whatever the client says about the
+// Reads the bytes of request bodies: JSON bodies whole, streams where a route takes them; rejects other
+// types. Keeps within the bounds of one body and of all together, whatever the client says about the
 // length: nothing, the truth or something else.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';

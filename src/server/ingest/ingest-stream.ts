@@ -1,5 +1,5 @@
-// A body that is a stream of vectors: written batch by batch while it arrives. Whatever becomes of
-// it, the reply says how many of its rows are durable.
+// Writes a body that is a stream of vectors, batch by batch while it arrives. The reply, also an error,
+// has the number of rows that are durable.
 
 import { createHash } from 'node:crypto';
 import { parameter, SagittaError, validationError } from '../../common/errors.js';
@@ -23,10 +23,10 @@ export interface IngestQuery {
   readonly vector_column?: string | undefined;
 }
 
-/** What is worth a collection when it is let go of. */
+/** Freed bytes from which on a garbage collection is requested. */
 const GARBAGE_BYTES_MIN = 8_000_000;
 
-/** Throws what reading and writing throw, with what is durable in `committed`. */
+/** Throws what reading and writing throw, with the durable rows in `committed`. */
 export async function ingest(
   services: RouteServices,
   request: RequestContext<IngestQuery>,
@@ -34,7 +34,7 @@ export async function ingest(
 ): Promise<StoredReply> {
   const { mode = 'upsert', id_column: idColumn, vector_column: vectorColumn } = request.query;
   const isArrow = request.contentType === ARROW_STREAM;
-  if (!isArrow) refuseParameters(request.query, ['id_column', 'vector_column'], 'Arrow');
+  if (!isArrow) rejectParameters(request.query, ['id_column', 'vector_column'], 'Arrow');
   const collection = services.database.collection(request.params.id!);
   const { shape } = collection;
   const idempotency = idempotencyOf(services, request);
@@ -64,7 +64,10 @@ export async function ingest(
       threadCount: services.pool.threadCount,
       admit(rowCount) {
         if (services.isStopping()) {
-          throw new SagittaError('stopping', 'The service is stopping; send the rest elsewhere.');
+          throw new SagittaError(
+            'stopping',
+            'The service is stopping. Send the remaining rows to another instance.',
+          );
         }
         return request.chargeOrWait(rowCount);
       },
@@ -79,18 +82,18 @@ export async function ingest(
   } catch (error) {
     throw withCommitted(error, stream);
   } finally {
-    // More of the body may come, and is thrown away.
+    // The rest of the body is discarded as it arrives.
     isOver = true;
     hold({});
     counting.close();
     stream.close();
-    // It does not see how large shared buffers are.
+    // The garbage collector does not count the size of shared buffers.
     if (heldMax > GARBAGE_BYTES_MIN) collectGarbageSoon();
   }
 }
 
-/** Throws `unknown_parameter` where a parameter is for other bodies. */
-export function refuseParameters(
+/** Throws `unknown_parameter` for parameters that are meant for other types of bodies. */
+export function rejectParameters(
   query: IngestQuery,
   names: readonly (keyof IngestQuery)[],
   bodies: string,
@@ -100,12 +103,12 @@ export function refuseParameters(
     .map((name) => ({
       location: parameter(name),
       code: 'unknown_parameter' as const,
-      detail: `This parameter is for bodies of ${bodies}.`,
+      detail: `This parameter is only for ${bodies} bodies.`,
     }));
   if (issues.length > 0) throw validationError(issues);
 }
 
-/** The body is compared batch by batch; here is what it is read with. */
+/** The digest covers how the body is read; the stream compares the body itself, batch by batch. */
 function idempotencyOf(
   { limits }: RouteServices,
   request: RequestContext<IngestQuery>,
@@ -136,7 +139,7 @@ function writtenReply(
   );
 }
 
-/** An error about the key says nothing of this stream, which may be another one. */
+/** An error about the key gets no count: the key may belong to another stream. */
 function withCommitted(error: unknown, { progress }: WriteStream): unknown {
   const known = error instanceof SagittaError ? error : internalError(error);
   if (known.code.startsWith('idempotency_')) return known;

@@ -1,6 +1,6 @@
-// From the bytes of a body to a value, on whichever thread: strict UTF-8, JSON that cannot exhaust
-// memory by nesting, the idempotency key and the digest of the body. Knows no schema and no zod, so
-// that a worker loads nothing but this.
+// Parses the bytes of a JSON body on any thread: strict UTF-8, JSON whose nesting cannot exhaust memory,
+// the idempotency key and the digest of the body. Imports no schemas and no zod, so that workers need
+// not load them.
 
 import { isAscii, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -18,22 +18,22 @@ import {
 import type { Task } from '../../platform/pool.js';
 import { readVector } from './row-rules.js';
 
-/** Our deepest valid body is a filter of depth 16, at two or three levels each. */
+/** The deepest valid body is a filter of depth 16, with two or three levels of JSON each. */
 const JSON_DEPTH_MAX = 128;
 /**
- * A clone to another thread takes stack frames for each level; this many brackets do no harm even
- * if all of them nest, and the depth of such a body is not counted.
+ * Cloning to another thread takes stack frames for each level. This many brackets do no harm even if all
+ * of them nest, so the depth of such a body is not counted.
  */
 const BRACKETS_UNCHECKED = 1_000;
 /**
- * The garbage collector looks at every finished object again and again while JSON.parse goes on:
- * 21 million empty objects, which fit into 64 MB, hold a worker up for a minute. 10 000 vectors with
- * metadata have about 40 000 objects and arrays.
+ * The garbage collector visits every object repeatedly while JSON.parse runs: 21 million empty objects,
+ * which fit into 64 MB, block a worker for a minute. 10 000 vectors with metadata have about 40 000
+ * objects and arrays.
  */
 const BRACKETS_MAX = 1_000_000;
-/** Of one object outside a batch of vectors. The largest that can be valid is metadata of 40 KB. */
+/** The members of one object outside a batch of vectors. The largest valid object is metadata of 40 KB. */
 const MEMBERS_MAX = 10_000;
-/** Of a body outside a batch of vectors: what goes back to the event loop is read there. */
+/** The values of a body outside a batch of vectors, all of which the event loop reads. */
 const VALUES_MAX = 1_000_000;
 
 const QUOTE = 0x22;
@@ -44,8 +44,8 @@ const OPEN_BRACE = 0x7b;
 export type JsonBody = Record<string, unknown>;
 
 /**
- * What became of a body. The key and the digest are there even when the value was refused, so that
- * a refusal is kept under its idempotency key like any other reply.
+ * A parsed body. The key and the digest are present even when the body is invalid, so that the error is
+ * stored under its idempotency key like any other reply.
  */
 export interface ParsedBody<Value> {
   readonly outcome:
@@ -53,7 +53,7 @@ export interface ParsedBody<Value> {
     | { readonly ok: false; readonly error: ErrorMessage };
   /** The member `idempotency_key` as sent, not checked. */
   readonly idempotencyKey: unknown;
-  /** SHA-256 of the body; only where there is a key, in the body or (`isKeyed`) beside it. */
+  /** SHA-256 of the body; only when there is a key, in the body or (`isKeyed`) in a header. */
   readonly digest: string | undefined;
 }
 
@@ -64,9 +64,9 @@ export interface BodyInput {
 }
 
 /**
- * Parses the body and reads a value from it; whatever `read` throws is the refusal. Counting the
- * depth takes a third as long as parsing: a reader that never descends into what may be deep, and
- * clones none of it, sets `bracketsUnchecked` to what JSON.parse can take, at 50 bytes a level.
+ * Parses the body and reads a value from it; what `read` throws is the error. Counting the depth takes a
+ * third as long as parsing: a reader that neither descends into deep values nor clones them sets
+ * `bracketsUnchecked` to what JSON.parse can take, at 50 bytes per level.
  */
 export function parseBody<Value>(
   { body, isKeyed }: BodyInput,
@@ -88,21 +88,21 @@ export function parseBody<Value>(
 }
 
 export interface JsonInput extends BodyInput {
-  /** Where vectors stand, if they are there, which become Float32Arrays of any length up to the maximum. */
+  /** The members to convert to Float32Arrays, of any length up to the maximum. */
   readonly vectorsAt: VectorsAt | null;
   readonly dimensionMax: number;
 }
 
 /**
- * A member that is a vector (`vector`, `values`), one that is an array of them (`vectors`), or one
- * that is an array of objects with a member `vector` (`queries`).
+ * A member that is a vector (`vector`, `values`), an array of vectors (`vectors`), or an array of objects
+ * with a member `vector` (`queries`).
  */
 export type VectorsAt = 'vector' | 'values' | 'vectors' | 'queries';
 
-/** Up to here `checkExtent` would cost more than it saves. */
+/** For shorter bodies `checkExtent` costs more than it saves. */
 const SMALL_BYTES_MAX = 64 * 1024;
 
-/** Parses any body but a batch of vectors; a schema checks the rest on the event loop. */
+/** Parses any body except vectors to write; a schema then checks it on the event loop. */
 export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
   name: 'ingest.parseJson',
   run: (input) =>
@@ -114,7 +114,7 @@ export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
     }),
 };
 
-/** What is no array or no object is the schema's to refuse. */
+/** Skips what is not an array or an object: the schema reports it. */
 function readVectors(json: JsonBody, place: VectorsAt, dimensionMax: number): void {
   const issues: ValidationIssue[] = [];
   const read = (
@@ -146,7 +146,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Throws `invalid_json`, or `invalid_request` for JSON that is no object. */
+/** Throws `invalid_json`, or `invalid_request` for JSON that is not an object. */
 function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody {
   const json = parseJson(body, bracketsUnchecked, 'The body');
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
@@ -157,7 +157,7 @@ function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody 
   return json as JsonBody;
 }
 
-/** Throws `invalid_json` about `what`, of which the bytes are all. */
+/** Parses all of `body`. Throws `invalid_json`; `what` names the text in the message. */
 export function parseJson(body: Uint8Array, bracketsUnchecked: number, what: string): unknown {
   const invalidJson = (why: string) => notJson(what, why);
   if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
@@ -171,7 +171,7 @@ export function parseJson(body: Uint8Array, bracketsUnchecked: number, what: str
   }
 }
 
-/** Without the excerpt of the body that the engine puts into its messages. */
+/** Drops the excerpt of the body that V8 adds to its messages. */
 function describeSyntaxError(error: unknown): string {
   const message = error instanceof SyntaxError ? error.message : 'it cannot be parsed';
   const unexpected = /^Unexpected token '(.{1,2})'/su.exec(message);
@@ -184,7 +184,7 @@ function notJson(what: string, why: string): SagittaError {
   return validationError([{ location: field(), code: 'invalid_json', detail }]);
 }
 
-/** Throws `limit_exceeded` for more than JSON.parse can take. */
+/** Throws `limit_exceeded` for more brackets than JSON.parse can take. */
 function countBrackets(bytes: Buffer): number {
   let count = 0;
   for (const bracket of [OPEN_BRACKET, OPEN_BRACE]) {

@@ -1,5 +1,5 @@
-// An Arrow body as queries: record batches as they arrive, their rows as requests, and requests in
-// groups that fill the engine, unless there is nothing more to read for the moment.
+// Reads the rows of an Arrow body as queries, in groups that fill the engine; a group is smaller when no
+// further record batch has arrived yet.
 
 import {
   ISSUES_MAX,
@@ -27,7 +27,7 @@ import { parseJson } from './json-body.js';
 import { toThreshold } from './query-request.js';
 import { measureId } from './row-rules.js';
 
-/** Of consecutive rows of the stream. */
+/** The queries of consecutive rows of the stream. */
 export interface RequestGroup {
   readonly firstIndex: number;
   readonly requests: readonly QueryRequest[];
@@ -39,26 +39,26 @@ export interface ReadQueriesOptions {
   readonly limits: Limits;
   readonly dimension: number;
   readonly vectorColumn: string | undefined;
-  /** What a row asks for that does not say otherwise. */
+  /** The values of fields that a row does not set. */
   readonly defaults: QueryRequest;
 }
 
-/** As many as the engine is given at once. */
+/** The size of a batch of the engine. */
 const GROUP_QUERIES = 256;
-/** How long a group waits for its next batch: who sends one query and waits gets an answer. */
+/** How long a group waits for the next record batch, so that a client that sends one query gets its reply. */
 const WAIT_MS = 3;
-/** Longer text than this is not repeated in an error. */
+/** Longer text is not quoted in an error. */
 const SHOWN_CHARACTERS_MAX = 64;
-/** Whoever sends more different ones has them read again. */
+/** The parsed filters that are cached by their text. */
 const FILTERS_KEPT_MAX = 1_024;
-/** As in other bodies; a filter has no use for more. */
+/** As in other bodies; see json-body.ts. */
 const FILTER_BRACKETS_UNCHECKED = 1_000;
 
 export const readQueryRowsTask: Task<
   { readonly batch: EncodedBatch; readonly options: QueryRowsOptions },
   QueryRows
 > = {
-  name: 'http.readQueryRows',
+  name: 'ingest.readQueryRows',
   run: ({ batch, options }) => readQueryRows(batch, options),
   transfer: ({ vectors }) => (vectors?.buffer instanceof ArrayBuffer ? [vectors.buffer] : []),
 };
@@ -82,7 +82,7 @@ export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<
       if (next.done === true) break;
       const rows = await readRows(next.value, options);
       const context = { ...options, firstRow: next.value.firstRow, filters: new Map() };
-      // Requests are made when their turn comes: a batch may have a million rows.
+      // Converted group by group: a batch may have a million rows.
       for (let row = 0; row < rows.count; ) {
         const end = Math.min(rows.count, row + GROUP_QUERIES - waiting.length);
         waiting.push(...requestsOf(rows, row, end, context));
@@ -96,7 +96,7 @@ export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<
   }
 }
 
-/** Never rejects: what went wrong is found by who waits for it. */
+/** Whether the read settles within WAIT_MS. Never rejects: the caller awaits the read itself. */
 function comesSoon(reading: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), WAIT_MS);
@@ -165,7 +165,7 @@ function requestOf(
   { dimension, limits, defaults, firstRow, filters }: RowContext,
   issues: ValidationIssue[],
 ): QueryRequest {
-  const refuse = (member: string, violation: Violation) =>
+  const report = (member: string, violation: Violation) =>
     issues.push({ location: rowField(firstRow + row, member), ...violation });
   const topK = numberAt(rows.topK, row);
   const score = numberAt(rows.scoreThresholds, row);
@@ -175,25 +175,25 @@ function requestOf(
   if (topK !== null && (topK < 1 || topK > limits.topKMax)) {
     const detail = `Expected 1 to ${limits.topKMax}; found ${topK}.`;
     const bound = { expected: topK < 1 ? 1 : limits.topKMax, actual: topK };
-    refuse('top_k', { code: topK < 1 ? 'invalid_request' : 'limit_exceeded', detail, ...bound });
+    report('top_k', { code: topK < 1 ? 'invalid_request' : 'limit_exceeded', detail, ...bound });
   }
   if (score !== null && !Number.isFinite(score)) {
     const detail = `Expected a finite number; found ${score}.`;
-    refuse('score_threshold', { code: 'invalid_request', detail });
+    report('score_threshold', { code: 'invalid_request', detail });
   }
   if (metric !== null && !isMetric(metric)) {
     const found = JSON.stringify(metric.slice(0, SHOWN_CHARACTERS_MAX));
     const detail = `Expected ${METRICS.join(', ')}; found ${found}.`;
-    refuse('metric', { code: 'invalid_request', detail });
+    report('metric', { code: 'invalid_request', detail });
   }
   if (id !== null) {
     const measured = measureId(id, limits.vectorIdBytesMax);
-    if (typeof measured !== 'number') refuse('id', measured);
+    if (typeof measured !== 'number') report('id', measured);
   }
   let filter = filterText === null ? undefined : filters.get(filterText);
   if (filterText !== null && filter === undefined) {
     const read = readFilter(filterText);
-    if ('violation' in read) refuse('filter', read.violation);
+    if ('violation' in read) report('filter', read.violation);
     else {
       filter = read.filter;
       if (filters.size >= FILTERS_KEPT_MAX) filters.clear();
@@ -214,15 +214,15 @@ function requestOf(
 function readFilter(
   text: string,
 ): { readonly filter: JsonObject } | { readonly violation: Violation } {
-  const refusal = (detail: string) => ({ violation: { code: 'invalid_filter', detail } as const });
+  const invalid = (detail: string) => ({ violation: { code: 'invalid_filter', detail } as const });
   try {
     const filter = parseJson(Buffer.from(text), FILTER_BRACKETS_UNCHECKED, 'The filter');
     const isObject = typeof filter === 'object' && filter !== null && !Array.isArray(filter);
     if (isObject) return { filter: filter as JsonObject };
-    return refusal(`A filter is the JSON text of an object; found ${describeKind(filter)}.`);
+    return invalid(`A filter is the JSON text of an object; found ${describeKind(filter)}.`);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
-    return refusal(error.message);
+    return invalid(error.message);
   }
 }
 

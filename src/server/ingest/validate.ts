@@ -1,6 +1,6 @@
-// The only way from outside values to schema types: whatever a schema refuses becomes issues with
-// pointers, in our words and with our codes. Nothing is coerced in bodies; the text of query
-// parameters is read by the type that the schema declares.
+// Validates bodies and query parameters by their schemas. What a schema rejects becomes issues with our
+// codes and messages. Nothing in a body is coerced; the text of a query parameter is read by the type
+// that its schema declares.
 
 import { z } from 'zod';
 import {
@@ -18,7 +18,7 @@ import { describeKind } from './describe-kind.js';
 
 type Issue = z.core.$ZodIssue;
 
-/** Throws a refusal that names everything the schema refuses. */
+/** Throws everything that the schema rejects. */
 export function validateBody<Schema extends z.ZodType>(
   schema: Schema,
   body: unknown,
@@ -71,20 +71,20 @@ function repeated(name: string, count: number): ValidationIssue {
   return {
     location: parameter(name),
     code: 'invalid_request',
-    detail: `The parameter is there ${count} times; expected once.`,
+    detail: `Expected the parameter once; found it ${count} times.`,
     expected: 1,
     actual: count,
   };
 }
 
-/** What a parameter is once its text is read: the kind of the schema under its wrappers. */
+/** The type of a parameter: that of the schema inside its wrappers. */
 function typeOf(schema: z.core.$ZodType | undefined): string | undefined {
   let inner = schema;
   while (inner instanceof z.ZodOptional || inner instanceof z.ZodDefault) inner = inner.unwrap();
   return inner instanceof z.ZodNumberFormat ? 'integer' : inner?._zod.def.type;
 }
 
-/** Text that is not of the type stays text, which the schema then refuses. */
+/** Text that is not of the type stays text, which the schema then rejects. */
 function readText(text: string, type: string | undefined): unknown {
   if (type === 'integer' && /^-?\d{1,16}$/.test(text)) return Number(text);
   if (type === 'number' && /^-?\d{1,16}(\.\d{1,20})?(e[+-]?\d{1,3})?$/i.test(text)) {

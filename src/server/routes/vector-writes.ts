@@ -15,7 +15,7 @@ import { JsonScanner } from '../../formats/json/json-scanner.js';
 import { chooseCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
-import { ingest, refuseParameters } from '../ingest/ingest-stream.js';
+import { ingest, rejectParameters } from '../ingest/ingest-stream.js';
 import { parseJsonBody, parseVectorsBody } from '../ingest/parse-request.js';
 import { toBatch } from '../ingest/parsed-rows.js';
 import { checkMetadata, checkVector } from '../ingest/row-rules.js';
@@ -78,7 +78,7 @@ function writeVectors(services: RouteServices): Route {
         return ingest(services, request, request.bodyStream);
       }
       request.issueLayout = { ...BODY_LAYOUT, rows: 'vectors' };
-      refuseParameters(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
+      rejectParameters(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
       const id = request.params.id!;
       const collection = database.collection(id);
       const shape = collection.exists ? collection.shape : null;

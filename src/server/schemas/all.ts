@@ -1,4 +1,4 @@
-// All schemas of one application, which differ from another's by its bounds.
+// All schemas of one application; they depend on its limits.
 
 import type { Limits } from '../../common/limits.js';
 import { backupSchemas } from './backups.js';

@@ -10,30 +10,30 @@ const example = {
   collections: 3,
 };
 const members = {
-  created_at: z.iso.datetime().meta({ description: 'The moment that it keeps.' }),
-  byte_length: z.int().meta({ description: 'Of all its files.' }),
-  collections: z.int().meta({ description: 'How many there were.' }),
+  created_at: z.iso.datetime().meta({ description: 'The time of the snapshot.' }),
+  byte_length: z.int().meta({ description: 'The size of all its files.' }),
+  collections: z.int().meta({ description: 'The number of collections.' }),
 };
 const name = z
   .string()
   .regex(BACKUP_NAME_PATTERN)
   .meta({
-    description: 'Of its folder in the directory of backups.',
+    description: 'The name of its folder in the backup directory.',
     examples: [example.name],
   });
 const record = z.object({ name, ...members }).meta({
   id: 'Backup',
-  description: 'A folder that is a data directory of one moment.',
+  description: 'A folder that contains a data directory as of one point in time.',
   examples: [example],
 });
 
 export const backupSchemas = {
   create: z
     .strictObject({
-      name: name.optional().meta({ description: 'Made of the time when absent.' }),
+      name: name.optional().meta({ description: 'Generated from the time when absent.' }),
     })
     .meta({ id: 'BackupCreate', examples: [{ name: example.name }, {}] }),
-  /** Of the operator, who may write to any folder of the machine anyway. */
+  /** For the operator on the control socket, who may write to any folder anyway. */
   createAt: z.strictObject({ directory: z.string().min(1) }),
   record,
   list: z

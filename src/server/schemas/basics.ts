@@ -1,6 +1,6 @@
-// Building blocks of the schemas: what several resources have in common. Schemas validate requests,
-// give TypeScript its types and become the OpenAPI document; a schema with an `id` is a component
-// there. Requests are strict objects, so that a typo does not pass in silence.
+// Schemas that several resources share. Schemas validate requests, give TypeScript its types, become the
+// OpenAPI document, where a schema with an `id` is a component, and from it the types of the client, and
+// write replies. Requests are strict objects, so that a misspelled member is an error.
 
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
@@ -28,7 +28,7 @@ export function basicSchemas(limits: Limits) {
     .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/)
     .meta({
       id: 'CollectionId',
-      description: 'Identifier of a collection, unique in the service.',
+      description: 'The identifier of a collection, unique on the server.',
       examples: ['articles'],
     });
   const vectorId = z
@@ -40,20 +40,20 @@ export function basicSchemas(limits: Limits) {
     })
     .meta({
       id: 'VectorId',
-      description: `Identifier of a vector, unique in its collection, compared byte for byte: 1 to ${limits.vectorIdBytesMax} bytes of UTF-8 without control characters. (Clients take the ids \`.\` and \`..\` out of URLs; name those in bodies.)`,
+      description: `The identifier of a vector, unique in its collection, compared byte for byte: 1 to ${limits.vectorIdBytesMax} bytes of UTF-8 without control characters. (HTTP clients remove the ids \`.\` and \`..\` from URLs; send those in bodies.)`,
       minLength: 1,
       examples: ['article-17'],
     });
   const metric = z.enum(METRICS).meta({
     id: 'Metric',
     description:
-      'How vectors are compared; a higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance.',
+      'How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance.',
   });
   const values = z
     .custom<Float32Array>((value) => value instanceof Float32Array)
     .meta({
       id: 'Values',
-      description: `A vector: as many numbers as the collection has dimensions, or the base64 text (RFC 4648, section 4, with padding) of as many little-endian float32. Stored as float32; whatever is not finite as float32 is refused, and so is a zero vector under \`cosine\`.`,
+      description: `A vector with the dimension of the collection: an array of numbers, or base64 (RFC 4648, section 4, with padding) of little-endian float32. Stored as float32. Values that are not finite as float32 are rejected, and so is a zero vector under \`cosine\`.`,
       oneOf: [
         {
           type: 'array',
@@ -69,7 +69,7 @@ export function basicSchemas(limits: Limits) {
   const metadata = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Metadata',
     type: 'object',
-    description: `Any JSON object of at most ${limits.metadataBytesMax} bytes and ${limits.metadataDepthMax} levels, in which no name begins with \`$\`. Given back exactly as it was sent.`,
+    description: `Any JSON object of at most ${limits.metadataBytesMax} bytes and ${limits.metadataDepthMax} levels, in which no name begins with \`$\`. Returned exactly as sent.`,
     examples: [{ title: 'On exactness', year: 2024, tags: ['search'] }],
   });
   wireFormats.add(metadata, { format: 'text' });
@@ -103,13 +103,14 @@ export function basicSchemas(limits: Limits) {
     values,
     metadata,
     filter,
-    /** The collection of routes whose path names none. Any string: one that is no id names no collection. */
+    /** Names the collection where the path does not. Any string: one that is not an id names no collection. */
     collection: z
       .string()
       .min(1)
       .optional()
       .meta({
-        description: 'The collection. Absent: the one that the service is configured with, if any.',
+        description:
+          'The collection; by default the one that the server is configured with, if any.',
         examples: ['articles'],
       }),
     idempotencyKey: z
@@ -118,7 +119,7 @@ export function basicSchemas(limits: Limits) {
       .max(limits.idempotencyKeyCharactersMax)
       .optional()
       .meta({
-        description: `Makes a retry safe: the same key with the same payload has its effect once, and the same reply is given again for ${limits.idempotencyMs / 3_600_000} hours. Printable characters. Equal to the header \`Idempotency-Key\` where both are sent.`,
+        description: `Makes retries safe: requests with the same key and payload take effect once and get the same reply for ${limits.idempotencyMs / 3_600_000} hours. Printable characters. Must equal the header \`Idempotency-Key\` if both are sent.`,
         examples: ['7f4a1e0c-import-17'],
       }),
     limit: z
@@ -129,11 +130,11 @@ export function basicSchemas(limits: Limits) {
       .meta({ description: 'Page size.', default: limits.pageLimitDefault }),
     offset: z.int().min(0).optional().meta({
       description:
-        'How many records to skip. Its cost grows with it, and pages can shift when data changes in between; a cursor has neither flaw. Never together with `cursor`.',
+        'The number of records to skip. Large offsets cost more, and pages shift when data changes between requests; a cursor avoids both. Not together with `cursor`.',
     }),
     cursor: z.string().min(1).optional().meta({
       description:
-        'The `next_cursor` of the page before, unchanged. It may come alone, or with the fields of the first page again; other values than those are refused. Never together with `offset`.',
+        'The `next_cursor` of the previous page. Send it alone or with the same fields as for the first page. Not together with `offset`.',
     }),
   };
 }
@@ -142,14 +143,14 @@ export type BasicSchemas = ReturnType<typeof basicSchemas>;
 
 /** Members that replies share. */
 export const sequence = z.int().min(0).meta({
-  description: 'The write of the collection that the reply reflects; pass it as `min_sequence`.',
+  description: 'The sequence of the last write that the reply reflects; usable as `min_sequence`.',
 });
 export const page = {
   next_cursor: z
     .string()
     .optional()
-    .meta({ description: 'Token of the next page; absent when there is none.' }),
-  has_more: z.boolean().meta({ description: 'Whether a further page exists.' }),
+    .meta({ description: 'The token of the next page; absent on the last page.' }),
+  has_more: z.boolean().meta({ description: 'Whether there is another page.' }),
 };
 
 function findIdsViolation(

@@ -13,7 +13,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .max(limits.descriptionCharactersMax)
     .nullable()
     .meta({
-      description: 'For people.',
+      description: 'Text for people.',
       examples: ['Articles of the public site'],
     });
   const labels = z
@@ -28,7 +28,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       type: 'object',
       additionalProperties: { type: 'string', maxLength: limits.labelCharactersMax },
       maxProperties: limits.labelsMax,
-      description: `For people and tools: at most ${limits.labelsMax} names with text, each of at most ${limits.labelCharactersMax} characters.`,
+      description: `Text by name, for people and tools: at most ${limits.labelsMax} labels, whose names and texts have at most ${limits.labelCharactersMax} characters each.`,
       examples: [{ team: 'search' }],
     });
   const create = z
@@ -52,7 +52,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .strictObject({ description: description.optional(), labels: labels.optional() })
     .meta({
       id: 'CollectionUpdate',
-      description: 'What is absent stays. `labels` replaces all labels.',
+      description: 'Absent members are unchanged. `labels` replaces all labels.',
       examples: [{ description: 'Articles, rebuilt weekly' }],
     });
   const record = z
@@ -63,10 +63,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: z.string().nullable(),
       labels: z.record(z.string(), z.string()),
       status: z.enum(['loading', 'ready', 'failed']).meta({
-        description: '`failed`: its data is damaged; other collections are served.',
+        description:
+          '`failed`: the data of this collection is damaged. Other collections are available.',
       }),
       vector_count: z.int(),
-      sequence: z.int().meta({ description: 'The last write that is visible.' }),
+      sequence: z.int().meta({ description: 'The sequence of the last visible write.' }),
       created_at: z.iso.datetime(),
       updated_at: z.iso.datetime(),
       engine: z.object({
@@ -105,7 +106,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       .object({
         id: basics.collectionId,
         deleted: z.literal(true),
-        vector_count: z.int().meta({ description: 'How many vectors went with it.' }),
+        vector_count: z
+          .int()
+          .meta({ description: 'The number of vectors that were deleted with it.' }),
       })
       .meta({
         id: 'CollectionDeleted',
@@ -114,11 +117,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   };
 }
 
-/** By hand, since a schema of records would drop a label named `__proto__`. */
+/** Not a zod record, which would drop a label named `__proto__`. */
 function findLabelsViolation(value: unknown, limits: Limits): Violation | null {
   const { labelsMax, labelCharactersMax } = limits;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    const detail = `Expected an object of names with text; found ${describeKind(value)}.`;
+    const detail = `Expected an object whose values are strings; found ${describeKind(value)}.`;
     return { code: 'invalid_request', detail };
   }
   const entries = Object.entries(value);
@@ -128,7 +131,7 @@ function findLabelsViolation(value: unknown, limits: Limits): Violation | null {
   }
   for (const text of entries.flat()) {
     if (typeof text !== 'string') {
-      const detail = `A label is text; found ${describeKind(text)}.`;
+      const detail = `A label is a string; found ${describeKind(text)}.`;
       return { code: 'invalid_request', detail };
     }
     if (text.length > labelCharactersMax) {

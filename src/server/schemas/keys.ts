@@ -21,13 +21,13 @@ const owner = z
   .string()
   .min(1)
   .max(OWNER_CHARACTERS_MAX)
-  .meta({ description: 'For whom the key is, in words of yours.', examples: ['search frontend'] });
+  .meta({ description: 'A description of who uses the key.', examples: ['search frontend'] });
 const scopes = z
   .array(z.string())
   .min(1)
   .max(KEY_SCOPES_MAX)
   .meta({
-    description: `What the key may do. Each is a scope, which but for \`metrics:read\` may be limited to collections by a glob, as in \`vectors:read:catalog-*\` (\`*\` any characters, \`?\` one).\n\n${SCOPES.map(
+    description: `What the key allows. Every scope but \`metrics:read\` may be limited to collections by a glob, as in \`vectors:read:catalog-*\` (\`*\` matches any characters, \`?\` one).\n\n${SCOPES.map(
       (scope) => `- \`${scope}\`: ${SCOPE_MEANINGS[scope]}.`,
     ).join('\n')}`,
     examples: [['vectors:read:catalog-*']],
@@ -48,20 +48,20 @@ const members = {
   owner,
   scopes: z.array(z.string()),
   created_at: z.iso.datetime(),
-  expires_at: z.iso.datetime().nullable().meta({ description: 'Null: never.' }),
+  expires_at: z.iso.datetime().nullable().meta({ description: 'Null if the key does not expire.' }),
   rotated_at: z.iso.datetime().nullable(),
   revoked_at: z.iso.datetime().nullable(),
 };
 const record = z.object(members).meta({
   id: 'ApiKey',
-  description: 'A key without its secret, which is in the reply that made it and nowhere else.',
+  description: 'A key without its secret, which only the reply that created the key contains.',
   examples: [example],
 });
 const secretRecord = z
   .object({
     ...members,
     key: z.string().meta({
-      description: 'To be sent as `Authorization: Bearer …`. Shown this once: keep it now.',
+      description: 'Send it as `Authorization: Bearer …`. It is returned only once.',
     }),
   })
   .meta({
@@ -79,7 +79,7 @@ export const keySchemas = {
         .nullable()
         .default(null)
         .meta({
-          description: 'From when on the key is refused; never when absent.',
+          description: 'When the key expires; absent or null for never.',
           examples: ['2027-01-01T00:00:00Z'],
         }),
     })
@@ -94,7 +94,7 @@ export const keySchemas = {
         .min(0)
         .max(GRACE_MS_MAX / 1000)
         .default(0)
-        .meta({ description: 'How long the old secret goes on beside the new one.' }),
+        .meta({ description: 'How long the old secret remains valid beside the new one.' }),
     })
     .meta({ id: 'ApiKeyRotate', examples: [{ grace_seconds: 3600 }] }),
   record,

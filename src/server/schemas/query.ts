@@ -1,10 +1,10 @@
-// The query and its reply.
+// Requests and replies of queries and of recall.
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
 
-/** A sort key costs a column of the page; nobody breaks ties more than a few levels deep. */
+/** Each sort key takes a column of the page in memory; a few are enough to break ties. */
 const SORT_KEYS_MAX = 8;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
@@ -12,12 +12,12 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
   const { vectorId, values, metadata, filter, metric } = basics;
   const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({
     description:
-      'Page size; as many as `top_k` when absent, or a usual page where that is absent as well.',
+      'Page size. When absent: `top_k`, or the default page size when that is absent too.',
   });
   const members = {
     vector: values.optional(),
     id: vectorId.optional().meta({
-      description: 'A stored vector to search with; it is left out of its own result.',
+      description: 'A stored vector to search with. It is excluded from its own result.',
     }),
     top_k: z
       .int()
@@ -25,14 +25,14 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       .optional()
       .meta({
         default: limits.topKDefault,
-        description: `How many of the nearest to return: at most ${limits.topKMax} without \`limit\`, which makes pages of them. With \`limit\` and no \`top_k\` the pages go through the whole filtered view; with \`score_threshold\` and no \`top_k\`, through everything that has at least that score.`,
+        description: `The number of nearest vectors to return: at most ${limits.topKMax} without \`limit\`, which returns them in pages. With \`limit\` and no \`top_k\` the pages go through all vectors that pass the filter; with \`score_threshold\` and no \`top_k\`, through all that have at least that score.`,
       }),
     limit,
     offset: basics.offset,
     cursor: basics.cursor,
     filter: filter.optional().meta({
       description:
-        'Applied to the whole collection before scoring: the answer has min(top_k, rows that pass) matches.',
+        'Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass) matches.',
     }),
     include_metadata: z.boolean().optional().meta({ default: false }),
     include_values: z
@@ -40,9 +40,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       .optional()
       .meta({
         default: false,
-        description: '`base64`: as the base64 text of little-endian float32.',
+        description: '`base64` returns vectors as base64 of little-endian float32.',
       }),
-    metric: metric.optional().meta({ description: "In place of the collection's." }),
+    metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
     sort: z
       .array(
         z.strictObject({
@@ -58,23 +58,23 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       .max(SORT_KEYS_MAX)
       .optional()
       .meta({
-        description: `Another order of the \`top_k\` nearest, which are then at most ${limits.topKMax}.`,
+        description: `Sorts the \`top_k\` nearest vectors, at most ${limits.topKMax}, in another order.`,
       }),
     score_threshold: z
       .number()
       .optional()
       .meta({
-        description: `Only matches with at least this score, compared as it is shown. Without \`top_k\` all of them: in pages of \`limit\`, ${limits.pageLimitDefault} when absent. (With \`sort\` they are among the \`top_k\` nearest in any case.)`,
+        description: `Return only matches with at least this score, compared with scores as replies show them. Without \`top_k\` all such matches are returned, in pages of \`limit\` (default ${limits.pageLimitDefault}). With \`sort\` only the \`top_k\` nearest are considered.`,
       }),
     min_sequence: z
       .int()
       .min(0)
       .optional()
-      .meta({ description: 'Answer from a state that includes this write.' }),
+      .meta({ description: 'Answer from a snapshot that includes the write with this sequence.' }),
     explain: z.boolean().optional().meta({ default: false }),
   };
   const description =
-    'Exactly one of `vector` and `id`, or a `cursor` alone. `limit`, `offset` and `cursor` may stand in the query string instead.';
+    'Exactly one of `vector` and `id`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.';
   const examples = [
     {
       vector: [0.12, -0.5, 0.33],
@@ -92,13 +92,13 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
             id: vectorId,
             score: z
               .number()
-              .meta({ description: 'Higher is better, for every metric.' })
+              .meta({ description: 'A higher score is better, for every metric.' })
               .register(wireFormats, { format: 'float32' }),
             distance: z
               .number()
               .register(wireFormats, { format: 'float32' })
               .optional()
-              .meta({ description: 'L2; `euclidean` only.' }),
+              .meta({ description: 'The L2 distance; `euclidean` only.' }),
             metadata: metadata.optional(),
             values: values.optional(),
           })
@@ -106,7 +106,8 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       ),
       ...page,
       total: z.int().optional().meta({
-        description: 'The exact size of the filtered view; on first and offset pages.',
+        description:
+          'The exact number of vectors that pass the filter. On the first page and on pages with an `offset`.',
       }),
       sequence,
       explain: z
@@ -117,7 +118,8 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
           rows_passed_filter: z.int(),
           candidates_rescored: z.int(),
           is_certified: z.boolean().meta({
-            description: 'No row outside the answer can score above a row inside it.',
+            description:
+              'Whether no vector outside the result can have a higher score than one in it.',
           }),
           filter_ms: z.number(),
           search_ms: z.number(),
@@ -137,7 +139,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
         },
       ],
     });
-  /** Of an Arrow body, whose rows may say otherwise. */
+  /** Parameters of an Arrow body; columns of the same names override them row by row. */
   const queryRows = z.strictObject({
     top_k: z.int().min(1).max(limits.topKMax).optional(),
     filter: filter.optional(),
@@ -146,11 +148,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
     include_metadata: z.boolean().optional(),
     include_values: z.boolean().optional(),
     min_sequence: z.int().min(0).optional(),
-    vector_column: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({ description: 'The column of vectors, where it has no name of its own kind.' }),
+    vector_column: z.string().min(1).optional().meta({
+      description: 'The column of vectors, if its name is not `vector`, `values` or `embedding`.',
+    }),
   });
   const recall = z
     .strictObject({
@@ -159,11 +159,11 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
         .array(basics.vectorIds(limits.topKMax))
         .min(1)
         .max(limits.batchQueriesMax)
-        .meta({ description: 'For each vector the answer that is graded; its length is its k.' }),
+        .meta({ description: 'For each vector the ids to grade; their number is k.' }),
       filter: filter.optional(),
-      metric: metric.optional().meta({ description: "In place of the collection's." }),
+      metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
       min_sequence: z.int().min(0).optional().meta({
-        description: 'Answer from a state that includes this write.',
+        description: 'Answer from a snapshot that includes the write with this sequence.',
       }),
     })
     .meta({
@@ -177,7 +177,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       description,
       examples: [{ collection: 'articles', ...examples[0] }],
     }),
-    /** Beside the body. */
+    /** Page members in the query string. */
     queryPage: z.strictObject({ limit, offset: basics.offset, cursor: basics.cursor }),
     queryPageAnywhere: z.strictObject({
       collection: basics.collection,
@@ -197,10 +197,13 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
     recall,
     recallReply: z
       .object({
-        recall: z.number().meta({ description: 'The mean over the queries.' }),
+        recall: z.number().meta({ description: 'The mean of `recalls`.' }),
         query_count: z.int(),
-        k: z.int().optional().meta({ description: 'Where all lists are equally long.' }),
-        recalls: z.array(z.number()).meta({ description: 'Of each query.' }),
+        k: z
+          .int()
+          .optional()
+          .meta({ description: 'The length of the lists of ids, if it is the same for all.' }),
+        recalls: z.array(z.number()).meta({ description: 'The recall of each query.' }),
         sequence,
       })
       .meta({ id: 'RecallReply' }),

@@ -1,4 +1,4 @@
-// Requests for what goes through whole collections: export and join.
+// Requests that read whole collections: export and join.
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
@@ -11,37 +11,46 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
   return {
     exportQuery: z.strictObject({
       format: z.enum(EXPORT_FORMATS).optional().meta({
-        description: 'Absent: what Accept likes best, `arrow` where it does not tell.',
+        description: 'When absent, the Accept header decides; by default `arrow`.',
       }),
       filter: filter.optional(),
-      include_values: z.boolean().default(true).meta({ description: 'Whether to write `values`.' }),
+      include_values: z
+        .boolean()
+        .default(true)
+        .meta({ description: 'Whether to include `values`.' }),
       include_metadata: z
         .boolean()
         .default(true)
-        .meta({ description: 'Whether to write `metadata`.' }),
+        .meta({ description: 'Whether to include `metadata`.' }),
     }),
     join: z
       .strictObject({
         with: collectionId.optional().meta({
-          description: 'The collection that is searched; the one in the path when absent.',
+          description: 'The collection to search; by default the one in the path.',
         }),
         top_k: z.int().min(1).max(limits.topKMax).optional().meta({
-          description: 'How many of the nearest each row has at most.',
+          description: 'The maximum number of matches per vector.',
         }),
         score_threshold: z.number().optional().meta({
-          description: 'Only matches with at least this score; without `top_k` all of them.',
+          description: 'Return only matches with at least this score; without `top_k` all of them.',
         }),
-        filter: filter.optional().meta({ description: 'For the rows that are joined.' }),
-        with_filter: filter.optional().meta({ description: 'For the rows that are searched.' }),
+        filter: filter
+          .optional()
+          .meta({ description: 'Selects the vectors of the collection in the path.' }),
+        with_filter: filter
+          .optional()
+          .meta({ description: 'Selects the vectors that are searched.' }),
         exclude_self: z.boolean().optional().meta({
           description:
-            'Whether a row may not match one with its own id. True by default where a collection is joined with itself, false else.',
+            'Whether to exclude matches with the id of the vector itself. By default true if a collection is joined with itself, false otherwise.',
         }),
-        metric: metric.optional().meta({ description: "In place of the searched collection's." }),
+        metric: metric
+          .optional()
+          .meta({ description: "Used instead of the searched collection's metric." }),
         include_metadata: z
           .boolean()
           .default(false)
-          .meta({ description: 'Whether matches come with their metadata.' }),
+          .meta({ description: 'Whether to include the metadata of matches.' }),
       })
       .refine((body) => body.top_k !== undefined || body.score_threshold !== undefined, {
         error: 'Expected top_k, score_threshold or both; found neither.',
@@ -50,7 +59,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         id: 'Join',
         examples: [{ with: 'products', top_k: 3, filter: { lang: 'en' } }],
       }),
-    /** What the description of the route says more about. */
+    /** The description of the route documents the formats. */
     bytes: z.string().meta({ format: 'binary' }),
   };
 }

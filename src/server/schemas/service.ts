@@ -8,20 +8,22 @@ const codes = Object.keys(ERROR_TITLES) as ErrorCode[];
 
 const code = z.enum(codes).meta({
   id: 'ErrorCode',
-  description: `What to branch on; a code is never reused for another meaning.\n\n${codes
+  description: `The stable identifier of the error; a code never changes its meaning.\n\n${codes
     .map((name) => `- \`${name}\`: ${ERROR_TITLES[name]}.`)
     .join('\n')}`,
 });
 
 const problem = z
   .object({
-    type: z.string().meta({ description: '`urn:sagitta:error:` and the code.' }),
-    title: z.string().meta({ description: 'What the code means.' }),
+    type: z.string().meta({ description: '`urn:sagitta:error:` followed by the code.' }),
+    title: z.string().meta({ description: 'The meaning of the code.' }),
     status: z.int().meta({ description: 'The status of the reply.' }),
     detail: z.string().meta({ description: 'What was found, what was expected and where.' }),
     instance: z.string().meta({ description: 'The path of the request.' }),
     code,
-    request_id: z.string().meta({ description: 'As in `X-Request-Id`; the log has it too.' }),
+    request_id: z
+      .string()
+      .meta({ description: 'The value of `X-Request-Id`, which is also in the server log.' }),
     retryable: z.boolean().meta({
       description:
         'Whether the same request can succeed later. A write that is not idempotent by itself needs an idempotency key for that.',
@@ -30,7 +32,7 @@ const problem = z
       .array(
         z.object({
           pointer: z.string().meta({
-            description: 'A JSON pointer into the body, or `?name` for a parameter of the query.',
+            description: 'A JSON pointer into the body, or `?name` for a query parameter.',
           }),
           code,
           detail: z.string(),
@@ -39,13 +41,13 @@ const problem = z
         }),
       )
       .optional()
-      .meta({ description: 'The first 100 findings.' }),
+      .meta({ description: 'The first 100 issues.' }),
     committed_count: z.int().optional().meta({
       description:
-        'Of a stream of writes: its rows before this one are durable, and none from it on.',
+        'For streamed writes: the number of rows that are durable. Later rows were not written.',
     }),
     sequence: z.int().optional().meta({
-      description: 'Of the last write of the stream, where there was one.',
+      description: 'For streamed writes: the sequence of the last durable write, if any.',
     }),
   })
   .meta({
@@ -80,7 +82,7 @@ export const serviceSchemas = {
   problem,
   limits: z
     .object(Object.fromEntries(bounds))
-    .meta({ id: 'Limits', description: 'Every bound that this service keeps.' }),
+    .meta({ id: 'Limits', description: 'The limits of this server.' }),
   live: z.object({ status: z.literal('live') }).meta({ id: 'Liveness' }),
   ready: z
     .object({

@@ -1,6 +1,5 @@
-// Requests and replies about vectors. Bodies that write vectors are checked by `json-rows.ts`,
-// which is faster and keeps metadata as sent; their schemas here describe them, and a test holds
-// the two together.
+// Requests and replies about vectors. `json-rows.ts` checks bodies that write vectors: it is faster and
+// keeps metadata as sent. Their schemas here document them, and a test checks that the two agree.
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
@@ -25,7 +24,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const mode = z.enum(['upsert', 'insert', 'update']).optional().meta({
     default: 'upsert',
     description:
-      '`upsert` writes every vector; `insert` refuses ids that exist (409), `update` ids that do not (404).',
+      '`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do not exist (404).',
   });
   const write = z
     .union([
@@ -37,7 +36,8 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         })
         .meta({
           id: 'VectorBatchWrite',
-          description: 'Atomic: one bad vector, and nothing is written. Each id at most once.',
+          description:
+            'Atomic: if one vector is invalid, nothing is written. Each id may occur once.',
           examples: [{ vectors: [{ id: 'article-17', values: [0.12, -0.5, 0.33] }] }],
         }),
       z
@@ -46,7 +46,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     ])
     .meta({ id: 'VectorWrite' });
   const putMembers = {
-    id: vectorId.optional().meta({ description: 'Equal to the id in the path, if sent.' }),
+    id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
     values,
     metadata: metadata.optional(),
   };
@@ -85,13 +85,13 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   return {
     write,
     writeQuery: z.strictObject({
-      mode: mode.meta({ description: 'Of a stream; a JSON body has it in itself.' }),
+      mode: mode.meta({ description: 'For streams. A JSON body has its own member `mode`.' }),
       id_column: z.string().optional().meta({
-        description: 'Of an Arrow stream: the column of ids, instead of `id`.',
+        description: 'For Arrow streams: the column of ids, instead of `id`.',
       }),
       vector_column: z.string().optional().meta({
         description:
-          'Of an Arrow stream: the column of vectors, instead of `values`, `vector` or `embedding`.',
+          'For Arrow streams: the column of vectors, instead of `values`, `vector` or `embedding`.',
       }),
     }),
     put: z
@@ -120,7 +120,10 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         ids: basics.vectorIds(limits.batchRowsMax).optional(),
         filter: filter.optional(),
         all: z.literal(true).optional().meta({ description: 'Every vector of the collection.' }),
-        dry_run: z.boolean().default(false).meta({ description: 'Count only, delete nothing.' }),
+        dry_run: z
+          .boolean()
+          .default(false)
+          .meta({ description: 'Only count the vectors that would be deleted.' }),
         idempotency_key: idempotencyKey,
       })
       .refine(
@@ -143,21 +146,20 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         updated_count: z.int(),
         ids: z.array(vectorId).optional().meta({
           description:
-            'All ids in the order of the body, when at least one was generated. Not of a stream.',
+            'All ids in the order of the body, when at least one was generated. Absent for streams.',
         }),
         batch_count: z.int().optional().meta({
-          description: 'Of a stream: the writes that it took. Each was atomic.',
+          description: 'For streams: the number of atomic writes.',
         }),
         resumed_count: z.int().optional().meta({
           description:
-            'Of a stream: rows that an earlier attempt with the same key had made durable.',
+            'For streams: the rows that an earlier attempt with the same idempotency key had written.',
         }),
         sequence,
       })
       .meta({
         id: 'VectorsWritten',
-        description:
-          'The write is durable on disk and visible to every later read when this is sent.',
+        description: 'Sent when the write is durable on disk and visible to every later read.',
         examples: [{ upserted_count: 2, inserted_count: 1, updated_count: 1, sequence: 32 }],
       }),
     replaced: z
@@ -183,7 +185,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .meta({ id: 'VectorsDeleted', examples: [{ deleted_count: 1, sequence: 36 }] }),
     fetched: z
       .object({
-        vectors: z.array(record).meta({ description: 'In the order of the ids asked for.' }),
+        vectors: z.array(record).meta({ description: 'In the order of the requested ids.' }),
         not_found: z.array(vectorId),
       })
       .meta({ id: 'VectorsFetched' }),
@@ -191,9 +193,9 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .object({
         vectors: z.array(record),
         ...page,
-        total: z.int().optional().meta({ description: 'With the offset model only.' }),
+        total: z.int().optional().meta({ description: 'Only when paging by `offset`.' }),
       })
-      .meta({ id: 'VectorList', description: 'In the order of arrival.' }),
+      .meta({ id: 'VectorList', description: 'In insertion order.' }),
     counted: z
       .object({ count: z.int() })
       .meta({ id: 'VectorsCounted', examples: [{ count: 12000 }] }),
