@@ -1,5 +1,4 @@
-// A record of an API key by the names of the wire, for replies and for commands that answer alike
-// without a server.
+// The wire form of an API key's record, also for commands that work without a server.
 
 import type { ApiKeyRecord } from '../database/api-keys.js';
 

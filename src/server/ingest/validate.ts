@@ -101,7 +101,7 @@ function readText(text: string, type: string | undefined): unknown {
   return text;
 }
 
-/** Members whose every violation has a code of its own. */
+/** Members whose violations have a code of their own. */
 const CODE_OF_MEMBER = new Map<PropertyKey, ErrorCode>([
   ['filter', 'invalid_filter'],
   ['vector', 'invalid_vector'],

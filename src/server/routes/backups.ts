@@ -1,5 +1,4 @@
-// Backups: make one, list those that are there. A backup is made to its end whatever becomes of the
-// client that asked for it, and however long it takes.
+// Backups: create, list. A backup is completed even if the client disconnects, however long it takes.
 
 import { OPERATOR } from '../../common/access.js';
 import type { BackupRecord } from '../../database/backup.js';
@@ -24,7 +23,7 @@ export function backupRoutes(services: RouteServices): Route[] {
     operationId: 'createBackup',
     summary: 'Make a backup of the whole service',
     description:
-      'Consistent while writes go on: it holds every write that was acknowledged before the request. The folder is itself a data directory. The reply comes when the backup is on disk, without the deadline of other requests; when the client goes away before, the backup is made all the same, and the list shows it. One is made at a time. It holds what the service holds, digests of API keys among it.',
+      'Creates a consistent backup during writes: it contains every write that was acknowledged before the request. The folder is itself a data directory. The reply is sent when the backup is on disk; the request deadline does not apply. If the client disconnects, the backup is still completed and appears in the list. One backup is made at a time. It contains everything that the server stores, including digests of API keys.',
     body: schemas.create,
     reply: schemas.record,
     audit: 'backup.create',
@@ -55,7 +54,7 @@ export function backupRoutes(services: RouteServices): Route[] {
     method: 'GET',
     operationId: 'listBackups',
     summary: 'List the backups that are there, in the order of their names',
-    description: 'Those that were made to their end.',
+    description: 'Lists completed backups.',
     body: null,
     reply: schemas.list,
     errors: ['backups_not_configured'],
@@ -68,7 +67,7 @@ export function backupRoutes(services: RouteServices): Route[] {
   return [create, list];
 }
 
-/** Over the network it is an unknown member like any other. */
+/** Only the control socket accepts `directory`; over the network it is an unknown member. */
 function namesDirectory(json: unknown): boolean {
   return typeof json === 'object' && json !== null && 'directory' in json;
 }

@@ -16,15 +16,23 @@ import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: each route is read with its schemas and its description
 export function collectionRoutes(services: RouteServices): Route[] {
-  const { database, schemas } = services;
-  const { basics, collections } = schemas;
+  return [
+    createCollection(services),
+    listCollections(services),
+    getCollection(services),
+    updateCollection(services),
+    deleteCollection(services),
+  ];
+}
 
+function createCollection(services: RouteServices): Route {
+  const { database } = services;
+  const { collections } = services.schemas;
   const writeRecord = createRecordWriter(collections.record);
-  const writePage = createRecordWriter(collections.list);
   const createdReply = (record: CollectionRecord) =>
     jsonReply(writeRecord(record), { location: `/v1/collections/${record.id}` });
 
-  const create = defineRoute({
+  return defineRoute({
     method: 'POST',
     path: '/collections',
     operationId: 'createCollection',
@@ -35,7 +43,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     query: z.strictObject({
       if_not_exists: z.boolean().default(false).meta({
         description:
-          'Return the collection that exists when its dimension and metric are those asked for, instead of 409.',
+          'If the collection exists with the same dimension and metric, return it instead of 409.',
       }),
     }),
     body: collections.create,
@@ -46,7 +54,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
       const named = idIn(parsed);
-      // Also before a reply that was given when the scopes were others is given again.
+      // Checked also before a replay: the scopes may have changed since the stored reply.
       if (named !== undefined) request.authorize(named, { isNew: true });
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(collections.create, json);
@@ -66,14 +74,19 @@ export function collectionRoutes(services: RouteServices): Route[] {
       });
     },
   });
+}
 
-  const list = defineRoute({
+function listCollections(services: RouteServices): Route {
+  const { database } = services;
+  const { basics, collections } = services.schemas;
+  const writePage = createRecordWriter(collections.list);
+  return defineRoute({
     method: 'GET',
     path: '/collections',
     operationId: 'listCollections',
     tag: 'Collections',
     summary: 'List collections in the order of their ids',
-    description: 'Those that the credential may see.',
+    description: 'Lists the collections that the credential may see.',
     access: { scope: 'collections:read', on: 'visible' },
     query: z.strictObject({ limit: basics.limit, cursor: basics.cursor }),
     body: null,
@@ -86,8 +99,13 @@ export function collectionRoutes(services: RouteServices): Route[] {
       return applyIfNoneMatch(taggedReply(writePage(page)), headers['if-none-match']);
     },
   });
+}
 
-  const get = defineRoute({
+function getCollection(services: RouteServices): Route {
+  const { database } = services;
+  const { collections } = services.schemas;
+  const writeRecord = createRecordWriter(collections.record);
+  return defineRoute({
     method: 'GET',
     path: '/collections/{id}',
     operationId: 'getCollection',
@@ -103,8 +121,13 @@ export function collectionRoutes(services: RouteServices): Route[] {
       return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
     },
   });
+}
 
-  const update = defineRoute({
+function updateCollection(services: RouteServices): Route {
+  const { database } = services;
+  const { collections } = services.schemas;
+  const writeRecord = createRecordWriter(collections.record);
+  return defineRoute({
     method: 'PATCH',
     path: '/collections/{id}',
     operationId: 'updateCollection',
@@ -122,8 +145,12 @@ export function collectionRoutes(services: RouteServices): Route[] {
       return jsonReply(writeRecord(record));
     },
   });
+}
 
-  const remove = defineRoute({
+function deleteCollection(services: RouteServices): Route {
+  const { database } = services;
+  const { collections } = services.schemas;
+  return defineRoute({
     method: 'DELETE',
     path: '/collections/{id}',
     operationId: 'deleteCollection',
@@ -132,7 +159,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     summary: 'Delete a collection with its vectors',
     access: { scope: 'collections:write', on: 'path' },
     description:
-      'The id is free for a new collection at once; no cursor of the old one works on it.',
+      'The id can be used for a new collection immediately; cursors of the deleted one do not work on it.',
     body: null,
     reply: collections.deleted,
     errors: ['collection_not_found', 'storage_full'],
@@ -142,11 +169,9 @@ export function collectionRoutes(services: RouteServices): Route[] {
       return jsonReply(JSON.stringify({ id, deleted: true, vector_count: vectorCount }));
     },
   });
-
-  return [create, list, get, update, remove];
 }
 
-/** What the body says before it has been checked; what is no id is refused later. */
+/** The id in a body that has not been validated yet; validation rejects invalid ids later. */
 function idIn({ outcome }: ParsedBody<JsonBody>): string | undefined {
   const id = outcome.ok ? outcome.value.id : undefined;
   return typeof id === 'string' ? id : undefined;

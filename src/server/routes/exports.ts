@@ -38,7 +38,7 @@ export function exportRoutes(services: RouteServices): Route[] {
     summary: 'Read all vectors as one file',
     access: { scope: 'vectors:read', on: 'path' },
     description:
-      'All vectors, or those that pass the filter, from one snapshot in the order of arrival, sent while they are read. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent; the schema\'s metadata has the `sequence`. NDJSON has lines as the write of vectors takes them, metadata on one line. A reply that fails on its way is cut: the connection ends before the body does, an Arrow stream has no end-of-stream mark, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
+      'All vectors, or those that pass the filter, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent; the schema\'s metadata has the `sequence`. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
     query: scans.exportQuery,
     body: null,
     reply: scans.bytes,

@@ -1,4 +1,4 @@
-// Every row of a collection with its nearest in another, or in the same one.
+// Joins: the nearest vectors in one collection of every vector of another, or of the same one.
 
 import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
 import { bodyOf } from '../idempotency.js';
@@ -12,7 +12,7 @@ import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 const TYPES = [NDJSON, ARROW_STREAM];
 
-/** Each of them is a query. */
+/** Each row costs as much as a query. */
 const costOfRows = (rowCount: number) => rowCount;
 
 export function joinRoutes(services: RouteServices): Route[] {
@@ -26,7 +26,7 @@ export function joinRoutes(services: RouteServices): Route[] {
     summary: 'Find the nearest vectors of every vector',
     access: { scope: 'vectors:read', on: 'path' },
     description:
-      'For every vector of the collection, in the order of arrival, its matches in the collection `with`, which needs the same scope. One snapshot of each collection answers, however long it takes. As NDJSON a line for every row, `{"id": …, "matches": [{"id", "score", "distance"?, "metadata"?}]}`, also for one without a match. As an Arrow IPC stream a row for every match: `id` utf8, `rank` int32 from 1, `match_id` utf8, `score` float32, `distance` float32 (`euclidean` only), `metadata` utf8 (when asked for), and `sequence` and `with_sequence` in the schema\'s metadata, which are the headers `Sagitta-Sequence` and `Sagitta-With-Sequence` as well. A vector of zeros has no match under `cosine`. A reply that fails on its way is cut: the connection ends before the body does, an Arrow stream has no end-of-stream mark, and NDJSON may have a last line `{"error": …}` with the problem.',
+      'The matches of every vector of the collection, in insertion order, in the collection `with`, which requires the same scope. All matches are from one snapshot of each collection. NDJSON has a line for every vector, `{"id": …, "matches": [{"id", "score", "distance"?, "metadata"?}]}`, also without matches. An Arrow IPC stream has a row for every match: `id` utf8, `rank` int32 from 1, `match_id` utf8, `score` float32, `distance` float32 (`euclidean` only), `metadata` utf8 (if requested), and `sequence` and `with_sequence` in the schema\'s metadata, as in the headers `Sagitta-Sequence` and `Sagitta-With-Sequence`. A zero vector has no matches under `cosine`. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, and NDJSON may have a last line `{"error": …}` with the problem.',
     body: schemas.scans.join,
     reply: schemas.scans.bytes,
     replyTypes: TYPES,

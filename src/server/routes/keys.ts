@@ -1,6 +1,6 @@
-// API keys: create, list, read, rotate, revoke. None of the writes takes an idempotency key: the
-// reply that is kept for a replay would hold the secret, which is kept nowhere. Who loses a reply
-// revokes the key and makes another.
+// API keys: create, list, read, rotate, revoke. The writes take no idempotency key: a stored reply would
+// contain the secret, which is stored nowhere. A client that loses a reply revokes the key and creates
+// another.
 
 import type { z } from 'zod';
 import type { ApiKeyRecord } from '../../database/api-keys.js';
@@ -31,7 +31,7 @@ export function keyRoutes(services: RouteServices): Route[] {
     operationId: 'createKey',
     summary: 'Make an API key',
     description:
-      'The reply is the only place where the key itself stands. From the first key on, every request needs a credential. Not repeatable: a lost reply is a key to revoke.',
+      'Only this reply contains the key itself. Once a key exists, every request needs a credential. The request is not idempotent: if the reply is lost, revoke the key.',
     body: schemas.create,
     reply: schemas.secretRecord,
     audit: 'key.create',
@@ -50,7 +50,7 @@ export function keyRoutes(services: RouteServices): Route[] {
     path: '/keys',
     operationId: 'listKeys',
     summary: 'List API keys in the order in which they were made',
-    description: 'Also those that have expired or were revoked.',
+    description: 'Includes expired and revoked keys.',
     body: null,
     reply: schemas.list,
     errors: [],
@@ -76,7 +76,7 @@ export function keyRoutes(services: RouteServices): Route[] {
     operationId: 'rotateKey',
     summary: 'Give an API key a new secret',
     description:
-      'The id, the owner and the scopes stay. The old secret is refused at once, or after `grace_seconds`. A key that was revoked or has expired is not found.',
+      'The id, the owner and the scopes remain. The old secret is rejected immediately, or after `grace_seconds`. Revoked and expired keys are not found.',
     body: schemas.rotate,
     reply: schemas.secretRecord,
     audit: 'key.rotate',
@@ -94,7 +94,8 @@ export function keyRoutes(services: RouteServices): Route[] {
     path: '/keys/{key_id}',
     operationId: 'revokeKey',
     summary: 'Revoke an API key for good',
-    description: 'From the reply on the key is refused, on connections that are open too.',
+    description:
+      'When the reply is sent, the key is rejected everywhere, also on open connections.',
     body: null,
     reply: schemas.record,
     audit: 'key.revoke',

@@ -41,10 +41,10 @@ import { QUERY_ERRORS } from './query.js';
 type RowOptions = z.output<Schemas['query']['queryRows']>;
 
 const DESCRIPTION = [
-  'JSON: queries as `POST /collections/{id}/query` takes them, each with its own filter and page. None is searched unless all are valid. The reply by `Accept`: JSON `{"results": […]}` (the default), a line of NDJSON a query, or Arrow.',
-  'Arrow (IPC stream): a row is a query, by a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` say what is special about a row; where they are absent or null, the query string does. Any number of rows. The reply: Arrow (the default) or NDJSON.',
-  'NDJSON: a reply a line, with `query_index`. Arrow: a row a match: `query_index`, `rank` (from 1), `id`, `score`, `distance` (where all queries are euclidean), `metadata` and `values` (when asked for); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are there.',
-  'All is answered from one snapshot; a `cursor` goes on in its own. A failure before the first answer is a problem; a later one ends the reply without its end (in NDJSON after a line `{"error": …}`), so that no part passes for the whole.',
+  'JSON: queries as for `POST /collections/{id}/query`, each with its own filter and page. If one is invalid, none is run. The reply, by `Accept`: JSON `{"results": […]}` (default), NDJSON with one line per query, or Arrow.',
+  'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. Any number of rows. The reply: Arrow (default) or NDJSON.',
+  'NDJSON: one reply per line, with `query_index`. Arrow: one row per match: `query_index`, `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `metadata` and `values` (if requested); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
+  'One snapshot answers all queries; a `cursor` continues in its own. An error before the first result is a problem reply. A later error closes the connection before the end of the reply (in NDJSON after a line `{"error": …}`), so that an incomplete reply is recognizable.',
 ].join('\n\n');
 
 interface BatchContext extends RouteServices {

@@ -1,4 +1,4 @@
-// Grades the answers of another system, or of another index, against the exact ones.
+// Grades the results of another system or index against the exact ones.
 
 import { field, validationError } from '../../common/errors.js';
 import { bodyOf } from '../idempotency.js';
@@ -18,7 +18,7 @@ export function recallRoutes(services: RouteServices): Route[] {
       tag: 'Query',
       summary: 'Grade the answers of another search',
       description:
-        'For each query the share of the given ids that are right: whose exact score is at least that of the exact k-th nearest, k being the length of the list. An equal score is as good. An id that the collection, or the filter, does not have is wrong, and one that is repeated counts once.',
+        'For each query, the share of the given ids that are correct: whose exact score is at least that of the exact k-th nearest vector, where k is the length of the list. Ties count as correct. An id that does not exist, or does not pass the filter, is incorrect; a repeated id counts once.',
       access: { scope: 'vectors:read', on: 'path' },
       body: schemas.recall,
       reply: schemas.recallReply,

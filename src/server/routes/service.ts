@@ -1,4 +1,4 @@
-// The service itself: its bounds, and what those need who run it.
+// Limits, health, metrics and the OpenAPI document.
 
 import { z } from 'zod';
 import { holdsScopeOn, type Principal } from '../../common/access.js';
@@ -8,7 +8,7 @@ import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import { limitsReply } from '../schemas/service.js';
 
-/** A readiness probe wants to know that something is wrong, not everything. */
+/** Readiness probes need not list every failed collection. */
 const COLLECTIONS_LISTED_MAX = 100;
 
 export function serviceRoutes(
@@ -57,7 +57,7 @@ export function serviceRoutes(
       operationId: 'getReadiness',
       summary: 'Whether requests will be answered',
       description:
-        'Ready even when single collections have failed: the others are served, and the failed ones are named to whom they are shown.',
+        'Ready even if some collections have failed: the others are available. Failed collections are listed for clients that may see them.',
       reply: schemas.ready,
       otherReply: { status: 503, description: 'Starting or stopping.' },
       handle({ principal }) {
@@ -91,7 +91,7 @@ export function serviceRoutes(
       operationId: 'getOpenApi',
       summary: 'This description',
       reply: z.object({}),
-      // One buffer for all: a text of its own for every reader would be theirs to pile up.
+      // All replies share one buffer, so that slow readers cannot pile up copies.
       handle() {
         openApi ??= Buffer.from(JSON.stringify(options.openApi()));
         return { ...jsonReply('', { 'cache-control': CACHE_RECORD }), body: openApi };
@@ -100,7 +100,7 @@ export function serviceRoutes(
   ];
 }
 
-/** Numbers only: a probe has no credential, and need not know what there is. */
+/** Counts only: a probe has no credential, and must not learn the names of collections. */
 function reasonOf(state: 'starting' | 'stopping', database: Database): string {
   if (state === 'stopping') return 'It finishes what it has accepted, and takes nothing new.';
   let count = 0;

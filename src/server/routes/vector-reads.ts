@@ -1,4 +1,4 @@
-// Reads of vectors: one, some, pages of all, and how many.
+// Reads of vectors: one, several by id, pages of all, and counts.
 
 import type { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
@@ -25,14 +25,81 @@ const LIST_ERRORS: readonly ErrorCode[] = [
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: each route is read with its schemas and its description
 export function vectorReadRoutes(services: RouteServices): Route[] {
+  return [
+    ...listRoutes(services),
+    getVector(services),
+    fetchVectors(services),
+    countVectors(services),
+  ];
+}
+
+const LIST_DESCRIPTION =
+  'In insertion order, from the snapshot of the first page. `total` is present only when paging by `offset`.';
+
+function listRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;
   const { vectors } = services.schemas;
-
-  const writeRecord = createRecordWriter(vectors.record);
-  const writeFetched = createPageWriter(vectors.fetched);
   const writePage = createPageWriter(vectors.list);
 
-  const get = defineRoute({
+  async function listPage(
+    request: RequestContext<z.output<typeof vectors.listQuery>>,
+    collectionId: string,
+  ): Promise<StoredReply> {
+    const { query } = request;
+    // With values, a page costs as much as its vectors.
+    if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
+    const reply = await database.collection(collectionId).list({
+      limit: query.limit,
+      offset: query.offset,
+      cursor: query.cursor,
+      filter: query.filter,
+      includeValues: query.include_values,
+      includeMetadata: query.include_metadata,
+    });
+    return jsonReply(await writePage(reply, (count) => request.reserveReply(count)));
+  }
+
+  const list = defineRoute({
+    method: 'GET',
+    path: '/collections/{id}/vectors',
+    operationId: 'listVectorsInCollection',
+    tag: 'Vectors',
+    summary: 'List vectors, page by page',
+    access: { scope: 'vectors:read', on: 'path' },
+    description: LIST_DESCRIPTION,
+    query: vectors.listQuery,
+    body: null,
+    reply: vectors.list,
+    errors: LIST_ERRORS,
+    handle: (request) => listPage(request, request.params.id),
+  });
+
+  const listAnywhere = defineRoute({
+    method: 'GET',
+    path: '/vectors',
+    operationId: 'listVectors',
+    tag: 'Vectors',
+    summary: 'List vectors, page by page',
+    access: { scope: 'vectors:read', on: 'named' },
+    description: `Lists the collection \`?collection=\`, or the configured default collection. ${LIST_DESCRIPTION}`,
+    query: vectors.listQueryAnywhere,
+    body: null,
+    reply: vectors.list,
+    errors: [...LIST_ERRORS, 'collection_required'],
+    handle(request) {
+      const { collection } = request.query;
+      return listPage(request, chooseCollection(services, request, undefined, collection));
+    },
+  });
+
+  return [list, listAnywhere];
+}
+
+function getVector(services: RouteServices): Route {
+  const { database } = services;
+  const { vectors } = services.schemas;
+  const writeRecord = createRecordWriter(vectors.record);
+  return defineRoute({
     method: 'GET',
     path: '/collections/{id}/vectors/{vector_id}',
     operationId: 'getVector',
@@ -56,8 +123,13 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
       return applyIfNoneMatch(reply, headers['if-none-match']);
     },
   });
+}
 
-  const fetch = defineRoute({
+function fetchVectors(services: RouteServices): Route {
+  const { database } = services;
+  const { vectors } = services.schemas;
+  const writeFetched = createPageWriter(vectors.fetched);
+  return defineRoute({
     method: 'POST',
     path: '/collections/{id}/vectors/fetch',
     operationId: 'fetchVectors',
@@ -78,62 +150,12 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
       return jsonReply(await writeFetched(found, (count) => request.reserveReply(count)));
     },
   });
+}
 
-  async function listPage(
-    request: RequestContext<z.output<typeof vectors.listQuery>>,
-    collectionId: string,
-  ): Promise<StoredReply> {
-    const { query } = request;
-    // Values are what a page is long by.
-    if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
-    const reply = await database.collection(collectionId).list({
-      limit: query.limit,
-      offset: query.offset,
-      cursor: query.cursor,
-      filter: query.filter,
-      includeValues: query.include_values,
-      includeMetadata: query.include_metadata,
-    });
-    return jsonReply(await writePage(reply, (count) => request.reserveReply(count)));
-  }
-
-  const listDescription =
-    'In the order of arrival, fixed by the snapshot that the first page opened. `total` comes with the offset model only.';
-
-  const list = defineRoute({
-    method: 'GET',
-    path: '/collections/{id}/vectors',
-    operationId: 'listVectorsInCollection',
-    tag: 'Vectors',
-    summary: 'List vectors, page by page',
-    access: { scope: 'vectors:read', on: 'path' },
-    description: listDescription,
-    query: vectors.listQuery,
-    body: null,
-    reply: vectors.list,
-    errors: LIST_ERRORS,
-    handle: (request) => listPage(request, request.params.id),
-  });
-
-  const listAnywhere = defineRoute({
-    method: 'GET',
-    path: '/vectors',
-    operationId: 'listVectors',
-    tag: 'Vectors',
-    summary: 'List vectors, page by page',
-    access: { scope: 'vectors:read', on: 'named' },
-    description: `Of the collection \`?collection=\`, or the configured default collection. ${listDescription}`,
-    query: vectors.listQueryAnywhere,
-    body: null,
-    reply: vectors.list,
-    errors: [...LIST_ERRORS, 'collection_required'],
-    handle(request) {
-      const { collection } = request.query;
-      return listPage(request, chooseCollection(services, request, undefined, collection));
-    },
-  });
-
-  const count = defineRoute({
+function countVectors(services: RouteServices): Route {
+  const { database } = services;
+  const { vectors } = services.schemas;
+  return defineRoute({
     method: 'POST',
     path: '/collections/{id}/count',
     operationId: 'countVectors',
@@ -150,6 +172,4 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
       return jsonReply(JSON.stringify({ count: found }));
     },
   });
-
-  return [list, listAnywhere, get, fetch, count];
 }

@@ -1,4 +1,4 @@
-// Writes of vectors: in batches and one by one, whole and in part, and deletes.
+// Writes of vectors: batches, streams, single vectors, patches and deletes.
 
 import { z } from 'zod';
 import { type ErrorCode, field, validationError } from '../../common/errors.js';

@@ -146,7 +146,7 @@ describe('collections over HTTP', () => {
       await expectProblem(service.call('GET', `/collections?${query}`), 400, code, pointer);
     }
     const { json } = await service.call('GET', '/collections?limit=1&limit=1');
-    assert.match(json.detail, /is there 2 times; expected once/);
+    assert.match(json.detail, /Expected the parameter once; found it 2 times/);
     await expectProblem(create({ dimension: 1 }, '?if_not_exists=1'), 400, 'invalid_request');
     await expectProblem(create({ dimension: 1 }, '?if_not_exists'), 400, 'invalid_request');
   });
