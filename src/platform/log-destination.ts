@@ -21,6 +21,9 @@ export class LogDestination {
   #waitingLength = 0;
   /** The bytes that are being written. */
   #current: Uint8Array = new Uint8Array(0);
+  /** Bytes left of what precedes the caller's lines in `#current`, and the drops reported there. */
+  #prefixLength = 0;
+  #prefixDropCount = 0;
   /** Whether the last byte that was written is the end of a line. */
   #isAtLineEnd = true;
   #isWriting = false;
@@ -64,25 +67,32 @@ export class LogDestination {
     const lines = this.#waiting;
     this.#waiting = [];
     this.#waitingLength = 0;
-    // Reported where the gap is: before the lines that follow it.
-    if (this.#lostCount > 0 && lines.length > 0) {
-      lines.unshift(
-        `{"level":40,"time":${Date.now()},"lines":${this.#lostCount},"msg":"log lines were dropped because they could not be written"}\n`,
-      );
-      this.#lostCount = 0;
-    }
+    if (lines.length === 0) return Buffer.alloc(0);
     // A partially written line is ended first.
-    if (!this.#isAtLineEnd && lines.length > 0) lines.unshift('\n');
-    return Buffer.from(lines.join(''));
+    let prefix = this.#isAtLineEnd ? '' : '\n';
+    // Reported where the gap is: before the lines that follow it.
+    if (this.#lostCount > 0) {
+      prefix += `{"level":40,"time":${Date.now()},"lines":${this.#lostCount},"msg":"log lines were dropped because they could not be written"}\n`;
+    }
+    this.#prefixLength = prefix.length;
+    this.#prefixDropCount = this.#lostCount;
+    this.#lostCount = 0;
+    return Buffer.from(prefix + lines.join(''));
   }
 
   #wrote(byteCount: number): void {
     if (byteCount > 0) this.#isAtLineEnd = this.#current[byteCount - 1] === LINE_END;
     this.#current = this.#current.subarray(byteCount);
+    this.#prefixLength = Math.max(0, this.#prefixLength - byteCount);
   }
 
   #dropCurrent(): void {
-    for (const byte of this.#current) if (byte === LINE_END) this.#lostCount++;
+    // A report that was not written is made again.
+    if (this.#prefixLength > 0) this.#lostCount += this.#prefixDropCount;
+    for (const byte of this.#current.subarray(this.#prefixLength)) {
+      if (byte === LINE_END) this.#lostCount++;
+    }
+    this.#prefixLength = 0;
     this.#current = new Uint8Array(0);
   }
 

@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { open, readFile, rm, writeFile } from 'node:fs/promises';
+import { open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LogDestination } from '../../src/platform/log-destination.js';
+import { eventually } from '../server/wire.js';
 import { makeDirectory, onSmallDisk } from '../storage/directories.js';
 
 /** Runs a program with a LogDestination `log` on its stderr. */
@@ -55,8 +56,10 @@ describe('the log destination', () => {
       const path = join(disk, 'log');
       const file = await open(path, 'a');
       const log = new LogDestination(file.fd);
+      const hasWritten = (text: string) =>
+        eventually(text, async () => (await readFile(path, 'utf8')).endsWith(text));
       log.write('first\n');
-      await sleep(50);
+      await hasWritten('first\n');
       await writeFile(join(disk, 'ballast'), Buffer.alloc(2_000_000)).catch(() => {});
       // Longer than the rest of the page that contains the first line.
       const long = `${'x'.repeat(3_000)}\n`;
@@ -64,18 +67,20 @@ describe('the log destination', () => {
         log.write(long);
         await sleep(20);
       }
+      await eventually('the page is full', async () => (await stat(path)).size >= 4_096);
+      await sleep(100);
       await rm(join(disk, 'ballast'));
       log.write('last\n');
-      await sleep(100);
+      await hasWritten('last\n');
       await file.close();
       const lines = (await readFile(path, 'utf8')).split('\n');
       assert.equal(lines[0], 'first');
       assert.equal(lines.at(-2), 'last');
-      const told = JSON.parse(lines.at(-3)!) as { level: number; lines: number };
-      assert.equal(told.level, 40);
+      const report = JSON.parse(lines.at(-3)!) as { level: number; lines: number };
+      assert.equal(report.level, 40);
       const wholeCount = lines.filter((line) => line.length === 3_000).length;
-      assert.equal(told.lines, 4 - wholeCount);
-      assert.ok(told.lines > 0);
+      assert.equal(report.lines, 4 - wholeCount);
+      assert.ok(report.lines > 0);
     });
     if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
   });
