@@ -57,7 +57,6 @@ const table = render();
 console.log(table);
 if (args.out !== undefined) await writeFile(args.out, table);
 
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one measurement after the other, in the order of the report
 async function run(): Promise<void> {
   const vectors = clusteredVectors(parameters.vectorCount);
   const server = await startServerProcess(START);

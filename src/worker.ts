@@ -6,7 +6,7 @@ import { evaluateFilterTask } from './filter/evaluate-task.js';
 import { createTaskHandler } from './platform/pool.js';
 import { compactSegmentsTask } from './segment/compaction.js';
 import { encodeSegmentTask, verifySegmentTask } from './segment/segment-file.js';
-import { decompressPartTask, parseRecordBatchTask } from './server/ingest/arrow-rows.js';
+import { decompressBodyTask, parseRecordBatchTask } from './server/ingest/arrow-rows.js';
 import { parseJsonTask } from './server/ingest/json-body.js';
 import { parseLinesTask, parseVectorsTask } from './server/ingest/json-rows.js';
 import { readQueryRowsTask } from './server/ingest/read-queries.js';
@@ -14,7 +14,7 @@ import { writeLinesTask } from './server/replies/vector-lines.js';
 
 export default createTaskHandler([
   compactSegmentsTask,
-  decompressPartTask,
+  decompressBodyTask,
   encodeSegmentTask,
   encodeSimdTask,
   evaluateFilterTask,

@@ -118,7 +118,6 @@ interface TransportState {
 type ReadReply<Result> = (response: Response, attempt: Attempt) => Promise<Result>;
 
 /** Throws SagittaClientError (`invalid_argument`) when `baseUrl` is not an HTTP address. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure over the state of a client, whose functions are small
 export function createTransport(options: TransportOptions): Transport {
   const retry = { ...DEFAULT_RETRY, ...options.retry };
   const state: TransportState = {
@@ -299,7 +298,7 @@ function parseJson<Body>(text: string, status: number, url: string): Body {
 function circuitOpen(url: string, retryAfterMs: number): SagittaClientError {
   return new SagittaClientError(
     'circuit_open',
-    `not sent to ${url}: too many requests failed in a row; the next try may be in ${Math.ceil(retryAfterMs)} ms`,
+    `not sent to ${url}: too many requests failed in a row; retry in ${Math.ceil(retryAfterMs)} ms`,
     { retryable: true, retryAfterMs },
   );
 }

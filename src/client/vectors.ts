@@ -136,7 +136,6 @@ export interface Vectors extends Streams, SharedRoutes {
 }
 
 /** `root` is the path of the collection. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one object of small methods over the same transport
 export function createVectors(requests: Requests, root: string): Vectors {
   const { transport, get, read } = requests;
   const vectors: Vectors = {

@@ -121,7 +121,7 @@ export class Catalogue {
   }
 
   /** Throws `starting` while the collection is being loaded, `collection_unavailable` when that failed. */
-  requireServed({ definition: { id }, state }: CollectionEntry): Collection {
+  requireReady({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
     if (state.kind === 'loading') {
       throw new SagittaError('starting', `Collection "${id}" is being loaded. Retry after 1 s.`, {
@@ -138,7 +138,7 @@ export class Catalogue {
   require(id: string): Collection {
     const entry = this.#entries.get(id);
     if (entry === undefined) throw collectionNotFound(id);
-    return this.requireServed(entry);
+    return this.requireReady(entry);
   }
 
   /** Whether the collection still exists. */
@@ -224,7 +224,7 @@ export class Catalogue {
       const entry = this.requireEntry(id, expected);
       const { state } = entry;
       const { incarnation } = entry.definition;
-      if (state.kind === 'loading') this.requireServed(entry);
+      if (state.kind === 'loading') this.requireReady(entry);
       let vectorCount = 0;
       if (state.kind === 'ready') {
         // Writes under way end first, so that every acknowledged write was made; later ones are refused.

@@ -219,10 +219,10 @@ export class CollectionHandle {
   }
 
   /**
-   * Many queries that one snapshot answers, which includes the write `minSequence`. The caller closes
-   * the session; the signal closes it as well.
+   * Opens a session whose queries all read one snapshot, which includes the write `minSequence`.
+   * The caller closes the session; the signal closes it as well.
    */
-  async openQueries(
+  async openQuerySession(
     options: CallOptions & { readonly minSequence?: number | undefined } = {},
   ): Promise<QuerySession> {
     return openSession(this.#require(), options, this.#services);
@@ -248,7 +248,7 @@ export class CollectionHandle {
 
   #require(): Collection {
     const { catalogue } = this.#services;
-    return catalogue.requireServed(catalogue.requireEntry(this.id, this.#incarnation));
+    return catalogue.requireReady(catalogue.requireEntry(this.id, this.#incarnation));
   }
 }
 

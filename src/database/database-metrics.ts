@@ -145,7 +145,7 @@ function cursorMetrics(metrics: Metrics) {
   return {
     cursorIssued: () => countIssued(1),
     cursorResumed: () => countResumed(1),
-    cursorRefused: (code) => countRefused(1, { code }),
+    cursorRejected: (code) => countRefused(1, { code }),
     idempotencyDecided: (outcome) => countDecided(1, { outcome }),
   } satisfies Partial<DatabaseObserver>;
 }
@@ -159,7 +159,7 @@ export function addStorageGauges(metrics: Metrics, database: Database): void {
   );
   addScanGauges(metrics, database.scanStats);
   let use: ReturnType<Database['storageUse']> | undefined;
-  // A scrape reads all gauges in one turn of the event loop, so that one sum serves them.
+  // A scrape reads all gauges in one iteration of the event loop, so that one sum serves them.
   const read = (name: keyof ReturnType<Database['storageUse']>) => () => {
     if (use === undefined) {
       use = database.storageUse();

@@ -21,7 +21,7 @@ export interface DatabaseObserver {
   cursorIssued(): void;
   cursorResumed(): void;
   /** `code` is the error code, such as `cursor_expired`. */
-  cursorRefused(code: string): void;
+  cursorRejected(code: string): void;
   /** `kept`: the request ran and its reply was stored; `replayed`: it had run before; else the error code. */
   idempotencyDecided(outcome: IdempotencyOutcome): void;
 }
@@ -43,7 +43,7 @@ export const SILENT_OBSERVER: DatabaseObserver = {
   maintenanceFailed() {},
   cursorIssued() {},
   cursorResumed() {},
-  cursorRefused() {},
+  cursorRejected() {},
   idempotencyDecided() {},
 };
 
@@ -57,17 +57,17 @@ export function observeCursors(
   if (page.nextCursor !== undefined) observer.cursorIssued();
 }
 
-/** Reports a cursor that was refused; other errors are not its subject. */
+/** Reports a rejected cursor; ignores other errors. */
 export function observeCursorError(
   observer: DatabaseObserver,
   cursor: string | undefined,
   error: unknown,
 ): void {
   if (cursor === undefined || !(error instanceof SagittaError)) return;
-  if (error.code.startsWith('cursor_')) observer.cursorRefused(error.code);
+  if (error.code.startsWith('cursor_')) observer.cursorRejected(error.code);
 }
 
-/** Reports queries that were answered together, one reply a request, and their cursors. */
+/** Reports queries that were answered together, one reply per request, and their cursors. */
 export function observeReplies(
   observer: DatabaseObserver,
   requests: readonly QueryRequest[],

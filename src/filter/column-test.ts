@@ -6,11 +6,11 @@ import { KIND, type MetadataColumn } from '../common/columns.js';
 import { findString } from './dictionary.js';
 import type { FilterTest } from './filter-node.js';
 import {
+  BY_VALUE,
   createEquality,
   createRange,
   createUniform,
   intersectRanges,
-  LOOK,
   type Lookup,
   type RangeOperator,
 } from './lookup.js';
@@ -51,7 +51,7 @@ function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn)
   const { kinds, numbers, codes, items } = column;
   const end = Math.min(rows.length, kinds.length);
   if (byKind[KIND.missing] === 0) unsetFrom(rows, end);
-  if (!byKind.includes(LOOK)) {
+  if (!byKind.includes(BY_VALUE)) {
     keepKinds(rows, end, kinds, byKind);
   } else if (numbers !== null && decidesOnly(byKind, KIND.number)) {
     // Later rows have no numbers.
@@ -133,7 +133,7 @@ function planEquality(values: readonly Value[], column: MetadataColumn): RowTest
   const lookup = createEquality(values, column);
   lookup.byKind[KIND.missing] = lookup.byKind[KIND.null];
   if (column.items === null) return { lookup, elementTest: null };
-  lookup.byKind[KIND.array] = LOOK;
+  lookup.byKind[KIND.array] = BY_VALUE;
   const elements = createEquality(values, column.items.elements);
   return { lookup, elementTest: { lookup: elements, foundMin: 1 } };
 }
@@ -144,7 +144,7 @@ function planContains(
   column: MetadataColumn,
 ): RowTest {
   const lookup = createUniform(0);
-  lookup.byKind[KIND.array] = LOOK;
+  lookup.byKind[KIND.array] = BY_VALUE;
   const elements = createEquality(values, column.items?.elements ?? EMPTY_COLUMN);
   const foundMin = quantifier === 'any' ? 1 : elements.valueCount;
   return { lookup, elementTest: { lookup: elements, foundMin } };
@@ -162,7 +162,7 @@ export const EMPTY_COLUMN: MetadataColumn = {
 
 /** Whether the values of `kind` decide and the answer for all other kinds is no. */
 function decidesOnly(byKind: Int32Array, kind: number): boolean {
-  return byKind.every((answer, i) => answer === (i === kind ? LOOK : 0));
+  return byKind.every((answer, i) => answer === (i === kind ? BY_VALUE : 0));
 }
 
 function unsetFrom({ words }: Bitmap, row: number): void {

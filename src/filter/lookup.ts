@@ -6,7 +6,7 @@ import { compareStrings, findStrings, type Passing } from './dictionary.js';
 import type { Operands, TestOperator, Value } from './operators.js';
 
 /** An entry of `byKind`: the answer depends on the value. */
-export const LOOK = -1;
+export const BY_VALUE = -1;
 
 /** Answers are 0 for no and 1 for yes; an equality answers which of its values, 1 to `valueCount`. */
 export interface Lookup {
@@ -36,8 +36,8 @@ export function createEquality(values: readonly Value[], column: MetadataColumn)
   const strings = distinct.filter((value) => typeof value === 'string');
   const numbers = Float64Array.from(distinct.filter((value) => typeof value === 'number')).sort();
   const byKind = new Int32Array(8);
-  if (column.dictionary !== null && strings.length > 0) byKind[KIND.string] = LOOK;
-  if (column.numbers !== null && numbers.length > 0) byKind[KIND.number] = LOOK;
+  if (column.dictionary !== null && strings.length > 0) byKind[KIND.string] = BY_VALUE;
+  if (column.numbers !== null && numbers.length > 0) byKind[KIND.number] = BY_VALUE;
   let next = 1 + strings.length + numbers.length;
   for (const [value, kind] of SINGLE_VALUES) {
     if (distinct.includes(value)) byKind[kind] = next++;
@@ -76,12 +76,12 @@ export function createRange(
   const nothing = createUniform(0);
   const byKind = new Int32Array(8);
   if (typeof bound === 'number' && numbers !== null) {
-    byKind[KIND.number] = LOOK;
+    byKind[KIND.number] = BY_VALUE;
     const [low, high] = intervalOf(bound, passing);
     return { ...nothing, byKind, low, high };
   }
   if (typeof bound === 'string' && dictionary !== null) {
-    byKind[KIND.string] = LOOK;
+    byKind[KIND.string] = BY_VALUE;
     const byCode = compareStrings(dictionary, dictionaryCount, Buffer.from(bound), passing);
     return { ...nothing, byKind, byCode };
   }
@@ -110,9 +110,9 @@ export function createUniform(answer: 0 | 1): Lookup {
 export function lookUp(lookup: Lookup, column: MetadataColumn, row: number): number {
   const kind = column.kinds[row];
   const answer = lookup.byKind[kind];
-  if (answer !== LOOK) return answer;
+  if (answer !== BY_VALUE) return answer;
   if (kind === KIND.string) return lookup.byCode[column.codes![row]];
-  return kind === KIND.number ? lookUpNumber(lookup, column.numbers![row]) : LOOK;
+  return kind === KIND.number ? lookUpNumber(lookup, column.numbers![row]) : BY_VALUE;
 }
 
 function lookUpNumber({ low, high, numbers }: Lookup, number: number): number {

@@ -4,7 +4,7 @@
 
 import type { Bitmap } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
-import { findNumber, LOOK, type Lookup, lookUp, type NumberList } from './lookup.js';
+import { BY_VALUE, findNumber, type Lookup, lookUp, type NumberList } from './lookup.js';
 
 // Why the loops are fast: they have no branches except those that skip 32 rows, since unordered values
 // would mispredict every other branch; eight rows are unrolled by hand, since V8 neither unrolls nor
@@ -280,7 +280,7 @@ export function keepMixed(
       if (((word >>> row) & 1) === 0) continue;
       const answer = lookUp(lookup, column, row);
       const isKept =
-        answer === LOOK && elementTest !== null
+        answer === BY_VALUE && elementTest !== null
           ? isArrayKept(column.items, row, elementTest, seen)
           : answer !== 0;
       kept |= Number(isKept) << row;

@@ -49,25 +49,25 @@ export function logFailure(logger: Logger, error: SagittaError, request: Fastify
     code: error.code,
   };
   if (status === 500) logger.error({ ...details, err: error.cause }, 'request failed');
-  else if (status > 500) logRefusal(logger, details, error);
+  else if (status > 500) logRejection(logger, details, error);
   else logger.debug({ ...details }, 'request refused');
 }
 
 /** Refusals are logged at most this often per code: under overload every request would log a line. */
-const REFUSAL_INTERVAL_MS = 10_000;
+const REJECTION_INTERVAL_MS = 10_000;
 
-interface RefusalLog {
+interface RejectionLog {
   readonly code: ErrorCode;
   nextAtMs: number;
   suppressedCount: number;
 }
 
 /** By logger, since one process may run several services. */
-const refusalLogs = new WeakMap<Logger, RefusalLog[]>();
+const rejectionLogs = new WeakMap<Logger, RejectionLog[]>();
 
-function logRefusal(logger: Logger, details: object, { code, message }: SagittaError): void {
-  const logs = refusalLogs.get(logger) ?? [];
-  refusalLogs.set(logger, logs);
+function logRejection(logger: Logger, details: object, { code, message }: SagittaError): void {
+  const logs = rejectionLogs.get(logger) ?? [];
+  rejectionLogs.set(logger, logs);
   let log = logs.find((known) => known.code === code);
   if (log === undefined) {
     log = { code, nextAtMs: 0, suppressedCount: 0 };
@@ -81,7 +81,7 @@ function logRefusal(logger: Logger, details: object, { code, message }: SagittaE
   }
   const others = log.suppressedCount === 0 ? {} : { refused_since_last_line: log.suppressedCount };
   logger.warn({ ...details, detail: message, ...others }, 'request refused');
-  log.nextAtMs = nowMs + REFUSAL_INTERVAL_MS;
+  log.nextAtMs = nowMs + REJECTION_INTERVAL_MS;
   log.suppressedCount = 0;
 }
 

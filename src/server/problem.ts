@@ -71,7 +71,7 @@ export function isRetryable(code: ErrorCode): boolean {
   return status === 429 || status >= 500 || code === 'idempotency_in_flight';
 }
 
-/** What a problem document says about its request. */
+/** The request data that a problem document contains. */
 export interface ProblemContext {
   readonly requestId: string;
   /** The path of the URL, without the query. */

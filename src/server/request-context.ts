@@ -45,8 +45,8 @@ export const NO_QUERY = {};
 /** How often a stream checks that its credential is still valid. */
 const REAUTHORIZE_MS = 1_000;
 
-/** What a request needs to know of its route. */
-interface RouteFacts {
+/** The part of a `Route` that its requests use. */
+interface RouteInfo {
   readonly method: string;
   readonly path: string;
   readonly access: RouteAccess;
@@ -56,7 +56,7 @@ interface RouteFacts {
 
 /** `Query`: the query string as the schema of the route describes it. */
 export class RequestContext<Query = Readonly<Record<string, unknown>>> {
-  readonly #route: RouteFacts;
+  readonly #route: RouteInfo;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   readonly #reauthorize: () => Promise<void>;
@@ -68,7 +68,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
 
   /** `reauthorize` rejects if the credential is no longer valid for the route. */
   constructor(
-    route: RouteFacts,
+    route: RouteInfo,
     request: FastifyRequest,
     reply: FastifyReply,
     reauthorize: () => Promise<void>,
@@ -232,7 +232,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   }
 }
 
-/** What a problem document says about its request. */
+/** The request id, path and issue layout for problem documents. */
 export function problemContextOf(request: FastifyRequest): ProblemContext {
   return { requestId: request.id, path: pathOf(request), layout: request.issueLayout };
 }

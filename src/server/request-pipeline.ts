@@ -1,17 +1,18 @@
-// The way of a request through the server, step by step:
+// The path of a request through the server, step by step:
 //
 //   1. begin         telemetry, the counts of requests in flight, the reply's memory reservation
 //   2. checkTarget   HTTP version, path and method, Host
-//   3. checkHeaders  state of the service, Accept, preconditions
-//   4. admit         event loop delay, authentication, rate limit, authorization, memory for the body
+//   3. checkHeaders  state of the server, Accept, preconditions
+//   4. admit         event-loop delay, authentication, rate limit, authorization, memory for the
+//                    reply of a write, memory for the body
 //   5. (Fastify receives the body by the parsers of ingest/body-parsers.ts)
-//   6. handle        authentication once more after an upload, query parameters, the route's handler,
-//                    the deadline
+//   6. handle        for routes with a body, authentication and authorization again; query
+//                    parameters, the route's handler, the deadline
 //   7. send          memory for the reply, its headers, the timeout for slow readers
 //   8. end           undoes step 1 when the reply has been sent, or the client has disconnected
 //
 // An error of any step becomes a problem document in `fail`. Steps 2 to 4 need the headers only, so
-// that a request they refuse costs no upload.
+// that a request that they reject costs no upload.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -59,7 +60,7 @@ interface RequestPipelineOptions {
   readonly isLocal: boolean;
 }
 
-/** A route with what its requests need again and again. */
+/** A route with values that are computed once for all its requests. */
 interface BoundRoute {
   readonly route: Route;
   readonly rateKind: RateKind | null;
@@ -338,7 +339,7 @@ export class RequestPipeline {
     return reply.send(
       toReadable(reply, found.body, {
         type: found.headers['content-type'] ?? '',
-        place: problemContextOf(request),
+        problemContext: problemContextOf(request),
         stalledMsMax: this.#services.limits.stalledMsMax,
         onFailed: (error) => this.#reportError(error, request),
       }),
@@ -394,7 +395,7 @@ export class RequestPipeline {
     });
   }
 
-  /** Readings for the metrics. */
+  /** For metrics. */
   get inFlightCount(): number {
     return this.#inFlightCount;
   }

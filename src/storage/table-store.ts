@@ -194,7 +194,7 @@ export class TableStore implements DiskStore {
   }
 
   async #run(): Promise<void> {
-    // Commits made in the same turn of the event loop share the first batch.
+    // Commits made in the same iteration of the event loop share the first batch.
     await Promise.resolve();
     const allKeysIn = (range: KeyRange) => this.#tables.readKeys('values', range, Infinity);
     while (this.#waiting.length > 0 || this.#maySweep()) {

@@ -145,7 +145,7 @@ describe('the observer of a database', () => {
     await assert.rejects(database.collection('c').list({ cursor: 'nonsense' }));
     await assert.rejects(database.collection('c').list({ limit: 1_000_000 }));
     assert.deepEqual([seen.cursorIssued.length, seen.cursorResumed.length], [2, 1]);
-    assert.deepEqual(seen.cursorRefused, [['cursor_mismatch'], ['cursor_invalid']]);
+    assert.deepEqual(seen.cursorRejected, [['cursor_mismatch'], ['cursor_invalid']]);
   });
 
   it('receives what became of idempotency keys', async () => {

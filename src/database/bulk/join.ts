@@ -193,24 +193,24 @@ function checkRequest(
 ): void {
   if (topK === undefined && scoreThreshold === undefined) {
     const detail = 'A join takes top_k, score_threshold or both; found neither.';
-    throw refused('invalid_request', 'top_k', detail);
+    throw joinError('invalid_request', 'top_k', detail);
   }
   if (topK !== undefined && topK > topKMax) {
     const detail = `A row has at most ${topKMax} matches by top_k; found ${topK}.`;
-    throw refused('limit_exceeded', 'top_k', detail, { expected: topKMax, actual: topK });
+    throw joinError('limit_exceeded', 'top_k', detail, { expected: topKMax, actual: topK });
   }
   const { dimension } = collection.definition;
   const { id, dimension: withDimension } = searched.definition;
   if (dimension !== withDimension) {
     const detail = `The vectors have ${dimension} elements; those of the collection "${id}" have ${withDimension}.`;
-    throw refused('dimension_mismatch', 'with', detail, {
+    throw joinError('dimension_mismatch', 'with', detail, {
       expected: dimension,
       actual: withDimension,
     });
   }
 }
 
-function refused(
+function joinError(
   code: 'invalid_request' | 'limit_exceeded' | 'dimension_mismatch',
   name: string,
   detail: string,

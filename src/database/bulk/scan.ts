@@ -1,7 +1,7 @@
 // All rows of a collection, or those that pass a filter, as columns: one snapshot in order of
 // arrival, read in chunks of some megabytes, as fast as the reader takes them. Where a run of rows is
 // visible without a gap, a chunk is a view of the segment; otherwise it is a copy of the visible
-// rows. Views stay as they are whatever becomes of the segment.
+// rows. Views remain valid and unchanged even if the segment is compacted or deleted.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { JsonObject, Utf8Column, VectorBlock } from '../../common/types.js';

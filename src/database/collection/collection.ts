@@ -218,9 +218,9 @@ interface Mark {
 const MARKS_PER_RETENTION = 60;
 
 /**
- * Which sequence was current how long ago: it tells a compaction which ended rows no snapshot can see
- * any more. After a restart the past is unknown, so it starts anew and keeps too much rather than too
- * little.
+ * The sequences that were current at past times, from which compaction derives which ended rows no
+ * snapshot can still see. It is empty after a restart, so at first more rows are kept than
+ * necessary.
  */
 class SequenceHistory {
   readonly #retentionMs: number;

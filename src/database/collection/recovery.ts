@@ -39,7 +39,7 @@ export interface LoadOptions {
   readonly observer: DatabaseObserver;
 }
 
-/** How far the load of a collection has come; updated while it goes on. */
+/** The progress of loading a collection; updated in place. */
 export interface LoadProgress {
   segmentCount: number;
   loadedSegmentCount: number;

@@ -8,7 +8,7 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import type { CommitTimings } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
 
-/** A write whose place in the order is known. */
+/** A write that has been assigned its sequence. */
 export interface PreparedWrite<Result> {
   /** Whether it uses the sequence that it was offered. */
   readonly takesSequence: boolean;
@@ -111,7 +111,7 @@ export class Writer {
   }
 
   async #run(): Promise<void> {
-    // Writes that arrived in this turn of the event loop share the first commit.
+    // Writes that arrived in this iteration of the event loop share the first commit.
     await Promise.resolve();
     while (this.#waiting.length > 0) await this.#commitNext();
     // Without an await after the last look at the queue: a later write starts a new run.

@@ -26,7 +26,7 @@ export class PageSearch {
   readonly #limits: PageLimits;
   readonly #excludedId: Buffer | null;
   /** Hits of the page; for a sorted page of all that are sorted. */
-  readonly #wanted: number;
+  readonly #hitsMax: number;
   /** Whether the walk may go on after the page. */
   readonly #mayHaveMore: boolean;
   /** Where the next search starts. */
@@ -34,7 +34,7 @@ export class PageSearch {
   /** Hits between there and the page. */
   #toSkip: number;
   /** Hits that the search under way asks for. */
-  #askedFor = 0;
+  #requestedCount = 0;
   #isDone: boolean;
   hits: readonly Hit[] = [];
   hasMore = false;
@@ -48,33 +48,33 @@ export class PageSearch {
     this.#excludedId = plan.excludedId === null ? null : Buffer.from(plan.excludedId);
     if (plan.sort === null) {
       const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.givenCount - plan.offset;
-      this.#wanted = Math.max(0, Math.min(plan.limit, remaining));
-      this.#mayHaveMore = remaining > this.#wanted;
+      this.#hitsMax = Math.max(0, Math.min(plan.limit, remaining));
+      this.#mayHaveMore = remaining > this.#hitsMax;
       this.#after =
         plan.after === null ? null : { score: plan.after.score, id: Buffer.from(plan.after.id) };
       this.#toSkip = plan.offset;
     } else {
       // Found and sorted anew for every page: the walk through it needs no state.
-      this.#wanted = plan.topK ?? limits.topKDefault;
+      this.#hitsMax = plan.topK ?? limits.topKDefault;
       this.#mayHaveMore = false;
       this.#after = null;
       this.#toSkip = 0;
     }
-    this.#isDone = this.#wanted === 0 || target.segmentViews.length === 0;
+    this.#isDone = this.#hitsMax === 0 || target.segmentViews.length === 0;
   }
 
   /** The next search; null when the page is found. */
   next(): SearchQuery | null {
     if (this.#isDone) return null;
     // One more than the page tells whether there is a further page.
-    this.#askedFor =
+    this.#requestedCount =
       this.#toSkip > 0
         ? Math.min(this.#toSkip, this.#limits.topKMax)
-        : this.#wanted + (this.#mayHaveMore ? 1 : 0);
+        : this.#hitsMax + (this.#mayHaveMore ? 1 : 0);
     return {
       vector: this.#plan.vector,
       metric: this.#plan.metric,
-      k: this.#askedFor + (this.#excludedId === null ? 0 : 1),
+      k: this.#requestedCount + (this.#excludedId === null ? 0 : 1),
       views: this.#target.blockViews,
       after: this.#after,
       scoreMin: this.#plan.scoreThreshold,
@@ -87,7 +87,7 @@ export class PageSearch {
     const hits = this.#withoutExcluded(toHits(this.#target, found));
     if (this.#toSkip > 0) {
       this.#toSkip -= hits.length;
-      this.#isDone = hits.length < this.#askedFor;
+      this.#isDone = hits.length < this.#requestedCount;
       const last = hits.at(-1);
       if (last !== undefined) {
         this.#after = { score: last.score, id: last.view.segment.idBytes(last.row) };
@@ -97,8 +97,8 @@ export class PageSearch {
     this.#isDone = true;
     const { sort, metric, givenCount, offset, limit } = this.#plan;
     if (sort === null) {
-      this.hits = hits.slice(0, this.#wanted);
-      this.hasMore = hits.length > this.#wanted;
+      this.hits = hits.slice(0, this.#hitsMax);
+      this.hasMore = hits.length > this.#hitsMax;
     } else {
       const start = givenCount + offset;
       this.hits = sortHits(hits, metric, sort).slice(start, start + limit);
@@ -110,7 +110,9 @@ export class PageSearch {
   #withoutExcluded(hits: readonly Hit[]): readonly Hit[] {
     const id = this.#excludedId;
     if (id === null) return hits;
-    return hits.filter(({ view, row }) => !view.segment.idEquals(row, id)).slice(0, this.#askedFor);
+    return hits
+      .filter(({ view, row }) => !view.segment.idEquals(row, id))
+      .slice(0, this.#requestedCount);
   }
 }
 

@@ -75,7 +75,7 @@ function planAll(
       plans.push(plan);
     } catch (error) {
       if (!(error instanceof SagittaError)) throw error;
-      if (error.code.startsWith('cursor_')) observer.cursorRefused(error.code);
+      if (error.code.startsWith('cursor_')) observer.cursorRejected(error.code);
       errors.push(error);
       issues.push(...issuesOfRow(firstIndex + i, error));
       if (issues.length >= ISSUES_MAX) break;

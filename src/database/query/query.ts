@@ -119,7 +119,10 @@ export async function answerPlans(
   });
 }
 
-/** Runs the searches of all pages side by side until each is found. Resolves to the time they waited. */
+/**
+ * Searches for all pages in common batches until every page is complete. Resolves to the
+ * milliseconds spent waiting for the engine.
+ */
 async function searchPages(
   pages: readonly PageSearch[],
   scheduler: SearchScheduler,

@@ -39,7 +39,7 @@ export async function runRecall(
     const recalls: number[] = [];
     for (let start = 0; start < vectors.length; ) {
       const end = endOfGroup(ids, start);
-      const queries = vectors.slice(start, end).map((vector, i): UnplacedQuery => {
+      const queries = vectors.slice(start, end).map((vector, i): QueryWithoutViews => {
         return { vector, metric, k: ids[start + i]!.length, after: null, scoreMin: null };
       });
       const group = { queries, ids: ids.slice(start, end), filter };
@@ -52,11 +52,11 @@ export async function runRecall(
   }
 }
 
-type UnplacedQuery = Omit<SearchQuery, 'views'>;
+type QueryWithoutViews = Omit<SearchQuery, 'views'>;
 
 /** Queries that are searched together, with the ids that are graded for each. */
 interface Group {
-  readonly queries: readonly UnplacedQuery[];
+  readonly queries: readonly QueryWithoutViews[];
   readonly ids: readonly (readonly string[])[];
   readonly filter: FilterNode | null;
 }

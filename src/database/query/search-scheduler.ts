@@ -17,19 +17,19 @@ export interface SearchSchedulerOptions {
 }
 
 export interface ScheduledHits {
-  /** One result a query, in order. */
+  /** One result per query, in order. */
   readonly hits: readonly SearchHits[];
   /** From the call until the engine began. */
   readonly waitMs: number;
 }
 
-/** Several times what makes the engine bound by arithmetic instead of memory; beyond, only waits grow. */
+/** Several times the batch that saturates the arithmetic units; larger batches only add latency. */
 const BATCH_QUERIES_MAX = 1_024;
 
-/** A search of fewer queries delays nobody for long. */
+/** A search with fewer queries delays others only briefly. */
 const LARGE_GROUP_QUERIES_MIN = 32;
 
-/** One in the engine, and one that is ready when it ends. */
+/** One in the engine and one that is ready to follow it. */
 const LARGE_GROUPS_MAX = 2;
 
 interface PendingSearch {
@@ -37,7 +37,7 @@ interface PendingSearch {
   readonly submittedAtMs: number;
   /** Null while it waits. */
   batch: Batch | null;
-  /** Answered, failed or given up. */
+  /** Answered, failed or cancelled. */
   isSettled: boolean;
   readonly resolve: (found: ScheduledHits) => void;
   readonly reject: (reason: unknown) => void;
@@ -48,7 +48,7 @@ interface PendingSearch {
 interface Batch {
   readonly searches: readonly PendingSearch[];
   readonly startedAtMs: number;
-  /** Aborts when every search of the batch has been given up. */
+  /** Aborts when every search of the batch has been cancelled. */
   readonly controller: AbortController;
 }
 
@@ -113,11 +113,11 @@ export class SearchScheduler {
     if (isLarge(search)) this.#largeGroupCount++;
     if (this.#isRunning) return;
     this.#isRunning = true;
-    // Whatever else arrives in this turn of the event loop shares the first batch.
+    // Whatever else arrives in this iteration of the event loop shares the first batch.
     queueMicrotask(() => this.#runBatches());
   }
 
-  /** Nobody overtakes a group that is held back. */
+  /** No group overtakes one that is held back. */
   #mayAdmitLargeGroup(): boolean {
     return this.#largeGroupCount < LARGE_GROUPS_MAX && this.#heldBack.size === 0;
   }
@@ -141,7 +141,7 @@ export class SearchScheduler {
       if (this.#waiting.size === 0) this.#admitLargeGroups();
       if (this.#waiting.size === 0) break;
       const batch = this.#takeBatch();
-      // Once the batch is taken: a group that was held back does not share it with another one.
+      // Only after the batch has been taken, so that a group that was held back does not join it.
       this.#admitLargeGroups();
       await this.#runBatch(batch);
     }

@@ -1,5 +1,5 @@
 // The interface of an engine: exact top-k over blocks of vectors for a batch of queries. All engines
-// return the same rows and the same score bits; `test/engine/contract.ts` checks them.
+// return the same rows and the same score bits; the contract in `src/tools/selftest` checks this.
 
 import type { Bitmap } from '../../common/bitmap.js';
 import type { Metric, RowEncoder, VectorBlock } from '../../common/types.js';

@@ -15,7 +15,7 @@ import {
 } from '../core/per-block.js';
 import type { BlockUsage } from './block-cache.js';
 import type {
-  DeviceFacts,
+  DeviceInfo,
   TensorDeviceName,
   TensorReply,
   TensorRequest,
@@ -64,7 +64,7 @@ export class TensorEngine implements Engine {
   #hasStarted = false;
   #isClosed = false;
   #fallbackSearchCount = 0;
-  #deviceFacts: DeviceFacts | null = null;
+  #deviceFacts: DeviceInfo | null = null;
 
   constructor(options: TensorEngineOptions) {
     this.name = options.device;
@@ -140,7 +140,7 @@ export class TensorEngine implements Engine {
   }
 
   /** The device, as reported by the latest start of the thread; null before. */
-  get device(): DeviceFacts | null {
+  get device(): DeviceInfo | null {
     return this.#deviceFacts;
   }
 

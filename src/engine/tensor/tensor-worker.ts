@@ -19,7 +19,7 @@ export interface TensorWorkerData {
 }
 
 /** The device, for an operator. */
-export interface DeviceFacts {
+export interface DeviceInfo {
   readonly name: string;
   readonly hasOwnMemory: boolean;
 }
@@ -36,7 +36,7 @@ export type TensorRequest =
   | { readonly kind: 'unload'; readonly key: string };
 
 export type TensorReply =
-  | { readonly kind: 'ready'; readonly device: DeviceFacts }
+  | { readonly kind: 'ready'; readonly device: DeviceInfo }
   | {
       readonly kind: 'hits';
       readonly searchId: number;

@@ -1,6 +1,6 @@
 // Finds where the values of JSON text begin and end, so that a value can be kept as it was spelled:
 // parsing would change numbers such as 12345678901234567890 or 1.0. Checks the syntax of the objects
-// that it walks, at their own level only; whoever uses a value parses it.
+// that it walks, at their own level only; the caller parses the values that it uses.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

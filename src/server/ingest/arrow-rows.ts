@@ -45,8 +45,8 @@ export const parseRecordBatchTask: Task<BatchInput, ParsedRows> = {
 };
 
 /** Decompresses a dictionary, which later batches need too. */
-export const decompressPartTask: Task<{ part: EncodedBody; bytesMax: number }, EncodedBody> = {
-  name: 'ingest.decompressPart',
+export const decompressBodyTask: Task<{ part: EncodedBody; bytesMax: number }, EncodedBody> = {
+  name: 'ingest.decompressBody',
   run: ({ part, bytesMax }) => decompressed(part, bytesMax),
 };
 

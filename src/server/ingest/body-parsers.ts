@@ -1,6 +1,6 @@
 // Reads the bytes of request bodies: JSON bodies whole, streams where a route takes them; rejects other
-// types. Keeps within the bounds of one body and of all together, whatever the client says about the
-// length: nothing, the truth or something else.
+// types. Enforces the limits on one body and on all bodies together, whether Content-Length is
+// correct, wrong or absent.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { field, SagittaError, validationError } from '../../common/errors.js';

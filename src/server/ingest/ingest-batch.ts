@@ -6,7 +6,7 @@ import type { CollectionShape } from '../../database/api.js';
 import { chooseVectorColumns } from '../../formats/arrow/column-choice.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import type { RouteServices } from '../route.js';
-import { decompressPartTask, parseRecordBatchTask } from './arrow-rows.js';
+import { decompressBodyTask, parseRecordBatchTask } from './arrow-rows.js';
 import { parseLinesTask } from './json-rows.js';
 import { cutLines } from './line-cutter.js';
 import { runParseTask } from './parse-request.js';
@@ -21,7 +21,7 @@ export interface IngestBatch {
   readonly byteCount: number;
   /** Called once. Rejects with issues located by the rows of the stream. */
   parse(): Promise<ParsedRows>;
-  /** Called when nobody reads the parsed rows any more; not called after a failure. */
+  /** Called when the parsed rows are no longer in use; not called after a failure. */
   release?(): void;
 }
 
@@ -80,7 +80,7 @@ export async function* recordBatches(
     batchBytesMax: bodyBytesMax,
     onBuffered,
     allocate: (byteCount) => bodies.acquire(byteCount),
-    decompress: (part, bytesMax) => services.pool.run(decompressPartTask, { part, bytesMax }),
+    decompress: (part, bytesMax) => services.pool.run(decompressBodyTask, { part, bytesMax }),
   });
   const { fields } = await reader.readSchema();
   // Wrong columns are an error before the first batch has arrived.

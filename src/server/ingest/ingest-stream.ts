@@ -1,5 +1,5 @@
-// Writes a body that is a stream of vectors, batch by batch while it arrives. The reply, also an error,
-// has the number of rows that are durable.
+// Writes a body that is a stream of vectors, batch by batch while it arrives. Both the reply and an
+// error report the number of durable rows.
 
 import { createHash } from 'node:crypto';
 import { parameter, SagittaError, validationError } from '../../common/errors.js';
@@ -39,13 +39,13 @@ export async function ingest(
   const { shape } = collection;
   const idempotency = idempotencyOf(services, request);
   const stream = collection.openWriteStream({ mode, idempotency });
-  const held = { buffered: 0, underWay: 0 };
-  let heldMax = 0;
+  const reserved = { buffered: 0, inFlight: 0 };
+  let reservedMax = 0;
   let isOver = false;
-  const hold = (change: Partial<typeof held>) => {
-    Object.assign(held, change);
-    const byteCount = isOver ? 0 : held.buffered + held.underWay;
-    heldMax = Math.max(heldMax, byteCount);
+  const reserve = (change: Partial<typeof reserved>) => {
+    Object.assign(reserved, change);
+    const byteCount = isOver ? 0 : reserved.buffered + reserved.inFlight;
+    reservedMax = Math.max(reservedMax, byteCount);
     bodyStream.reserve(byteCount);
   };
   const options: BatchOptions = {
@@ -54,7 +54,7 @@ export async function ingest(
     isKeyed: idempotency !== undefined,
     idColumn,
     vectorColumn,
-    onBuffered: (buffered) => hold({ buffered }),
+    onBuffered: (buffered) => reserve({ buffered }),
   };
   const counting = request.telemetry.openStream('in');
   try {
@@ -71,7 +71,7 @@ export async function ingest(
         }
         return request.chargeOrWait(rowCount);
       },
-      onBytes: (underWay) => hold({ underWay }),
+      onBytes: (inFlight) => reserve({ inFlight }),
       onCommitted: (timings) => request.telemetry.addCommit(timings),
       onDurable: () => counting.advance(stream.progress.rowCount - stream.resumed.rowCount),
     });
@@ -84,11 +84,11 @@ export async function ingest(
   } finally {
     // The rest of the body is discarded as it arrives.
     isOver = true;
-    hold({});
+    reserve({});
     counting.close();
     stream.close();
     // The garbage collector does not count the size of shared buffers.
-    if (heldMax > GARBAGE_BYTES_MIN) collectGarbageSoon();
+    if (reservedMax > GARBAGE_BYTES_MIN) collectGarbageSoon();
   }
 }
 

@@ -1,7 +1,7 @@
 // The metadata of a batch on its way from the task that parsed the rows to the segment that appends
-// them, so that nobody parses the text again. Small batches are parsed on the event loop and keep their
-// documents. A clone of many documents would cost as much as parsing them, so a worker makes one flat
-// list of fields instead: a few arrays. The segment visits either, in the order of `flattenMetadata`,
+// them, so that the text is not parsed again. Small batches are parsed on the event loop and keep
+// their documents. A clone of many documents would cost as much as parsing them, so a worker makes
+// one flat list of fields instead: a few arrays. The segment visits either, in the order of `flattenMetadata`,
 // and so has the same columns as from the text.
 
 import { KIND } from '../../common/columns.js';

@@ -45,7 +45,7 @@ export function readVectorInto(
   return checkDirection(target, start, shape);
 }
 
-/** Whether a vector that `readVector` gave fits a collection. */
+/** The violation of a vector from `readVector` against the collection's shape, or null. */
 export function checkVector(vector: Float32Array, shape: CollectionShape): Violation | null {
   if (vector.length !== shape.dimension) return wrongLength(vector.length, shape.dimension);
   return checkDirection(vector, 0, shape);

@@ -25,7 +25,7 @@ export interface PipelineOptions {
  * The batches that are read and not yet durable, beside the one that is being read; more would only
  * wait. Ten thousand vectors of 768 dimensions are 31 MB: one batch is parsed, one is written.
  */
-const BYTES_UNDER_WAY_MAX = 48_000_000;
+const BYTES_IN_FLIGHT_MAX = 48_000_000;
 /** Writes that wait for their commit. There may be more small ones, which share a commit. */
 const WRITES_WAITING_MAX = 2;
 const SMALL_WRITES_WAITING_MAX = 32;
@@ -100,7 +100,7 @@ class Pipeline {
     if (this.#queue.length === 0) return true;
     const { threadCount } = this.#options;
     const byteCount = this.#bytesAhead + this.#writeBytes;
-    return this.#queue.length <= threadCount && byteCount < BYTES_UNDER_WAY_MAX;
+    return this.#queue.length <= threadCount && byteCount < BYTES_IN_FLIGHT_MAX;
   }
 
   #begin(batch: IngestBatch): void {

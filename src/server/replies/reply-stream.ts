@@ -12,10 +12,10 @@ import { abortAfterFlush, abortReply, slowReaderMsMax } from '../transport/conne
 /** The chunks of a body, each a few megabytes at most. */
 export type ReplyChunks = AsyncIterable<Uint8Array | string>;
 
-export interface SendingStream {
+export interface ReplyStreamOptions {
   /** The Content-Type. */
   readonly type: string;
-  readonly place: ProblemContext;
+  readonly problemContext: ProblemContext;
   readonly stalledMsMax: number;
   /** Records the error, and returns the one for the client. */
   readonly onFailed: (error: unknown) => SagittaError;
@@ -43,7 +43,7 @@ export async function begin(chunks: ReplyChunks): Promise<ReplyChunks> {
 export function toReadable(
   reply: FastifyReply,
   chunks: ReplyChunks,
-  sending: SendingStream,
+  sending: ReplyStreamOptions,
 ): Readable {
   // At most one chunk ahead of the client.
   return Readable.from(flow(reply, chunks, sending), { objectMode: false, highWaterMark: 1 });
@@ -52,7 +52,7 @@ export function toReadable(
 async function* flow(
   reply: FastifyReply,
   chunks: ReplyChunks,
-  { type, place, stalledMsMax, onFailed }: SendingStream,
+  { type, problemContext, stalledMsMax, onFailed }: ReplyStreamOptions,
 ): AsyncGenerator<Uint8Array> {
   const { request, raw } = reply;
   const { replyReservation } = request;
@@ -77,7 +77,7 @@ async function* flow(
   } catch (error) {
     const clientError = onFailed(error);
     if (type.startsWith(NDJSON)) {
-      yield Buffer.from(`{"error":${problemReply(clientError, place).body}}\n`);
+      yield Buffer.from(`{"error":${problemReply(clientError, problemContext).body}}\n`);
     }
     await abortAfterFlush(raw);
     throw clientError;

@@ -14,7 +14,6 @@ import type { StoredReply } from '../replies/reply.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: each route is read with its schemas and its description
 export function collectionRoutes(services: RouteServices): Route[] {
   return [
     createCollection(services),

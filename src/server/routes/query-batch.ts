@@ -115,7 +115,7 @@ async function answerJson(
   if (type === ARROW_STREAM) queries = queries.map((query) => withLargePages(query, limits));
   request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
   const { id } = request.params;
-  const session = await database.collection(id!).openQueries({
+  const session = await database.collection(id!).openQuerySession({
     minSequence: leastSequence(queries),
     signal: request.signal,
   });
@@ -159,7 +159,7 @@ async function answerArrow(
   });
   const { fields } = await reader.readSchema();
   const columns = chooseQueryColumns(fields, query.vector_column);
-  const session = await database.collection(params.id!).openQueries({
+  const session = await database.collection(params.id!).openQuerySession({
     minSequence: query.min_sequence,
     signal,
   });

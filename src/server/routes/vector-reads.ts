@@ -23,7 +23,6 @@ const LIST_ERRORS: readonly ErrorCode[] = [
   'cursor_expired',
 ];
 
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: each route is read with its schemas and its description
 export function vectorReadRoutes(services: RouteServices): Route[] {
   return [
     ...listRoutes(services),

@@ -294,8 +294,8 @@ function deleteVectors(services: RouteServices): Route {
 }
 
 /** Adds the commit to the trace of the request. */
-function committed({ telemetry: watch }: RequestContext<unknown>): OnCommitted {
-  return (timings) => watch.addCommit(timings);
+function committed({ telemetry }: RequestContext<unknown>): OnCommitted {
+  return (timings) => telemetry.addCommit(timings);
 }
 
 /** The text of the metadata: parsing it would lose digits of numbers. */

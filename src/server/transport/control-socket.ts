@@ -1,5 +1,6 @@
 // The control socket: a unix socket in the data directory, on which the same application serves the
-// operator. Whoever can open it can read the data files anyway, so it requires no other credential,
+// operator. A process that can open it can also read the data files, so it requires no other
+// credential,
 // and the command line works on a running server whatever credentials are configured.
 
 import { randomUUID } from 'node:crypto';

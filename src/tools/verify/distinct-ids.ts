@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { type HashKey, hashBytes } from '../../segment/id-hash.js';
 
-/** Of 2^53 values: among ten million ids the chance of one pair that is not one is half a percent. */
+/** Hashes have 53 bits: among ten million ids, the probability of one false pair is 0.5 %. */
 const HIGH_MASK = 0x1f_ffff;
 const COUNT_MIN = 1024;
 

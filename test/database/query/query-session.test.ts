@@ -85,7 +85,7 @@ describe('queries of one session', () => {
     const requests = Array.from({ length: 600 }, () => randomQuery(random));
     const alone: QueryReply[] = [];
     for (const request of requests) alone.push(await database.collection('c').query(request));
-    const session = await database.collection('c').openQueries();
+    const session = await database.collection('c').openQuerySession();
     const together = await answerAll(session, requests);
     assert.deepEqual(together.map(contentOf), alone.map(contentOf), `seed ${seed}`);
     // And the pages that follow, by cursors in the same request.
@@ -110,7 +110,7 @@ describe('queries of one session', () => {
     const requests = [...Array.from({ length: 40 }, () => randomQuery(random)), { id: last }];
     const expected: QueryReply[] = [];
     for (const request of requests) expected.push(await database.collection('c').query(request));
-    const session = await database.collection('c').openQueries();
+    const session = await database.collection('c').openQuerySession();
     const replaced = { id: last, values: [9, 0, 0, 0, 0, 1], metadata: '{}' };
     await database.collection('c').write(batchOf([replaced]), { mode: 'upsert' });
     for (let round = 0; round < 12; round++) {
@@ -157,7 +157,7 @@ describe('queries of one session', () => {
         mode: 'upsert',
       });
     };
-    const session = await database.collection('c').openQueries();
+    const session = await database.collection('c').openQuerySession();
     const first = await database.collection('c').query({ id: 'v0', limit: 5 });
     for (let i = 0; i < 8; i++) await write();
     const whileOpen = database.storageUse().rowCount;
@@ -185,7 +185,7 @@ describe('queries of one session', () => {
       },
     };
     const database = await createFilled(createRandom(1), { observer });
-    const session = await database.collection('c').openQueries();
+    const session = await database.collection('c').openQuerySession();
     const vector = new Float32Array(DIMENSION).fill(1);
     const bad: readonly QueryRequest[] = [
       { vector },
@@ -234,7 +234,7 @@ describe('queries of one session', () => {
       },
     };
     const database = await createFilled(createRandom(1), { observer });
-    const session = await database.collection('c').openQueries();
+    const session = await database.collection('c').openQuerySession();
     const vector = new Float32Array(DIMENSION).fill(1);
     const missesBefore = database.filterCacheUse.missCount;
     const requests = Array.from({ length: 600 }, (_, i) => ({
@@ -263,7 +263,7 @@ describe('queries of one session', () => {
 
   it('fail when the collection is deleted, or replaced under the same id', async () => {
     const database = await createFilled(createRandom(1));
-    const session = await database.collection('c').openQueries();
+    const session = await database.collection('c').openQuerySession();
     const vector = new Float32Array(DIMENSION).fill(1);
     const [group] = session.prepare([{ vector }]);
     await database.collection('c').drop();
@@ -277,7 +277,7 @@ describe('queries of one session', () => {
 
   it('wait for the write that they must include', async () => {
     const database = await createFilled(createRandom(1));
-    const opening = database.collection('c').openQueries({ minSequence: 2 });
+    const opening = database.collection('c').openQuerySession({ minSequence: 2 });
     await database.collection('c').write(batchOf(vectorsOf(createRandom(3), 1, 'n')), {
       mode: 'upsert',
     });
@@ -286,7 +286,7 @@ describe('queries of one session', () => {
     const controller = new AbortController();
     const waiting = database
       .collection('c')
-      .openQueries({ minSequence: 9, signal: controller.signal });
+      .openQuerySession({ minSequence: 9, signal: controller.signal });
     controller.abort(new Error('enough'));
     await assert.rejects(waiting, { message: 'enough' });
     session.close();

@@ -7,7 +7,7 @@ import type { EncodedBatch, EncodedBody } from '../../../src/formats/arrow/encod
 import { decodeLz4Frame } from '../../../src/formats/arrow/lz4-frame.js';
 import { decodeZstd, loadZstd } from '../../../src/formats/arrow/zstd.js';
 import { createThreadPool } from '../../../src/platform/pool.js';
-import { decompressPartTask } from '../../../src/server/ingest/arrow-rows.js';
+import { decompressBodyTask } from '../../../src/server/ingest/arrow-rows.js';
 import { LZ4_STREAM, ZSTD_STREAM } from './fixtures.js';
 import { batchesOf, rowsOf } from './streams.js';
 
@@ -52,7 +52,7 @@ describe('compressed buffers', () => {
       for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
         const [{ body }] = (await batchesOf(stream)) as [EncodedBatch];
         const input = { part: body, bytesMax: 1_000_000 };
-        const { shape, bytes } = await pool.run(decompressPartTask, input);
+        const { shape, bytes } = await pool.run(decompressBodyTask, input);
         assert.equal(shape.codec, null);
         assert.deepEqual(bytes, decompressed(body, 1_000_000).bytes);
       }

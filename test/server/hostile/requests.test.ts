@@ -163,7 +163,7 @@ describe('odd heads', () => {
     });
   }
 
-  it('does not echo what a request id must not hold', async () => {
+  it('does not echo an invalid request id', async () => {
     const answer = await exchange(
       request([
         'GET /livez HTTP/1.1',

@@ -41,7 +41,7 @@ function listStream(batches: readonly (readonly number[])[][], name = 'values'):
 const committed = async () => service.database.collection('c').record().vectorCount;
 
 describe('an Arrow body', () => {
-  it('with the wrong dimension in its 900th batch has written the 899 before it', async () => {
+  it('with a wrong dimension in batch 900 keeps the 899 batches before it', async () => {
     service = await createStreamService();
     const batches = Array.from({ length: 1_000 }, (_, i) =>
       i === 899
@@ -69,7 +69,7 @@ describe('an Arrow body', () => {
     assert.match(reply.json.detail, /row 1 of record batch 899/);
   });
 
-  it('that breaks off or lies has written the batches before', async () => {
+  it('that is truncated or inconsistent keeps the batches before the damage', async () => {
     service = await createStreamService();
     const whole = arrowStream([rowsOf(100), rowsOf(100, 's'), rowsOf(100, 't')]);
     const twoBatches = arrowStream([rowsOf(100), rowsOf(100, 's')]).length - 8;
@@ -92,7 +92,7 @@ describe('an Arrow body', () => {
     }
   });
 
-  it('that is none is refused', async () => {
+  it('that is not Arrow is rejected', async () => {
     service = await createStreamService();
     const file = Buffer.concat([Buffer.from('ARROW1\0\0'), arrowStream([rowsOf(1)])]);
     for (const body of [Buffer.from('{"values":[1,2,3]}'), noise(5_000), file, Buffer.alloc(64)]) {
@@ -103,7 +103,7 @@ describe('an Arrow body', () => {
     assert.equal(await committed(), 0);
   });
 
-  it('with a batch longer than a body may be is refused', async () => {
+  it('with a batch that exceeds body_bytes_max is rejected', async () => {
     service = await createStreamService({ limits: { bodyBytesMax: 10_000 } });
     const reply = await expectProblem(
       service.send(arrowStream([rowsOf(10), rowsOf(1_000, 's')])),
@@ -114,7 +114,7 @@ describe('an Arrow body', () => {
     assert.equal(await committed(), 10);
   });
 
-  it('is written in pieces of as many rows as a JSON body may have', async () => {
+  it('is written in batches of at most batch_rows_max rows', async () => {
     service = await createStreamService({ limits: { batchRowsMax: 10 } });
     const reply = await service.send(arrowStream([rowsOf(25), rowsOf(5, 's')]));
     assert.equal(reply.status, 200, reply.text);
@@ -122,7 +122,7 @@ describe('an Arrow body', () => {
     assert.equal((await service.ids()).length, 30);
   });
 
-  it('has its vectors in the column that is named, or that people name so', async () => {
+  it('finds its vectors in the named column, or in one of the common names', async () => {
     service = await createStreamService();
     for (const name of ['vector', 'embedding']) {
       assert.equal((await service.send(listStream([[[1, 2, 3]]], name))).status, 200);
@@ -139,7 +139,7 @@ describe('an Arrow body', () => {
     );
   });
 
-  it('under a key is another stream when a byte of it differs', async () => {
+  it('with a key is a different stream if one byte differs', async () => {
     service = await createStreamService();
     const rows = rowsOf(100);
     const body = arrowStream([rows]);

@@ -32,7 +32,7 @@ async function assertCommitted(reply: Reply, count: number): Promise<void> {
 
 for (const format of ['NDJSON', 'Arrow'] as const) {
   describe(`a stream of ${format}`, () => {
-    it('writes its rows in their order and tells what it did', async () => {
+    it('writes its rows in order and reports the counts', async () => {
       service = await createStreamService();
       await service.send(linesOf(rowsOf(2)));
       const reply = await service.send(bodyOf(format, [rowsOf(1_000), rowsOf(3, 's')]));
@@ -77,7 +77,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       }
     });
 
-    it('is written as if row after row where an id comes again', async () => {
+    it('begins a new write where an id is repeated', async () => {
       service = await createStreamService();
       const row = (id: string, x: number) => ({ id, values: [x, 0, 0], metadata: `{"x":${x}}` });
       const rows = [row('a', 1), row('b', 2), row('a', 3), row('c', 4), row('c', 5), row('a', 6)];
@@ -95,7 +95,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       }
     });
 
-    it('ends before the write with the first bad row, and says where that is', async () => {
+    it('stops before the write with the first invalid row, and reports its location', async () => {
       service = await createStreamService();
       const bad = [...rowsOf(4, 'bad'), { id: 'x', values: [1, 2, 3], metadata: '[]' }];
       const body = bodyOf(format, [rowsOf(1_000), rowsOf(1_000, 's'), bad, rowsOf(9, 't')]);
@@ -109,7 +109,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       if (format === 'Arrow') assert.match(reply.json.detail, /row 4 of record batch 2/);
     });
 
-    it('keeps to its mode, and names the rows that it refuses', async () => {
+    it('observes the write mode, and names the rows that it rejects', async () => {
       service = await createStreamService();
       await service.send(linesOf([{ id: 's5', values: [1, 1, 1] }]));
       await service.database.collection('c').deleteVector('s5');
@@ -131,7 +131,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       assert.equal(missing.json.committed_count, format === 'Arrow' ? 2 : 0);
     });
 
-    it('refuses ids, zero vectors and values as JSON does', async () => {
+    it('rejects the same ids, zero vectors and values as JSON', async () => {
       service = await createStreamService({ metric: 'cosine' });
       const cases: [Row, string, string][] = [
         [{ id: '', values: [1, 0, 0] }, 'invalid_request', 'id'],
@@ -167,7 +167,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       );
     });
 
-    it('goes on under its key where an earlier attempt broke off', async () => {
+    it('resumes under its key where an earlier attempt was interrupted', async () => {
       service = await createStreamService();
       const whole = [rowsOf(1_000), rowsOf(1_000, 's'), rowsOf(5, 't')];
       const broken = bodyOf(format, [...whole.slice(0, 2), [{ ...rowsOf(1)[0]!, metadata: '1' }]]);
@@ -209,7 +209,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       assert.equal(service.database.collection('c').record().sequence, 3);
     });
 
-    it('says what is durable when the disk is full', async () => {
+    it('reports the durable rows when the disk is full', async () => {
       let commitCount = 0;
       const store = createMemoryStore({
         beforeCommit: async (operations) => {
@@ -225,7 +225,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       await assertCommitted(reply, reply.json.committed_count);
     });
 
-    it('ends when the collection is deleted, and writes nothing into the next one', async () => {
+    it('ends when the collection is deleted, and writes nothing to its successor', async () => {
       let deleting: Promise<unknown> | undefined;
       const store = createMemoryStore({
         beforeCommit: async (operations) => {
@@ -263,7 +263,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
 }
 
 describe('a stream of lines', () => {
-  it('names the line that is no JSON, and all that is wrong with its rows', async () => {
+  it('reports the line that is not JSON, and every issue of its rows', async () => {
     service = await createStreamService();
     const lines = [
       '',
@@ -291,7 +291,7 @@ describe('a stream of lines', () => {
     await assertCommitted(reply, 0);
   });
 
-  it('takes no line for two, and none of what is not UTF-8', async () => {
+  it('rejects two values on one line, and invalid UTF-8', async () => {
     service = await createStreamService();
     const row = '{"values":[1,2,3]}';
     for (const line of [`${row},${row}`, `${row}]`, `${row}${row}`, '\u0000', 'null{']) {
@@ -307,7 +307,7 @@ describe('a stream of lines', () => {
     assert.deepEqual(await service.ids(), []);
   });
 
-  it('takes values in base64, and the last newline or none', async () => {
+  it('accepts base64 values, with or without a final newline', async () => {
     service = await createStreamService();
     const base64 = Buffer.from(Float32Array.of(1, 2, 3).buffer).toString('base64');
     const body = `{"id":"a","values":"${base64}"}\n{"id":"b","values":[4,5,6]}`;
@@ -315,7 +315,7 @@ describe('a stream of lines', () => {
     assert.deepEqual(await service.ids(), ['a', 'b']);
   });
 
-  it('takes no parameters of Arrow, and JSON none of streams', async () => {
+  it('rejects Arrow parameters; JSON bodies reject stream parameters', async () => {
     service = await createStreamService();
     for (const name of ['id_column', 'vector_column']) {
       await expectProblem(

@@ -31,7 +31,7 @@ describe('a JSON body', () => {
     assert.match(refuse('{"vector":{"0":1}}'), /^invalid_vector/);
   });
 
-  it('has a digest where there is a key, beside it or in it, and keeps both when refused', () => {
+  it('has a digest if there is a key in header or body, also when it is rejected', () => {
     const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
     assert.equal(parse('{"a":1}').digest, undefined);
     assert.equal(parse('{"a":1}', true).digest, digestOf('{"a":1}'));
@@ -43,7 +43,7 @@ describe('a JSON body', () => {
     );
   });
 
-  it('is refused when it holds more than any valid one', () => {
+  it('is rejected when it exceeds every valid body', () => {
     const members = (count: number) =>
       Array.from({ length: count }, (_, i) => `"key-${i}":1`).join(',');
     assert.match(refuse(`{"labels":{${members(10_001)}}}`), /^limit_exceeded: .*10000 members/);

@@ -51,7 +51,7 @@ function texts({ offsets, bytes }: Utf8Column): string[] {
 }
 
 describe('a body of vectors', () => {
-  it('becomes columns over one buffer, metadata as it was spelled', () => {
+  it('becomes columns over one buffer, with metadata as sent', () => {
     const { batch, mode, ids } = accept(
       '{"mode":"insert","vectors":[{"id":"é","values":[1,-0.1],"metadata":{ "n":1.0,"b":12345678901234567890 }},{"values":[0,1e-3],"id":"b"}]}',
     );
@@ -75,7 +75,7 @@ describe('a body of vectors', () => {
     assert.equal(parse({ id: 'a', values: [1, 2] }).digest, undefined);
   });
 
-  it('gets ids where it has none: distinct, in order, and all are told', () => {
+  it('gets distinct ids, in order, where they are missing, and reports all of them', () => {
     const { ids, batch } = accept({
       vectors: [{ values: [1, 2] }, { id: 'x', values: [1, 2] }, { values: [3, 4] }],
     });
@@ -85,7 +85,7 @@ describe('a body of vectors', () => {
     assert.ok(ids![0]! < ids![2]!);
   });
 
-  it('takes base64 of little-endian float32, bit by bit', () => {
+  it('accepts base64 of little-endian float32 bit for bit', () => {
     const vector = Float32Array.of(-0, 1.5);
     const text = Buffer.from(vector.buffer).toString('base64');
     assert.deepEqual(accept({ values: text }).batch.values, vector);
@@ -104,7 +104,7 @@ describe('a body of vectors', () => {
     assert.match(refuse({ values: nan }).message, /Element 1 is NaN/);
   });
 
-  it('is refused for values that are no vector', () => {
+  it('is rejected for values that are not a vector', () => {
     for (const values of [
       ['1', 2],
       [1, null],
@@ -149,7 +149,7 @@ describe('a body of vectors', () => {
     accept({ values: [0, 0] }, { shape: { dimension: 2, metric: 'euclidean' } });
   });
 
-  it('is refused for ids that are no ids', () => {
+  it('is rejected for invalid ids', () => {
     const wrong = [
       '',
       'a\nb',
@@ -188,7 +188,7 @@ describe('a body of vectors', () => {
     assert.match(error.message, /Row 0/);
   });
 
-  it('is refused for metadata that breaks a rule', () => {
+  it('is rejected for invalid metadata', () => {
     const nested = (depth: number): unknown => (depth === 1 ? {} : { a: nested(depth - 1) });
     const lists = (depth: number): unknown => (depth === 1 ? [] : [lists(depth - 1)]);
     for (const metadata of [
@@ -219,7 +219,7 @@ describe('a body of vectors', () => {
     assert.equal(refuse(padded).code, 'invalid_metadata', 'counted as sent');
   });
 
-  it('keeps a member named __proto__ in metadata, and knows none elsewhere', () => {
+  it('keeps a member named __proto__ in metadata and rejects it elsewhere', () => {
     const text = '{"__proto__":{"polluted":true}}';
     const { batch } = accept(`{"values":[1,2],"metadata":${text}}`);
     assert.deepEqual(texts(batch.metadata), [text]);
@@ -241,7 +241,7 @@ describe('a body of vectors', () => {
     assert.equal(placeOf(refuse({ values: [1, 2], collection: 'c' }).issues[0]!), '/collection');
   });
 
-  it('is refused when it is empty, too long or no list', () => {
+  it('is rejected when it is empty, too long or not an array', () => {
     for (const vectors of [[], {}, null, 'x', 7]) {
       assert.deepEqual(issuesOf(refuse({ vectors })), ['/vectors invalid_request']);
     }
@@ -287,7 +287,7 @@ describe('a body of vectors', () => {
     assert.equal(refuse({ values: [] }, options).code, 'invalid_vector');
   });
 
-  it('is refused when it is not JSON, and the message shows nothing of it', () => {
+  it('is rejected when it is not JSON, with a message that quotes nothing of it', () => {
     for (const [body, expected] of [
       ['', /empty/],
       ['{"values":[1,secret]}', /unexpected "s"/],
@@ -304,7 +304,7 @@ describe('a body of vectors', () => {
       assert.equal(refuse(body).code, 'invalid_request');
   });
 
-  it('nests as deep as it likes without harm', () => {
+  it('may nest to any depth without harm', () => {
     assert.match(refuse('['.repeat(5_000_000)).message, /more than 1000000 objects and arrays/);
     assert.match(refuse('['.repeat(900_000)).message, /nests deeper than 128 levels at byte 128/);
     const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`;
@@ -317,7 +317,7 @@ describe('a body of vectors', () => {
     assert.equal(accept(`{"vectors":[${rows}]}`).batch.count, 20);
   });
 
-  it('gives back any metadata as sent, and any float32 to the bit', () => {
+  it('returns any metadata as sent and any float32 bit for bit', () => {
     const float = fc.float({ noNaN: true, noDefaultInfinity: true });
     const object = fc.dictionary(
       fc.string().filter((key) => !key.startsWith('$')),

@@ -36,7 +36,7 @@ const summary = (batches: readonly LineBatch[]) =>
   }));
 
 describe('a stream of lines', () => {
-  it('passes over empty lines, with either kind of newline, and needs none at its end', async () => {
+  it('skips empty lines, accepts both kinds of newline, and needs none at the end', async () => {
     for (const text of ['a\n\nb\r\n\r\nc', '\n\r\na\nb\nc\n\n']) {
       const [batch, ...others] = await cut(Buffer.from(text));
       assert.equal(batch?.rowCount, 3, JSON.stringify(text));
@@ -46,7 +46,7 @@ describe('a stream of lines', () => {
     assert.deepEqual(await cut(Buffer.from('\n\r\n\n')), []);
   });
 
-  it('has batches of so many lines, which know their rows and lines', async () => {
+  it('is cut after the maximum number of lines, with row and line numbers', async () => {
     const lines = Array.from({ length: 2 * BATCH_LINES_MAX + 5 }, (_, i) =>
       i === 3 ? '' : `${i}`,
     );
@@ -61,7 +61,7 @@ describe('a stream of lines', () => {
     );
   });
 
-  it('has batches of so many bytes, which end with a line', async () => {
+  it('is cut after the maximum number of bytes, at the end of a line', async () => {
     const line = 'x'.repeat(BATCH_BYTES_MAX / 4);
     const batches = await cut(Buffer.from(`${line}\n`.repeat(9)));
     assert.deepEqual(
@@ -78,7 +78,7 @@ describe('a stream of lines', () => {
     );
   });
 
-  it('is cut alike however it arrives', async (t) => {
+  it('is cut identically however it arrives', async (t) => {
     const seed = testSeed();
     t.diagnostic(`seed ${seed}`);
     const random = createRandom(seed);
@@ -97,7 +97,7 @@ describe('a stream of lines', () => {
     assert.deepEqual(summary(await cut(short, everywhere)), summary(await cut(short)));
   });
 
-  it('keeps no line without an end', async () => {
+  it('rejects a line without an end', async () => {
     const start = Buffer.from('a\n\n');
     for (const ends of [[], [BATCH_BYTES_MAX / 2]]) {
       const text = Buffer.concat([start, Buffer.alloc(LINE_BYTES_MAX + 1, 'x')]);

@@ -66,7 +66,7 @@ function openLarge(port: number, body: string): Socket {
 }
 
 describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
-  it('comes whole', async () => {
+  it('is received completely', async () => {
     const service = await createFilledService();
     const port = await listen(service);
     for (const accept of ['application/json', NDJSON, ARROW]) {
@@ -78,7 +78,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await service.close();
   });
 
-  it('is a problem with a status of its own when it fails before its first piece', async () => {
+  it('is a problem reply with its own status if it fails before the first chunk', async () => {
     const service = await createFilledService();
     const port = await listen(service);
     for (const accept of ['application/json', NDJSON, ARROW]) {
@@ -92,7 +92,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await service.close();
   });
 
-  it('breaks off when it fails later, and lines say why', async () => {
+  it('is cut if it fails later, and NDJSON ends with the error', async () => {
     const service = await createFilledService({ metrics: createMetrics() });
     const port = await listen(service);
     for (const accept of ['application/json', NDJSON, ARROW]) {
@@ -116,7 +116,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await service.close();
   });
 
-  it('tells of its failure over HTTP/2 as well, where only its stream ends', async () => {
+  it('reports its failure over HTTP/2, where only its stream ends', async () => {
     const secure = await startSecureService();
     failFrom(secure.service, 2);
     const session = await openSession(secure.url, { ca: secure.authority.cert });
@@ -148,7 +148,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await secure.close();
   });
 
-  it('is made no faster than it is taken', async () => {
+  it('is produced no faster than the client reads', async () => {
     const { service, port, body } = await createLarge();
     let groupCount = 0;
     service.hooks.beforeSearch = async () => {
@@ -179,7 +179,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await stopApp(service.app, { deadlineMs: 0 });
   });
 
-  it('ends when its client goes away, and aborts the search', async () => {
+  it('ends when its client disconnects, and aborts the search', async () => {
     const { service, port, body } = await createLarge();
     let groupCount = 0;
     let signal: AbortSignal | undefined;
@@ -200,7 +200,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await stopApp(service.app, { deadlineMs: 0 });
   });
 
-  it('is cut when its client takes nothing of it for long', async () => {
+  it('is cut when its client reads nothing for too long', async () => {
     const limits = { ...DEFAULT_LIMITS, stalledMsMax: 200 };
     const { service, port, body } = await createLarge({ limits });
     const socket = openLarge(port, body);
@@ -212,7 +212,7 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await stopApp(service.app, { deadlineMs: 0 });
   });
 
-  it('waits for work that takes its time, however little the client may take', async () => {
+  it('waits for slow work even if its client may stall only briefly', async () => {
     const limits = { ...DEFAULT_LIMITS, stalledMsMax: 100 };
     const service = await createFilledService({ limits });
     const port = await listen(service);

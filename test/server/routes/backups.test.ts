@@ -17,7 +17,7 @@ describe('backups over HTTP', () => {
   });
   after(() => service.close());
 
-  it('are made under a name, or one made of the time, and listed', async () => {
+  it('are created under a given name or one generated from the time, and are listed', async () => {
     const named = await service.call('POST', '/v1/backups', { body: { name: 'monday' } });
     assert.deepEqual(named.json, {
       name: 'monday',
@@ -33,7 +33,7 @@ describe('backups over HTTP', () => {
     await expectProblem(again, 409, 'backup_exists');
   });
 
-  it('take no name that could lead elsewhere, and no directory over the network', async () => {
+  it('reject names that contain paths, and a directory sent over the network', async () => {
     for (const name of ['', '.', '../x', 'a/b', '.x', 'x'.repeat(129), 7]) {
       const sent = service.call('POST', '/backups', { body: { name } });
       await expectProblem(sent, 400, 'invalid_request', '/name');
@@ -42,7 +42,7 @@ describe('backups over HTTP', () => {
     await expectProblem(sent, 400, 'unknown_parameter');
   });
 
-  it('go where the operator says', async () => {
+  it('are created in the directory that the operator names', async () => {
     const authenticator = new Authenticator({ isOperator: () => true });
     const operated = await createService({ authenticator });
     const { status, json } = await operated.call('POST', '/backups', {
@@ -66,7 +66,7 @@ describe('backups over HTTP', () => {
     await operated.close();
   });
 
-  it('say what keeps them from being made', async () => {
+  it('report why they cannot be created', async () => {
     for (const [code, status] of [
       ['backups_not_configured', 400],
       ['collection_unavailable', 503],
@@ -83,7 +83,7 @@ describe('backups over HTTP', () => {
     }
   });
 
-  it('take longer than a request may, and are made when the client has gone away', async () => {
+  it('may exceed the request deadline and complete after the client has disconnected', async () => {
     let madeCount = 0;
     const fake = createFakeBackups();
     const slow = {

@@ -36,7 +36,7 @@ describe('collections over HTTP', () => {
     assert.equal(a.headers.etag, b.headers.etag);
   });
 
-  it('exist once, or are given back when they agree', async () => {
+  it('are created once; if_not_exists returns an equal one', async () => {
     await create({ id: 'once', dimension: 3 });
     await expectProblem(create({ id: 'once', dimension: 3 }), 409, 'collection_exists');
     const again = await create({ id: 'once', dimension: 3 }, '?if_not_exists=true');
@@ -49,7 +49,7 @@ describe('collections over HTTP', () => {
     );
   });
 
-  it('are refused with a pointer to each fault', async () => {
+  it('are rejected with a pointer to each issue', async () => {
     for (const [body, code, pointer] of [
       [{}, 'invalid_request', '/dimension'],
       [{ dimension: 0 }, 'invalid_request', '/dimension'],
@@ -88,7 +88,7 @@ describe('collections over HTTP', () => {
     assert.match(text, /"labels":\{"__proto__":"a","b":"c"\}/);
   });
 
-  it('are cached for half a minute and then by their tag', async () => {
+  it('are cached for 30 s and then revalidated by their ETag', async () => {
     await create({ id: 'cached', dimension: 3 });
     const first = await service.call('GET', '/collections/cached');
     assert.equal(first.headers['cache-control'], 'private, max-age=30');
@@ -172,7 +172,7 @@ describe('collections over HTTP', () => {
     );
   });
 
-  it('are deleted with a count, and then are not there', async () => {
+  it('are deleted with a count and then no longer exist', async () => {
     await create({ id: 'gone', dimension: 1 });
     await service.call('POST', '/collections/gone/vectors', { body: { values: [1] } });
     const reply = await service.call('DELETE', '/v1/collections/gone');

@@ -112,7 +112,7 @@ describe('an export', () => {
     }
   });
 
-  it('as NDJSON is what a write takes, and comes back the same', async () => {
+  it('as NDJSON can be written again and yields the same collection', async () => {
     const { bytes, headers } = await exported('format=ndjson');
     assert.equal(headers.get('content-type'), 'application/x-ndjson');
     const lines = bytes.toString().trimEnd().split('\n');
@@ -130,7 +130,7 @@ describe('an export', () => {
     assert.equal(Buffer.compare(second.bytes, bytes), 0);
   });
 
-  it('has the rows that pass the filter, and the columns that were asked for', async () => {
+  it('has the rows that pass the filter and the requested columns', async () => {
     const filter = encodeURIComponent('{"n":{"$lt":20}}');
     const { bytes } = await exported(`filter=${filter}&include_values=false`);
     const table = tableFromIPC(bytes);
@@ -151,7 +151,7 @@ describe('an export', () => {
     assert.equal(tableFromIPC(none.bytes).numRows, 0);
   });
 
-  it('is of the format that is asked for, and named', async () => {
+  it('has the requested format and a file name', async () => {
     const typeOf = async (query: string, accept?: string) => {
       const headers = accept === undefined ? {} : { accept };
       const reply = await call(`/collections/c/export?${query}`, { headers });
@@ -172,7 +172,7 @@ describe('an export', () => {
     assert.match(await typeOf(`filter=${encodeURIComponent('{"n":{"$x":1}}')}`), /^400 /);
   });
 
-  it('is let go of when its client goes away', async () => {
+  it('is cancelled when its client disconnects', async () => {
     const { port, hostname } = new URL(server.url);
     const gauges = async () => {
       const text = await (await fetch(`${server.url}/metrics`)).text();

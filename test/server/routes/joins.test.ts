@@ -53,7 +53,7 @@ describe('a join over HTTP', () => {
     return tableFromIPC(reply.rawPayload);
   };
 
-  it('says the same as lines and as an Arrow stream', async () => {
+  it('returns the same matches as NDJSON and as an Arrow stream', async () => {
     for (const body of [
       { top_k: 4, include_metadata: true },
       { with: 'b', top_k: 3, metric: 'euclidean' },
@@ -86,7 +86,7 @@ describe('a join over HTTP', () => {
     }
   });
 
-  it('gives a row whole whose matches are longer than a piece', async () => {
+  it('returns all matches of a row whose matches exceed one chunk', async () => {
     await fill(real, 'long', 150, 'm'.repeat(39_000));
     const body = { with: 'long', score_threshold: -1e6, filter: { n: { $lt: 2 } } };
     const lines = await linesOf({ ...body, include_metadata: true });
@@ -105,7 +105,7 @@ describe('a join over HTTP', () => {
     assert.ok(table.batches.length > 2);
   });
 
-  it('asks for the scope on the searched collection as well', async () => {
+  it('requires the scope on the searched collection as well', async () => {
     const authenticator = new Authenticator({ apiKeys: real.apiKeys });
     const guarded = await createService({ database: real, authenticator });
     const ask = async (scopes: string[], body: object) => {
@@ -127,7 +127,7 @@ describe('a join over HTTP', () => {
     await guarded.close();
   });
 
-  it('slows down a principal that may not read so much, and does not refuse it', async () => {
+  it('delays a principal that exceeds its rate limit instead of rejecting it', async () => {
     const limits = { ...DEFAULT_LIMITS, readRateMax: 2_000, readBurstMax: 100 };
     const slow = await createService({ database: real, limits });
     await fill(real, 'many', 600);
@@ -140,7 +140,7 @@ describe('a join over HTTP', () => {
     await slow.close();
   });
 
-  it('is no failure of ours when its client goes away while it waits to be allowed more', async () => {
+  it('logs no server error when the client disconnects while the join waits for the rate limit', async () => {
     const log: LogLine[] = [];
     const limits = { ...DEFAULT_LIMITS, readRateMax: 10, readBurstMax: 50 };
     const logger = recordingLogger(log);
@@ -159,7 +159,7 @@ describe('a join over HTTP', () => {
     );
   });
 
-  it('ends when its client goes away', async () => {
+  it('is cancelled when its client disconnects', async () => {
     const url = new URL(await service.app.listen({ port: 0, host: '127.0.0.1' }));
     await fill(real, 'much', 400, 'x'.repeat(30_000));
     const body = JSON.stringify({ with: 'much', score_threshold: -1e6, include_metadata: true });

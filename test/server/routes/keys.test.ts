@@ -48,7 +48,7 @@ async function lock(): Promise<void> {
 }
 
 describe('the routes of keys', () => {
-  it('make the first key without a credential, and no other', async () => {
+  it('create the first key without a credential, and no further key', async () => {
     assert.equal((await call('GET', '/collections')).status, 200);
     await lock();
     await expectProblem(call('GET', '/collections', undefined, ''), 401, 'credentials_invalid');
@@ -105,7 +105,7 @@ describe('the routes of keys', () => {
     }
   });
 
-  it('revoke a key, as often as they are asked to', async () => {
+  it('revoke a key repeatedly without an error', async () => {
     await lock();
     const { id, key } = await create();
     const { json } = await call('DELETE', `/keys/${id}`);
@@ -116,7 +116,7 @@ describe('the routes of keys', () => {
     await expectProblem(call('POST', `/keys/${id}/rotate`, {}), 404, 'key_not_found');
   });
 
-  it('stay closed when the last key is revoked', async () => {
+  it('require a credential even after the last key has been revoked', async () => {
     await lock();
     const [{ id }] = (await call('GET', '/keys')).json.keys;
     assert.equal((await call('DELETE', `/keys/${id}`)).status, 200);
@@ -128,7 +128,7 @@ describe('the routes of keys', () => {
     }
   });
 
-  it('say of an id that is not there that it is not', async () => {
+  it('report an unknown id as not found', async () => {
     await lock();
     for (const [method, url, body] of [
       ['GET', '/keys/nope'],
@@ -171,7 +171,7 @@ describe('the routes of keys', () => {
     assert.equal((await call('GET', '/keys')).json.keys.length, 1);
   });
 
-  it('keep no reply under an idempotency key, since it has a secret', async () => {
+  it('store no reply under an idempotency key, because it contains a secret', async () => {
     await lock();
     const headers = { 'idempotency-key': 'k', authorization: `Bearer ${admin}` };
     const replies = [];
@@ -181,7 +181,7 @@ describe('the routes of keys', () => {
     assert.notEqual(replies[0]!.json.key, replies[1]!.json.key);
   });
 
-  it('let no key into the log', async () => {
+  it('write no key to the log', async () => {
     await lock();
     const { id, key } = await create();
     await call('POST', `/keys/${id}/rotate`, {});

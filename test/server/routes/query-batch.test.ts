@@ -121,12 +121,12 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     );
   });
 
-  it('says where the time of a group went', async () => {
+  it('reports the phases of a group in Server-Timing', async () => {
     const one = await post('/query/batch', { queries: [queryAt(0), queryAt(1)] });
     assert.match(one.headers.get('server-timing') ?? '', /^filter;dur=.*search;dur=.*total;dur=/);
   });
 
-  it('knows its bounds', async () => {
+  it('enforces its limits', async () => {
     const { vector } = queryAt(1);
     const batch = (queries: unknown, accept = 'application/json') =>
       post('/query/batch', { queries } as object, { accept });
@@ -159,7 +159,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     await refused(post('/query/batch', Buffer.from('x')), 'invalid_arrow');
   });
 
-  it('takes rows as queries, and answers with rows', async () => {
+  it('reads rows as queries and replies with rows', async () => {
     const body = bytesOf(VECTORS, ...vectorRows(1, 2), ...vectorRows(3), encodeEnd());
     const reply = await post('/query/batch?top_k=4&include_values=true', body);
     assert.equal(reply.headers.get('content-type'), ARROW);
@@ -204,7 +204,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     assert.equal(rowsOf(far)[0]!.distance, 0);
   });
 
-  it('gives everything with at least a score, however much that is', async () => {
+  it('returns all matches that reach score_threshold, however many', async () => {
     const body = bytesOf(VECTORS, ...vectorRows(1, 2), encodeEnd());
     const found = rowsOf(await post('/query/batch?score_threshold=8.5', body));
     // Every score is larger than that.
@@ -231,7 +231,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     assert.equal(rowsOf(await post('/query/batch', paged, { accept: ARROW })).length, 9);
   });
 
-  it('names the row that is wrong, and what is no column of a query', async () => {
+  it('names the invalid row and unknown columns', async () => {
     const zero = encodeBatch(1, [{ vectors: new Float32Array(DIMENSION) }]);
     const notFinite = encodeBatch(1, [{ vectors: new Float32Array(DIMENSION).fill(Infinity) }]);
     const rows = (...bad: readonly Uint8Array[]) => bytesOf(VECTORS, ...bad, encodeEnd());
@@ -294,7 +294,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     );
   });
 
-  it('answers a row before the next one is sent', async () => {
+  it('answers a query before the next one has been sent', async () => {
     const sending = send(`${server.url}/collections/c/query/batch?top_k=1`, {
       method: 'POST',
       headers: { 'content-type': ARROW, accept: NDJSON },
@@ -324,7 +324,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     });
   });
 
-  it('breaks off when the collection is deleted while it answers', async () => {
+  it('cuts the reply when the collection is deleted meanwhile', async () => {
     const url = `${server.url}/collections`;
     const headers = { 'content-type': 'application/json' };
     const made = { id: 'gone', dimension: DIMENSION, metric: 'dot' };

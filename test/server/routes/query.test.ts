@@ -13,7 +13,7 @@ describe('queries over HTTP', () => {
   const query = (body: unknown, search = '') =>
     service.call('POST', `/v1/collections/c/query${search}`, { body });
 
-  it('give matches with scores, and metadata and values when asked', async () => {
+  it('return matches with scores, and metadata and values when requested', async () => {
     const { json, headers } = await query({ vector });
     assert.deepEqual(json.matches, [
       { id: 'd', score: 1.5 },
@@ -28,7 +28,7 @@ describe('queries over HTTP', () => {
     ]);
   });
 
-  it('say in the header server-timing where their time went', async () => {
+  it('report their phases in the header Server-Timing', async () => {
     const { headers } = await query({ vector });
     assert.match(
       headers['server-timing'] ?? '',
@@ -107,7 +107,7 @@ describe('queries over HTTP', () => {
     await other.close();
   });
 
-  it('pay for each query of a batch, and none is run that cannot', async () => {
+  it('are charged individually in a batch; none runs if the batch exceeds the limit', async () => {
     const { DEFAULT_LIMITS } = await import('../../../src/common/limits.js');
     const limits = { ...DEFAULT_LIMITS, readRateMax: 1, readBurstMax: 20 };
     const poor = await createFilledService({ limits });
@@ -126,7 +126,7 @@ describe('queries over HTTP', () => {
     await poor.close();
   });
 
-  it('end at the deadline, and the search is told', async () => {
+  it('end at the deadline, which aborts the search', async () => {
     const slow = await createFilledService({
       limits: {
         ...(await import('../../../src/common/limits.js')).DEFAULT_LIMITS,

@@ -11,7 +11,7 @@ describe('the service', () => {
   });
   after(() => service.close());
 
-  it('tells every bound as it is configured', async () => {
+  it('reports every limit as configured', async () => {
     const { json } = await service.call('GET', '/v1/limits');
     assert.equal(Object.keys(json).length, Object.keys(DEFAULT_LIMITS).length);
     assert.equal(json.top_k_max, 77);
@@ -23,7 +23,7 @@ describe('the service', () => {
     assert.equal(problem.json.errors[0].expected, 77);
   });
 
-  it('is alive whatever its state, and ready when it serves', async (t) => {
+  it('is live in every state, and ready when it serves requests', async (t) => {
     for (const state of ['starting', 'stopping'] as const) {
       const { mock } = t.mock.getter(service.database, 'state', () => state);
       assert.equal((await service.call('GET', '/livez')).status, 200);
@@ -81,7 +81,7 @@ describe('the service', () => {
     }
   });
 
-  it('shows its description on a page that needs nothing from elsewhere', async () => {
+  it('serves the API reference without external resources', async () => {
     const page = await service.call('GET', '/docs');
     assert.equal(page.status, 200);
     assert.match(page.headers['content-security-policy'] ?? '', /default-src 'none'/);

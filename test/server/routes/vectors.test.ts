@@ -27,7 +27,7 @@ describe('writing vectors over HTTP', () => {
     assert.equal(reply.headers['cache-control'], 'no-store');
   });
 
-  it('returns the ids in order when it made some', async () => {
+  it('returns the ids in order when some were generated', async () => {
     const { json } = await service.call('POST', VECTORS, {
       body: { vectors: [{ values: [1, 2, 3] }, { id: 'x', values: [1, 2, 3] }] },
     });
@@ -36,7 +36,7 @@ describe('writing vectors over HTTP', () => {
     assert.equal((await service.call('GET', `${VECTORS}/${json.ids[0]}`)).status, 200);
   });
 
-  it('keeps to the mode', async () => {
+  it('observes the write mode', async () => {
     const write = (id: string, mode: string) =>
       service.call('POST', VECTORS, { body: { id, values: [1, 2, 3], mode } });
     await expectProblem(write('a', 'insert'), 409, 'vector_exists');
@@ -45,7 +45,7 @@ describe('writing vectors over HTTP', () => {
     assert.equal((await write('new', 'insert')).json.inserted_count, 1);
   });
 
-  it('writes nothing when one row is bad, and points at it', async () => {
+  it('writes nothing when one row is invalid, and points to it', async () => {
     const { commitCount } = service;
     const body = {
       vectors: [
@@ -62,7 +62,7 @@ describe('writing vectors over HTTP', () => {
     assert.equal(service.commitCount, commitCount);
   });
 
-  it('goes to a collection that exists', async () => {
+  it('requires an existing collection', async () => {
     const body = { vectors: [{ values: [1] }] };
     await expectProblem(
       service.call('POST', '/collections/none/vectors', { body }),
@@ -71,7 +71,7 @@ describe('writing vectors over HTTP', () => {
     );
   });
 
-  it('gives metadata back as it was spelled, wherever it is read', async () => {
+  it('returns metadata as it was sent, in every read', async () => {
     const metadata = '{ "n" : 1.0, "big": 12345678901234567890,"e":1e2, "é":"\\u00fc" }';
     await service.call('POST', VECTORS, {
       body: `{"id":"m","values":[1,2,3],"metadata":${metadata}}`,
@@ -87,7 +87,7 @@ describe('writing vectors over HTTP', () => {
     for (const text of texts) assert.ok(text.includes(`"metadata":${metadata}`), text);
   });
 
-  it('gives values back as the same float32, as numbers and in base64', async () => {
+  it('returns the same float32 values, as numbers and in base64', async () => {
     const values = Float32Array.of(0.1, -0, 1e-42);
     const base64 = Buffer.from(values.buffer).toString('base64');
     await service.call('POST', VECTORS, { body: { id: 'v', values: base64 } });
@@ -198,7 +198,7 @@ describe('writing vectors over HTTP', () => {
     );
   });
 
-  it('refuses a precondition that it would not look at', async () => {
+  it('rejects preconditions that it does not support', async () => {
     for (const [method, url, header] of [
       ['PUT', `${VECTORS}/a`, 'if-match'],
       ['PUT', `${VECTORS}/a`, 'if-none-match'],
@@ -247,7 +247,7 @@ describe('writing vectors over HTTP', () => {
 });
 
 describe('reading vectors over HTTP', () => {
-  it('leaves out what is not wanted', async () => {
+  it('omits what was not requested', async () => {
     const get = async (query: string) => (await service.call('GET', `${VECTORS}/a${query}`)).json;
     assert.deepEqual(Object.keys(await get('')), ['id', 'values', 'metadata']);
     assert.deepEqual(Object.keys(await get('?include_values=false')), ['id', 'metadata']);
@@ -266,7 +266,7 @@ describe('reading vectors over HTTP', () => {
     assert.equal((await service.call('GET', `${VECTORS}/a`, known)).status, 200);
   });
 
-  it('fetches by ids and names those that are not there', async () => {
+  it('fetches by ids and lists missing ones', async () => {
     const fetch = (body: unknown) => service.call('POST', `${VECTORS}/fetch`, { body });
     const { json } = await fetch({ ids: ['d', 'none', 'a', 'd'] });
     assert.deepEqual(
