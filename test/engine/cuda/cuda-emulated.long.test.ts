@@ -77,7 +77,7 @@ function testChoice(): void {
       cudaAddonPath: ADDON,
     });
     assert.equal(engine.name, 'cuda');
-    assert.match(reason, /^(wgmma|mma) kernels on emulated device 0 .*; the \w+ engine answers/);
+    assert.match(reason, /^(wgmma|mma) kernels on emulated device 0 .*; the \w+ engine searches/);
     const read = () => Object.fromEntries(gauges.map(({ name, read }) => [name, read()]));
     const { sagitta_device_uploaded_bytes_total: uploaded, ...rest } = read();
     // The rows of the probe search.
@@ -113,8 +113,11 @@ function testKernels(kernels: CudaKernels): void {
 
       const batch = createBatch(10);
       const residents = Uint32Array.of(block);
-      assert.throws(() => kernels.search(other, batch, residents), /block of another device/);
-      assert.throws(() => kernels.search(device, batch, new Uint32Array(2)), /one a block/);
+      assert.throws(
+        () => kernels.search(other, batch, residents),
+        /block belongs to another device/,
+      );
+      assert.throws(() => kernels.search(device, batch, new Uint32Array(2)), /one per block/);
       assert.throws(() => kernels.search(device, createBatch(11), residents), /more rows than are/);
       assert.deepEqual([...kernels.search(device, batch, residents).rows], [0]);
       kernels.close(device);
