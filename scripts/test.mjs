@@ -13,6 +13,9 @@ import { constants } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+/** Ends a process that hangs, so that the others still report; the longest takes some minutes. */
+const TEST_MS_MAX = 1_800_000;
+
 /** Processes at once: one more than two cores, since tests also wait for timeouts and processes. */
 const CONCURRENCY = 3;
 /** Folders that take longest, which start first so that no process runs alone at the end. */
@@ -42,6 +45,7 @@ const runner = spawn(
     '--enable-source-maps',
     '--test-reporter=spec',
     `--test-concurrency=${CONCURRENCY}`,
+    `--test-timeout=${TEST_MS_MAX}`,
     ...options,
     ...writeGroups(groupByFolder(files)),
   ],

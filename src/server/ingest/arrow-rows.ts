@@ -41,7 +41,7 @@ const WRITE_VALUE_BYTES_MAX = 8_000_000;
 export const parseRecordBatchTask: Task<BatchInput, ParsedRows> = {
   name: 'ingest.parseRecordBatch',
   run: readBatch,
-  transfer: ({ batch }) => buffersOf(batch),
+  transfer: buffersOf,
 };
 
 /** Decompresses a dictionary, which later batches need too. */

@@ -69,7 +69,7 @@ const LINE_BRACKETS_UNCHECKED = 1_000;
 export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
   name: 'ingest.parseVectors',
   run: (input) => parseBody(input, (json) => readVectors(json, input), BODY_BRACKETS_UNCHECKED),
-  transfer: ({ outcome }) => (outcome.ok ? buffersOf(outcome.value.batch) : []),
+  transfer: ({ outcome }) => (outcome.ok ? buffersOf(outcome.value) : []),
 };
 
 const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
@@ -167,7 +167,7 @@ export interface LinesInput extends LineBatch {
 export const parseLinesTask: Task<LinesInput, ParsedRows> = {
   name: 'ingest.parseLines',
   run: readLines,
-  transfer: ({ batch }) => buffersOf(batch),
+  transfer: buffersOf,
 };
 
 const NEWLINE = 0x0a;

@@ -15,7 +15,7 @@ export type Documents = readonly (JsonObject | undefined)[];
 export type ParsedMetadata =
   | { readonly kind: 'documents'; readonly documents: Documents }
   | { readonly kind: 'flat'; readonly flat: FlatMetadata }
-  /** With too many distinct paths: the segment parses the text. */
+  /** With too many distinct paths or values: the segment parses the text. */
   | { readonly kind: 'text' };
 
 interface FlatMetadata {
@@ -38,16 +38,29 @@ interface FlatMetadata {
 /** A batch with more distinct paths stays text, which bounds the memory that paths take. */
 const PATHS_MAX = 10_000;
 
+/**
+ * A batch whose fields take more than so many times the bytes that were parsed stays text, which
+ * bounds the memory of arrays of short numbers.
+ */
+const FLAT_BYTES_FACTOR_MAX = 2;
+
 /** Stands for every path that is too long for a column. */
 const OVERLONG_PATH = ' '.repeat(METADATA_PATH_CHARACTERS_MAX + 1);
 
 /** `byteCount`: of the request's bytes that were parsed, which decides where they were parsed. */
 export function packMetadata(documents: Documents, byteCount: number): ParsedMetadata {
   if (byteCount <= INLINE_BYTES_MAX) return { kind: 'documents', documents };
-  const writer = new FlatMetadataWriter(documents.length);
+  const writer = new FlatMetadataWriter(documents.length, FLAT_BYTES_FACTOR_MAX * byteCount);
   for (const document of documents) writer.add(document);
   const flat = writer.build();
   return flat === null ? { kind: 'text' } : { kind: 'flat', flat };
+}
+
+/** The arrays of flat metadata, in buffers of their own. */
+export function arraysOf(metadata: ParsedMetadata): ArrayBufferView[] {
+  if (metadata.kind !== 'flat') return [];
+  const { tokens, numbers, tokenOffsets, numberOffsets } = metadata.flat;
+  return [tokens, numbers, tokenOffsets, numberOffsets];
 }
 
 /** The fields of the rows from `firstRow` on; undefined where the segment has to parse the text. */
@@ -81,16 +94,18 @@ class FlatMetadataWriter {
   readonly #numbers: number[] = [];
   readonly #tokenOffsets: Int32Array;
   readonly #numberOffsets: Int32Array;
+  readonly #bytesMax: number;
   #rowCount = 0;
 
-  constructor(rowsMax: number) {
+  constructor(rowsMax: number, bytesMax: number) {
+    this.#bytesMax = bytesMax;
     this.#tokenOffsets = new Int32Array(rowsMax + 1);
     this.#numberOffsets = new Int32Array(rowsMax + 1);
   }
 
   /** Called for every row, in order; undefined for a row without metadata. */
   add(document: JsonObject | undefined): void {
-    if (document !== undefined && this.#paths.size <= PATHS_MAX) {
+    if (document !== undefined && !this.#isTooLarge) {
       flattenMetadata(document, (path, value) => {
         this.#tokens.push(this.#indexOfPath(path));
         if (Array.isArray(value)) this.#addArray(value);
@@ -102,9 +117,16 @@ class FlatMetadataWriter {
     this.#numberOffsets[this.#rowCount] = this.#numbers.length;
   }
 
-  /** Null for metadata with too many distinct paths. */
+  get #isTooLarge(): boolean {
+    const byteCount =
+      this.#tokens.length * Int32Array.BYTES_PER_ELEMENT +
+      this.#numbers.length * Float64Array.BYTES_PER_ELEMENT;
+    return this.#paths.size > PATHS_MAX || byteCount > this.#bytesMax;
+  }
+
+  /** Null for metadata with too many distinct paths or values. */
   build(): FlatMetadata | null {
-    if (this.#paths.size > PATHS_MAX) return null;
+    if (this.#isTooLarge) return null;
     return {
       paths: [...this.#paths.keys()],
       strings: [...this.#strings.keys()],

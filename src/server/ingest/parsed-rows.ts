@@ -2,7 +2,7 @@
 // for the log and fields for the segment.
 
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
-import { fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
+import { arraysOf, fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
 
 export interface ParsedRows {
   readonly batch: VectorBatch;
@@ -50,19 +50,23 @@ function textsOf({ offsets, bytes }: Utf8Column, from: number, to: number): Utf8
   return { offsets: offsets.subarray(from, to + 1), bytes };
 }
 
-function allBuffersOf({ ids, values, metadata }: VectorBatch): ArrayBufferLike[] {
-  const views = [ids.offsets, ids.bytes, values, metadata.offsets, metadata.bytes];
+type ParsedColumns = Pick<ParsedRows, 'batch' | 'metadata'>;
+
+function allBuffersOf({ batch, metadata: parsed }: ParsedColumns): ArrayBufferLike[] {
+  const { ids, values, metadata } = batch;
+  const columns = [ids.offsets, ids.bytes, values, metadata.offsets, metadata.bytes];
+  const views: readonly ArrayBufferView[] = [...columns, ...arraysOf(parsed)];
   return [...new Set<ArrayBufferLike>(views.map(({ buffer }) => buffer))];
 }
 
-/** The buffers behind a batch that can move to another thread. */
-export function buffersOf(batch: VectorBatch): ArrayBuffer[] {
-  return allBuffersOf(batch).filter(
+/** The buffers behind parsed rows that can move to another thread. */
+export function buffersOf(rows: ParsedColumns): ArrayBuffer[] {
+  return allBuffersOf(rows).filter(
     (buffer): buffer is ArrayBuffer => buffer instanceof ArrayBuffer,
   );
 }
 
-/** The bytes of the buffers behind a batch. */
-export function bytesOf(batch: VectorBatch): number {
-  return allBuffersOf(batch).reduce((sum, { byteLength }) => sum + byteLength, 0);
+/** The bytes of the buffers behind parsed rows. */
+export function bytesOf(rows: ParsedColumns): number {
+  return allBuffersOf(rows).reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

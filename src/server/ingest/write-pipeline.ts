@@ -124,7 +124,7 @@ class Pipeline {
       const parsed = await first.parsing;
       await this.#options.admit(batch.rowCount);
       const writes = toAtomicRows(parsed);
-      const byteCount = bytesOf(parsed.batch) / writes.length;
+      const byteCount = bytesOf(parsed) / writes.length;
       let unsettledCount = writes.length;
       const onSettled = () => {
         if (--unsettledCount === 0) batch.release?.();

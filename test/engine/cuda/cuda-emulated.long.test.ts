@@ -69,12 +69,16 @@ function testContract(
 }
 
 function testChoice(): void {
-  it('a GPU is chosen first, and its counters are exported', async () => {
+  it('a GPU is chosen first, and its counters are exported', async (t) => {
     const pool = createInlinePool();
     const { engine, reason, gauges } = await createEngine({
       requested: 'auto',
       pool,
       cudaAddonPath: ADDON,
+    });
+    t.after(async () => {
+      await engine.close();
+      await pool.close();
     });
     assert.equal(engine.name, 'cuda');
     assert.match(reason, /^(wgmma|mma) kernels on emulated device 0 .*; the \w+ engine searches/);
@@ -87,8 +91,6 @@ function testChoice(): void {
       sagitta_device_undecided_queries_total: 0,
       sagitta_device_losses_total: 0,
     });
-    await engine.close();
-    await pool.close();
   });
 }
 

@@ -91,3 +91,11 @@ test('metadata with too many distinct paths stays text', () => {
   assert.equal(packMetadata(documents, byteCount).kind, 'text');
   assert.equal(packMetadata(documents.slice(0, 9), byteCount).kind, 'flat');
 });
+
+test('metadata whose fields take several times the memory of their text stays text', () => {
+  const documents = [{ a: Array.from({ length: 100_000 }, () => 1) }];
+  const { length } = JSON.stringify(documents);
+  assert.equal(packMetadata(documents, length).kind, 'text');
+  const [wide] = [{ a: Array.from({ length: 10_000 }, (_, i) => `element number ${i}`) }];
+  assert.equal(packMetadata([wide], JSON.stringify(wide).length).kind, 'flat');
+});
