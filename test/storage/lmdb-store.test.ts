@@ -167,7 +167,7 @@ describe('lmdb store: disk space', () => {
       const { store, failedCount } = await liveRandomly({
         open: () => openIn(directory),
         reopen: lmdbHarness.reopen,
-        stepCount: IS_FULL ? 300 : 60,
+        stepCount: 300,
         recordBytesMax: 800_000,
         mayFail: (error) => (error as { code?: string }).code === 'storage_full',
         makeRoom: async () => resize(++megabytes),
