@@ -91,7 +91,13 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
           }
         }
       });
-      await sleep(40 + random() * 260);
+      // By a number of writes, not by a time, so that a slow machine kills as often in the middle.
+      const killAtCount = history.length + 8 + Math.floor(random() * 40);
+      const enough = async () => {
+        while (history.length < killAtCount) await sleep(2);
+      };
+      // A client that fails ends the wait.
+      await Promise.race([enough(), Promise.all(clients)]);
       isDying = true;
       await server.kill();
       await Promise.all(clients);
