@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LogDestination } from '../../src/platform/log-destination.js';
-import { eventually } from '../server/wire.js';
 import { makeDirectory, onSmallDisk } from '../storage/directories.js';
+import { eventually } from '../support/waiting.js';
 
 /** Runs a program with a LogDestination `log` on its stderr. */
 function runWith(program: string, stderr: 'pipe' | number) {

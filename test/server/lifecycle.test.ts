@@ -135,6 +135,7 @@ describe('the running application', () => {
   it('aborts the search when the client disconnects', { timeout: 60_000 }, async () => {
     const service = await createFilledService();
     const port = await listen(service);
+    const controller = new AbortController();
     const aborted = new Promise<void>((resolve) => {
       service.hooks.beforeSearch = (signal) =>
         new Promise((_resolve, reject) => {
@@ -142,11 +143,10 @@ describe('the running application', () => {
             resolve();
             reject(signal.reason as Error);
           });
+          controller.abort();
         });
     });
-    const controller = new AbortController();
     const running = query(port, new Agent(), { signal: controller.signal });
-    setTimeout(() => controller.abort(), 30);
     await assert.rejects(running);
     await aborted;
     const { text } = await service.call('GET', '/metrics');

@@ -26,8 +26,8 @@ import {
   createAuthority,
   issueForServer,
 } from '../support/certificates.js';
+import { eventually } from '../support/waiting.js';
 import { createFilledService, type Service, type ServiceOptions } from './harness.js';
-import { eventually } from './wire.js';
 
 export interface SecureService {
   readonly service: Service;

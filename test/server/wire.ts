@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { stopApp } from '../../src/server/app.js';
 import { releaseAtEnd } from '../support/leftovers.js';
+import { WAIT_MS_MAX } from '../support/waiting.js';
 import type { Service } from './harness.js';
 
 /** On a free port, which it returns. */
@@ -13,9 +14,6 @@ export async function listen(service: Service): Promise<number> {
   service.app.server.once('close', isClosed);
   return (service.app.server.address() as AddressInfo).port;
 }
-
-/** How long a test waits for what must happen: longer than any delay of a busy machine. */
-const WAIT_MS_MAX = 60_000;
 
 /** Sends bytes and gives back everything until the server closes the connection. */
 export function exchange(port: number, send: (socket: Socket) => void): Promise<string> {
@@ -57,15 +55,6 @@ export function repliesIn(text: string): { status: number; head: string; body: s
       const [head = '', body = ''] = part.split('\r\n\r\n');
       return { status: Number(head.slice(9, 12)), head, body };
     });
-}
-
-/** Waits until the condition holds; fails after a minute. */
-export async function eventually(what: string, isSo: () => boolean | Promise<boolean>) {
-  const deadlineMs = performance.now() + WAIT_MS_MAX;
-  while (!(await isSo())) {
-    assert.ok(performance.now() < deadlineMs, `not within ${WAIT_MS_MAX} ms: ${what}`);
-    await pause(5);
-  }
 }
 
 export function pause(ms: number): Promise<void> {

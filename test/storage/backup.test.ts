@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { digestOfFile, MARKER_FILE, readMarker } from '../../src/storage/backup-marker.js';
 import type { DiskStore, ListEntries } from '../../src/storage/store.js';
+import { withResolvers } from '../support/waiting.js';
 import { makeDirectory, onSmallDisk, openIn } from './directories.js';
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
@@ -120,19 +121,18 @@ describe('a backup of a store', () => {
     const parent = await makeDirectory();
     await store.writeBlob('c/1', [bytes('one')]);
     await store.commit([nameBlobs('c/1')]);
-    let isGoing = () => {};
-    const goes = new Promise<void>((resolve) => {
-      isGoing = resolve;
-    });
+    const listed = withResolvers();
+    const closed = withResolvers();
     const making = store.backup(join(parent, 'a'), async (list) => {
       await assert.rejects(store.backup(join(parent, 'b'), choose), { code: 'overloaded' });
-      await goes;
+      listed.resolve();
+      await closed.promise;
       return choose(list);
     });
     const refused = assert.rejects(making, { code: 'stopping' });
-    await sleep(20);
+    await Promise.race([listed.promise, refused]);
     const closing = store.close();
-    isGoing();
+    closed.resolve();
     await closing;
     await refused;
     assert.deepEqual(await readdir(parent), []);

@@ -91,7 +91,7 @@ describe('the search scheduler', () => {
     calls[0]!.finish();
     await turn();
     calls[1]!.finish();
-    assert.ok((await first).waitMs < (await second).waitMs);
+    await first;
     assert.ok((await second).waitMs >= 4);
     assert.deepEqual(batchSizes, [1, 1]);
   });

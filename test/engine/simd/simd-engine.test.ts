@@ -6,6 +6,7 @@ import { type Kernels, loadKernels } from '../../../src/engine/simd/simd-kernels
 import { createInlinePool, createThreadPool, type WorkerPool } from '../../../src/platform/pool.js';
 import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
 import { IS_FULL } from '../../support/full.js';
+import { type PromiseWithResolvers, withResolvers } from '../../support/waiting.js';
 import {
   assertTrueHits,
   bruteForce,
@@ -17,20 +18,6 @@ import {
   SEED,
 } from '../blocks.js';
 import { engineContract } from '../contract.js';
-
-interface PromiseWithResolvers<Value> {
-  readonly promise: Promise<Value>;
-  resolve(value: Value): void;
-  reject(reason: Error): void;
-}
-
-function withResolvers<Value>(): PromiseWithResolvers<Value> {
-  let settle!: Pick<PromiseWithResolvers<Value>, 'resolve' | 'reject'>;
-  const promise = new Promise<Value>((resolve, reject) => {
-    settle = { resolve, reject };
-  });
-  return { promise, ...settle };
-}
 
 const kernels = loadedKernels();
 if (kernels === null) {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Principal } from '../../../src/common/access.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
+import { eventually } from '../../support/waiting.js';
 import { createService } from '../harness.js';
 import { exchange } from '../wire.js';
 
@@ -78,7 +79,12 @@ it('a stream whose key is revoked ends with the count of rows written before', a
   ].join('\r\n');
   const answer = await exchange(port, (socket) => {
     socket.write(`${head}\r\n\r\n${unit}`);
-    void sleep(1_200).then(() => {
+    const isWritten = async () =>
+      (await service.call('GET', '/collections/late', { headers: { authorization } })).json
+        .vector_count === 1_000;
+    void eventually('the first batch is written', isWritten).then(async () => {
+      // A stream is authorized again once a second.
+      await sleep(1_100);
       principal = null;
       socket.write(unit);
     });

@@ -10,9 +10,10 @@ import type { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { BodyAdmission } from '../../../src/server/limits/body-admission.js';
+import { eventually } from '../../support/waiting.js';
 import { createFilledService, type Service } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
-import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
+import { exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
 
 setFlagsFromString('--expose-gc');
 

@@ -7,9 +7,10 @@ import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { ReplyAdmission } from '../../../src/server/limits/reply-admission.js';
+import { eventually } from '../../support/waiting.js';
 import { createFilledService, type Service } from '../harness.js';
 import { startSecureService } from '../secure-service.js';
-import { eventually, headOf, listen, metricOf } from '../wire.js';
+import { headOf, listen, metricOf } from '../wire.js';
 
 const bytesReserved = (service: Service) => metricOf(service, 'sagitta_http_reply_bytes_in_flight');
 

@@ -9,9 +9,10 @@ import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { createMetrics } from '../../../src/platform/metrics.js';
 import { stopApp } from '../../../src/server/app.js';
+import { eventually } from '../../support/waiting.js';
 import { countPins, createFilledService, type Service } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
-import { eventually, exchange, headOf, listen, metricOf, repliesIn } from '../wire.js';
+import { exchange, headOf, listen, metricOf, repliesIn } from '../wire.js';
 
 const pins = countPins();
 

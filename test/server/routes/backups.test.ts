@@ -7,6 +7,7 @@ import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { createCaller } from '../../support/server-process.js';
+import { eventually, withResolvers } from '../../support/waiting.js';
 import { createFakeBackups } from '../fake-backups.js';
 import { createService, expectProblem, type Service } from '../harness.js';
 
@@ -84,13 +85,17 @@ describe('backups over HTTP', () => {
   });
 
   it('may exceed the request deadline and complete after the client has disconnected', async () => {
-    let madeCount = 0;
     const fake = createFakeBackups();
+    const arrived = withResolvers();
+    const disconnected = withResolvers();
     const slow = {
       ...fake,
       async create(name?: string) {
-        await new Promise((resolve) => setTimeout(resolve, 300));
-        madeCount++;
+        if (name === 'a') await new Promise((resolve) => setTimeout(resolve, 300));
+        else {
+          arrived.resolve();
+          await disconnected.promise;
+        }
         return fake.create(name);
       },
     };
@@ -102,16 +107,14 @@ describe('backups over HTTP', () => {
     const { port } = patient.app.server.address() as AddressInfo;
     const { call, close } = createCaller(`http://127.0.0.1:${port}`);
     const cut = assert.rejects(call('POST', '/backups', { name: 'b' }));
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await arrived.promise;
     close();
     await cut;
-    await new Promise((resolve) => setTimeout(resolve, 350));
-    assert.equal(madeCount, 2);
-    const listed = await patient.call('GET', '/backups');
-    assert.deepEqual(
-      listed.json.backups.map(({ name }: { name: string }) => name),
-      ['a', 'b'],
-    );
+    disconnected.resolve();
+    await eventually('both backups are listed', async () => {
+      const { json } = await patient.call('GET', '/backups');
+      return json.backups.map(({ name }: { name: string }) => name).join() === 'a,b';
+    });
     await patient.close();
   });
 });

@@ -8,9 +8,9 @@ import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Database } from '../../../src/database/database.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { openDatabase } from '../../database/harness.js';
+import { eventually } from '../../support/waiting.js';
 import { createFilledService, createService, type Service } from '../harness.js';
 import { captureLog } from '../log.js';
-import { eventually } from '../wire.js';
 
 const PRINCIPALS: Readonly<Record<string, Principal>> = {
   sk_admin: { id: 'key:admin', grants: [parseGrant('admin')!] },
@@ -248,10 +248,9 @@ describe('the log', () => {
     const service = await createService({ logger: log.logger });
     const trace_id = '0af7651916cd43dd8448eb211c80319c';
     const headers = { traceparent: `00-${trace_id}-b7ad6b7169203331-00` };
-    await closed();
     log.clear();
     await service.call('DELETE', '/collections/none', { headers });
-    await closed();
+    await logged(log, 1);
     const lines = ['request', 'request refused', 'audit'].flatMap((name) => log.lines(name));
     assert.deepEqual(
       lines.map((line) => line.trace_id),
@@ -259,8 +258,7 @@ describe('the log', () => {
     );
     log.clear();
     await service.call('DELETE', '/collections/none', { headers: { traceparent: 'nonsense' } });
-    await closed();
-    assert.equal(log.lines('request').length, 1);
+    await logged(log, 1);
     assert.ok(!log.text.includes('trace_id') && !log.text.includes('nonsense'), log.text);
     await service.close();
   });
@@ -276,8 +274,7 @@ describe('the log', () => {
       slowQueryMs: 0,
     });
     const urls = await sendEverything(service);
-    await closed();
-    assert.ok(log.lines('request').length >= urls, `${urls}`);
+    await logged(log, urls);
     assert.ok(log.lines('slow query').length >= 4);
     assert.ok(log.lines('audit').length >= 4);
     assert.deepEqual(log.text.match(/\S*(marker|1234\.5)\S*/gi), null);
@@ -286,8 +283,10 @@ describe('the log', () => {
   });
 });
 
-/** The line of a request is logged when its reply is closed. */
-const closed = () => new Promise((resolve) => setTimeout(resolve, 20));
+/** Waits for the lines of so many requests: a line is logged when its reply is closed. */
+function logged(log: ReturnType<typeof captureLog>, count: number): Promise<void> {
+  return eventually(`${count} requests are logged`, () => log.lines('request').length >= count);
+}
 
 /** Sends every kind of request with markers in all user data. Returns the number of requests. */
 async function sendEverything(service: Service): Promise<number> {

@@ -6,9 +6,10 @@ import { connect as connectTls } from 'node:tls';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { silentLogger } from '../../../src/common/logger.js';
 import { AddressLimiter } from '../../../src/server/transport/address-limiter.js';
+import { eventually } from '../../support/waiting.js';
 import { createFilledService, type Service } from '../harness.js';
 import { startSecureService } from '../secure-service.js';
-import { eventually, exchange, headOf, listen, repliesIn } from '../wire.js';
+import { exchange, headOf, listen, repliesIn } from '../wire.js';
 
 function createBounded(trustedProxies: string[] = []) {
   const bound = new AddressLimiter({ connectionsMax: 2, trustedProxies });

@@ -7,9 +7,10 @@ import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import { eventually } from '../../support/waiting.js';
 import { createFilledService, type Service } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
-import { eventually, exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
+import { exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
 
 const PATH = '/collections/c/vectors';
 const STREAM = { 'content-type': 'application/x-ndjson', 'transfer-encoding': 'chunked' };

@@ -13,8 +13,8 @@ import type { SagittaClientError } from '../../../src/client/error.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { ControlSocket } from '../../../src/server/transport/control-socket.js';
 import { openDatabase } from '../../database/harness.js';
+import { eventually } from '../../support/waiting.js';
 import { createService } from '../harness.js';
-import { eventually } from '../wire.js';
 
 let directory: string;
 let control: ControlSocket;

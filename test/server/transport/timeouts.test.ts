@@ -3,8 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { DEFAULT_LIMITS, type Limits } from '../../../src/common/limits.js';
 import { silentLogger } from '../../../src/common/logger.js';
+import { eventually } from '../../support/waiting.js';
 import { createFilledService } from '../harness.js';
-import { eventually, exchange, headOf, listen, pause, repliesIn } from '../wire.js';
+import { exchange, headOf, listen, pause, repliesIn } from '../wire.js';
 
 /** A running service and the warnings in its log. */
 async function start(limits: Partial<Limits>) {
