@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startTestServer } from '../support/server-in-process.js';
+import { withResolvers } from '../support/waiting.js';
 
 const MODULES = new URL('../../src/client/', import.meta.url);
 const BROWSER = 'chromium';
@@ -49,10 +50,7 @@ await fetch('/result', { method: 'POST', body: JSON.stringify(result) });
 test('the client runs in a browser', { skip }, async () => {
   const server = await startTestServer();
   const profile = await mkdtemp(join(tmpdir(), 'sagitta-browser-'));
-  let report: (text: string) => void = () => {};
-  const reported = new Promise<string>((resolve) => {
-    report = resolve;
-  });
+  const { promise: reported, resolve: report } = withResolvers<string>();
   const site = createServer((incoming, outgoing) => {
     serve(incoming, outgoing, { service: server.url, report }).catch((error: unknown) => {
       outgoing.writeHead(500).end(String(error));

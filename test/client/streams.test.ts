@@ -8,6 +8,7 @@ import {
   SagittaClientError,
   type Vectors,
 } from '../../src/client/client.js';
+import { withResolvers } from '../support/waiting.js';
 import {
   problem,
   type ScriptedReply,
@@ -214,10 +215,7 @@ it('the timeout does not count the time that the source takes', async (t) => {
 it('a signal aborts a stream that is being sent and closes its source', async () => {
   const vectors = await start([{ isSilent: true }]);
   const controller = new AbortController();
-  let close = () => {};
-  const isClosed = new Promise<void>((resolve) => {
-    close = resolve;
-  });
+  const { promise: isClosed, resolve: close } = withResolvers();
   async function* endless() {
     try {
       for (let at = 0; ; at++) {
@@ -399,10 +397,7 @@ it('a slow consumer does not time out while queries are being sent', async (t) =
 
 it('replies arrive while queries are still being sent', async () => {
   const vectors = await start([{ afterBytes: 5, chunks: ['first'], isStalled: true }]);
-  let open = () => {};
-  const isOpen = new Promise<void>((resolve) => {
-    open = resolve;
-  });
+  const { promise: isOpen, resolve: open } = withResolvers();
   async function* queries() {
     yield bytes('query');
     await isOpen;

@@ -6,6 +6,7 @@ import { type DatabaseObserver, SILENT_OBSERVER } from '../../src/database/obser
 import type { Engine } from '../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
 import { createInlinePool } from '../../src/platform/pool.js';
+import { withResolvers } from '../support/waiting.js';
 import { batchOf, openDatabase } from './harness.js';
 
 type Seen = { readonly [name in keyof DatabaseObserver]: unknown[][] };
@@ -99,10 +100,7 @@ describe('the observer of a database', () => {
   it('receives one batch for the queries that waited together, and sees the queue', async () => {
     const recorder = createRecorder();
     const inner = createReferenceEngine({ pool: createInlinePool() });
-    let open = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const { promise: gate, resolve: open } = withResolvers();
     const engine: Engine = {
       name: inner.name,
       rowEncoder: null,

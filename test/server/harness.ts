@@ -17,6 +17,7 @@ import { createInlinePool } from '../../src/platform/pool.js';
 import { type AppOptions, createApp } from '../../src/server/app.js';
 import { Authenticator } from '../../src/server/auth/authenticator.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
+import { withResolvers } from '../support/waiting.js';
 import { createFakeBackups } from './fake-backups.js';
 
 export interface Reply {
@@ -185,14 +186,8 @@ export async function createFilledService(options: ServiceOptions = {}): Promise
 
 /** Makes the searches of the service wait until they are released. */
 export function holdQueries(service: Service): { arrived: Promise<void>; release: () => void } {
-  let release = () => {};
-  let arrive = () => {};
-  const arrived = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const gate = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { promise: arrived, resolve: arrive } = withResolvers();
+  const { promise: gate, resolve: release } = withResolvers();
   service.hooks.beforeSearch = () => {
     arrive();
     return gate;

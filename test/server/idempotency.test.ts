@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { SagittaError } from '../../src/common/errors.js';
 import { CollectionHandle } from '../../src/database/collection-handle.js';
+import { withResolvers } from '../support/waiting.js';
 import { createFilledService, expectProblem, type Reply, type Service } from './harness.js';
 
 let service: Service;
@@ -105,10 +106,7 @@ describe('an idempotency key', () => {
   });
 
   it('is in flight while its request runs', async () => {
-    let release = () => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: gate, resolve: release } = withResolvers();
     const writing = new Promise<void>((resolve) => {
       service.hooks.beforeCommit = () => {
         resolve();

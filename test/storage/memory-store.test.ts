@@ -8,6 +8,7 @@ import {
   type MemoryState,
 } from '../../src/storage/memory-store.js';
 import type { Store } from '../../src/storage/store.js';
+import { withResolvers } from '../support/waiting.js';
 import { storeContract } from './contract.js';
 
 const states = new WeakMap<Store, MemoryState>();
@@ -44,10 +45,7 @@ describe('memory store', () => {
   });
 
   it('delays a commit and those after it while its hook waits', async () => {
-    let letGo = () => {};
-    const held = new Promise<void>((resolve) => {
-      letGo = resolve;
-    });
+    const { promise: held, resolve: letGo } = withResolvers();
     const seen: number[] = [];
     const store = createMemoryStore({
       beforeCommit: async (operations) => {

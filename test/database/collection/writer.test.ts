@@ -4,13 +4,11 @@ import type { SagittaError } from '../../../src/common/errors.js';
 import { type Write, Writer } from '../../../src/database/collection/writer.js';
 import { SILENT_OBSERVER } from '../../../src/database/observer.js';
 import type { Store } from '../../../src/storage/store.js';
+import { withResolvers } from '../../support/waiting.js';
 
 describe('the writer of a collection', () => {
   it('rejects further writes at once when its queue is full, and none that waits', async () => {
-    let finish = () => {};
-    const disk = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const { promise: disk, resolve: finish } = withResolvers();
     const applied: number[] = [];
     const writer = new Writer({
       store: { commit: () => disk } as unknown as Store,

@@ -10,7 +10,7 @@ import type { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { BodyAdmission } from '../../../src/server/limits/body-admission.js';
-import { eventually } from '../../support/waiting.js';
+import { eventually, withResolvers } from '../../support/waiting.js';
 import { createFilledService, type Service } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
 import { exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
@@ -176,10 +176,7 @@ describe('bodies in flight over HTTP', () => {
   it('are released when the client of a pipelined request disconnects', async () => {
     const service = await createBounded(1_000_000);
     const port = await listen(service);
-    let release = () => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: gate, resolve: release } = withResolvers();
     service.hooks.beforeSearch = () => gate;
     const body = queryOf(1_000);
     const one = headOf('POST', '/collections/c/query', { ...JSON_TYPE, 'content-length': 1_000 });

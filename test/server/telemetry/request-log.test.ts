@@ -8,7 +8,7 @@ import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Database } from '../../../src/database/database.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { openDatabase } from '../../database/harness.js';
-import { eventually } from '../../support/waiting.js';
+import { eventually, withResolvers } from '../../support/waiting.js';
 import { createFilledService, createService, type Service } from '../harness.js';
 import { captureLog } from '../log.js';
 
@@ -134,10 +134,7 @@ describe('the audit log', () => {
     });
     await slow.call('POST', '/collections', { body: { id: 'c', dimension: 3, metric: 'dot' } });
     log.clear();
-    let finish = () => {};
-    const gate = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const { promise: gate, resolve: finish } = withResolvers();
     slow.hooks.beforeCommit = () => gate;
     const { status } = await slow.call('DELETE', '/collections/c');
     assert.deepEqual([status, log.lines('audit')], [504, []]);
@@ -259,6 +256,7 @@ describe('the log', () => {
     log.clear();
     await service.call('DELETE', '/collections/none', { headers: { traceparent: 'nonsense' } });
     await logged(log, 1);
+    assert.equal(log.lines('request').length, 1);
     assert.ok(!log.text.includes('trace_id') && !log.text.includes('nonsense'), log.text);
     await service.close();
   });

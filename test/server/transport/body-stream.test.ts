@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
-import { eventually } from '../../support/waiting.js';
+import { eventually, withResolvers } from '../../support/waiting.js';
 import { createFilledService, type Service } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
 import { exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
@@ -156,10 +156,7 @@ describe('a streamed body', () => {
 
   it('is read no faster than it is written, and its memory is counted', async () => {
     const { service, port } = await start();
-    let open = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const { promise: gate, resolve: open } = withResolvers();
     service.hooks.beforeCommit = () => gate;
     const begun = begin(port);
     const megabyte = chunk(kilobytes(1_000, 'm-'));
