@@ -29,6 +29,8 @@ export interface CollectionEntry {
 export class Catalogue {
   readonly #options: LoadOptions;
   readonly #entries = new Map<string, CollectionEntry>();
+  /** The entries in id order; null after a change. */
+  #sortedEntries: readonly CollectionEntry[] | null = null;
   readonly #lock = new Lock();
 
   constructor(options: LoadOptions) {
@@ -40,7 +42,7 @@ export class Catalogue {
         `The catalogue's entry of collection "${id}"`,
       );
       const progress = { segmentCount: 0, loadedSegmentCount: 0 };
-      this.#entries.set(id, { definition, state: { kind: 'loading', progress } });
+      this.#put(id, { definition, state: { kind: 'loading', progress } });
     }
   }
 
@@ -63,10 +65,11 @@ export class Catalogue {
   }
 
   /** In id order. */
-  get entries(): CollectionEntry[] {
-    return [...this.#entries.values()].sort((a, b) =>
+  get entries(): readonly CollectionEntry[] {
+    this.#sortedEntries ??= [...this.#entries.values()].sort((a, b) =>
       Buffer.compare(Buffer.from(a.definition.id), Buffer.from(b.definition.id)),
     );
+    return this.#sortedEntries;
   }
 
   /** Loads every collection. A failure is logged, and its collection becomes unavailable. */
@@ -77,7 +80,7 @@ export class Catalogue {
       const progress = state.kind === 'loading' ? state.progress : undefined;
       try {
         const loaded = await loadCollection(definition, this.#options, progress);
-        this.#entries.set(id, { definition, state: { kind: 'ready', ...loaded } });
+        this.#put(id, { definition, state: { kind: 'ready', ...loaded } });
         this.#options.logger.info(
           {
             collection: id,
@@ -92,7 +95,7 @@ export class Catalogue {
           error instanceof SagittaError
             ? error
             : new SagittaError('internal', 'The collection could not be loaded.', { cause: error });
-        this.#entries.set(id, { definition, state: { kind: 'failed', error: failure } });
+        this.#put(id, { definition, state: { kind: 'failed', error: failure } });
         this.#options.logger.error(
           { collection: id, code: failure.code, err: error },
           `collection unavailable: ${failure.message}`,
@@ -134,7 +137,7 @@ export class Catalogue {
     );
   }
 
-  /** The collection that has this id now. Throws as `requireServed`, and `collection_not_found`. */
+  /** The collection that has this id now. Throws as `requireReady`, and `collection_not_found`. */
   require(id: string): Collection {
     const entry = this.#entries.get(id);
     if (entry === undefined) throw collectionNotFound(id);
@@ -185,7 +188,7 @@ export class Catalogue {
         { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
         ...options.alsoCommit(entry),
       ]);
-      this.#entries.set(id, entry);
+      this.#put(id, entry);
       return { entry, created: true };
     });
   }
@@ -213,7 +216,7 @@ export class Catalogue {
       ]);
       const updated = { ...entry, definition };
       if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
-      this.#entries.set(id, updated);
+      this.#put(id, updated);
       return updated;
     });
   }
@@ -241,10 +244,11 @@ export class Catalogue {
         { kind: 'dropLog', log: logName(incarnation) },
       ]);
       this.#entries.delete(id);
+      this.#sortedEntries = null;
       if (state.kind === 'ready') {
         for (const { key } of state.collection.rows.segments) this.#options.unloadBlock(key);
       }
-      await this.#removeBlobs((name) => name.startsWith(blobsOf(incarnation)));
+      await this.#removeBlobs(blobsOf(incarnation), () => true);
       collectGarbageSoon();
       return { vectorCount };
     });
@@ -278,13 +282,18 @@ export class Catalogue {
         { kind: 'dropLog', log: logName(incarnation) },
       ]);
     }
-    await this.#removeBlobs((name) => !incarnations.has(name.slice(0, name.indexOf('/'))));
+    await this.#removeBlobs('', (name) => !incarnations.has(name.slice(0, name.indexOf('/'))));
   }
 
-  async #removeBlobs(isGone: (name: string) => boolean): Promise<void> {
-    for (const name of await this.#options.store.listBlobs()) {
+  async #removeBlobs(prefix: string, isGone: (name: string) => boolean): Promise<void> {
+    for (const name of await this.#options.store.listBlobs(prefix)) {
       if (isGone(name)) await this.#options.store.removeBlob(name);
     }
+  }
+
+  #put(id: string, entry: CollectionEntry): void {
+    this.#entries.set(id, entry);
+    this.#sortedEntries = null;
   }
 }
 

@@ -14,27 +14,32 @@ const NAME_PATTERN = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const CALL_BYTES_MAX = 64 * 1024 * 1024;
 
 export class BlobFiles {
+  /** Whether there were no blobs when the directory was opened. */
+  readonly wasEmpty: boolean;
   readonly #directory: string;
   readonly #writing = new Set<Promise<void>>();
   /** Names removed while a backup needs their files; null when no backup is running. */
   #retainedNames: Set<string> | null = null;
   #writeCount = 0;
 
-  private constructor(directory: string) {
+  private constructor(directory: string, wasEmpty: boolean) {
     this.#directory = directory;
+    this.wasEmpty = wasEmpty;
   }
 
   /** Deletes the files of interrupted writes and empty folders. */
   static async open(directory: string): Promise<BlobFiles> {
     await makeFolder(directory);
+    let wasEmpty = true;
     for (const folder of await foldersIn(directory)) {
       const path = join(directory, folder);
       const names = await readdir(path);
       const unfinished = names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
       for (const name of unfinished) await rm(join(path, name), { force: true });
       if (unfinished.length === names.length) await rmdir(path);
+      else wasEmpty = false;
     }
-    return new BlobFiles(directory);
+    return new BlobFiles(directory, wasEmpty);
   }
 
   write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
@@ -113,11 +118,13 @@ export class BlobFiles {
   async list(prefix: string): Promise<string[]> {
     const slash = prefix.indexOf('/');
     // There may be tens of thousands of folders: only those that can match are read.
-    const isAsked = (folder: string) =>
-      slash < 0 ? folder.startsWith(prefix) : folder === prefix.slice(0, slash);
+    const folders =
+      slash <= 0
+        ? (await foldersIn(this.#directory)).filter((folder) => folder.startsWith(prefix))
+        : [prefix.slice(0, slash)];
     const names: string[] = [];
-    for (const folder of (await foldersIn(this.#directory)).filter(isAsked)) {
-      const files = await readdir(join(this.#directory, folder));
+    for (const folder of folders) {
+      const files = await filesIn(join(this.#directory, folder));
       names.push(...files.map((file) => `${folder}/${file}`));
     }
     return names
@@ -147,6 +154,17 @@ export function assertBlobName(name: string): void {
 async function foldersIn(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { withFileTypes: true });
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
+/** Empty for a folder that does not exist, or is a file. */
+async function filesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
+    throw error;
+  }
 }
 
 async function writeFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {

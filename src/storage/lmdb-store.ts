@@ -49,8 +49,7 @@ export async function openLmdbStore(options: { directory: string }): Promise<Dis
   let tables: LmdbTables | undefined;
   try {
     const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER));
-    const hasBlobs = (await blobs.list('')).length > 0;
-    tables = await LmdbTables.open(directory, { mayBeNew: !hasBlobs });
+    tables = await LmdbTables.open(directory, { mayBeNew: blobs.wasEmpty });
     // A backup that is opened becomes a data directory.
     await removeMarker(directory);
     return new TableStore({ directory, tables, blobs, lock });

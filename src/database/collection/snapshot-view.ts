@@ -11,7 +11,6 @@ import type { Snapshot } from './snapshot.js';
 interface CachedSnapshot {
   readonly segments: readonly Segment[];
   readonly snapshot: Snapshot;
-  readonly segmentsInView: ReadonlySet<Segment>;
   /** Rows in view that have ended since, by id. */
   readonly endedRows: Map<string, RowAddress>;
   /** The last sequence whose ended rows are in `endedRows`. */
@@ -46,19 +45,18 @@ export class SnapshotView {
    * with the same rows. Throws `collection_not_found`.
    */
   snapshot(sequence: number = this.sequence): Snapshot {
-    const { snapshot } = this.#current();
-    return sequence === this.sequence ? snapshot : this.collection.snapshot(sequence);
+    if (sequence === this.sequence) return this.#current().snapshot;
+    this.#requireServed();
+    return this.collection.snapshot(sequence);
   }
 
   /** The row that had this id; valid until the next await. Throws `collection_not_found`. */
   find(id: string): RowAddress | undefined {
     const cached = this.#current();
+    // A live row is in view unless it was inserted later.
     const address = this.collection.find(id);
-    if (address !== undefined) {
-      const { segment, row } = address;
-      if (cached.segmentsInView.has(segment) && segment.insertedSequence(row) <= this.sequence)
-        return address;
-    }
+    if (address !== undefined && address.segment.insertedSequence(address.row) <= this.sequence)
+      return address;
     this.#addEndedRows(cached);
     return cached.endedRows.get(id);
   }
@@ -72,19 +70,22 @@ export class SnapshotView {
   }
 
   #current(): CachedSnapshot {
-    if (!this.#isServed()) throw collectionNotFound(this.collection.definition.id);
+    this.#requireServed();
     const { segments } = this.collection.rows;
     if (this.#cached?.segments !== segments) {
       const snapshot = this.collection.snapshot(this.sequence);
       this.#cached = {
         segments,
         snapshot,
-        segmentsInView: new Set(snapshot.views.map(({ segment }) => segment)),
         endedRows: new Map(),
         endedThroughSequence: this.sequence,
       };
     }
     return this.#cached;
+  }
+
+  #requireServed(): void {
+    if (!this.#isServed()) throw collectionNotFound(this.collection.definition.id);
   }
 
   #addEndedRows(cached: CachedSnapshot): void {
