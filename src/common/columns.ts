@@ -38,7 +38,7 @@ export interface MetadataColumn {
 /** The metadata of the rows 0..rowCount of a segment. Immutable. */
 export interface MetadataView {
   readonly rowCount: number;
-  /** By path, `a.b` for nested members. See `metadataPaths` for which path a document gives. */
+  /** By path, `a.b` for nested members. See `flattenMetadata` for which path a document gives. */
   readonly columns: ReadonlyMap<string, MetadataColumn>;
   /** False when paths beyond the limit of columns are in `json` only. A column has all values of its path. */
   readonly isComplete: boolean;

@@ -10,7 +10,7 @@ export const BY_VALUE = -1;
 
 /** Answers are 0 for no and 1 for yes; an equality answers which of its values, 1 to `valueCount`. */
 export interface Lookup {
-  /** [8]: the answer by KIND, or LOOK. */
+  /** [8]: the answer by KIND, or BY_VALUE. */
   readonly byKind: Int32Array;
   /** Numbers match if they are in the closed interval low..high … */
   readonly low: number;
@@ -106,7 +106,7 @@ export function createUniform(answer: 0 | 1): Lookup {
   return { byKind, low: 0, high: 0, numbers: null, byCode, valueCount: 0 };
 }
 
-/** The answer for a row, or LOOK where it is neither a number nor a string and the kind does not decide. */
+/** The answer for a row, or BY_VALUE where it is neither a number nor a string and the kind does not decide. */
 export function lookUp(lookup: Lookup, column: MetadataColumn, row: number): number {
   const kind = column.kinds[row];
   const answer = lookup.byKind[kind];

@@ -251,7 +251,7 @@ function lastRows<Values extends Float64Array | Int32Array | Uint8Array>(
 
 /** The test of rows of any kind. */
 export interface RowTest {
-  /** Decides all rows except arrays for which it says LOOK. */
+  /** Decides all rows except arrays for which it says BY_VALUE. */
   readonly lookup: Lookup;
   /** For those arrays: at least `foundMin` values of its lookup must be elements. Null if not needed. */
   readonly elementTest: ElementTest | null;

@@ -1,7 +1,7 @@
 // The visibility of a segment's rows. A row is visible at a sequence if inserted ≤ sequence < deleted.
 // Results are immutable: later writes do not change them.
 
-import { type Bitmap, countBits, createBitmap } from '../common/bitmap.js';
+import { type Bitmap, clearTail, countBits, createBitmap } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { sharedFloat64, trimmed, withRoom } from './shared-arrays.js';
 
@@ -188,8 +188,7 @@ export class RowVisibility {
     const { rowCount } = this;
     const rows = createBitmap(rowCount);
     rows.words.set(this.#live.subarray(0, rows.words.length));
-    const used = rowCount & 31;
-    if (used !== 0) rows.words[rows.words.length - 1]! &= (1 << used) - 1;
+    clearTail(rows);
     return { rowCount, rows, visibleCount: rowCount - this.deletedCount };
   }
 

@@ -181,22 +181,18 @@ export class JoinSearches {
 
   #queryOf({ view, row }: JoinRow, after: Position | null, k: number): SearchQuery {
     const { target, metric, scoreMin } = this.#plan;
-    const vector = valuesOf(view, row);
+    const vector = view.segment.values(row);
     return { vector, metric, k, views: target.blockViews, after, scoreMin };
   }
 
   #hasDirection({ view, row }: JoinRow): boolean {
-    return !this.#plan.mayLackDirection || valuesOf(view, row).some((value) => value !== 0);
+    return !this.#plan.mayLackDirection || view.segment.values(row).some((value) => value !== 0);
   }
 
   #boundGroup(rowCount: number): number {
     const heldMax = Math.max(1, Math.floor(HITS_HELD_MAX / this.#k));
     return Math.min(rowCount, GROUP_ROWS_MAX, heldMax);
   }
-}
-
-function valuesOf({ block: { values, dimension } }: SegmentView, row: number): Float32Array {
-  return values.subarray(row * dimension, (row + 1) * dimension);
 }
 
 /** All visible rows, in order of arrival. */

@@ -144,11 +144,12 @@ function* addMatches(
   hits: SearchHits,
   { target, topK, excludesSelf }: JoinPlan,
 ): Generator<JoinChunk> {
+  const excludedId = excludesSelf ? view.segment.idBytes(row) : null;
   for (let i = 0; i < hits.rows.length; i++) {
     if (builder.rank === topK) return;
     const matchView = target.segmentViews[hits.viewIndexes[i]!]!;
     const matchRow = hits.rows[i]!;
-    if (excludesSelf && hasSameId(view, row, matchView, matchRow)) continue;
+    if (excludedId !== null && matchView.segment.idEquals(matchRow, excludedId)) continue;
     if (builder.isFull) yield builder.take(true)!;
     builder.addMatch(matchView, matchRow, hits.scores[i]!);
   }
@@ -162,19 +163,6 @@ function unloadGone(
 ): void {
   const current = new Set(catalogue.isServing(collection) ? collection.rows.segments : []);
   for (const { segment } of searched) if (!current.has(segment)) unloadBlock(segment.key);
-}
-
-function hasSameId(view: SegmentView, row: number, other: SegmentView, otherRow: number): boolean {
-  const { offsets, bytes } = view.block.ids;
-  const { offsets: otherOffsets, bytes: otherBytes } = other.block.ids;
-  const start = offsets[row]!;
-  const length = offsets[row + 1]! - start;
-  const otherStart = otherOffsets[otherRow]!;
-  if (otherOffsets[otherRow + 1]! - otherStart !== length) return false;
-  for (let i = 0; i < length; i++) {
-    if (bytes[start + i] !== otherBytes[otherStart + i]) return false;
-  }
-  return true;
 }
 
 function parseOptional(

@@ -15,7 +15,7 @@ import { encodeDeletions } from '../../segment/deletions.js';
 import { SEGMENT_BYTES_MAX, Segment } from '../../segment/segment.js';
 import { encodeSegmentTask } from '../../segment/segment-file.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
-import { blobsOf, keys, logName, segmentBlobName } from '../keys.js';
+import { keys, logName, segmentBlobName } from '../keys.js';
 import { Lock } from '../lock.js';
 import type { DatabaseObserver } from '../observer.js';
 import type { Collection } from './collection.js';
@@ -25,6 +25,7 @@ import {
   FORMAT_VERSION,
   type Manifest,
   type ManifestSegment,
+  removeUnnamedBlobs,
 } from './manifest.js';
 
 /** A log of this size is checkpointed even when no segment is full: it bounds the replay at start. */
@@ -271,17 +272,10 @@ export class Maintenance {
     const { store, collection } = this.#options;
     const { incarnation } = collection;
     const stored = store.get(keys.manifest(incarnation));
-    const named = new Set<string>();
     // When it is unknown whether a commit reached the disk, the next start may read either manifest.
-    for (const { segments } of [
-      this.#manifest,
-      stored === undefined ? this.#manifest : decodeJson<Manifest>(stored, 'The manifest'),
-    ]) {
-      for (const { number } of segments) named.add(segmentBlobName(incarnation, number));
-    }
-    for (const name of await store.listBlobs(blobsOf(incarnation))) {
-      if (!named.has(name)) await store.removeBlob(name);
-    }
+    const manifests = [this.#manifest];
+    if (stored !== undefined) manifests.push(decodeJson<Manifest>(stored, 'The manifest'));
+    await removeUnnamedBlobs(store, incarnation, manifests);
   }
 
   #deletionOperations(segment: Segment, after: number, through: number): StoreOperation[] {

@@ -3,6 +3,8 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
+import type { Store } from '../../storage/store.js';
+import { blobsOf, segmentBlobName } from '../keys.js';
 
 export const FORMAT_VERSION = 1;
 
@@ -75,4 +77,20 @@ export function decodeJson<T extends { readonly formatVersion: number }>(
     );
   }
   return value;
+}
+
+/** Removes the files of a checkpoint or compaction that did not reach its commit: no manifest names them. */
+export async function removeUnnamedBlobs(
+  store: Store,
+  incarnation: string,
+  manifests: readonly Manifest[],
+): Promise<void> {
+  const named = new Set(
+    manifests.flatMap(({ segments }) =>
+      segments.map(({ number }) => segmentBlobName(incarnation, number)),
+    ),
+  );
+  for (const name of await store.listBlobs(blobsOf(incarnation))) {
+    if (!named.has(name)) await store.removeBlob(name);
+  }
 }

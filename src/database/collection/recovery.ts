@@ -22,6 +22,7 @@ import {
   EMPTY_MANIFEST,
   type Manifest,
   type ManifestSegment,
+  removeUnnamedBlobs,
 } from './manifest.js';
 import { Rows } from './rows.js';
 import { applyLogRecord } from './writes.js';
@@ -66,7 +67,7 @@ export async function loadCollection(
   });
   const manifest = readManifest(definition, options);
   rows.reserveSegmentNumbers(manifest.nextSegmentNumber);
-  await removeUnnamedBlobs(incarnation, manifest, options);
+  await removeUnnamedBlobs(options.store, incarnation, [manifest]);
   progress.segmentCount = manifest.segments.length;
   for (const entry of manifest.segments) {
     const segment = await loadSegment(definition, entry, rows.segmentKey(entry.number), options);
@@ -105,20 +106,6 @@ function readManifest(definition: CollectionDefinition, { store }: LoadOptions):
   const bytes = store.get(keys.manifest(definition.incarnation));
   if (bytes === undefined) return EMPTY_MANIFEST;
   return decodeJson<Manifest>(bytes, `The manifest of collection "${definition.id}"`);
-}
-
-/** Removes the files of a checkpoint or compaction that did not reach its commit. */
-async function removeUnnamedBlobs(
-  incarnation: string,
-  manifest: Manifest,
-  { store }: LoadOptions,
-): Promise<void> {
-  const named = new Set(
-    manifest.segments.map(({ number }) => segmentBlobName(incarnation, number)),
-  );
-  for (const name of await store.listBlobs(`${incarnation}/`)) {
-    if (!named.has(name)) await store.removeBlob(name);
-  }
 }
 
 async function loadSegment(

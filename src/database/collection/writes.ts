@@ -11,6 +11,7 @@ import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import { encodeLogRecord, type LogRecord } from '../../segment/log-record.js';
+import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { StoreOperation } from '../../storage/store.js';
 import type { DeleteResult, DeleteSelection, WriteMode, WriteResult } from '../api.js';
 import { logName } from '../keys.js';
@@ -61,11 +62,13 @@ function checkWriteMode(
   let conflictCount = 0;
   const conflicts: ValidationIssue[] = [];
   const ids: string[] = [];
+  const { offsets, bytes } = batch.ids;
   for (let i = 0; i < batch.count; i++) {
-    const bytes = batch.ids.bytes.subarray(batch.ids.offsets[i]!, batch.ids.offsets[i + 1]!);
-    const id = stringAt(batch.ids, i);
+    const start = offsets[i]!;
+    const end = offsets[i + 1]!;
+    const id = decodeUtf8(bytes, start, end);
     ids.push(id);
-    const isPresent = pending.get(id) ?? collection.rows.has(bytes);
+    const isPresent = pending.get(id) ?? collection.rows.has(bytes.subarray(start, end));
     if (!isPresent) insertedCount++;
     if (mode === 'upsert' || isPresent === (mode === 'update')) continue;
     conflictCount++;
@@ -290,15 +293,6 @@ export function applyLogRecord(
       rows.applyDeleteAll(sequence);
       break;
   }
-}
-
-function stringAt(column: Utf8Column, index: number): string {
-  const { bytes, offsets } = column;
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
-    'utf8',
-    offsets[index]!,
-    offsets[index + 1]!,
-  );
 }
 
 function singleRowBatch(id: string, values: Float32Array, metadata: string): VectorBatch {

@@ -2,12 +2,13 @@
 // are searched in groups, large enough to fill the engine's batches and bounded by the matches that
 // are in memory at once.
 
+import { cutByWeight } from '../../common/cut-by-weight.js';
 import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
-import { type DatabaseObserver, observeReplies } from '../observer.js';
+import { type DatabaseObserver, observeCursorError, observeReplies } from '../observer.js';
 import { answerPlans } from './query.js';
 import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
 import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
@@ -42,16 +43,28 @@ export async function openSession(
         observer,
         plan: { limits, sealer, now: clock.now(), parseFilter },
       });
-      return splitPlans(plans).map(({ start, end }) => ({
-        firstIndex: firstIndex + start,
-        count: end - start,
-        async answer(options = {}) {
-          const group = plans.slice(start, end);
-          const replies = await answerPlans(view, group, services, options.signal);
-          observeReplies(observer, requests.slice(start, end), replies);
-          return replies;
-        },
-      }));
+      const queries = plans.map((plan, i) => ({ plan, request: requests[i]! }));
+      const groups = cutByWeight(queries, {
+        countMax: GROUP_QUERIES_MAX,
+        weightMax: GROUP_MATCHES_MAX,
+        weightOf: ({ plan }) => matchesOf(plan),
+      });
+      let next = firstIndex;
+      return groups.map((group) => {
+        const first = next;
+        next += group.length;
+        return {
+          firstIndex: first,
+          count: group.length,
+          async answer(options = {}) {
+            const groupPlans = group.map(({ plan }) => plan);
+            const replies = await answerPlans(view, groupPlans, services, options.signal);
+            const groupRequests = group.map(({ request }) => request);
+            observeReplies(observer, groupRequests, replies);
+            return replies;
+          },
+        };
+      });
     },
     close,
   };
@@ -75,7 +88,7 @@ function planAll(
       plans.push(plan);
     } catch (error) {
       if (!(error instanceof SagittaError)) throw error;
-      if (error.code.startsWith('cursor_')) observer.cursorRejected(error.code);
+      observeCursorError(observer, request.cursor, error);
       errors.push(error);
       issues.push(...issuesOfRow(firstIndex + i, error));
       if (issues.length >= ISSUES_MAX) break;
@@ -94,24 +107,6 @@ function issuesOfRow(row: number, error: SagittaError): readonly ValidationIssue
     return [{ location: rowField(row, 'id'), code: error.code, detail: error.message }];
   }
   return error.issues.map((issue) => ({ ...issue, location: { ...issue.location, row } }));
-}
-
-function splitPlans(plans: readonly QueryPlan[]): { start: number; end: number }[] {
-  const groups: { start: number; end: number }[] = [];
-  let start = 0;
-  let matchCount = 0;
-  for (const [i, plan] of plans.entries()) {
-    const count = matchesOf(plan);
-    const isFull = i - start === GROUP_QUERIES_MAX || matchCount + count > GROUP_MATCHES_MAX;
-    if (i > start && isFull) {
-      groups.push({ start, end: i });
-      start = i;
-      matchCount = 0;
-    }
-    matchCount += count;
-  }
-  if (plans.length > start) groups.push({ start, end: plans.length });
-  return groups;
 }
 
 /** The most matches that a plan finds at once. */

@@ -3,6 +3,7 @@
 // right as well.
 
 import { type Bitmap, createBitmap, hasBit, setBit } from '../../common/bitmap.js';
+import { cutByWeight } from '../../common/cut-by-weight.js';
 import { field } from '../../common/errors.js';
 import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
@@ -37,14 +38,17 @@ export async function runRecall(
     const filter =
       request.filter === undefined ? null : parseFilter(request.filter, services.limits);
     const recalls: number[] = [];
-    for (let start = 0; start < vectors.length; ) {
-      const end = endOfGroup(ids, start);
-      const queries = vectors.slice(start, end).map((vector, i): QueryWithoutViews => {
-        return { vector, metric, k: ids[start + i]!.length, after: null, scoreMin: null };
-      });
-      const group = { queries, ids: ids.slice(start, end), filter };
-      recalls.push(...(await gradeGroup(view, group, services, signal)));
-      start = end;
+    const queries = vectors.map((vector, i): GradedQuery => {
+      const given = ids[i]!;
+      return { query: { vector, metric, k: given.length, after: null, scoreMin: null }, given };
+    });
+    const groups = cutByWeight(queries, {
+      countMax: GROUP_QUERIES_MAX,
+      weightMax: GROUP_IDS_MAX,
+      weightOf: ({ given }) => given.length,
+    });
+    for (const group of groups) {
+      recalls.push(...(await gradeGroup(view, group, filter, services, signal)));
     }
     return { recalls, sequence: view.sequence };
   } finally {
@@ -54,23 +58,25 @@ export async function runRecall(
 
 type QueryWithoutViews = Omit<SearchQuery, 'views'>;
 
-/** Queries that are searched together, with the ids that are graded for each. */
-interface Group {
-  readonly queries: readonly QueryWithoutViews[];
-  readonly ids: readonly (readonly string[])[];
-  readonly filter: FilterNode | null;
+/** A query with the ids that are graded for it. */
+interface GradedQuery {
+  readonly query: QueryWithoutViews;
+  readonly given: readonly string[];
 }
 
+/** Grades queries that are searched together. */
 async function gradeGroup(
   view: SnapshotView,
-  { queries, ids, filter }: Group,
+  group: readonly GradedQuery[],
+  filter: FilterNode | null,
   { filters, scheduler, observer }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly number[]> {
   const startedAtMs = performance.now();
   const { views } = view.snapshot();
   // Looked up before the filter is awaited: rows may move meanwhile.
-  const given = ids.map((list) => findRows(view, list));
+  const given = group.map((graded) => findRows(view, graded.given));
+  const queries = group.map(({ query }) => query);
   const target = searchTarget(await filters.filter(views, filter, signal));
   const filteredAtMs = performance.now();
   const isEmpty = target.segmentViews.length === 0;
@@ -112,17 +118,6 @@ async function gradeGroup(
     },
   );
   return queries.map(({ k }, i) => grades[i]!.rightCount / k);
-}
-
-function endOfGroup(ids: RecallRequest['ids'], start: number): number {
-  let end = start;
-  let idCount = 0;
-  while (end < ids.length && end - start < GROUP_QUERIES_MAX) {
-    idCount += ids[end]!.length;
-    if (end > start && idCount > GROUP_IDS_MAX) break;
-    end++;
-  }
-  return end;
 }
 
 /** The rows of the ids that exist; an id that is repeated counts once. */

@@ -1,11 +1,11 @@
 // A batch of queries as the columns that the native kernels read, and the hits that they return. The
 // simd and cuda engines use it; kernels/kernels.h defines the meaning of the columns.
 
+import { cutByWeight } from '../../common/cut-by-weight.js';
 import { assert } from '../../common/errors.js';
 import { METRICS, type VectorBlock } from '../../common/types.js';
 import type { SearchHits, SearchQuery } from './engine.js';
 import { scoreFloor } from './order.js';
-import { cutByWeight } from './per-block.js';
 
 export interface KernelBlock {
   readonly rowCount: number;

@@ -2,10 +2,11 @@
 // vector is copied along, and plain data beside it.
 
 import type { Bitmap } from '../../common/bitmap.js';
+import { cutByWeight } from '../../common/cut-by-weight.js';
 import { assert } from '../../common/errors.js';
 import type { Metric, VectorBlock } from '../../common/types.js';
 import type { Position } from './engine.js';
-import { type BlockHits, type BlockQuery, cutByWeight } from './per-block.js';
+import type { BlockHits, BlockQuery } from './per-block.js';
 
 /** Queries per slice: their product with a chunk of rows is 16 MiB. */
 const SLICE_QUERIES_MAX = 256;
@@ -57,7 +58,7 @@ export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]):
 /** Cuts a batch, in order, into slices of bounded memory. */
 export function cutBatch(queries: readonly BlockQuery[]): BlockQuery[][] {
   return cutByWeight(queries, {
-    queriesMax: SLICE_QUERIES_MAX,
+    countMax: SLICE_QUERIES_MAX,
     weightMax: SLICE_HITS_MAX,
     weightOf: ({ k, rowCount }) => Math.min(k, rowCount),
   });

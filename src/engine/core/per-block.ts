@@ -2,6 +2,7 @@
 // all queries that have a view of it, concurrently with the other blocks; the hits of a query's blocks
 // are merged in the order of answers.
 
+import { cutByWeight } from '../../common/cut-by-weight.js';
 import { assert } from '../../common/errors.js';
 import type { VectorBlock } from '../../common/types.js';
 import type { BlockView, SearchHits, SearchQuery } from './engine.js';
@@ -50,34 +51,6 @@ export async function searchPerBlock(
     answers.push(await searchSlice(slice, searchBlock, options));
   }
   return answers.flat();
-}
-
-/** Cuts a batch, in order, into slices within both bounds; each has at least one query. */
-export function cutByWeight<Query>(
-  queries: readonly Query[],
-  bounds: {
-    readonly queriesMax?: number;
-    readonly weightMax: number;
-    readonly weightOf: (query: Query) => number;
-  },
-): Query[][] {
-  const { queriesMax = Number.POSITIVE_INFINITY, weightMax, weightOf } = bounds;
-  const slices: Query[][] = [];
-  let slice: Query[] = [];
-  let sliceWeight = 0;
-  for (const query of queries) {
-    const weight = weightOf(query);
-    const isFull = slice.length === queriesMax || sliceWeight + weight > weightMax;
-    if (isFull && slice.length > 0) {
-      slices.push(slice);
-      slice = [];
-      sliceWeight = 0;
-    }
-    slice.push(query);
-    sliceWeight += weight;
-  }
-  if (slice.length > 0) slices.push(slice);
-  return slices;
 }
 
 function countHitsMax({ k, views }: SearchQuery): number {

@@ -162,7 +162,12 @@ export class DevicePlacement {
   /** Lowers the budget, since the device has less memory than expected, and evicts blocks not pinned. */
   shrinkBudget(budgetBytes: number): PlacementCommand[] {
     this.#budgetBytes = Math.max(0, Math.min(this.#budgetBytes, budgetBytes));
-    return this.#evict((resident) => resident.pinCount === 0, 0);
+    const idle = [...this.#residents.values()].filter(({ pinCount }) => pinCount === 0);
+    return this.#evict(
+      idle.filter(({ hasValues }) => hasValues),
+      idle,
+      0,
+    );
   }
 
   /** The device is gone with all its blocks. */
@@ -196,26 +201,18 @@ export class DevicePlacement {
     let within = this.freeBytes;
     for (const resident of values) within += resident.bytes - this.#codeBytes(resident);
     for (const resident of blocks) within += this.#codeBytes(resident);
-    return bytes <= within
-      ? this.#evict((resident) => blocks.includes(resident), bytes, values)
-      : null;
+    return bytes <= within ? this.#evict(values, blocks, bytes) : null;
   }
 
   /** Evicts values, then whole blocks, least recently used first, until `bytes` are free. */
-  #evict(
-    mayEvict: (resident: ResidentBlock) => boolean,
-    bytes: number,
-    values = [...this.#residents.values()].filter(
-      (resident) => resident.hasValues && mayEvict(resident),
-    ),
-  ): PlacementCommand[] {
+  #evict(values: ResidentBlock[], blocks: ResidentBlock[], bytes: number): PlacementCommand[] {
     const commands: PlacementCommand[] = [];
     for (const resident of values.sort(byLastUse)) {
       if (bytes <= this.freeBytes) return commands;
       this.#resize(resident, resident.rowCapacity, false);
       commands.push({ kind: 'drop values', block: resident.number });
     }
-    for (const resident of [...this.#residents.values()].filter(mayEvict).sort(byLastUse)) {
+    for (const resident of blocks.sort(byLastUse)) {
       if (bytes <= this.freeBytes) return commands;
       this.#residents.delete(resident.key);
       commands.push(...this.#remove(resident));
