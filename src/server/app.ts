@@ -151,7 +151,7 @@ function createRoutes(
     ...joinRoutes(services),
     ...keyRoutes(services),
     ...backupRoutes(services),
-    ...serviceRoutes(services, { metrics, isStopping: services.isStopping, openApi }),
+    ...serviceRoutes(services, { metrics, openApi }),
   ];
 }
 

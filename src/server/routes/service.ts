@@ -11,9 +11,12 @@ import { limitsReply } from '../schemas/service.js';
 /** Readiness probes need not list every failed collection. */
 const COLLECTIONS_LISTED_MAX = 100;
 
+/** One page: each page sorts all collections. */
+const ALL = { limit: Number.POSITIVE_INFINITY };
+
 export function serviceRoutes(
   services: RouteServices,
-  options: { metrics: Metrics; isStopping: () => boolean; openApi: () => object },
+  options: { metrics: Metrics; openApi: () => object },
 ): Route[] {
   const { database, limits } = services;
   const schemas = services.schemas.service;
@@ -61,7 +64,7 @@ export function serviceRoutes(
       reply: schemas.ready,
       otherReply: { status: 503, description: 'Starting or stopping.' },
       handle({ principal }) {
-        const state = options.isStopping() ? 'stopping' : database.state;
+        const state = services.isStopping() ? 'stopping' : database.state;
         const body = {
           status: state,
           ...(state === 'ready' ? {} : { reason: reasonOf(state, database) }),
@@ -103,28 +106,19 @@ export function serviceRoutes(
 /** Counts only: a probe has no credential, and must not learn the names of collections. */
 function reasonOf(state: 'starting' | 'stopping', database: Database): string {
   if (state === 'stopping') return 'It finishes what it has accepted, and takes nothing new.';
-  let count = 0;
-  let loadedCount = 0;
-  let cursor: string | undefined;
-  do {
-    const page = database.listCollections({ cursor });
-    count += page.collections.length;
-    loadedCount += page.collections.filter(({ status }) => status !== 'loading').length;
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
-  return `Data is being read from disk: ${loadedCount} of ${count} collections so far.`;
+  const { collections } = database.listCollections(ALL);
+  const loadedCount = collections.filter(({ status }) => status !== 'loading').length;
+  return `Data is being read from disk: ${loadedCount} of ${collections.length} collections so far.`;
 }
 
 function collectionsNotReady(database: Database, principal: Principal) {
   const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
   const found: { id: string; status: 'loading' | 'failed'; reason: string }[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = database.listCollections({ cursor, isVisible });
-    for (const { id, status, statusReason = '' } of page.collections) {
-      if (status !== 'ready') found.push({ id, status, reason: statusReason });
-    }
-    cursor = page.nextCursor;
-  } while (cursor !== undefined && found.length < COLLECTIONS_LISTED_MAX);
-  return found.slice(0, COLLECTIONS_LISTED_MAX);
+  for (const record of database.listCollections({ ...ALL, isVisible }).collections) {
+    const { id, status, statusReason = '' } = record;
+    if (status === 'ready') continue;
+    found.push({ id, status, reason: statusReason });
+    if (found.length === COLLECTIONS_LISTED_MAX) break;
+  }
+  return found;
 }

@@ -26,17 +26,14 @@ export function addDatabaseGauges(metrics: Metrics, database: Database): void {
 
 function sumCollections(database: Database) {
   const sums = { collections: 0, failed: 0, vectors: 0, hostBytes: 0, deviceBytes: 0 };
-  let cursor: string | undefined;
-  do {
-    const page = database.listCollections({ cursor });
-    for (const { status, vectorCount, memory } of page.collections) {
-      sums.collections++;
-      if (status === 'failed') sums.failed++;
-      sums.vectors += vectorCount;
-      sums.hostBytes += memory.hostBytes;
-      sums.deviceBytes += memory.deviceBytes;
-    }
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
+  // One page: each page sorts all collections.
+  const { collections } = database.listCollections({ limit: Number.POSITIVE_INFINITY });
+  for (const { status, vectorCount, memory } of collections) {
+    sums.collections++;
+    if (status === 'failed') sums.failed++;
+    sums.vectors += vectorCount;
+    sums.hostBytes += memory.hostBytes;
+    sums.deviceBytes += memory.deviceBytes;
+  }
   return sums;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { CollectionsRequest } from '../../../src/database/api.js';
-import { createFilledService, expectProblem, type Service } from '../harness.js';
+import { createFilledService, createService, expectProblem, type Service } from '../harness.js';
 
 describe('the service', () => {
   let service: Service;
@@ -60,6 +60,17 @@ describe('the service', () => {
     assert.deepEqual(json.collections_not_ready, [
       { id: 'c', status: 'failed', reason: 'Segment file x/1.arrow is damaged.' },
     ]);
+  });
+
+  it('looks at all collections, however few fit in a page', async (t) => {
+    const small = await createService({ limits: { ...DEFAULT_LIMITS, pageLimitDefault: 1 } });
+    t.after(() => small.close());
+    for (const id of ['a', 'b', 'c']) {
+      await small.call('POST', '/collections', { body: { id, dimension: 3 } });
+    }
+    assert.match((await small.call('GET', '/metrics')).text, /^sagitta_collections 3$/m);
+    t.mock.getter(small.database, 'state', () => 'starting');
+    assert.match((await small.call('GET', '/readyz')).json.reason, /3 of 3 collections/);
   });
 
   it('counts requests by route and status, and vectors when scraped', async () => {
