@@ -114,7 +114,7 @@ function createAnswer(services: RouteServices): Answer {
     const reply = await slowQueries.run(request, collectionId, query, () =>
       database.collection(collectionId).query(query, { signal }),
     );
-    telemetry.addPhases(phasesOf(reply));
+    telemetry.addPhases(() => phasesOf(reply));
     const reserve = (characterCount: number) => request.reserveReply(characterCount);
     const text = await writeReply(reply, reserve, reply.valuesEncoding);
     const totalMs = performance.now() - telemetry.startedAtMs;

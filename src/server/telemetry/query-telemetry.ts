@@ -78,7 +78,7 @@ export class SlowQueryLog {
       add: (replies: readonly QueryReply[]) => {
         const [first] = replies;
         if (first === undefined) return;
-        if (groupCount++ < TRACED_GROUPS_MAX) request.telemetry.addPhases(phasesOf(first));
+        if (groupCount++ < TRACED_GROUPS_MAX) request.telemetry.addPhases(() => phasesOf(first));
         const { timings } = first;
         work.queryCount += replies.length;
         work.filterMs += timings.filterMs;

@@ -2,7 +2,7 @@
 // audit log line. Records ids of requests, traces, principals and collections, and never the contents
 // of bodies, query strings or other headers.
 
-import type { FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyRequest } from 'fastify';
 import { NOBODY } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
@@ -29,6 +29,8 @@ export class RequestTelemetry {
   readonly startedAtMs = performance.now();
   readonly #services: TelemetryServices;
   readonly #request: FastifyRequest;
+  /** Kept, since the getter `routeOptions` makes an object at each use. */
+  readonly #config: FastifyContextConfig;
   readonly #span: RequestSpan | null;
   readonly #traceId: string | undefined;
   /** Read while the connection is open. */
@@ -40,7 +42,8 @@ export class RequestTelemetry {
   constructor(services: TelemetryServices, request: FastifyRequest) {
     this.#services = services;
     this.#request = request;
-    const { audit, isOperational } = request.routeOptions.config;
+    this.#config = request.routeOptions.config;
+    const { audit, isOperational } = this.#config;
     const parent = readTraceContext(request.headers);
     // Health checks and scrapes would only add noise.
     const isTraced = services.tracer !== null && isOperational !== true;
@@ -63,7 +66,7 @@ export class RequestTelemetry {
 
   /** The path of the route with its placeholders; `other` for unknown paths. */
   get route(): string {
-    return this.#request.routeOptions.config.route ?? 'other';
+    return this.#config.route ?? 'other';
   }
 
   /** The first members of every log line about this request. */
@@ -74,23 +77,25 @@ export class RequestTelemetry {
   /** Sets the target in the audit log line, if the path does not contain it. */
   setAuditTarget(id: string): void {
     // A client may send a secret API key, or a part of one, in place of its id.
-    const isOfKey = this.#request.routeOptions.config.audit?.startsWith('key.') === true;
+    const isOfKey = this.#config.audit?.startsWith('key.') === true;
     this.#target =
       isOfKey && !API_KEY_ID_PATTERN.test(id) ? null : id.slice(0, TARGET_CHARACTERS_MAX);
   }
 
-  addPhases(phases: readonly Phase[]): void {
-    this.#span?.addPhases(phases);
+  /** `phases` is called only if the request is traced. */
+  addPhases(phases: () => readonly Phase[]): void {
+    this.#span?.addPhases(phases());
   }
 
   /** Adds the phases of a write: waiting for its commit, and the commit. */
   addCommit({ submittedAtMs, waitMs, commitMs }: CommitTimings): void {
-    if (this.#span === null) return;
-    const startMs = submittedAtMs + waitMs;
-    this.#span.addPhases([
-      { name: 'wait', startMs: submittedAtMs, endMs: startMs },
-      { name: 'commit', startMs, endMs: startMs + commitMs },
-    ]);
+    this.addPhases(() => {
+      const startMs = submittedAtMs + waitMs;
+      return [
+        { name: 'wait', startMs: submittedAtMs, endMs: startMs },
+        { name: 'commit', startMs, endMs: startMs + commitMs },
+      ];
+    });
   }
 
   /** Counts the rows of a streamed body or reply. The caller closes it. */
@@ -100,7 +105,7 @@ export class RequestTelemetry {
 
   /** Writes the audit log line when the work ends, also if the client has disconnected by then. */
   workStarted(work: { readonly status: number } | Promise<{ readonly status: number }>): void {
-    if (this.#request.routeOptions.config.audit === undefined) return;
+    if (this.#config.audit === undefined) return;
     this.#isWorkStarted = true;
     if (!(work instanceof Promise)) {
       this.#audit(work.status);
@@ -136,7 +141,7 @@ export class RequestTelemetry {
   }
 
   #audit(status: number): void {
-    const { audit } = this.#request.routeOptions.config;
+    const { audit } = this.#config;
     if (audit === undefined) return;
     const isUnauthenticated = this.#request.principal === NOBODY;
     const unlogged = isUnauthenticated ? this.#services.auditLogLimiter.next() : 0;
