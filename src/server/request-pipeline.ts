@@ -17,16 +17,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
-import {
-  assert,
-  overloadedError,
-  parameter,
-  SagittaError,
-  validationError,
-} from '../common/errors.js';
+import { assert, overloadedError, SagittaError } from '../common/errors.js';
 import { authorizeRoute } from './auth/authorization.js';
 import { logFailure, toClientError } from './failures.js';
-import { validateQuery } from './ingest/validate.js';
+import { refuseParameters, validateQuery } from './ingest/validate.js';
 import { BodyAdmission } from './limits/body-admission.js';
 import type { EventLoopDelay } from './limits/event-loop-monitor.js';
 import { shareHolder } from './limits/memory-budget.js';
@@ -458,15 +452,8 @@ function readQuery(
   rawQuery: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
   if (route.query !== undefined) return validateQuery(route.query, rawQuery);
-  const names = Object.keys(rawQuery);
-  if (names.length === 0) return NO_QUERY;
-  throw validationError(
-    names.map((name) => ({
-      location: parameter(name),
-      code: 'unknown_parameter',
-      detail: 'This route has no query parameters.',
-    })),
-  );
+  refuseParameters(Object.keys(rawQuery), 'This route has no query parameters.');
+  return NO_QUERY;
 }
 
 /** Releases the body and its memory when the work ends, even if the client has disconnected. */

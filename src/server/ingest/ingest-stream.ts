@@ -2,7 +2,7 @@
 // error report the number of durable rows.
 
 import { createHash } from 'node:crypto';
-import { parameter, SagittaError, validationError } from '../../common/errors.js';
+import { SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import type { IdempotencyRequest, StreamProgress, WriteMode } from '../../database/api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
@@ -15,6 +15,7 @@ import type { RequestContext } from '../request-context.js';
 import type { RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';
 import { type BatchOptions, lineBatches, recordBatches } from './ingest-batch.js';
+import { refuseParameters } from './validate.js';
 import { writeBatches } from './write-pipeline.js';
 
 export interface IngestQuery {
@@ -34,7 +35,7 @@ export async function ingest(
 ): Promise<StoredReply> {
   const { mode = 'upsert', id_column: idColumn, vector_column: vectorColumn } = request.query;
   const isArrow = request.contentType === ARROW_STREAM;
-  if (!isArrow) rejectParameters(request.query, ['id_column', 'vector_column'], 'Arrow');
+  if (!isArrow) refuseIfSet(request.query, ['id_column', 'vector_column'], 'Arrow');
   const collection = services.database.collection(request.params.id!);
   const { shape } = collection;
   const idempotency = idempotencyOf(services, request);
@@ -93,19 +94,13 @@ export async function ingest(
 }
 
 /** Throws `unknown_parameter` for parameters that are meant for other types of bodies. */
-export function rejectParameters(
+export function refuseIfSet(
   query: IngestQuery,
   names: readonly (keyof IngestQuery)[],
   bodies: string,
 ): void {
-  const issues = names
-    .filter((name) => query[name] !== undefined)
-    .map((name) => ({
-      location: parameter(name),
-      code: 'unknown_parameter' as const,
-      detail: `This parameter is only for ${bodies} bodies.`,
-    }));
-  if (issues.length > 0) throw validationError(issues);
+  const found = names.filter((name) => query[name] !== undefined);
+  refuseParameters(found, `This parameter is only for ${bodies} bodies.`);
 }
 
 /** The digest covers how the body is read; the stream compares the body itself, batch by batch. */

@@ -1,13 +1,25 @@
 // Parses bodies of requests: small ones on the event loop, larger ones in the pool, so that the event
-// loop goes on serving other requests.
+// loop goes on serving other requests. Workers load the tasks, not this file, which loads zod.
 
+import type { z } from 'zod';
 import type { CollectionShape } from '../../database/api.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
-import { hasIdempotencyKeyHeader } from '../idempotency.js';
+import { bodyOf, hasIdempotencyKeyHeader } from '../idempotency.js';
 import type { RequestContext } from '../request-context.js';
 import type { RouteServices } from '../route.js';
 import { type JsonBody, type ParsedBody, parseJsonTask, type VectorsAt } from './json-body.js';
 import { type ParsedVectors, parseVectorsTask } from './json-rows.js';
+import { validateBody } from './validate.js';
+
+/** The validated body. Not for writes with an idempotency key: `runWrite` stores errors of the body, too. */
+export async function readJsonBody<Schema extends z.ZodType>(
+  services: RouteServices,
+  request: RequestContext<unknown>,
+  schema: Schema,
+  vectorsAt: VectorsAt | null = null,
+): Promise<z.output<Schema>> {
+  return validateBody(schema, bodyOf(await parseJsonBody(services, request, vectorsAt)));
+}
 
 export function parseJsonBody(
   { pool, limits }: RouteServices,

@@ -41,6 +41,14 @@ export function validateQuery<Schema extends z.ZodObject>(
   return validate(schema, values, (path) => parameter(path.join('.')));
 }
 
+/** Throws `unknown_parameter` for each of the query parameters. */
+export function refuseParameters(names: readonly string[], detail: string): void {
+  if (names.length === 0) return;
+  throw validationError(
+    names.map((name) => ({ location: parameter(name), code: 'unknown_parameter', detail })),
+  );
+}
+
 function validate<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,

@@ -5,9 +5,9 @@ import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import type { CollectionRecord } from '../../database/api.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
-import { bodyOf, runWrite } from '../idempotency.js';
+import { runWrite } from '../idempotency.js';
 import type { JsonBody, ParsedBody } from '../ingest/json-body.js';
-import { parseJsonBody } from '../ingest/parse-request.js';
+import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { createRecordWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
@@ -138,8 +138,7 @@ function updateCollection(services: RouteServices): Route {
     reply: collections.record,
     errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded', 'storage_full'],
     async handle(request) {
-      const json = bodyOf(await parseJsonBody(services, request));
-      const body = validateBody(collections.update, json);
+      const body = await readJsonBody(services, request, collections.update);
       const record = await database.collection(request.params.id).update(body);
       return jsonReply(writeRecord(record));
     },

@@ -1,9 +1,7 @@
 // Joins: the nearest vectors in one collection of every vector of another, or of the same one.
 
-import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
-import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/parse-request.js';
-import { validateBody } from '../ingest/validate.js';
+import { readJsonBody } from '../ingest/parse-request.js';
+import { toThreshold } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
 import { joinArrowStream, joinLines } from '../replies/join-chunks.js';
 import { NO_STORE } from '../replies/reply.js';
@@ -39,18 +37,14 @@ export function joinRoutes(services: RouteServices): Route[] {
       'limit_exceeded',
     ],
     async handle(request) {
-      const json = bodyOf(await parseJsonBody(services, request));
-      const body = validateBody(schemas.scans.join, json);
+      const body = await readJsonBody(services, request, schemas.scans.join);
       const { params, signal } = request;
       if (body.with !== undefined) request.authorize(body.with);
       const found = await database.collection(params.id).join(
         {
           with: body.with,
           topK: body.top_k,
-          scoreThreshold:
-            body.score_threshold === undefined
-              ? undefined
-              : leastFloat32ShownAtLeast(body.score_threshold),
+          scoreThreshold: toThreshold(body.score_threshold),
           filter: body.filter,
           withFilter: body.with_filter,
           excludeSelf: body.exclude_self,

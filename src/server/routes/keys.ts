@@ -2,27 +2,17 @@
 // contain the secret, which is stored nowhere. A client that loses a reply revokes the key and creates
 // another.
 
-import type { z } from 'zod';
 import type { ApiKeyRecord } from '../../database/api-keys.js';
-import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/parse-request.js';
-import { validateBody } from '../ingest/validate.js';
+import { readJsonBody } from '../ingest/parse-request.js';
 import { apiKeyMembers } from '../key-members.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
-import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: each route is read with its schemas and its description
 export function keyRoutes(services: RouteServices): Route[] {
   const { database } = services;
   const schemas = services.schemas.keys;
   const common = { tag: 'Keys', access: { scope: 'admin', on: 'service' } } as const;
-  const read = async <Schema extends z.ZodType>(
-    schema: Schema,
-    request: RequestContext<unknown>,
-  ): Promise<z.output<Schema>> =>
-    validateBody(schema, bodyOf(await parseJsonBody(services, request)));
 
   const create = defineRoute({
     ...common,
@@ -37,7 +27,7 @@ export function keyRoutes(services: RouteServices): Route[] {
     audit: 'key.create',
     errors: ['limit_exceeded', 'storage_full'],
     async handle(request) {
-      const { owner, scopes, expires_at } = await read(schemas.create, request);
+      const { owner, scopes, expires_at } = await readJsonBody(services, request, schemas.create);
       const made = await database.apiKeys.create({ owner, scopes, expiresAt: expires_at });
       request.telemetry.setAuditTarget(made.record.id);
       return secretReply(made);
@@ -82,7 +72,7 @@ export function keyRoutes(services: RouteServices): Route[] {
     audit: 'key.rotate',
     errors: ['key_not_found', 'limit_exceeded', 'storage_full'],
     async handle(request) {
-      const { grace_seconds } = await read(schemas.rotate, request);
+      const { grace_seconds } = await readJsonBody(services, request, schemas.rotate);
       const { key_id } = request.params;
       return secretReply(await database.apiKeys.rotate(key_id, { graceMs: grace_seconds * 1000 }));
     },

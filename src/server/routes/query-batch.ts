@@ -2,7 +2,7 @@
 // and replies are sent while later queries are still being searched.
 
 import type { z } from 'zod';
-import { parameter, rowField, type ValidationIssue, validationError } from '../../common/errors.js';
+import { rowField, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type {
   PreparedQueries,
@@ -13,11 +13,10 @@ import type {
 import { findQueryIssues } from '../../database/query/query-plan.js';
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
-import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/parse-request.js';
+import { readJsonBody } from '../ingest/parse-request.js';
 import { costOf, toQueryRequest, toThreshold } from '../ingest/query-request.js';
 import { readQueries } from '../ingest/read-queries.js';
-import { validateBody } from '../ingest/validate.js';
+import { refuseParameters } from '../ingest/validate.js';
 import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import { prefetch } from '../replies/prefetch.js';
@@ -100,12 +99,13 @@ async function answerJson(
   context: BatchContext,
 ): Promise<RouteReply> {
   const { database, limits } = context;
-  const schemas = context.schemas.query;
-  rejectRowOptions(request.rawQuery);
+  refuseParameters(
+    Object.keys(request.rawQuery),
+    'Parameters are for Arrow bodies; set them in each query of a JSON body.',
+  );
   request.issueLayout = { ...BODY_LAYOUT, rows: 'queries' };
   const type = request.chooseReplyType([JSON_TYPE, NDJSON, ARROW_STREAM]);
-  const json = bodyOf(await parseJsonBody(context, request, 'queries'));
-  const body = validateBody(schemas.batch, json);
+  const body = await readJsonBody(context, request, context.schemas.query.batch, 'queries');
   let queries = body.queries.map(toQueryRequest);
   const issues = queries.flatMap((query, i) =>
     findQueryIssues(query, limits, (name) => rowField(i, name)),
@@ -319,15 +319,6 @@ function leastSequence(queries: readonly QueryRequest[]): number {
     (most, { cursor, minSequence = 0 }) =>
       cursor === undefined ? Math.max(most, minSequence) : most,
     0,
-  );
-}
-
-function rejectRowOptions(rawQuery: Readonly<Record<string, unknown>>): void {
-  const detail = 'Parameters are for Arrow bodies; set them in each query of a JSON body.';
-  const names = Object.keys(rawQuery);
-  if (names.length === 0) return;
-  throw validationError(
-    names.map((name) => ({ location: parameter(name), code: 'unknown_parameter', detail })),
   );
 }
 

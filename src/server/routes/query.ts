@@ -9,10 +9,8 @@ import {
 } from '../../common/errors.js';
 import { findQueryIssues } from '../../database/query/query-plan.js';
 import { chooseCollection } from '../collection-choice.js';
-import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/parse-request.js';
+import { readJsonBody } from '../ingest/parse-request.js';
 import { costOf, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
-import { validateBody } from '../ingest/validate.js';
 import { BODY_LAYOUT } from '../problem.js';
 import { createPageWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
@@ -66,8 +64,8 @@ function queryInCollection(services: RouteServices, answer: Answer): Route {
     sendsServerTiming: true,
     errors: QUERY_ERRORS,
     async handle(request) {
-      const json = bodyOf(await parseJsonBody(services, request, 'vector'));
-      return answer(request, request.params.id, validateBody(schemas.query, json));
+      const body = await readJsonBody(services, request, schemas.query, 'vector');
+      return answer(request, request.params.id, body);
     },
   });
 }
@@ -89,8 +87,7 @@ function queryAnywhere(services: RouteServices, answer: Answer): Route {
     sendsServerTiming: true,
     errors: [...QUERY_ERRORS, 'collection_required'],
     async handle(request) {
-      const json = bodyOf(await parseJsonBody(services, request, 'vector'));
-      const body = validateBody(schemas.queryAnywhere, json);
+      const body = await readJsonBody(services, request, schemas.queryAnywhere, 'vector');
       const id = chooseCollection(services, request, body.collection, request.query.collection);
       return answer(request, id, body);
     },

@@ -1,9 +1,7 @@
 // Grades the results of another system or index against the exact ones.
 
 import { field, validationError } from '../../common/errors.js';
-import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/parse-request.js';
-import { validateBody } from '../ingest/validate.js';
+import { readJsonBody } from '../ingest/parse-request.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
@@ -31,8 +29,8 @@ export function recallRoutes(services: RouteServices): Route[] {
         'limit_exceeded',
       ],
       async handle(request) {
-        const json = bodyOf(await parseJsonBody(services, request, 'vectors'));
-        const { vectors, ids, filter, metric, min_sequence } = validateBody(schemas.recall, json);
+        const body = await readJsonBody(services, request, schemas.recall, 'vectors');
+        const { vectors, ids, filter, metric, min_sequence } = body;
         if (vectors.length !== ids.length) {
           const detail = `Expected as many lists as vectors, ${vectors.length}; found ${ids.length}.`;
           const bound = { expected: vectors.length, actual: ids.length };

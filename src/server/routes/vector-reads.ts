@@ -4,9 +4,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
 import { chooseCollection } from '../collection-choice.js';
 import { applyIfNoneMatch, etagOfVersion } from '../conditional.js';
-import { bodyOf } from '../idempotency.js';
-import { parseJsonBody } from '../ingest/parse-request.js';
-import { validateBody } from '../ingest/validate.js';
+import { readJsonBody } from '../ingest/parse-request.js';
 import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
 import { CACHE_VECTOR, jsonReply } from '../replies/reply.js';
@@ -139,8 +137,7 @@ function fetchVectors(services: RouteServices): Route {
     reply: vectors.fetched,
     errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded'],
     async handle(request) {
-      const json = bodyOf(await parseJsonBody(services, request));
-      const body = validateBody(vectors.fetch, json);
+      const body = await readJsonBody(services, request, vectors.fetch);
       request.charge(body.ids.length);
       const found = database.collection(request.params.id).fetch([...new Set(body.ids)], {
         values: body.include_values,
@@ -165,8 +162,7 @@ function countVectors(services: RouteServices): Route {
     reply: vectors.counted,
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],
     async handle(request) {
-      const json = bodyOf(await parseJsonBody(services, request));
-      const { filter } = validateBody(vectors.count, json);
+      const { filter } = await readJsonBody(services, request, vectors.count);
       const found = await database.collection(request.params.id).count(filter);
       return jsonReply(JSON.stringify({ count: found }));
     },

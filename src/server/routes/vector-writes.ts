@@ -15,8 +15,8 @@ import { JsonScanner } from '../../formats/json/json-scanner.js';
 import { chooseCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
-import { ingest, rejectParameters } from '../ingest/ingest-stream.js';
-import { parseJsonBody, parseVectorsBody } from '../ingest/parse-request.js';
+import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
+import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
 import { toBatch } from '../ingest/parsed-rows.js';
 import { checkMetadata, checkVector } from '../ingest/row-rules.js';
 import { validateBody } from '../ingest/validate.js';
@@ -78,7 +78,7 @@ function writeVectors(services: RouteServices): Route {
         return ingest(services, request, request.bodyStream);
       }
       request.issueLayout = { ...BODY_LAYOUT, rows: 'vectors' };
-      rejectParameters(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
+      refuseIfSet(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
       const id = request.params.id!;
       const collection = database.collection(id);
       const shape = collection.exists ? collection.shape : null;
@@ -194,8 +194,8 @@ function patchVector(services: RouteServices): Route {
     async handle(request) {
       const collectionId = request.params.id;
       const vectorId = request.params.vector_id;
-      const json = bodyOf(await parseJsonBody(services, request, 'values'));
-      const { metadata, values } = validateBody(vectors.patch, json);
+      const body = await readJsonBody(services, request, vectors.patch, 'values');
+      const { metadata, values } = body;
       const collection = database.collection(collectionId);
       checkPatch({ metadata, values }, limits, collection.shape);
       const ifVersion = checkIfMatch(
