@@ -142,23 +142,27 @@ function readVectors(json: JsonBody, place: VectorsAt, dimensionMax: number): vo
   if (issues.length > 0) throw validationError(issues);
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Throws `invalid_json`, or `invalid_request` for JSON that is not an object. */
 function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody {
-  const json = parseJson(body, bracketsUnchecked, 'The body');
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+  const json = parseJson(body, 'The body', bracketsUnchecked);
+  if (!isObject(json)) {
     throw validationError([
       { location: field(), code: 'invalid_request', detail: 'The body must be an object.' },
     ]);
   }
-  return json as JsonBody;
+  return json;
 }
 
 /** Parses all of `body`. Throws `invalid_json`; `what` names the text in the message. */
-export function parseJson(body: Uint8Array, bracketsUnchecked: number, what: string): unknown {
+export function parseJson(
+  body: Uint8Array,
+  what: string,
+  bracketsUnchecked = BRACKETS_UNCHECKED,
+): unknown {
   const invalidJson = (why: string) => notJson(what, why);
   if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
   if (!isUtf8(body)) throw invalidJson('it is not UTF-8');

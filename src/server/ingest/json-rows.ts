@@ -24,6 +24,7 @@ import type { Task } from '../../platform/pool.js';
 import { describeKind } from './describe-kind.js';
 import {
   type BodyInput,
+  isObject,
   type JsonBody,
   type ParsedBody,
   parseBody,
@@ -62,8 +63,6 @@ export interface ParsedVectors extends ParsedRows {
 
 /** A batch of small vectors has many brackets; metadata is only read as deep as it may nest. */
 const BODY_BRACKETS_UNCHECKED = 100_000;
-/** See json-body.ts. */
-const LINE_BRACKETS_UNCHECKED = 1_000;
 
 /** One atomic batch of vectors. Either all rows are valid or the outcome is an error about the first issues. */
 export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
@@ -211,7 +210,7 @@ function parseLine(
   issues: ValidationIssue[],
 ): unknown {
   try {
-    return parseJson(bytes, LINE_BRACKETS_UNCHECKED, `Line ${line}`);
+    return parseJson(bytes, `Line ${line}`);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
     for (const issue of error.issues) issues.push({ ...issue, location: rowField(row) });
@@ -241,10 +240,6 @@ interface RowsInput {
 const NO_METADATA = Buffer.from('{}');
 
 const generateId = monotonicFactory();
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 function checkMembers(
   json: object,
@@ -294,7 +289,7 @@ class RowReader {
     if (this.#input.firstRow !== null) {
       checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
     }
-    const { id, values, metadata } = json as JsonBody;
+    const { id, values, metadata } = json;
     this.#readId(row, id);
     this.#report(row, ['values'], this.#readValues(row, values));
     if (metadata === undefined) {

@@ -23,7 +23,7 @@ import {
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { describeKind } from './describe-kind.js';
-import { parseJson } from './json-body.js';
+import { isObject, parseJson } from './json-body.js';
 import { toThreshold } from './query-request.js';
 import { measureId } from './row-rules.js';
 
@@ -51,8 +51,6 @@ const WAIT_MS = 3;
 const SHOWN_CHARACTERS_MAX = 64;
 /** The parsed filters that are cached by their text. */
 const FILTERS_KEPT_MAX = 1_024;
-/** As in other bodies; see json-body.ts. */
-const FILTER_BRACKETS_UNCHECKED = 1_000;
 
 export const readQueryRowsTask: Task<
   { readonly batch: EncodedBatch; readonly options: QueryRowsOptions },
@@ -216,9 +214,8 @@ function readFilter(
 ): { readonly filter: JsonObject } | { readonly violation: Violation } {
   const invalid = (detail: string) => ({ violation: { code: 'invalid_filter', detail } as const });
   try {
-    const filter = parseJson(Buffer.from(text), FILTER_BRACKETS_UNCHECKED, 'The filter');
-    const isObject = typeof filter === 'object' && filter !== null && !Array.isArray(filter);
-    if (isObject) return { filter: filter as JsonObject };
+    const filter = parseJson(Buffer.from(text), 'The filter');
+    if (isObject(filter)) return { filter: filter as JsonObject };
     return invalid(`A filter is the JSON text of an object; found ${describeKind(filter)}.`);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
