@@ -3,7 +3,6 @@
 // request, and the table contains it.
 
 import type { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { z } from 'zod';
@@ -11,8 +10,6 @@ import { type Principal, parseGrant, SCOPES } from '../../common/access.js';
 import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import { describeFileError } from '../transport/tls.js';
-import { reloadOnChange } from '../transport/watched-files.js';
 import type { CertificateTable } from './authenticator.js';
 import {
   alternativeNamesOf,
@@ -21,6 +18,7 @@ import {
   readSubject,
   subjectOf,
 } from './certificate-names.js';
+import { openWatchedJson, type WatchedJson } from './watched-json.js';
 
 const GRANTS = z
   .string()
@@ -80,44 +78,30 @@ export async function openCertificateTable(options: {
   logger: Logger;
 }): Promise<OpenCertificateTable> {
   const { path, clock, logger } = options;
-  let text = await readText(path);
-  const certificates = new Certificates(parseTable(text, path), clock);
-  const reload = async () => {
-    const found = await readText(path);
-    if (found === text) return;
-    certificates.replaceTable(parseTable(found, path));
-    text = found;
-    logger.info({ path }, 'certificate table reloaded');
-  };
-  const watched = reloadOnChange([path], reload, {
-    logger,
-    failureMessage: 'certificate table not reloaded: the previous one stays in use',
-  });
+  const file = await openWatchedJson({ what: 'certificate table', path, logger }, (json) =>
+    parseTable(json, path),
+  );
+  const certificates = new Certificates(file, clock);
   return {
     principalOf: (socket) => certificates.principalOf(socket),
-    close: () => watched.close(),
+    close: () => file.close(),
   };
 }
 
 class Certificates implements CertificateTable {
+  readonly #file: WatchedJson<Table>;
   readonly #clock: Clock;
   readonly #lookups = new WeakMap<Socket, Lookup>();
-  #table: Table;
 
-  constructor(table: Table, clock: Clock) {
-    this.#table = table;
+  constructor(file: WatchedJson<Table>, clock: Clock) {
+    this.#file = file;
     this.#clock = clock;
-  }
-
-  /** Invalidates the cached lookups. */
-  replaceTable(table: Table): void {
-    this.#table = table;
   }
 
   principalOf(socket: Socket): Principal | null {
     if (!(socket instanceof TLSSocket)) return null;
     const known = this.#lookups.get(socket);
-    const lookup = known?.table === this.#table ? known : this.#lookUp(socket);
+    const lookup = known?.table === this.#file.value ? known : this.#lookUp(socket);
     if (lookup === null) return null;
     const { certificate, principal } = lookup;
     const now = this.#clock.now();
@@ -142,37 +126,18 @@ class Certificates implements CertificateTable {
         `The client certificate is not accepted: ${describeRefusal(socket.authorizationError)}.`,
       );
     }
+    const table = this.#file.value;
     const names = [`subject:${subjectOf(certificate)}`, ...alternativeNamesOf(certificate)];
-    const name = names.find((candidate) => this.#table.principals.has(candidate));
-    const principal = name === undefined ? null : this.#table.principals.get(name)!;
-    const lookup = { table: this.#table, certificate, principal };
+    const name = names.find((candidate) => table.principals.has(candidate));
+    const principal = name === undefined ? null : table.principals.get(name)!;
+    const lookup = { table, certificate, principal };
     this.#lookups.set(socket, lookup);
     return lookup;
   }
 }
 
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    throw configurationError(
-      `The certificate table ${path} cannot be read: ${describeFileError(error)}.`,
-      error,
-    );
-  }
-}
-
-function parseTable(text: string, path: string): Table {
-  let found: unknown;
-  try {
-    found = JSON.parse(text);
-  } catch (error) {
-    throw configurationError(
-      `The certificate table ${path} is not valid JSON: ${(error as Error).message}.`,
-      error,
-    );
-  }
-  const result = ENTRIES.safeParse(found);
+function parseTable(json: unknown, path: string): Table {
+  const result = ENTRIES.safeParse(json);
   if (!result.success) {
     const issue = result.error.issues[0]!;
     throw configurationError(
@@ -212,5 +177,4 @@ function oneLine(subject: string): string {
 }
 
 const invalid = (detail: string) => new SagittaError('credentials_invalid', detail);
-const configurationError = (detail: string, cause?: unknown) =>
-  new SagittaError('configuration_invalid', detail, { cause });
+const configurationError = (detail: string) => new SagittaError('configuration_invalid', detail);

@@ -2,7 +2,6 @@
 // limits on the rate, or from a file, reloaded when it changes. During an outage of the issuer, tokens
 // with known keys keep working for a while. The query of the URL is never logged.
 
-import { readFile } from 'node:fs/promises';
 import {
   type CryptoKey,
   createLocalJWKSet,
@@ -15,8 +14,7 @@ import { z } from 'zod';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import { isLoopback } from '../../platform/config.js';
-import { describeFileError } from '../transport/tls.js';
-import { reloadOnChange } from '../transport/watched-files.js';
+import { openWatchedJson } from './watched-json.js';
 
 export interface KeySet {
   /** Throws `credentials_unavailable`, and the errors of jose for no or several matching keys. */
@@ -221,32 +219,13 @@ async function fetchKeySet(url: URL, msMax: number): Promise<FindKey> {
 }
 
 async function fileKeySet(path: string, logger: Logger): Promise<KeySet> {
-  let text = await readText(path);
-  let find = parseKeySet(text, path);
-
-  const reload = async () => {
-    const found = await readText(path);
-    if (found === text) return;
-    find = parseKeySet(found, path);
-    text = found;
-    logger.info({ path }, 'key set reloaded');
-  };
-  const watched = reloadOnChange([path], reload, {
-    logger,
-    failureMessage: 'key set not reloaded: the previous one stays in use',
-  });
+  const file = await openWatchedJson({ what: 'key set', path, logger }, (json) =>
+    parseKeySet(json, path),
+  );
   return {
-    getKey: (header, token) => find(header, token),
-    close: () => watched.close(),
+    getKey: (header, token) => file.value(header, token),
+    close: () => file.close(),
   };
-}
-
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    throw invalid(`The key set ${path} cannot be read: ${describeFileError(error)}.`, error);
-  }
 }
 
 const PUBLIC_KEY_SETS = z.looseObject({
@@ -255,15 +234,9 @@ const PUBLIC_KEY_SETS = z.looseObject({
     .min(1),
 });
 
-function parseKeySet(text: string, path: string): FindKey {
-  let found: unknown;
-  try {
-    found = JSON.parse(text);
-  } catch (error) {
-    throw invalid(`The key set ${path} is not valid JSON: ${(error as Error).message}.`, error);
-  }
-  const result = PUBLIC_KEY_SETS.safeParse(found);
-  if (result.success) return createLocalJWKSet(found as JSONWebKeySet);
+function parseKeySet(json: unknown, path: string): FindKey {
+  const result = PUBLIC_KEY_SETS.safeParse(json);
+  if (result.success) return createLocalJWKSet(json as JSONWebKeySet);
   const location = result.error.issues[0]!.path;
   const isSecret = ['d', 'k'].includes(String(location.at(-1)));
   throw invalid(
@@ -279,5 +252,4 @@ function describe(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
 
-const invalid = (detail: string, cause?: unknown) =>
-  new SagittaError('configuration_invalid', detail, { cause });
+const invalid = (detail: string) => new SagittaError('configuration_invalid', detail);

@@ -111,7 +111,8 @@ export function secureContextOptions({ cert, key, ca }: TlsMaterial): SecureCont
   return ca === null ? server : { ...server, ca, secureOptions: constants.SSL_OP_NO_TICKET };
 }
 
-async function readNamed(what: string, path: string): Promise<Buffer> {
+/** The contents of a file of the configuration. Throws `configuration_invalid`; `what` names the file. */
+export async function readNamed(what: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
@@ -120,7 +121,7 @@ async function readNamed(what: string, path: string): Promise<Buffer> {
 }
 
 /** Why a file cannot be read. */
-export function describeFileError(error: unknown): string {
+function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   const reasons: Readonly<Record<string, string>> = {
     ENOENT: 'no such file',
