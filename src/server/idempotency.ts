@@ -10,6 +10,7 @@ import {
   validationError,
 } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
+import type { IdempotencyRequest } from '../database/api.js';
 import type { AttachReply } from '../database/idempotency.js';
 import type { ParsedBody } from './ingest/json-body.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
@@ -43,11 +44,7 @@ export async function runWrite<Value>(
   const key = findKey(request, parsed.idempotencyKey, services.limits);
   if (key === undefined) return write(bodyOf(parsed), undefined);
   const { reply, isReplay } = await services.database.runIdempotent<StoredReply>(
-    {
-      scope: `${request.principal.id} ${request.operation}`,
-      key,
-      payloadDigest: digestOf(request, parsed.digest ?? ''),
-    },
+    idempotencyRequest(request, key, (params, query) => [params, query, parsed.digest ?? '']),
     async (attach) => {
       try {
         return await write(bodyOf(parsed), attach);
@@ -129,10 +126,24 @@ function checkKey(key: unknown, place: 'header' | 'body', limits: Limits): void 
   ]);
 }
 
-/** A digest of everything that the reply depends on, which the prefix of the path is not. */
-function digestOf(request: RequestContext<unknown>, bodyDigest: string): string {
+/**
+ * What the database compares of a request with a key. `payloadOf` returns everything that the reply
+ * depends on, which the prefix of the path is not. Its elements and their order must not change:
+ * digests of them are on disk.
+ */
+export function idempotencyRequest(
+  request: RequestContext<unknown>,
+  key: string,
+  payloadOf: (
+    params: RequestContext['params'],
+    query: readonly (readonly [name: string, value: unknown])[],
+  ) => readonly unknown[],
+): IdempotencyRequest {
   const query = Object.entries(request.rawQuery).sort(([a], [b]) => (a < b ? -1 : 1));
-  return createHash('sha256')
-    .update(JSON.stringify([request.params, query, bodyDigest]))
-    .digest('hex');
+  const payload = JSON.stringify(payloadOf(request.params, query));
+  return {
+    scope: `${request.principal.id} ${request.operation}`,
+    key,
+    payloadDigest: createHash('sha256').update(payload).digest('hex'),
+  };
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { SagittaError } from '../../src/common/errors.js';
 import { CollectionHandle } from '../../src/database/collection-handle.js';
@@ -55,6 +56,27 @@ describe('an idempotency key', () => {
       assert.ok([400, 422].includes((await withQuery).status));
     });
   }
+
+  it('has digests of the payload that stay the same, since they are on disk', async (t) => {
+    const single = t.mock.method(service.database, 'runIdempotent');
+    const streamed = t.mock.method(CollectionHandle.prototype, 'openWriteStream');
+    const body = '{"id":"x","values":[1,2,3]}';
+    for (const type of ['application/json', 'application/x-ndjson']) {
+      const headers = { 'idempotency-key': type, 'content-type': type };
+      const query = type === 'application/json' ? '' : '?mode=upsert';
+      const url = `/collections/c/vectors${query}`;
+      assert.equal((await service.call('POST', url, { body, headers })).status, 200);
+    }
+    const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
+    const digests = [
+      single.mock.calls[0]?.arguments[0].payloadDigest,
+      streamed.mock.calls[0]?.arguments[0].idempotency?.payloadDigest,
+    ];
+    assert.deepEqual(digests, [
+      digestOf(`[{"id":"c"},[],"${digestOf(body)}"]`),
+      digestOf('["stream",{"id":"c"},[["mode","upsert"]],"application/x-ndjson"]'),
+    ]);
+  });
 
   it('may be in the body, or in both if they are equal', async () => {
     const body = { values: [1, 2, 3], id: 'x', idempotency_key: 'é k' };

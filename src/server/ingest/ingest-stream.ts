@@ -1,12 +1,11 @@
 // Writes a body that is a stream of vectors, batch by batch while it arrives. Both the reply and an
 // error report the number of durable rows.
 
-import { createHash } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import type { IdempotencyRequest, StreamProgress, WriteMode } from '../../database/api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
-import { asReplay, idempotencyKeyInHeader } from '../idempotency.js';
+import { asReplay, idempotencyKeyInHeader, idempotencyRequest } from '../idempotency.js';
 import { ARROW_STREAM } from '../media-types.js';
 import { internalError } from '../problem.js';
 import type { StoredReply } from '../replies/reply.js';
@@ -110,11 +109,12 @@ function idempotencyOf(
 ): IdempotencyRequest | undefined {
   const key = idempotencyKeyInHeader(request, limits);
   if (key === undefined) return undefined;
-  const query = Object.entries(request.rawQuery).sort(([a], [b]) => (a < b ? -1 : 1));
-  const payloadDigest = createHash('sha256')
-    .update(JSON.stringify(['stream', request.params, query, request.contentType]))
-    .digest('hex');
-  return { scope: `${request.principal.id} ${request.operation}`, key, payloadDigest };
+  return idempotencyRequest(request, key, (params, query) => [
+    'stream',
+    params,
+    query,
+    request.contentType,
+  ]);
 }
 
 function writtenReply(
