@@ -86,6 +86,28 @@ it('searches with a stored vector under a filter and another metric', async () =
   );
 });
 
+it('--recall reads a filter from stdin once for all requests', async () => {
+  const { collections, collection } = createClient({ baseUrl: server.url });
+  await collections.create({ id: 'numbered', dimension: 1, metric: 'dot' });
+  const metadata = (n: number) => ({ even: n % 2 === 0 });
+  const rows = [1, 2, 3].map((n) => ({ id: String(n), values: [n], metadata: metadata(n) }));
+  await collection('numbered').upsert(rows);
+  // More queries than one request takes. The expected match is the largest even number.
+  const count = 501;
+  const records = (item: readonly number[]) => Buffer.concat(Array(count).fill(Buffer.from(item)));
+  const queries = join(folder.path, 'queries.bvecs');
+  await writeFile(queries, records([1, 0, 0, 0, 1]));
+  const results = join(folder.path, 'results.ivecs');
+  await writeFile(results, records([1, 0, 0, 0, 2, 0, 0, 0]));
+  const args = ['query', 'numbered', '--file', queries, '--recall', results, '-k', '1', '--json'];
+  assert.deepEqual(
+    JSON.parse(await stdoutOf([...args, '--filter', '-'], { input: '{"even": true}' })),
+    { recall: 1, k: 1, queries: count },
+  );
+  assert.deepEqual(JSON.parse(await stdoutOf(args)), { recall: 0, k: 1, queries: count });
+  await collections.delete('numbered');
+});
+
 it('pages by cursor, and --all fetches every page', async () => {
   const args = ['query', 'points', '--vector', '[1,0]', '--limit', '5', '--no-metadata'];
   const first = await stdoutOf(args);

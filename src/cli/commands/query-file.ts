@@ -182,6 +182,13 @@ async function recallOfFile(
   progress: Progress | undefined,
 ): Promise<{ recall: number; queryCount: number }> {
   const { source, reader } = await openQueries(options, RECALL_QUERIES);
+  const { metric } = options;
+  // Once, not per batch: stdin can be read only once.
+  const filter = filterOf(options);
+  const request = {
+    ...(filter !== undefined && { filter }),
+    ...(metric !== undefined && { metric }),
+  };
   const lists = results[Symbol.asyncIterator]();
   let pending: string[][] = [];
   let sum = 0;
@@ -202,12 +209,7 @@ async function recallOfFile(
     );
     const ids = pending.slice(0, batch.rowCount);
     pending = pending.slice(batch.rowCount);
-    const { metric } = options;
-    const filter = filterOf(options);
-    const reply = await client.collection(collection).recall(vectors, ids, {
-      ...(filter !== undefined && { filter }),
-      ...(metric !== undefined && { metric }),
-    });
+    const reply = await client.collection(collection).recall(vectors, ids, request);
     for (const recall of reply.recalls) sum += recall;
     queryCount += batch.rowCount;
     progress?.update(queryCount, shareOf(source, reader, queryCount));
