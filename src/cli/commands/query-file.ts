@@ -14,7 +14,7 @@ import {
   openRows,
   openVectors,
 } from '../readers/formats.js';
-import type { ReadOptions, RowBatch, RowReader } from '../readers/row-batch.js';
+import { checkBatchDimension, type ReadOptions, type RowReader } from '../readers/row-batch.js';
 import { type InputSource, openSource } from '../readers/source.js';
 import { pluralize } from '../units.js';
 import {
@@ -141,7 +141,7 @@ async function streamQueries(
     try {
       yield encodeSchema([{ name: 'vector', type: { vectorOf: dimension } }]);
       for await (const batch of reader.batches(0)) {
-        checkDimension(batch, dimension, collection);
+        checkBatchDimension(batch, dimension, collection);
         yield* encodeBatch(batch.rowCount, [{ vectors: batch.values }]);
         queryCount += batch.rowCount;
         progress?.update(queryCount, shareOf(source, reader, queryCount));
@@ -247,14 +247,6 @@ function idOfNumber(path: string, id: number): string {
 
 function filterOf({ filter }: QueryFileOptions): JsonObject | undefined {
   return filter === undefined ? undefined : readFilter('--filter', filter);
-}
-
-function checkDimension(batch: RowBatch, dimension: number, collection: string): void {
-  if (batch.dimension === dimension) return;
-  throw new CliError(
-    `${batch.location(0)}: found ${batch.dimension} values, but collection ${collection} has ` +
-      `dimension ${dimension}`,
-  );
 }
 
 function shareOf(

@@ -7,11 +7,11 @@ import type { Metric } from '../../common/types.js';
 import { CliError, isUnreachable, usageError } from '../failure.js';
 import type { Progress } from '../progress.js';
 import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from '../readers/formats.js';
-import type { RowBatch, RowReader } from '../readers/row-batch.js';
+import { checkBatchDimension, type RowReader } from '../readers/row-batch.js';
 import { withSideFiles } from '../readers/side-files.js';
 import { type InputSource, openSource } from '../readers/source.js';
 import { formatCount, pluralize } from '../units.js';
-import { type ImportJournal, rowId } from './journal.js';
+import { type ImportJournal, rowId, START } from './journal.js';
 import { Uploader, type UploadResult } from './uploader.js';
 
 /** The options of the command that decide how files are read and where their rows go. */
@@ -70,7 +70,7 @@ export async function importFiles(
   const existing = await findTarget(options.firstContact ?? client, options);
   let target = existing;
   // Without a collection there is nothing to resume.
-  const start = existing?.journal.position ?? { file: 0, row: 0, total: 0 };
+  const start = existing?.journal.position ?? START;
   const progress = options.createProgress({ rowCount: start.total });
   let uploader: Uploader | undefined;
   let isInterrupted = false;
@@ -84,7 +84,7 @@ export async function importFiles(
       let row = file === start.file ? start.row : 0;
       for await (const batch of untilInterrupted(reader.batches(row), options.interruption)) {
         target ??= await createTarget(client, options, batch.dimension);
-        checkDimension(batch, target, options.collection);
+        checkBatchDimension(batch, target.dimension, options.collection);
         uploader ??= createUploader(client, options, target, (done) =>
           progress?.update(done.rowCount, shareRead(sources), done.byteCount),
         );
@@ -184,14 +184,6 @@ async function createTarget(
   const record = await client.collections.create(input, { ifNotExists: true });
   const journal = await options.openJournal(record.created_at);
   return { dimension: record.dimension, isNew: true, journal };
-}
-
-function checkDimension(batch: RowBatch, target: Target, collection: string): void {
-  if (batch.dimension === target.dimension) return;
-  throw new CliError(
-    `${batch.location(0)}: found ${batch.dimension} values, but collection ${collection} has ` +
-      `dimension ${target.dimension}`,
-  );
 }
 
 /** Ends when the signal aborts, even while the source (a pipe) is waiting for data. */

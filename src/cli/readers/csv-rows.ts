@@ -4,6 +4,7 @@
 
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
+import { VECTOR_NAMES } from '../../formats/arrow/column-choice.js';
 import { CliError } from '../failure.js';
 import {
   BatchBuilder,
@@ -12,7 +13,6 @@ import {
   type RowReader,
   rowError,
   show,
-  VALUES_FIELDS,
 } from './row-batch.js';
 import type { InputSource } from './source.js';
 
@@ -136,7 +136,7 @@ function planColumns(name: string, names: readonly string[], options: ReadOption
     throw new CliError(`${name}:1: no column ${show(column)} (columns: ${listed})${advice}`);
   };
   const valuesName =
-    options.valuesField ?? VALUES_FIELDS.find((each) => names.includes(each)) ?? 'values';
+    options.valuesField ?? VECTOR_NAMES.find((each) => names.includes(each)) ?? 'values';
   const values = options.vectorColumns?.map((each) => indexOf(each)) ?? [
     indexOf(
       valuesName,

@@ -1,6 +1,7 @@
 // Rows from newline-delimited JSON: one vector per line, as in the API. Metadata keeps its spelling. An
 // invalid line is an error with its number.
 
+import { VECTOR_NAMES } from '../../formats/arrow/column-choice.js';
 import { type JsonMember, readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { createLineDecoder, linesOf } from './byte-stream.js';
 import {
@@ -11,7 +12,6 @@ import {
   rowError,
   show,
   toFloat32,
-  VALUES_FIELDS,
 } from './row-batch.js';
 import type { InputSource } from './source.js';
 
@@ -69,7 +69,7 @@ export function rowOfLine(location: string, line: string, options: ReadOptions):
   }
   const names = {
     id: options.idField ?? 'id',
-    values: options.valuesField ?? VALUES_FIELDS.find((name) => members.has(name)) ?? 'values',
+    values: options.valuesField ?? VECTOR_NAMES.find((name) => members.has(name)) ?? 'values',
   };
   return {
     id: readId(location, names.id, options.idField !== undefined, members.get(names.id)),
@@ -88,6 +88,11 @@ function readId(
     if (!isRequired) return undefined;
     throw rowError(location, `the member ${show(field)} (the id) is missing`);
   }
+  return idOfText(location, field, text);
+}
+
+/** The id that the JSON text of a member stands for. Throws CliError. */
+export function idOfText(location: string, field: string, text: string): string {
   // Digits are kept as text: as a number, a long id would be rounded.
   if (/^-?\d+$/.test(text)) return text;
   const id = parse(location, field, text);
@@ -122,14 +127,14 @@ function readMetadata(
   members: ReadonlyMap<string, string>,
 ): string {
   if (fields !== undefined) {
-    const chosen: Pick<JsonMember, 'name' | 'text'>[] = [];
+    const chosen: MemberText[] = [];
     for (const name of fields) {
       const text = members.get(name);
       if (text === undefined) continue;
       parse(location, name, text);
       chosen.push({ name, text });
     }
-    return `{${chosen.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(',')}}`;
+    return objectText(chosen);
   }
   for (const name of members.keys()) {
     if (name === names.id || name === names.values || name === 'metadata') continue;
@@ -143,6 +148,13 @@ function readMetadata(
   const metadata = parse(location, 'metadata', text);
   if (typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata)) return text;
   throw rowError(location, `metadata is ${show(metadata)}, expected an object`);
+}
+
+type MemberText = Pick<JsonMember, 'name' | 'text'>;
+
+/** The text of a JSON object with these members, whose values keep their spelling. */
+export function objectText(members: readonly MemberText[]): string {
+  return `{${members.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(',')}}`;
 }
 
 function parse(location: string, name: string, text: string): unknown {

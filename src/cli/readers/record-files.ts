@@ -2,6 +2,7 @@
 // its dimension, and fbin, u8bin and i8bin, where the file begins with count and dimension. A record's
 // offset is known, so a resumed import seeks to it.
 
+import { float16Table } from '../../formats/arrow/numbers.js';
 import { CliError } from '../failure.js';
 import { ByteReader } from './byte-stream.js';
 import {
@@ -218,8 +219,10 @@ function toFloats(type: ElementType, bytes: Uint8Array, isBigEndian = false): Fl
   switch (type) {
     case 'float32':
       return new Float32Array(buffer, byteOffset, count);
-    case 'float16':
-      return Float32Array.from(new Uint16Array(buffer, byteOffset, count), floatOfHalf);
+    case 'float16': {
+      const values = float16Table();
+      return Float32Array.from(new Uint16Array(buffer, byteOffset, count), (bits) => values[bits]!);
+    }
     case 'float64':
       return new Float32Array(new Float64Array(buffer, byteOffset, count));
     case 'int8':
@@ -239,16 +242,6 @@ function toFloats(type: ElementType, bytes: Uint8Array, isBigEndian = false): Fl
     case 'uint64':
       return Float32Array.from(new BigUint64Array(buffer, byteOffset, count), Number);
   }
-}
-
-/** IEEE 754 half precision: one sign bit, five exponent bits (bias 15), ten fraction bits. */
-function floatOfHalf(half: number): number {
-  const sign = half & 0x8000 ? -1 : 1;
-  const exponent = (half >> 10) & 0x1f;
-  const fraction = half & 0x3ff;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
 function swap(bytes: Uint8Array, size: number): void {

@@ -1,6 +1,7 @@
 // The common output of all readers: batches of some thousands of rows, independent of the file format;
 // and what the readers share: checks of numbers and the form of error messages.
 
+import { findNotFinite } from '../../formats/arrow/vectors.js';
 import { CliError } from '../failure.js';
 
 export interface RowBatch {
@@ -26,7 +27,7 @@ export interface RowReader {
 export interface ReadOptions {
   /** Field of the id; undefined: `id`, if there is one. */
   readonly idField: string | undefined;
-  /** Field of the vector; undefined: the first of VALUES_FIELDS that exists. */
+  /** Field of the vector; undefined: the first of VECTOR_NAMES that exists. */
   readonly valuesField: string | undefined;
   /** Fields that become metadata; undefined: the default of the format. */
   readonly fields: readonly string[] | undefined;
@@ -38,8 +39,6 @@ export interface ReadOptions {
   readonly dataset: string | undefined;
   readonly rowsPerBatch: number;
 }
-
-export const VALUES_FIELDS = ['values', 'vector', 'embedding'] as const;
 
 /** Bytes of values per batch. A batch is one write and in memory several times; larger is not faster. */
 const BATCH_BYTES_MAX = 8_000_000;
@@ -79,24 +78,26 @@ export function toFloat32(
   return values;
 }
 
-/** The index of the first value that is not finite, or -1. */
-function indexOfNonFinite(values: Float32Array): number {
-  // The difference is 0 for every finite number, else NaN.
-  for (let at = 0; at < values.length; at++) if (values[at]! - values[at]! !== 0) return at;
-  return -1;
-}
-
 /** Throws CliError for the first value that is not finite. */
 export function checkFinite(
   batch: Pick<RowBatch, 'values' | 'dimension' | 'location'>,
   field: string,
 ): void {
-  const at = indexOfNonFinite(batch.values);
+  const at = findNotFinite(batch.values);
   if (at === -1) return;
   const location = batch.location(Math.floor(at / batch.dimension));
   throw rowError(
     location,
     `${field}[${at % batch.dimension}] is ${batch.values[at]}, expected a finite float32 number`,
+  );
+}
+
+/** Throws CliError when the vectors of a batch do not fit into the collection. */
+export function checkBatchDimension(batch: RowBatch, dimension: number, collection: string): void {
+  if (batch.dimension === dimension) return;
+  throw rowError(
+    batch.location(0),
+    `found ${batch.dimension} values, but collection ${collection} has dimension ${dimension}`,
   );
 }
 

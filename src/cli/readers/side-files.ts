@@ -4,7 +4,8 @@
 import { readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { CliError } from '../failure.js';
 import { createLineDecoder, linesOf } from './byte-stream.js';
-import { type RowBatch, type RowReader, rowError, show } from './row-batch.js';
+import { idOfText, objectText } from './ndjson-rows.js';
+import { type RowBatch, type RowReader, rowError } from './row-batch.js';
 import { openSource } from './source.js';
 
 interface SidePaths {
@@ -104,19 +105,9 @@ function objectOf(
     const id = hasId ? members.find(({ name }) => name === 'id') : undefined;
     if (id === undefined) return { id: undefined, text: line };
     const rest = members.filter((member) => member !== id);
-    return {
-      id: idOf(location, id.text),
-      text: `{${rest.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(',')}}`,
-    };
+    return { id: idOfText(location, 'id', id.text), text: objectText(rest) };
   } catch (error) {
     if (error instanceof CliError) throw error;
     throw rowError(location, `not a JSON object: ${(error as Error).message}`);
   }
-}
-
-function idOf(location: string, text: string): string {
-  if (/^-?\d+$/.test(text)) return text;
-  const id: unknown = JSON.parse(text);
-  if (typeof id === 'string') return id;
-  throw rowError(location, `id is ${show(id)}, expected a string or an integer`);
 }

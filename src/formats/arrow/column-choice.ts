@@ -22,7 +22,8 @@ export interface VectorColumns {
   readonly members: readonly number[];
 }
 
-const VECTOR_NAMES = ['values', 'vector', 'embedding'];
+/** The names of a column of vectors for which none is given, the first that exists. */
+export const VECTOR_NAMES: readonly string[] = ['values', 'vector', 'embedding'];
 const ID_NAME = 'id';
 const METADATA_NAME = 'metadata';
 
