@@ -1,10 +1,11 @@
 // Parsers for the option values that several commands share: numbers, lists of names, column ranges,
 // JSON (inline, from a file or from stdin), durations and times, and the data directory.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { JsonObject } from '../common/types.js';
-import { fileErrorText, usageError } from './failure.js';
+import { CliError, fileErrorText, usageError } from './failure.js';
 
 /** `a, b` → `['a', 'b']`. */
 export function splitNames(text: string): string[] {
@@ -134,4 +135,10 @@ export function addDataDirectoryOption(command: Command): Command {
 
 export function dataDirectoryOf({ dataDir }: DataDirectoryOptions): string {
   return dataDir ?? process.env.SAGITTA_DATA_DIR ?? './data';
+}
+
+/** Throws CliError unless the directory has the data of a server. */
+export function requireDataDirectory(directory: string): void {
+  if (existsSync(join(directory, 'store.lmdb'))) return;
+  throw new CliError(`no data directory at ${directory}; name one with --data-dir`);
 }

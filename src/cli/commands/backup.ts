@@ -1,11 +1,14 @@
 // `sagitta backup`: backs up a data directory, through the server that runs on it or offline.
 
-import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { connectControlClient } from '../control-client.js';
-import { CliError } from '../failure.js';
-import { addDataDirectoryOption, type DataDirectoryOptions, dataDirectoryOf } from '../options.js';
+import {
+  addDataDirectoryOption,
+  type DataDirectoryOptions,
+  dataDirectoryOf,
+  requireDataDirectory,
+} from '../options.js';
 import { formatBytes, pluralize } from '../units.js';
 
 const EXAMPLES = `
@@ -58,9 +61,7 @@ async function makeBackup(dataDir: string, directory: string): Promise<BackupRep
       .call<BackupReply>('POST', '/backups', { directory })
       .finally(() => socket.close());
   }
-  if (!existsSync(join(dataDir, 'store.lmdb'))) {
-    throw new CliError(`no data directory at ${dataDir}; name one with --data-dir`);
-  }
+  requireDataDirectory(dataDir);
   // Loaded only here: lmdb takes a tenth of a second, which a running server makes unnecessary.
   const { backupDirectory } = await import('../../offline.js');
   const made = await backupDirectory(dataDir, directory);

@@ -109,13 +109,8 @@ function runBench(path: string, args: readonly string[]): Promise<number> {
   });
 }
 
-interface ServerBenchOptions {
+interface ServerBenchOptions extends BenchOptions {
   readonly collection: string;
-  readonly clients: number;
-  readonly seconds: number;
-  readonly topK: number;
-  readonly file?: string;
-  readonly json?: boolean;
 }
 
 /** Number of distinct queries: enough to defeat caches, few enough to keep in memory. */

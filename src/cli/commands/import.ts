@@ -89,6 +89,8 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
   // Enough attempts to survive a restart of the server.
   const client = connect(options, { retry: { attemptsMax: 9 } });
   const firstContact = connect(options);
+  // Stdin cannot be read again.
+  const isResumable = options.resume && !paths.includes(STDIN);
   const start = performance.now();
   const interruption = new AbortController();
   const stop = (): void => {
@@ -102,7 +104,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
       ...options,
       firstContact,
       openJournal: (incarnation) =>
-        options.resume && !paths.includes(STDIN)
+        isResumable
           ? ImportJournal.open({
               directory: stateDirectory(),
               target: `${urlOf(options)} ${options.collection}`,
@@ -123,7 +125,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
     if (result.isInterrupted) {
       throw new CliError(
         `interrupted after ${pluralize(result.resumedRows + result.rows, 'row')}; ` +
-          (options.resume && !paths.includes(STDIN)
+          (isResumable
             ? 'run the same command again to resume'
             : 'importing the files again replaces them'),
         { exitCode: EXIT_CODES.interrupted },

@@ -2,21 +2,20 @@
 // server that runs on it, or offline) or, with --url, over the network. A new key is the only text on
 // stdout, so that a shell can capture it; everything else goes to stderr.
 
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { ApiKeyRecord, ApiKeyWithSecret, Keys } from '../../client/client.js';
 import { SagittaError } from '../../common/errors.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { type ControlClient, connectControlClient } from '../control-client.js';
-import { CliError, usageError } from '../failure.js';
+import { usageError } from '../failure.js';
 import {
   addDataDirectoryOption,
   type DataDirectoryOptions,
   dataDirectoryOf,
   parseDuration,
   parseExpiry,
+  requireDataDirectory,
 } from '../options.js';
 import { printable, renderTable } from '../table.js';
 
@@ -219,9 +218,7 @@ async function keysOfDirectory<Result>(
     if (socket !== null) {
       return work(keysThrough(socket)).finally(() => socket.close());
     }
-    if (!options.mayCreate && !existsSync(join(directory, 'store.lmdb'))) {
-      throw new CliError(`no data directory at ${directory}; name one with --data-dir`);
-    }
+    if (!options.mayCreate) requireDataDirectory(directory);
     try {
       return await workOffline(directory, work);
     } catch (error) {

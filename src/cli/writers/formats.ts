@@ -2,7 +2,7 @@
 // conversion. Packages are loaded on demand.
 
 import { usageError } from '../failure.js';
-import { STDOUT } from './output.js';
+import { isStdout } from './output.js';
 
 type WireFormat = 'arrow' | 'ndjson' | 'parquet';
 
@@ -41,13 +41,13 @@ export function writeFormatOf<Name extends WriteFormatName>(
   option: Name | undefined,
   path: string | undefined,
 ): Name {
-  const isStdout = path === undefined || path === STDOUT;
-  const format = option ?? (isStdout ? ('ndjson' as Name) : formatOfName(choices, path));
+  const toStdout = isStdout(path);
+  const format = option ?? (toStdout ? ('ndjson' as Name) : formatOfName(choices, path));
   const { isBinary, isStream }: WriteFormat = WRITE_FORMATS[format];
-  if (isStdout && !isStream) {
+  if (toStdout && !isStream) {
     throw usageError(`--format ${format} cannot be written to stdout; name a file with -o`);
   }
-  if (isStdout && isBinary && process.stdout.isTTY === true) {
+  if (toStdout && isBinary && process.stdout.isTTY === true) {
     throw usageError(
       `--format ${format} is binary and is not written to a terminal; name a file with -o`,
     );

@@ -6,7 +6,7 @@ import { type Command, Option } from 'commander';
 import { createProgress, type Progress } from '../progress.js';
 import { formatBytes, formatSeconds } from '../units.js';
 import type { WriteFormatName } from './formats.js';
-import { checkFree, openOutput, STDOUT, writeAll } from './output.js';
+import { checkFree, isStdout, openOutput, writeAll } from './output.js';
 
 export interface OutputFileOptions<Format extends WriteFormatName> {
   readonly output?: string;
@@ -37,10 +37,6 @@ export function progressOf(
   return json || isMixed ? undefined : createProgress(what);
 }
 
-function isStdout(path: string | undefined): boolean {
-  return path === undefined || path === STDOUT;
-}
-
 /** The same chunks; `onBytes` receives the number of bytes so far. */
 export async function* countBytes(
   body: AsyncIterable<Uint8Array>,
@@ -56,7 +52,7 @@ export async function* countBytes(
 
 /** Throws CliError when the file exists and --force is not given; called before the first request. */
 export function checkOutput({ output, force }: OutputFileOptions<WriteFormatName>): void {
-  if (!isStdout(output)) checkFree(output!, force === true);
+  if (!isStdout(output)) checkFree(output, force === true);
 }
 
 /** Writes the whole file, or nothing when the chunks end in an error. */
@@ -81,7 +77,7 @@ export function printResult(
     return;
   }
   if (isStdout(options.output)) return;
-  const size = formatBytes(statSync(options.output!).size);
+  const size = formatBytes(statSync(options.output).size);
   process.stdout.write(
     `Wrote ${what} to ${options.output} (${size}) in ${formatSeconds(seconds)}.\n`,
   );

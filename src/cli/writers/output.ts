@@ -18,11 +18,15 @@ export interface Output {
 }
 
 /** The path that stands for stdout. */
-export const STDOUT = '-';
+const STDOUT = '-';
+
+export function isStdout(path: string | undefined): path is typeof STDOUT | undefined {
+  return path === undefined || path === STDOUT;
+}
 
 /** Throws CliError when the file exists (unless `isForced`) or cannot be created. */
 export async function openOutput(path: string | undefined, isForced: boolean): Promise<Output> {
-  if (path === undefined || path === STDOUT) return new StdoutOutput();
+  if (isStdout(path)) return new StdoutOutput();
   checkFree(path, isForced);
   const draft = `${path}.unfinished-${process.pid}`;
   registerDraft(draft, path);
