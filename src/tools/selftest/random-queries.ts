@@ -1,6 +1,6 @@
 // Random queries: any metric, k, bitmap, row count, position and score limit.
 
-import { METRICS, type Metric, type VectorBlock } from '../../common/types.js';
+import { METRICS, type VectorBlock } from '../../common/types.js';
 import { type BlockView, publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import {
   createMultiBlockQuery,
@@ -17,7 +17,7 @@ import { trueScore } from './truth.js';
 
 /** A random query over one block. */
 export function createRandomQuery(random: Random, block: VectorBlock, kind: RowKind): SearchQuery {
-  const metric: Metric = METRICS[randomInt(random, METRICS.length)]!;
+  const metric = METRICS[randomInt(random, METRICS.length)]!;
   const rowCount = random() < 0.7 ? block.rowCount : randomInt(random, block.rowCount + 1);
   const query = createQuery(block, createVector(random, block, kind), {
     metric,
@@ -25,11 +25,7 @@ export function createRandomQuery(random: Random, block: VectorBlock, kind: RowK
     rowCount,
     rows: random() < 0.5 ? null : createRandomBitmap(random, block.rowCount, random() ** 3),
   });
-  if (rowCount === 0 || random() < 0.6) return query;
-  const row = randomInt(random, rowCount);
-  const score = trueScore(metric, query.vector, rowOf(block, row));
-  if (random() < 0.5) return { ...query, after: { score, id: idOf(block, row) } };
-  return { ...query, scoreMin: Math.fround(publicScore(metric, score)) };
+  return withRandomBound(random, query, block, rowCount);
 }
 
 /** A random query over some of the blocks, in any order. */
@@ -54,9 +50,20 @@ export function createRandomMultiBlockQuery(
     k: [1, 2, 10, 100, 10_000][randomInt(random, 5)]!,
   });
   // A position need not be that of a row that is searched.
-  if (block.rowCount === 0 || random() < 0.6) return query;
-  const row = randomInt(random, block.rowCount);
-  const score = trueScore(metric, query.vector, rowOf(block, row));
+  return withRandomBound(random, query, block, block.rowCount);
+}
+
+/** Adds, to some queries, the position or the score of one of the first `rowCount` rows as a bound. */
+function withRandomBound(
+  random: Random,
+  query: SearchQuery,
+  block: VectorBlock,
+  rowCount: number,
+): SearchQuery {
+  if (rowCount === 0 || random() < 0.6) return query;
+  const { metric, vector } = query;
+  const row = randomInt(random, rowCount);
+  const score = trueScore(metric, vector, rowOf(block, row));
   if (random() < 0.5) return { ...query, after: { score, id: idOf(block, row) } };
   return { ...query, scoreMin: Math.fround(publicScore(metric, score)) };
 }
