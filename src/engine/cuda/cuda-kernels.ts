@@ -2,9 +2,7 @@
 // check their arguments themselves; kernels/cuda/device.h documents them. Devices and blocks are ticket
 // numbers, valid in the thread that created them.
 
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { addonPath, loadAddon } from '../../platform/native-addon.js';
 import type { KernelBatch, KernelHits } from '../core/kernel-batch.js';
 
 export interface DeviceFacts {
@@ -63,17 +61,12 @@ export interface CudaKernels {
   search(device: number, batch: KernelBatch, residents: Uint32Array): DeviceHits;
 }
 
-/** Relative to the compiled file in dist/; scripts/build-kernels.mjs builds the addon. */
-const ADDON_URL = new URL('../../../../build/kernels/sagitta-cuda.node', import.meta.url);
-
 /** Throws, with a message for an operator, when the addon is not built or does not load. */
-export function loadCudaKernels(addonPath: string = fileURLToPath(ADDON_URL)): CudaKernels {
-  if (!existsSync(addonPath)) {
-    throw new Error(
-      'the CUDA kernels are not built; run `node scripts/build-kernels.mjs cuda`, which needs nvcc',
-    );
-  }
-  return createRequire(import.meta.url)(addonPath) as CudaKernels;
+export function loadCudaKernels(path: string = addonPath('sagitta-cuda.node')): CudaKernels {
+  return loadAddon<CudaKernels>(
+    path,
+    'the CUDA kernels are not built; run `node scripts/build-kernels.mjs cuda`, which needs nvcc',
+  );
 }
 
 /** The code of an error of the kernels. */

@@ -1,9 +1,7 @@
 // The native addon of the simd engine, loaded once per thread. Its functions are declared here and
 // check their arguments themselves; kernels/kernels.h documents them.
 
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { addonPath, loadAddon } from '../../platform/native-addon.js';
 import type { KernelBatch, KernelHits } from '../core/kernel-batch.js';
 
 export interface Kernels {
@@ -35,18 +33,13 @@ export interface Kernels {
   release(ticket: number): void;
 }
 
-/** Relative to the compiled file in dist/; scripts/build-kernels.mjs builds the addon. */
-const ADDON_URL = new URL('../../../../build/kernels/sagitta.node', import.meta.url);
-
 let loaded: Kernels | null = null;
 
 /** Throws, with a message for an operator, when the addon is not built or does not load. */
 export function loadKernels(): Kernels {
-  if (loaded !== null) return loaded;
-  const path = fileURLToPath(ADDON_URL);
-  if (!existsSync(path)) {
-    throw new Error('the kernels are not built; run `node scripts/build-kernels.mjs`');
-  }
-  loaded = createRequire(import.meta.url)(path) as Kernels;
+  loaded ??= loadAddon<Kernels>(
+    addonPath('sagitta.node'),
+    'the kernels are not built; run `node scripts/build-kernels.mjs`',
+  );
   return loaded;
 }
