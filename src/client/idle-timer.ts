@@ -1,21 +1,22 @@
 // Aborts an attempt when its caller aborts, or when no data arrives for too long. Time spent waiting
 // for the caller (for more input, or for the reply to be read) does not count.
 
+import { whenAborted } from '../common/when-aborted.js';
+
 export class IdleTimer {
   readonly #idleMsMax: number;
   readonly #controller = new AbortController();
-  readonly #callerSignal: AbortSignal | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #pauseCount = 0;
   #isExpired = false;
-  readonly #onAbort = (): void => this.#controller.abort(this.#callerSignal?.reason);
+  readonly #ignoreAbort: () => void;
 
   /** Starts the timer. `idleMsMax` may be Infinity. */
   constructor(idleMsMax: number, signal: AbortSignal | undefined) {
     this.#idleMsMax = idleMsMax;
-    this.#callerSignal = signal;
-    if (signal?.aborted) this.#onAbort();
-    else signal?.addEventListener('abort', this.#onAbort, { once: true });
+    const abort = (): void => this.#controller.abort(signal?.reason);
+    if (signal?.aborted) abort();
+    this.#ignoreAbort = whenAborted(signal, abort);
     this.#start();
   }
 
@@ -44,7 +45,7 @@ export class IdleTimer {
   close(): void {
     clearTimeout(this.#timer);
     this.#pauseCount = Number.POSITIVE_INFINITY;
-    this.#callerSignal?.removeEventListener('abort', this.#onAbort);
+    this.#ignoreAbort();
   }
 
   /** Closes the timer and aborts the request, if it is still in flight. */

@@ -1,6 +1,7 @@
 // The retry policy: which errors are retryable, and the backoff. A request that might take effect twice
 // is never sent twice.
 
+import { whenAborted } from '../common/when-aborted.js';
 import type { SagittaClientError } from './error.js';
 
 export interface RetryOptions {
@@ -62,14 +63,13 @@ export function retryAfterMsOf(headers: Headers, nowMs: number): number | undefi
 export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
     const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop);
+      ignoreAbort();
       resolve();
     }, ms);
-    signal?.addEventListener('abort', stop, { once: true });
+    const ignoreAbort = whenAborted(signal, () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    });
   });
 }

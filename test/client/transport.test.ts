@@ -9,6 +9,7 @@ import {
   createClient,
   SagittaClientError,
 } from '../../src/client/client.js';
+import { withoutListenerWarnings } from '../support/warnings.js';
 import {
   problem,
   type ScriptedReply,
@@ -330,4 +331,17 @@ it('rejects invalid URLs and ids before sending anything', async () => {
     });
   }
   assert.equal(server.requests.length, 0);
+});
+
+it('many calls with one signal cause no warning, and all of them abort', async () => {
+  const client = await start([{ isSilent: true }]);
+  const controller = new AbortController();
+  await withoutListenerWarnings(async () => {
+    const calls = Array.from({ length: 32 }, (_, i) =>
+      client.collection('docs').fetch([`v${i}`], {}, { signal: controller.signal }),
+    );
+    await server.received(32);
+    controller.abort(new Error('enough'));
+    for (const call of calls) await assert.rejects(call, { message: 'enough' });
+  });
 });

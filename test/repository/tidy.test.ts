@@ -42,6 +42,11 @@ const FORBIDDEN: readonly { what: string; pattern: RegExp; files: RegExp }[] = [
     files: /\.(ts|mjs)$/,
   },
   {
+    what: 'a listener on an abort signal, instead of whenAborted',
+    pattern: /addEventListener\('abort'/,
+    files: /^src\/(?!common\/when-aborted)/,
+  },
+  {
     what: 'the host of a package registry',
     pattern: /registry\.[a-z]+js\.|\.npmrc\b|_authToken/,
     files: /./,

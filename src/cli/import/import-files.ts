@@ -4,6 +4,7 @@
 
 import { type Client, SagittaClientError } from '../../client/client.js';
 import type { Metric } from '../../common/types.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import { CliError, isUnreachable, usageError } from '../failure.js';
 import type { Progress } from '../progress.js';
 import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from '../readers/formats.js';
@@ -191,15 +192,19 @@ async function* untilInterrupted<Item>(
   items: AsyncIterable<Item>,
   signal: AbortSignal,
 ): AsyncGenerator<Item> {
+  let ignoreAbort = () => {};
   const interrupted = new Promise<undefined>((resolve) => {
-    if (signal.aborted) resolve(undefined);
-    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+    ignoreAbort = whenAborted(signal, () => resolve(undefined));
   });
   const iterator = items[Symbol.asyncIterator]();
-  while (!signal.aborted) {
-    const next = await Promise.race([iterator.next(), interrupted]);
-    if (next === undefined || next.done) break;
-    yield next.value;
+  try {
+    while (!signal.aborted) {
+      const next = await Promise.race([iterator.next(), interrupted]);
+      if (next === undefined || next.done) break;
+      yield next.value;
+    }
+  } finally {
+    ignoreAbort();
   }
   // Not awaited: a pipe without data would not return either.
   void iterator.return?.();

@@ -4,6 +4,7 @@
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric } from '../../common/types.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
@@ -99,8 +100,7 @@ async function* joinChunks(
 ): AsyncGenerator<JoinChunk> {
   const stats = services.scanStats.startJoin(countVisible(plan.views));
   const controller = new AbortController();
-  const abort = () => controller.abort(signal?.reason);
-  signal?.addEventListener('abort', abort, { once: true });
+  const ignoreAbort = whenAborted(signal, () => controller.abort(signal?.reason));
   const searches = new JoinSearches(plan, services.scheduler, controller.signal);
   const rows = walkRows(plan.views);
   const builder = new JoinChunkBuilder(plan);
@@ -129,7 +129,7 @@ async function* joinChunks(
       stats.joined(group.rows.length);
     }
   } finally {
-    signal?.removeEventListener('abort', abort);
+    ignoreAbort();
     controller.abort();
     await next?.searching?.catch(() => {});
     stats.ended();

@@ -5,6 +5,7 @@
 import type { Clock } from '../../common/clock.js';
 import { type IssueLocation, SagittaError, validationError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Store } from '../../storage/store.js';
 import type { CommitTimings, Include, VectorRecord } from '../api.js';
@@ -130,15 +131,14 @@ export class Collection {
       const waiter = {
         sequence,
         resolve: () => {
-          signal?.removeEventListener('abort', abort);
+          ignoreAbort();
           resolve();
         },
       };
-      const abort = () => {
+      const ignoreAbort = whenAborted(signal, () => {
         this.#sequenceWaiters.delete(waiter);
         reject(signal?.reason);
-      };
-      signal?.addEventListener('abort', abort, { once: true });
+      });
       this.#sequenceWaiters.add(waiter);
     });
   }

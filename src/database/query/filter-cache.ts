@@ -11,6 +11,7 @@ import {
   intersectInto,
 } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import { type RowSelection, selectRows } from '../../filter/evaluate-task.js';
 import { type FilterNode, filterPaths, filterText } from '../../filter/filter-node.js';
 import { sliceView } from '../../filter/slice-view.js';
@@ -307,12 +308,10 @@ async function waitFor(evaluations: readonly Evaluation[], signal?: AbortSignal)
   }
 }
 
-/** Adds one listener to the signal, whatever the number of promises behind `promise`. */
 function unlessAborted<Value>(promise: Promise<Value>, signal?: AbortSignal): Promise<Value> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+    const ignoreAbort = whenAborted(signal, () => reject(signal.reason));
+    promise.then(resolve, reject).finally(ignoreAbort);
   });
 }

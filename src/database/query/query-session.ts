@@ -4,6 +4,7 @@
 
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
@@ -27,11 +28,11 @@ export async function openSession(
   const { catalogue, observer, limits, sealer, clock } = services;
   await collection.waitForSequence(minSequence, signal);
   const view = new SnapshotView(collection, () => catalogue.isServing(collection));
+  const ignoreAbort = whenAborted(signal, () => view.close());
   const close = () => {
-    signal?.removeEventListener('abort', close);
+    ignoreAbort();
     view.close();
   };
-  signal?.addEventListener('abort', close);
   const { dimension, metric } = collection.definition;
   return {
     sequence: view.sequence,

@@ -4,6 +4,7 @@
 // are let in two at a time, so that a small search waits for one or two of them and not for all.
 
 import { assert, overloadedError } from '../../common/errors.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import type { Engine, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { DatabaseObserver } from '../observer.js';
 
@@ -41,8 +42,8 @@ interface PendingSearch {
   isSettled: boolean;
   readonly resolve: (found: ScheduledHits) => void;
   readonly reject: (reason: unknown) => void;
-  readonly signal: AbortSignal | undefined;
-  readonly onAbort: () => void;
+  /** Ends the wait for the abort of its signal. */
+  ignoreAbort: () => void;
 }
 
 interface Batch {
@@ -95,12 +96,11 @@ export class SearchScheduler {
         isSettled: false,
         resolve,
         reject,
-        signal,
-        onAbort: () => this.#abort(search),
+        ignoreAbort: () => {},
       };
       if (isLarge(search) && !this.#mayAdmitLargeGroup()) this.#heldBack.add(search);
       else this.#enqueue(search);
-      signal?.addEventListener('abort', search.onAbort);
+      search.ignoreAbort = whenAborted(signal, () => this.#abort(search, signal!.reason));
     });
   }
 
@@ -193,19 +193,19 @@ export class SearchScheduler {
     }
   }
 
-  #abort(search: PendingSearch): void {
-    const { batch, signal } = search;
+  #abort(search: PendingSearch, reason: unknown): void {
+    const { batch } = search;
     this.#settle(search);
-    search.reject(signal!.reason);
+    search.reject(reason);
     this.#admitLargeGroups();
     if (batch?.searches.every(({ isSettled }) => isSettled)) {
-      batch.controller.abort(signal!.reason);
+      batch.controller.abort(reason);
     }
   }
 
   #settle(search: PendingSearch): void {
     search.isSettled = true;
-    search.signal?.removeEventListener('abort', search.onAbort);
+    search.ignoreAbort();
     const wasAdmitted = search.batch !== null || this.#waiting.delete(search);
     if (wasAdmitted && isLarge(search)) this.#largeGroupCount--;
     this.#heldBack.delete(search);

@@ -4,6 +4,7 @@
 
 import { assert } from '../../common/errors.js';
 import type { RowEncoder } from '../../common/types.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import {
   type Engine,
   EngineUnavailable,
@@ -203,8 +204,7 @@ class DevicesEngine implements CudaEngine {
   async #search(queries: readonly SearchQuery[], options: SearchOptions): Promise<SearchHits[]> {
     const { signal } = options;
     const abandoned = new Int32Array(new SharedArrayBuffer(4));
-    const abandon = () => Atomics.store(abandoned, 0, 1);
-    signal?.addEventListener('abort', abandon);
+    const ignoreAbort = whenAborted(signal, () => Atomics.store(abandoned, 0, 1));
     const pinned = await this.#residency.acquire(queries);
     try {
       signal?.throwIfAborted();
@@ -226,7 +226,7 @@ class DevicesEngine implements CudaEngine {
       if (failed?.status === 'rejected') throw failed.reason;
       return queries.map((query, index) => mergeHits(query, partials[index]!));
     } finally {
-      signal?.removeEventListener('abort', abandon);
+      ignoreAbort();
       pinned.release();
     }
   }

@@ -4,6 +4,7 @@
 
 import { assert } from '../../common/errors.js';
 import type { RowEncoder, UnencodedRows } from '../../common/types.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import type { Engine, SearchHits, SearchQuery } from '../core/engine.js';
 import {
@@ -120,8 +121,7 @@ class SimdEngine implements Engine {
         this.#release(ticket);
       }
     }
-    const onAbort = () => kernels.cancel(ticket);
-    signal?.addEventListener('abort', onAbort);
+    const ignoreAbort = whenAborted(signal, () => kernels.cancel(ticket));
     const wanted = Math.min(this.#pool.threadCount, Math.ceil(cost / SHARED_COST_NS));
     const workers = Array.from({ length: wanted }, () => this.#pool.run(workSimdTask, ticket));
     const hits = isAnyTrue(workers).then((isDone) => {
@@ -137,7 +137,7 @@ class SimdEngine implements Engine {
     try {
       return await hits;
     } finally {
-      signal?.removeEventListener('abort', onAbort);
+      ignoreAbort();
       // Late threads find no work; threads still at work read the arrays until they notice.
       kernels.cancel(ticket);
     }

@@ -4,6 +4,7 @@
 import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
 import type { VectorBlock } from '../../common/types.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import type { Engine, SearchHits, SearchQuery } from '../core/engine.js';
 import { cutBatch, type PackedQueries, packQueries } from '../core/packed-queries.js';
 import {
@@ -112,15 +113,13 @@ export class TensorEngine implements Engine {
     assert(!this.#isClosed, 'the engine is not closed');
     const { signal } = options;
     const abandoned = new Int32Array(new SharedArrayBuffer(4));
-    const abandon = () => Atomics.store(abandoned, 0, 1);
-    // One listener for all blocks: Node warns about signals with many listeners.
-    signal?.addEventListener('abort', abandon);
+    const ignoreAbort = whenAborted(signal, () => Atomics.store(abandoned, 0, 1));
     const searchBlock: SearchBlock = (block, blockQueries) =>
       this.#searchBlock(block, blockQueries, { abandoned, options });
     try {
       return await searchPerBlock(queries, searchBlock, options);
     } finally {
-      signal?.removeEventListener('abort', abandon);
+      ignoreAbort();
     }
   }
 

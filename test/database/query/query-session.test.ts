@@ -14,6 +14,7 @@ import type {
 } from '../../../src/database/query/query-api.js';
 import { placeOf } from '../../support/issues.js';
 import { eventually } from '../../support/waiting.js';
+import { withoutListenerWarnings } from '../../support/warnings.js';
 import {
   batchOf,
   createRandom,
@@ -173,6 +174,25 @@ describe('queries of one session', () => {
     await assert.rejects(database.collection('c').query({ cursor: first.nextCursor }), {
       code: 'cursor_expired',
     });
+    await database.close();
+  });
+
+  it('add one listener to the signal of their request, however many filters they have', async () => {
+    const database = await createFilled(createRandom(1));
+    const { signal } = new AbortController();
+    const session = await database.collection('c').openQuerySession({ signal });
+    const vector = new Float32Array(DIMENSION).fill(1);
+    const requests = Array.from({ length: 40 }, (_, i) => ({
+      vector,
+      topK: 1,
+      filter: { name: `n${i}` },
+    }));
+    const replies = await withoutListenerWarnings(async () => {
+      const groups = session.prepare(requests).map((group) => group.answer({ signal }));
+      return (await Promise.all(groups)).flat();
+    });
+    assert.equal(replies.filter(({ matches }) => matches.length === 1).length, 40);
+    session.close();
     await database.close();
   });
 

@@ -1,0 +1,42 @@
+// Runs functions when a signal aborts. A signal has at most one listener, however many functions wait
+// for it: a request may wait for hundreds of filters at once, and from the eleventh listener on Node
+// warns of a leak.
+
+interface Waiters {
+  readonly functions: Set<() => void>;
+  readonly runAll: () => void;
+}
+
+const waitersOf = new WeakMap<AbortSignal, Waiters>();
+
+/**
+ * Calls `run` when the signal aborts, unless the returned function is called before. Never calls it
+ * for a signal that has aborted already.
+ */
+export function whenAborted(signal: AbortSignal | undefined, run: () => void): () => void {
+  if (signal === undefined) return () => {};
+  const waiters = waitersOf.get(signal) ?? listen(signal);
+  // A function of its own, since `run` may wait twice.
+  const waiter = () => run();
+  waiters.functions.add(waiter);
+  return () => {
+    const wasWaiting = waiters.functions.delete(waiter);
+    if (wasWaiting && waiters.functions.size === 0) unlisten(signal, waiters);
+  };
+}
+
+function listen(signal: AbortSignal): Waiters {
+  const functions = new Set<() => void>();
+  const runAll = () => {
+    for (const run of functions) run();
+  };
+  const waiters = { functions, runAll };
+  waitersOf.set(signal, waiters);
+  signal.addEventListener('abort', runAll);
+  return waiters;
+}
+
+function unlisten(signal: AbortSignal, { runAll }: Waiters): void {
+  signal.removeEventListener('abort', runAll);
+  waitersOf.delete(signal);
+}
