@@ -53,7 +53,10 @@ const FLAGS = {
     'bench/peaks_avx_vnni.cpp': [...AVX2, '-mavxvnni'],
     'bench/peaks_avx512_vnni.cpp': [...AVX512, '-mprefer-vector-width=512'],
   },
-  aarch64: { 'simd/neon_dotprod.cpp': ['-march=armv8.2-a+dotprod'] },
+  aarch64: {
+    'simd/neon_dotprod.cpp': ['-march=armv8.2-a+dotprod'],
+    'bench/peaks_neon_dotprod.cpp': ['-march=armv8.2-a+dotprod'],
+  },
 };
 const COMMON = { 'reference/target_reference.cpp': ['-fno-tree-vectorize'] };
 
@@ -72,7 +75,7 @@ const LIBRARY = [
   'simd/neon_dotprod.cpp',
 ];
 const TEST = [...LIBRARY, 'testing/check.cpp', 'testing/test_batch.cpp', 'testing/test.cpp'];
-const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni'].map(
+const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni', 'neon_dotprod'].map(
   (name) => `bench/peaks_${name}.cpp`,
 );
 

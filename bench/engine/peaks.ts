@@ -13,13 +13,23 @@ import { quantile } from './timing.js';
 const EXECUTABLE = join(ROOT, 'build', 'kernels', 'bench');
 /** Timeout of one run. */
 const RUN_MS_MAX = 300_000;
-const NUMBERS = ['read_gb_per_s', 'f32_gflop_per_s', 'int8_gop_per_s'] as const;
-type PeakName = (typeof NUMBERS)[number];
+type PeakName = 'clock_ghz' | 'f32_gflop_per_s' | 'int8_gop_per_s';
 
 export interface Peak {
   readonly median: number;
   readonly least: number;
   readonly most: number;
+}
+
+/** How fast the threads together read so many bytes again and again. */
+interface ReadPeak extends Peak {
+  readonly bytes: number;
+}
+
+/** One run of the executable. */
+interface PeakRun extends Record<PeakName, number> {
+  /** By working set, smallest first; the same sets in every run. */
+  readonly reads: readonly { readonly bytes: number; readonly gbPerSecond: number }[];
 }
 
 export interface KernelCase {
@@ -41,7 +51,7 @@ export interface KernelFailure extends KernelCase {
 }
 
 export class Peaks {
-  readonly #runs: Record<PeakName, number>[] = [];
+  readonly #runs: PeakRun[] = [];
   /** Why there are no peaks; null while there are. */
   missing: string | null = existsSync(EXECUTABLE)
     ? null
@@ -55,14 +65,8 @@ export class Peaks {
   async measure(): Promise<void> {
     if (this.missing !== null) return;
     try {
-      const run = parseObject(
-        await runExecutable('peaks', '--threads', String(THREAD_COUNT), '--json'),
-      );
-      this.#runs.push({
-        read_gb_per_s: numberOf(run, 'read_gb_per_s'),
-        f32_gflop_per_s: numberOf(run, 'f32_gflop_per_s'),
-        int8_gop_per_s: numberOf(run, 'int8_gop_per_s'),
-      });
+      const text = await runExecutable('peaks', '--threads', String(THREAD_COUNT), '--json');
+      this.#runs.push(parseRun(parseObject(text)));
     } catch (error) {
       this.missing = `the peaks could not be measured: ${messageOf(error)}`;
     }
@@ -70,14 +74,52 @@ export class Peaks {
 
   /** Null before the first measurement. */
   get(name: PeakName): Peak | null {
-    const values = this.#runs.map((run) => run[name]);
-    if (values.length === 0) return null;
-    return {
-      median: quantile(values, 0.5),
-      least: Math.min(...values),
-      most: Math.max(...values),
-    };
+    return summarize(this.#runs.map((run) => run[name]));
   }
+
+  /** By working set, smallest first. */
+  get reads(): readonly ReadPeak[] {
+    const [first] = this.#runs;
+    if (first === undefined) return [];
+    return first.reads.map(({ bytes }, i) => {
+      const rates = this.#runs.map((run) => run.reads[i]!.gbPerSecond);
+      return { bytes, ...summarize(rates)! };
+    });
+  }
+
+  /**
+   * The peak that bounds reading so many bytes: that of the largest measured working set that is not
+   * larger, since caches hold at least as much of a smaller one. Null before the first measurement.
+   */
+  readsOf(bytes: number): ReadPeak | null {
+    const { reads } = this;
+    return reads.findLast((read) => read.bytes <= bytes) ?? reads[0] ?? null;
+  }
+}
+
+function summarize(values: readonly number[]): Peak | null {
+  if (values.length === 0) return null;
+  return {
+    median: quantile(values, 0.5),
+    least: Math.min(...values),
+    most: Math.max(...values),
+  };
+}
+
+function parseRun(run: Record<string, unknown>): PeakRun {
+  const { reads } = run;
+  if (!Array.isArray(reads)) {
+    throw new Error(`expected an array as reads, found ${JSON.stringify(reads)}`);
+  }
+  return {
+    clock_ghz: numberOf(run, 'clock_ghz'),
+    f32_gflop_per_s: numberOf(run, 'f32_gflop_per_s'),
+    int8_gop_per_s: numberOf(run, 'int8_gop_per_s'),
+    reads: reads.map((read: Record<string, unknown>) => ({
+      bytes: numberOf(read, 'bytes'),
+      gbPerSecond: numberOf(read, 'gb_per_s'),
+    })),
+  };
 }
 
 /** The instruction sets that the kernels and this machine support. */

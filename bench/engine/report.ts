@@ -41,14 +41,16 @@ export function renderReport(findings: Findings): string {
 
 function renderPeaks(peaks: Peaks): string[] {
   const lines: string[] = [];
-  const read = peaks.get('read_gb_per_s');
+  const clock = peaks.get('clock_ghz');
   const float32 = peaks.get('f32_gflop_per_s');
   const int8 = peaks.get('int8_gop_per_s');
-  if (read !== null && float32 !== null && int8 !== null) {
+  if (clock !== null && float32 !== null && int8 !== null) {
+    const reads = peaks.reads.map((read) => `${read.bytes / 2 ** 20} MiB at ${spread(read)} GB/s`);
     lines.push(
-      `Peaks of this machine on ${THREAD_COUNT} threads, median (min to max) of ${peaks.runCount} runs ` +
-        `spread over the bench: memory ${spread(read)} GB/s, float32 ${spread(float32)} ` +
-        `GFLOP/s, int8 ${spread(int8)} Gop/s.`,
+      `Peaks of this machine on ${THREAD_COUNT} threads at ${clock.median.toFixed(2)} GHz, median (min ` +
+        `to max) of ${peaks.runCount} runs spread over the bench: float32 ${spread(float32)} GFLOP/s, ` +
+        `int8 ${spread(int8)} Gop/s = ${perCycle(int8, clock)} per thread and cycle, reading ` +
+        `${reads.join(', ')}.`,
     );
   }
   if (peaks.missing !== null) lines.push(`${peaks.missing}.`);
@@ -71,7 +73,7 @@ function renderCases({ cases, peaks }: Findings): string[] {
       grouped(timing.queriesPerSecond),
       scan === null ? '—' : scan.gbPerSecond.toFixed(1),
       scan === null ? '—' : grouped(scan.gopPerSecond),
-      scan === null ? '—' : shareOfPeak(scan, peaks),
+      scan === null ? '—' : shareOfPeak(scan, result.data, peaks),
       result.rescoredPerQuery.toFixed(0),
       baseRate === undefined ? '—' : `${(timing.queriesPerSecond / baseRate).toFixed(2)} ×`,
       (result.residentBytes / 1e6).toFixed(0),
@@ -101,7 +103,8 @@ function renderCases({ cases, peaks }: Findings): string[] {
       'brute force in float64 before timing: same ids, same order, same score bits. Times are per ' +
       'call, the rate is that of the median round; with fewer than 100 calls, p99 is the slowest. ' +
       'GB/s counts one byte per value and call, Gop/s a multiplication and an addition per value and ' +
-      'query; the peak is the one that bounds the case. Ratios are of queries/s.',
+      'query; the peak is the one that bounds the case, for reads that of a working set of at most the ' +
+      'bytes of the codes. Ratios are of queries/s.',
   ];
 }
 
@@ -120,14 +123,18 @@ function scanRates({ benchCase, data, timing }: CaseResult): ScanRates | null {
   };
 }
 
-/** The case is bound by memory or arithmetic, whichever takes longer at its peak rate. */
-function shareOfPeak({ gbPerSecond, gopPerSecond }: ScanRates, peaks: Peaks): string {
-  const read = peaks.get('read_gb_per_s');
+/** The case is bound by reads or arithmetic, whichever takes longer at its peak rate. */
+function shareOfPeak(
+  { gbPerSecond, gopPerSecond }: ScanRates,
+  { rowCount, dimension }: CaseResult['data'],
+  peaks: Peaks,
+): string {
+  const read = peaks.readsOf(rowCount * dimension);
   const int8 = peaks.get('int8_gop_per_s');
   if (read === null || int8 === null) return '—';
-  const ofMemory = gbPerSecond / read.median;
+  const ofReads = gbPerSecond / read.median;
   const ofArithmetic = gopPerSecond / int8.median;
-  return ofMemory > ofArithmetic ? `${percent(ofMemory)} memory` : `${percent(ofArithmetic)} int8`;
+  return ofReads > ofArithmetic ? `${percent(ofReads)} reads` : `${percent(ofArithmetic)} int8`;
 }
 
 function renderKernels(kernels: Findings['kernels']): string[] {
@@ -189,6 +196,10 @@ function table(header: readonly string[], rows: readonly (readonly string[])[]):
 
 function spread({ median, least, most }: Peak): string {
   return `${grouped(median)} (${grouped(least)}–${grouped(most)})`;
+}
+
+function perCycle({ median }: Peak, clock: Peak): string {
+  return (median / clock.median / THREAD_COUNT).toFixed(0);
 }
 
 function milliseconds(value: number): string {

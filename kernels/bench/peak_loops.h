@@ -45,47 +45,65 @@ double float_loop(uint64_t rounds) {
   return 2.0 * (sizeof(Floats) / sizeof(float)) * chains * static_cast<double>(rounds);
 }
 
-/** `Step` adds products of all bytes of a register to 32-bit sums. */
-template <class Register, class Step>
+/**
+ * `Step` adds `products` products of bytes to the sums of a register. The sums are never addressed as
+ * memory: GCC would then load and store each of them around its instruction, and the loop would measure
+ * the latency of the store buffer.
+ */
+template <class Register, uint32_t products = sizeof(Register), class Step>
 double int8_loop(uint64_t rounds, const Step& step) {
-  Register sums[chains];
-  std::memset(&sums, 0, sizeof sums);
-  Register left;
-  Register right;
-  std::memset(&left, 3, sizeof left);
-  std::memset(&right, 5, sizeof right);
-  conceal(left);
+  Register sums[chains] = {};
+  Register left = Register{} + 3;
+  Register right = Register{} + 5;
   conceal(right);
   for (uint64_t round = 0; round < rounds; round++) {
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < chains; i++) {
+      // Each time, so that products are not computed once for all steps.
+      conceal(left);
       sums[i] = step(sums[i], left, right);
       conceal(sums[i]);
     }
   }
-  return 2.0 * sizeof(Register) * chains * static_cast<double>(rounds);
+  return 2.0 * products * chains * static_cast<double>(rounds);
 }
 
-/** The prefetch distance of simd/scan.h: without it, memory seems slower than it is. */
-constexpr size_t prefetch_bytes = 6144;
+/** Bytes of a stream that are read before the next stream. */
+constexpr size_t stream_bytes = 256;
 
-template <class Words>
+/**
+ * Reads `streams` equal parts of the bytes side by side, each with a prefetch `ahead` bytes ahead (none if
+ * 0). `count` is a multiple of 4096 × streams.
+ */
+template <class Words, uint32_t streams, size_t ahead>
 uint64_t read_loop(const uint8_t* bytes, size_t count) {
-  Words sums[8] = {};
-  for (size_t at = 0; at < count; at += sizeof sums) {
-    for (size_t line = 0; line < sizeof sums; line += 64) {
-      __builtin_prefetch(bytes + at + line + prefetch_bytes);
-    }
-#pragma GCC unroll 8
-    for (uint32_t i = 0; i < 8; i++) {
-      Words part;
-      std::memcpy(&part, bytes + at + i * sizeof part, sizeof part);
-      sums[i] += part;
+  constexpr size_t words = stream_bytes / sizeof(Words);
+  Words sums[words] = {};
+  const size_t part_bytes = count / streams;
+  for (size_t at = 0; at < part_bytes; at += stream_bytes) {
+#pragma GCC unroll 4
+    for (uint32_t stream = 0; stream < streams; stream++) {
+      const uint8_t* const from = bytes + stream * part_bytes + at;
+      if constexpr (ahead > 0) {
+        for (size_t line = 0; line < stream_bytes; line += 64) {
+          __builtin_prefetch(from + ahead + line);
+        }
+      }
+#pragma GCC unroll 16
+      for (size_t i = 0; i < words; i++) {
+        Words part;
+        std::memcpy(&part, from + i * sizeof part, sizeof part);
+        sums[i] += part;
+      }
     }
   }
-  for (uint32_t i = 1; i < 8; i++) sums[0] += sums[i];
+  for (size_t i = 1; i < words; i++) sums[0] += sums[i];
   return sums[0][0];
 }
+
+template <class Words>
+constexpr read_functions reads_of = {
+    read_loop<Words, 1, 6144>, read_loop<Words, 2, 2048>, read_loop<Words, 4, 0>};
 
 }  // namespace
 }  // namespace sagitta

@@ -2,24 +2,34 @@
 // translation unit per instruction set defines a table, as for targets.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace sagitta {
+
+/**
+ * Read the bytes in different patterns, of which machines differ in the fastest, and return something that
+ * depends on them; `count` is a multiple of 16 KiB.
+ */
+using read_functions = std::array<uint64_t (*)(const uint8_t* bytes, size_t count), 3>;
 
 struct peak_functions {
   const char* name;
   /** Runs `rounds` rounds. Returns the number of operations; a multiply-add counts as two. */
   double (*float_operations)(uint64_t rounds);
   double (*int8_operations)(uint64_t rounds);
-  /** Reads the bytes and returns something that depends on them; `count` is a multiple of 4096. */
-  uint64_t (*read)(const uint8_t* bytes, size_t count);
+  read_functions reads;
 };
+
+/** Additions that wait for each other take one cycle each: their rate is the clock. */
+double dependent_additions(uint64_t rounds);
 
 /** Null where the build does not have the instruction set. */
 extern const peak_functions baseline_peaks;
 extern const peak_functions* const avx2_peaks;
 extern const peak_functions* const avx_vnni_peaks;
 extern const peak_functions* const avx512_vnni_peaks;
+extern const peak_functions* const neon_dotprod_peaks;
 
 }  // namespace sagitta

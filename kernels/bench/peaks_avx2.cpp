@@ -15,7 +15,8 @@ double int8_operations(uint64_t rounds) {
   });
 }
 
-constexpr peak_functions table = {"avx2", float_loop<float_8>, int8_operations, read_loop<uint64_4>};
+constexpr peak_functions table = {"avx2", float_loop<float_8>, int8_operations,
+                                  reads_of<uint64_4>};
 
 }  // namespace
 const peak_functions* const avx2_peaks = &table;

@@ -12,7 +12,8 @@ double int8_operations(uint64_t rounds) {
   });
 }
 
-constexpr peak_functions table = {"avx512_vnni", float_loop<float_16>, int8_operations, read_loop<uint64_8>};
+constexpr peak_functions table = {"avx512_vnni", float_loop<float_16>, int8_operations,
+                                  reads_of<uint64_8>};
 
 }  // namespace
 const peak_functions* const avx512_vnni_peaks = &table;

@@ -12,7 +12,8 @@ double int8_operations(uint64_t rounds) {
   });
 }
 
-constexpr peak_functions table = {"avx_vnni", float_loop<float_8>, int8_operations, read_loop<uint64_4>};
+constexpr peak_functions table = {"avx_vnni", float_loop<float_8>, int8_operations,
+                                  reads_of<uint64_4>};
 
 }  // namespace
 const peak_functions* const avx_vnni_peaks = &table;
