@@ -74,7 +74,15 @@ const LIBRARY = [
   'simd/avx_vnni.cpp',
   'simd/neon_dotprod.cpp',
 ];
-const TEST = [...LIBRARY, 'testing/check.cpp', 'testing/test_batch.cpp', 'testing/test.cpp'];
+const JSON_READER = ['json/vectors.cpp'];
+const TEST = [
+  ...LIBRARY,
+  ...JSON_READER,
+  'testing/check.cpp',
+  'testing/test_batch.cpp',
+  'testing/test_json.cpp',
+  'testing/test.cpp',
+];
 const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni', 'neon_dotprod'].map(
   (name) => `bench/peaks_${name}.cpp`,
 );
@@ -102,7 +110,7 @@ const NVCC_HOST = BASE.filter((flag) => !['-std=c++20', '-g', '-Wpedantic'].incl
 const TARGETS = {
   addon: {
     file: 'sagitta.node',
-    sources: [...LIBRARY, 'node/batch.cpp', 'node/addon.cpp'],
+    sources: [...LIBRARY, ...JSON_READER, 'node/batch.cpp', 'node/json.cpp', 'node/addon.cpp'],
     flags: ['-O3'],
   },
   bench: {

@@ -12,6 +12,7 @@
 
 #include "../kernels.h"
 #include "batch.h"
+#include "json.h"
 
 using namespace sagitta::addon;
 
@@ -179,6 +180,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("cancel", Napi::Function::New(env, cancel));
   exports.Set("takeHits", Napi::Function::New(env, take_hits));
   exports.Set("release", Napi::Function::New(env, release));
+  exports.Set("cutVectors", Napi::Function::New(env, cut_vectors));
   return exports;
 }
 

@@ -1,6 +1,6 @@
-// Tests every target of this processor: encoding, canonical products, and searches over adversarial rows,
-// bitmaps, positions and score limits, on one and several threads. Exits with 1 at the first answer that
-// differs from brute force by a bit.
+// Tests reading JSON, and every target of this processor: encoding, canonical products, and searches over
+// adversarial rows, bitmaps, positions and score limits, on one and several threads. Exits with 1 at the
+// first answer that differs from brute force by a bit.
 //
 //   test [--seed N] [--targets-only]
 
@@ -14,6 +14,7 @@
 #include "../target.h"
 #include "check.h"
 #include "test_batch.h"
+#include "test_json.h"
 
 namespace {
 
@@ -171,6 +172,8 @@ int main(int argc, char** argv) {
   }
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   test_arguments();
+  random_source texts(seed);
+  check::test_json(texts);
   for (size_t i = 0; i < sagitta_target_count(); i++) {
     const char* const name = sagitta_target_name(i);
     require(sagitta_select_target(name) == SAGITTA_OK, "select");

@@ -15,6 +15,13 @@ import {
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
+import {
+  CUT,
+  type CutVectors,
+  cutVectors,
+  type VectorPlaces,
+  type VectorsCut,
+} from '../../formats/json/cut-vectors.js';
 import type { Task } from '../../platform/pool.js';
 import { readVector } from './row-rules.js';
 
@@ -63,28 +70,61 @@ export interface BodyInput {
   readonly isKeyed: boolean;
 }
 
+/** The text that was parsed. */
+export interface JsonText {
+  readonly bytes: Uint8Array;
+  /** The vectors that were cut out of it before; a CUT is left in the place of each. */
+  readonly vectors: VectorsCut | null;
+}
+
+type ReadBody<Value> = (json: JsonBody, text: JsonText) => Value;
+
+export interface BodyOptions {
+  readonly places: VectorPlaces | null;
+  readonly dimensionMax: number;
+  /**
+   * Counting the depth takes a third as long as parsing: a reader that neither descends into deep values
+   * nor clones them sets this to what JSON.parse can take, at 50 bytes per level.
+   */
+  readonly bracketsUnchecked?: number;
+  /** Tests compare it with cutting nothing out. */
+  readonly cut: CutVectors;
+}
+
 /**
- * Parses the body and reads a value from it; what `read` throws is the error. Counting the depth takes a
- * third as long as parsing: a reader that neither descends into deep values nor clones them sets
- * `bracketsUnchecked` to what JSON.parse can take, at 50 bytes per level.
+ * Parses the body and reads a value from it; what `read` throws is the error. Text without its vectors is
+ * only for valid bodies: an error is about all of the text.
  */
 export function parseBody<Value>(
   { body, isKeyed }: BodyInput,
-  read: (json: JsonBody) => Value,
-  bracketsUnchecked = BRACKETS_UNCHECKED,
+  read: ReadBody<Value>,
+  { places, dimensionMax, cut, bracketsUnchecked = BRACKETS_UNCHECKED }: BodyOptions,
 ): ParsedBody<Value> {
-  let idempotencyKey: unknown;
-  let outcome: ParsedBody<Value>['outcome'];
-  try {
-    const json = parseJsonObject(body, bracketsUnchecked);
-    idempotencyKey = json.idempotency_key;
-    outcome = { ok: true, value: read(json) };
-  } catch (error) {
-    outcome = { ok: false, error: toErrorMessage(error) };
-  }
+  const vectors = places === null ? null : cut(body, { ...places, dimensionMax, isLines: false });
+  const short =
+    vectors === null ? null : readText({ bytes: vectors.rest, vectors }, read, bracketsUnchecked);
+  const { outcome, idempotencyKey } =
+    short?.outcome.ok === true
+      ? short
+      : readText({ bytes: body, vectors: null }, read, bracketsUnchecked);
   const isDigestNeeded = isKeyed || idempotencyKey !== undefined;
   const digest = isDigestNeeded ? createHash('sha256').update(body).digest('hex') : undefined;
   return { outcome, idempotencyKey, digest };
+}
+
+function readText<Value>(
+  text: JsonText,
+  read: ReadBody<Value>,
+  bracketsUnchecked: number,
+): Omit<ParsedBody<Value>, 'digest'> {
+  let idempotencyKey: unknown;
+  try {
+    const json = parseJsonObject(text, bracketsUnchecked);
+    idempotencyKey = json.idempotency_key;
+    return { outcome: { ok: true, value: read(json, text) }, idempotencyKey };
+  } catch (error) {
+    return { outcome: { ok: false, error: toErrorMessage(error) }, idempotencyKey };
+  }
 }
 
 export interface JsonInput extends BodyInput {
@@ -99,31 +139,51 @@ export interface JsonInput extends BodyInput {
  */
 export type VectorsAt = 'vector' | 'values' | 'vectors' | 'queries';
 
+const PLACES: Readonly<Record<VectorsAt, VectorPlaces>> = {
+  vector: { member: 'vector', list: '', listMember: '' },
+  values: { member: 'values', list: '', listMember: '' },
+  vectors: { member: '', list: 'vectors', listMember: '' },
+  queries: { member: '', list: 'queries', listMember: 'vector' },
+};
+
 /** For shorter bodies `checkExtent` costs more than it saves. */
 const SMALL_BYTES_MAX = 64 * 1024;
 
 /** Parses any body except vectors to write; a schema then checks it on the event loop. */
 export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
   name: 'ingest.parseJson',
-  run: (input) =>
-    parseBody(input, (json) => {
-      if (input.vectorsAt !== null) readVectors(json, input.vectorsAt, input.dimensionMax);
-      // A small body cannot hold much; a large one crosses to another thread.
-      if (input.body.length > SMALL_BYTES_MAX) checkExtent(json);
-      return json;
-    }),
+  run: (input) => parseJsonInput(input, cutVectors),
 };
 
+/** `cut`: see `BodyOptions`. */
+export function parseJsonInput(input: JsonInput, cut: CutVectors): ParsedBody<JsonBody> {
+  const { body, vectorsAt, dimensionMax } = input;
+  const places = vectorsAt === null ? null : PLACES[vectorsAt];
+  const read = (json: JsonBody, { vectors }: JsonText) => {
+    if (vectorsAt !== null) readVectors(json, vectorsAt, { dimensionMax, vectors });
+    // A small body cannot hold much; a large one crosses to another thread.
+    if (body.length > SMALL_BYTES_MAX) checkExtent(json);
+    return json;
+  };
+  return parseBody(input, read, { places, dimensionMax, cut });
+}
+
 /** Skips what is not an array or an object: the schema reports it. */
-function readVectors(json: JsonBody, place: VectorsAt, dimensionMax: number): void {
+function readVectors(
+  json: JsonBody,
+  place: VectorsAt,
+  { dimensionMax, vectors }: { dimensionMax: number; vectors: VectorsCut | null },
+): void {
   const issues: ValidationIssue[] = [];
   const read = (
     holder: Record<PropertyKey, unknown>,
     key: string | number,
     location: IssueLocation,
   ) => {
-    if (holder[key] === undefined) return;
-    const vector = readVector(holder[key], dimensionMax);
+    const sent = holder[key];
+    if (sent === undefined) return;
+    const isCut = sent === CUT && vectors !== null;
+    const vector = isCut ? vectors.next() : readVector(sent, dimensionMax);
     if (vector instanceof Float32Array) holder[key] = vector;
     else issues.push({ location, ...vector });
   };
@@ -147,8 +207,9 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Throws `invalid_json`, or `invalid_request` for JSON that is not an object. */
-function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody {
-  const json = parseJson(body, 'The body', bracketsUnchecked);
+function parseJsonObject({ bytes, vectors }: JsonText, bracketsUnchecked: number): JsonBody {
+  const bracketsCut = vectors?.count ?? 0;
+  const json = parseJson(bytes, 'The body', { bracketsUnchecked, bracketsCut });
   if (!isObject(json)) {
     throw validationError([
       { location: field(), code: 'invalid_request', detail: 'The body must be an object.' },
@@ -157,17 +218,24 @@ function parseJsonObject(body: Uint8Array, bracketsUnchecked: number): JsonBody 
   return json;
 }
 
+interface JsonOptions {
+  /** With no more brackets than this, the depth is not counted. */
+  readonly bracketsUnchecked?: number;
+  /** The number of arrays that were cut out of the text, which count as its brackets. */
+  readonly bracketsCut?: number;
+}
+
 /** Parses all of `body`. Throws `invalid_json`; `what` names the text in the message. */
 export function parseJson(
   body: Uint8Array,
   what: string,
-  bracketsUnchecked = BRACKETS_UNCHECKED,
+  { bracketsUnchecked = BRACKETS_UNCHECKED, bracketsCut = 0 }: JsonOptions = {},
 ): unknown {
   const invalidJson = (why: string) => notJson(what, why);
   if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
   if (!isUtf8(body)) throw invalidJson('it is not UTF-8');
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  if (countBrackets(bytes) > bracketsUnchecked) checkDepth(bytes, invalidJson);
+  if (countBrackets(bytes, bracketsCut) > bracketsUnchecked) checkDepth(bytes, invalidJson);
   try {
     return JSON.parse(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'));
   } catch (error) {
@@ -189,8 +257,8 @@ function notJson(what: string, why: string): SagittaError {
 }
 
 /** Throws `limit_exceeded` for more brackets than JSON.parse can take. */
-function countBrackets(bytes: Buffer): number {
-  let count = 0;
+function countBrackets(bytes: Buffer, countCut: number): number {
+  let count = countCut;
   for (const bracket of [OPEN_BRACKET, OPEN_BRACE]) {
     for (let at = bytes.indexOf(bracket); at !== -1; at = bytes.indexOf(bracket, at + 1)) {
       if (++count > BRACKETS_MAX) throw tooMuch('objects and arrays', BRACKETS_MAX);

@@ -19,6 +19,12 @@ import {
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Utf8Column, VectorBatch } from '../../common/types.js';
 import type { CollectionShape, WriteMode } from '../../database/api.js';
+import {
+  CUT,
+  type CutVectors,
+  cutVectors,
+  type VectorPlaces,
+} from '../../formats/json/cut-vectors.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
 import type { Task } from '../../platform/pool.js';
 import { describeKind } from './describe-kind.js';
@@ -26,6 +32,7 @@ import {
   type BodyInput,
   isObject,
   type JsonBody,
+  type JsonText,
   type ParsedBody,
   parseBody,
   parseJson,
@@ -33,7 +40,7 @@ import {
 import { isBlank, type LineBatch } from './line-cutter.js';
 import { type ParsedMetadata, packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows } from './parsed-rows.js';
-import { checkMetadata, measureId, readVector, readVectorInto } from './row-rules.js';
+import { checkMetadata, measureId, placeVector, readVector, readVectorInto } from './row-rules.js';
 
 type RowLimits = Pick<
   Limits,
@@ -64,12 +71,26 @@ export interface ParsedVectors extends ParsedRows {
 /** A batch of small vectors has many brackets; metadata is only read as deep as it may nest. */
 const BODY_BRACKETS_UNCHECKED = 100_000;
 
+/** The rows of a body, or the body itself where it is one row. */
+const BODY_PLACES: VectorPlaces = { member: 'values', list: 'vectors', listMember: 'values' };
+const LINE_PLACES: VectorPlaces = { member: 'values', list: '', listMember: '' };
+
 /** One atomic batch of vectors. Either all rows are valid or the outcome is an error about the first issues. */
 export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
   name: 'ingest.parseVectors',
-  run: (input) => parseBody(input, (json) => readVectors(json, input), BODY_BRACKETS_UNCHECKED),
+  run: (input) => parseVectorsInput(input, cutVectors),
   transfer: ({ outcome }) => (outcome.ok ? buffersOf(outcome.value) : []),
 };
+
+/** `cut`: see `BodyOptions`. */
+export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedBody<ParsedVectors> {
+  return parseBody(input, (json, text) => readVectors(json, text, input), {
+    places: BODY_PLACES,
+    dimensionMax: input.limits.dimensionMax,
+    bracketsUnchecked: BODY_BRACKETS_UNCHECKED,
+    cut,
+  });
+}
 
 const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
 const ROW_MEMBERS = ['id', 'values', 'metadata'];
@@ -77,7 +98,7 @@ const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
 const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
 const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
 
-function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
+function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): ParsedVectors {
   const issues: ValidationIssue[] = [];
   const hasPathId = input.pathId !== null;
   const isArray = !hasPathId && Object.hasOwn(json, 'vectors');
@@ -88,11 +109,13 @@ function readVectors(json: JsonBody, input: VectorsInput): ParsedVectors {
   const rows = isArray ? readRows(json.vectors, input.limits) : [json];
   const reader = new RowReader({
     ...input,
+    text,
+    byteCount: input.body.length,
     rowCount: rows.length,
     firstRow: isArray ? 0 : null,
     issues,
   });
-  const scanner = new JsonScanner(input.body);
+  const scanner = new JsonScanner(text.bytes);
   // The scanner walks from object to object. A row that is not one is an issue, and nobody needs the
   // metadata of the others then.
   const areObjects = rows.every(isObject);
@@ -165,26 +188,45 @@ export interface LinesInput extends LineBatch {
 /** Lines of a stream, each a vector by the same rules as an element of `vectors` in a body. */
 export const parseLinesTask: Task<LinesInput, ParsedRows> = {
   name: 'ingest.parseLines',
-  run: readLines,
+  run: (input) => parseLinesInput(input, cutVectors),
   transfer: buffersOf,
 };
+
+/** Throws the first issues. `cut`: see `BodyOptions`. */
+export function parseLinesInput(input: LinesInput, cut: CutVectors): ParsedRows {
+  const { bytes, limits } = input;
+  const vectors = cut(bytes, { ...LINE_PLACES, dimensionMax: limits.dimensionMax, isLines: true });
+  if (vectors !== null) {
+    try {
+      return readLines(input, { bytes: vectors.rest, vectors });
+    } catch (error) {
+      // An error is about all of the text.
+      if (!(error instanceof SagittaError)) throw error;
+    }
+  }
+  return readLines(input, { bytes, vectors: null });
+}
 
 const NEWLINE = 0x0a;
 
 /** Throws the first issues. */
-function readLines(input: LinesInput): ParsedRows {
-  const { bytes, rowCount, firstRow } = input;
+function readLines(input: LinesInput, text: JsonText): ParsedRows {
+  const { firstRow } = input;
+  const { bytes } = text;
   const issues: ValidationIssue[] = [];
   const cuts: number[] = [];
-  const reader = new RowReader({ ...input, body: bytes, pathId: null, rowCount, issues, cuts });
+  const byteCount = input.bytes.length;
+  const reader = new RowReader({ ...input, text, byteCount, pathId: null, issues, cuts });
   const scanner = new JsonScanner(bytes);
+  const bracketsCut = text.vectors === null ? 0 : 1;
   let row = 0;
   let line = input.firstLine;
   for (let start = 0; start < bytes.length && issues.length < ISSUES_MAX; line++) {
     const newline = bytes.indexOf(NEWLINE, start);
     const end = newline === -1 ? bytes.length : newline;
     if (!isBlank(bytes[start], end - start)) {
-      const parsed = parseLine(bytes.subarray(start, end), line, firstRow + row, issues);
+      const source = { bytes: bytes.subarray(start, end), line, row: firstRow + row, bracketsCut };
+      const parsed = parseLine(source, issues);
       if (parsed !== INVALID) {
         if (isObject(parsed)) {
           scanner.moveTo(start);
@@ -197,20 +239,26 @@ function readLines(input: LinesInput): ParsedRows {
     start = end + 1;
   }
   if (issues.length > 0) throw validationError(issues);
-  const digest = input.isKeyed ? createHash('sha256').update(bytes).digest('hex') : undefined;
+  const digest = input.isKeyed ? createHash('sha256').update(input.bytes).digest('hex') : undefined;
   return { ...reader.build(), cuts, digest };
 }
 
 const INVALID = Symbol('invalid JSON');
 
+interface LineSource {
+  readonly bytes: Uint8Array;
+  readonly line: number;
+  /** Of the stream. */
+  readonly row: number;
+  readonly bracketsCut: number;
+}
+
 function parseLine(
-  bytes: Uint8Array,
-  line: number,
-  row: number,
+  { bytes, line, row, bracketsCut }: LineSource,
   issues: ValidationIssue[],
 ): unknown {
   try {
-    return parseJson(bytes, `Line ${line}`);
+    return parseJson(bytes, `Line ${line}`, { bracketsCut });
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
     for (const issue of error.issues) issues.push({ ...issue, location: rowField(row) });
@@ -219,7 +267,9 @@ function parseLine(
 }
 
 interface RowsInput {
-  readonly body: Uint8Array;
+  readonly text: JsonText;
+  /** Of the request's bytes that were parsed. */
+  readonly byteCount: number;
   readonly rowCount: number;
   /** The number of the first row in the request; null where the body itself is the only row. */
   readonly firstRow: number | null;
@@ -262,7 +312,7 @@ function checkMembers(
 class RowReader {
   readonly #input: RowsInput;
   readonly #issues: ValidationIssue[];
-  /** Row i has its metadata at body[spans[2 * i]..spans[2 * i + 1]), or none where both are 0. */
+  /** Row i has its metadata at text.bytes[spans[2 * i]..spans[2 * i + 1]), or none where both are 0. */
   readonly #spans: Int32Array;
   readonly #documents: (JsonObject | undefined)[] = [];
   /** Row-major [rows, dimension]. */
@@ -276,7 +326,10 @@ class RowReader {
     this.#input = input;
     this.#issues = input.issues;
     this.#spans = new Int32Array(2 * input.rowCount);
-    this.#values = new Float32Array(input.rowCount * (input.shape?.dimension ?? 0));
+    const valueCount = input.rowCount * (input.shape?.dimension ?? 0);
+    const cut = input.text.vectors?.values;
+    // Vectors that were all cut out are in their places, or have wrong lengths, which is an issue.
+    this.#values = cut?.length === valueCount ? cut : new Float32Array(valueCount);
   }
 
   /** Called for every row, in order; `span` is where its metadata stands in the body. */
@@ -336,14 +389,18 @@ class RowReader {
   }
 
   #readValues(row: number, source: unknown): Violation | null {
-    const { shape, limits } = this.#input;
+    const { shape, limits, text } = this.#input;
     if (source === undefined) {
       return { code: 'invalid_vector', detail: 'The vector has no values.' };
     }
+    const cut = source === CUT && text.vectors !== null ? text.vectors.next() : null;
     if (shape !== null) {
-      return readVectorInto(this.#values, row * shape.dimension, source, shape);
+      const start = row * shape.dimension;
+      return cut === null
+        ? readVectorInto(this.#values, start, source, shape)
+        : placeVector(this.#values, start, cut, shape);
     }
-    const vector = readVector(source, limits.dimensionMax);
+    const vector = cut ?? readVector(source, limits.dimensionMax);
     if (!(vector instanceof Float32Array)) return vector;
     this.#values = vector;
     return null;
@@ -358,34 +415,31 @@ class RowReader {
     return firstRow === null ? field(...path) : rowField(firstRow + row, ...path);
   }
 
-  /** Lays the rows out in one buffer. Called only when there are no issues. */
+  /** Lays the texts out in one buffer. Called only when there are no issues. */
   build(): { batch: VectorBatch; metadata: ParsedMetadata } {
     const count = this.#input.rowCount;
-    const valuesBytes = this.#values.byteLength;
     const offsetsBytes = 4 * (count + 1);
     let metadataByteCount = 0;
     for (let row = 0; row < count; row++) {
       const length = this.#spans[2 * row + 1]! - this.#spans[2 * row]!;
       metadataByteCount += length === 0 ? NO_METADATA.length : length;
     }
-    const idsStart = valuesBytes + 2 * offsetsBytes;
+    const idsStart = 2 * offsetsBytes;
     const metadataStart = idsStart + this.#idByteCount;
     const buffer = new ArrayBuffer(metadataStart + metadataByteCount);
-    const values = new Float32Array(buffer, 0, this.#values.length);
-    values.set(this.#values);
     const ids = {
-      offsets: new Int32Array(buffer, valuesBytes, count + 1),
+      offsets: new Int32Array(buffer, 0, count + 1),
       bytes: new Uint8Array(buffer, idsStart, this.#idByteCount),
     };
     const metadata = {
-      offsets: new Int32Array(buffer, valuesBytes + offsetsBytes, count + 1),
+      offsets: new Int32Array(buffer, offsetsBytes, count + 1),
       bytes: new Uint8Array(buffer, metadataStart, metadataByteCount),
     };
     this.#writeIds(ids);
     this.#writeMetadata(metadata);
     return {
-      batch: { count, ids, values, metadata },
-      metadata: packMetadata(this.#documents, this.#input.body.length),
+      batch: { count, ids, values: this.#values, metadata },
+      metadata: packMetadata(this.#documents, this.#input.byteCount),
     };
   }
 
@@ -399,15 +453,15 @@ class RowReader {
   }
 
   #writeMetadata({ offsets, bytes }: Utf8Column): void {
-    const { body } = this.#input;
-    const source = Buffer.from(body.buffer, body.byteOffset, body.length);
+    const { bytes: text } = this.#input.text;
+    const source = Buffer.from(text.buffer, text.byteOffset, text.length);
     let end = 0;
     for (let row = 0; row < this.#input.rowCount; row++) {
       const from = this.#spans[2 * row]!;
       const to = this.#spans[2 * row + 1]!;
-      const text = from === to ? NO_METADATA : source.subarray(from, to);
-      bytes.set(text, end);
-      end += text.length;
+      const document = from === to ? NO_METADATA : source.subarray(from, to);
+      bytes.set(document, end);
+      end += document.length;
       offsets[row + 1] = end;
     }
   }

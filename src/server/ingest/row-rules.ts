@@ -45,6 +45,18 @@ export function readVectorInto(
   return checkDirection(target, start, shape);
 }
 
+/** The same for a vector whose elements are known to be finite; it may be in its place already. */
+export function placeVector(
+  target: Float32Array,
+  start: number,
+  vector: Float32Array,
+  shape: CollectionShape,
+): Violation | null {
+  if (vector.length !== shape.dimension) return wrongLength(vector.length, shape.dimension);
+  if (vector.buffer !== target.buffer) target.set(vector, start);
+  return checkDirection(target, start, shape);
+}
+
 /** The violation of a vector from `readVector` against the collection's shape, or null. */
 export function checkVector(vector: Float32Array, shape: CollectionShape): Violation | null {
   if (vector.length !== shape.dimension) return wrongLength(vector.length, shape.dimension);

@@ -5,16 +5,15 @@ import { createThreadPool } from '../../../src/platform/pool.js';
 import {
   type JsonBody,
   type ParsedBody,
+  parseJsonInput,
   parseJsonTask,
 } from '../../../src/server/ingest/json-body.js';
+import { parseBothWays } from './both-readers.js';
 
-const parse = (body: string | Uint8Array, isKeyed = false): ParsedBody<JsonBody> =>
-  parseJsonTask.run({
-    body: Buffer.from(body),
-    isKeyed,
-    vectorsAt: 'vector',
-    dimensionMax: 4,
-  });
+function parse(body: string | Uint8Array, isKeyed = false): ParsedBody<JsonBody> {
+  const input = { body: Buffer.from(body), isKeyed, vectorsAt: 'vector', dimensionMax: 4 } as const;
+  return parseBothWays((cut) => parseJsonInput(input, cut));
+}
 
 function refuse(body: string): string {
   const { outcome } = parse(body);

@@ -1,0 +1,14 @@
+// The functions of the addon that read JSON.
+#pragma once
+
+#include <napi.h>
+
+namespace sagitta::addon {
+
+/**
+ * cutVectors(bytes, {member, list, listMember, dimensionMax, isLines}): `json::vectors` as typed arrays of
+ * their own, or null.
+ */
+Napi::Value cut_vectors(const Napi::CallbackInfo& info);
+
+}  // namespace sagitta::addon

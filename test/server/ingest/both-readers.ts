@@ -1,0 +1,52 @@
+// Parses JSON with vectors cut out by the addon, and all of it in JavaScript, and compares the two.
+
+import assert from 'node:assert/strict';
+import { type CutVectors, cutVectors } from '../../../src/formats/json/cut-vectors.js';
+import type { ParsedBody } from '../../../src/server/ingest/json-body.js';
+import type { ParsedVectors } from '../../../src/server/ingest/json-rows.js';
+import type { ParsedRows } from '../../../src/server/ingest/parsed-rows.js';
+
+const cutNothing: CutVectors = () => null;
+
+/** The result of the first way; throws what it throws. `comparable` leaves out what is random. */
+export function readBothWays<Result>(
+  read: (cut: CutVectors) => Result,
+  comparable: (result: Result) => unknown,
+): Result {
+  const first = attempt(() => read(cutVectors));
+  const second = attempt(() => read(cutNothing));
+  if ('error' in first || 'error' in second) {
+    assert.deepEqual(first, second);
+    throw (first as { error: unknown }).error;
+  }
+  assert.deepEqual(comparable(first.result), comparable(second.result));
+  return first.result;
+}
+
+export function parseBothWays<Value>(
+  parse: (cut: CutVectors) => ParsedBody<Value>,
+  comparable: (value: Value) => unknown = (value) => value,
+): ParsedBody<Value> {
+  return readBothWays(parse, ({ outcome, ...rest }) =>
+    outcome.ok
+      ? { ...rest, value: comparable(outcome.value) }
+      : { ...rest, error: { ...outcome.error, stack: null } },
+  );
+}
+
+function attempt<Result>(read: () => Result): { result: Result } | { error: unknown } {
+  try {
+    return { result: read() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** The rows without their ids, which are different each time where some of them are generated. */
+export function withoutIds<Rows extends Pick<ParsedRows, 'batch'>>(rows: Rows): unknown {
+  return { ...rows, ids: null, batch: { ...rows.batch, ids: null } };
+}
+
+export function withoutGeneratedIds(rows: ParsedVectors): unknown {
+  return rows.ids === null ? rows : withoutIds(rows);
+}

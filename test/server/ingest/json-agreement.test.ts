@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import { parseJsonInput, type VectorsAt } from '../../../src/server/ingest/json-body.js';
+import { parseLinesInput, parseVectorsInput } from '../../../src/server/ingest/json-rows.js';
+import { parseBothWays, readBothWays, withoutGeneratedIds, withoutIds } from './both-readers.js';
+
+const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
+console.log(`SAGITTA_TEST_SEED=${seed}`);
+
+const RUNS = 10_000;
+const LIMITS = { ...DEFAULT_LIMITS, dimensionMax: 3, batchRowsMax: 3 };
+const SHAPE = { dimension: 2, metric: 'cosine' } as const;
+
+const space = fc.constantFrom('', '', '', ' ', '\t', '\r', '\n');
+const number = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom('0', '1', '-2.5', '1e3', '0.1', '-0', '1e-50') },
+  { weight: 1, arbitrary: fc.constantFrom('1e39', '01', '1.', 'NaN', '"1"', 'null', '[1]', '-') },
+  { weight: 3, arbitrary: fc.double({ noNaN: true, noDefaultInfinity: true }).map(String) },
+);
+const array = fc
+  .tuple(fc.array(number, { minLength: 1, maxLength: 3 }), space)
+  .map(([numbers, blank]) => `[${blank}${numbers.join(`${blank},`)}${blank}]`);
+const vector = fc.oneof(
+  { weight: 8, arbitrary: array },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom('"AACAPwAAAAA="', '"no"', '[]', '7', '{}', 'null', '"\\""'),
+  },
+);
+const id = fc.constantFrom('"a"', '"b"', '"\\u0061"', '"é"', '7', '""', '"]"');
+const metadata = fc.constantFrom(
+  '{}',
+  '{"values":[1]}',
+  '{"a":"\\"}"}',
+  '{"$a":1}',
+  '[]',
+  '{"n":[[]]}',
+);
+const member = fc.oneof(
+  { weight: 6, arbitrary: vector.map((text) => `"values":${text}`) },
+  { weight: 4, arbitrary: vector.map((text) => `"vector":${text}`) },
+  { weight: 3, arbitrary: id.map((text) => `"id":${text}`) },
+  { weight: 3, arbitrary: metadata.map((text) => `"metadata":${text}`) },
+  { weight: 1, arbitrary: vector.map((text) => `"v\\u0061lues":${text}`) },
+  { weight: 1, arbitrary: fc.constantFrom('"mode":"insert"', '"idempotency_key":"k"', '"x":1') },
+);
+/** Valid more often than not. */
+const usualRow = fc
+  .tuple(id, fc.constantFrom('[1,2]', '[ 0.1, -1e-3 ]', '"AACAPwAAAAA="'), metadata)
+  .map(([name, values, document]) => `{"id":${name},"values":${values},"metadata":${document}}`);
+const row = fc.oneof(
+  { weight: 12, arbitrary: usualRow },
+  {
+    weight: 9,
+    arbitrary: fc
+      .tuple(fc.array(member, { minLength: 1, maxLength: 3 }), space)
+      .map(([members, blank]) => `{${blank}${members.join(`,${blank}`)}}`),
+  },
+  { weight: 2, arbitrary: vector },
+);
+const list = fc.array(row, { minLength: 1, maxLength: 3 }).map((rows) => `[${rows.join(',')}]`);
+const body = fc.oneof(
+  row,
+  fc
+    .tuple(fc.constantFrom('vectors', 'queries'), list, fc.option(member, { nil: null }))
+    .map(([name, rows, last]) => `{"${name}":${rows}${last === null ? '' : `,${last}`}}`),
+);
+
+interface Damage {
+  readonly at: number;
+  readonly length: number;
+  readonly text: string;
+}
+
+const damage: fc.Arbitrary<Damage> = fc.record({
+  at: fc.nat(),
+  length: fc.nat({ max: 3 }),
+  text: fc.constantFrom('', ',', '"', '[', ']', '{', '}', '0', '\\', '\n', '\ufeff', '\xff', ':'),
+});
+/** Mostly undamaged. */
+const damages = fc.oneof(fc.constant([]), fc.array(damage, { maxLength: 2 }));
+
+function bytesOf(text: string, all: readonly Damage[]): Buffer {
+  let bytes = Buffer.from(text);
+  for (const { at, length, text: inserted } of all) {
+    const start = at % (bytes.length + 1);
+    const encoding = inserted === '\xff' ? 'latin1' : 'utf8';
+    const rest = bytes.subarray(Math.min(start + length, bytes.length));
+    bytes = Buffer.concat([bytes.subarray(0, start), Buffer.from(inserted, encoding), rest]);
+  }
+  return bytes;
+}
+
+/** Throws unless about so many of the runs were valid: a test of errors alone would prove little. */
+function checkShare(validCount: number): void {
+  assert.ok(validCount > RUNS / 100, `only ${validCount} of ${RUNS} texts were valid`);
+}
+
+describe('JSON with vectors cut out is read like all of it', () => {
+  it('as rows', () => {
+    let validCount = 0;
+    const pathId = fc.constantFrom(null, null, 'a');
+    fc.assert(
+      fc.property(body, damages, pathId, fc.boolean(), (text, all, path, hasShape) => {
+        const input = {
+          body: bytesOf(text, all),
+          isKeyed: false,
+          pathId: path,
+          shape: hasShape ? SHAPE : null,
+          limits: LIMITS,
+        };
+        // Without a collection only one row is read.
+        if (!hasShape && path === null) return;
+        const { outcome } = parseBothWays(
+          (cut) => parseVectorsInput(input, cut),
+          withoutGeneratedIds,
+        );
+        if (outcome.ok) validCount++;
+      }),
+      { seed, numRuns: RUNS },
+    );
+    checkShare(validCount);
+  });
+
+  it('as queries and other bodies', () => {
+    let validCount = 0;
+    const place = fc.constantFrom<VectorsAt>('vector', 'values', 'vectors', 'queries');
+    fc.assert(
+      fc.property(body, damages, place, (text, all, vectorsAt) => {
+        const input = { body: bytesOf(text, all), isKeyed: true, vectorsAt, dimensionMax: 3 };
+        if (parseBothWays((cut) => parseJsonInput(input, cut)).outcome.ok) validCount++;
+      }),
+      { seed, numRuns: RUNS },
+    );
+    checkShare(validCount);
+  });
+
+  it('as lines', () => {
+    let validCount = 0;
+    const lines = fc.tuple(fc.array(row, { minLength: 1, maxLength: 3 }), space);
+    fc.assert(
+      fc.property(lines, damages, ([rows, blank], all) => {
+        const bytes = Uint8Array.from(bytesOf(rows.join(`${blank}\n`), all));
+        const rowCount = Buffer.from(bytes)
+          .toString('latin1')
+          .split('\n')
+          .filter((line) => line !== '' && line !== '\r').length;
+        const input = { bytes, firstRow: 5, firstLine: 7, rowCount, isKeyed: true, shape: SHAPE };
+        try {
+          readBothWays((cut) => parseLinesInput({ ...input, limits: LIMITS }, cut), withoutIds);
+          validCount++;
+        } catch (error) {
+          if (error instanceof assert.AssertionError) throw error;
+        }
+      }),
+      { seed, numRuns: RUNS },
+    );
+    checkShare(validCount);
+  });
+});
