@@ -21,9 +21,14 @@ void shrink(std::vector<Element>& elements) {
 }
 
 template <class Array, class Element>
+void copy_into(Array target, const std::vector<Element>& elements) {
+  if (!elements.empty()) std::memcpy(target.Data(), elements.data(), elements.size() * sizeof(Element));
+}
+
+template <class Array, class Element>
 Array copy_of(Napi::Env env, const std::vector<Element>& elements) {
-  auto copy = Array::New(env, elements.size());
-  if (!elements.empty()) std::memcpy(copy.Data(), elements.data(), elements.size() * sizeof(Element));
+  const auto copy = Array::New(env, elements.size());
+  copy_into(copy, elements);
   return copy;
 }
 
@@ -33,6 +38,7 @@ Napi::Value cut_vectors(const Napi::CallbackInfo& info) {
   thread_local json::vectors found;
   const auto bytes = array_from<Napi::Uint8Array>(info[0], "bytes");
   const auto given = info[1].As<Napi::Object>();
+  const auto room = array_of<Napi::Float32Array>(given, "room");
   const std::string member = given.Get("member").As<Napi::String>();
   const std::string list = given.Get("list").As<Napi::String>();
   const std::string list_member = given.Get("listMember").As<Napi::String>();
@@ -46,7 +52,10 @@ Napi::Value cut_vectors(const Napi::CallbackInfo& info) {
   if (json::cut_vectors({text, bytes.ElementLength()}, options, found)) {
     const auto arrays = Napi::Object::New(info.Env());
     arrays.Set("rest", copy_of<Napi::Uint8Array>(info.Env(), found.rest));
-    arrays.Set("values", copy_of<Napi::Float32Array>(info.Env(), found.values));
+    arrays.Set("valueCount", static_cast<double>(found.values.size()));
+    const bool has_room = room.ElementLength() >= found.values.size();
+    if (has_room) copy_into(room, found.values);
+    else arrays.Set("values", copy_of<Napi::Float32Array>(info.Env(), found.values));
     arrays.Set("lengths", copy_of<Napi::Int32Array>(info.Env(), found.lengths));
     result = arrays;
   }

@@ -6,8 +6,8 @@
 namespace sagitta::addon {
 
 /**
- * cutVectors(bytes, {member, list, listMember, dimensionMax, isLines}): `json::vectors` as typed arrays of
- * their own, or null.
+ * cutVectors(bytes, {member, list, listMember, dimensionMax, isLines, room}): `json::vectors` as typed arrays
+ * of their own, or null. If the values have room, they are there instead, and `valueCount` says how many.
  */
 Napi::Value cut_vectors(const Napi::CallbackInfo& info);
 

@@ -9,11 +9,17 @@ const SPARE_SHARE = 1 / 16;
 export class BufferPool {
   readonly #allocate: (byteCount: number) => ArrayBufferLike;
   readonly #countMax: number;
+  readonly #bytesMax: number;
   readonly #free: ArrayBufferLike[] = [];
 
-  constructor(allocate: (byteCount: number) => ArrayBufferLike, options: { countMax: number }) {
+  /** `bytesMax`: of all buffers that are kept. */
+  constructor(
+    allocate: (byteCount: number) => ArrayBufferLike,
+    { countMax, bytesMax = Number.POSITIVE_INFINITY }: { countMax: number; bytesMax?: number },
+  ) {
     this.#allocate = allocate;
-    this.#countMax = options.countMax;
+    this.#countMax = countMax;
+    this.#bytesMax = bytesMax;
   }
 
   /** Returns bytes at the start of a buffer, which may be longer. Their contents are undefined. */
@@ -27,11 +33,24 @@ export class BufferPool {
     return new Uint8Array(buffer!, 0, byteCount);
   }
 
-  /** Returns bytes to the pool. They must not be used afterwards. */
-  release({ buffer }: Uint8Array): void {
-    if (buffer.byteLength < BYTES_MIN) return;
-    this.#free.unshift(buffer);
-    // Drop the oldest buffers, which may be too short for current requests.
-    this.#free.length = Math.min(this.#free.length, this.#countMax);
+  /** Returns bytes to the pool. They must not be used afterwards. True if it dropped a large buffer. */
+  release({ buffer }: Uint8Array): boolean {
+    if (buffer.byteLength < BYTES_MIN) return false;
+    const free = this.#free;
+    free.unshift(buffer);
+    const keptCount = this.#keptCount();
+    const hasDropped = free.length > keptCount;
+    free.length = keptCount;
+    return hasDropped;
+  }
+
+  /** The oldest buffers are dropped: they may be too short for current requests. */
+  #keptCount(): number {
+    let byteCount = 0;
+    const end = this.#free.findIndex((buffer, i) => {
+      byteCount += buffer.byteLength;
+      return i === this.#countMax || byteCount > this.#bytesMax;
+    });
+    return end === -1 ? this.#free.length : end;
   }
 }

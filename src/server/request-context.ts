@@ -111,6 +111,11 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     return body instanceof Uint8Array ? body : NO_BODY;
   }
 
+  /** Shared memory until the work on the body ends, for what is read from it; null without a body. */
+  allocate(byteCount: number): Uint8Array | null {
+    return this.#request.bodyReservation?.allocate(byteCount) ?? null;
+  }
+
   /** Takes the place of `body` if `contentType` is one of the route's `streamTypes`; else null. */
   get bodyStream(): BodyStream | null {
     const { body } = this.#request;

@@ -467,7 +467,7 @@ function releaseBodyAfter(
   const release = () => {
     // The request object lives on until a slow client has read the reply.
     request.body = undefined;
-    bodyReservation.release();
+    bodyReservation.end();
   };
   try {
     const work = start();

@@ -148,6 +148,7 @@ describe('the OpenAPI document', () => {
         const { outcome } = parseVectorsTask.run({
           body: Buffer.from(text),
           isKeyed: false,
+          room: null,
           pathId: null,
           shape: { dimension: 2, metric: 'dot' },
           limits: DEFAULT_LIMITS,

@@ -19,6 +19,8 @@ export interface CutOptions extends VectorPlaces {
   readonly dimensionMax: number;
   /** Whether the text is lines, each of them empty or an object. */
   readonly isLines: boolean;
+  /** Memory for the elements, aligned to 4 bytes; they get a new buffer if it is too short or null. */
+  readonly room: Uint8Array | null;
 }
 
 interface CutArrays {
@@ -27,8 +29,16 @@ interface CutArrays {
   readonly lengths: Int32Array;
 }
 
+interface AddonOptions extends Omit<CutOptions, 'room'> {
+  readonly room: Float32Array;
+}
+
 interface JsonAddon {
-  cutVectors(bytes: Uint8Array, options: CutOptions): CutArrays | null;
+  /** Without `values` the elements are at the start of the room. */
+  cutVectors(
+    bytes: Uint8Array,
+    options: AddonOptions,
+  ): (Omit<CutArrays, 'values'> & { values?: Float32Array; valueCount: number }) | null;
 }
 
 /** What is left in the place of a vector. */
@@ -38,7 +48,7 @@ export const CUT = 0;
 export class VectorsCut {
   /** The text without them: the text was JSON if this is JSON. */
   readonly rest: Uint8Array;
-  /** Their elements, all finite, one vector after the other, in a buffer of their own. */
+  /** Their elements, all finite, one vector after the other. */
   readonly values: Float32Array;
   readonly #lengths: Int32Array;
   #nextIndex = 0;
@@ -68,9 +78,19 @@ export type CutVectors = (bytes: Uint8Array, options: CutOptions) => VectorsCut 
 const addon = load();
 
 export const cutVectors: CutVectors = (bytes, options) => {
-  const arrays = addon?.cutVectors(bytes, options) ?? null;
-  return arrays === null ? null : new VectorsCut(arrays);
+  const room = options.room === null ? NO_ROOM : floatsOf(options.room);
+  const found = addon?.cutVectors(bytes, { ...options, room }) ?? null;
+  if (found === null) return null;
+  const { values = room.subarray(0, found.valueCount) } = found;
+  return new VectorsCut({ ...found, values });
 };
+
+const NO_ROOM = new Float32Array(0);
+
+/** The memory as float32; it is aligned to 4 bytes. */
+export function floatsOf({ buffer, byteOffset, byteLength }: Uint8Array): Float32Array {
+  return new Float32Array(buffer, byteOffset, Math.floor(byteLength / 4));
+}
 
 function load(): JsonAddon | null {
   try {

@@ -5,6 +5,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { INLINE_BYTES_MAX } from '../../platform/pool.js';
+import type { BodyReservation } from '../limits/body-admission.js';
 import { JSON_TYPE, STREAM_TYPES } from '../media-types.js';
 import { BodyStream } from '../transport/body-stream.js';
 import { sendContinue } from '../transport/connections.js';
@@ -47,14 +49,11 @@ function checkContent(request: FastifyRequest, type: string): string | null {
   return null;
 }
 
-/** A chunk of one byte takes hundreds as an object; this many chunks are joined into one block. */
-const CHUNKS_KEPT_MAX = 1_024;
-
 /**
  * Rejects with `payload_too_large`, `overloaded` and `invalid_request`; the caller discards what
  * arrives after that.
  */
-function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
+function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> {
   const { raw, bodyReservation } = request;
   const { bodyBytesMax } = limits;
   const declared = declaredBytes(request);
@@ -63,8 +62,7 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
   }
   sendContinue(raw);
   return new Promise((resolve, reject) => {
-    const blocks: Buffer[] = [];
-    let chunks: Buffer[] = [];
+    const memory = createBodyMemory(declared, bodyReservation);
     let byteCount = 0;
     const stop = () => {
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
@@ -72,7 +70,7 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
     const fail = (error: unknown) => {
       stop();
       // The client may go on sending for a long time; nothing of it is kept.
-      bodyReservation?.release();
+      bodyReservation?.end();
       reject(error);
     };
     const onData = (chunk: Buffer) => {
@@ -80,11 +78,7 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
       try {
         if (byteCount > bodyBytesMax) throw tooLarge(bodyBytesMax, null);
         bodyReservation?.reserveAtLeast(byteCount);
-        chunks.push(chunk);
-        if (chunks.length === CHUNKS_KEPT_MAX) {
-          blocks.push(Buffer.concat(chunks));
-          chunks = [];
-        }
+        memory.add(chunk);
       } catch (error) {
         fail(error);
       }
@@ -92,8 +86,7 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
     const onEnd = () => {
       if (declared === null || declared === byteCount) {
         stop();
-        // A copy even of one chunk, which may be part of a larger buffer of the connection.
-        resolve(Buffer.concat([...blocks, ...chunks], byteCount));
+        resolve(memory.take());
       } else {
         fail(
           new SagittaError(
@@ -113,6 +106,60 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Buffer> {
     };
     raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
   });
+}
+
+/** Where the chunks of one body are put together. */
+interface BodyMemory {
+  add(chunk: Uint8Array): void;
+  take(): Uint8Array;
+}
+
+function createBodyMemory(
+  declared: number | null,
+  reservation: BodyReservation | null,
+): BodyMemory {
+  const isLarge = declared !== null && declared > INLINE_BYTES_MAX && reservation !== null;
+  return isLarge ? new SharedBody(reservation.allocate(declared)) : new ChunkedBody();
+}
+
+/** A large body of known length: no chunk waits for the others, and workers read the bytes in place. */
+class SharedBody implements BodyMemory {
+  readonly #bytes: Uint8Array;
+  #end = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  /** What exceeds the declared length is counted, not kept: it is an error. */
+  add(chunk: Uint8Array): void {
+    if (this.#end + chunk.length <= this.#bytes.length) this.#bytes.set(chunk, this.#end);
+    this.#end += chunk.length;
+  }
+
+  take(): Uint8Array {
+    return this.#bytes;
+  }
+}
+
+/** A chunk of one byte takes hundreds as an object; this many chunks are joined into one block. */
+const CHUNKS_KEPT_MAX = 1_024;
+
+class ChunkedBody implements BodyMemory {
+  readonly #blocks: Uint8Array[] = [];
+  #chunks: Uint8Array[] = [];
+
+  add(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    if (this.#chunks.length < CHUNKS_KEPT_MAX) return;
+    this.#blocks.push(Buffer.concat(this.#chunks));
+    this.#chunks = [];
+  }
+
+  /** A copy even of one chunk, which may be part of a larger buffer of the connection. */
+  take(): Uint8Array {
+    return Buffer.concat([...this.#blocks, ...this.#chunks]);
+  }
 }
 
 /** Null where the headers do not say. */

@@ -87,6 +87,8 @@ export interface BodyOptions {
    * nor clones them sets this to what JSON.parse can take, at 50 bytes per level.
    */
   readonly bracketsUnchecked?: number;
+  /** See `CutOptions`. */
+  readonly room?: Uint8Array | null;
   /** Tests compare it with cutting nothing out. */
   readonly cut: CutVectors;
 }
@@ -98,9 +100,10 @@ export interface BodyOptions {
 export function parseBody<Value>(
   { body, isKeyed }: BodyInput,
   read: ReadBody<Value>,
-  { places, dimensionMax, cut, bracketsUnchecked = BRACKETS_UNCHECKED }: BodyOptions,
+  { places, dimensionMax, room = null, cut, bracketsUnchecked = BRACKETS_UNCHECKED }: BodyOptions,
 ): ParsedBody<Value> {
-  const vectors = places === null ? null : cut(body, { ...places, dimensionMax, isLines: false });
+  const options = { dimensionMax, isLines: false, room };
+  const vectors = places === null ? null : cut(body, { ...places, ...options });
   const short =
     vectors === null ? null : readText({ bytes: vectors.rest, vectors }, read, bracketsUnchecked);
   const { outcome, idempotencyKey } =

@@ -23,6 +23,7 @@ import {
   CUT,
   type CutVectors,
   cutVectors,
+  floatsOf,
   type VectorPlaces,
 } from '../../formats/json/cut-vectors.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
@@ -56,6 +57,8 @@ export interface VectorsInput extends BodyInput {
    */
   readonly shape: CollectionShape | null;
   readonly limits: RowLimits & Pick<Limits, 'batchRowsMax'>;
+  /** Memory for the values of the rows, which then last no longer than the body; null for none. */
+  readonly room: Uint8Array | null;
 }
 
 export interface ParsedVectors extends ParsedRows {
@@ -88,6 +91,7 @@ export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedB
     places: BODY_PLACES,
     dimensionMax: input.limits.dimensionMax,
     bracketsUnchecked: BODY_BRACKETS_UNCHECKED,
+    room: input.room,
     cut,
   });
 }
@@ -195,7 +199,12 @@ export const parseLinesTask: Task<LinesInput, ParsedRows> = {
 /** Throws the first issues. `cut`: see `BodyOptions`. */
 export function parseLinesInput(input: LinesInput, cut: CutVectors): ParsedRows {
   const { bytes, limits } = input;
-  const vectors = cut(bytes, { ...LINE_PLACES, dimensionMax: limits.dimensionMax, isLines: true });
+  const vectors = cut(bytes, {
+    ...LINE_PLACES,
+    dimensionMax: limits.dimensionMax,
+    isLines: true,
+    room: null,
+  });
   if (vectors !== null) {
     try {
       return readLines(input, { bytes: vectors.rest, vectors });
@@ -216,7 +225,15 @@ function readLines(input: LinesInput, text: JsonText): ParsedRows {
   const issues: ValidationIssue[] = [];
   const cuts: number[] = [];
   const byteCount = input.bytes.length;
-  const reader = new RowReader({ ...input, text, byteCount, pathId: null, issues, cuts });
+  const reader = new RowReader({
+    ...input,
+    text,
+    room: null,
+    byteCount,
+    pathId: null,
+    issues,
+    cuts,
+  });
   const scanner = new JsonScanner(bytes);
   const bracketsCut = text.vectors === null ? 0 : 1;
   let row = 0;
@@ -268,6 +285,8 @@ function parseLine(
 
 interface RowsInput {
   readonly text: JsonText;
+  /** Memory for the values. */
+  readonly room: Uint8Array | null;
   /** Of the request's bytes that were parsed. */
   readonly byteCount: number;
   readonly rowCount: number;
@@ -308,6 +327,14 @@ function checkMembers(
   }
 }
 
+/** That many elements, in the memory if it has room for them. */
+function floatsIn(memory: Uint8Array | null, count: number): Float32Array {
+  const floats = memory === null ? null : floatsOf(memory);
+  return floats !== null && floats.length >= count
+    ? floats.subarray(0, count)
+    : new Float32Array(count);
+}
+
 /** Checks row after row and collects the columns of the batch: ids, values, metadata. */
 class RowReader {
   readonly #input: RowsInput;
@@ -327,9 +354,10 @@ class RowReader {
     this.#issues = input.issues;
     this.#spans = new Int32Array(2 * input.rowCount);
     const valueCount = input.rowCount * (input.shape?.dimension ?? 0);
-    const cut = input.text.vectors?.values;
+    const { vectors } = input.text;
     // Vectors that were all cut out are in their places, or have wrong lengths, which is an issue.
-    this.#values = cut?.length === valueCount ? cut : new Float32Array(valueCount);
+    if (vectors?.values.length === valueCount) this.#values = vectors.values;
+    else this.#values = floatsIn(vectors === null ? input.room : null, valueCount);
   }
 
   /** Called for every row, in order; `span` is where its metadata stands in the body. */

@@ -1,12 +1,24 @@
 // Limits the bytes of request bodies in memory, over all connections. Bytes count from their arrival,
 // whatever Content-Length says, until the work on the body is done. Bodies that do not fit are
-// refused at once.
+// refused at once. The memory of large bodies is used again for later ones.
 
+import { BufferPool } from '../../common/buffer-pool.js';
 import { overloadedError, type SagittaError } from '../../common/errors.js';
+import { collectGarbageSoon } from '../../common/garbage.js';
 import { MemoryBudget } from './memory-budget.js';
+
+/** Smaller bodies share the buffers of this length, which a pool keeps. */
+const BUFFER_BYTES_MIN = 256 * 1024;
+/** As many bodies as are usually sent at once; what is more is garbage. */
+const BUFFERS_KEPT_MAX = 32;
+const BUFFER_BYTES_KEPT_MAX = 64_000_000;
 
 export class BodyAdmission {
   readonly #budget: MemoryBudget;
+  readonly #buffers = new BufferPool((byteCount) => new SharedArrayBuffer(byteCount), {
+    countMax: BUFFERS_KEPT_MAX,
+    bytesMax: BUFFER_BYTES_KEPT_MAX,
+  });
 
   constructor(options: { bytesMax: number }) {
     this.#budget = new MemoryBudget(options.bytesMax);
@@ -51,6 +63,16 @@ export class BodyAdmission {
     this.#budget.add(principalId, -byteCount);
   }
 
+  /** Shared memory, which workers read where it is. The system maps it as it is written. */
+  allocate(byteCount: number): Uint8Array {
+    return this.#buffers.acquire(Math.max(byteCount, BUFFER_BYTES_MIN)).subarray(0, byteCount);
+  }
+
+  /** Takes memory from `allocate`, which nobody uses any longer. */
+  takeBack(memory: Uint8Array): void {
+    if (this.#buffers.release(memory)) collectGarbageSoon();
+  }
+
   #limitError(): SagittaError {
     const { bytesReserved, bytesMax } = this.#budget;
     return overloadedError(
@@ -71,6 +93,7 @@ export class BodyReservation {
   readonly #principalId: string | null;
   #byteCount = 0;
   #isReleased = false;
+  readonly #memory: Uint8Array[] = [];
   /** Whether work on the body has begun: then the end of the work releases it, not the connection. */
   isInUse = false;
 
@@ -92,6 +115,19 @@ export class BodyReservation {
     if (this.#isReleased || byteCount === this.#byteCount) return;
     this.#admission.release(this.#byteCount - byteCount, this.#principalId);
     this.#byteCount = byteCount;
+  }
+
+  /** Memory that lasts as long as the body, which it is for. Its contents are undefined. */
+  allocate(byteCount: number): Uint8Array {
+    const memory = this.#admission.allocate(byteCount);
+    this.#memory.push(memory);
+    return memory;
+  }
+
+  /** Also gives the memory to other bodies: called when nobody reads the body any longer. */
+  end(): void {
+    this.release();
+    for (const memory of this.#memory.splice(0)) this.#admission.takeBack(memory);
   }
 
   /** May be called any number of times. */

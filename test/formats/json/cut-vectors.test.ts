@@ -16,6 +16,7 @@ const OPTIONS: CutOptions = {
   listMember: 'v',
   dimensionMax: 4,
   isLines: false,
+  room: null,
 };
 
 const cut = (text: string, options: Partial<CutOptions> = {}): VectorsCut | null =>
@@ -42,6 +43,14 @@ describe('vectors in JSON', { skip }, () => {
     assert.deepEqual(vectors.next(), Float32Array.of(1, -0));
     assert.deepEqual(vectors.next(), Float32Array.of(2.5, 3, -4));
     assert.deepEqual(vectors.values, Float32Array.of(1, -0, 2.5, 3, -4));
+  });
+
+  it('are written to the given memory, unless it is too short', () => {
+    const room = new Uint8Array(new SharedArrayBuffer(12), 4, 8);
+    const vectors = cut('{"v":[1,2]}', { room })!;
+    assert.equal(vectors.values.buffer, room.buffer);
+    assert.deepEqual(vectors.next(), Float32Array.of(1, 2));
+    assert.notEqual(cut('{"v":[1,2,3]}', { room })!.values.buffer, room.buffer);
   });
 
   it('are in the places that are named, and nowhere else', () => {

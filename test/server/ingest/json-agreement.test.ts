@@ -107,6 +107,8 @@ describe('JSON with vectors cut out is read like all of it', () => {
         const input = {
           body: bytesOf(text, all),
           isKeyed: false,
+          // For two vectors.
+          room: hasShape ? new Uint8Array(16) : null,
           pathId: path,
           shape: hasShape ? SHAPE : null,
           limits: LIMITS,

@@ -23,6 +23,7 @@ function parse(body: unknown, options: Options = {}): ParsedBody<ParsedVectors> 
   const input = {
     body: isText ? Buffer.from(body) : Buffer.from(JSON.stringify(body)),
     isKeyed: false,
+    room: null,
     pathId: null,
     shape: { dimension: 2, metric: 'dot' },
     limits: DEFAULT_LIMITS,

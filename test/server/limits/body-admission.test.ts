@@ -86,6 +86,24 @@ describe('body admission', () => {
     assert.equal(admission.bytesInFlight, 0);
   });
 
+  it('gives memory to other bodies when work on a body has ended, not when its client is gone', () => {
+    const admission = new BodyAdmission({ bytesMax: 100 });
+    const first = admission.open(null);
+    const second = admission.open(null);
+    const ofFirst = first.allocate(300_000);
+    const ofSecond = second.allocate(300_000);
+    assert.ok(ofFirst.buffer instanceof SharedArrayBuffer);
+    assert.equal(ofFirst.length, 300_000);
+    assert.notEqual(ofFirst.buffer, ofSecond.buffer);
+    first.release();
+    assert.ok(![ofFirst.buffer, ofSecond.buffer].includes(admission.open(null).allocate(1).buffer));
+    first.end();
+    first.end();
+    const third = admission.open(null);
+    assert.equal(third.allocate(70_000).buffer, ofFirst.buffer);
+    assert.notEqual(third.allocate(70_000).buffer, ofFirst.buffer);
+  });
+
   it('limits each principal to half, and forgets principals without reservations', () => {
     const isOfShare = (error: SagittaError) =>
       isOverloaded(error) && error.message.includes('of this credential');
