@@ -145,6 +145,13 @@ Napi::Value work(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), is_done != 0);
 }
 
+/** isDone(ticket): whether there are hits to take, or an error instead. */
+Napi::Value is_done(const Napi::CallbackInfo& info) {
+  sagitta_hits hits{};
+  const sagitta_status status = sagitta_search_hits(require_search(info).get(), 0, &hits);
+  return Napi::Boolean::New(info.Env(), status != SAGITTA_NOT_DONE);
+}
+
 void cancel(const Napi::CallbackInfo& info) {
   const search_pointer search = searches().find(argument(info, 0));
   if (search != nullptr) sagitta_search_cancel(search.get());
@@ -177,6 +184,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("createSearch", Napi::Function::New(env, create_search));
   exports.Set("cost", Napi::Function::New(env, cost));
   exports.Set("work", Napi::Function::New(env, work));
+  exports.Set("isDone", Napi::Function::New(env, is_done));
   exports.Set("cancel", Napi::Function::New(env, cancel));
   exports.Set("takeHits", Napi::Function::New(env, take_hits));
   exports.Set("release", Napi::Function::New(env, release));

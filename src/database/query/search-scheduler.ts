@@ -49,8 +49,6 @@ interface PendingSearch {
 interface Batch {
   readonly searches: readonly PendingSearch[];
   readonly startedAtMs: number;
-  /** Aborts when every search of the batch has been cancelled. */
-  readonly controller: AbortController;
 }
 
 export class SearchScheduler {
@@ -65,6 +63,8 @@ export class SearchScheduler {
   /** Large groups in the queue or in the engine. */
   #largeGroupCount = 0;
   #isRunning = false;
+  /** Aborts when every search of a batch has been cancelled. A later batch then gets another one. */
+  #controller = new AbortController();
 
   constructor(options: SearchSchedulerOptions) {
     this.#engine = options.engine;
@@ -113,8 +113,11 @@ export class SearchScheduler {
     if (isLarge(search)) this.#largeGroupCount++;
     if (this.#isRunning) return;
     this.#isRunning = true;
-    // Whatever else arrives in this iteration of the event loop shares the first batch.
-    queueMicrotask(() => this.#runBatches());
+    // Whatever else arrives in this iteration of the event loop shares the first batch: also the
+    // requests that have arrived while this thread took part in a search. A large group fills a batch
+    // alone.
+    const start = isLarge(search) ? queueMicrotask : setImmediate;
+    start(() => this.#runBatches());
   }
 
   /** No group overtakes one that is held back. */
@@ -137,13 +140,16 @@ export class SearchScheduler {
   }
 
   async #runBatches(): Promise<void> {
+    // Only the first: a batch that was waiting is followed by the replies of the one before.
+    let mayBlock = true;
     for (;;) {
       if (this.#waiting.size === 0) this.#admitLargeGroups();
       if (this.#waiting.size === 0) break;
       const batch = this.#takeBatch();
       // Only after the batch has been taken, so that a group that was held back does not join it.
       this.#admitLargeGroups();
-      await this.#runBatch(batch);
+      await this.#runBatch(batch, mayBlock);
+      mayBlock = false;
     }
     this.#isRunning = false;
   }
@@ -151,11 +157,8 @@ export class SearchScheduler {
   /** The searches that have waited longest, as many as fit. */
   #takeBatch(): Batch {
     const searches: PendingSearch[] = [];
-    const batch = {
-      searches,
-      startedAtMs: performance.now(),
-      controller: new AbortController(),
-    };
+    const batch = { searches, startedAtMs: performance.now() };
+    if (this.#controller.signal.aborted) this.#controller = new AbortController();
     let queryCount = 0;
     for (const search of this.#waiting) {
       queryCount += search.queries.length;
@@ -168,10 +171,11 @@ export class SearchScheduler {
   }
 
   /** Never rejects: a failure belongs to the searches in the batch. */
-  async #runBatch({ searches, startedAtMs, controller }: Batch): Promise<void> {
+  async #runBatch({ searches, startedAtMs }: Batch, mayBlock: boolean): Promise<void> {
+    const { signal } = this.#controller;
     try {
       const queries = searches.flatMap((search) => search.queries);
-      const found = await this.#engine.search(queries, { signal: controller.signal });
+      const found = await this.#engine.search(queries, { signal, mayBlock });
       assert(found.length === queries.length, 'an engine gives one result a query');
       this.#observer.batchSearched(queries.length, performance.now() - startedAtMs);
       let start = 0;
@@ -199,7 +203,7 @@ export class SearchScheduler {
     search.reject(reason);
     this.#admitLargeGroups();
     if (batch?.searches.every(({ isSettled }) => isSettled)) {
-      batch.controller.abort(reason);
+      this.#controller.abort(reason);
     }
   }
 

@@ -51,6 +51,15 @@ export interface SearchHits {
   readonly rescoredCount: number;
 }
 
+export interface SearchOptions {
+  readonly signal?: AbortSignal;
+  /**
+   * Whether the calling thread may do a part of the work itself, for a millisecond or two: it has
+   * nothing else to do. Engines with threads of their own ignore it.
+   */
+  readonly mayBlock?: boolean;
+}
+
 export interface Engine {
   readonly name: EngineName;
   /** Makes the codes that the engine scans; null when it reads values. Blocks without codes are slower. */
@@ -59,10 +68,7 @@ export interface Engine {
    * Returns one result per query, in order. A batch may mix dimensions, metrics, k, views and
    * positions. Rejects with the signal's reason when the signal aborts before the search is complete.
    */
-  search(
-    queries: readonly SearchQuery[],
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<SearchHits[]>;
+  search(queries: readonly SearchQuery[], options?: SearchOptions): Promise<SearchHits[]>;
   /** Frees what the engine keeps for a block. Allowed for unknown keys and during a search. */
   unload(key: string): void;
   /** Bytes that the engine keeps for a block beside the block's own arrays. */

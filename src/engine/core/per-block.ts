@@ -5,7 +5,7 @@
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { assert } from '../../common/errors.js';
 import type { VectorBlock } from '../../common/types.js';
-import type { BlockView, SearchHits, SearchQuery } from './engine.js';
+import type { BlockView, SearchHits, SearchOptions, SearchQuery } from './engine.js';
 import { compareIdWith } from './order.js';
 
 /** A query with its view of one block. */
@@ -13,10 +13,6 @@ export type BlockQuery = Omit<SearchQuery, 'views'> & Omit<BlockView, 'block'>;
 
 /** The best rows of one query in one block, best first: at most k. The caller owns the arrays. */
 export type BlockHits = Omit<SearchHits, 'viewIndexes'>;
-
-export interface SearchOptions {
-  readonly signal?: AbortSignal;
-}
 
 /** Returns one result per query, in order. All queries have the block's dimension. */
 export type SearchBlock = (

@@ -10,7 +10,7 @@ import {
   scanRows,
   unpackQuery,
 } from './canonical-scan.js';
-import type { Engine } from './engine.js';
+import type { Engine, SearchOptions } from './engine.js';
 import {
   buffersOf,
   cutBatch,
@@ -18,12 +18,7 @@ import {
   type PackedQuery,
   packQueries,
 } from './packed-queries.js';
-import {
-  type BlockHits,
-  type SearchBlock,
-  type SearchOptions,
-  searchPerBlock,
-} from './per-block.js';
+import { type BlockHits, type SearchBlock, searchPerBlock } from './per-block.js';
 
 /** Values per range by default: half a millisecond per query, ten times the cost of a round trip. */
 const RANGE_VALUES = 2 ** 20;

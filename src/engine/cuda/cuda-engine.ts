@@ -9,10 +9,11 @@ import {
   type Engine,
   EngineUnavailable,
   type SearchHits,
+  type SearchOptions,
   type SearchQuery,
 } from '../core/engine.js';
 import { cutForKernels, packColumns, sliceHits } from '../core/kernel-batch.js';
-import { mergeHits, type PartialHits, type SearchOptions } from '../core/per-block.js';
+import { mergeHits, type PartialHits } from '../core/per-block.js';
 import { type ConnectDevice, CudaDevice, type CudaEvent, connectThread } from './cuda-device.js';
 import { type CudaKernels, type DeviceFacts, loadCudaKernels } from './cuda-kernels.js';
 import { CudaResidency, type PinnedBlocks } from './cuda-residency.js';

@@ -6,7 +6,7 @@ import { assert } from '../../common/errors.js';
 import type { RowEncoder, UnencodedRows } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
-import type { Engine, SearchHits, SearchQuery } from '../core/engine.js';
+import type { Engine, SearchHits, SearchOptions, SearchQuery } from '../core/engine.js';
 import {
   cutForKernels,
   type KernelBatch,
@@ -25,11 +25,21 @@ const HIT_BYTES_MAX = 128 * 1024 * 1024;
 const BYTES_PER_HIT = 140;
 const QUERY_BOUNDS = { valuesMax: 2 ** 21, viewsMax: 2 ** 16 };
 
+/** The cost per thread: a search gets one more thread for each such amount. */
+const SHARED_COST_NS = 100_000;
+
 /** Searches below this cost run on the calling thread: waking another thread would cost more. */
 const INLINE_COST_NS = 40_000;
 
-/** The cost per thread: a search gets one more thread for each such amount. */
-const SHARED_COST_NS = 100_000;
+/**
+ * Up to this cost the calling thread takes the place of one thread of the pool, if it may block: waking
+ * a thread and being woken by it takes 0.2 to 0.3 ms. It is blocked for as long as the cost if every
+ * other thread is busy, and else for its share.
+ */
+const JOINED_COST_NS = 2_000_000;
+
+/** How long the calling thread waits for the one that finishes the search, before it lets others run. */
+const FINISH_MS_MAX = 0.2;
 
 /** Values encoded per task of the pool: a few milliseconds. */
 const ENCODED_VALUES = 2 ** 21;
@@ -88,13 +98,14 @@ class SimdEngine implements Engine {
 
   async search(
     queries: readonly SearchQuery[],
-    { signal }: { readonly signal?: AbortSignal } = {},
+    { signal, mayBlock = false }: SearchOptions = {},
   ): Promise<SearchHits[]> {
     assert(!this.#isClosed, 'the engine is not closed');
     signal?.throwIfAborted();
     const answers = new Array<SearchHits>(queries.length);
     const workerCount = this.#pool.threadCount;
     const hitsMax = HIT_BYTES_MAX / (BYTES_PER_HIT * workerCount);
+    let joinedCostMax = mayBlock ? JOINED_COST_NS : INLINE_COST_NS;
     for (const { dimension, indexes } of cutForKernels(queries, { ...QUERY_BOUNDS, hitsMax })) {
       signal?.throwIfAborted();
       const { columns, blocks } = packColumns(
@@ -102,33 +113,29 @@ class SimdEngine implements Engine {
         dimension,
       );
       const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
-      const hits = await this.#run(batch, signal);
+      const hits = await this.#run(batch, joinedCostMax, signal);
+      // Only once, since a batch of many dimensions is several searches.
+      joinedCostMax = INLINE_COST_NS;
       for (const [i, index] of indexes.entries()) answers[index] = sliceHits(hits, i);
     }
     return answers;
   }
 
-  async #run(batch: KernelBatch, signal: AbortSignal | undefined): Promise<KernelHits> {
+  async #run(
+    batch: KernelBatch,
+    joinedCostMax: number,
+    signal: AbortSignal | undefined,
+  ): Promise<KernelHits> {
     const kernels = this.#kernels;
     const ticket = kernels.createSearch(batch);
     this.#running.set(ticket, batch);
     const cost = kernels.cost(ticket);
-    if (cost <= INLINE_COST_NS) {
-      try {
-        assert(kernels.work(ticket), 'a single thread completes a search');
-        return kernels.takeHits(ticket);
-      } finally {
-        this.#release(ticket);
-      }
-    }
-    const ignoreAbort = whenAborted(signal, () => kernels.cancel(ticket));
-    const wanted = Math.min(this.#pool.threadCount, Math.ceil(cost / SHARED_COST_NS));
-    const workers = Array.from({ length: wanted }, () => this.#pool.run(workSimdTask, ticket));
-    const hits = isAnyTrue(workers).then((isDone) => {
-      if (!isDone) throw new Error('no thread of the pool completed the search');
-      signal?.throwIfAborted();
-      return kernels.takeHits(ticket);
-    });
+    const threadCount = Math.min(this.#pool.threadCount, Math.ceil(cost / SHARED_COST_NS));
+    const isJoined = cost <= joinedCostMax;
+    const workers = Array.from({ length: threadCount - (isJoined ? 1 : 0) }, () =>
+      this.#pool.run(workSimdTask, ticket),
+    );
+    const hits = this.#complete(ticket, workers, { isJoined, signal });
     const ended = Promise.allSettled([...workers, hits]).then(() => {
       this.#release(ticket);
       this.#ending.delete(ended);
@@ -137,10 +144,38 @@ class SimdEngine implements Engine {
     try {
       return await hits;
     } finally {
-      ignoreAbort();
       // Late threads find no work; threads still at work read the arrays until they notice.
       kernels.cancel(ticket);
     }
+  }
+
+  /** The hits, as soon as a worker or, if it joins them, this thread has completed the search. */
+  async #complete(
+    ticket: number,
+    workers: readonly Promise<boolean>[],
+    { isJoined, signal }: { readonly isJoined: boolean; readonly signal: AbortSignal | undefined },
+  ): Promise<KernelHits> {
+    const kernels = this.#kernels;
+    if (isJoined && this.#join(ticket)) return kernels.takeHits(ticket);
+    const ignoreAbort = whenAborted(signal, () => kernels.cancel(ticket));
+    try {
+      const isDone = await isAnyTrue(workers);
+      if (!isDone) throw new Error('no thread of the pool completed the search');
+      signal?.throwIfAborted();
+      return kernels.takeHits(ticket);
+    } finally {
+      ignoreAbort();
+    }
+  }
+
+  /** Works on the search. False if another thread has yet to complete it. */
+  #join(ticket: number): boolean {
+    if (this.#kernels.work(ticket)) return true;
+    const deadlineMs = performance.now() + FINISH_MS_MAX;
+    while (!this.#kernels.isDone(ticket)) {
+      if (performance.now() > deadlineMs) return false;
+    }
+    return true;
   }
 
   #release(ticket: number): void {

@@ -26,6 +26,8 @@ export interface Kernels {
   cost(ticket: number): number;
   /** Works until no work is left; true for the one call that completes the search. */
   work(ticket: number): boolean;
+  /** Whether a thread has completed the search, or it has failed. */
+  isDone(ticket: number): boolean;
   /** Ends the search soon, without hits. */
   cancel(ticket: number): void;
   takeHits(ticket: number): KernelHits;

@@ -5,13 +5,12 @@ import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
 import type { VectorBlock } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import type { Engine, SearchHits, SearchQuery } from '../core/engine.js';
+import type { Engine, SearchHits, SearchOptions, SearchQuery } from '../core/engine.js';
 import { cutBatch, type PackedQueries, packQueries } from '../core/packed-queries.js';
 import {
   type BlockHits,
   type BlockQuery,
   type SearchBlock,
-  type SearchOptions,
   searchPerBlock,
 } from '../core/per-block.js';
 import type { BlockUsage } from './block-cache.js';

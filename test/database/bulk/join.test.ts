@@ -12,6 +12,7 @@ import { createReferenceEngine } from '../../../src/engine/core/reference-engine
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { laneSum, trueScore } from '../../../src/tools/selftest/truth.js';
 import { placeOf } from '../../support/issues.js';
+import { eventually } from '../../support/waiting.js';
 import { batchOf, createRandom, openDatabase, type TestVector, testSeed } from '../harness.js';
 
 const DIMENSION = 5;
@@ -163,11 +164,13 @@ describe('a join', () => {
     const pool = createInlinePool();
     const engine = createReferenceEngine({ pool });
     let gate: Promise<void> | null = null;
+    let heldCount = 0;
     const database = await openDatabase({
       limits: { queuedQueriesMax: 1 },
       engine: {
         ...engine,
         async search(queries, options) {
+          if (gate !== null) heldCount++;
           await gate;
           return engine.search(queries, options);
         },
@@ -183,9 +186,9 @@ describe('a join', () => {
     const query = () => database.collection('a').query({ id: 'v0', topK: 1 });
     // One group is in the engine and one waits: the queue is full for a third.
     const others = [query()];
-    await new Promise((resolve) => setImmediate(resolve));
+    await eventually('a query is in the engine', () => heldCount === 1);
     others.push(query());
-    await new Promise((resolve) => setImmediate(resolve));
+    await eventually('another one waits', () => database.queuedQueryCount === 1);
     const refused = (await database.collection('a').join({ topK: 1 })).chunks();
     await assert.rejects(refused.next(), { code: 'overloaded' });
     const rest = (async () => {

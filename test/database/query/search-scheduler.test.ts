@@ -10,6 +10,7 @@ interface EngineCall {
   /** The vector of each query is its number. */
   readonly queries: readonly number[];
   readonly signal: AbortSignal;
+  readonly mayBlock: boolean;
   /** Answers each query with its number as the count of scanned rows. */
   finish(): void;
   fail(error: unknown): void;
@@ -21,12 +22,13 @@ function createFixture(options: { waitingMax?: number; batchQueriesMax?: number 
   const batchSizes: number[] = [];
   const scheduler = new SearchScheduler({
     engine: {
-      search: (queries, { signal } = {}) =>
+      search: (queries, { signal, mayBlock } = {}) =>
         new Promise((resolve, reject) => {
           const numbers = queries.map(({ vector }) => vector[0]!);
           calls.push({
             queries: numbers,
             signal: signal!,
+            mayBlock: mayBlock!,
             finish: () => resolve(numbers.map(hitsOf)),
             fail: reject,
             answer: resolve,
@@ -79,6 +81,38 @@ describe('the search scheduler', () => {
     assert.deepEqual(queriesOf(calls), ['1,2,3,4']);
     calls[0]!.finish();
     assert.deepEqual(await Promise.all(searches), [[1], [2, 3], [4]]);
+  });
+
+  it('takes what arrives in the same iteration of the event loop into the first batch', async () => {
+    const { calls, search } = createFixture();
+    const first = search([1]);
+    for (let i = 0; i < 20; i++) await Promise.resolve();
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    const second = search([2]);
+    await turn();
+    assert.deepEqual(queriesOf(calls), ['1,2']);
+    calls[0]!.finish();
+    assert.deepEqual(await Promise.all([first, second]), [[1], [2]]);
+  });
+
+  it('lets the engine block the calling thread only when nothing was under way', async () => {
+    const { calls, search } = createFixture();
+    const searches = [search([1])];
+    await turn();
+    searches.push(search([2]));
+    calls[0]!.finish();
+    await searches[0];
+    await turn();
+    calls[1]!.finish();
+    await searches[1];
+    searches.push(search([3]));
+    await turn();
+    calls[2]!.finish();
+    await searches[2];
+    assert.deepEqual(
+      calls.map(({ mayBlock }) => mayBlock),
+      [true, false, true],
+    );
   });
 
   it('measures the wait of a search until its batch starts', async () => {

@@ -80,6 +80,13 @@ function testEngine(kernels: Kernels): void {
       );
     });
 
+    it('answers as brute force does when the calling thread takes part', async () => {
+      for (const query of createQueries(IS_FULL ? 60 : 10)) {
+        const [hits] = await engine.search([query], { mayBlock: true });
+        assertTrueHits(hits!, bruteForce(query), `seed ${SEED}`);
+      }
+    });
+
     it('rejects a search aborted while it runs, and answers the next', async () => {
       const controller = new AbortController();
       const searched = engine.search(createQueries(600), { signal: controller.signal });
@@ -104,7 +111,7 @@ function testEngine(kernels: Kernels): void {
     });
   });
 
-  describe('the simd engine when the pool fails', () => {
+  describe('the simd engine when the pool is busy or fails', () => {
     const random = createRandom(SEED);
     const block = createRandomBlock(random, 'random', 20_000, 64);
     const query = createQuery(block, rowOf(block, 0));
@@ -123,6 +130,27 @@ function testEngine(kernels: Kernels): void {
       };
       return { pool, tasks };
     }
+
+    it('completes a short search on the calling thread, if that may block', async () => {
+      const { pool, tasks } = createStubPool();
+      const engine = createSimdEngine({ pool });
+      const [hits] = await engine.search([query], { mayBlock: true });
+      assertTrueHits(hits!, bruteForce(query), `seed ${SEED}`);
+      // In place of one of the two threads; the other finds no work when it comes to it.
+      assert.equal(tasks.length, 1);
+      tasks[0]!.resolve(false as never);
+      await engine.close();
+    });
+
+    it('leaves a long search to the pool, even if the calling thread may block', async () => {
+      const { pool, tasks } = createStubPool();
+      const engine = createSimdEngine({ pool });
+      const searched = engine.search(new Array(600).fill(query), { mayBlock: true });
+      assert.equal(tasks.length, 2);
+      for (const task of tasks) task.resolve(false as never);
+      await assert.rejects(searched, /no thread of the pool completed the search/);
+      await engine.close();
+    });
 
     it('rejects when no thread completed the search', async () => {
       const { pool, tasks } = createStubPool();
