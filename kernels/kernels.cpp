@@ -5,6 +5,7 @@
 #include <new>
 
 #include "layout.h"
+#include "search/rotation.h"
 #include "search/search.h"
 #include "search/valid.h"
 #include "target.h"
@@ -25,6 +26,33 @@ sagitta_status sagitta_encode(const float* values, uint32_t dimension, uint32_t 
   if (from < to && (values == nullptr || codes == nullptr)) return SAGITTA_INVALID_ARGUMENT;
   selected_target().encode(values, dimension, from, to, codes);
   return SAGITTA_OK;
+}
+
+size_t sagitta_coarse_bytes(uint32_t row_count, uint32_t dimension) {
+  if (!has_coarse_codes(dimension)) return 0;
+  return panel_count(row_count) * coarse_panel_bytes(dimension) + coarse_padding;
+}
+
+size_t sagitta_refinement_bytes(uint32_t row_count, uint32_t dimension) {
+  if (!has_coarse_codes(dimension)) return 0;
+  return panel_count(row_count) * refinement_panel_bytes(dimension) + coarse_padding;
+}
+
+sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, uint32_t from,
+                                     uint32_t to, uint8_t* coarse, uint8_t* refinement) {
+  if (!is_dimension(dimension) || !has_coarse_codes(dimension) || from > to) {
+    return SAGITTA_INVALID_ARGUMENT;
+  }
+  if (from < to && (values == nullptr || coarse == nullptr || refinement == nullptr)) {
+    return SAGITTA_INVALID_ARGUMENT;
+  }
+  try {
+    const rotation rotation = create_rotation(dimension);
+    selected_target().encode_coarse(rotation, values, from, to, coarse, refinement);
+    return SAGITTA_OK;
+  } catch (const std::bad_alloc&) {
+    return SAGITTA_OUT_OF_MEMORY;
+  }
 }
 
 sagitta_status sagitta_search_create(const sagitta_batch* batch, sagitta_search** created) {

@@ -64,6 +64,17 @@ size_t sagitta_codes_bytes(uint32_t row_count, uint32_t dimension);
 sagitta_status sagitta_encode(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
                               uint8_t* codes);
 
+/** The least dimension of rows that can have coarse codes. */
+#define SAGITTA_COARSE_DIMENSION_MIN 64u
+
+/** Bytes of the two arrays of coarse codes; see layout.h. 0 below SAGITTA_COARSE_DIMENSION_MIN. */
+size_t sagitta_coarse_bytes(uint32_t row_count, uint32_t dimension);
+size_t sagitta_refinement_bytes(uint32_t row_count, uint32_t dimension);
+
+/** Like sagitta_encode. Both arrays are aligned as codes are. */
+sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, uint32_t from,
+                                     uint32_t to, uint8_t* coarse, uint8_t* refinement);
+
 /* ── search ──────────────────────────────────────────────────────────────────────────────── */
 
 /** Rows to search. The arrays must stay unchanged until the search is destroyed. */
@@ -76,6 +87,9 @@ typedef struct sagitta_block {
   const int32_t* id_offsets;
   const uint8_t* id_bytes;
   uint32_t row_count;
+  /** Made by sagitta_encode_coarse; both NULL: the block is searched without them. */
+  const uint8_t* coarse;
+  const uint8_t* refinement;
 } sagitta_block;
 
 /** A block, and the rows of it that one query searches. */
@@ -103,6 +117,14 @@ typedef struct sagitta_query {
   uint32_t view_count;
 } sagitta_query;
 
+/** How rows are searched where there is a choice; the answer is the same. For tests and benches. */
+typedef enum sagitta_method {
+  /** By estimated cost, and by what the search sees. */
+  SAGITTA_METHOD_AUTO = 0,
+  SAGITTA_METHOD_TILES = 1,
+  SAGITTA_METHOD_COARSE = 2
+} sagitta_method;
+
 typedef struct sagitta_batch {
   const sagitta_block* blocks;
   const sagitta_block_view* views;
@@ -113,6 +135,7 @@ typedef struct sagitta_batch {
   uint32_t dimension;
   /** The number of threads that may work on it at once. */
   uint32_t worker_count;
+  sagitta_method method;
 } sagitta_batch;
 
 typedef struct sagitta_search sagitta_search;

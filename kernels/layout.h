@@ -13,12 +13,27 @@
 // takes one unsigned operand; Σ(c + 128)·q = Σc·q + 128·Σq, where the last term depends on the query
 // only.
 //
+// Coarse codes represent the same rows with two bits, and with four bits, per dimension, for searches that
+// are bound by the bytes they read. They are codes of rotated rows (search/rotation.h) and stored row by row, so that
+// single rows can be read. With y the rotated row, σ = ‖y‖ / √D and code 0…15 by the thresholds of
+// `coarse_thresholds`, in units of σ, the first level is the upper two bits of the code, which stand
+// for −3, −1, 1 and 3, and the second level the whole code, which stands for a level of
+// `refined_levels`; s is the scale with the least residual ‖y − s·c‖. A panel of 16 rows is
+//
+//   coarse:      panel_facts of the first level; uint8 code[16][row_bytes], the upper two bits
+//   refinement:  refined_facts; uint8 code[16][row_bytes], the lower two bits
+//
+// Sixteen bytes of a row have 64 dimensions: byte j has the dimensions j, j + 16, j + 32 and j + 48,
+// lowest bits first, so that shifts and masks unpack whole registers. row_bytes = 16 · ⌈D / 64⌉.
+//
 // A row whose length is not within 2^±30 is not scanned, since float32 bounds could overflow:
 // its residual is FLT_MAX and the rest is 0, so that its upper bound is infinite and it is rescored.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "kernels.h"
 
 namespace sagitta {
 
@@ -52,6 +67,47 @@ constexpr size_t panel_bytes(uint32_t dimension) {
 
 constexpr uint32_t panel_count(uint32_t row_count) {
   return (row_count + panel_rows - 1) / panel_rows;
+}
+
+/** The least dimension of rows with coarse codes: with fewer, their facts take what the codes save. */
+inline constexpr uint32_t coarse_dimension_min = SAGITTA_COARSE_DIMENSION_MIN;
+inline constexpr uint32_t coarse_chunk_dimensions = 64;
+inline constexpr uint32_t coarse_chunk_bytes = 16;
+
+/** Of |y| / σ: the number of thresholds reached is the magnitude 0…7 of a code. The fourth is the first level's. */
+inline constexpr float coarse_thresholds[7] = {0.25f, 0.5f, 0.75f, 1.0f, 1.36f, 1.8f, 2.4f};
+/** What the magnitudes of the second level stand for: about 23 times the centers between thresholds. */
+inline constexpr int8_t refined_levels[8] = {3, 9, 14, 20, 27, 36, 47, 63};
+/** Added to the second level, whose codes are multiplied as unsigned bytes. */
+inline constexpr int32_t refined_offset = 64;
+
+struct refined_facts {
+  struct {
+    float scale;
+    float residual;
+  } row[panel_rows];
+};
+
+constexpr bool has_coarse_codes(uint32_t dimension) { return dimension >= coarse_dimension_min; }
+
+constexpr uint32_t coarse_row_bytes(uint32_t dimension) {
+  return (dimension + coarse_chunk_dimensions - 1) / coarse_chunk_dimensions * coarse_chunk_bytes;
+}
+
+/** Loads of whole registers read up to this many bytes past a row. */
+inline constexpr size_t coarse_padding = 64;
+
+/** A packed query has four times the bytes of a row, which is filled up to whole registers. */
+constexpr size_t coarse_query_bytes(uint32_t dimension) {
+  return 4 * ((size_t{coarse_row_bytes(dimension)} + 63) / 64 * 64);
+}
+
+constexpr size_t coarse_panel_bytes(uint32_t dimension) {
+  return fact_bytes + size_t{panel_rows} * coarse_row_bytes(dimension);
+}
+
+constexpr size_t refinement_panel_bytes(uint32_t dimension) {
+  return sizeof(refined_facts) + size_t{panel_rows} * coarse_row_bytes(dimension);
 }
 
 }  // namespace sagitta

@@ -49,11 +49,11 @@ struct row_limits {
 inline constexpr uint32_t query_group_max = 8;
 
 struct scan_task {
-  /** Consecutive panels, panel_bytes(dimension) each. */
+  /** Consecutive panels: panel_bytes(dimension) each, or coarse_panel_bytes(dimension). */
   const uint8_t* panels;
   uint32_t panel_count;
-  uint32_t step_count;
-  /** Limits of all rows that are searched: they allow a cheaper test of a whole panel. */
+  uint32_t dimension;
+  /** Limits of all rows that are searched, which allow a cheaper test of a whole panel; not for `scan_coarse`. */
   row_limits limits;
   /** All queries have the same `has_lower`. */
   scan_query* const* queries;
@@ -78,8 +78,24 @@ struct encoded_vector {
   int64_t code_square;
 };
 
+/** A packed query for sums of single rows; `offset` is where the level's sum starts. */
+struct coarse_query {
+  const uint8_t* packed;
+  int32_t offset;
+  uint32_t dimension;
+};
+
+struct rotation;
+
+/** Nanoseconds per query and dimension of a row in the cache; only their ratios to each other matter. */
+struct scan_costs {
+  double tile_ns;
+  double coarse_ns;
+};
+
 struct target {
   const char* name;
+  scan_costs costs;
   /** Queries per scan. One more would spill registers. */
   uint32_t query_group;
   /** Bytes of one step of a packed query. */
@@ -100,13 +116,32 @@ struct target {
   row_limits (*limit_rows)(const uint8_t* panels, size_t stride, uint32_t row_count);
   /**
    * Canonical q·x and x·x of rows (see canonical.h), bit for bit. `query` [dimension] is float64;
-   * `count` is at most canonical_rows.
+   * `count` is at most canonical_rows; x·x is not computed where `squares` is null.
    */
   void (*products)(const double* query, uint32_t dimension, const float* const* rows,
                    uint32_t count, double* products, double* squares);
+
+  /** rotated = R · values, [dimension] each; see search/rotation.h. */
+  void (*rotate)(const rotation& rotation, const float* values, float* rotated);
+  /** The coarse codes of the rows from..to, as `encode`; `rotation` is that of their dimension. */
+  void (*encode_coarse)(const rotation& rotation, const float* values, uint32_t from, uint32_t to,
+                        uint8_t* coarse, uint8_t* refinement);
+  /** Packs the codes [dimension] of a rotated query: coarse_query_bytes(dimension). */
+  void (*pack_coarse_query)(const int8_t* codes, uint32_t dimension, uint8_t* packed);
+  /** Like `scan`, over panels of coarse codes, for up to coarse_group queries. */
+  void (*scan_coarse)(const scan_task& task);
+  /** The integer products of up to panel_rows rows with their codes of the first level. */
+  void (*coarse_sums)(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
+                      int32_t* sums);
+  /** The same with codes of the second level. */
+  void (*refined_sums)(const coarse_query& query, const uint8_t* const* coarse,
+                       const uint8_t* const* refinement, uint32_t count, int32_t* sums);
   /** The number of set bits among the first `row_count`. */
   uint32_t (*count_bits)(const uint32_t* words, uint32_t row_count);
 };
+
+/** Queries per call of `scan_coarse`: more would not fit the registers. */
+inline constexpr uint32_t coarse_group = 4;
 
 /** Rows per call of `products`: enough to hide the latency of the additions. */
 inline constexpr uint32_t canonical_rows = 4;

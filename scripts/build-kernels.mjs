@@ -66,6 +66,7 @@ const LIBRARY = [
   'reference/target_reference.cpp',
   'search/plan.cpp',
   'search/query_state.cpp',
+  'search/rotation.cpp',
   'search/search.cpp',
   'search/top_rows.cpp',
   'search/valid.cpp',
@@ -80,6 +81,7 @@ const TEST = [
   ...JSON_READER,
   'testing/check.cpp',
   'testing/test_batch.cpp',
+  'testing/test_coarse.cpp',
   'testing/test_json.cpp',
   'testing/test.cpp',
 ];

@@ -220,7 +220,8 @@ void print_scan(const scan_options& options, bool as_json) {
     queries[q].view_count = 1;
   }
   const sagitta_batch batch = {&block,          views.data(),    queries.data(), 1,
-                               options.queries, options.queries, options.dimension, options.threads};
+                               options.queries, options.queries, options.dimension, options.threads,
+                               SAGITTA_METHOD_AUTO};
   const scan_result result = measure_scan(batch, options);
   const double operations = 2.0 * options.rows * options.dimension * options.queries;
   const double code_bytes = static_cast<double>(options.rows) * options.dimension;

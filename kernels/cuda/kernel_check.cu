@@ -39,7 +39,7 @@ class check_data {
       id_offsets_[row + 1] = static_cast<int32_t>(id_bytes_.size());
     }
     sagitta_encode(values_.data(), dimension, 0, row_count, codes_.data());
-    block_ = {values_.data(), codes_.data(), id_offsets_.data(), id_bytes_.data(), row_count};
+    block_ = {values_.data(), codes_.data(), id_offsets_.data(), id_bytes_.data(), row_count, nullptr, nullptr};
     views_ = {{nullptr, 0, row_count}, {bitmap_.data(), 0, row_count - 5}};
     for (uint32_t q = 0; q < query_count; q++) {
       sagitta_query query{};
@@ -58,7 +58,7 @@ class check_data {
   const uint8_t* codes() const { return codes_.data(); }
   /** A batch of the first `count` queries. */
   sagitta_batch batch(uint32_t count) const {
-    return {&block_, views_.data(), queries_.data(), 1, 2, count, dimension, 1};
+    return {&block_, views_.data(), queries_.data(), 1, 2, count, dimension, 1, SAGITTA_METHOD_AUTO};
   }
 
  private:

@@ -26,7 +26,8 @@ sagitta_batch batch_tables::view() const {
           static_cast<uint32_t>(views.size()),
           static_cast<uint32_t>(queries.size()),
           dimension,
-          worker_count};
+          worker_count,
+          SAGITTA_METHOD_AUTO};
 }
 
 namespace {
@@ -54,6 +55,15 @@ std::vector<sagitta_block> read_blocks(const Napi::Array& from, uint32_t dimensi
     require(from.Env(), codes.ElementLength() >= sagitta_codes_bytes(block.row_count, dimension),
             "block: there are fewer codes than rows");
     block.codes = codes.Data();
+    if (!object.Get("coarse").IsTypedArray()) continue;
+    const auto coarse = array_of<Napi::Uint8Array>(object, "coarse");
+    const auto refinement = array_of<Napi::Uint8Array>(object, "refinement");
+    require(from.Env(),
+            coarse.ElementLength() >= sagitta_coarse_bytes(block.row_count, dimension) &&
+                refinement.ElementLength() >= sagitta_refinement_bytes(block.row_count, dimension),
+            "block: there are fewer coarse codes than rows");
+    block.coarse = coarse.Data();
+    block.refinement = refinement.Data();
   }
   return blocks;
 }

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "../layout.h"
+#include "../search/rotation.h"
 #include "../target.h"
 
 namespace sagitta {
@@ -33,7 +35,7 @@ void products(const double* query, uint32_t dimension, const float* const* rows,
               double* products, double* squares) {
   for (uint32_t r = 0; r < count; r++) {
     products[r] = sum_of_products(query, rows[r], dimension);
-    squares[r] = sum_of_squares(rows[r], dimension);
+    if (squares != nullptr) squares[r] = sum_of_squares(rows[r], dimension);
   }
 }
 
@@ -137,7 +139,8 @@ bool survives(int32_t sum, const panel_facts& facts, uint32_t row, const scan_qu
 }
 
 void scan(const scan_task& task) {
-  const size_t stride = fact_bytes + size_t{task.step_count} * step_bytes;
+  const size_t stride = panel_bytes(task.dimension);
+  const uint32_t steps = step_count(task.dimension);
   for (uint32_t panel = 0; panel < task.panel_count; panel++) {
     const uint8_t* const start = task.panels + panel * stride;
     const auto& facts = *reinterpret_cast<const panel_facts*>(start);
@@ -148,7 +151,7 @@ void scan(const scan_task& task) {
       uint32_t survivors = 0;
       for (uint32_t row = 0; row < panel_rows; row++) {
         const uint8_t* const row_codes = start + fact_bytes + row * step_dimensions;
-        sums[row] = sum_of_codes(row_codes, query_codes, task.step_count, query.offset);
+        sums[row] = sum_of_codes(row_codes, query_codes, steps, query.offset);
         if (survives(sums[row], facts, row, query)) survivors |= 1u << row;
       }
       if (survivors != 0) task.emit(task.context, q, panel, survivors, sums);
@@ -169,6 +172,195 @@ row_limits limit_rows(const uint8_t* panels, size_t stride, uint32_t row_count) 
   return limits;
 }
 
+/** values[first..first + count) times the normalised Hadamard matrix, whose factor `unit` is applied here. */
+void multiply_hadamard(float* values, uint32_t count, float unit) {
+  for (uint32_t i = 0; i < count; i++) values[i] *= unit;
+  for (uint32_t half = count / 2; half > 0; half /= 2) {
+    for (uint32_t start = 0; start < count; start += 2 * half) {
+      for (uint32_t i = start; i < start + half; i++) {
+        const float left = values[i];
+        const float right = values[i + half];
+        values[i] = left + right;
+        values[i + half] = left - right;
+      }
+    }
+  }
+}
+
+void multiply_blocks(const rotation& rotation, float* values) {
+  uint32_t first = 0;
+  for (; first + rotation.block <= rotation.dimension; first += rotation.block) {
+    multiply_hadamard(values + first, rotation.block, rotation.unit);
+  }
+  if (first == rotation.dimension) return;
+  multiply_hadamard(values + rotation.dimension - rotation.block, rotation.block, rotation.unit);
+}
+
+void rotate(const rotation& rotation, const float* values, float* rotated) {
+  const uint32_t dimension = rotation.dimension;
+  std::vector<float> first(values, values + dimension);
+  for (uint32_t i = 0; i < dimension; i++) first[i] *= rotation.first[i] < 0 ? -1.0f : 1.0f;
+  multiply_blocks(rotation, first.data());
+  for (uint32_t i = 0; i < dimension; i++) {
+    const float sign = rotation.second[i] < 0 ? -1.0f : 1.0f;
+    rotated[i] = sign * first[uint64_t{i} * rotation.stride % dimension];
+  }
+  multiply_blocks(rotation, rotated);
+}
+
+/** Byte and shift of a dimension in a row's codes. */
+struct coarse_place {
+  uint32_t byte;
+  uint32_t shift;
+};
+
+coarse_place place_of(uint32_t i) {
+  const uint32_t in_chunk = i % coarse_chunk_dimensions;
+  return {i / coarse_chunk_dimensions * coarse_chunk_bytes + in_chunk % coarse_chunk_bytes,
+          in_chunk / coarse_chunk_bytes * 2};
+}
+
+int32_t first_value(uint32_t code) { return 2 * static_cast<int32_t>(code >> 2) - 3; }
+
+int32_t second_value(uint32_t code) {
+  return code < 8 ? -refined_levels[7 - code] : refined_levels[code - 8];
+}
+
+struct fitted {
+  float scale;
+  float residual;
+};
+
+/** The scale with the least residual, of a level. */
+template <class Value>
+fitted fit_scale(const std::vector<float>& rotated, const std::vector<uint32_t>& codes,
+                 const Value& value) {
+  double product = 0;
+  double square = 0;
+  double yy = 0;
+  for (size_t i = 0; i < rotated.size(); i++) {
+    const double y = static_cast<double>(rotated[i]);
+    product += y * value(codes[i]);
+    square += static_cast<double>(value(codes[i]) * value(codes[i]));
+    yy += y * y;
+  }
+  const auto scale = static_cast<float>(product / square);
+  double residual = 0;
+  for (size_t i = 0; i < rotated.size(); i++) {
+    const double error =
+        static_cast<double>(rotated[i]) - static_cast<double>(scale) * value(codes[i]);
+    residual += error * error;
+  }
+  return {scale, static_cast<float>(std::sqrt(residual + 0x1p-40 * yy) * (1 + 0x1p-20))};
+}
+
+void encode_coarse_row(const rotation& rotation, const float* values, uint32_t lane,
+                       uint8_t* coarse, uint8_t* refinement) {
+  const uint32_t dimension = rotation.dimension;
+  const uint32_t row_bytes = coarse_row_bytes(dimension);
+  auto& facts = *reinterpret_cast<panel_facts*>(coarse);
+  auto& refined = reinterpret_cast<refined_facts*>(refinement)->row[lane];
+  uint8_t* const upper = coarse + fact_bytes + lane * row_bytes;
+  uint8_t* const lower = refinement + sizeof(refined_facts) + lane * row_bytes;
+  std::memset(upper, 0, row_bytes);
+  std::memset(lower, 0, row_bytes);
+  const double square = sum_of_squares(values, dimension);
+  const double length = std::sqrt(square);
+  if (!(length >= length_min && length <= length_max)) {
+    const float residual = square == 0 ? 0 : unscannable_residual;
+    facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
+    facts.residual[lane] = residual;
+    refined = {0, residual};
+    return;
+  }
+  std::vector<float> rotated(dimension);
+  rotate(rotation, values, rotated.data());
+  const auto inverse = static_cast<float>(std::sqrt(static_cast<double>(dimension)) / length);
+  std::vector<uint32_t> codes(dimension);
+  for (uint32_t i = 0; i < dimension; i++) {
+    const float value = rotated[i] * inverse;
+    uint32_t magnitude = 0;
+    while (magnitude < 7 && std::fabs(value) >= coarse_thresholds[magnitude]) magnitude++;
+    codes[i] = value < 0 ? 7 - magnitude : 8 + magnitude;
+    const coarse_place place = place_of(i);
+    upper[place.byte] |= static_cast<uint8_t>(codes[i] >> 2 << place.shift);
+    lower[place.byte] |= static_cast<uint8_t>((codes[i] & 3) << place.shift);
+  }
+  const fitted first = fit_scale(rotated, codes, first_value);
+  const fitted second = fit_scale(rotated, codes, second_value);
+  facts.scale[lane] = first.scale;
+  facts.norm[lane] = static_cast<float>(length);
+  facts.residual[lane] = first.residual;
+  facts.square[lane] = static_cast<float>(square);
+  refined = {second.scale, second.residual};
+}
+
+void encode_coarse(const rotation& rotation, const float* values, uint32_t from, uint32_t to,
+                   uint8_t* coarse, uint8_t* refinement) {
+  const uint32_t dimension = rotation.dimension;
+  for (uint32_t row = from; row < to; row++) {
+    const size_t panel = row / panel_rows;
+    encode_coarse_row(rotation, values + size_t{row} * dimension, row % panel_rows,
+                      coarse + panel * coarse_panel_bytes(dimension),
+                      refinement + panel * refinement_panel_bytes(dimension));
+  }
+}
+
+void pack_coarse_query(const int8_t* codes, uint32_t dimension, uint8_t* packed) {
+  std::memcpy(packed, codes, dimension);
+}
+
+uint32_t code_at(const uint8_t* codes, uint32_t i) {
+  const coarse_place place = place_of(i);
+  return codes[place.byte] >> place.shift & 3u;
+}
+
+void coarse_sums(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
+                 int32_t* sums) {
+  const auto* const values = reinterpret_cast<const int8_t*>(query.packed);
+  for (uint32_t r = 0; r < count; r++) {
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < query.dimension; i++) {
+      sum += static_cast<int32_t>(code_at(coarse[r], i)) * values[i];
+    }
+    sums[r] = 2 * sum + query.offset;
+  }
+}
+
+void refined_sums(const coarse_query& query, const uint8_t* const* coarse,
+                  const uint8_t* const* refinement, uint32_t count, int32_t* sums) {
+  const auto* const values = reinterpret_cast<const int8_t*>(query.packed);
+  for (uint32_t r = 0; r < count; r++) {
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < query.dimension; i++) {
+      const uint32_t code = code_at(coarse[r], i) << 2 | code_at(refinement[r], i);
+      sum += (second_value(code) + refined_offset) * values[i];
+    }
+    sums[r] = sum + query.offset;
+  }
+}
+
+void scan_coarse(const scan_task& task) {
+  const size_t stride = coarse_panel_bytes(task.dimension);
+  const uint32_t row_bytes = coarse_row_bytes(task.dimension);
+  for (uint32_t panel = 0; panel < task.panel_count; panel++) {
+    const uint8_t* const start = task.panels + panel * stride;
+    const auto& facts = *reinterpret_cast<const panel_facts*>(start);
+    const uint8_t* rows[panel_rows];
+    for (uint32_t row = 0; row < panel_rows; row++) rows[row] = start + fact_bytes + row * row_bytes;
+    for (uint32_t q = 0; q < task.query_count; q++) {
+      const scan_query& query = *task.queries[q];
+      int32_t sums[panel_rows];
+      coarse_sums({query.packed, query.offset, task.dimension}, rows, panel_rows, sums);
+      uint32_t survivors = 0;
+      for (uint32_t row = 0; row < panel_rows; row++) {
+        if (survives(sums[row], facts, row, query)) survivors |= 1u << row;
+      }
+      if (survivors != 0) task.emit(task.context, q, panel, survivors, sums);
+    }
+  }
+}
+
 uint32_t count_bits(const uint32_t* words, uint32_t row_count) {
   uint32_t count = 0;
   for (uint32_t row = 0; row < row_count; row++) count += words[row / 32] >> (row % 32) & 1;
@@ -178,8 +370,23 @@ uint32_t count_bits(const uint32_t* words, uint32_t row_count) {
 }  // namespace
 
 const target reference_target = {
-    "reference", query_group, step_dimensions, encode,   encode_query,
-    pack_query,  scan,        limit_rows,      products, count_bits,
+    "reference",
+    {1, 1},
+    query_group,
+    step_dimensions,
+    encode,
+    encode_query,
+    pack_query,
+    scan,
+    limit_rows,
+    products,
+    rotate,
+    encode_coarse,
+    pack_coarse_query,
+    scan_coarse,
+    coarse_sums,
+    refined_sums,
+    count_bits,
 };
 
 }  // namespace sagitta

@@ -26,6 +26,19 @@
 // The euclidean test has xx, which may be much larger than w·n: the stored square is within u of it,
 // the float32 steps add at most 8·u·xx, the canonical score (D + 16)·2v of qq + xx: its weight is
 // widened by 2^-18, and what concerns qq and L by 2^-36 before the bound is rounded down to float32.
+//
+// Coarse codes are codes of y ≈ R·x, with R orthogonal (rotation.h), and b, t, w and d then belong to p ≈ R·q.
+// R·q·R·x = q·x, so only the rounding of R·x matters. A round of R multiplies by signs and 1 / √P (one
+// rounding), adds in at most eight stages (one rounding each, of values whose length grows by √2 as
+// does that of the error), and does the same again for the last block where blocks overlap: with
+// 2·(9 + 10) roundings, |y − R·x| <= 38·u·|x|, and the same for p. Hence
+//
+//   |q·x − p·y| <= 2·39·u·|q| |x|, and in units of t, with |q| / t <= 2w, 156·u·w·n
+//
+// which with the 64·u·w·n above is below 2^-16·w·n = 256·u·w·n. The scale s of a coarse level is the one
+// with the least residual, from the float64 sums y·c and c·c: r² = y·y − 2s·(y·c) + s²·(c·c) is
+// computed within 2^-40·y·y, which is added before the root; and r <= n, since s = 0 has r = n. |c| <= 63.
+//
 // Bounds are rounded away from the rows that they would drop. Lengths within 2^±30 keep every
 // float32 within range: |b| >= 127, so t >= 2^-30 / 2^14, and xx / (2t) <= 2^104.
 #pragma once
@@ -92,14 +105,25 @@ SAGITTA_HOST_DEVICE inline double norm_error(const bounded_query& query) {
   return query.residual + norm_slack * query.code_length;
 }
 
+/** The facts of one row; see layout.h. */
+struct row_facts {
+  float scale;
+  float norm;
+  float residual;
+  float square;
+};
+
+SAGITTA_HOST_DEVICE inline row_facts facts_of(const panel_facts& facts, uint32_t row) {
+  return {facts.scale[row], facts.norm[row], facts.residual[row], facts.square[row]};
+}
+
 /** The bounds of a row's score from its integer sum; infinite for rows that are not scanned. */
 SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, int32_t sum,
-                                                  const panel_facts& facts, uint32_t row) {
-  const double norm = static_cast<double>(facts.norm[row]);
-  const float stored_residual = facts.residual[row];
-  if (stored_residual == unscannable_residual) return {-unbounded, unbounded};
-  const double residual = static_cast<double>(stored_residual);
-  const double center = query.scale * (static_cast<double>(facts.scale[row]) * sum);
+                                                  const row_facts& facts) {
+  const double norm = static_cast<double>(facts.norm);
+  if (facts.residual == unscannable_residual) return {-unbounded, unbounded};
+  const double residual = static_cast<double>(facts.residual);
+  const double center = query.scale * (static_cast<double>(facts.scale) * sum);
   const double error = query.scale * (norm_error(query) * norm + query.code_length * residual);
   switch (query.metric) {
     case SAGITTA_DOT:
@@ -111,13 +135,18 @@ SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, in
       return {(center - error) / lengths - slack, (center + error) / lengths + slack};
     }
     case SAGITTA_EUCLIDEAN: {
-      const double square = static_cast<double>(facts.square[row]);
+      const double square = static_cast<double>(facts.square);
       const double middle = 2 * center - square - query.square;
       const double width = 2 * error + square_slack * square + constant_slack * query.square;
       return {middle - width, middle + width};
     }
   }
   return {-unbounded, unbounded};
+}
+
+SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, int32_t sum,
+                                                  const panel_facts& facts, uint32_t row) {
+  return bounds_of(query, sum, facts_of(facts, row));
 }
 
 /** Makes the test drop rows that are certainly below `threshold`, which is -INFINITY at first. */

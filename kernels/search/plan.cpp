@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <map>
 #include <tuple>
 
 #include "../layout.h"
 #include "passing.h"
+#include "rotation.h"
 #include "search.h"
 
 namespace sagitta {
@@ -15,36 +16,63 @@ namespace {
 
 /** Bytes of the codes of a range: they fit the L2 cache together with the queries. */
 constexpr size_t range_bytes = 256 * 1024;
+/** Bytes of the values of rows that are scored together. */
+constexpr size_t gathered_bytes = 512 * 1024;
+/** Passing rows of a range whose other rows are not read. */
+constexpr uint32_t range_passing = 64;
 /** The rows of a range are a multiple of this, so that scans fill whole tiles. */
 constexpr uint32_t range_alignment = 8 * panel_rows;
 /** The least number of ranges per thread, given enough rows, so that threads finish close together. */
 constexpr uint32_t ranges_per_worker = 8;
 
 /**
- * Nanoseconds per value or per row on one thread, measured with AVX2 at 100 000 × 768 with rows in
- * memory, not in a cache. Only their ratios matter.
+ * Nanoseconds per value or per row on one thread, measured at 100 000 × 768 with rows in memory, not in
+ * a cache. Only their ratios matter.
  */
-constexpr double canonical_ns = 0.7;
+constexpr double value_memory_ns = 0.45;
+constexpr double value_product_ns = 0.07;
 constexpr double canonical_row_ns = 50;
-constexpr double code_memory_ns = 0.07;
-constexpr double code_product_ns = 0.018;
-constexpr double scanned_row_ns = 0.3;
+constexpr double code_memory_ns = 0.045;
+constexpr double tile_row_ns = 0.3;
+constexpr double coarse_memory_ns = 0.011;
+constexpr double coarse_row_ns = 2;
+/** Of a row that is read alone: it is not prefetched by the hardware. */
+constexpr double coarse_single_row_ns = 40;
+/** Rows that coarse codes leave are few for a k up to these limits. */
+constexpr uint32_t coarse_k_max = 128;
+constexpr uint32_t coarse_rows_per_k = 250;
+
+uint32_t gathered_rows_of(uint32_t dimension) {
+  const size_t fitting = gathered_bytes / (size_t{dimension} * sizeof(float));
+  return static_cast<uint32_t>(std::clamp<size_t>(fitting, canonical_rows, gathered_rows));
+}
+
+void set_codes(bounded_query& query, const encoded_vector& encoded) {
+  query.scale = encoded.scale;
+  query.code_length = std::sqrt(static_cast<double>(encoded.code_square)) * (1 + 0x1p-40);
+  query.residual = encoded.residual / query.scale * (1 + 0x1p-40);
+}
 
 }  // namespace
 
 search::search(const sagitta_batch& batch)
     : functions_(&selected_target()),
       dimension_(batch.dimension),
+      gathered_rows_(gathered_rows_of(batch.dimension)),
       blocks_(batch.blocks, batch.blocks + batch.block_count),
       views_(batch.views, batch.views + batch.view_count),
+      method_(batch.method),
       context_{functions_, blocks_.data(), views_.data(), dimension_, &is_cancelled_},
+      bounds_(batch.query_count),
       passing_(batch.query_count),
       plans_(batch.block_count),
       workers_(batch.worker_count),
-      answers_(batch.query_count) {
+      answers_(batch.query_count),
+      merged_(batch.query_count) {
   prepare_queries(batch);
   plan_blocks();
   cut_ranges();
+  plan_sharing();
 }
 
 void search::prepare_queries(const sagitta_batch& batch) {
@@ -53,7 +81,6 @@ void search::prepare_queries(const sagitta_batch& batch) {
   values_.resize(size_t{batch.query_count} * dimension_);
   packed_.resize(batch.query_count * packed_bytes);
   queries_.resize(batch.query_count);
-  bounds_.reserve(batch.query_count);
   std::vector<int8_t> codes(size_t{steps} * step_dimensions);
   for (uint32_t q = 0; q < batch.query_count; q++) {
     const sagitta_query& from = batch.queries[q];
@@ -71,7 +98,6 @@ void search::prepare_queries(const sagitta_batch& batch) {
     query.values = values;
     query.first_view = from.first_view;
     query.view_count = from.view_count;
-    bounds_.emplace_back(query.floor);
 
     const float* row = from.vector;
     double product = 0;
@@ -83,10 +109,38 @@ void search::prepare_queries(const sagitta_batch& batch) {
     uint8_t* const packed = packed_.data() + q * packed_bytes;
     functions_->pack_query(codes.data(), steps, packed);
     query.packed = packed;
-    query.scale = encoded.scale;
-    query.code_length = std::sqrt(static_cast<double>(encoded.code_square)) * (1 + 0x1p-40);
-    query.residual = encoded.residual / query.scale * (1 + 0x1p-40);
+    set_codes(query, encoded);
     query.offset = static_cast<int32_t>(-128 * encoded.code_sum);
+  }
+  prepare_coarse();
+}
+
+/** Rotates and encodes the queries once more, if any block has coarse codes. */
+void search::prepare_coarse() {
+  const bool is_used = std::any_of(blocks_.begin(), blocks_.end(), [](const sagitta_block& block) {
+    return block.coarse != nullptr;
+  });
+  if (!is_used || method_ == SAGITTA_METHOD_TILES) return;
+  const rotation rotation = create_rotation(dimension_);
+  const size_t packed_bytes = coarse_query_bytes(dimension_);
+  coarse_packed_.resize(queries_.size() * packed_bytes);
+  std::vector<float> vector(dimension_);
+  std::vector<float> rotated(dimension_);
+  std::vector<int8_t> codes(size_t{step_count(dimension_)} * step_dimensions);
+  for (uint32_t q = 0; q < queries_.size(); q++) {
+    prepared_query& query = queries_[q];
+    if (!query.is_scannable) continue;
+    std::copy(query.values, query.values + dimension_, vector.begin());
+    functions_->rotate(rotation, vector.data(), rotated.data());
+    const encoded_vector encoded =
+        functions_->encode_query(rotated.data(), dimension_, codes.data());
+    uint8_t* const packed = coarse_packed_.data() + q * packed_bytes;
+    functions_->pack_coarse_query(codes.data(), dimension_, packed);
+    query.coarse.bounds = query;
+    set_codes(query.coarse.bounds, encoded);
+    query.coarse.packed = packed;
+    query.coarse.first_offset = static_cast<int32_t>(-3 * encoded.code_sum);
+    query.coarse.second_offset = static_cast<int32_t>(-refined_offset * encoded.code_sum);
   }
 }
 
@@ -94,72 +148,111 @@ void search::plan_blocks() {
   passing_counter counter(*functions_);
   for (uint32_t q = 0; q < queries_.size(); q++) {
     const prepared_query& query = queries_[q];
+    bounds_[q].start(query.floor, query.k);
     for (uint32_t view = query.first_view; view < query.first_view + query.view_count; view++) {
       const sagitta_block_view& searched = views_[view];
       const uint32_t passing = counter.count(searched);
       if (passing == 0) continue;
       passing_[q] += passing;
       block_plan& plan = plans_[searched.block];
-      plan.views.push_back({q, view, passing, false});
+      plan.views.push_back({q, view, passing, method::gather, 0});
       plan.row_count = std::max(plan.row_count, searched.row_count);
     }
   }
   for (uint32_t b = 0; b < plans_.size(); b++) {
     block_plan& plan = plans_[b];
-    choose_gathered(plan, blocks_[b].codes != nullptr);
+    choose_methods(plan, blocks_[b]);
     std::stable_sort(plan.views.begin(), plan.views.end(),
                      [this](const planned_view& left, const planned_view& right) {
                        const auto key = [this](const planned_view& one) {
-                         return std::tuple(one.is_gathered, queries_[one.query].has_after,
+                         return std::tuple(one.how, queries_[one.query].has_after,
                                            reinterpret_cast<uintptr_t>(views_[one.view].rows));
                        };
                        return key(left) < key(right);
                      });
-    cost_ += cost_of(plan);
+    for (const planned_view& one : plan.views) cost_ += one.cost;
   }
 }
 
-/** A scan shares the reading of codes among the queries of the batch; gathering does not. */
-void search::choose_gathered(block_plan& plan, bool has_codes) const {
+/** Queries of a batch share the reading of codes, and that of values with queries of the same bitmap. */
+void search::choose_methods(block_plan& plan, const sagitta_block& block) const {
   const auto sharing = static_cast<double>(plan.views.size());
-  const double codes_ns =
-      dimension_ * (code_memory_ns / sharing + code_product_ns) + scanned_row_ns;
-  const double canonical_total_ns = dimension_ * canonical_ns + canonical_row_ns;
+  const scan_costs& costs = functions_->costs;
+  plan.tile_ns = dimension_ * (code_memory_ns / sharing + costs.tile_ns) + tile_row_ns;
+  plan.coarse_ns = dimension_ * (coarse_memory_ns / sharing + costs.coarse_ns) + coarse_row_ns;
+  plan.single_ns = dimension_ * (coarse_memory_ns + costs.coarse_ns) + coarse_single_row_ns;
+  plan.canonical_ns = dimension_ * (value_memory_ns + value_product_ns) + canonical_row_ns;
+  std::map<const uint32_t*, uint32_t> sharing_bitmap;
+  for (const planned_view& one : plan.views) sharing_bitmap[views_[one.view].rows]++;
   for (planned_view& one : plan.views) {
-    const bool is_cheaper =
-        one.passing * canonical_total_ns < views_[one.view].row_count * codes_ns;
-    one.is_gathered = is_cheaper || !has_codes || !queries_[one.query].is_scannable;
+    const prepared_query& query = queries_[one.query];
+    const sagitta_block_view& view = views_[one.view];
+    const double rows = view.row_count;
+    one.how = method::gather;
+    one.cost = one.passing * (dimension_ * (value_memory_ns / sharing_bitmap[view.rows] +
+                                            value_product_ns) + canonical_row_ns);
+    if (!query.is_scannable) continue;
+    const auto offer = [&](method how, double cost) {
+      if (cost >= one.cost) return;
+      one.cost = cost;
+      one.how = how;
+    };
+    const bool has_coarse = block.coarse != nullptr && query.coarse.packed != nullptr;
+    const bool is_forced = has_coarse && method_ == SAGITTA_METHOD_COARSE;
+    if (block.codes != nullptr && !is_forced) offer(method::tiles, rows * plan.tile_ns);
+    const bool is_selective = query.k <= coarse_k_max &&
+                              passing_[one.query] >= uint64_t{coarse_rows_per_k} * query.k;
+    if (!has_coarse || !(is_selective || is_forced)) continue;
+    offer(method::coarse, rows * plan.coarse_ns);
+    offer(method::coarse_rows, one.passing * plan.single_ns);
   }
 }
 
-double search::cost_of(const block_plan& plan) const {
-  double cost = 0;
-  uint32_t scanning = 0;
-  for (const planned_view& one : plan.views) {
-    if (one.is_gathered) {
-      cost += one.passing * (dimension_ * canonical_ns + canonical_row_ns);
-    } else {
-      scanning++;
-      cost += views_[one.view].row_count * (dimension_ * code_product_ns + scanned_row_ns);
-    }
+bool search::has_method(const block_plan& plan, method how) {
+  return std::any_of(plan.views.begin(), plan.views.end(),
+                     [how](const planned_view& one) { return one.how == how; });
+}
+
+uint32_t search::rows_of_range(const block_plan& plan) const {
+  const bool has_tiles = has_method(plan, method::tiles);
+  const uint64_t balanced = row_count_ / (uint64_t{ranges_per_worker} * workers_.size());
+  uint64_t wanted = 0;
+  if (has_method(plan, method::tiles) || has_method(plan, method::coarse)) {
+    const size_t bytes = has_tiles ? panel_bytes(dimension_) : coarse_panel_bytes(dimension_);
+    wanted = range_bytes / (bytes / panel_rows);
+  } else {
+    uint64_t passing = 1;
+    for (const planned_view& one : plan.views) passing = std::max<uint64_t>(passing, one.passing);
+    wanted = uint64_t{plan.row_count} * range_passing / passing;
   }
-  if (scanning > 0) cost += double{code_memory_ns} * plan.row_count * dimension_;
-  return cost;
+  wanted = std::min(wanted, balanced);
+  return static_cast<uint32_t>(std::max<uint64_t>(1, wanted / range_alignment) * range_alignment);
 }
 
 void search::cut_ranges() {
-  uint64_t rows = 0;
-  for (const block_plan& plan : plans_) rows += plan.row_count;
-  const size_t row_bytes = panel_bytes(dimension_) / panel_rows;
-  const uint64_t cached = range_bytes / row_bytes;
-  const uint64_t balanced = rows / (uint64_t{ranges_per_worker} * workers_.size());
-  const uint64_t wanted = std::min(cached, balanced);
-  const auto range_rows = static_cast<uint32_t>(
-      std::max<uint64_t>(1, wanted / range_alignment) * range_alignment);
+  for (const block_plan& plan : plans_) row_count_ += plan.row_count;
+  for (uint32_t b = 0; b < plans_.size(); b++) {
+    if (plans_[b].views.empty()) continue;
+    const uint32_t end = plans_[b].row_count;
+    const uint32_t range_rows = rows_of_range(plans_[b]);
+    for (uint32_t from = 0; from < end; from += range_rows) {
+      ranges_.push_back({b, from, std::min(end, from + range_rows)});
+    }
+  }
+}
+
+/** Cuts blocks into ranges whose candidates can be scored together, if there may be that many. */
+void search::plan_sharing() {
+  uint64_t candidates = 0;
+  for (uint32_t q = 0; q < queries_.size(); q++) {
+    candidates += std::min<uint64_t>(uint64_t{2} * queries_[q].k, passing_[q]);
+  }
+  may_share_ = candidates >= row_count_;
+  if (!may_share_) return;
   for (uint32_t b = 0; b < plans_.size(); b++) {
     const uint32_t end = plans_[b].row_count;
-    for (uint32_t from = 0; from < end; from += range_rows) {
-      ranges_.push_back({b, from, std::min(end, from + range_rows), {}});
+    for (uint32_t from = 0; from < end; from += gathered_rows_) {
+      shared_ranges_.push_back({b, from, std::min(end, from + gathered_rows_)});
     }
   }
 }

@@ -20,6 +20,13 @@ struct prepared_query : bounded_query {
   /** Codes b as packed by the target, and −128·Σb. */
   const uint8_t* packed;
   int32_t offset;
+  /** The rotated query, for coarse codes; `packed` is null without them. Its levels start at −3·Σb and −64·Σb. */
+  struct {
+    bounded_query bounds;
+    const uint8_t* packed;
+    int32_t first_offset;
+    int32_t second_offset;
+  } coarse;
   /** Its views are batch.views[first_view .. first_view + view_count). */
   uint32_t first_view;
   uint32_t view_count;

@@ -1,6 +1,7 @@
 #include "query_state.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "../layout.h"
 #include "canonical.h"
@@ -8,16 +9,24 @@
 namespace sagitta {
 namespace {
 
-/** Room for candidates beside four times k. More room prunes more and costs memory. */
+/** Room for candidates. More room prunes more and costs memory. */
+constexpr size_t candidates_per_k = 8;
 constexpr size_t candidates_spare = 1024;
+
+/** The residual of the second level by that of the first, on data of any kind. */
+constexpr float refinement_ratio = 0.3f;
 
 /** Rows that are prefetched before they are scored: twelve were slower than four. */
 constexpr uint32_t rows_ahead = canonical_rows;
 
 /** Rows are scattered in memory and longer than what the hardware prefetches. */
+void prefetch_bytes(const uint8_t* from, size_t count) {
+  constexpr size_t line_bytes = 64;
+  for (size_t i = 0; i < count; i += line_bytes) __builtin_prefetch(from + i);
+}
+
 void prefetch(const float* row, size_t dimension) {
-  constexpr size_t line_floats = 16;
-  for (size_t i = 0; i < dimension; i += line_floats) __builtin_prefetch(row + i);
+  prefetch_bytes(reinterpret_cast<const uint8_t*>(row), dimension * sizeof(float));
 }
 
 }  // namespace
@@ -29,6 +38,18 @@ void shared_bound::raise(double value) {
   }
 }
 
+void shared_bound::start(double floor, uint32_t k) {
+  value_ = floor;
+  lower_bounds_.reset(k);
+}
+
+void shared_bound::add(const std::vector<double>& lower_bounds) {
+  const std::lock_guard lock(mutex_);
+  for (const double value : lower_bounds) lower_bounds_.add(value);
+  lower_bounds_.select();
+  raise(lower_bounds_.smallest());
+}
+
 void query_state::start(const search_context& context, const prepared_query& query,
                         shared_bound& bound, uint64_t rows_max) {
   context_ = &context;
@@ -36,18 +57,28 @@ void query_state::start(const search_context& context, const prepared_query& que
   bound_ = &bound;
   threshold_ = query.floor;
   const auto kept = static_cast<uint32_t>(std::min<uint64_t>(query.k, rows_max));
-  candidates_max_ = 4 * size_t{kept} + candidates_spare;
-  lower_bounds_.reset(kept);
+  candidates_max_ = candidates_per_k * kept + candidates_spare;
+  proven_max_ = kept / 4;
   top_.reset(kept);
   if (query.is_scannable) {
     scan_ = {create_weights(query), query.packed, query.offset, query.has_after};
     tighten(query, threshold_, scan_);
+  }
+  if (query.coarse.packed != nullptr) {
+    coarse_scan_ = {create_weights(query.coarse.bounds), query.coarse.packed,
+                    query.coarse.first_offset, query.has_after};
+    tighten(query.coarse.bounds, threshold_, coarse_scan_);
   }
 }
 
 scan_query& query_state::current_scan() {
   raise(bound_->value());
   return scan_;
+}
+
+scan_query& query_state::current_coarse_scan() {
+  raise(bound_->value());
+  return coarse_scan_;
 }
 
 void query_state::add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
@@ -61,51 +92,225 @@ void query_state::add_survivors(uint32_t view, uint32_t first_row, uint32_t surv
     const score_bounds bounds = bounds_of(*query_, sums[lane], facts, lane);
     if (bounds.upper < threshold_) continue;
     if (query_->has_after && bounds.lower > query_->after_score) continue;
-    add_candidate({bounds.upper, view, row});
+    add_candidate({round_up(bounds.upper), view, row});
     // Only rows that certainly come after the position prove anything about the k-th best. Rows below
     // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
-    if (!query_->has_after || bounds.upper < query_->after_score) {
-      lower_bounds_.add(bounds.lower);
-      if (lower_bounds_.is_full()) raise(lower_bounds_.smallest());
-    }
+    if (!query_->has_after || bounds.upper < query_->after_score) prove(bounds.lower);
   }
 }
 
-void query_state::score(uint32_t view, const uint32_t* rows, uint32_t count) {
+void query_state::add_coarse_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
+                                       const int32_t* sums, const panel_facts& facts) {
+  const sagitta_block_view& searched = context_->views[view];
+  for (; survivors != 0; survivors &= survivors - 1) {
+    const auto lane = static_cast<uint32_t>(__builtin_ctz(survivors));
+    const uint32_t row = first_row + lane;
+    if (row >= searched.row_count) return;
+    if (searched.rows != nullptr && (searched.rows[row / 32] >> (row % 32) & 1) == 0) continue;
+    add_coarse_row(view, row, sums[lane], facts_of(facts, lane));
+  }
+}
+
+void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const row_facts& facts) {
+  const score_bounds bounds = bounds_of(query_->coarse.bounds, sum, facts);
+  if (bounds.upper < threshold_) return;
+  if (query_->has_after && bounds.lower > query_->after_score) return;
+  const double center = bounds.upper == unbounded ? unbounded : (bounds.lower + bounds.upper) / 2;
+  coarse_rows_.push_back({static_cast<float>(center), round_up(bounds.upper), view, row});
+}
+
+void query_state::score_best_estimates() {
+  drop_coarse_below_threshold();
+  // The estimates of coarse codes are much better than their bounds.
+  const size_t wanted = std::min<size_t>(coarse_rows_.size(), query_->k + query_->k / 4 + 4);
+  const auto is_better = [](const coarse_row& left, const coarse_row& right) {
+    return left.center > right.center;
+  };
+  // Rows before the position would not raise the threshold.
+  auto first = coarse_rows_.begin();
+  if (query_->has_after) {
+    first = std::partition(first, coarse_rows_.end(), [this](const coarse_row& row) {
+      return static_cast<double>(row.center) > query_->after_score;
+    });
+  }
+  const auto count = std::min<ptrdiff_t>(static_cast<ptrdiff_t>(wanted), coarse_rows_.end() - first);
+  if (count < coarse_rows_.end() - first) {
+    std::nth_element(first, first + count, coarse_rows_.end(), is_better);
+  }
+  std::sort(first, first + count, is_better);
+  const auto last = first + count;
+  auto next = first;
+  while (next != last && !context_->is_cancelled->load(std::memory_order_relaxed)) {
+    // Rows whose estimate is below the threshold are left to the finer codes.
+    if (static_cast<double>(next->center) < threshold_) break;
+    uint32_t rows[canonical_rows];
+    uint32_t together = 0;
+    const uint32_t view = next->view;
+    for (; together < canonical_rows && next != last && next->view == view; ++next) {
+      rows[together++] = next->row;
+    }
+    score(view, rows, together);
+  }
+  coarse_rows_.erase(first, next);
+}
+
+expected_shares query_state::expect(uint64_t row_count, uint64_t total) const {
+  // The threshold of all rows is about the one of these at the same share.
+  const double rank = static_cast<double>(query_->k) * static_cast<double>(row_count) /
+                      static_cast<double>(total);
+  std::vector<double> scores;
+  for (const scored_row& row : top_.rows()) scores.push_back(row.score);
+  if (scores.empty()) return {1, 1};
+  const size_t index = std::min(scores.size() - 1, static_cast<size_t>(rank));
+  std::nth_element(scores.begin(), scores.begin() + static_cast<ptrdiff_t>(index), scores.end(),
+                   [](double left, double right) { return left > right; });
+  const double expected = scores[index];
+  uint64_t refined = 0;
+  uint64_t scored = 0;
+  for (const coarse_row& row : coarse_rows_) {
+    const float upper = row.center + refinement_ratio * (row.upper - row.center);
+    refined += static_cast<double>(row.upper) >= expected;
+    scored += !(static_cast<double>(upper) < expected);
+  }
+  const auto count = static_cast<double>(row_count);
+  return {static_cast<double>(refined) / count, static_cast<double>(scored) / count};
+}
+
+void query_state::drop_coarse_below_threshold() {
+  std::erase_if(coarse_rows_, [this](const coarse_row& row) {
+    return static_cast<double>(row.upper) < threshold_;
+  });
+}
+
+void query_state::refine() {
+  flush_proven();
+  if (coarse_rows_.empty()) return;
+  score_best_estimates();
+  drop_coarse_below_threshold();
+  const uint32_t dimension = context_->dimension;
+  const size_t coarse_stride = coarse_panel_bytes(dimension);
+  const size_t refinement_stride = refinement_panel_bytes(dimension);
+  const uint32_t row_bytes = coarse_row_bytes(dimension);
+  const coarse_query query = {query_->coarse.packed, query_->coarse.second_offset, dimension};
+  const auto coarse_panel_of = [&](const coarse_row& row) {
+    const sagitta_block& block = context_->blocks[context_->views[row.view].block];
+    return block.coarse + row.row / panel_rows * coarse_stride;
+  };
+  const auto refinement_panel_of = [&](const coarse_row& row) {
+    const sagitta_block& block = context_->blocks[context_->views[row.view].block];
+    return block.refinement + row.row / panel_rows * refinement_stride;
+  };
+  const auto prefetch_row = [&](const coarse_row& row) {
+    const uint32_t lane = row.row % panel_rows;
+    const uint8_t* const refinement = refinement_panel_of(row);
+    prefetch_bytes(refinement + lane * sizeof(float) * 2, 1);
+    prefetch_bytes(refinement + sizeof(refined_facts) + lane * row_bytes, row_bytes);
+    prefetch_bytes(coarse_panel_of(row) + fact_bytes + lane * row_bytes, row_bytes);
+  };
+  size_t fetched = 0;
+  for (size_t at = 0; at < coarse_rows_.size();) {
+    if (context_->is_cancelled->load(std::memory_order_relaxed)) break;
+    for (; fetched < std::min(coarse_rows_.size(), at + 2 * panel_rows); fetched++) {
+      prefetch_row(coarse_rows_[fetched]);
+    }
+    const coarse_row* rows[panel_rows];
+    const uint8_t* coarse[panel_rows];
+    const uint8_t* refinement[panel_rows];
+    uint32_t count = 0;
+    for (; at < coarse_rows_.size() && count < panel_rows; at++) {
+      const coarse_row& row = coarse_rows_[at];
+      if (static_cast<double>(row.upper) < threshold_) continue;
+      const uint32_t lane = row.row % panel_rows;
+      rows[count] = &row;
+      coarse[count] = coarse_panel_of(row) + fact_bytes + lane * row_bytes;
+      refinement[count] = refinement_panel_of(row) + sizeof(refined_facts) + lane * row_bytes;
+      count++;
+    }
+    int32_t sums[panel_rows];
+    context_->functions->refined_sums(query, coarse, refinement, count, sums);
+    for (uint32_t i = 0; i < count; i++) {
+      const uint32_t lane = rows[i]->row % panel_rows;
+      row_facts facts =
+          facts_of(*reinterpret_cast<const panel_facts*>(coarse_panel_of(*rows[i])), lane);
+      const auto& refined =
+          reinterpret_cast<const refined_facts*>(refinement_panel_of(*rows[i]))->row[lane];
+      facts.scale = refined.scale;
+      facts.residual = refined.residual;
+      const score_bounds bounds = bounds_of(query_->coarse.bounds, sums[i], facts);
+      if (bounds.upper < threshold_) continue;
+      if (query_->has_after && bounds.lower > query_->after_score) continue;
+      const bool is_likely = bounds.lower + bounds.upper >= 2 * threshold_ &&
+                             !(query_->has_after && bounds.lower + bounds.upper >
+                                                        2 * query_->after_score);
+      if (is_likely) score(rows[i]->view, &rows[i]->row, 1);
+      else add_candidate({round_up(bounds.upper), rows[i]->view, rows[i]->row});
+    }
+  }
+  coarse_rows_.clear();
+}
+
+void query_state::scores_of(uint32_t view, const uint32_t* rows, uint32_t count,
+                            const double* squares, double* scores) const {
+  const sagitta_block& block = context_->blocks[context_->views[view].block];
+  const size_t dimension = context_->dimension;
+  const float* values[canonical_rows];
+  double products[canonical_rows];
+  double computed[canonical_rows];
+  for (uint32_t i = 0; i < count; i++) values[i] = block.values + rows[i] * dimension;
+  context_->functions->products(query_->values, context_->dimension, values, count, products,
+                                squares == nullptr ? computed : nullptr);
+  if (squares == nullptr) squares = computed;
+  for (uint32_t i = 0; i < count; i++) {
+    scores[i] = canonical_score(query_->metric, products[i], query_->square, squares[i]);
+  }
+}
+
+void query_state::score(uint32_t view, const uint32_t* rows, uint32_t count,
+                        const double* squares, bool is_new) {
   const sagitta_block& block = context_->blocks[context_->views[view].block];
   const size_t dimension = context_->dimension;
   uint32_t fetched = canonical_rows;
   for (uint32_t first = 0; first < count; first += canonical_rows) {
     const uint32_t together = std::min(count - first, canonical_rows);
-    const float* values[canonical_rows];
-    double products[canonical_rows];
-    double squares[canonical_rows];
-    for (uint32_t i = 0; i < together; i++) values[i] = block.values + rows[first + i] * dimension;
-    const uint32_t ahead = std::min(count, first + together + rows_ahead);
+    // Rows whose squares are known have just been read.
+    const uint32_t ahead = squares != nullptr ? 0 : std::min(count, first + together + rows_ahead);
     for (; fetched < ahead; fetched++) {
       prefetch(block.values + rows[fetched] * dimension, dimension);
     }
-    context_->functions->products(query_->values, context_->dimension, values, together, products,
-                                  squares);
+    double scores[canonical_rows];
+    scores_of(view, rows + first, together, squares == nullptr ? nullptr : squares + first, scores);
     for (uint32_t i = 0; i < together; i++) {
-      const double score =
-          canonical_score(query_->metric, products[i], query_->square, squares[i]);
-      offer({score, view, rows[first + i]});
+      const bool is_better = offer({scores[i], view, rows[first + i]});
+      if (is_better && is_new) prove(scores[i]);
     }
   }
   rescored_count_ += count;
 }
 
-void query_state::offer(const scored_row& row) {
-  if (row.score < threshold_) return;
+bool query_state::offer(const scored_row& row) {
+  if (row.score < threshold_) return false;
   const row_order order = context_->order();
   if (query_->has_after &&
       !order.is_after(row, query_->after_score, query_->after_id.data(),
                       static_cast<uint32_t>(query_->after_id.size()))) {
-    return;
+    return false;
   }
   top_.offer(row, order);
   if (top_.is_full() && !top_.rows().empty()) raise(top_.worst().score);
+  return true;
+}
+
+void query_state::prove(double lower) {
+  if (!(lower > threshold_)) return;
+  proven_.push_back(lower);
+  if (proven_.size() > proven_max_) flush_proven();
+}
+
+/** A lock is taken and the best are selected once for several values. */
+void query_state::flush_proven() {
+  if (!proven_.empty()) bound_->add(proven_);
+  proven_.clear();
+  raise(bound_->value());
 }
 
 void query_state::raise(double threshold) {
@@ -113,6 +318,7 @@ void query_state::raise(double threshold) {
   threshold_ = threshold;
   bound_->raise(threshold);
   if (query_->is_scannable) tighten(*query_, threshold, scan_);
+  if (query_->coarse.packed != nullptr) tighten(query_->coarse.bounds, threshold, coarse_scan_);
 }
 
 void query_state::add_candidate(const candidate& row) {
@@ -125,7 +331,9 @@ void query_state::add_candidate(const candidate& row) {
 }
 
 void query_state::drop_below_threshold() {
-  std::erase_if(candidates_, [this](const candidate& row) { return row.upper < threshold_; });
+  std::erase_if(candidates_, [this](const candidate& row) {
+    return static_cast<double>(row.upper) < threshold_;
+  });
 }
 
 /** Best upper bound first, so that the threshold rises early and excludes most of the rest. */
@@ -133,10 +341,11 @@ void query_state::rescore() {
   std::sort(candidates_.begin(), candidates_.end(),
             [](const candidate& left, const candidate& right) { return left.upper > right.upper; });
   size_t fetched = 0;
-  for (size_t next = 0; next < candidates_.size() && candidates_[next].upper >= threshold_;) {
+  for (size_t next = 0; next < candidates_.size() && static_cast<double>(candidates_[next].upper) >= threshold_;) {
     if (context_->is_cancelled->load(std::memory_order_relaxed)) break;
     const size_t ahead = std::min(candidates_.size(), next + canonical_rows + rows_ahead);
-    for (; fetched < ahead && candidates_[fetched].upper >= threshold_; fetched++) {
+    for (; fetched < ahead && static_cast<double>(candidates_[fetched].upper) >= threshold_;
+         fetched++) {
       const candidate& row = candidates_[fetched];
       const sagitta_block& block = context_->blocks[context_->views[row.view].block];
       prefetch(block.values + size_t{row.row} * context_->dimension, context_->dimension);
@@ -146,23 +355,70 @@ void query_state::rescore() {
     uint32_t count = 0;
     for (; count < canonical_rows && next < candidates_.size(); next++, count++) {
       const candidate& row = candidates_[next];
-      if (row.view != view || row.upper < threshold_) break;
+      if (row.view != view || static_cast<double>(row.upper) < threshold_) break;
       rows[count] = row.row;
     }
-    score(view, rows, count);
+    // Their lower bounds have been used before.
+    score(view, rows, count, nullptr, false);
   }
   candidates_.clear();
 }
 
 void query_state::merge(query_state& other) {
-  for (const double value : other.lower_bounds_.values()) lower_bounds_.add(value);
-  if (lower_bounds_.is_full() && !lower_bounds_.values().empty()) raise(lower_bounds_.smallest());
   for (const scored_row& row : other.top_.rows()) offer(row);
   candidates_.insert(candidates_.end(), other.candidates_.begin(), other.candidates_.end());
   rescored_count_ += other.rescored_count_;
   other.candidates_ = {};
-  other.lower_bounds_.release();
   other.top_.release();
+}
+
+size_t query_state::count_candidates() {
+  raise(bound_->value());
+  drop_below_threshold();
+  return candidates_.size();
+}
+
+void query_state::select_candidates(bool is_last) {
+  drop_below_threshold();
+  // A few more than k, so that the threshold is nearly final once they are scored.
+  const size_t wanted = query_->k + query_->k / 4;
+  selected_.clear();
+  if (is_last || candidates_.size() <= wanted) {
+    selected_.swap(candidates_);
+  } else {
+    std::vector<float> uppers;
+    uppers.reserve(candidates_.size());
+    for (const candidate& row : candidates_) uppers.push_back(row.upper);
+    const auto last = uppers.begin() + static_cast<ptrdiff_t>(wanted);
+    std::nth_element(uppers.begin(), last, uppers.end(), std::greater<>());
+    const float least = *last;
+    std::erase_if(candidates_, [&](const candidate& row) {
+      if (row.upper < least) return false;
+      selected_.push_back(row);
+      return true;
+    });
+  }
+  const auto is_earlier = [this](const candidate& left, const candidate& right) {
+    const uint32_t left_block = context_->views[left.view].block;
+    const uint32_t right_block = context_->views[right.view].block;
+    return left_block != right_block ? left_block < right_block : left.row < right.row;
+  };
+  // A thread meets rows in this order, so the list of two threads has two sorted runs.
+  const auto second = std::is_sorted_until(selected_.begin(), selected_.end(), is_earlier);
+  if (std::is_sorted(second, selected_.end(), is_earlier)) {
+    std::inplace_merge(selected_.begin(), second, selected_.end(), is_earlier);
+  } else {
+    std::sort(selected_.begin(), selected_.end(), is_earlier);
+  }
+  scores_.resize(selected_.size());
+}
+
+void query_state::take_scores() {
+  for (size_t i = 0; i < selected_.size(); i++) {
+    offer({scores_[i], selected_[i].view, selected_[i].row});
+  }
+  rescored_count_ += selected_.size();
+  selected_.clear();
 }
 
 void query_state::finish() {
@@ -171,7 +427,8 @@ void query_state::finish() {
   rescore();
   top_.sort(context_->order());
   candidates_ = {};
-  lower_bounds_.release();
+  selected_ = {};
+  scores_ = {};
 }
 
 }  // namespace sagitta

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "prepared_query.h"
@@ -13,7 +14,18 @@ namespace sagitta {
 
 /** A row that may be in the answer and whose exact score is not known yet. */
 struct candidate {
-  double upper;
+  /** The upper bound, rounded up. */
+  float upper;
+  uint32_t view;
+  uint32_t row;
+};
+
+/** A row that coarse codes have not excluded. */
+struct coarse_row {
+  /** The middle of the bounds: a good estimate of the score. */
+  float center;
+  /** The upper bound, rounded up. */
+  float upper;
   uint32_t view;
   uint32_t row;
 };
@@ -21,13 +33,16 @@ struct candidate {
 /** A lower bound of a query's k-th best score, raised by all threads. A stale value is still valid. */
 class shared_bound {
  public:
-  explicit shared_bound(double floor) : value_(floor) {}
-  shared_bound(shared_bound&& other) noexcept : value_(other.value()) {}
+  void start(double floor, uint32_t k);
   double value() const { return value_.load(std::memory_order_relaxed); }
   void raise(double value);
+  /** Takes lower bounds of the scores of rows, each row once. */
+  void add(const std::vector<double>& lower_bounds);
 
  private:
-  std::atomic<double> value_;
+  std::atomic<double> value_{0};
+  std::mutex mutex_;
+  largest_values lower_bounds_;
 };
 
 /** What all states of a search share. */
@@ -41,6 +56,14 @@ struct search_context {
   row_order order() const { return {blocks, views}; }
 };
 
+/** Shares of the scanned rows. */
+struct expected_shares {
+  /** Rows that coarse codes leave to their refinement. */
+  double refined;
+  /** Rows that the refinement leaves to be scored. */
+  double scored;
+};
+
 class query_state {
  public:
   /** `rows_max` is the number of rows the query searches: selections need no more room. */
@@ -48,17 +71,46 @@ class query_state {
              uint64_t rows_max);
   bool is_started() const { return query_ != nullptr; }
 
-  /** The scan's test with the latest threshold of all threads. */
+  /** The tests of both scans with the latest threshold of all threads. */
   scan_query& current_scan();
+  scan_query& current_coarse_scan();
 
   /** Takes the rows of a panel that passed the scan's test: bit r of `survivors` is first_row + r. */
   void add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
                 const panel_facts& facts);
-  /** Scores `count` rows of a view canonically. */
-  void score(uint32_t view, const uint32_t* rows, uint32_t count);
+  /** The same for a panel of coarse codes. */
+  void add_coarse_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
+                            const int32_t* sums, const panel_facts& facts);
+  /** Takes one row with the sum of its coarse codes. */
+  void add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const row_facts& facts);
+  /** Scores the rows with the best estimates, which raises the threshold. */
+  void score_best_estimates();
+  /** What will be left of `row_count` scanned rows once `total` rows are known. */
+  expected_shares expect(uint64_t row_count, uint64_t total) const;
+  /** Excludes rows that are left by their finer codes, and makes the others candidates. */
+  void refine();
+  /**
+   * Scores `count` rows of a view canonically. `squares` are their x·x, or null to compute them.
+   * `is_new` tells that no bound of these rows has been used as a proof yet.
+   */
+  void score(uint32_t view, const uint32_t* rows, uint32_t count, const double* squares = nullptr,
+             bool is_new = true);
+  /** The canonical scores of at most canonical_rows rows. */
+  void scores_of(uint32_t view, const uint32_t* rows, uint32_t count, const double* squares,
+                 double* scores) const;
 
   /** Moves the rows and bounds of another state of the same query into this one. */
   void merge(query_state& other);
+  /** Drops the candidates that the thresholds of all threads exclude. */
+  size_t count_candidates();
+  /**
+   * Selects the candidates to score next, in the order of blocks and rows: those with the best upper
+   * bounds, or all. They stay with the state until `take_scores`.
+   */
+  void select_candidates(bool is_last);
+  const std::vector<candidate>& selected() const { return selected_; }
+  double* selected_scores() { return scores_.data(); }
+  void take_scores();
   /** Scores the remaining candidates; `top` is then the answer, best first. */
   void finish();
 
@@ -67,19 +119,31 @@ class query_state {
 
  private:
   void raise(double threshold);
-  void offer(const scored_row& row);
+  /** Takes a lower bound of a row's score, once per row that comes after the position. */
+  void prove(double lower);
+  void flush_proven();
+  /** Whether the row comes after the position and reaches the threshold, and so may be in the answer. */
+  bool offer(const scored_row& row);
   void add_candidate(const candidate& row);
   void drop_below_threshold();
+  void drop_coarse_below_threshold();
   void rescore();
 
   const search_context* context_ = nullptr;
   const prepared_query* query_ = nullptr;
   shared_bound* bound_ = nullptr;
   scan_query scan_{};
+  scan_query coarse_scan_{};
+  std::vector<coarse_row> coarse_rows_;
   double threshold_ = 0;
   size_t candidates_max_ = 0;
   std::vector<candidate> candidates_;
-  largest_values lower_bounds_;
+  /** Candidates that are being scored together with those of other queries, and their scores. */
+  std::vector<candidate> selected_;
+  std::vector<double> scores_;
+  /** Lower bounds that are not yet part of the shared bound. */
+  std::vector<double> proven_;
+  size_t proven_max_ = 0;
   top_rows top_;
   uint64_t rescored_count_ = 0;
 };

@@ -8,12 +8,23 @@
 namespace sagitta {
 namespace {
 
-/** Rows gathered before they are scored together. */
-constexpr uint32_t gathered_rows = 256;
+/** Candidates are scored together from this number on, on average over all rows. */
+constexpr uint64_t shared_candidates_per_row = 2;
 
 /** Rows whose bitmap is tested together: their codes are skipped if no query searches any of them. */
 constexpr uint32_t skipped_rows = 4 * panel_rows;
 static_assert(skipped_rows == 64);
+
+void prefetch_coarse_row(const uint8_t* panel, uint32_t lane, uint32_t row_bytes) {
+  constexpr uint32_t line_bytes = 64;
+  for (uint32_t i = 0; i < 4; i++) __builtin_prefetch(panel + i * line_bytes);
+  const uint8_t* const codes = panel + fact_bytes + lane * row_bytes;
+  for (uint32_t i = 0; i < row_bytes; i += line_bytes) __builtin_prefetch(codes + i);
+}
+
+bool has_same_rows(const sagitta_block_view& left, const sagitta_block_view& right) {
+  return left.rows == right.rows && left.row_count == right.row_count;
+}
 
 bool has_bits(const sagitta_block_view& view, uint32_t from) {
   if (from >= view.row_count) return false;
@@ -30,41 +41,33 @@ sagitta_status search::status() const {
   return is_cancelled_.load() ? SAGITTA_CANCELLED : SAGITTA_OK;
 }
 
+template <class Run>
+void search::guard(const Run& run) {
+  if (is_cancelled_.load(std::memory_order_relaxed) || has_failed_.load()) return;
+  try {
+    run();
+  } catch (const std::bad_alloc&) {
+    has_failed_ = true;
+  }
+}
+
 bool search::work() {
   const uint32_t slot = next_worker_.fetch_add(1);
   if (slot >= workers_.size()) return false;
+  worker& self = workers_[slot];
   const auto range_count = static_cast<uint32_t>(ranges_.size());
-  for (uint32_t next; (next = next_range_.fetch_add(1)) < range_count;) {
-    try {
-      if (!is_cancelled_.load(std::memory_order_relaxed) && !has_failed_.load()) {
-        run_range(workers_[slot], ranges_[next]);
-      }
-    } catch (const std::bad_alloc&) {
-      has_failed_ = true;
-    }
-    if (ranges_done_.fetch_add(1) + 1 == range_count) ranges_done_.notify_all();
-  }
-  wait_for_ranges();
-  for (uint32_t next; (next = next_query_.fetch_add(1)) < queries_.size();) {
-    try {
-      if (!is_cancelled_.load(std::memory_order_relaxed) && !has_failed_.load()) finish_query(next);
-    } catch (const std::bad_alloc&) {
-      has_failed_ = true;
-    }
-    if (queries_done_.fetch_add(1) + 1 == queries_.size()) {
-      is_done_ = true;
-      return true;
-    }
-  }
-  if (!queries_.empty() || slot != 0) return false;
+  const uint32_t queries = query_count();
+  // A thread refines its rows before its ranges count as done: then its states are merged.
+  scanning_.work(
+      range_count, [&](uint32_t range) { guard([&] { run_range(self, ranges_[range]); }); },
+      [&] { guard([&] { refine_all(self); }); });
+  if (may_share_) score_together(self);
+  const bool is_last = finishing_.work(queries, [&](uint32_t query) {
+    guard([&] { finish_query(query); });
+  });
+  if (!is_last && !(queries == 0 && slot == 0)) return false;
   is_done_ = true;
   return true;
-}
-
-/** Waits for the ranges that other threads are scanning: at most one range each. */
-void search::wait_for_ranges() {
-  const auto range_count = static_cast<uint32_t>(ranges_.size());
-  for (uint32_t done; (done = ranges_done_.load()) < range_count;) ranges_done_.wait(done);
 }
 
 query_state& search::state_of(worker& self, uint32_t query) {
@@ -76,64 +79,143 @@ query_state& search::state_of(worker& self, uint32_t query) {
   return state;
 }
 
-void search::run_range(worker& self, row_range range) {
+search::coarse_progress& search::progress_of(worker& self, uint32_t query) {
+  if (self.progress.empty()) self.progress.resize(queries_.size());
+  return self.progress[query];
+}
+
+void search::run_range(worker& self, const row_range& range) {
   const std::vector<planned_view>& planned = plans_[range.block].views;
-  if (!planned.empty() && !planned.front().is_gathered) {
-    const size_t stride = panel_bytes(dimension_);
-    const uint8_t* const panels = blocks_[range.block].codes + range.from / panel_rows * stride;
-    range.limits = functions_->limit_rows(panels, stride, range.to - range.from);
+  // Tiles first: a query that changes to tiles in this range has scanned it.
+  scan_tiles(self, range, [&](const planned_view& one) {
+    if (one.how == method::tiles) return true;
+    return one.how == method::coarse && progress_of(self, one.query).uses_tiles;
+  });
+  scan_coarse(self, range);
+  for (const planned_view& one : planned) {
+    if (views_[one.view].row_count <= range.from) continue;
+    if (one.how == method::coarse_rows) gather_coarse(self, range, one);
   }
-  const auto is_group = [&](const planned_view& first, const planned_view& next) {
-    return queries_[first.query].has_after == queries_[next.query].has_after;
-  };
-  for (size_t at = 0; at < planned.size();) {
-    if (views_[planned[at].view].row_count <= range.from) {
-      at++;
-    } else if (planned[at].is_gathered) {
-      gather_range(self, range, planned[at++]);
-    } else {
-      planned_view group[query_group_max];
-      uint32_t count = 0;
-      const planned_view& first = planned[at];
-      for (; at < planned.size() && count < functions_->query_group; at++) {
-        if (planned[at].is_gathered || !is_group(first, planned[at])) break;
-        if (views_[planned[at].view].row_count > range.from) group[count++] = planned[at];
-      }
-      scan_range(self, range, group, count);
-    }
+  const auto is_gathered = [](const planned_view& one) { return one.how == method::gather; };
+  auto first = std::find_if(planned.begin(), planned.end(), is_gathered);
+  while (first != planned.end()) {
+    const auto last = std::find_if(first, planned.end(), [&](const planned_view& one) {
+      return !has_same_rows(views_[one.view], views_[first->view]);
+    });
+    gather_range(self, range, &*first, static_cast<uint32_t>(last - first));
+    first = last;
   }
 }
 
-void search::scan_range(worker& self, const row_range& range, const planned_view* planned,
+template <class IsWanted>
+void search::scan_tiles(worker& self, const row_range& range, const IsWanted& is_wanted) {
+  planned_view group[query_group_max];
+  uint32_t count = 0;
+  row_limits limits;
+  bool has_limits = false;
+  const auto scan_group = [&] {
+    if (count == 0) return;
+    if (!has_limits) {
+      const size_t stride = panel_bytes(dimension_);
+      const uint8_t* const panels = blocks_[range.block].codes + range.from / panel_rows * stride;
+      limits = functions_->limit_rows(panels, stride, range.to - range.from);
+      has_limits = true;
+    }
+    scan_range(self, range, false, limits, group, count);
+    count = 0;
+  };
+  for (const planned_view& one : plans_[range.block].views) {
+    if (views_[one.view].row_count <= range.from || !is_wanted(one)) continue;
+    const bool is_group =
+        count == 0 || queries_[group[0].query].has_after == queries_[one.query].has_after;
+    if (!is_group || count == functions_->query_group) scan_group();
+    group[count++] = one;
+  }
+  scan_group();
+}
+
+void search::scan_coarse(worker& self, const row_range& range) {
+  planned_view group[coarse_group];
+  uint32_t count = 0;
+  const auto scan_group = [&] {
+    if (count == 0) return;
+    scan_range(self, range, true, {}, group, count);
+    for (uint32_t i = 0; i < count; i++) review_coarse(self, range, group[i]);
+    count = 0;
+  };
+  for (const planned_view& one : plans_[range.block].views) {
+    if (one.how != method::coarse) break;
+    if (views_[one.view].row_count <= range.from) continue;
+    if (progress_of(self, one.query).uses_tiles) continue;
+    const bool is_group =
+        count == 0 || queries_[group[0].query].has_after == queries_[one.query].has_after;
+    if (!is_group || count == coarse_group) scan_group();
+    group[count++] = one;
+  }
+  scan_group();
+}
+
+void search::review_coarse(worker& self, const row_range& range, const planned_view& one) {
+  coarse_progress& progress = progress_of(self, one.query);
+  query_state& state = state_of(self, one.query);
+  const uint32_t row_count = std::min(range.to, views_[one.view].row_count) - range.from;
+  progress.row_count += row_count;
+  if (progress.row_count < progress.next_review) return;
+  progress.next_review = 4 * progress.row_count;
+  state.score_best_estimates();
+  if (blocks_[range.block].codes == nullptr || method_ == SAGITTA_METHOD_COARSE) return;
+  const expected_shares left = state.expect(progress.row_count, passing_[one.query]);
+  const block_plan& plan = plans_[range.block];
+  const double coarse_ns =
+      plan.coarse_ns + left.refined * plan.single_ns + left.scored * plan.canonical_ns;
+  progress.uses_tiles = coarse_ns > plan.tile_ns;
+}
+
+void search::refine_all(worker& self) {
+  for (query_state& state : self.states) {
+    if (state.is_started()) state.refine();
+  }
+}
+
+/** Scans codes for a group of views. */
+void search::scan_range(worker& self, const row_range& range, bool is_coarse,
+                        const row_limits& limits, const planned_view* planned,
                         uint32_t planned_count) {
+  constexpr uint32_t group_max = std::max(query_group_max, coarse_group);
   struct emit_context {
     const planned_view* planned;
-    query_state* states[query_group_max];
+    query_state* states[group_max];
     const uint8_t* panels;
     size_t stride;
     uint32_t first_row;
+    bool is_coarse;
   };
   emit_context context{};
-  scan_query* queries[query_group_max];
+  scan_query* queries[group_max];
   context.planned = planned;
-  context.stride = panel_bytes(dimension_);
+  context.is_coarse = is_coarse;
+  context.stride = is_coarse ? coarse_panel_bytes(dimension_) : panel_bytes(dimension_);
   for (uint32_t i = 0; i < planned_count; i++) {
-    context.states[i] = &state_of(self, planned[i].query);
-    queries[i] = &context.states[i]->current_scan();
+    query_state& state = state_of(self, planned[i].query);
+    context.states[i] = &state;
+    queries[i] = is_coarse ? &state.current_coarse_scan() : &state.current_scan();
   }
   scan_task task{};
-  task.step_count = step_count(dimension_);
+  task.dimension = dimension_;
   task.queries = queries;
   task.query_count = planned_count;
   task.context = &context;
-  task.limits = range.limits;
+  task.limits = limits;
   task.emit = [](void* opaque, uint32_t query, uint32_t panel, uint32_t survivors,
                  const int32_t* sums) {
     const auto& known = *static_cast<const emit_context*>(opaque);
     const auto& facts =
         *reinterpret_cast<const panel_facts*>(known.panels + panel * known.stride);
-    known.states[query]->add_survivors(known.planned[query].view,
-                                    known.first_row + panel * panel_rows, survivors, sums, facts);
+    query_state& state = *known.states[query];
+    const uint32_t view = known.planned[query].view;
+    const uint32_t first_row = known.first_row + panel * panel_rows;
+    if (known.is_coarse) state.add_coarse_survivors(view, first_row, survivors, sums, facts);
+    else state.add_survivors(view, first_row, survivors, sums, facts);
   };
   const auto is_wanted = [&](uint32_t from) {
     for (uint32_t i = 0; i < planned_count; i++) {
@@ -150,48 +232,198 @@ void search::scan_range(worker& self, const row_range& range, const planned_view
     uint32_t to = from + skipped_rows;
     while (to < range.to && is_wanted(to)) to += skipped_rows;
     to = std::min(to, range.to);
-    context.panels = blocks_[range.block].codes + from / panel_rows * context.stride;
+    const sagitta_block& block = blocks_[range.block];
+    context.panels = (is_coarse ? block.coarse : block.codes) + from / panel_rows * context.stride;
     context.first_row = from;
     task.panels = context.panels;
     task.panel_count = panel_count(to - from);
-    functions_->scan(task);
+    if (is_coarse) functions_->scan_coarse(task);
+    else functions_->scan(task);
     from = to;
   }
 }
 
-void search::gather_range(worker& self, const row_range& range, const planned_view& one) {
-  const sagitta_block_view& view = views_[one.view];
-  query_state& state = state_of(self, one.query);
+template <class Take>
+void search::for_each_row(const row_range& range, const sagitta_block_view& view,
+                          const Take& take) const {
   const uint32_t end = std::min(range.to, view.row_count);
-  uint32_t rows[gathered_rows];
-  uint32_t count = 0;
-  const auto gather = [&](uint32_t row) {
-    rows[count++] = row;
-    if (count < gathered_rows) return;
-    state.score(one.view, rows, count);
-    count = 0;
-  };
   if (view.rows == nullptr) {
-    for (uint32_t row = range.from; row < end; row++) gather(row);
-  } else {
-    for (uint32_t from = range.from; from < end; from += 32) {
-      uint32_t word = view.rows[from / 32];
-      if (end - from < 32) word &= ~(~0u << (end - from));
-      for (; word != 0; word &= word - 1) {
-        gather(from + static_cast<uint32_t>(__builtin_ctz(word)));
-      }
-    }
+    for (uint32_t row = range.from; row < end; row++) take(row);
+    return;
   }
-  state.score(one.view, rows, count);
+  for (uint32_t from = range.from; from < end; from += 32) {
+    uint32_t word = view.rows[from / 32];
+    if (end - from < 32) word &= ~(~0u << (end - from));
+    for (; word != 0; word &= word - 1) take(from + static_cast<uint32_t>(__builtin_ctz(word)));
+  }
 }
 
-void search::finish_query(uint32_t query) {
-  query_state* merged = nullptr;
+void search::gather_range(worker& self, const row_range& range, const planned_view* same,
+                          uint32_t count) {
+  const sagitta_block_view& view = views_[same->view];
+  const float* const values = blocks_[range.block].values;
+  uint32_t rows[gathered_rows];
+  double squares[gathered_rows];
+  uint32_t row_count = 0;
+  const auto score_all = [&] {
+    // Reads the rows into the cache, too.
+    if (count > 1) compute_squares(values, rows, row_count, squares);
+    for (uint32_t i = 0; i < count; i++) {
+      state_of(self, same[i].query)
+          .score(same[i].view, rows, row_count, count > 1 ? squares : nullptr);
+    }
+    row_count = 0;
+  };
+  for_each_row(range, view, [&](uint32_t row) {
+    rows[row_count++] = row;
+    if (row_count == gathered_rows_) score_all();
+  });
+  if (row_count > 0) score_all();
+}
+
+void search::compute_squares(const float* values, const uint32_t* rows, uint32_t count,
+                             double* squares) const {
+  for (uint32_t first = 0; first < count; first += canonical_rows) {
+    const uint32_t together = std::min(count - first, canonical_rows);
+    const float* pointers[canonical_rows];
+    double products[canonical_rows];
+    for (uint32_t i = 0; i < together; i++) {
+      pointers[i] = values + size_t{rows[first + i]} * dimension_;
+    }
+    functions_->products(queries_[0].values, dimension_, pointers, together, products,
+                         squares + first);
+  }
+}
+
+void search::gather_coarse(worker& self, const row_range& range, const planned_view& one) {
+  const prepared_query& query = queries_[one.query];
+  query_state& state = state_of(self, one.query);
+  state.current_coarse_scan();
+  const coarse_query packed = {query.coarse.packed, query.coarse.first_offset, dimension_};
+  const size_t stride = coarse_panel_bytes(dimension_);
+  const uint32_t row_bytes = coarse_row_bytes(dimension_);
+  const uint8_t* const panels = blocks_[range.block].coarse;
+  uint32_t rows[gathered_rows];
+  uint32_t count = 0;
+  const auto take_all = [&] {
+    uint32_t fetched = 0;
+    for (uint32_t first = 0; first < count; first += panel_rows) {
+      const uint32_t together = std::min(count - first, panel_rows);
+      for (; fetched < std::min(count, first + 3 * panel_rows); fetched++) {
+        const uint8_t* const panel = panels + rows[fetched] / panel_rows * stride;
+        prefetch_coarse_row(panel, rows[fetched] % panel_rows, row_bytes);
+      }
+      const uint8_t* codes[panel_rows];
+      int32_t sums[panel_rows];
+      for (uint32_t i = 0; i < together; i++) {
+        const uint32_t row = rows[first + i];
+        codes[i] = panels + row / panel_rows * stride + fact_bytes + row % panel_rows * row_bytes;
+      }
+      functions_->coarse_sums(packed, codes, together, sums);
+      for (uint32_t i = 0; i < together; i++) {
+        const uint32_t row = rows[first + i];
+        const auto& facts =
+            *reinterpret_cast<const panel_facts*>(panels + row / panel_rows * stride);
+        state.add_coarse_row(one.view, row, sums[i], facts_of(facts, row % panel_rows));
+      }
+    }
+    count = 0;
+  };
+  for_each_row(range, views_[one.view], [&](uint32_t row) {
+    rows[count++] = row;
+    if (count == gathered_rows) take_all();
+  });
+  take_all();
+  coarse_progress& progress = progress_of(self, one.query);
+  progress.row_count += range.to - range.from;
+  if (progress.row_count < progress.next_review) return;
+  progress.next_review = 4 * progress.row_count;
+  state.score_best_estimates();
+}
+
+void search::merge_query(uint32_t query) {
+  query_state*& merged = merged_[query];
+  if (merged != nullptr) return;
   for (worker& self : workers_) {
     if (self.states.empty() || !self.states[query].is_started()) continue;
     if (merged == nullptr) merged = &self.states[query];
     else merged->merge(self.states[query]);
   }
+}
+
+void search::score_together(worker& self) {
+  const uint32_t queries = query_count();
+  merging_.work(queries, [&](uint32_t query) {
+    guard([&] {
+      merge_query(query);
+      if (merged_[query] != nullptr) candidate_count_ += merged_[query]->count_candidates();
+    });
+  });
+  if (candidate_count_.load() < shared_candidates_per_row * row_count_) return;
+  const auto each_query = [&](phase& phase, const auto& run) {
+    phase.work(queries, [&](uint32_t query) {
+      if (merged_[query] != nullptr) guard([&] { run(*merged_[query]); });
+    });
+  };
+  for (uint32_t round = 0; round < 2; round++) {
+    each_query(rounds_[round].selecting, [&](query_state& state) {
+      state.take_scores();
+      state.select_candidates(round == 1);
+    });
+    guard([&] { self.cursors.assign(queries, 0); });
+    const auto range_count = static_cast<uint32_t>(shared_ranges_.size());
+    rounds_[round].scoring.work(range_count, [&](uint32_t range) {
+      guard([&] { score_range(self, shared_ranges_[range]); });
+    });
+  }
+  each_query(taking_, [](query_state& state) { state.take_scores(); });
+}
+
+void search::score_range(worker& self, const row_range& range) {
+  double squares[gathered_rows];
+  bool has_squares = false;
+  const auto is_before = [&](const candidate& row) {
+    const uint32_t block = views_[row.view].block;
+    return block != range.block ? block < range.block : row.row < range.from;
+  };
+  const auto is_inside = [&](const candidate& row) {
+    return views_[row.view].block == range.block && row.row < range.to;
+  };
+  for (uint32_t query = 0; query < query_count(); query++) {
+    if (merged_[query] == nullptr) continue;
+    query_state& state = *merged_[query];
+    const std::vector<candidate>& selected = state.selected();
+    uint32_t& next = self.cursors[query];
+    while (next < selected.size() && is_before(selected[next])) next++;
+    while (next < selected.size() && is_inside(selected[next])) {
+      if (!has_squares) compute_squares(range, squares);
+      has_squares = true;
+      const uint32_t view = selected[next].view;
+      uint32_t rows[canonical_rows];
+      double known[canonical_rows];
+      uint32_t count = 0;
+      for (uint32_t at = next; count < canonical_rows && at < selected.size(); at++, count++) {
+        const candidate& row = selected[at];
+        if (row.view != view || row.row >= range.to) break;
+        rows[count] = row.row;
+        known[count] = squares[row.row - range.from];
+      }
+      state.scores_of(view, rows, count, known, state.selected_scores() + next);
+      next += count;
+    }
+  }
+}
+
+void search::compute_squares(const row_range& range, double* squares) const {
+  uint32_t rows[gathered_rows];
+  const uint32_t count = range.to - range.from;
+  for (uint32_t i = 0; i < count; i++) rows[i] = range.from + i;
+  compute_squares(blocks_[range.block].values, rows, count, squares);
+}
+
+void search::finish_query(uint32_t query) {
+  merge_query(query);
+  query_state* const merged = merged_[query];
   if (merged == nullptr) return;
   merged->finish();
   answer& found = answers_[query];

@@ -7,7 +7,8 @@
 //   finish    query by query: states are merged, the remaining candidates are scored exactly
 //
 // Candidates are scored only after all ranges have been scanned, best upper bound first: by then
-// nearly all of them are below the threshold.
+// nearly all of them are below the threshold. Where many queries have candidates in the same rows,
+// they are scored together, so that values, too, are read once per batch.
 #pragma once
 
 #include <atomic>
@@ -15,9 +16,13 @@
 #include <vector>
 
 #include "../kernels.h"
+#include "phase.h"
 #include "query_state.h"
 
 namespace sagitta {
+
+/** The most rows that are scored together: they stay in the L2 cache. */
+inline constexpr uint32_t gathered_rows = 256;
 
 class search {
  public:
@@ -34,6 +39,16 @@ class search {
   double cost() const { return cost_; }
 
  private:
+  enum class method : uint8_t {
+    /** Scans the coarse codes. */
+    coarse,
+    /** Scans the codes together with other queries. */
+    tiles,
+    /** Reads the coarse codes of the rows that pass. */
+    coarse_rows,
+    /** Scores the rows that pass: they are few, or block or query have no codes. */
+    gather,
+  };
   /** A view of a block, and how its query is answered there. */
   struct planned_view {
     uint32_t query;
@@ -41,24 +56,40 @@ class search {
     uint32_t view;
     /** Rows that pass. */
     uint32_t passing;
-    /** Rows are gathered and scored, not scanned: few pass, or block or query have no codes. */
-    bool is_gathered;
+    method how;
+    /** The estimated time in ns. */
+    double cost;
   };
-  /** The views of one block. Those that are scanned come first, similar ones next to each other. */
+  /** The views of one block, by method, similar ones next to each other. */
   struct block_plan {
     std::vector<planned_view> views;
     uint32_t row_count;
+    /** The time per row in ns: of a scan of tiles, of coarse codes, and of coarse codes of single rows. */
+    double tile_ns;
+    double coarse_ns;
+    double single_ns;
+    /** Of a canonical score. */
+    double canonical_ns;
   };
   /** Rows from..to of a block; `from` is the first row of a panel. */
   struct row_range {
     uint32_t block;
     uint32_t from;
     uint32_t to;
-    /** The limits of its rows, set before it is scanned. */
-    row_limits limits;
+  };
+  struct coarse_progress {
+    uint64_t row_count = 0;
+    /** The number of rows after which estimates are scored again. */
+    uint64_t next_review = 0;
+    /** Coarse codes have left too many rows. */
+    bool uses_tiles = false;
   };
   struct worker {
     std::vector<query_state> states;
+    /** Per query, what it has scanned by coarse codes. */
+    std::vector<coarse_progress> progress;
+    /** Per query, how many of its selected candidates are before the next row range. */
+    std::vector<uint32_t> cursors;
   };
   struct answer {
     std::vector<uint32_t> views;
@@ -68,26 +99,57 @@ class search {
   };
 
   void prepare_queries(const sagitta_batch& batch);
+  void prepare_coarse();
   void plan_blocks();
-  void choose_gathered(block_plan& plan, bool has_codes) const;
+  void choose_methods(block_plan& plan, const sagitta_block& block) const;
   void cut_ranges();
-  double cost_of(const block_plan& plan) const;
+  uint32_t rows_of_range(const block_plan& plan) const;
+  void plan_sharing();
+  static bool has_method(const block_plan& plan, method how);
 
   query_state& state_of(worker& self, uint32_t query);
-  void run_range(worker& self, row_range range);
-  void scan_range(worker& self, const row_range& range, const planned_view* planned,
-                  uint32_t planned_count);
-  void gather_range(worker& self, const row_range& range, const planned_view& one);
+  coarse_progress& progress_of(worker& self, uint32_t query);
+  void run_range(worker& self, const row_range& range);
+  /** Scans the codes for all views that `is_wanted`, in groups. */
+  template <class IsWanted>
+  void scan_tiles(worker& self, const row_range& range, const IsWanted& is_wanted);
+  void scan_coarse(worker& self, const row_range& range);
+  /** Scans codes or coarse codes for a group of views. */
+  void scan_range(worker& self, const row_range& range, bool is_coarse, const row_limits& limits,
+                  const planned_view* planned, uint32_t planned_count);
+  /** Decides whether coarse codes are worth it for the rest of the query's rows. */
+  void review_coarse(worker& self, const row_range& range, const planned_view& one);
+  void gather_coarse(worker& self, const row_range& range, const planned_view& one);
+  /** Scores the passing rows for views with the same bitmap. */
+  void gather_range(worker& self, const row_range& range, const planned_view* same, uint32_t count);
+  /** Calls `take(row)` for the rows of a range that pass. */
+  template <class Take>
+  void for_each_row(const row_range& range, const sagitta_block_view& view, const Take& take) const;
+  void refine_all(worker& self);
+  void merge_query(uint32_t query);
+  /** Scores the candidates of all queries, row range by row range. */
+  void score_together(worker& self);
+  void score_range(worker& self, const row_range& range);
   void finish_query(uint32_t query);
-  void wait_for_ranges();
+  /** x·x of rows of a block. They are then in the cache. */
+  void compute_squares(const float* values, const uint32_t* rows, uint32_t count,
+                       double* squares) const;
+  void compute_squares(const row_range& range, double* squares) const;
+  /** Calls `run` unless the search has been cancelled or has failed; a lack of memory fails it. */
+  template <class Run>
+  void guard(const Run& run);
 
   const target* functions_;
   uint32_t dimension_;
+  /** Rows that are scored together: at most `gathered_rows`. */
+  uint32_t gathered_rows_;
   std::vector<sagitta_block> blocks_;
   std::vector<sagitta_block_view> views_;
+  sagitta_method method_;
   std::vector<prepared_query> queries_;
   std::vector<double> values_;
   std::vector<uint8_t> packed_;
+  std::vector<uint8_t> coarse_packed_;
   search_context context_;
   std::vector<shared_bound> bounds_;
   /** Rows that pass, per query. */
@@ -95,14 +157,27 @@ class search {
   std::vector<block_plan> plans_;
   std::vector<row_range> ranges_;
   double cost_ = 0;
+  /** Rows of all blocks. */
+  uint64_t row_count_ = 0;
+  /** There may be so many candidates that they are scored together. */
+  bool may_share_ = false;
+  /** The ranges of rows whose candidates are scored together. */
+  std::vector<row_range> shared_ranges_;
 
   std::vector<worker> workers_;
   std::vector<answer> answers_;
+  /** Per query, the state that the others have been merged into; null before, or if there is none. */
+  std::vector<query_state*> merged_;
+  std::atomic<uint64_t> candidate_count_{0};
   std::atomic<uint32_t> next_worker_{0};
-  std::atomic<uint32_t> next_range_{0};
-  std::atomic<uint32_t> ranges_done_{0};
-  std::atomic<uint32_t> next_query_{0};
-  std::atomic<uint32_t> queries_done_{0};
+  phase scanning_;
+  phase merging_;
+  struct {
+    phase selecting;
+    phase scoring;
+  } rounds_[2];
+  phase taking_;
+  phase finishing_;
   std::atomic<bool> is_done_{false};
   std::atomic<bool> is_cancelled_{false};
   std::atomic<bool> has_failed_{false};

@@ -50,24 +50,19 @@ class top_rows {
   std::vector<scored_row> rows_;
 };
 
-/** The `capacity` largest of the values added. A heap with the smallest on top. */
+/** The `capacity` largest of the values added, and some that were not excluded yet. */
 class largest_values {
  public:
-  void reset(size_t capacity) {
-    capacity_ = capacity;
-    values_.clear();
-  }
-  bool is_full() const { return values_.size() == capacity_; }
-  /** The smallest value kept. Requires a full selection. */
-  double smallest() const { return values_.front(); }
+  void reset(size_t capacity);
   void add(double value);
-  const std::vector<double>& values() const { return values_; }
-  void release() { std::vector<double>().swap(values_); }
+  /** The smallest of the largest when last computed; −Infinity while there are fewer values. */
+  double smallest() const { return smallest_; }
+  /** Brings `smallest` up to date. */
+  void select();
 
  private:
-  void replace_smallest(double value);
-
   size_t capacity_ = 0;
+  double smallest_ = 0;
   std::vector<double> values_;
 };
 

@@ -3,8 +3,8 @@
 #if defined(__AVX2__) && defined(__FMA__)
 
 #include "avx2_lanes.h"
-#include "rows.h"
-#include "scan.h"
+#include "coarse.h"
+#include "rotate.h"
 
 namespace sagitta {
 namespace {
@@ -36,6 +36,31 @@ struct lanes : avx2_lanes {
   }
 };
 
+/**
+ * VPMADDUBSW adds two products of bytes in 16 bits: those of the first level are within ±762, of the
+ * second within ±2 · 127 · 127, so that neither saturates.
+ */
+struct coarse : avx2_coarse {
+  struct sums {
+    __m256i narrow;
+    __m256i wide;
+  };
+  static sums zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  static void accumulate(sums& sum, codes code, query values) {
+    const __m256i pairs = _mm256_maddubs_epi16(code, values);
+    sum.wide = _mm256_add_epi32(sum.wide, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  static void end_step(sums&, uint32_t) {}
+  template <uint32_t count>
+  static void reduce(const sums* sums, int32_t* to) {
+    static_assert(count == 8);
+    __m256i wide[8];
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < 8; i++) wide[i] = sums[i].wide;
+    reduce_lanes(wide, to);
+  }
+};
+
 /** Packs dimensions 0, 2, 1, 3 of each step as 16-bit values. */
 void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   for (uint32_t step = 0; step < steps; step++) {
@@ -46,8 +71,23 @@ void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
 }
 
 constexpr target table = {
-    "avx2", lanes::query_group, lanes::query_step_bytes, encode,   encode_query,
-    pack_query, scan<lanes>, limit_rows, products, count_bits,
+    "avx2",
+    {0.018, 0.02},
+    lanes::query_group,
+    lanes::query_step_bytes,
+    encode,
+    encode_query,
+    pack_query,
+    scan<lanes>,
+    limit_rows,
+    products,
+    rotate,
+    encode_coarse,
+    pack_coarse_query<coarse>,
+    scan_coarse<lanes, coarse>,
+    coarse_sums<coarse>,
+    refined_sums<coarse>,
+    count_bits,
 };
 
 }  // namespace

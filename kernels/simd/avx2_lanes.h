@@ -5,6 +5,7 @@
 
 #include "../layout.h"
 #include "../target.h"
+#include "coarse.h"
 #include "intrinsics.h"
 
 namespace sagitta {
@@ -61,6 +62,44 @@ struct avx2_lanes {
       mask = _mm256_and_ps(mask, low);
     }
     return static_cast<uint32_t>(_mm256_movemask_ps(mask));
+  }
+};
+
+/** What the classes of coarse codes share: 128 dimensions per register of codes. */
+struct avx2_coarse {
+  static constexpr uint32_t bytes = 32;
+  using codes = __m256i;
+  using query = __m256i;
+
+  static constexpr uint32_t rows_of(uint32_t queries) { return 8 / queries; }
+  static codes load(const uint8_t* from) { return avx2_lanes::load_codes(from); }
+  static query load_query(const uint8_t* from) { return avx2_lanes::load_codes(from); }
+
+  template <uint32_t plane>
+  static codes first(codes all) {
+    const __m256i shifted = plane == 0 ? all : _mm256_srli_epi16(all, 2 * plane);
+    return _mm256_and_si256(shifted, _mm256_set1_epi8(3));
+  }
+  template <uint32_t plane>
+  static codes second(codes upper, codes lower) {
+    const __m256i high = plane == 0   ? _mm256_slli_epi16(upper, 2)
+                         : plane == 1 ? upper
+                                      : _mm256_srli_epi16(upper, plane == 0 ? 0 : 2 * plane - 2);
+    const __m256i code =
+        _mm256_or_si256(_mm256_and_si256(high, _mm256_set1_epi8(12)), first<plane>(lower));
+    const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(refined_values));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), code);
+  }
+
+  /** Sums of eight registers of 32-bit lanes. */
+  static void reduce_lanes(const __m256i* sums, int32_t* to) {
+    const __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]),
+                                        _mm256_hadd_epi32(sums[2], sums[3]));
+    const __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[4], sums[5]),
+                                        _mm256_hadd_epi32(sums[6], sums[7]));
+    const __m256i low = _mm256_permute2x128_si256(a, b, 0x20);
+    const __m256i high = _mm256_permute2x128_si256(a, b, 0x31);
+    avx2_lanes::store(to, _mm256_add_epi32(low, high));
   }
 };
 

@@ -4,9 +4,9 @@
      defined(__AVX512VL__)) ||                                                  \
     defined(SAGITTA_EMULATE)
 
+#include "coarse.h"
 #include "intrinsics.h"
-#include "rows.h"
-#include "scan.h"
+#include "rotate.h"
 
 namespace sagitta {
 namespace {
@@ -72,13 +72,87 @@ struct lanes {
   }
 };
 
+struct coarse {
+  static constexpr uint32_t bytes = 64;
+  using codes = __m512i;
+  using query = __m512i;
+  using sums = __m512i;
+
+  static constexpr uint32_t rows_of(uint32_t queries) { return 16 / queries; }
+  static sums zero() { return _mm512_setzero_si512(); }
+  static codes load(const uint8_t* from) { return _mm512_loadu_si512(from); }
+  static query load_query(const uint8_t* from) { return _mm512_loadu_si512(from); }
+
+  template <uint32_t plane>
+  static codes first(codes all) {
+    const __m512i shifted = plane == 0 ? all : _mm512_srli_epi16(all, 2 * plane);
+    return _mm512_and_si512(shifted, _mm512_set1_epi8(3));
+  }
+  template <uint32_t plane>
+  static codes second(codes upper, codes lower) {
+    const __m512i high = plane == 0   ? _mm512_slli_epi16(upper, 2)
+                         : plane == 1 ? upper
+                                      : _mm512_srli_epi16(upper, plane == 0 ? 0 : 2 * plane - 2);
+    const __m512i low = plane == 0 ? lower : _mm512_srli_epi16(lower, 2 * plane);
+    // Selects by bit: 12 of `high`, the rest of `low`.
+    const __m512i code = _mm512_ternarylogic_epi32(_mm512_set1_epi8(12), high, low, 0xca);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(
+                                   reinterpret_cast<const __m128i*>(refined_values))),
+                               _mm512_and_si512(code, _mm512_set1_epi8(15)));
+  }
+  static void accumulate(sums& sum, codes code, query values) {
+    sum = _mm512_dpbusd_epi32(sum, code, values);
+  }
+  static void end_step(sums&, uint32_t) {}
+
+  template <uint32_t count>
+  static void reduce(const sums* sums, int32_t* to) {
+    static_assert(count == 16);
+    __m512i pairs[8];
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < 8; i++) {
+      pairs[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[2 * i], sums[2 * i + 1]),
+                                  _mm512_unpackhi_epi32(sums[2 * i], sums[2 * i + 1]));
+    }
+    __m512i quads[4];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; i++) {
+      quads[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(pairs[2 * i], pairs[2 * i + 1]),
+                                  _mm512_unpackhi_epi64(pairs[2 * i], pairs[2 * i + 1]));
+    }
+    // Each 128-bit lane of quads[i] has partial sums of the rows 4i..4i+3.
+    const __m512i low = _mm512_add_epi32(_mm512_shuffle_i32x4(quads[0], quads[1], 0x88),
+                                         _mm512_shuffle_i32x4(quads[0], quads[1], 0xdd));
+    const __m512i high = _mm512_add_epi32(_mm512_shuffle_i32x4(quads[2], quads[3], 0x88),
+                                          _mm512_shuffle_i32x4(quads[2], quads[3], 0xdd));
+    const __m512i all = _mm512_add_epi32(_mm512_shuffle_i32x4(low, high, 0x88),
+                                         _mm512_shuffle_i32x4(low, high, 0xdd));
+    _mm512_store_si512(to, all);
+  }
+};
+
 void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   std::memcpy(packed, codes, size_t{steps} * step_dimensions);
 }
 
 constexpr target table = {
-    "avx512_vnni", lanes::query_group, lanes::query_step_bytes, encode,   encode_query,
-    pack_query, scan<lanes>, limit_rows, products, count_bits,
+    "avx512_vnni",
+    {0.0048, 0.0065},
+    lanes::query_group,
+    lanes::query_step_bytes,
+    encode,
+    encode_query,
+    pack_query,
+    scan<lanes>,
+    limit_rows,
+    products,
+    rotate,
+    encode_coarse,
+    pack_coarse_query<coarse>,
+    scan_coarse<lanes, coarse>,
+    coarse_sums<coarse>,
+    refined_sums<coarse>,
+    count_bits,
 };
 
 }  // namespace

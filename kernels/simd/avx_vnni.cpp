@@ -2,8 +2,8 @@
 #if (defined(__AVXVNNI__) && defined(__AVX2__) && defined(__FMA__)) || defined(SAGITTA_EMULATE)
 
 #include "avx2_lanes.h"
-#include "rows.h"
-#include "scan.h"
+#include "coarse.h"
+#include "rotate.h"
 
 namespace sagitta {
 namespace {
@@ -23,13 +23,42 @@ struct lanes : avx2_lanes {
   }
 };
 
+struct coarse : avx2_coarse {
+  using sums = __m256i;
+  static sums zero() { return _mm256_setzero_si256(); }
+  static void accumulate(sums& sum, codes code, query values) {
+    sum = _mm256_dpbusd_avx_epi32(sum, code, values);
+  }
+  static void end_step(sums&, uint32_t) {}
+  template <uint32_t count>
+  static void reduce(const sums* sums, int32_t* to) {
+    static_assert(count == 8);
+    reduce_lanes(sums, to);
+  }
+};
+
 void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   std::memcpy(packed, codes, size_t{steps} * step_dimensions);
 }
 
 constexpr target table = {
-    "avx_vnni", lanes::query_group, lanes::query_step_bytes, encode,   encode_query,
-    pack_query, scan<lanes>, limit_rows, products, count_bits,
+    "avx_vnni",
+    {0.0075, 0.011},
+    lanes::query_group,
+    lanes::query_step_bytes,
+    encode,
+    encode_query,
+    pack_query,
+    scan<lanes>,
+    limit_rows,
+    products,
+    rotate,
+    encode_coarse,
+    pack_coarse_query<coarse>,
+    scan_coarse<lanes, coarse>,
+    coarse_sums<coarse>,
+    refined_sums<coarse>,
+    count_bits,
 };
 
 }  // namespace

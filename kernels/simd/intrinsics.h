@@ -9,5 +9,12 @@
 #define _mm256_dpbusd_avx_epi32 simde_mm256_dpbusd_epi32
 #endif
 #else
+// GCC 12 reports the undefined operands inside of its own intrinsics.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif

@@ -3,8 +3,8 @@
 
 #include <arm_neon.h>
 
-#include "rows.h"
-#include "scan.h"
+#include "coarse.h"
+#include "rotate.h"
 
 namespace sagitta {
 namespace {
@@ -75,13 +75,64 @@ struct lanes {
   }
 };
 
+/** Codes up to 127 are multiplied as signed bytes. */
+struct coarse {
+  static constexpr uint32_t bytes = 16;
+  using codes = uint8x16_t;
+  using query = int8x16_t;
+  using sums = int32x4_t;
+
+  static constexpr uint32_t rows_of(uint32_t queries) { return 8 / queries; }
+  static sums zero() { return vdupq_n_s32(0); }
+  static codes load(const uint8_t* from) { return vld1q_u8(from); }
+  static query load_query(const uint8_t* from) { return vreinterpretq_s8_u8(vld1q_u8(from)); }
+
+  template <uint32_t plane>
+  static codes first(codes all) {
+    if constexpr (plane == 0) return vandq_u8(all, vdupq_n_u8(3));
+    else if constexpr (plane == 3) return vshrq_n_u8(all, 6);
+    else return vandq_u8(vshrq_n_u8(all, 2 * plane), vdupq_n_u8(3));
+  }
+  template <uint32_t plane>
+  static codes second(codes upper, codes lower) {
+    const uint8x16_t code = vorrq_u8(vshlq_n_u8(first<plane>(upper), 2), first<plane>(lower));
+    return vqtbl1q_u8(vld1q_u8(refined_values), code);
+  }
+  static void accumulate(sums& sum, codes code, query values) {
+    sum = vdotq_s32(sum, vreinterpretq_s8_u8(code), values);
+  }
+  static void end_step(sums&, uint32_t) {}
+  template <uint32_t count>
+  static void reduce(const sums* sums, int32_t* to) {
+    for (uint32_t i = 0; i < count; i += 4) {
+      vst1q_s32(to + i, vpaddq_s32(vpaddq_s32(sums[i], sums[i + 1]),
+                                   vpaddq_s32(sums[i + 2], sums[i + 3])));
+    }
+  }
+};
+
 void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   std::memcpy(packed, codes, size_t{steps} * step_dimensions);
 }
 
 constexpr target table = {
-    "neon_dotprod", lanes::query_group, lanes::query_step_bytes, encode,   encode_query,
-    pack_query, scan<lanes>, limit_rows, products, count_bits,
+    "neon_dotprod",
+    {0.012, 0.016},
+    lanes::query_group,
+    lanes::query_step_bytes,
+    encode,
+    encode_query,
+    pack_query,
+    scan<lanes>,
+    limit_rows,
+    products,
+    rotate,
+    encode_coarse,
+    pack_coarse_query<coarse>,
+    scan_coarse<lanes, coarse>,
+    coarse_sums<coarse>,
+    refined_sums<coarse>,
+    count_bits,
 };
 
 }  // namespace

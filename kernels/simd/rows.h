@@ -74,7 +74,7 @@ void for_each_eight(const float* values, uint32_t dimension, const Step& step) {
 
 // ── canonical products ────────────────────────────────────────────────────────────────────
 
-template <uint32_t Count>
+template <uint32_t Count, bool has_squares>
 void products_of(const double* query, uint32_t dimension, const float* const* rows,
                  double* products, double* squares) {
   lane_sums product[Count];
@@ -84,7 +84,7 @@ void products_of(const double* query, uint32_t dimension, const float* const* ro
     for (uint32_t p = 0; p < registers; p++) {
       const doubles value = widen(load_floats(x + p * register_lanes));
       product[r].part[p] += load_doubles(q + p * register_lanes) * value;
-      square[r].part[p] += value * value;
+      if constexpr (has_squares) square[r].part[p] += value * value;
     }
   };
   const uint32_t whole = dimension - dimension % lane_count;
@@ -103,18 +103,32 @@ void products_of(const double* query, uint32_t dimension, const float* const* ro
   }
   for (uint32_t r = 0; r < Count; r++) {
     products[r] = product[r].fold();
-    squares[r] = square[r].fold();
+    if constexpr (has_squares) squares[r] = square[r].fold();
   }
 }
 
-/** Two rows at a time: their sums and the query use all registers. */
+/** `together` rows at a time, so that no addition waits for the previous one and no register spills. */
+template <uint32_t together, bool has_squares>
+void products_of_rows(const double* query, uint32_t dimension, const float* const* rows,
+                      uint32_t count, double* products, double* squares) {
+  uint32_t row = 0;
+  for (; row + together <= count; row += together) {
+    products_of<together, has_squares>(query, dimension, rows + row, products + row,
+                                       has_squares ? squares + row : nullptr);
+  }
+  for (; row < count; row++) {
+    products_of<1, has_squares>(query, dimension, rows + row, products + row,
+                                has_squares ? squares + row : nullptr);
+  }
+}
+
 void products(const double* query, uint32_t dimension, const float* const* rows, uint32_t count,
               double* products, double* squares) {
-  uint32_t row = 0;
-  for (; row + 2 <= count; row += 2) {
-    products_of<2>(query, dimension, rows + row, products + row, squares + row);
+  if (squares == nullptr) {
+    products_of_rows<4, false>(query, dimension, rows, count, products, nullptr);
+  } else {
+    products_of_rows<registers == 1 ? 4 : 2, true>(query, dimension, rows, count, products, squares);
   }
-  if (row < count) products_of<1>(query, dimension, rows + row, products + row, squares + row);
 }
 
 // ── codes ─────────────────────────────────────────────────────────────────────────────────

@@ -70,14 +70,15 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
       for (uint32_t i = 0; i < tile_registers; i++) Lanes::accumulate(chain[q][i], rows[i], query);
     }
   };
+  const uint32_t steps = step_count(task.dimension);
   uint32_t step = 0;
   if constexpr (chains == 2) {
-    for (; step + 2 <= task.step_count; step += 2) {
+    for (; step + 2 <= steps; step += 2) {
       add_step(step, sums[0]);
       add_step(step + 1, sums[1]);
     }
   }
-  for (; step < task.step_count; step++) add_step(step, sums[0]);
+  for (; step < steps; step++) add_step(step, sums[0]);
 
 #pragma GCC unroll 8
   for (uint32_t q = 0; q < Queries; q++) {
@@ -104,10 +105,25 @@ inline float least_product(const scan_query& query, const row_limits& limits) {
   return query.upper_min - (residual + norm + square) - 0x1p-20f * magnitudes;
 }
 
-/** `least` [Queries] are the least products; they are updated when emitting tightens a test. */
+/** Emits the rows of a panel that pass the query's test; true if there are any. */
+template <class Lanes, bool has_lower>
+inline __attribute__((always_inline)) bool emit_survivors(const scan_task& task, uint32_t query,
+                                                          uint32_t panel, const panel_facts& facts,
+                                                          const int32_t* sums) {
+  uint32_t survivors = 0;
+#pragma GCC unroll 4
+  for (uint32_t row = 0; row < panel_rows; row += Lanes::width) {
+    survivors |= Lanes::template weigh<has_lower>(sums, facts, row, *task.queries[query]) << row;
+  }
+  if (__builtin_expect(survivors == 0, 1)) return false;
+  task.emit(task.context, query, panel, survivors, sums);
+  return true;
+}
+
+/** `least` [Queries]: see least_product. Emitting may tighten the test, and so raise it. */
 template <class Lanes, uint32_t Queries, uint32_t Panels, bool has_lower>
 void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
-  const size_t stride = fact_bytes + size_t{task.step_count} * step_bytes;
+  const size_t stride = panel_bytes(task.dimension);
   const uint8_t* const first = task.panels + first_panel * stride;
   alignas(64) int32_t sums[Queries * Panels * panel_rows];
   sum_tile<Lanes, Queries, Panels>(task, first + fact_bytes, stride, sums);
@@ -115,16 +131,9 @@ void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
   for (uint32_t q = 0; q < Queries; q++) {
     for (uint32_t p = 0; p < Panels; p++) {
       const auto& facts = *reinterpret_cast<const panel_facts*>(first + p * stride);
-      const int32_t* const panel_sums = sums + (q * Panels + p) * panel_rows;
-      if (__builtin_expect(!Lanes::may_survive(panel_sums, facts, least[q]), 1)) continue;
-      uint32_t survivors = 0;
-#pragma GCC unroll 4
-      for (uint32_t row = 0; row < panel_rows; row += Lanes::width) {
-        survivors |= Lanes::template weigh<has_lower>(panel_sums, facts, row, *task.queries[q])
-                     << row;
-      }
-      if (__builtin_expect(survivors != 0, 0)) {
-        task.emit(task.context, q, first_panel + p, survivors, panel_sums);
+      const int32_t* const found = sums + (q * Panels + p) * panel_rows;
+      if (__builtin_expect(!Lanes::may_survive(found, facts, least[q]), 1)) continue;
+      if (emit_survivors<Lanes, has_lower>(task, q, first_panel + p, facts, found)) {
         least[q] = least_product(*task.queries[q], task.limits);
       }
     }

@@ -89,6 +89,14 @@ void fill_row(random_source& random, kind kind, uint32_t row, uint32_t row_count
   }
 }
 
+/** Null for no bytes. Lanes past the last row must never be in an answer: they are filled with NaN. */
+uint8_t* allocate(std::vector<uint8_t>& storage, size_t bytes) {
+  if (bytes == 0) return nullptr;
+  storage.assign(bytes + SAGITTA_CODES_ALIGNMENT, 0xff);
+  const auto address = reinterpret_cast<uintptr_t>(storage.data());
+  return storage.data() + (SAGITTA_CODES_ALIGNMENT - address % SAGITTA_CODES_ALIGNMENT);
+}
+
 double sum_of_products(const float* left, const float* right, uint32_t dimension) {
   double lanes[8] = {};
   for (uint32_t i = 0; i < dimension; i++) {
@@ -123,20 +131,25 @@ rows::rows(random_source& random, kind kind, uint32_t count, uint32_t width)
 }
 
 void rows::encode() {
-  const size_t bytes = sagitta_codes_bytes(row_count, dimension);
-  // Lanes past the last row must never be in an answer: fill them with NaN.
-  code_storage.assign(bytes + SAGITTA_CODES_ALIGNMENT, 0xff);
-  const auto address = reinterpret_cast<uintptr_t>(code_storage.data());
-  codes = code_storage.data() + (SAGITTA_CODES_ALIGNMENT - address % SAGITTA_CODES_ALIGNMENT);
+  codes = allocate(code_storage, sagitta_codes_bytes(row_count, dimension));
+  coarse = allocate(coarse_storage, sagitta_coarse_bytes(row_count, dimension));
+  refinement = allocate(refinement_storage, sagitta_refinement_bytes(row_count, dimension));
   // In two steps, as when rows are appended.
   const uint32_t first = row_count / 3;
   require(sagitta_encode(values.data(), dimension, 0, first, codes) == SAGITTA_OK, "encode");
   require(sagitta_encode(values.data(), dimension, first, row_count, codes) == SAGITTA_OK,
           "encode");
+  if (coarse == nullptr) return;
+  for (const auto& [from, to] : {std::pair(0u, first), std::pair(first, row_count)}) {
+    require(sagitta_encode_coarse(values.data(), dimension, from, to, coarse, refinement) ==
+                SAGITTA_OK,
+            "encode coarse codes");
+  }
 }
 
 sagitta_block rows::block() const {
-  return {values.data(), codes, id_offsets.data(), id_bytes.data(), row_count};
+  return {values.data(), codes,  id_offsets.data(), id_bytes.data(),
+          row_count,     coarse, refinement};
 }
 
 std::vector<float> query_like(random_source& random, const rows& rows) {

@@ -59,7 +59,12 @@ struct rows {
   uint32_t dimension;
   std::vector<float> values;
   std::vector<uint8_t> code_storage;
+  std::vector<uint8_t> coarse_storage;
+  std::vector<uint8_t> refinement_storage;
   uint8_t* codes;
+  /** Null where the dimension has no coarse codes. */
+  uint8_t* coarse;
+  uint8_t* refinement;
   std::vector<int32_t> id_offsets;
   std::vector<uint8_t> id_bytes;
 };
@@ -87,5 +92,8 @@ void require_true(const sagitta_batch& batch, uint32_t query, const sagitta_hits
 
 /** Runs the search on `thread_count` threads and compares every hit, to the bit, with brute force. */
 void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std::string& what);
+
+/** See test_coarse.cpp. */
+void test_coarse_codes(random_source& random);
 
 }  // namespace check

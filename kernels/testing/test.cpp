@@ -97,6 +97,9 @@ void test_search(random_source& random, uint32_t dimension, kind kind, uint32_t 
   batch.add_block(first);
   batch.add_block(second, random.below(4) != 0);
   for (uint32_t q = 0; q < query_count; q++) batch.add_random_query(random);
+  constexpr sagitta_method methods[] = {SAGITTA_METHOD_AUTO, SAGITTA_METHOD_TILES,
+                                        SAGITTA_METHOD_COARSE};
+  batch.method = methods[random.below(3)];
   const uint32_t threads = 1 + random.below(3);
   const uint32_t workers = 1 + random.below(3);
   check::require_exact(batch.view(workers), threads,
@@ -122,6 +125,8 @@ void test_crowds(random_source& random) {
   for (const kind kind : {kind::equal, kind::duplicates, kind::clustered, kind::scattered}) {
     test_search(random, 8, kind, 20000, 7);
     test_search(random, 64, kind, 6000, 3);
+    // Candidates of many queries are scored together.
+    test_search(random, 72, kind, 3000, 60);
   }
 }
 
@@ -180,6 +185,7 @@ int main(int argc, char** argv) {
     random_source random(seed);
     test_encode(random);
     test_products(random);
+    check::test_coarse_codes(random);
     test_searches(random);
     test_crowds(random);
     std::printf("%s: ok\n", name);

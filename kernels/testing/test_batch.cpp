@@ -5,7 +5,11 @@ namespace check {
 void test_batch::add_block(const rows& rows, bool has_codes) {
   blocks.push_back(&rows);
   block_table.push_back(rows.block());
-  if (!has_codes) block_table.back().codes = nullptr;
+  if (!has_codes) {
+    block_table.back().codes = nullptr;
+    block_table.back().coarse = nullptr;
+    block_table.back().refinement = nullptr;
+  }
   dimension = rows.dimension;
 }
 
@@ -71,7 +75,8 @@ sagitta_batch test_batch::view(uint32_t worker_count) const {
           static_cast<uint32_t>(views.size()),
           static_cast<uint32_t>(queries.size()),
           dimension,
-          worker_count};
+          worker_count,
+          method};
 }
 
 }  // namespace check

@@ -20,6 +20,7 @@ struct test_batch {
   std::vector<sagitta_block_view> views;
   std::vector<sagitta_query> queries;
   uint32_t dimension = 0;
+  sagitta_method method = SAGITTA_METHOD_AUTO;
 
   void add_block(const rows& rows, bool has_codes = true);
   sagitta_query& add_query(std::vector<float> vector, sagitta_metric metric, uint32_t k);

@@ -170,7 +170,8 @@ void searcher::run(const batch_case& what, const sagitta::cuda::device_peaks& pe
     queries[q].k = what.k;
     queries[q].view_count = 1;
   }
-  const sagitta_batch batch{&block, &view, queries.data(), 1, 1, what.queries, data_.dimension, 1};
+  const sagitta_batch batch{&block, &view, queries.data(), 1, 1, what.queries, data_.dimension, 1,
+                            SAGITTA_METHOD_AUTO};
   sagitta_device_answer* first = search(batch);
   check_answers(batch, first);
   uint64_t rescored = 0;
