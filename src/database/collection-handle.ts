@@ -110,10 +110,11 @@ export class CollectionHandle {
   /** `insert` throws `vector_exists`, `update` throws `vector_not_found`, with an issue for each row. */
   async write(batch: VectorBatch, options: WriteOptions): Promise<WriteResult> {
     const collection = this.#require();
-    const { clock, observer } = this.#services;
+    const { clock, observer, recordBytes } = this.#services;
     const { mode, attachedReply, onCommitted } = options;
+    const alsoCommit = operationsOf(attachedReply);
     const result = await collection.write(
-      writeVectors(collection, batch, { mode, clock, alsoCommit: operationsOf(attachedReply) }),
+      writeVectors(collection, batch, { mode, clock, alsoCommit, recordBytes }),
       onCommitted,
     );
     observer.vectorsWritten(result.insertedCount, result.updatedCount);

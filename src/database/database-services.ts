@@ -1,6 +1,7 @@
 // What the operations on all collections share. The database makes it once; every function that
 // carries out an operation is given it.
 
+import type { BufferPool } from '../common/buffer-pool.js';
 import type { Clock } from '../common/clock.js';
 import type { Limits } from '../common/limits.js';
 import type { Engine } from '../engine/core/engine.js';
@@ -22,6 +23,8 @@ export interface DatabaseServices {
   readonly sealer: CursorSealer;
   readonly idempotencyKeys: IdempotencyKeys;
   readonly scanStats: ScanStats;
+  /** Buffers that log records are encoded in, one after another. */
+  readonly recordBytes: BufferPool;
   readonly limits: Limits;
   readonly clock: Clock;
   readonly observer: DatabaseObserver;

@@ -2,6 +2,7 @@
 // background. A collection whose data is damaged is unavailable; the others are not affected.
 
 import { randomBytes } from 'node:crypto';
+import { BufferPool } from '../common/buffer-pool.js';
 import type { Clock } from '../common/clock.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
@@ -32,6 +33,10 @@ import { type DatabaseObserver, SILENT_OBSERVER } from './observer.js';
 import { CursorSealer } from './query/cursor.js';
 import { FilterCache } from './query/filter-cache.js';
 import { SearchScheduler } from './query/search-scheduler.js';
+
+/** Records that are written to disk at the same time, each at most a body; usually far less. */
+const RECORD_BUFFERS_KEPT_MAX = 4;
+const RECORD_BYTES_KEPT_MAX = 64_000_000;
 
 export interface DatabaseOptions {
   readonly store: Store;
@@ -71,6 +76,10 @@ export class Database {
       sealer: new CursorSealer(cursorSecret),
       idempotencyKeys: new IdempotencyKeys({ store, clock, keptMs: limits.idempotencyMs }),
       scanStats: new ScanStats(),
+      recordBytes: new BufferPool((byteCount) => new ArrayBuffer(byteCount), {
+        countMax: RECORD_BUFFERS_KEPT_MAX,
+        bytesMax: RECORD_BYTES_KEPT_MAX,
+      }),
       limits,
       clock,
       observer,

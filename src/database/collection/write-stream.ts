@@ -4,7 +4,6 @@
 // that are durable already.
 
 import { createHash } from 'node:crypto';
-import { BufferPool } from '../../common/buffer-pool.js';
 import { assert } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
 import type { StoreOperation } from '../../storage/store.js';
@@ -25,9 +24,6 @@ export interface WriteStreamOptions {
   readonly mode: WriteMode;
   readonly idempotency?: IdempotencyRequest | undefined;
 }
-
-/** One record is being written to disk, and one waits. */
-const RECORDS_KEPT_MAX = 2;
 
 const NO_PROGRESS: StreamProgress = {
   batchCount: 0,
@@ -53,9 +49,6 @@ export class WriteStream {
   /** Includes what is on disk. */
   #durable: StreamProgress;
   #failure: { readonly error: unknown } | undefined;
-  readonly #recordBytes = new BufferPool((byteCount) => new ArrayBuffer(byteCount), {
-    countMax: RECORDS_KEPT_MAX,
-  });
 
   /** Throws `idempotency_in_flight` and `idempotency_key_reused`. */
   constructor(
@@ -142,10 +135,10 @@ export class WriteStream {
       this.#prepared = advanced(this.#prepared, batch.count, result);
       return chain === undefined ? [] : this.#keyed!.storeProgress(this.#prepared, chain);
     };
-    const recordBytes = this.#recordBytes;
+    const { clock, recordBytes } = this.#services;
     const write = writeVectors(this.#collection, batch, {
       mode: this.#mode,
-      clock: this.#services.clock,
+      clock,
       alsoCommit,
       recordBytes,
     });

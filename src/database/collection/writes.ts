@@ -30,8 +30,8 @@ export function writeVectors(
     mode: WriteMode;
     clock: Clock;
     alsoCommit: CommitTogether<WriteResult> | undefined;
-    /** Buffers that the log records of a stream reuse; absent: each record has its own. */
-    recordBytes?: BufferPool;
+    /** Buffers that log records reuse. */
+    recordBytes: BufferPool;
   },
 ): Write<WriteResult> {
   return {
