@@ -146,13 +146,16 @@ export async function encodeData(engine: Engine, data: DataSet): Promise<Encoded
   const blocks: VectorBlock[] = [];
   for (const block of data.blocks) blocks.push(await encodeBlock(encoder, block));
   const seconds = (performance.now() - startedAt) / 1000;
-  const bytes = blocks.reduce((sum, { codes }) => sum + (codes?.byteLength ?? 0), 0);
+  const bytes = blocks.reduce((sum, { rowCount, dimension }) => {
+    const { tiles, coarse, refinement } = encoder.byteLengths(rowCount, dimension);
+    return sum + tiles + coarse + refinement;
+  }, 0);
   return { data: withBlocks(data, blocks), encoding: { bytes, seconds } };
 }
 
 async function encodeBlock(encoder: RowEncoder, block: VectorBlock): Promise<VectorBlock> {
   const { values, dimension, rowCount } = block;
-  const codes = encoder.allocate(encoder.byteLength(rowCount, dimension));
+  const codes = encoder.allocate(rowCount, dimension);
   await encoder.encodeAll({ values, codes, dimension, from: 0, to: rowCount });
   return { ...block, codes };
 }

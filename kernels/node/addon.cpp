@@ -85,9 +85,17 @@ void select_target(const Napi::CallbackInfo& info) {
   require_ok(info.Env(), sagitta_select_target(name.c_str()), "target");
 }
 
-Napi::Value codes_byte_length(const Napi::CallbackInfo& info) {
-  const size_t bytes = sagitta_codes_bytes(argument(info, 0), argument(info, 1));
-  return Napi::Number::New(info.Env(), static_cast<double>(bytes));
+/** codeByteLengths(rowCount, dimension): bytes of each array; 0 for one that the dimension does not have. */
+Napi::Value code_byte_lengths(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const uint32_t row_count = argument(info, 0);
+  const uint32_t dimension = argument(info, 1);
+  const auto number = [&](size_t bytes) { return Napi::Number::New(env, static_cast<double>(bytes)); };
+  const auto lengths = Napi::Object::New(env);
+  lengths.Set("tiles", number(sagitta_codes_bytes(row_count, dimension)));
+  lengths.Set("coarse", number(sagitta_coarse_bytes(row_count, dimension)));
+  lengths.Set("refinement", number(sagitta_refinement_bytes(row_count, dimension)));
+  return lengths;
 }
 
 /** The first offset in the array at which codes may start. */
@@ -98,18 +106,28 @@ Napi::Value alignment_offset(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(offset));
 }
 
-/** encode(values, dimension, from, to, codes) */
+/** encode(values, dimension, from, to, tiles, coarse or null, refinement or null) */
 void encode(const Napi::CallbackInfo& info) {
   const auto values = array_from<Napi::Float32Array>(info[0], "values");
   const uint32_t dimension = argument(info, 1);
   const uint32_t from = argument(info, 2);
   const uint32_t to = argument(info, 3);
-  auto codes = array_from<Napi::Uint8Array>(info[4], "codes");
+  auto tiles = array_from<Napi::Uint8Array>(info[4], "tiles");
   require(info.Env(), dimension > 0 && values.ElementLength() / dimension >= to,
           "encode: there are fewer values than rows");
-  require(info.Env(), codes.ElementLength() >= sagitta_codes_bytes(to, dimension),
+  require(info.Env(), tiles.ElementLength() >= sagitta_codes_bytes(to, dimension),
           "encode: the codes do not fit their array");
-  require_ok(info.Env(), sagitta_encode(values.Data(), dimension, from, to, codes.Data()), "encode");
+  require_ok(info.Env(), sagitta_encode(values.Data(), dimension, from, to, tiles.Data()), "encode");
+  if (!info[5].IsTypedArray()) return;
+  auto coarse = array_from<Napi::Uint8Array>(info[5], "coarse");
+  auto refinement = array_from<Napi::Uint8Array>(info[6], "refinement");
+  require(info.Env(),
+          coarse.ElementLength() >= sagitta_coarse_bytes(to, dimension) &&
+              refinement.ElementLength() >= sagitta_refinement_bytes(to, dimension),
+          "encode: the coarse codes do not fit their arrays");
+  require_ok(info.Env(),
+             sagitta_encode_coarse(values.Data(), dimension, from, to, coarse.Data(), refinement.Data()),
+             "encode");
 }
 
 // ── searches ──────────────────────────────────────────────────────────────────────────────
@@ -178,7 +196,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("targets", Napi::Function::New(env, targets));
   exports.Set("selectedTarget", Napi::Function::New(env, selected_target));
   exports.Set("selectTarget", Napi::Function::New(env, select_target));
-  exports.Set("codesByteLength", Napi::Function::New(env, codes_byte_length));
+  exports.Set("codeByteLengths", Napi::Function::New(env, code_byte_lengths));
   exports.Set("alignmentOffset", Napi::Function::New(env, alignment_offset));
   exports.Set("encode", Napi::Function::New(env, encode));
   exports.Set("createSearch", Napi::Function::New(env, create_search));

@@ -51,11 +51,23 @@ export interface VectorBlock {
   readonly values: Float32Array;
   /** The id of each row, over SharedArrayBuffers. Ids break ties of scores. */
   readonly ids: Utf8Column;
-  /** Codes made by the engine's row encoder, over a SharedArrayBuffer; null without one. */
-  readonly codes: Uint8Array | null;
+  /** Made by the engine's row encoder; null without one. */
+  readonly codes: RowCodes | null;
 }
 
-/** Rows to encode, and the array for their codes. */
+/** The names of the arrays of codes, in the order in which files have them. */
+export const CODE_NAMES = ['tiles', 'coarse', 'refinement'] as const;
+
+/** Codes of rows, over SharedArrayBuffers; the encoder defines their layout. */
+export interface RowCodes {
+  /** Eight bits per value, in panels of rows. */
+  readonly tiles: Uint8Array;
+  /** Two bits per value of every row, and two more. Both are null for dimensions that have none. */
+  readonly coarse: Uint8Array | null;
+  readonly refinement: Uint8Array | null;
+}
+
+/** Rows to encode, and the arrays for their codes. */
 export interface UnencodedRows {
   readonly dimension: number;
   /** Row-major, at least [to, dimension], from row 0 on. */
@@ -63,17 +75,19 @@ export interface UnencodedRows {
   /** The rows from..to are encoded; earlier rows have codes already. */
   readonly from: number;
   readonly to: number;
-  /** Room for the codes of `to` rows, allocated by `RowEncoder.allocate`. */
-  readonly codes: Uint8Array;
+  /** Room for the codes of `to` rows, from `RowEncoder.allocate`. */
+  readonly codes: RowCodes;
 }
+
+export type CodeByteLengths = Readonly<Record<(typeof CODE_NAMES)[number], number>>;
 
 /** Makes the codes that an engine scans instead of values. Codes are kept with their rows. */
 export interface RowEncoder {
-  /** Bytes of the codes of `rowCount` rows. */
-  byteLength(rowCount: number, dimension: number): number;
+  /** Bytes of each array of codes of `rowCount` rows; 0 for an array that the dimension does not have. */
+  byteLengths(rowCount: number, dimension: number): CodeByteLengths;
   /** Allocates zeros in shared memory, aligned for the engine. */
-  allocate(byteLength: number): Uint8Array;
-  /** Encodes on the calling thread: 0.2 to 1 µs per thousand values. */
+  allocate(rowCount: number, dimension: number): RowCodes;
+  /** Encodes on the calling thread: 0.5 to 2 µs per thousand values. */
   encode(rows: UnencodedRows): void;
   /** Encodes many rows in the threads of the pool. */
   encodeAll(rows: UnencodedRows): Promise<void>;

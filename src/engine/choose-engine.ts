@@ -280,10 +280,7 @@ function createProbeBlock(encoder: RowEncoder | null): VectorBlock {
     offsets[row + 1] = (row + 1) * idLength;
   }
   const ids = { offsets, bytes };
-  let codes: Uint8Array | null = null;
-  if (encoder !== null) {
-    codes = encoder.allocate(encoder.byteLength(rowCount, dimension));
-    encoder.encode({ values, dimension, from: 0, to: rowCount, codes });
-  }
+  const codes = encoder?.allocate(rowCount, dimension) ?? null;
+  if (codes !== null) encoder?.encode({ values, dimension, from: 0, to: rowCount, codes });
   return { key: 'engine probe', dimension, rowCount, values, ids, codes };
 }

@@ -6,8 +6,8 @@
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
 import type { RowEncoder, Utf8Column, VectorBatch, VectorBlock } from '../common/types.js';
+import { GrowingCodes } from './growing-codes.js';
 import { MetadataColumns } from './metadata-columns.js';
-import { RowCodes } from './row-codes.js';
 import { type SegmentData, sharedBuffers } from './segment-data.js';
 import { decodeUtf8, GrowingUtf8, sharedFloat32, trimmed, withValueRoom } from './shared-arrays.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
@@ -51,7 +51,7 @@ export class Segment {
   #columns: ReadonlyMap<string, MetadataColumn>;
   #isComplete: boolean;
   readonly #visibility: RowVisibility;
-  #codes: RowCodes | null = null;
+  #codes: GrowingCodes | null = null;
   #lastBlock: VectorBlock | null = null;
   /** The bytes of a sealed segment without visibility, counted once; 0 before. */
   #sealedBytes = 0;
@@ -80,7 +80,7 @@ export class Segment {
     };
     const segment = new Segment(data, growth);
     const { encoder = null } = options;
-    if (encoder !== null) segment.#codes = new RowCodes(encoder, options.dimension);
+    if (encoder !== null) segment.#codes = new GrowingCodes(encoder, options.dimension);
     return segment;
   }
 
@@ -205,7 +205,7 @@ export class Segment {
   async encode(encoder: RowEncoder | null): Promise<void> {
     assert(this.#growth === null, 'the segment is sealed');
     if (encoder === null) return;
-    const codes = new RowCodes(encoder, this.dimension);
+    const codes = new GrowingCodes(encoder, this.dimension);
     await codes.encodeAll(this.#valueArray, this.rowCount);
     this.#codes = codes;
     this.#sealedBytes = 0;
@@ -264,7 +264,7 @@ export class Segment {
       rowCount: this.rowCount,
       values: this.#valueArray.subarray(0, this.rowCount * this.dimension),
       ids: this.#ids,
-      codes: this.#codes?.bytes ?? null,
+      codes: this.#codes?.codes ?? null,
     };
     return this.#lastBlock;
   }

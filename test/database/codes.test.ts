@@ -3,7 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { RowEncoder, UnencodedRows, VectorBlock } from '../../src/common/types.js';
+import {
+  CODE_NAMES,
+  type RowEncoder,
+  type UnencodedRows,
+  type VectorBlock,
+} from '../../src/common/types.js';
 import type { Engine, SearchQuery } from '../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
 import { createInlinePool } from '../../src/platform/pool.js';
@@ -13,17 +18,34 @@ import { batchOf, createTestClock, openDatabase, type TestVector } from './harne
 const DIMENSION = 3;
 const ROW_BYTES = 4;
 
-/** The code of a row is its first value, so that a test can check it. */
+/** Each array of codes has one of the three values of a row, so that a test can check it. */
 function encode({ values, dimension, from, to, codes }: UnencodedRows): void {
-  const view = new DataView(codes.buffer, codes.byteOffset, codes.byteLength);
-  for (let row = from; row < to; row++) {
-    view.setFloat32(row * ROW_BYTES, values[row * dimension]!, true);
+  for (const [index, name] of CODE_NAMES.entries()) {
+    const view = viewOf(codes[name]);
+    for (let row = from; row < to; row++) {
+      view.setFloat32(row * ROW_BYTES, values[row * dimension + index]!, true);
+    }
   }
 }
 
+function viewOf(array: Uint8Array | null): DataView {
+  assert.ok(array !== null, 'a block has all codes');
+  return new DataView(array.buffer, array.byteOffset, array.byteLength);
+}
+
+const allocateRows = (rowCount: number) =>
+  new Uint8Array(new SharedArrayBuffer(rowCount * ROW_BYTES));
+
 const encoder: RowEncoder = {
-  byteLength: (rowCount) => rowCount * ROW_BYTES,
-  allocate: (byteLength) => new Uint8Array(new SharedArrayBuffer(byteLength)),
+  byteLengths(rowCount) {
+    const byteLength = rowCount * ROW_BYTES;
+    return { tiles: byteLength, coarse: byteLength, refinement: byteLength };
+  },
+  allocate: (rowCount) => ({
+    tiles: allocateRows(rowCount),
+    coarse: allocateRows(rowCount),
+    refinement: allocateRows(rowCount),
+  }),
   encode,
   encodeAll: async (rows) => encode(rows),
 };
@@ -51,16 +73,19 @@ function createWatchingEngine() {
 
 function assertCodes({ values, dimension, rowCount, codes }: VectorBlock): void {
   assert.ok(codes !== null, 'a block has codes');
-  const view = new DataView(codes.buffer, codes.byteOffset, codes.byteLength);
-  for (let row = 0; row < rowCount; row++) {
-    assert.equal(view.getFloat32(row * ROW_BYTES, true), values[row * dimension], `row ${row}`);
+  for (const [index, name] of CODE_NAMES.entries()) {
+    const view = viewOf(codes[name]);
+    for (let row = 0; row < rowCount; row++) {
+      const value = values[row * dimension + index];
+      assert.equal(view.getFloat32(row * ROW_BYTES, true), value, `row ${row}`);
+    }
   }
 }
 
 function vectors(from: number, to: number): TestVector[] {
   return Array.from({ length: to - from }, (_, i) => ({
     id: `v${from + i}`,
-    values: [from + i + 1, 1, 0],
+    values: [from + i + 1, 1, i % 7],
     metadata: '{}',
   }));
 }

@@ -11,8 +11,11 @@ export interface KernelBlock {
   readonly rowCount: number;
   /** Row-major, at least [rowCount, dimension]. */
   readonly values: Float32Array;
-  /** Made by `encode`; null: every row is scored canonically. */
+  /** The tiles that `encode` made; null: every row is scored canonically. */
   readonly codes: Uint8Array | null;
+  /** Both null: the search does without them. */
+  readonly coarse: Uint8Array | null;
+  readonly refinement: Uint8Array | null;
   readonly idOffsets: Int32Array;
   readonly idBytes: Uint8Array;
 }
@@ -168,7 +171,15 @@ function indexOf<Key>(indexes: Map<Key, number>, key: Key, add: () => void): num
 }
 
 export function toKernel({ rowCount, values, codes, ids }: VectorBlock): KernelBlock {
-  return { rowCount, values, codes, idOffsets: ids.offsets, idBytes: ids.bytes };
+  return {
+    rowCount,
+    values,
+    codes: codes?.tiles ?? null,
+    coarse: codes?.coarse ?? null,
+    refinement: codes?.refinement ?? null,
+    idOffsets: ids.offsets,
+    idBytes: ids.bytes,
+  };
 }
 
 /** The hits of one query: subarrays of the columns of the batch. */

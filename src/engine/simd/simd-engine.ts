@@ -211,11 +211,14 @@ function isAnyTrue(promises: readonly Promise<boolean>[]): Promise<boolean> {
 
 function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {
   return {
-    byteLength: (rowCount, dimension) => kernels.codesByteLength(rowCount, dimension),
-    allocate(byteLength) {
-      const bytes = new Uint8Array(new SharedArrayBuffer(byteLength + ALIGNMENT_BYTES));
-      const offset = kernels.alignmentOffset(bytes);
-      return bytes.subarray(offset, offset + byteLength);
+    byteLengths: (rowCount, dimension) => kernels.codeByteLengths(rowCount, dimension),
+    allocate(rowCount, dimension) {
+      const { tiles, coarse, refinement } = kernels.codeByteLengths(rowCount, dimension);
+      return {
+        tiles: allocateAligned(kernels, tiles),
+        coarse: coarse === 0 ? null : allocateAligned(kernels, coarse),
+        refinement: refinement === 0 ? null : allocateAligned(kernels, refinement),
+      };
     },
     encode: (rows) => encodeRows(kernels, rows),
     async encodeAll({ from, to, ...rows }) {
@@ -232,6 +235,12 @@ function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {
 /** A cache line, so that no load of codes straddles two lines. */
 const ALIGNMENT_BYTES = 64;
 
+function allocateAligned(kernels: Kernels, byteLength: number): Uint8Array {
+  const bytes = new Uint8Array(new SharedArrayBuffer(byteLength + ALIGNMENT_BYTES));
+  const offset = kernels.alignmentOffset(bytes);
+  return bytes.subarray(offset, offset + byteLength);
+}
+
 function encodeRows(kernels: Kernels, { values, dimension, from, to, codes }: UnencodedRows): void {
-  kernels.encode(values, dimension, from, to, codes);
+  kernels.encode(values, dimension, from, to, codes.tiles, codes.coarse, codes.refinement);
 }

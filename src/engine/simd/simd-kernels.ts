@@ -1,6 +1,7 @@
 // The native addon of the simd engine, loaded once per thread. Its functions are declared here and
 // check their arguments themselves; kernels/kernels.h documents them.
 
+import type { CodeByteLengths } from '../../common/types.js';
 import { addonPath, loadAddon } from '../../platform/native-addon.js';
 import type { KernelBatch, KernelHits } from '../core/kernel-batch.js';
 
@@ -10,7 +11,8 @@ export interface Kernels {
   selectedTarget(): string;
   /** Selects the target of the whole process. Throws RangeError when it is not supported. */
   selectTarget(name: string): void;
-  codesByteLength(rowCount: number, dimension: number): number;
+  /** Bytes of each array of codes; 0 for one that the dimension does not have. */
+  codeByteLengths(rowCount: number, dimension: number): CodeByteLengths;
   /** The first aligned offset in the array, at which codes may start. */
   alignmentOffset(bytes: Uint8Array): number;
   encode(
@@ -18,7 +20,9 @@ export interface Kernels {
     dimension: number,
     from: number,
     to: number,
-    codes: Uint8Array,
+    tiles: Uint8Array,
+    coarse: Uint8Array | null,
+    refinement: Uint8Array | null,
   ): void;
   /** Returns a ticket, valid in all threads. The batch's arrays must live until no thread works on it. */
   createSearch(batch: KernelBatch): number;

@@ -1,17 +1,22 @@
 // Wraps an engine so that blocks without codes are encoded first, in steps of growing size, as segments
 // do when rows arrive. For checks of answers that need no segments.
 
-import type { RowEncoder, VectorBlock } from '../../common/types.js';
+import type { RowCodes, RowEncoder, VectorBlock } from '../../common/types.js';
 import type { BlockView, Engine } from '../../engine/core/engine.js';
 
-export function withCodes(engine: Engine): Engine {
+/** Which codes blocks have: all of them, or only tiles, as blocks of other devices do. */
+export type CodeChoice = 'all' | 'tiles';
+
+export function withCodes(engine: Engine, choice: CodeChoice = 'all'): Engine {
   const encoder = engine.rowEncoder;
   if (encoder === null) return engine;
   const encoded = new WeakMap<VectorBlock, VectorBlock>();
   const encodeView = (view: BlockView): BlockView => {
     let block = encoded.get(view.block);
     if (block === undefined) {
-      block = { ...view.block, codes: encodeBlock(encoder, view.block) };
+      const codes = encodeBlock(encoder, view.block);
+      const chosen = choice === 'all' ? codes : { ...codes, coarse: null, refinement: null };
+      block = { ...view.block, codes: chosen };
       encoded.set(view.block, block);
     }
     return { ...view, block };
@@ -30,9 +35,9 @@ export function withCodes(engine: Engine): Engine {
   };
 }
 
-function encodeBlock(encoder: RowEncoder, block: VectorBlock): Uint8Array {
+function encodeBlock(encoder: RowEncoder, block: VectorBlock): RowCodes {
   const { values, dimension, rowCount } = block;
-  const codes = encoder.allocate(encoder.byteLength(rowCount, dimension));
+  const codes = encoder.allocate(rowCount, dimension);
   for (let from = 0, step = 1; from < rowCount; from += step, step *= 3) {
     encoder.encode({ values, dimension, from, to: Math.min(from + step, rowCount), codes });
   }

@@ -10,7 +10,7 @@ import type { TensorEngine } from '../../engine/tensor/tensor-engine.js';
 import { createThreadPool, type WorkerPool } from '../../platform/pool.js';
 import { CONTRACT } from './contract.js';
 import type { ContractCase } from './contract-case.js';
-import { withCodes } from './encoding-engine.js';
+import { type CodeChoice, withCodes } from './encoding-engine.js';
 import { type CaseResult, runContract } from './run-contract.js';
 
 interface SelftestOptions {
@@ -55,8 +55,8 @@ interface Subject {
   readonly engine: EngineName;
   readonly label: string;
   readonly simdTarget: string | null;
-  /** Whether blocks have codes: those of new segments may not. */
-  readonly hasCodes: boolean;
+  /** Which codes blocks have: those of engines that make none have none. */
+  readonly codes: CodeChoice | 'none';
 }
 
 interface Outcome {
@@ -75,7 +75,7 @@ export async function runSelftest(options: SelftestOptions): Promise<SelftestRep
   const engines: EngineReport[] = [];
   let hangs = false;
   for (const engine of options.engines ?? ENGINE_NAMES) {
-    const first = { engine, label: engine, simdTarget: null, hasCodes: true };
+    const first = { engine, label: engine, simdTarget: null, codes: 'all' } as const;
     const outcome = await runSubject(first, options);
     engines.push(outcome.report);
     hangs ||= outcome.hangs;
@@ -91,7 +91,10 @@ export async function runSelftest(options: SelftestOptions): Promise<SelftestRep
 
 /** The other configurations of an engine that makes codes and has started. */
 function listOthers(first: Subject, { allTargets }: SelftestOptions): Subject[] {
-  const others = [{ ...first, label: `${first.engine}, no codes`, hasCodes: false }];
+  const others: Subject[] = [
+    { ...first, label: `${first.engine}, no codes`, codes: 'none' },
+    { ...first, label: `${first.engine}, no coarse codes`, codes: 'tiles' },
+  ];
   if (first.engine !== 'simd' || !allTargets) return others;
   const targets = loadKernels().targets().slice(1);
   return [
@@ -101,7 +104,7 @@ function listOthers(first: Subject, { allTargets }: SelftestOptions): Subject[] 
 }
 
 async function runSubject(subject: Subject, options: SelftestOptions): Promise<Outcome> {
-  const { engine: name, label, hasCodes } = subject;
+  const { engine: name, label, codes } = subject;
   const { seed, only, threadCount, onStart, onResult } = options;
   const startedAt = performance.now();
   const log = createReportLog();
@@ -115,13 +118,13 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
     const chosen = await start(subject, pool, log.logger, options.create ?? createEngine);
     engine = chosen.engine;
     const run = await runContract({
-      engine: hasCodes ? withCodes(engine) : engine,
+      engine: codes === 'none' ? engine : withCodes(engine, codes),
       name,
       seed,
       cases: chooseCases(only),
       takeReports: log.take,
       // An engine may leave blocks without codes to its fallback.
-      ...(hasCodes && { countFallbacks: () => countFallbacks(chosen.engine) ?? 0 }),
+      ...(codes !== 'none' && { countFallbacks: () => countFallbacks(chosen.engine) ?? 0 }),
       onStart: (caseName, place, count) => onStart(label, caseName, place, count),
       onResult,
     });

@@ -153,6 +153,8 @@ function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
         rowCount,
         values: new Float32Array(rowCount * 4),
         codes: null,
+        coarse: null,
+        refinement: null,
         idOffsets: Int32Array.from({ length: rowCount + 1 }, (_, row) => row),
         idBytes: Uint8Array.from({ length: rowCount }, (_, row) => row),
       },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it, test } from 'node:test';
+import { CODE_NAMES } from '../../../src/common/types.js';
 import type { Engine } from '../../../src/engine/core/engine.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { type Kernels, loadKernels } from '../../../src/engine/simd/simd-kernels.js';
@@ -42,6 +43,10 @@ function testEngine(kernels: Kernels): void {
       return withCodes(createSimdEngine({ pool: createInlinePool(), target }));
     });
   }
+
+  engineContract('simd', async () =>
+    withCodes(createSimdEngine({ pool: createInlinePool() }), 'tiles'),
+  );
 
   // Blocks without codes are scored from their values.
   engineContract('simd', async () => createSimdEngine({ pool: createInlinePool() }));
@@ -100,14 +105,25 @@ function testEngine(kernels: Kernels): void {
     it('encodes many rows in the pool as on the calling thread', async () => {
       const encoder = engine.rowEncoder!;
       const { values, dimension, rowCount } = block;
-      const byteLength = encoder.byteLength(rowCount, dimension);
-      const atOnce = encoder.allocate(byteLength);
-      const inPool = encoder.allocate(byteLength);
+      const atOnce = encoder.allocate(rowCount, dimension);
+      const inPool = encoder.allocate(rowCount, dimension);
       encoder.encode({ values, dimension, from: 0, to: rowCount, codes: atOnce });
       await encoder.encodeAll({ values, dimension, from: 0, to: 1_000, codes: inPool });
       await encoder.encodeAll({ values, dimension, from: 1_000, to: rowCount, codes: inPool });
       assert.deepEqual(inPool, atOnce);
-      assert.equal(kernels.alignmentOffset(inPool), 0);
+      const byteLengths = encoder.byteLengths(rowCount, dimension);
+      for (const name of CODE_NAMES) {
+        assert.equal(kernels.alignmentOffset(inPool[name]!), 0);
+        assert.equal(inPool[name]!.length, byteLengths[name]);
+        assert.ok(inPool[name]!.some((byte) => byte !== 0));
+      }
+    });
+
+    it('makes coarse codes from the dimension 64 on', () => {
+      const encoder = engine.rowEncoder!;
+      assert.equal(encoder.allocate(10, 63).coarse, null);
+      assert.equal(encoder.byteLengths(10, 63).refinement, 0);
+      assert.ok(encoder.allocate(10, 64).refinement !== null);
     });
   });
 
@@ -200,7 +216,15 @@ function testEngine(kernels: Kernels): void {
 
   describe('the kernels', () => {
     const encode = (dimension: number, to: number, valueCount: number, byteCount: number) =>
-      kernels.encode(new Float32Array(valueCount), dimension, 0, to, new Uint8Array(byteCount));
+      kernels.encode(
+        new Float32Array(valueCount),
+        dimension,
+        0,
+        to,
+        new Uint8Array(byteCount),
+        null,
+        null,
+      );
 
     it('reject arrays that are too short', () => {
       assert.throws(() => encode(8, 5, 39, 10_000), /fewer values than rows/);
@@ -208,7 +232,13 @@ function testEngine(kernels: Kernels): void {
       assert.throws(() => encode(0, 5, 40, 10_000), RangeError);
       assert.throws(() => kernels.takeHits(4_000_000), /unknown ticket/);
       const bytes = new Uint8Array(160) as unknown as Float32Array;
-      assert.throws(() => kernels.encode(bytes, 4, 0, 5, new Uint8Array(10_000)), TypeError);
+      const codes = new Uint8Array(10_000);
+      assert.throws(() => kernels.encode(bytes, 4, 0, 5, codes, null, null), TypeError);
+      const values = new Float32Array(5 * 64);
+      assert.throws(
+        () => kernels.encode(values, 64, 0, 5, codes, codes, codes.subarray(0, 100)),
+        /the coarse codes do not fit their arrays/,
+      );
       assert.equal(kernels.work(4_000_000), false);
     });
   });
