@@ -85,6 +85,16 @@ void select_target(const Napi::CallbackInfo& info) {
   require_ok(info.Env(), sagitta_select_target(name.c_str()), "target");
 }
 
+/**
+ * The version of the codes, which are stored in files: raised with every change of layout.h or of what the
+ * codes of a row mean, such as the rotation. Codes of other versions are made again.
+ */
+constexpr uint32_t codes_version = 1;
+
+Napi::Value get_codes_version(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), codes_version);
+}
+
 /** codeByteLengths(rowCount, dimension): bytes of each array; 0 for one that the dimension does not have. */
 Napi::Value code_byte_lengths(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -196,6 +206,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("targets", Napi::Function::New(env, targets));
   exports.Set("selectedTarget", Napi::Function::New(env, selected_target));
   exports.Set("selectTarget", Napi::Function::New(env, select_target));
+  exports.Set("codesVersion", Napi::Function::New(env, get_codes_version));
   exports.Set("codeByteLengths", Napi::Function::New(env, code_byte_lengths));
   exports.Set("alignmentOffset", Napi::Function::New(env, alignment_offset));
   exports.Set("encode", Napi::Function::New(env, encode));

@@ -60,6 +60,8 @@ export const CODE_NAMES = ['tiles', 'coarse', 'refinement'] as const;
 
 /** Codes of rows, over SharedArrayBuffers; the encoder defines their layout. */
 export interface RowCodes {
+  /** That of the encoder; an engine reads no other. */
+  readonly encoding: string;
   /** Eight bits per value, in panels of rows. */
   readonly tiles: Uint8Array;
   /** Two bits per value of every row, and two more. Both are null for dimensions that have none. */
@@ -83,6 +85,8 @@ export type CodeByteLengths = Readonly<Record<(typeof CODE_NAMES)[number], numbe
 
 /** Makes the codes that an engine scans instead of values. Codes are kept with their rows. */
 export interface RowEncoder {
+  /** Names the layout and the meaning of the codes; another name for every change of either. */
+  readonly encoding: string;
   /** Bytes of each array of codes of `rowCount` rows; 0 for an array that the dimension does not have. */
   byteLengths(rowCount: number, dimension: number): CodeByteLengths;
   /** Allocates zeros in shared memory, aligned for the engine. */

@@ -56,6 +56,8 @@ function compactSegments(input: CompactionInput): Compaction {
     values: copyValues(inputs, kept, rowCount),
     ids,
     json,
+    // Panels of codes have other rows now, so the caller encodes them again.
+    codes: null,
     ...copySequences(inputs, kept, rowCount),
     ...copyColumns(inputs, kept, input.columnsMax ?? DEFAULT_LIMITS.metadataColumnsMax),
   };

@@ -3,7 +3,7 @@
 
 import { CODE_NAMES, type RowCodes, type RowEncoder } from '../common/types.js';
 
-/** Above this size all room for growth is allocated at once; see `withValueRoom`. */
+/** Above this size of the tiles all room for growth is allocated at once; see `withValueRoom`. */
 const DOUBLED_BYTES_MAX = 1024 * 1024;
 
 export class GrowingCodes {
@@ -19,9 +19,16 @@ export class GrowingCodes {
     this.#codes = encoder.allocate(0, dimension);
   }
 
-  /** Includes room for growth, which takes no memory until it is written. */
-  get codes(): RowCodes {
-    return this.#codes;
+  /** The codes of the first `rowCount` rows; later rows do not change them. */
+  view(rowCount: number): RowCodes {
+    const lengths = this.#encoder.byteLengths(rowCount, this.#dimension);
+    const { encoding, tiles, coarse, refinement } = this.#codes;
+    return {
+      encoding,
+      tiles: tiles.subarray(0, lengths.tiles),
+      coarse: coarse?.subarray(0, lengths.coarse) ?? null,
+      refinement: refinement?.subarray(0, lengths.refinement) ?? null,
+    };
   }
 
   /** Encodes the rows from..to of `values` on the calling thread. `rowsMax` bounds later growth. */
@@ -30,29 +37,14 @@ export class GrowingCodes {
     this.#encoder.encode({ values, dimension: this.#dimension, from, to, codes: this.#codes });
   }
 
-  /** Encodes the rows 0..rowCount in the threads of the pool. */
-  async encodeAll(values: Float32Array, rowCount: number): Promise<void> {
-    const dimension = this.#dimension;
-    const codes = this.#encoder.allocate(rowCount, dimension);
-    await this.#encoder.encodeAll({ values, dimension, from: 0, to: rowCount, codes });
-    this.#codes = codes;
-    this.#capacity = rowCount;
-  }
-
   /** Frees memory reserved for growth. */
   trim(rowCount: number): void {
     if ((this.#capacity - rowCount) * 8 > rowCount) this.#resize(rowCount);
   }
 
-  /** Bytes of the codes of `rowCount` rows. */
-  byteLength(rowCount: number): number {
-    const lengths = this.#encoder.byteLengths(rowCount, this.#dimension);
-    return CODE_NAMES.reduce((sum, name) => sum + lengths[name], 0);
-  }
-
   #reserve(rowCount: number, rowsMax: number): void {
     if (rowCount <= this.#capacity) return;
-    const isSmall = this.byteLength(rowCount) < DOUBLED_BYTES_MAX;
+    const isSmall = this.#encoder.byteLengths(rowCount, this.#dimension).tiles < DOUBLED_BYTES_MAX;
     this.#resize(Math.max(rowCount, isSmall ? Math.min(2 * rowCount, rowsMax) : rowsMax));
   }
 

@@ -2,7 +2,7 @@
 // except that `deletedSequences` may gain entries.
 
 import type { MetadataColumn } from '../common/columns.js';
-import type { Utf8Column } from '../common/types.js';
+import type { RowCodes, Utf8Column } from '../common/types.js';
 
 export interface SegmentIdentity {
   /** Unique in the process and never reused. */
@@ -24,11 +24,13 @@ export interface SegmentData extends SegmentIdentity {
   /** [rowCount], Infinity for rows not deleted; null when there are no deletions. */
   readonly deletedSequences: Float64Array | null;
   readonly columns: ReadonlyMap<string, MetadataColumn>;
+  /** Arrays of exactly the codes of the rows; null without codes. */
+  readonly codes: RowCodes | null;
   /** False when some paths are in `json` only. */
   readonly isComplete: boolean;
 }
 
-/** The distinct buffers of the rows, without visibility: several views may share a buffer. */
+/** The distinct buffers of the rows, without codes and visibility: several views may share a buffer. */
 export function sharedBuffers(data: SegmentData): Set<ArrayBufferLike> {
   const buffers = new Set<ArrayBufferLike>();
   const add = (...views: (ArrayBufferView | null | undefined)[]) => {

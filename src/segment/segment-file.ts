@@ -1,10 +1,11 @@
 // Sealed segments as Arrow IPC files, which pyarrow, Polars and DuckDB can open. One record batch: `id`
 // utf8, `values` fixed_size_list<float>[dimension], `metadata` utf8 (the JSON as sent),
-// `inserted_sequence` int64, then metadata as typed columns (see metadata-fields.ts). A loaded segment
-// uses the buffers in place. Deletions, key and number are not in the file.
+// `inserted_sequence` int64, then metadata as typed columns (see metadata-fields.ts); and after the batch
+// the codes of the rows. A loaded segment uses the buffers in place.
 
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
+import { CODE_NAMES, type RowCodes } from '../common/types.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
 import {
@@ -15,7 +16,7 @@ import {
   layOutArrowFile,
   toField,
 } from '../formats/arrow/ipc-writer.js';
-import { decodeArrowFile, expectFields } from '../formats/arrow/stored-arrow.js';
+import { decodeArrowFile, expectFields, type StoredFile } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
@@ -25,12 +26,16 @@ import { Segment } from './segment.js';
 import type { SegmentData, SegmentIdentity } from './segment-data.js';
 import { sharedBytes, sharedFloat64 } from './shared-arrays.js';
 
-const FORMAT = 'segment 1';
+const FORMAT = 'segment 2';
+/** Files of the first format have no codes. */
+const FORMATS_READ = ['segment 1', FORMAT];
 const FORMAT_KEY = 'sagitta.format';
 const DIMENSION_KEY = 'sagitta.dimension';
 const ROW_COUNT_KEY = 'sagitta.row_count';
 /** Documents the numbers in `kind.…` fields for other readers. */
 const KINDS_KEY = 'sagitta.kinds';
+/** JSON: the encoding of the codes and the bytes of their arrays, which follow the batch in this order. */
+const CODES_KEY = 'sagitta.codes';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
 interface EncodedSegment {
@@ -38,6 +43,12 @@ interface EncodedSegment {
   readonly bytes: Uint8Array;
   /** For `verifyChecksum`. */
   readonly checksum: string;
+}
+
+/** The value of CODES_KEY. */
+interface CodesDescription {
+  readonly encoding: string;
+  readonly byteLengths: readonly number[];
 }
 
 /** A file in parts; the large parts are the segment's own arrays, which no longer change. */
@@ -58,6 +69,7 @@ function layOutSegment(data: SegmentData): Layout {
       [ROW_COUNT_KEY, String(rowCount)],
       [IS_COMPLETE_KEY, String(data.isComplete)],
       [KINDS_KEY, JSON.stringify(KIND)],
+      ...describeCodes(data.codes),
     ]),
   );
   const body = new BodyWriter(FILE_ALIGNMENT);
@@ -72,7 +84,27 @@ function layOutSegment(data: SegmentData): Layout {
   body.noNulls();
   body.buffer(int64Of(data.insertedSequences));
   metadata.write(body);
-  return layOutArrowFile(schema, rowCount, body, metadata.dictionaries);
+  return layOutArrowFile({
+    schema,
+    rowCount,
+    body,
+    dictionaries: metadata.dictionaries,
+    attachments: arraysOf(data.codes),
+  });
+}
+
+function describeCodes(codes: RowCodes | null): [string, string][] {
+  if (codes === null) return [];
+  const description: CodesDescription = {
+    encoding: codes.encoding,
+    byteLengths: arraysOf(codes).map(({ byteLength }) => byteLength),
+  };
+  return [[CODES_KEY, JSON.stringify(description)]];
+}
+
+/** All arrays in the order of files; empty ones for those that the dimension does not have. */
+function arraysOf(codes: RowCodes | null): Uint8Array[] {
+  return codes === null ? [] : CODE_NAMES.map((name) => codes[name] ?? new Uint8Array());
 }
 
 /**
@@ -109,10 +141,12 @@ function decodeData(
   bytes: Uint8Array,
   identity: SegmentIdentity & { readonly dimension?: number },
 ): SegmentData {
-  const { schema, rowCount, columns } = decodeArrowFile(bytes);
-  const format = schema.metadata.get(FORMAT_KEY);
-  if (format !== FORMAT)
-    throw corrupt(`the format ${format ?? 'of another program'}, expected ${FORMAT}`);
+  const file = decodeArrowFile(bytes);
+  const { schema, rowCount, columns } = file;
+  const format = schema.metadata.get(FORMAT_KEY) ?? 'of another program';
+  if (!FORMATS_READ.includes(format)) {
+    throw corrupt(`the format ${format}, expected one of ${FORMATS_READ.join(', ')}`);
+  }
   const dimension = Number(schema.metadata.get(DIMENSION_KEY));
   if (!(Number.isInteger(dimension) && dimension > 0)) throw corrupt(`the dimension ${dimension}`);
   if (identity.dimension !== undefined && identity.dimension !== dimension) {
@@ -140,8 +174,22 @@ function decodeData(
       schema.fieldMetadata.slice(fixed.length),
       rowCount,
     ),
+    codes: readCodes(file),
     isComplete: schema.metadata.get(IS_COMPLETE_KEY) === 'true',
   };
+}
+
+/** The codes as stored; the segment decides whether they can be used. */
+function readCodes({ schema, attachments }: StoredFile): RowCodes | null {
+  const text = schema.metadata.get(CODES_KEY);
+  if (text === undefined) return null;
+  const { encoding, byteLengths } = JSON.parse(text) as Partial<CodesDescription>;
+  if (typeof encoding !== 'string' || byteLengths?.length !== CODE_NAMES.length) {
+    throw corrupt(`the description of codes ${text}, expected an encoding and three lengths`);
+  }
+  const [tiles, coarse, refinement] = attachments(byteLengths);
+  const orNull = (bytes: Uint8Array) => (bytes.length === 0 ? null : bytes);
+  return { encoding, tiles: tiles!, coarse: orNull(coarse!), refinement: orNull(refinement!) };
 }
 
 function fixedFields(dimension: number): FieldToWrite[] {

@@ -5,7 +5,14 @@
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
-import type { RowEncoder, Utf8Column, VectorBatch, VectorBlock } from '../common/types.js';
+import {
+  CODE_NAMES,
+  type RowCodes,
+  type RowEncoder,
+  type Utf8Column,
+  type VectorBatch,
+  type VectorBlock,
+} from '../common/types.js';
 import { GrowingCodes } from './growing-codes.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { type SegmentData, sharedBuffers } from './segment-data.js';
@@ -38,6 +45,8 @@ interface Growth {
   readonly metadata: MetadataColumns;
   readonly ids: GrowingUtf8;
   readonly json: GrowingUtf8;
+  /** Null for no codes. */
+  readonly codes: GrowingCodes | null;
 }
 
 export class Segment {
@@ -51,19 +60,21 @@ export class Segment {
   #columns: ReadonlyMap<string, MetadataColumn>;
   #isComplete: boolean;
   readonly #visibility: RowVisibility;
-  #codes: GrowingCodes | null = null;
+  #codes: RowCodes | null;
   #lastBlock: VectorBlock | null = null;
   /** The bytes of a sealed segment without visibility, counted once; 0 before. */
   #sealedBytes = 0;
   #lastView: MetadataView | null = null;
 
   static createActive(options: ActiveSegmentOptions): Segment {
+    const { encoder = null } = options;
     const growth = {
       rowsMax: options.rowsMax,
       bytesMax: options.bytesMax ?? SEGMENT_BYTES_MAX,
       metadata: new MetadataColumns(options.columnsMax),
       ids: new GrowingUtf8(),
       json: new GrowingUtf8(),
+      codes: encoder === null ? null : new GrowingCodes(encoder, options.dimension),
     };
     const data: SegmentData = {
       key: options.key,
@@ -76,12 +87,10 @@ export class Segment {
       insertedSequences: new RowVisibility().insertedSequences(),
       deletedSequences: null,
       columns: new Map(),
+      codes: growth.codes?.view(0) ?? null,
       isComplete: true,
     };
-    const segment = new Segment(data, growth);
-    const { encoder = null } = options;
-    if (encoder !== null) segment.#codes = new GrowingCodes(encoder, options.dimension);
-    return segment;
+    return new Segment(data, growth);
   }
 
   /** Creates a sealed segment over the arrays of `data`; only deletions are copied. */
@@ -98,6 +107,7 @@ export class Segment {
     this.#ids = data.ids;
     this.#json = data.json;
     this.#columns = data.columns;
+    this.#codes = data.codes;
     this.#isComplete = data.isComplete;
     this.#visibility = new RowVisibility(
       data.insertedSequences,
@@ -166,7 +176,8 @@ export class Segment {
     const valuesMax = Math.min(growth.rowsMax, Math.floor(growth.bytesMax / (dimension * 4)));
     this.#valueArray = withValueRoom(this.#valueArray, rowCount * dimension, valuesMax * dimension);
     this.#valueArray.set(values, first * dimension);
-    this.#codes?.append(this.#valueArray, first, rowCount, valuesMax);
+    growth.codes?.append(this.#valueArray, first, rowCount, valuesMax);
+    this.#codes = growth.codes?.view(rowCount) ?? null;
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
     this.#ids = growth.ids.view();
@@ -185,7 +196,7 @@ export class Segment {
   /** Makes the segment immutable except for deletions, and frees memory reserved for growth. */
   seal(): void {
     if (this.#growth === null) return;
-    const { ids, json, metadata } = this.#growth;
+    const { ids, json, metadata, codes } = this.#growth;
     this.#valueArray = trimmed(this.#valueArray, this.rowCount * this.dimension);
     ids.trim();
     json.trim();
@@ -194,22 +205,37 @@ export class Segment {
     this.#columns = metadata.seal();
     this.#isComplete = metadata.isComplete;
     this.#visibility.trim();
-    this.#codes?.trim(this.rowCount);
+    codes?.trim(this.rowCount);
+    this.#codes = codes?.view(this.rowCount) ?? null;
     this.#growth = null;
     this.#sealedBytes = 0;
     this.#lastBlock = null;
     this.#lastView = null;
   }
 
-  /** Encodes the rows of a sealed segment without codes, in the threads of the pool. */
+  /**
+   * Encodes the rows of a sealed segment in the threads of the pool, unless the segment has codes that the
+   * encoder would make. Without an encoder it drops the codes.
+   */
   async encode(encoder: RowEncoder | null): Promise<void> {
     assert(this.#growth === null, 'the segment is sealed');
-    if (encoder === null) return;
-    const codes = new GrowingCodes(encoder, this.dimension);
-    await codes.encodeAll(this.#valueArray, this.rowCount);
+    const { rowCount, dimension } = this;
+    if (encoder !== null && this.#hasCodesOf(encoder)) return;
+    const codes = encoder?.allocate(rowCount, dimension) ?? null;
+    if (codes !== null) {
+      const values = this.#valueArray;
+      await encoder?.encodeAll({ values, dimension, from: 0, to: rowCount, codes });
+    }
     this.#codes = codes;
     this.#sealedBytes = 0;
     this.#lastBlock = null;
+  }
+
+  #hasCodesOf(encoder: RowEncoder): boolean {
+    const codes = this.#codes;
+    if (codes?.encoding !== encoder.encoding) return false;
+    const byteLengths = encoder.byteLengths(this.rowCount, this.dimension);
+    return CODE_NAMES.every((name) => (codes[name]?.length ?? 0) === byteLengths[name]);
   }
 
   /** Deletes a row. Repeating it at the same sequence has no effect. */
@@ -264,7 +290,7 @@ export class Segment {
       rowCount: this.rowCount,
       values: this.#valueArray.subarray(0, this.rowCount * this.dimension),
       ids: this.#ids,
-      codes: this.#codes?.codes ?? null,
+      codes: this.#codes,
     };
     return this.#lastBlock;
   }
@@ -330,9 +356,16 @@ export class Segment {
       // Not from a file. Reserved room for values that was never written takes no memory.
       bytes -= valueBuffer.byteLength - this.rowCount * this.dimension * 4;
     }
-    if (this.#codes !== null) bytes += this.#codes.byteLength(this.rowCount);
+    bytes += this.#codeBytes;
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
+  }
+
+  /** Bytes of codes outside of a file, without room for growth. */
+  get #codeBytes(): number {
+    const codes = this.#codes;
+    if (codes === null || codes.tiles.buffer === this.#ids.bytes.buffer) return 0;
+    return CODE_NAMES.reduce((sum, name) => sum + (codes[name]?.length ?? 0), 0);
   }
 
   /** The present rows, for another thread or a file. */
@@ -350,6 +383,7 @@ export class Segment {
       insertedSequences: this.#visibility.insertedSequences(),
       deletedSequences: this.#visibility.deletedSequences(),
       columns,
+      codes: this.#codes,
       isComplete,
     };
   }

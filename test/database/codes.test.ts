@@ -36,33 +36,41 @@ function viewOf(array: Uint8Array | null): DataView {
 const allocateRows = (rowCount: number) =>
   new Uint8Array(new SharedArrayBuffer(rowCount * ROW_BYTES));
 
-const encoder: RowEncoder = {
+/** The segments whose codes were made at once: compacted ones, and loaded ones without usable codes. */
+let encodedSegmentCount = 0;
+
+const createEncoder = (encoding: string): RowEncoder => ({
+  encoding,
   byteLengths(rowCount) {
     const byteLength = rowCount * ROW_BYTES;
     return { tiles: byteLength, coarse: byteLength, refinement: byteLength };
   },
   allocate: (rowCount) => ({
+    encoding,
     tiles: allocateRows(rowCount),
     coarse: allocateRows(rowCount),
     refinement: allocateRows(rowCount),
   }),
   encode,
-  encodeAll: async (rows) => encode(rows),
-};
+  async encodeAll(rows) {
+    encodedSegmentCount++;
+    encode(rows);
+  },
+});
 
 /** The reference engine, which does not use codes, with a check of those of every block. */
-function createWatchingEngine() {
+function createWatchingEngine(encoding: string) {
   const reference = createReferenceEngine({ pool: createInlinePool() });
   const watching = {
     blockCount: 0,
     engine: {
       ...reference,
       name: 'reference',
-      rowEncoder: encoder,
+      rowEncoder: createEncoder(encoding),
       search: (queries: readonly SearchQuery[]) => {
         for (const { block } of queries.flatMap(({ views: parts }) => parts)) {
           watching.blockCount++;
-          assertCodes(block);
+          assertCodes(encoding, block);
         }
         return reference.search(queries);
       },
@@ -71,8 +79,8 @@ function createWatchingEngine() {
   return watching;
 }
 
-function assertCodes({ values, dimension, rowCount, codes }: VectorBlock): void {
-  assert.ok(codes !== null, 'a block has codes');
+function assertCodes(encoding: string, { values, dimension, rowCount, codes }: VectorBlock): void {
+  assert.equal(codes?.encoding, encoding);
   for (const [index, name] of CODE_NAMES.entries()) {
     const view = viewOf(codes[name]);
     for (let row = 0; row < rowCount; row++) {
@@ -99,8 +107,8 @@ describe('the codes of rows', () => {
   it('match the rows after growth, compaction and a restart', async () => {
     const state = createMemoryState();
     const clock = createTestClock();
-    const watching = createWatchingEngine();
-    const open = () => openDatabase({ state, clock, engine: watching.engine });
+    const watching = createWatchingEngine('three values');
+    const open = ({ engine } = watching) => openDatabase({ state, clock, engine });
     let database = await open();
     const search = async () => {
       const request = { vector: Float32Array.of(1, 0, 0), topK: 5, explain: true } as const;
@@ -135,9 +143,17 @@ describe('the codes of rows', () => {
     await search();
 
     await database.close();
+    encodedSegmentCount = 0;
     database = await open();
     await search();
+    assert.equal(encodedSegmentCount, 0, 'codes are read from the files');
     await database.close();
     assert.ok(watching.blockCount > 20);
+
+    // The codes of another version of the encoder are not used.
+    database = await open(createWatchingEngine('three values, another way'));
+    await search();
+    assert.ok(encodedSegmentCount > 0);
+    await database.close();
   });
 });

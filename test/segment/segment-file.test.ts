@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { KIND } from '../../src/common/columns.js';
 import { SagittaError } from '../../src/common/errors.js';
-import type { JsonObject } from '../../src/common/types.js';
+import { CODE_NAMES, type JsonObject } from '../../src/common/types.js';
 import { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
 import {
@@ -38,6 +38,20 @@ function sealedSegment(documents: readonly JsonObject[], columnsMax = 256): Segm
 
 function randomDocuments(random: Random, countMax: number): JsonObject[] {
   return Array.from({ length: random.below(countMax) }, () => randomDocument(random));
+}
+
+function inSharedMemory(bytes: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}
+
+/** A copy with another text of the same length wherever a text occurs. */
+function replaced(bytes: Uint8Array, text: string, by: string): Uint8Array {
+  assert.equal(by.length, text.length);
+  const latin1 = Buffer.from(bytes).toString('latin1');
+  assert.ok(latin1.includes(text));
+  return Buffer.from(latin1.replaceAll(text, by), 'latin1');
 }
 
 function isCorrupt(error: unknown): boolean {
@@ -106,8 +120,7 @@ describe('a segment file', () => {
   it('is used in place, with aligned buffers, if it is in shared memory', () => {
     const documents = [{ a: 1, b: 'x', c: [1, 'y', true] }, { a: 'z' }, {}];
     const encoded = encodeSegment(sealedSegment(documents).toData()).bytes;
-    const bytes = new Uint8Array(new SharedArrayBuffer(encoded.length));
-    bytes.set(encoded);
+    const bytes = inSharedMemory(encoded);
     const decoded = decodeSegment(bytes, IDENTITY);
     const { insertedSequences, ...data } = decoded.toData();
     const views: ArrayBufferView[] = [];
@@ -151,6 +164,55 @@ describe('a segment file', () => {
       ],
     );
     assert.equal(table.get(0)!.inserted_sequence, 2n ** 40n);
+  });
+
+  it('has the codes of its rows, aligned, where other readers of Arrow do not look', () => {
+    const { codes, ...rows } = sealedSegment([{ a: 1 }, { a: 2 }]).toData();
+    assert.equal(codes, null);
+    const stored = {
+      encoding: 'test 1',
+      tiles: Uint8Array.from({ length: 20_000 }, (_, i) => i),
+      coarse: Uint8Array.of(1, 2, 3),
+      refinement: Uint8Array.from({ length: 100 }, (_, i) => 200 - i),
+    };
+    const { bytes } = encodeSegment({ ...rows, codes: stored });
+    const decoded = decodeSegment(inSharedMemory(bytes), IDENTITY).toData();
+    assert.deepEqual(decoded.codes, stored);
+    for (const name of CODE_NAMES) assert.equal(decoded.codes![name]!.byteOffset % 64, 0);
+    assert.deepEqual(tableFromIPC(bytes).getChild('id')!.toArray(), ['id-0', 'id-1']);
+
+    const onlyTiles = { ...stored, coarse: null, refinement: null };
+    const again = encodeSegment({ ...rows, codes: onlyTiles });
+    assert.deepEqual(decodeSegment(again.bytes, IDENTITY).toData().codes, onlyTiles);
+  });
+
+  it('is rejected when its codes do not fit', () => {
+    const codes = {
+      encoding: 'test 1',
+      tiles: new Uint8Array(1_000),
+      coarse: null,
+      refinement: null,
+    };
+    const { bytes } = encodeSegment({ ...sealedSegment([{}]).toData(), codes });
+    assert.throws(
+      () => decodeSegment(replaced(bytes, '[1000,0,0]', '[9000,0,0]'), IDENTITY),
+      /9000 bytes at byte \d+, but the footer is at \d+/,
+    );
+    assert.throws(
+      () => decodeSegment(replaced(bytes, '[1000,0,0]', '[10,    0]'), IDENTITY),
+      /expected an encoding and three lengths/,
+    );
+  });
+
+  it('is read in the first format, which has no codes', () => {
+    const documents = [{ a: 1 }, { b: 'x' }];
+    const { bytes } = encodeSegment(sealedSegment(documents).toData());
+    const decoded = decodeSegment(replaced(bytes, 'segment 2', 'segment 1'), IDENTITY);
+    assertColumnsEqual(decoded.metadataView(), documents);
+    assert.throws(
+      () => decodeSegment(replaced(bytes, 'segment 2', 'segment 3'), IDENTITY),
+      /the format segment 3, expected one of segment 1, segment 2/,
+    );
   });
 
   it('fails its checksum when a bit is changed or the end is missing', () => {

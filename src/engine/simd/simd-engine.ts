@@ -210,11 +210,14 @@ function isAnyTrue(promises: readonly Promise<boolean>[]): Promise<boolean> {
 }
 
 function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {
+  const encoding = `sagitta ${kernels.codesVersion()}`;
   return {
+    encoding,
     byteLengths: (rowCount, dimension) => kernels.codeByteLengths(rowCount, dimension),
     allocate(rowCount, dimension) {
       const { tiles, coarse, refinement } = kernels.codeByteLengths(rowCount, dimension);
       return {
+        encoding,
         tiles: allocateAligned(kernels, tiles),
         coarse: coarse === 0 ? null : allocateAligned(kernels, coarse),
         refinement: refinement === 0 ? null : allocateAligned(kernels, refinement),

@@ -11,6 +11,8 @@ export interface Kernels {
   selectedTarget(): string;
   /** Selects the target of the whole process. Throws RangeError when it is not supported. */
   selectTarget(name: string): void;
+  /** The version of the layout and the meaning of codes. */
+  codesVersion(): number;
   /** Bytes of each array of codes; 0 for one that the dimension does not have. */
   codeByteLengths(rowCount: number, dimension: number): CodeByteLengths;
   /** The first aligned offset in the array, at which codes may start. */

@@ -138,7 +138,7 @@ const MAGIC = new TextEncoder().encode('ARROW1');
 const CONTINUATION = -1;
 /** A message begins with the continuation mark and the length of its metadata. */
 const PREFIX_BYTES = 8;
-const END_OF_STREAM = Int32Array.of(CONTINUATION, 0);
+export const END_OF_STREAM = Int32Array.of(CONTINUATION, 0);
 
 export interface DictionaryToWrite {
   readonly id: number;
@@ -146,13 +146,18 @@ export interface DictionaryToWrite {
   readonly body: BodyWriter;
 }
 
+interface FileToWrite {
+  readonly schema: Schema;
+  readonly rowCount: number;
+  readonly body: BodyWriter;
+  readonly dictionaries: readonly DictionaryToWrite[];
+  /** Stored between the batch and the footer, where readers of Arrow do not look. */
+  readonly attachments: readonly Uint8Array[];
+}
+
 /** An Arrow file of one record batch. The layout refers to the columns and copies nothing. */
-export function layOutArrowFile(
-  schema: Schema,
-  rowCount: number,
-  body: BodyWriter,
-  dictionaries: readonly DictionaryToWrite[],
-): Layout {
+export function layOutArrowFile(file: FileToWrite): Layout {
+  const { schema, rowCount, body, dictionaries, attachments } = file;
   const layout = new Layout();
   layout.add(MAGIC);
   layout.align(8);
@@ -164,6 +169,11 @@ export function layOutArrowFile(
   const message = Message.from(toRecordBatch(rowCount, body), body.layout.length);
   const batchBlock = addBatch(layout, message, body);
   layout.add(END_OF_STREAM);
+  for (const attachment of attachments) {
+    layout.align(FILE_ALIGNMENT);
+    layout.add(attachment);
+  }
+  layout.align(STREAM_ALIGNMENT);
   const footer = Footer.encode(
     new Footer(schema, MetadataVersion.V5, [batchBlock], dictionaryBlocks),
   );

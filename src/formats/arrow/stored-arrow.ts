@@ -12,7 +12,7 @@ import {
   readFooter,
   TAIL_BYTES,
 } from './file-reader.js';
-import type { FieldToWrite } from './ipc-writer.js';
+import { END_OF_STREAM, FILE_ALIGNMENT, type FieldToWrite } from './ipc-writer.js';
 import { type ArrowMessage, type BodyShape, readMessageHead } from './message.js';
 import { type ArrowField, type ArrowSchema, describeType } from './schema.js';
 
@@ -31,8 +31,13 @@ const PREFIX_BYTES = 8;
 /** No bound: everything is in memory already. */
 const BYTES_MAX = Number.POSITIVE_INFINITY;
 
+export interface StoredFile extends StoredBatch {
+  /** The attachments of these lengths, in their order in the file. Throws `data_corrupt`. */
+  attachments(byteLengths: readonly number[]): Uint8Array[];
+}
+
 /** Reads in place; `bytes` starts at a multiple of 8 in its buffer. Throws `data_corrupt`. */
-export function decodeArrowFile(bytes: Uint8Array): StoredBatch {
+export function decodeArrowFile(bytes: Uint8Array): StoredFile {
   return readingStored('an Arrow file', () => {
     if (bytes.length < HEAD_BYTES + TAIL_BYTES) {
       throw corrupt(`${bytes.length} bytes, expected an Arrow file`);
@@ -53,7 +58,31 @@ export function decodeArrowFile(bytes: Uint8Array): StoredBatch {
     const body = plainBody(message.shape, bodyAt(bytes, batches[0]!));
     const { fields } = schema;
     const columns = openColumns({ fields, rowCount, body, dictionaries }, BYTES_MAX);
-    return { schema, rowCount, columns, metadata: new Map() };
+    const bodyEnd = blockEnd(batches[0]!);
+    return {
+      schema,
+      rowCount,
+      columns,
+      metadata: new Map(),
+      attachments: (byteLengths) => cutAttachments(bytes.subarray(0, start), bodyEnd, byteLengths),
+    };
+  });
+}
+
+/** @param bytes the file up to its footer. */
+function cutAttachments(
+  bytes: Uint8Array,
+  bodyEnd: number,
+  byteLengths: readonly number[],
+): Uint8Array[] {
+  let end = bodyEnd + END_OF_STREAM.byteLength;
+  return byteLengths.map((byteLength) => {
+    const from = Math.ceil(end / FILE_ALIGNMENT) * FILE_ALIGNMENT;
+    end = from + byteLength;
+    if (!(Number.isSafeInteger(byteLength) && byteLength >= 0 && end <= bytes.length)) {
+      throw corrupt(`${byteLength} bytes at byte ${from}, but the footer is at ${bytes.length}`);
+    }
+    return bytes.subarray(from, end);
   });
 }
 
@@ -138,6 +167,10 @@ function readBlockAt(bytes: Uint8Array, block: Block): ArrowMessage {
   return readBlock(block, bytes.subarray(block.offset, block.offset + block.metadataBytes));
 }
 
-function bodyAt(bytes: Uint8Array, { offset, metadataBytes, bodyBytes }: Block): Uint8Array {
-  return bytes.subarray(offset + metadataBytes, offset + metadataBytes + bodyBytes);
+function bodyAt(bytes: Uint8Array, block: Block): Uint8Array {
+  return bytes.subarray(block.offset + block.metadataBytes, blockEnd(block));
+}
+
+function blockEnd({ offset, metadataBytes, bodyBytes }: Block): number {
+  return offset + metadataBytes + bodyBytes;
 }
