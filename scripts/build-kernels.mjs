@@ -1,6 +1,6 @@
 // Builds the kernels with the local C++ compiler: the Node addon, the bench and the tests.
 //
-//   node scripts/build-kernels.mjs                  the addon, as `npm ci` does
+//   node scripts/build-kernels.mjs                  the addons, as `npm ci` does: addon files
 //   node scripts/build-kernels.mjs bench test       build/kernels/bench, build/kernels/test
 //   node scripts/build-kernels.mjs test-memory      the tests under AddressSanitizer and UBSan
 //   node scripts/build-kernels.mjs test-threads     the tests under ThreadSanitizer
@@ -115,6 +115,12 @@ const TARGETS = {
     sources: [...LIBRARY, ...JSON_READER, 'node/batch.cpp', 'node/json.cpp', 'node/addon.cpp'],
     flags: ['-O3'],
   },
+  files: {
+    file: 'sagitta-files.node',
+    sources: ['files/addon.cpp', 'files/crc32.cpp', 'files/mapped_files.cpp'],
+    // The signal handler stays in place when the last thread that loaded the addon ends.
+    flags: ['-O3', ...(process.platform === 'linux' ? ['-Wl,-z,nodelete'] : [])],
+  },
   bench: {
     file: 'bench',
     sources: [...LIBRARY, 'testing/check.cpp', 'bench/bench.cpp', ...PEAKS],
@@ -156,10 +162,13 @@ const TARGETS = {
 
 class BuildError extends Error {}
 
+const DEFAULT_NAMES = ['addon'];
+
 const { names, arch, cross, verbose, isOptional } = parseArguments(process.argv.slice(2));
 try {
   const compiler = findCompiler(cross);
   for (const name of names) await build(name, compiler);
+  if (names === DEFAULT_NAMES) await buildForNode(compiler);
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
   const [line, ...rest] = error.message.split('\n');
@@ -185,11 +194,32 @@ function parseArguments(args) {
       verbose: { type: 'boolean' },
     },
   });
-  const names = positionals.length === 0 ? ['addon'] : positionals;
+  const names = positionals.length === 0 ? DEFAULT_NAMES : positionals;
   const { arch = [], cross = null, verbose = false } = values;
   requireKnown(names, Object.keys(TARGETS));
   requireKnown(arch, ARCHITECTURES);
   return { names, arch, cross, verbose, isOptional: values['if-possible'] };
+}
+
+/** Builds what needs Node's own headers, which an installation of Node may lack. */
+async function buildForNode(compiler) {
+  if (cross !== null) return;
+  if (headersOfNode() === null) {
+    console.log(
+      'sagitta: the mapping of files was not built (no headers of this Node); values are read into memory',
+    );
+    return;
+  }
+  await build('files', compiler);
+}
+
+/** The folder of the headers of the Node that runs this script; null if it has none. */
+function headersOfNode() {
+  const folder = join(dirname(process.execPath), '..', 'include', 'node');
+  const version = join(folder, 'node_version.h');
+  if (!existsSync(version)) return null;
+  const found = /#define NODE_MODULE_VERSION (\d+)/.exec(readFileSync(version, 'utf8'))?.[1];
+  return found === process.versions.modules ? folder : null;
 }
 
 function requireKnown(given, known) {
@@ -303,6 +333,7 @@ function compileFlags(source, flags, targetFlags, { isClang }) {
     // The emulation is optimised even where the code under test is not.
     ...(EMULATION.includes(source) ? ['-O2'] : []),
     ...(source.startsWith('node/') ? nodeFlags() : []),
+    ...(source === 'files/addon.cpp' ? headerFlagsOfNode() : []),
     ...(source.endsWith('.cu') ? ['-x', 'c++'] : []),
   ];
 }
@@ -316,6 +347,12 @@ function nodeFlags() {
   if (missing) throw new BuildError(`${relative(root, missing)} is missing: run \`npm ci\``);
   const include = folders.flatMap((folder) => ['-isystem', folder]);
   return ['-DNAPI_VERSION=8', '-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL', ...include];
+}
+
+function headerFlagsOfNode() {
+  const folder = headersOfNode();
+  if (folder === null) throw new BuildError('there are no headers of this Node');
+  return ['-isystem', folder];
 }
 
 function compile({ object, stamp, command }) {
@@ -364,7 +401,7 @@ async function runAll(jobs) {
 
 function link(output, jobs, flags, compiler, nvcc) {
   const isAddon = output.endsWith('.node');
-  const sanitizers = flags.filter((flag) => flag.startsWith('-fsanitize'));
+  const linked = flags.filter((flag) => /^-(fsanitize|Wl)/.test(flag));
   const shape = isAddon
     ? process.platform === 'darwin'
       ? ['-bundle', '-undefined', 'dynamic_lookup']
@@ -377,12 +414,12 @@ function link(output, jobs, flags, compiler, nvcc) {
         ...shape.flatMap(linkFlagOfNvcc),
       ]
     : [compiler.command, ...shape];
-  const stamp = hashOf([...jobs.map((job) => job.stamp), ...sanitizers, ...command.slice(1)]);
+  const stamp = hashOf([...jobs.map((job) => job.stamp), ...linked, ...command.slice(1)]);
   if (isFresh(output, stamp)) return;
   mkdirSync(dirname(output), { recursive: true });
   // Written to a new file and renamed, so that processes keep the old file they have loaded.
   const fresh = `${output}.new`;
-  const given = [...command.slice(1), ...sanitizers, '-o', fresh, ...jobs.map((job) => job.object)];
+  const given = [...command.slice(1), ...linked, '-o', fresh, ...jobs.map((job) => job.object)];
   const { status, stderr } = spawnSync(command[0], given, { encoding: 'utf8' });
   if (status !== 0) throw new BuildError(`${basename(output)} failed to link\n${stderr}`);
   renameSync(fresh, output);

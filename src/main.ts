@@ -100,7 +100,7 @@ async function openDatabase(
   closers: Closers,
 ): Promise<OpenedDatabase> {
   const metrics = createMetrics();
-  const store = await openLmdbStore({ directory: config.dataDir });
+  const store = await openLmdbStore({ directory: config.dataDir, mapping: config.values });
   closers.push(() => store.close());
   const pool = createThreadPool({
     workerUrl: new URL('./worker.js', import.meta.url),

@@ -21,11 +21,15 @@ const FILES = [
 const DIRECTORIES = ['docs', 'examples/data', 'kernels'];
 const OPTIONAL_SCRIPTS = /^install-tensorflow/;
 const BINARIES = ['build/kernels/sagitta.node'];
-/** The bench executable measures the machine's peaks; the others need a CUDA compiler. */
+/**
+ * The bench executable measures the machine's peaks, `files` needs the headers of Node, and the others a
+ * CUDA compiler.
+ */
 const OPTIONAL_BINARIES = [
   'build/kernels/bench',
   'build/kernels/cuda-bench',
   'build/kernels/sagitta-cuda.node',
+  'build/kernels/sagitta-files.node',
 ];
 
 /** Paths relative to the root, sorted. */

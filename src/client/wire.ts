@@ -35,6 +35,11 @@ export interface CollectionRecord {
   };
   readonly memory: {
     readonly host_bytes: number;
+    /**
+     * Mapped files, whose memory the system takes back when it needs it; not part of
+     * `host_bytes`.
+     */
+    readonly mapped_bytes: number;
     readonly device_bytes: number;
   };
 }

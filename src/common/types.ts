@@ -58,6 +58,14 @@ export interface VectorBlock {
 /** The names of the arrays of codes, in the order in which files have them. */
 export const CODE_NAMES = ['tiles', 'coarse', 'refinement'] as const;
 
+/** A file as shared memory. The part of a file that cannot be read, because it was cut, reads as zeros. */
+export interface FileMapping {
+  /** The whole file, read-only. It is unmapped when no thread refers to its buffer any more. */
+  readonly bytes: Uint8Array;
+  /** Whether a part could not be read. What was made from the bytes before must not be used then. */
+  readonly isDamaged: boolean;
+}
+
 /** Codes of rows, over SharedArrayBuffers; the encoder defines their layout. */
 export interface RowCodes {
   /** That of the encoder; an engine reads no other. */

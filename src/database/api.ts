@@ -32,7 +32,12 @@ export interface CollectionRecord {
   readonly updatedAt: string;
   /** The engine that searches, and why it was chosen. */
   readonly engine: { readonly name: string; readonly reason: string };
-  readonly memory: { readonly hostBytes: number; readonly deviceBytes: number };
+  readonly memory: {
+    readonly hostBytes: number;
+    /** Mapped files, whose memory the system can take back; not part of `hostBytes`. */
+    readonly mappedBytes: number;
+    readonly deviceBytes: number;
+  };
 }
 
 /** What a collection expects of its vectors. */

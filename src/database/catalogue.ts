@@ -79,8 +79,10 @@ export class Catalogue {
       const startedAt = performance.now();
       const progress = state.kind === 'loading' ? state.progress : undefined;
       try {
-        const loaded = await loadCollection(definition, this.#options, progress);
+        const loaded = await loadCollection(definition, this.#loadOptions(definition), progress);
         this.#put(id, { definition, state: { kind: 'ready', ...loaded } });
+        // Damage that was found while it was loaded.
+        loaded.collection.requireIntact();
         this.#options.logger.info(
           {
             collection: id,
@@ -95,14 +97,35 @@ export class Catalogue {
           error instanceof SagittaError
             ? error
             : new SagittaError('internal', 'The collection could not be loaded.', { cause: error });
-        this.#put(id, { definition, state: { kind: 'failed', error: failure } });
-        this.#options.logger.error(
-          { collection: id, code: failure.code, err: error },
-          `collection unavailable: ${failure.message}`,
-        );
+        this.#fail(definition, failure);
       }
     }
     collectGarbageSoon();
+  }
+
+  /** Makes a collection unavailable. */
+  #fail(definition: CollectionDefinition, error: SagittaError): void {
+    const { id } = definition;
+    const state = this.#entries.get(id)?.state;
+    this.#put(id, { definition, state: { kind: 'failed', error } });
+    this.#options.logger.error(
+      { collection: id, code: error.code, err: error },
+      `collection unavailable: ${error.message}`,
+    );
+    if (state?.kind !== 'ready') return;
+    void state.maintenance.close();
+    void state.collection.closeWriter(error);
+    for (const { key } of state.collection.rows.segments) this.#options.unloadBlock(key);
+  }
+
+  #loadOptions({ id, incarnation }: CollectionDefinition): Parameters<typeof loadCollection>[1] {
+    const onDamaged = (error: SagittaError) => {
+      const entry = this.#entries.get(id);
+      // One that is still being loaded fails when it is loaded; one that was deleted is gone.
+      if (entry?.state.kind !== 'ready' || entry.definition.incarnation !== incarnation) return;
+      this.#fail(entry.definition, error);
+    };
+    return { ...this.#options, onDamaged };
   }
 
   find(id: string): CollectionEntry | undefined {
@@ -182,7 +205,7 @@ export class Catalogue {
         createdAtMs: now,
         updatedAtMs: now,
       };
-      const loaded = await loadCollection(definition, this.#options);
+      const loaded = await loadCollection(definition, this.#loadOptions(definition));
       const entry: CollectionEntry = { definition, state: { kind: 'ready', ...loaded } };
       await this.#options.store.commit([
         { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },

@@ -58,7 +58,7 @@ export interface DeleteOptions {
  * A collection as `database.collection(id)` found it. Every member but `id` and `exists` throws
  * `collection_not_found` when there was no such collection then, or when it has been deleted or
  * replaced since. Reads and writes of vectors also throw `starting` while the collection is being
- * loaded and `collection_unavailable` when its data is damaged.
+ * loaded, `data_corrupt` when they find its data damaged, and `collection_unavailable` from then on.
  */
 export class CollectionHandle {
   readonly id: string;
@@ -109,13 +109,14 @@ export class CollectionHandle {
 
   /** `insert` throws `vector_exists`, `update` throws `vector_not_found`, with an issue for each row. */
   async write(batch: VectorBatch, options: WriteOptions): Promise<WriteResult> {
-    const collection = this.#require();
     const { clock, observer, recordBytes } = this.#services;
     const { mode, attachedReply, onCommitted } = options;
     const alsoCommit = operationsOf(attachedReply);
-    const result = await collection.write(
-      writeVectors(collection, batch, { mode, clock, alsoCommit, recordBytes }),
-      onCommitted,
+    const result = await this.#use((collection) =>
+      collection.write(
+        writeVectors(collection, batch, { mode, clock, alsoCommit, recordBytes }),
+        onCommitted,
+      ),
     );
     observer.vectorsWritten(result.insertedCount, result.updatedCount);
     return result;
@@ -134,28 +135,33 @@ export class CollectionHandle {
     vectorId: string,
     change: VectorPatch,
   ): Promise<{ sequence: number; version: string }> {
-    const collection = this.#require();
     const { metadata: metadataPatch, values, ifVersion, onCommitted } = change;
-    const { sequence } = await collection.write(
-      patchVector(collection, vectorId, { metadataPatch, values, ifVersion }, this.#services),
-      onCommitted,
-    );
+    const patched = await this.#use(async (collection) => {
+      const { sequence } = await collection.write(
+        patchVector(collection, vectorId, { metadataPatch, values, ifVersion }, this.#services),
+        onCommitted,
+      );
+      return { sequence, version: collection.versionOf(sequence) };
+    });
     this.#services.observer.vectorsWritten(0, 1);
-    return { sequence, version: collection.versionOf(sequence) };
+    return patched;
   }
 
   /** Deletes the vectors that are selected, if any. Throws `invalid_filter`. */
   async delete(selection: DeleteSelection, options: DeleteOptions): Promise<DeleteResult> {
-    const collection = this.#require();
     if (options.dryRun) {
-      const deletedCount = await countSelected(collection, selection, this.#services);
-      return { deletedCount, sequence: collection.sequence };
+      return this.#use(async (collection) => {
+        const deletedCount = await countSelected(collection, selection, this.#services);
+        return { deletedCount, sequence: collection.sequence };
+      });
     }
     const { clock, limits, filters, observer } = this.#services;
     const alsoCommit = operationsOf(options.attachedReply);
-    const result = await collection.write(
-      deleteSelected(collection, selection, { clock, limits, filters, alsoCommit }),
-      options.onCommitted,
+    const result = await this.#use((collection) =>
+      collection.write(
+        deleteSelected(collection, selection, { clock, limits, filters, alsoCommit }),
+        options.onCommitted,
+      ),
     );
     observer.vectorsDeleted(result.deletedCount);
     return result;
@@ -166,11 +172,12 @@ export class CollectionHandle {
     vectorId: string,
     options: { readonly onCommitted?: OnCommitted | undefined } = {},
   ): Promise<{ sequence: number }> {
-    const collection = this.#require();
     const { clock, observer } = this.#services;
-    const { deletedCount, sequence } = await collection.write(
-      deleteIds(collection, [vectorId], { clock, alsoCommit: undefined }),
-      options.onCommitted,
+    const { deletedCount, sequence } = await this.#use((collection) =>
+      collection.write(
+        deleteIds(collection, [vectorId], { clock, alsoCommit: undefined }),
+        options.onCommitted,
+      ),
     );
     if (deletedCount === 0) throw vectorNotFound(this.id, vectorId);
     observer.vectorsDeleted(deletedCount);
@@ -178,37 +185,39 @@ export class CollectionHandle {
   }
 
   /** Throws `vector_not_found`. */
-  get(vectorId: string, include: Include): VectorRecord {
-    const collection = this.#require();
-    const { segment, row } = collection.require(vectorId);
-    return collection.record(segment, row, include);
+  async get(vectorId: string, include: Include): Promise<VectorRecord> {
+    return this.#use((collection) => {
+      const { segment, row } = collection.require(vectorId);
+      return collection.record(segment, row, include);
+    });
   }
 
-  fetch(
+  async fetch(
     ids: readonly string[],
     include: Include,
-  ): { vectors: readonly VectorRecord[]; notFound: readonly string[] } {
-    const collection = this.#require();
-    const vectors: VectorRecord[] = [];
-    const notFound: string[] = [];
-    for (const id of ids) {
-      const address = collection.find(id);
-      if (address === undefined) notFound.push(id);
-      else vectors.push(collection.record(address.segment, address.row, include));
-    }
-    return { vectors, notFound };
+  ): Promise<{ vectors: readonly VectorRecord[]; notFound: readonly string[] }> {
+    return this.#use((collection) => {
+      const vectors: VectorRecord[] = [];
+      const notFound: string[] = [];
+      for (const id of ids) {
+        const address = collection.find(id);
+        if (address === undefined) notFound.push(id);
+        else vectors.push(collection.record(address.segment, address.row, include));
+      }
+      return { vectors, notFound };
+    });
   }
 
   /** A page in the order of arrival. Throws `invalid_filter`, `limit_exceeded` and errors of the cursor. */
   async list(request: ListRequest): Promise<ListReply> {
-    return runList(this.#require(), request, this.#services);
+    return this.#use((collection) => runList(collection, request, this.#services));
   }
 
   /** The number of vectors that pass the filter; without one, of all. Throws `invalid_filter`. */
   async count(filter?: JsonObject | undefined): Promise<number> {
     const selection: DeleteSelection =
       filter === undefined ? { kind: 'all' } : { kind: 'filter', filter };
-    return countSelected(this.#require(), selection, this.#services);
+    return this.#use((collection) => countSelected(collection, selection, this.#services));
   }
 
   /**
@@ -216,7 +225,7 @@ export class CollectionHandle {
    * `invalid_vector`, `invalid_filter`, `limit_exceeded`, `overloaded` and errors of the cursor.
    */
   async query(request: QueryRequest, options: CallOptions = {}): Promise<QueryReply> {
-    return runQuery(this.#require(), request, this.#services, options.signal);
+    return this.#use((collection) => runQuery(collection, request, this.#services, options.signal));
   }
 
   /**
@@ -226,17 +235,19 @@ export class CollectionHandle {
   async openQuerySession(
     options: CallOptions & { readonly minSequence?: number | undefined } = {},
   ): Promise<QuerySession> {
-    return openSession(this.#require(), options, this.#services);
+    return this.#use((collection) => openSession(collection, options, this.#services));
   }
 
   /** How many of the given ids are among the exact nearest, where an equal score is as good. */
   async recall(request: RecallRequest, options: CallOptions = {}): Promise<RecallReply> {
-    return runRecall(this.#require(), request, this.#services, options.signal);
+    return this.#use((collection) =>
+      runRecall(collection, request, this.#services, options.signal),
+    );
   }
 
   /** All rows as columns, from one snapshot. Throws `invalid_filter`. */
   async scan(request: ScanRequest, options: CallOptions = {}): Promise<Scan> {
-    return runScan(this.#require(), request, this.#services, options.signal);
+    return this.#use((collection) => runScan(collection, request, this.#services, options.signal));
   }
 
   /**
@@ -244,7 +255,26 @@ export class CollectionHandle {
    * `dimension_mismatch`, `limit_exceeded`.
    */
   async join(request: JoinRequest, options: CallOptions = {}): Promise<Join> {
-    return runJoin(this.#require(), request, this.#services, options.signal);
+    return this.#use((collection) => runJoin(collection, request, this.#services, options.signal));
+  }
+
+  /**
+   * Runs an operation when the files of the collection are verified. Throws `data_corrupt` in place of its
+   * result or error when a file turns out to be damaged.
+   */
+  async #use<Result>(
+    operation: (collection: Collection) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const collection = this.#require();
+    await collection.whenVerified();
+    const { segments } = collection.rows;
+    try {
+      return await operation(collection);
+    } finally {
+      // A compaction may have replaced those that the operation read.
+      collection.requireIntact(segments);
+      collection.requireIntact();
+    }
   }
 
   #require(): Collection {

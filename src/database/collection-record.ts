@@ -13,9 +13,11 @@ export function toRecord(
 ): CollectionRecord {
   const collection = state.kind === 'ready' ? state.collection : undefined;
   let hostBytes = collection?.rows.hostBytes ?? 0;
+  let mappedBytes = 0;
   let deviceBytes = 0;
-  for (const { key } of collection?.rows.segments ?? []) {
-    const used = engine.bytesUsed(key);
+  for (const segment of collection?.rows.segments ?? []) {
+    const used = engine.bytesUsed(segment.key);
+    mappedBytes += segment.mappedBytes;
     hostBytes += used.hostBytes;
     deviceBytes += used.deviceBytes;
   }
@@ -33,7 +35,7 @@ export function toRecord(
     createdAt: new Date(definition.createdAtMs).toISOString(),
     updatedAt: new Date(updatedAtMs).toISOString(),
     engine: { name: engine.name, reason: engineReason },
-    memory: { hostBytes, deviceBytes },
+    memory: { hostBytes, mappedBytes, deviceBytes },
   };
 }
 

@@ -19,6 +19,7 @@ import type {
 import { ApiKeys } from './api-keys.js';
 import { ScanStats } from './bulk/scan-stats.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
+import { VerificationQueue } from './collection/file-guard.js';
 import { CollectionHandle } from './collection-handle.js';
 import { pageOf, toRecord } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
@@ -68,7 +69,13 @@ export class Database {
     const encoder = engine.rowEncoder;
     this.apiKeys = new ApiKeys({ store, clock });
     this.#services = {
-      catalogue: new Catalogue({ ...options, unloadBlock, encoder, observer }),
+      catalogue: new Catalogue({
+        ...options,
+        unloadBlock,
+        encoder,
+        observer,
+        verifications: new VerificationQueue(pool),
+      }),
       engine,
       engineReason: options.engineReason,
       scheduler: new SearchScheduler({ engine, waitingMax: limits.queuedQueriesMax, observer }),

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { DEFAULT_LIMITS, type Limits } from '../common/limits.js';
 
 export const ENGINE_CHOICES = ['auto', 'cuda', 'tensorflow', 'simd', 'wasm', 'reference'] as const;
+const VALUES_CHOICES = ['auto', 'mapped', 'memory'] as const;
 const SIMD_CHOICES = [
   'auto',
   'avx512_vnni',
@@ -33,6 +34,8 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly dataDir: string;
+  /** Whether segment files are mapped, or read into memory. */
+  readonly values: (typeof VALUES_CHOICES)[number];
   readonly engine: (typeof ENGINE_CHOICES)[number];
   /** The instruction set of the simd engine. */
   readonly simd: (typeof SIMD_CHOICES)[number];
@@ -119,6 +122,12 @@ const SETTINGS = {
     default: './data',
     unit: null,
     help: 'The data directory. Only one process at a time can use it.',
+  },
+  values: {
+    ...choice(VALUES_CHOICES),
+    default: 'auto',
+    unit: null,
+    help: 'Whether stored vectors stay on disk: mapped maps segment files, so that the system can take their memory back; memory reads them whole; auto maps files of at least 1 MiB if the addon for files is built and the file system is local. The results are the same.',
   },
   engine: {
     ...choice(ENGINE_CHOICES),

@@ -5,7 +5,8 @@
 
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
-import { CODE_NAMES, type RowCodes } from '../common/types.js';
+import { collectGarbage } from '../common/garbage.js';
+import { CODE_NAMES, type FileMapping, type RowCodes, type Utf8Column } from '../common/types.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
 import {
@@ -24,7 +25,10 @@ import { MetadataFields } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';
 import { Segment } from './segment.js';
 import type { SegmentData, SegmentIdentity } from './segment-data.js';
-import { sharedBytes, sharedFloat64 } from './shared-arrays.js';
+import { sharedBytes, sharedFloat64, sharedInt32 } from './shared-arrays.js';
+
+/** From this size of the values on, the buffers of a segment are worth a garbage collection. */
+const COLLECTED_BYTES_MIN = 8 * 1024 * 1024;
 
 const FORMAT = 'segment 2';
 /** Files of the first format have no codes. */
@@ -108,23 +112,28 @@ function arraysOf(codes: RowCodes | null): Uint8Array[] {
 }
 
 /**
- * Decodes a sealed segment, which uses and keeps `bytes`. Another thread has verified the checksum;
- * this function checks every length, offset and index, so that no file causes reads out of bounds.
- * Throws `data_corrupt` with the cause; the caller adds the file name.
+ * Decodes a sealed segment, which uses and keeps `bytes`, those of `mapping` if there is one. The checksum
+ * is verified elsewhere, before an answer depends on it; this function checks every length, offset and
+ * index, so that no file causes reads out of bounds. Throws `data_corrupt` with the cause; the caller adds
+ * the file name.
  */
 export function decodeSegment(
   bytes: Uint8Array,
   identity: SegmentIdentity & { readonly dimension?: number },
+  mapping: FileMapping | null = null,
 ): Segment {
-  return Segment.fromData(
-    readingStored('a segment file', () => decodeData(inPlace(bytes), identity)),
-  );
+  const data = readingStored('a segment file', () => decodeData(inPlace(bytes), identity));
+  if (mapping?.isDamaged)
+    throw corrupt('a segment file that was cut, or that the disk cannot read');
+  return Segment.fromData(data, mapping);
 }
 
 /** Encodes on a worker without copying shared memory. */
 export const encodeSegmentTask: Task<SegmentData, SegmentParts> = {
   name: 'segment.encode',
   run(data) {
+    // Otherwise this thread would keep the buffers of segments that it encoded before.
+    if (data.values.byteLength >= COLLECTED_BYTES_MIN) collectGarbage();
     const layout = layOutSegment(data);
     const parts = layout.toChunks();
     return { parts, byteLength: layout.length, checksum: checksumOf(parts) };
@@ -165,8 +174,8 @@ function decodeData(
     dimension,
     rowCount,
     values: vectors!.children[0]!.buffer(0, Float32Array, rowCount * dimension),
-    ids: readUtf8(ids!),
-    json: readUtf8(json!),
+    ids: withOwnOffsets(readUtf8(ids!)),
+    json: withOwnOffsets(readUtf8(json!)),
     insertedSequences: readSequences(sequences!),
     deletedSequences: null,
     columns: readMetadataColumns(
@@ -177,6 +186,13 @@ function decodeData(
     codes: readCodes(file),
     isComplete: schema.metadata.get(IS_COMPLETE_KEY) === 'true',
   };
+}
+
+/** Native code follows offsets without checks, so they must not change with a damaged file. */
+function withOwnOffsets({ offsets, bytes }: Utf8Column): Utf8Column {
+  const own = sharedInt32(offsets.length);
+  own.set(offsets);
+  return { offsets: own, bytes };
 }
 
 /** The codes as stored; the segment decides whether they can be used. */

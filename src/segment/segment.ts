@@ -1,12 +1,13 @@
 // A segment: rows of one collection with ids, values, metadata and visibility, all over
-// SharedArrayBuffers. An active segment takes rows; a sealed one changes by deletions only. Blocks,
-// views and bitmaps that it returns are immutable and stay valid while it grows. The collection keeps
-// ids unique and assigns sequences.
+// SharedArrayBuffers. An active segment takes rows; a sealed one changes by deletions only, and its rows
+// may be in a mapped file. Blocks, views and bitmaps that it returns are immutable and stay valid. The
+// collection keeps ids unique and assigns sequences.
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
 import {
   CODE_NAMES,
+  type FileMapping,
   type RowCodes,
   type RowEncoder,
   type Utf8Column,
@@ -59,11 +60,12 @@ export class Segment {
   #json: Utf8Column;
   #columns: ReadonlyMap<string, MetadataColumn>;
   #isComplete: boolean;
+  #mapping: FileMapping | null = null;
   readonly #visibility: RowVisibility;
   #codes: RowCodes | null;
   #lastBlock: VectorBlock | null = null;
-  /** The bytes of a sealed segment without visibility, counted once; 0 before. */
-  #sealedBytes = 0;
+  /** The bytes of a sealed segment in memory, without visibility, counted once; null before. */
+  #sealedBytes: number | null = null;
   #lastView: MetadataView | null = null;
 
   static createActive(options: ActiveSegmentOptions): Segment {
@@ -93,9 +95,14 @@ export class Segment {
     return new Segment(data, growth);
   }
 
-  /** Creates a sealed segment over the arrays of `data`; only deletions are copied. */
-  static fromData(data: SegmentData): Segment {
-    return new Segment(data, null);
+  /**
+   * Creates a sealed segment over the arrays of `data`; only deletions are copied. `mapping` is the file
+   * that arrays are views of.
+   */
+  static fromData(data: SegmentData, mapping: FileMapping | null = null): Segment {
+    const segment = new Segment(data, null);
+    segment.#mapping = mapping;
+    return segment;
   }
 
   private constructor(data: SegmentData, growth: Growth | null) {
@@ -208,7 +215,30 @@ export class Segment {
     codes?.trim(this.rowCount);
     this.#codes = codes?.view(this.rowCount) ?? null;
     this.#growth = null;
-    this.#sealedBytes = 0;
+    this.#forgetCached();
+  }
+
+  /**
+   * Continues with the arrays of `stored`, the same sealed segment as its file has it. Blocks and views that
+   * were handed out keep the former arrays.
+   */
+  moveTo(stored: Segment): void {
+    assert(
+      this.isSealed && stored.rowCount === this.rowCount,
+      'a file has the rows of its segment',
+    );
+    this.#valueArray = stored.#valueArray;
+    this.#ids = stored.#ids;
+    this.#json = stored.#json;
+    this.#columns = stored.#columns;
+    this.#isComplete = stored.#isComplete;
+    this.#codes = stored.#codes;
+    this.#mapping = stored.#mapping;
+    this.#forgetCached();
+  }
+
+  #forgetCached(): void {
+    this.#sealedBytes = null;
     this.#lastBlock = null;
     this.#lastView = null;
   }
@@ -227,8 +257,7 @@ export class Segment {
       await encoder?.encodeAll({ values, dimension, from: 0, to: rowCount, codes });
     }
     this.#codes = codes;
-    this.#sealedBytes = 0;
-    this.#lastBlock = null;
+    this.#forgetCached();
   }
 
   #hasCodesOf(encoder: RowEncoder): boolean {
@@ -271,9 +300,22 @@ export class Segment {
     return true;
   }
 
-  /** A view, not a copy. */
+  /** A view; a copy if the values are in a mapped file, which must not be read after the check for damage. */
   values(row: number): Float32Array {
-    return this.#valueArray.subarray(row * this.dimension, (row + 1) * this.dimension);
+    const [from, to] = [row * this.dimension, (row + 1) * this.dimension];
+    return this.#mapping === null
+      ? this.#valueArray.subarray(from, to)
+      : this.#valueArray.slice(from, to);
+  }
+
+  /** Whether the rows are in a mapped file. */
+  get isMapped(): boolean {
+    return this.#mapping !== null;
+  }
+
+  /** Whether a part of the mapped file could not be read. */
+  get isDamaged(): boolean {
+    return this.#mapping !== null && this.#mapping.isDamaged;
   }
 
   /** The JSON text as sent by the client. */
@@ -344,13 +386,21 @@ export class Segment {
     return this.#visibility.deletionsBetween(afterSequence, throughSequence);
   }
 
-  /** Bytes of all buffers, including memory reserved for growth. */
+  /** Bytes of the mapped file, which the system can take back. */
+  get mappedBytes(): number {
+    return this.#mapping?.bytes.byteLength ?? 0;
+  }
+
+  /** Bytes of all buffers in memory, including memory reserved for growth. */
   get hostBytes(): number {
-    if (this.#growth === null && this.#sealedBytes > 0) {
+    if (this.#growth === null && this.#sealedBytes !== null) {
       return this.#sealedBytes + this.#visibility.hostBytes;
     }
+    const mapped = this.#mapping?.bytes.buffer;
     let bytes = 0;
-    for (const buffer of sharedBuffers(this.toData())) bytes += buffer.byteLength;
+    for (const buffer of sharedBuffers(this.toData())) {
+      if (buffer !== mapped) bytes += buffer.byteLength;
+    }
     const valueBuffer = this.#valueArray.buffer;
     if (valueBuffer !== this.#ids.bytes.buffer) {
       // Not from a file. Reserved room for values that was never written takes no memory.

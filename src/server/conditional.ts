@@ -31,14 +31,14 @@ export function applyIfNoneMatch<Reply extends RouteReply>(
  * The version that a write must find, from If-Match; undefined if any version will do. Throws
  * `precondition_failed` if the current version is not listed.
  */
-export function checkIfMatch(
+export async function checkIfMatch(
   ifMatch: string | undefined,
-  currentVersion: () => string,
-): string | undefined {
+  currentVersion: () => Promise<string>,
+): Promise<string | undefined> {
   if (ifMatch === undefined) return undefined;
   const tags = parseTags(ifMatch, 'If-Match');
   if (tags === '*') return undefined;
-  const version = currentVersion();
+  const version = await currentVersion();
   // Strong comparison: a weak tag never matches.
   if (tags.includes(etagOfVersion(version))) return version;
   throw new SagittaError(

@@ -1,10 +1,12 @@
 // Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced, so
 // that a name always refers to a complete blob.
 
-import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { assert, SagittaError } from '../common/errors.js';
+import type { FileMapping } from '../common/types.js';
 import { makeFolder, syncFolder, translateDiskError } from './disk.js';
+import { FileMapper, type MappingRule } from './file-mapper.js';
 
 /** No blob has a name that ends like this. */
 const TEMPORARY_SUFFIX = '.unfinished';
@@ -17,18 +19,20 @@ export class BlobFiles {
   /** Whether there were no blobs when the directory was opened. */
   readonly wasEmpty: boolean;
   readonly #directory: string;
+  readonly #mapper: FileMapper | null;
   readonly #writing = new Set<Promise<void>>();
   /** Names removed while a backup needs their files; null when no backup is running. */
   #retainedNames: Set<string> | null = null;
   #writeCount = 0;
 
-  private constructor(directory: string, wasEmpty: boolean) {
+  private constructor(directory: string, wasEmpty: boolean, mapper: FileMapper | null) {
     this.#directory = directory;
     this.wasEmpty = wasEmpty;
+    this.#mapper = mapper;
   }
 
-  /** Deletes the files of interrupted writes and empty folders. */
-  static async open(directory: string): Promise<BlobFiles> {
+  /** Deletes the files of interrupted writes and empty folders. Throws `configuration_invalid`. */
+  static async open(directory: string, mapping: MappingRule): Promise<BlobFiles> {
     await makeFolder(directory);
     let wasEmpty = true;
     for (const folder of await foldersIn(directory)) {
@@ -39,7 +43,7 @@ export class BlobFiles {
       if (unfinished.length === names.length) await rmdir(path);
       else wasEmpty = false;
     }
-    return new BlobFiles(directory, wasEmpty);
+    return new BlobFiles(directory, wasEmpty, FileMapper.create(mapping, directory));
   }
 
   write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
@@ -89,6 +93,14 @@ export class BlobFiles {
     } finally {
       await file.close();
     }
+  }
+
+  /** Null when there is no such blob, or when it is to be read. */
+  async map(name: string): Promise<FileMapping | null> {
+    const path = this.#pathOf(name);
+    if (this.#mapper === null || this.#retainedNames?.has(name)) return null;
+    const status = await stat(path).catch(() => null);
+    return status === null ? null : this.#mapper.map(path, status.size);
   }
 
   async remove(name: string): Promise<void> {

@@ -10,6 +10,7 @@ import { BlobFiles } from './blob-files.js';
 import type { PlannedWrite } from './commit-plan.js';
 import { lockDirectory } from './directory-lock.js';
 import { requireFreeSpace, syncFolder, translateDiskError } from './disk.js';
+import type { MappingRule } from './file-mapper.js';
 import { prepareLmdbFiles } from './lmdb-file.js';
 import type { DiskStore } from './store.js';
 import {
@@ -43,12 +44,16 @@ interface Environment {
  * when it cannot be used or a newer version wrote it, `data_corrupt` when the file is damaged, and
  * `storage_full`.
  */
-export async function openLmdbStore(options: { directory: string }): Promise<DiskStore> {
-  const { directory } = options;
+export async function openLmdbStore(options: {
+  directory: string;
+  /** Whether blobs can be mapped; `auto` by default. */
+  mapping?: MappingRule;
+}): Promise<DiskStore> {
+  const { directory, mapping = 'auto' } = options;
   const lock = await lockDirectory(directory);
   let tables: LmdbTables | undefined;
   try {
-    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER));
+    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), mapping);
     tables = await LmdbTables.open(directory, { mayBeNew: blobs.wasEmpty });
     // A backup that is opened becomes a data directory.
     await removeMarker(directory);

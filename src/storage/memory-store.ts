@@ -85,6 +85,10 @@ class MemoryStore implements Store {
     return shared;
   }
 
+  async mapBlob(): Promise<null> {
+    return null;
+  }
+
   async removeBlob(name: string): Promise<void> {
     this.#state.blobs.delete(name);
   }

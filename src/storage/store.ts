@@ -2,6 +2,8 @@
 // blobs. A replicated log (one stream per collection, stream sequence = collection sequence) could
 // implement it, too, so nothing outside this folder may depend on lmdb.
 
+import type { FileMapping } from '../common/types.js';
+
 /** A path of parts that are not empty; keys sort part by part by their UTF-8 bytes. */
 export type StoreKey = readonly string[];
 
@@ -48,6 +50,8 @@ export interface Store {
   writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void>;
   /** The whole blob in one SharedArrayBuffer, or undefined when there is none. */
   readBlob(name: string): Promise<Uint8Array | undefined>;
+  /** The blob as a mapped file; null when there is none, or when it is to be read. It stays valid after `removeBlob`. */
+  mapBlob(name: string): Promise<FileMapping | null>;
   removeBlob(name: string): Promise<void>;
   /** The names of all blobs that start with `prefix`, sorted. Unfinished writes are not included. */
   listBlobs(prefix?: string): Promise<string[]>;

@@ -3,6 +3,7 @@
 // removed in the background.
 
 import { assert, overloadedError } from '../common/errors.js';
+import type { FileMapping } from '../common/types.js';
 import { writeBackup } from './backup.js';
 import type { BlobFiles } from './blob-files.js';
 import { CommitPlan, type PlannedWrite } from './commit-plan.js';
@@ -130,6 +131,10 @@ export class TableStore implements DiskStore {
 
   readBlob(name: string): Promise<Uint8Array | undefined> {
     return this.#blobs.read(name);
+  }
+
+  mapBlob(name: string): Promise<FileMapping | null> {
+    return this.#blobs.map(name);
   }
 
   removeBlob(name: string): Promise<void> {

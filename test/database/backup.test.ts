@@ -102,7 +102,7 @@ describe('backups', () => {
       const { sequence } = copy.collection('c').record();
       assert.ok(sequence >= acknowledgedBefore, `${name}: ${sequence} of ${acknowledgedBefore}`);
       assert.ok(sequence <= sentAfter, `${name}: ${sequence} of ${sentAfter} sent`);
-      assertState(copy, stateAfter(sent, sequence), name);
+      await assertState(copy, stateAfter(sent, sequence), name);
       kept.push(sequence);
       await copy.close();
       await copyStore.close();
@@ -170,10 +170,14 @@ function stateAfter(sent: readonly Sent[], sequence: number): Map<string, number
   return state;
 }
 
-function assertState(database: Database, expected: Map<string, number>, name: string): void {
+async function assertState(
+  database: Database,
+  expected: Map<string, number>,
+  name: string,
+): Promise<void> {
   assert.equal(database.collection('c').record().vectorCount, expected.size, name);
   const ids = Array.from({ length: ID_COUNT }, (_, i) => `v${i}`);
-  const { vectors } = database.collection('c').fetch(ids, NO_VECTOR);
+  const { vectors } = await database.collection('c').fetch(ids, NO_VECTOR);
   for (const { id, metadata } of vectors) {
     assert.equal(metadata, `{"n":${expected.get(id)}}`, `${name}, ${id}`);
   }

@@ -242,7 +242,7 @@ async function runRound(seed: number): Promise<void> {
     async get() {
       const row = randomRow();
       const old = model.rows.get(row.id);
-      const { vectors, notFound } = database.collection('c').fetch([row.id], {
+      const { vectors, notFound } = await database.collection('c').fetch([row.id], {
         values: true,
         metadata: true,
       });

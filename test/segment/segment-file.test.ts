@@ -122,22 +122,22 @@ describe('a segment file', () => {
     const encoded = encodeSegment(sealedSegment(documents).toData()).bytes;
     const bytes = inSharedMemory(encoded);
     const decoded = decodeSegment(bytes, IDENTITY);
-    const { insertedSequences, ...data } = decoded.toData();
+    const { insertedSequences, ids, json, ...data } = decoded.toData();
     const views: ArrayBufferView[] = [];
     const collect = (value: unknown) => {
       if (ArrayBuffer.isView(value)) views.push(value);
       else if (value instanceof Map) for (const item of value.values()) collect(item);
       else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect);
     };
-    collect(data);
+    collect([data, ids.bytes, json.bytes]);
     assert.ok(views.length > 15);
     for (const view of views) {
       assert.equal(view.buffer, bytes.buffer);
       assert.equal(view.byteOffset % 64, 0);
     }
     assert.equal(insertedSequences.length, 3);
-    // The file and the sequences as numbers.
-    assert.equal(decoded.hostBytes, bytes.length + 3 * 8);
+    // The file, the sequences as numbers, and the offsets, which native code follows.
+    assert.equal(decoded.hostBytes, bytes.length + 3 * 8 + 2 * 4 * 4);
 
     // Other bytes are copied into shared memory.
     const shifted = new Uint8Array(new SharedArrayBuffer(bytes.length + 4)).subarray(4);

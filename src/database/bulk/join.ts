@@ -62,6 +62,7 @@ export async function runJoin(
 ): Promise<Join> {
   const { catalogue, filters, limits } = services;
   const searched = request.with === undefined ? collection : catalogue.require(request.with);
+  await searched.whenVerified();
   checkRequest(collection, searched, request, limits);
   const filter = parseOptional('filter', request.filter, limits);
   const withFilter = parseOptional('with_filter', request.withFilter, limits);
@@ -87,8 +88,20 @@ export async function runJoin(
     withSequence: withSnapshot.sequence,
     metric,
     rowCount: countVisible(views),
-    chunks: () => joinChunks(plan, searched, services, signal),
+    chunks: () =>
+      intactChunks(joinChunks(plan, searched, services, signal), [collection, searched]),
   };
+}
+
+/** Chunks, which are copies, from before a check for damage. Throws `data_corrupt`. */
+async function* intactChunks(
+  chunks: AsyncGenerator<JoinChunk>,
+  collections: readonly Collection[],
+): AsyncGenerator<JoinChunk> {
+  for await (const chunk of chunks) {
+    for (const collection of collections) collection.requireIntact();
+    yield chunk;
+  }
 }
 
 /** Takes the matches of one group while the next one is searched. */

@@ -1,7 +1,7 @@
 // All rows of a collection, or those that pass a filter, as columns: one snapshot in order of
 // arrival, read in chunks of some megabytes, as fast as the reader takes them. Where a run of rows is
-// visible without a gap, a chunk is a view of the segment; otherwise it is a copy of the visible
-// rows. Views remain valid and unchanged even if the segment is compacted or deleted.
+// visible without a gap and in memory, a chunk is a view of the segment; otherwise it is a copy of the
+// visible rows. Views remain valid and unchanged even if the segment is compacted or deleted.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { JsonObject, Utf8Column, VectorBlock } from '../../common/types.js';
@@ -58,6 +58,13 @@ interface RowRange {
   readonly to: number;
 }
 
+/** The rows of a chunk. */
+interface Run {
+  readonly ranges: readonly RowRange[];
+  readonly count: number;
+  readonly mayBeView: boolean;
+}
+
 /** Throws `invalid_filter`; rejects with the signal's reason. */
 export async function runScan(
   collection: Collection,
@@ -79,8 +86,21 @@ export async function runScan(
     sequence: snapshot.sequence,
     dimension: collection.definition.dimension,
     rowCount,
-    chunks: () => scanStats.countScan(chunksOf(views, options), rowCount),
+    chunks: () => scanStats.countScan(intactChunks(collection, views, options), rowCount),
   };
+}
+
+/** Chunks that were read before the check for damage. Throws `data_corrupt`. */
+function* intactChunks(
+  collection: Collection,
+  views: readonly SegmentView[],
+  options: ChunkOptions,
+): Generator<RowChunk> {
+  const segments = views.map(({ segment }) => segment);
+  for (const chunk of chunksOf(views, options)) {
+    collection.requireIntact(segments);
+    yield chunk;
+  }
 }
 
 function* chunksOf(views: readonly SegmentView[], options: ChunkOptions): Generator<RowChunk> {
@@ -174,27 +194,27 @@ function bytesOf(
 }
 
 function chunkOf(
-  { block, metadata: { json } }: SegmentView,
+  { segment, block, metadata: { json } }: SegmentView,
   ranges: readonly RowRange[],
   { values, metadata }: ChunkOptions,
 ): RowChunk {
-  let count = 0;
-  for (const { from, to } of ranges) count += to - from;
+  const run: Run = {
+    ranges,
+    count: ranges.reduce((sum, { from, to }) => sum + to - from, 0),
+    // A view of a mapped file could be read after it was damaged.
+    mayBeView: ranges.length === 1 && !segment.isMapped,
+  };
   return {
-    count,
-    ids: textOf(block.ids, ranges, count),
-    values: values ? valuesOf(block, ranges, count) : null,
-    metadata: metadata ? textOf(json, ranges, count) : null,
+    count: run.count,
+    ids: textOf(block.ids, run),
+    values: values ? valuesOf(block, run) : null,
+    metadata: metadata ? textOf(json, run) : null,
   };
 }
 
-function valuesOf(
-  { values, dimension }: VectorBlock,
-  ranges: readonly RowRange[],
-  count: number,
-): Float32Array {
+function valuesOf({ values, dimension }: VectorBlock, { ranges, count, mayBeView }: Run) {
   const viewOf = ({ from, to }: RowRange) => values.subarray(from * dimension, to * dimension);
-  if (ranges.length === 1) return viewOf(ranges[0]!);
+  if (mayBeView) return viewOf(ranges[0]!);
   const gathered = new Float32Array(count * dimension);
   let at = 0;
   for (const range of ranges) {
@@ -204,12 +224,8 @@ function valuesOf(
   return gathered;
 }
 
-function textOf(
-  { offsets, bytes }: Utf8Column,
-  ranges: readonly RowRange[],
-  count: number,
-): Utf8Column {
-  if (ranges.length === 1) {
+function textOf({ offsets, bytes }: Utf8Column, { ranges, count, mayBeView }: Run): Utf8Column {
+  if (mayBeView) {
     const { from, to } = ranges[0]!;
     return { offsets: offsets.subarray(from, to + 1), bytes };
   }

@@ -10,6 +10,7 @@ import type { Segment } from '../../segment/segment.js';
 import type { Store } from '../../storage/store.js';
 import type { CommitTimings, Include, VectorRecord } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
+import type { FileGuard } from './file-guard.js';
 import type { CollectionDefinition } from './manifest.js';
 import type { RowAddress, Rows } from './rows.js';
 import { type Snapshot, takeSnapshot } from './snapshot.js';
@@ -17,6 +18,7 @@ import { type Write, Writer } from './writer.js';
 
 export class Collection {
   readonly rows: Rows;
+  readonly #guard: FileGuard;
   readonly #clock: Clock;
   readonly #writer: Writer;
   readonly #history: SequenceHistory;
@@ -31,6 +33,7 @@ export class Collection {
   constructor(options: {
     definition: CollectionDefinition;
     rows: Rows;
+    guard: FileGuard;
     store: Store;
     clock: Clock;
     retentionMs: number;
@@ -46,6 +49,7 @@ export class Collection {
   }) {
     this.#definition = options.definition;
     this.rows = options.rows;
+    this.#guard = options.guard;
     this.#clock = options.clock;
     this.#sequence = options.sequence;
     this.#horizonSequence = options.horizonSequence;
@@ -59,6 +63,7 @@ export class Collection {
       onApplied: (sequence) => this.#advance(sequence),
       waitingMax: options.queuedWritesMax,
       observer: options.observer,
+      requireIntact: () => this.requireIntact(),
     });
   }
 
@@ -108,10 +113,23 @@ export class Collection {
     return () => this.#pins.delete(pin);
   }
 
-  write<Result>(
+  /** Resolves when the checksums of all files are verified; undefined when they are. Rejects with `data_corrupt`. */
+  whenVerified(): Promise<void> | undefined {
+    return this.#guard.whenVerified()?.then(() => this.requireIntact());
+  }
+
+  /** Throws `data_corrupt` when a file is damaged; by default those of all rows are checked. */
+  requireIntact(segments: Iterable<Segment> = this.rows.segments): void {
+    this.#guard.requireIntact(segments);
+  }
+
+  async write<Result>(
     write: Write<Result>,
     onCommitted?: (timings: CommitTimings) => void,
   ): Promise<Result> {
+    // Without an await when there is nothing to wait for: writes are submitted in the order of the calls.
+    const verifying = this.whenVerified();
+    if (verifying !== undefined) await verifying;
     return this.#writer.submit(write, onCommitted);
   }
 
@@ -127,6 +145,7 @@ export class Collection {
   /** Resolves when a write with this sequence is visible; rejects with the signal's reason. */
   async waitForSequence(sequence: number, signal: AbortSignal | undefined): Promise<void> {
     if (sequence <= this.#sequence) return;
+    signal?.throwIfAborted();
     await new Promise<void>((resolve, reject) => {
       const waiter = {
         sequence,

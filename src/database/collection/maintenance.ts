@@ -13,7 +13,7 @@ import type { WorkerPool } from '../../platform/pool.js';
 import { compactSegmentsTask } from '../../segment/compaction.js';
 import { encodeDeletions } from '../../segment/deletions.js';
 import { SEGMENT_BYTES_MAX, Segment } from '../../segment/segment.js';
-import { encodeSegmentTask } from '../../segment/segment-file.js';
+import { decodeSegment, encodeSegmentTask } from '../../segment/segment-file.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
 import { Lock } from '../lock.js';
@@ -79,6 +79,9 @@ export class Maintenance {
   runNow(): Promise<void> {
     return this.#lock.run(async () => {
       try {
+        // Damage must not get into a new file with a checksum of its own.
+        await this.#options.collection.whenVerified();
+        this.#options.collection.requireIntact();
         if (this.#isCheckpointDue()) await this.#checkpoint();
         await this.#compact();
       } catch (error) {
@@ -101,6 +104,8 @@ export class Maintenance {
     const { collection, store, logger } = this.#options;
     if (store.logBytes(logName(collection.incarnation)) <= LOG_BYTES_AT_STOP_MAX) return;
     try {
+      await collection.whenVerified();
+      collection.requireIntact();
       collection.rows.sealActive();
       await this.#checkpoint();
     } catch (error) {
@@ -128,8 +133,10 @@ export class Maintenance {
         this.#isScheduled = false;
         // Sealing, writing and compacting leave buffers of tens of megabytes.
         collectGarbageSoon();
-        // Without another write nothing else would start the next attempt.
+        // Without another write nothing else would start the next attempt, or continue with what has
+        // become due meanwhile.
         if (hasFailed === true) this.#startAfter(RETRY_MS);
+        else if (!this.#isClosed && this.#isCheckpointDue()) this.#start();
         else this.#scheduleCompaction();
       });
   }
@@ -170,6 +177,7 @@ export class Maintenance {
     const written = new Map(this.#manifest.segments.map((entry) => [entry.number, entry]));
     const entries: ManifestSegment[] = [];
     const operations: StoreOperation[] = [];
+    const fresh = segments.filter(({ number }) => !written.has(number));
     for (const segment of segments) {
       const entry = written.get(segment.number);
       const after = entry === undefined ? 0 : this.#manifest.checkpointSequence;
@@ -190,6 +198,7 @@ export class Maintenance {
         { kind: 'trim', log: logName(incarnation), throughSequence: checkpointSequence },
       ],
     );
+    for (const segment of fresh) await this.#moveToFile(segment);
     this.#options.observer.checkpointEnded(performance.now() - startedAt);
   }
 
@@ -212,6 +221,7 @@ export class Maintenance {
       rowsMax: segmentRowsMax,
       columnsMax: metadataColumnsMax,
     });
+    collection.requireIntact(old);
     const segment = compacted.data === null ? null : Segment.fromData(compacted.data);
     await segment?.encode(encoder);
     const moveDeletions = () => {
@@ -251,6 +261,7 @@ export class Maintenance {
       unloadBlock(gone.key);
       await store.removeBlob(segmentBlobName(incarnation, gone.number));
     }
+    if (segment !== null) await this.#moveToFile(segment);
     const goneCount = rowsIn(old) - (segment?.rowCount ?? 0);
     this.#options.observer.compactionEnded(performance.now() - startedAt, goneCount);
   }
@@ -265,6 +276,14 @@ export class Maintenance {
       byteLength,
       checksum,
     };
+  }
+
+  /** Frees the memory of a segment whose file can be mapped. Its checksum was made from the same bytes. */
+  async #moveToFile(segment: Segment): Promise<void> {
+    const { store, collection } = this.#options;
+    const { key, number } = segment;
+    const mapping = await store.mapBlob(segmentBlobName(collection.incarnation, number));
+    if (mapping !== null) segment.moveTo(decodeSegment(mapping.bytes, { key, number }, mapping));
   }
 
   /** Removes files whose commit failed: later attempts do not reuse them, and disk space may be short. */

@@ -9,12 +9,12 @@ import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { decodeDeletions } from '../../segment/deletions.js';
 import { decodeLogRecord } from '../../segment/log-record.js';
-import type { Segment } from '../../segment/segment.js';
-import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js';
+import { decodeSegment } from '../../segment/segment-file.js';
 import type { Store } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
 import type { DatabaseObserver } from '../observer.js';
 import { Collection } from './collection.js';
+import { FileGuard, type LoadedFile, type VerificationQueue } from './file-guard.js';
 import { Maintenance } from './maintenance.js';
 import {
   type CollectionDefinition,
@@ -37,6 +37,7 @@ export interface LoadOptions {
   readonly unloadBlock: (key: string) => void;
   /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
+  readonly verifications: VerificationQueue;
   readonly observer: DatabaseObserver;
 }
 
@@ -46,13 +47,16 @@ export interface LoadProgress {
   loadedSegmentCount: number;
 }
 
-/** Throws `data_corrupt` naming what is damaged. */
+/**
+ * Throws `data_corrupt` naming what is damaged. Checksums are verified later; `onDamaged` is called with the
+ * error if one is wrong, or if a file cannot be read later.
+ */
 export async function loadCollection(
   definition: CollectionDefinition,
-  options: LoadOptions,
+  options: LoadOptions & { readonly onDamaged: (error: SagittaError) => void },
   progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
-  const { store, clock, limits, encoder } = options;
+  const { store, clock, limits, encoder, onDamaged } = options;
   const { incarnation, dimension } = definition;
   const segmentRowsMax = Math.min(
     limits.segmentRowsMax,
@@ -65,14 +69,16 @@ export async function loadCollection(
     metadataColumnsMax: limits.metadataColumnsMax,
     encoder,
   });
+  const guard = new FileGuard({ queue: options.verifications, onDamaged });
   const manifest = readManifest(definition, options);
   rows.reserveSegmentNumbers(manifest.nextSegmentNumber);
   await removeUnnamedBlobs(options.store, incarnation, [manifest]);
   progress.segmentCount = manifest.segments.length;
   for (const entry of manifest.segments) {
-    const segment = await loadSegment(definition, entry, rows.segmentKey(entry.number), options);
-    await segment.encode(encoder);
-    rows.adopt(segment);
+    const file = await loadSegment(definition, entry, rows.segmentKey(entry.number), options);
+    guard.add(file);
+    await file.segment.encode(encoder);
+    rows.adopt(file.segment);
     progress.loadedSegmentCount++;
   }
   const replayed = await replayLog(definition, manifest, rows, options);
@@ -80,6 +86,7 @@ export async function loadCollection(
   const collection: Collection = new Collection({
     definition,
     rows,
+    guard,
     store,
     clock,
     retentionMs: limits.retentionMs,
@@ -112,11 +119,13 @@ async function loadSegment(
   definition: CollectionDefinition,
   entry: ManifestSegment,
   key: string,
-  { store, pool }: LoadOptions,
-): Promise<Segment> {
-  const name = segmentBlobName(definition.incarnation, entry.number);
+  { store }: LoadOptions,
+): Promise<LoadedFile> {
+  const { number, checksum } = entry;
+  const name = segmentBlobName(definition.incarnation, number);
   try {
-    const bytes = await store.readBlob(name);
+    const mapping = await store.mapBlob(name);
+    const bytes = mapping?.bytes ?? (await store.readBlob(name));
     if (bytes === undefined) throw new SagittaError('data_corrupt', 'the file is missing');
     if (bytes.byteLength !== entry.byteLength) {
       throw new SagittaError(
@@ -124,15 +133,14 @@ async function loadSegment(
         `it has ${bytes.byteLength} bytes, expected ${entry.byteLength}`,
       );
     }
-    await pool.run(verifySegmentTask, { bytes, checksum: entry.checksum });
-    const segment = decodeSegment(bytes, { key, number: entry.number });
+    const segment = decodeSegment(bytes, { key, number }, mapping);
     for (const { value } of store.list(
       keys.deletionsOfSegment(definition.incarnation, entry.number),
     )) {
       const { rows, sequences } = decodeDeletions(value);
       for (let i = 0; i < rows.length; i++) segment.markDeleted(rows[i]!, sequences[i]!);
     }
-    return segment;
+    return { name, segment, bytes, checksum };
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
     throw new SagittaError('data_corrupt', `Segment file ${name} is damaged: ${error.message}`, {

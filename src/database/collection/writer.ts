@@ -54,6 +54,7 @@ export class Writer {
   readonly #onApplied: (sequence: number) => void;
   readonly #waitingMax: number;
   readonly #observer: DatabaseObserver;
+  readonly #requireIntact: () => void;
   #sequence: number;
   #waiting: PendingWrite[] = [];
   #running: Promise<void> | undefined;
@@ -68,12 +69,15 @@ export class Writer {
     /** Writes that may wait. Nothing else bounds writes without a body, such as deletes. */
     waitingMax: number;
     observer: DatabaseObserver;
+    /** Throws when the rows that a write was prepared from are damaged, so that it is not committed. */
+    requireIntact: () => void;
   }) {
     this.#store = options.store;
     this.#sequence = options.sequence;
     this.#onApplied = options.onApplied;
     this.#waitingMax = options.waitingMax;
     this.#observer = options.observer;
+    this.#requireIntact = options.requireIntact;
   }
 
   /** `onCommitted` is called when the write is on disk, before the promise resolves. */
@@ -145,6 +149,7 @@ export class Writer {
     }
     const startedAtMs = performance.now();
     try {
+      this.#requireIntact();
       if (operations.length > 0) await this.#store.commit(operations);
     } catch (error) {
       this.#observer.commitFailed();

@@ -59,7 +59,9 @@ export async function openSession(
           count: group.length,
           async answer(options = {}) {
             const groupPlans = group.map(({ plan }) => plan);
-            const replies = await answerPlans(view, groupPlans, services, options.signal);
+            const replies = await answerPlans(view, groupPlans, services, options.signal).finally(
+              () => collection.requireIntact(),
+            );
             const groupRequests = group.map(({ request }) => request);
             observeReplies(observer, groupRequests, replies);
             return replies;

@@ -108,8 +108,8 @@ function getVector(services: RouteServices): Route {
     reply: vectors.record,
     sendsETag: true,
     errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found'],
-    handle({ params, query, headers }) {
-      const record = database.collection(params.id).get(params.vector_id, {
+    async handle({ params, query, headers }) {
+      const record = await database.collection(params.id).get(params.vector_id, {
         values: query.include_values,
         metadata: query.include_metadata,
       });
@@ -139,7 +139,7 @@ function fetchVectors(services: RouteServices): Route {
     async handle(request) {
       const body = await readJsonBody(services, request, vectors.fetch);
       request.charge(body.ids.length);
-      const found = database.collection(request.params.id).fetch([...new Set(body.ids)], {
+      const found = await database.collection(request.params.id).fetch([...new Set(body.ids)], {
         values: body.include_values,
         metadata: body.include_metadata,
       });

@@ -198,10 +198,10 @@ function patchVector(services: RouteServices): Route {
       const { metadata, values } = body;
       const collection = database.collection(collectionId);
       checkPatch({ metadata, values }, limits, collection.shape);
-      const ifVersion = checkIfMatch(
-        request.headers['if-match'],
-        () => collection.get(vectorId, { values: false, metadata: false }).version,
-      );
+      const ifVersion = await checkIfMatch(request.headers['if-match'], async () => {
+        const { version } = await collection.get(vectorId, { values: false, metadata: false });
+        return version;
+      });
       const change = {
         metadata: metadata && metadataText(request.body),
         values,

@@ -74,7 +74,14 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         name: z.string(),
         reason: z.string().meta({ description: 'Why this engine was chosen.' }),
       }),
-      memory: z.object({ host_bytes: z.int(), device_bytes: z.int() }),
+      memory: z.object({
+        host_bytes: z.int(),
+        mapped_bytes: z.int().meta({
+          description:
+            'Mapped files, whose memory the system takes back when it needs it; not part of `host_bytes`.',
+        }),
+        device_bytes: z.int(),
+      }),
     })
     .meta({
       id: 'Collection',
@@ -91,7 +98,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
           created_at: '2026-11-21T08:00:00.000Z',
           updated_at: '2026-11-21T08:00:00.000Z',
           engine: { name: 'wasm', reason: 'no GPU was found' },
-          memory: { host_bytes: 41000000, device_bytes: 0 },
+          memory: { host_bytes: 3100000, mapped_bytes: 49000000, device_bytes: 0 },
         },
       ],
     });

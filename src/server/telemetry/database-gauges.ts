@@ -21,19 +21,22 @@ export function addDatabaseGauges(metrics: Metrics, database: Database): void {
   add('sagitta_collections_failed', 'Collections that could not be loaded.', 'failed');
   add('sagitta_vectors', 'Vectors in all collections.', 'vectors');
   add('sagitta_host_bytes', 'Host memory of all collections.', 'hostBytes');
+  add('sagitta_mapped_bytes', 'Mapped files of all collections.', 'mappedBytes');
   add('sagitta_device_bytes', 'Device memory of all collections.', 'deviceBytes');
 }
 
 function sumCollections(database: Database) {
-  const sums = { collections: 0, failed: 0, vectors: 0, hostBytes: 0, deviceBytes: 0 };
+  const memory = { hostBytes: 0, mappedBytes: 0, deviceBytes: 0 };
+  const sums = { collections: 0, failed: 0, vectors: 0, ...memory };
   // One page: each page sorts all collections.
   const { collections } = database.listCollections({ limit: Number.POSITIVE_INFINITY });
-  for (const { status, vectorCount, memory } of collections) {
+  for (const { status, vectorCount, memory: used } of collections) {
     sums.collections++;
     if (status === 'failed') sums.failed++;
     sums.vectors += vectorCount;
-    sums.hostBytes += memory.hostBytes;
-    sums.deviceBytes += memory.deviceBytes;
+    sums.hostBytes += used.hostBytes;
+    sums.mappedBytes += used.mappedBytes;
+    sums.deviceBytes += used.deviceBytes;
   }
   return sums;
 }

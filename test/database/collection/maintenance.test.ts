@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Manifest } from '../../../src/database/collection/manifest.js';
 import { createMemoryState, type MemoryState } from '../../../src/storage/memory-store.js';
+import { eventually } from '../../support/waiting.js';
 import { batchOf, createTestClock, openDatabase, type TestVector } from '../harness.js';
 
 const SPACE = { dimension: 4, metric: 'dot', description: null, labels: {} } as const;
@@ -47,7 +48,7 @@ describe('maintenance', () => {
 
     const again = await openDatabase({ state });
     assert.equal(again.collection('c').record().vectorCount, 200);
-    const { vectors } = again.collection('c').fetch(['v0', 'v195', 'v199'], {
+    const { vectors } = await again.collection('c').fetch(['v0', 'v195', 'v199'], {
       values: true,
       metadata: true,
     });
@@ -98,10 +99,10 @@ describe('maintenance', () => {
     const listed = async (db: typeof database) =>
       (await db.collection('c').list({ limit: 1000 })).vectors.map(({ id }) => id);
     assert.deepEqual(await listed(database), expected);
-    assert.equal(
-      database.collection('c').get('v185', { values: true, metadata: false }).values![0],
-      185,
-    );
+    const { values } = await database
+      .collection('c')
+      .get('v185', { values: true, metadata: false });
+    assert.equal(values![0], 185);
     await database.close();
     const again = await openDatabase({ state, clock });
     assert.deepEqual(await listed(again), expected);
@@ -135,6 +136,11 @@ describe('maintenance', () => {
       if (damaged === undefined) broken.blobs.delete(name);
       else broken.blobs.set(name, damaged);
       const again = await openDatabase({ state: broken });
+      // Checksums are verified in the background.
+      await eventually(
+        'the damage is found',
+        () => again.collection('bad').record().status !== 'ready',
+      );
       assert.equal(again.collection('bad').record().status, 'failed', what);
       await assert.rejects(again.collection('bad').query({ vector: new Float32Array(4) }), {
         code: 'collection_unavailable',

@@ -158,7 +158,7 @@ describe('a stream of writes', () => {
     assert.equal(again.collection('c').record().vectorCount, 21_000);
     for (const [batch, last] of [7_999, 5_999, 6_999].entries()) {
       const include = { values: true, metadata: true };
-      const { values, metadata } = again.collection('c').get(`${batch}-${last}`, include);
+      const { values, metadata } = await again.collection('c').get(`${batch}-${last}`, include);
       assert.deepEqual([...values!], [batch, last]);
       assert.equal(metadata!.length, 51 + batch);
     }

@@ -16,6 +16,7 @@ describe('the writer of a collection', () => {
       onApplied() {},
       waitingMax: 2,
       observer: SILENT_OBSERVER,
+      requireIntact() {},
     });
     const write: Write<number> = {
       mayFollow: () => true,

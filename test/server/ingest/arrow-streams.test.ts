@@ -62,7 +62,7 @@ describe('an Arrow body', () => {
     );
     assert.equal(reply.json.committed_count, 1_798);
     assert.equal(await committed(), 1_798);
-    const { values } = service.database
+    const { values } = await service.database
       .collection('c')
       .get('r1797', { values: true, metadata: false });
     assert.deepEqual([...values!], [898, 2, 3]);

@@ -45,7 +45,9 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
         resumed_count: 0,
         sequence: 3,
       });
-      const stored = service.database.collection('c').get('r7', { values: true, metadata: true });
+      const stored = await service.database
+        .collection('c')
+        .get('r7', { values: true, metadata: true });
       assert.deepEqual([[...stored.values!], stored.metadata], [[7, 1, 2], '{"n":7}']);
       const written = 'sagitta_stream_rows_total\\{direction="in"\\}';
       assert.equal(await metricOf(service, written), 1_005);
@@ -73,7 +75,8 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
       for (const id of ids) {
         assert.match(id, /^[0-9A-Z]{26}$/);
         const include = { values: false, metadata: true };
-        assert.equal(service.database.collection('c').get(id, include).metadata, metadata);
+        const stored = await service.database.collection('c').get(id, include);
+        assert.equal(stored.metadata, metadata);
       }
     });
 
@@ -90,7 +93,7 @@ for (const format of ['NDJSON', 'Arrow'] as const) {
         ['b', 2],
         ['c', 5],
       ] as const) {
-        const { values, metadata } = service.database.collection('c').get(id, include);
+        const { values, metadata } = await service.database.collection('c').get(id, include);
         assert.deepEqual([values![0], metadata], [x, `{"x":${x}}`]);
       }
     });

@@ -1,0 +1,137 @@
+// Guards a collection against damage to its files. After a start every checksum is verified once, in the
+// background; nobody is answered before that. Later, a mapped file that could not be read is noticed after
+// the work that met it, whose result is then thrown away. A damaged collection stays damaged.
+
+import { SagittaError } from '../../common/errors.js';
+import type { WorkerPool } from '../../platform/pool.js';
+import type { Segment } from '../../segment/segment.js';
+import { verifySegmentTask } from '../../segment/segment-file.js';
+
+/** A loaded file whose checksum is to be verified. */
+export interface LoadedFile {
+  /** Of the blob, for messages. */
+  readonly name: string;
+  readonly segment: Segment;
+  readonly bytes: Uint8Array;
+  readonly checksum: string;
+}
+
+/** Verifies files in the pool, as many at once as there are threads, first those of guards with waiting readers. */
+export class VerificationQueue {
+  readonly #pool: WorkerPool;
+  readonly #guards = new Set<FileGuard>();
+  #runningCount = 0;
+
+  constructor(pool: WorkerPool) {
+    this.#pool = pool;
+  }
+
+  /** Called when the guard has a file to verify, or its files have become urgent. */
+  notice(guard: FileGuard): void {
+    this.#guards.add(guard);
+    while (this.#runningCount < this.#pool.threadCount) {
+      const next = this.#take();
+      if (next === undefined) return;
+      this.#runningCount++;
+      const { guard: owner, file } = next;
+      const { bytes, checksum } = file;
+      this.#pool.run(verifySegmentTask, { bytes, checksum }).then(
+        () => this.#ended(owner, file, null),
+        (error: unknown) => this.#ended(owner, file, error),
+      );
+    }
+  }
+
+  #take(): { guard: FileGuard; file: LoadedFile } | undefined {
+    const guards = [...this.#guards];
+    for (const guard of [...guards.filter(({ isUrgent }) => isUrgent), ...guards]) {
+      const file = guard.take();
+      if (file !== undefined) return { guard, file };
+      this.#guards.delete(guard);
+    }
+    return undefined;
+  }
+
+  #ended(guard: FileGuard, file: LoadedFile, error: unknown): void {
+    this.#runningCount--;
+    guard.verified(file, error);
+    const [other] = this.#guards;
+    if (other !== undefined) this.notice(other);
+  }
+}
+
+export class FileGuard {
+  /** Whether readers wait for the verification. */
+  isUrgent = false;
+  readonly #queue: VerificationQueue;
+  readonly #onDamaged: (error: SagittaError) => void;
+  #waiting: LoadedFile[] = [];
+  /** Files that are not verified yet, those under way included. */
+  #unverifiedCount = 0;
+  #readers: (() => void)[] = [];
+  #damage: SagittaError | null = null;
+
+  /** `onDamaged` is called once, with a `data_corrupt` that names the file. */
+  constructor(options: {
+    readonly queue: VerificationQueue;
+    readonly onDamaged: (error: SagittaError) => void;
+  }) {
+    this.#queue = options.queue;
+    this.#onDamaged = options.onDamaged;
+  }
+
+  /** Verifies the file of a segment soon. */
+  add(file: LoadedFile): void {
+    this.#waiting.push(file);
+    this.#unverifiedCount++;
+    this.#queue.notice(this);
+  }
+
+  /** The next file to verify. */
+  take(): LoadedFile | undefined {
+    return this.#waiting.shift();
+  }
+
+  /** Called by the queue. */
+  verified(file: LoadedFile, error: unknown): void {
+    this.#unverifiedCount--;
+    if (error !== null) this.#fail(damageOf(file.name, error));
+    else if (file.segment.isDamaged) this.#fail(cutFile(file.name));
+    if (this.#unverifiedCount > 0) return;
+    for (const resolve of this.#readers.splice(0)) resolve();
+  }
+
+  /** Resolves when every file is verified, which is urgent now; undefined when they are. */
+  whenVerified(): Promise<void> | undefined {
+    if (this.#unverifiedCount === 0) return undefined;
+    this.isUrgent = true;
+    return new Promise((resolve) => this.#readers.push(resolve));
+  }
+
+  /** Throws `data_corrupt` if a file is damaged, as far as is known now. */
+  requireIntact(segments: Iterable<Segment>): void {
+    if (this.#damage === null) {
+      for (const segment of segments) if (segment.isDamaged) this.#fail(cutFile(segment.key));
+    }
+    if (this.#damage !== null) throw this.#damage;
+  }
+
+  #fail(error: SagittaError): void {
+    if (this.#damage !== null) return;
+    this.#damage = error;
+    this.#waiting = [];
+    this.#onDamaged(error);
+  }
+}
+
+function damageOf(name: string, cause: unknown): SagittaError {
+  const found = cause instanceof Error ? cause.message : String(cause);
+  return new SagittaError('data_corrupt', `Segment file ${name} is damaged: ${found}`, { cause });
+}
+
+function cutFile(name: string): SagittaError {
+  return damageOf(
+    name,
+    'a part of it could not be read: it was cut, or the disk failed. Restore the collection from a backup.',
+  );
+}

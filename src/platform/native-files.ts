@@ -1,0 +1,34 @@
+// The native addon for files, which is bound to the version of Node: mappings shared by all threads, and fast
+// checksums. Without it files are read into memory, and zlib computes their checksums.
+
+import { addonPath, loadAddon } from './native-addon.js';
+
+export interface NativeFiles {
+  /**
+   * Maps a regular file of this length, which belongs to this user or to root, for reading. It is unmapped
+   * when no thread refers to the buffer any more. Throws when it cannot be mapped; the message says why.
+   */
+  map(path: string, byteLength: number): { buffer: SharedArrayBuffer; index: number };
+  /**
+   * By the index of a mapping: not 0 after a part of the file could not be read, for example because it was
+   * cut. That part then reads as zeros.
+   */
+  flags(): Int32Array;
+  /** zlib's checksum, continued from `crc`. Absent on processors without carry-less multiplication. */
+  crc32?(bytes: Uint8Array, crc: number): number;
+}
+
+let loaded: NativeFiles | string | null = null;
+
+/** The addon, loaded once per thread, or why it cannot be used. */
+export function loadNativeFiles(): NativeFiles | string {
+  try {
+    loaded ??= loadAddon<NativeFiles>(
+      addonPath('sagitta-files.node'),
+      'the addon for files is not built; run `node scripts/build-kernels.mjs files`, which needs the headers of this Node',
+    );
+  } catch (error) {
+    loaded = error instanceof Error ? error.message : String(error);
+  }
+  return loaded;
+}
