@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ROOT } from './engine/machine.js';
 
-const NAMES = ['service', 'filter', 'engine', 'rest', 'batches', 'cuda'] as const;
+const NAMES = ['service', 'filter', 'engine', 'rest', 'batches', 'loading', 'cuda'] as const;
 /** The benches that support --engine. */
 const WITH_ENGINE: readonly string[] = ['engine'];
 

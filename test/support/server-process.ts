@@ -27,11 +27,15 @@ export async function startServerProcess(options: {
   settings?: Readonly<Record<string, string>>;
   /** For profilers: `--cpu-prof`. */
   nodeArguments?: readonly string[];
+  /** A command that runs the server, such as one that limits its memory. */
+  prefix?: readonly string[];
   /** A descriptor for its log; ours when absent. */
   logDescriptor?: number;
 }): Promise<ServerProcess> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [...(options.nodeArguments ?? []), CHILD], {
+  const server = [process.execPath, ...(options.nodeArguments ?? []), CHILD];
+  const [command, ...words] = [...(options.prefix ?? []), ...server];
+  const child = spawn(command!, words, {
     env: {
       ...process.env,
       SAGITTA_PORT: '0',
