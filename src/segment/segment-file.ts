@@ -28,7 +28,7 @@ import type { SegmentData, SegmentIdentity } from './segment-data.js';
 import { sharedBytes, sharedFloat64, sharedInt32 } from './shared-arrays.js';
 
 /** From this size of the values on, the buffers of a segment are worth a garbage collection. */
-const COLLECTED_BYTES_MIN = 8 * 1024 * 1024;
+const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;
 
 const FORMAT = 'segment 2';
 /** Files of the first format have no codes. */

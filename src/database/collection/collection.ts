@@ -45,6 +45,8 @@ export class Collection {
     writtenAtMs: number;
     /** Called after each commit, to start maintenance when it is due. */
     onCommitted: () => void;
+    /** What a commit waits for, so that writes are not faster than maintenance; undefined for nothing. */
+    whenRoom: () => Promise<void> | undefined;
     observer: DatabaseObserver;
   }) {
     this.#definition = options.definition;
@@ -64,6 +66,7 @@ export class Collection {
       waitingMax: options.queuedWritesMax,
       observer: options.observer,
       requireIntact: () => this.requireIntact(),
+      whenRoom: options.whenRoom,
     });
   }
 

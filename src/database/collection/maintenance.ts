@@ -34,6 +34,11 @@ const LOG_BYTES_MAX = 128 * 1024 * 1024;
 const LOG_BYTES_AT_STOP_MAX = 8 * 1024 * 1024;
 /** A segment is rewritten when this share of its rows can be removed. */
 const GONE_SHARE_MIN = 0.25;
+/**
+ * Full segments that may wait for their files while maintenance is under way; further writes wait. A load
+ * that is faster than the disk would otherwise fill the memory.
+ */
+const UNWRITTEN_SEGMENTS_MAX = 6;
 /** Small neighbours that are merged at once: with fewer, rows would be copied too often. */
 const SMALL_RUN_MIN = 4;
 /** Delay before the next attempt after a failure, such as a full disk. */
@@ -61,6 +66,8 @@ export class Maintenance {
   #isScheduled = false;
   #isClosed = false;
   #notBeforeMs = 0;
+  /** Writes that wait for a checkpoint. */
+  #waiters: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: MaintenanceOptions) {
@@ -73,6 +80,24 @@ export class Maintenance {
     if (this.#isScheduled || this.#isClosed || !this.#isCheckpointDue()) return;
     if (this.#options.clock.now() < this.#notBeforeMs) return;
     this.#start();
+  }
+
+  /**
+   * Resolves after the next checkpoint, or when maintenance has failed; undefined when a write need not wait.
+   */
+  whenRoom(): Promise<void> | undefined {
+    if (!this.#isScheduled || this.#unwrittenCount <= UNWRITTEN_SEGMENTS_MAX) return undefined;
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  #releaseWaiters(): void {
+    for (const resolve of this.#waiters.splice(0)) resolve();
+  }
+
+  /** Sealed segments that are not in files yet. */
+  get #unwrittenCount(): number {
+    const { segments } = this.#options.collection.rows;
+    return segments.filter(({ isSealed }) => isSealed).length - this.#manifest.segments.length;
   }
 
   /** Checkpoints and compacts what is due; tests and tools call it instead of waiting. */
@@ -131,6 +156,7 @@ export class Maintenance {
       })
       .then((hasFailed) => {
         this.#isScheduled = false;
+        this.#releaseWaiters();
         // Sealing, writing and compacting leave buffers of tens of megabytes.
         collectGarbageSoon();
         // Without another write nothing else would start the next attempt, or continue with what has
@@ -161,8 +187,7 @@ export class Maintenance {
 
   #isCheckpointDue(): boolean {
     const { collection, store } = this.#options;
-    const sealedCount = collection.rows.segments.filter(({ isSealed }) => isSealed).length;
-    if (sealedCount > this.#manifest.segments.length) return true;
+    if (this.#unwrittenCount > 0) return true;
     return store.logBytes(logName(collection.incarnation)) > LOG_BYTES_MAX;
   }
 
@@ -199,6 +224,8 @@ export class Maintenance {
       ],
     );
     for (const segment of fresh) await this.#moveToFile(segment);
+    collectGarbageSoon();
+    this.#releaseWaiters();
     this.#options.observer.checkpointEnded(performance.now() - startedAt);
   }
 

@@ -95,6 +95,7 @@ export async function loadCollection(
     horizonSequence: manifest.horizonSequence,
     writtenAtMs: replayed.writtenAtMs,
     onCommitted: () => maintenance.notice(),
+    whenRoom: () => maintenance.whenRoom(),
     observer: options.observer,
   });
   const maintenance = new Maintenance({

@@ -55,6 +55,7 @@ export class Writer {
   readonly #waitingMax: number;
   readonly #observer: DatabaseObserver;
   readonly #requireIntact: () => void;
+  readonly #whenRoom: () => Promise<void> | undefined;
   #sequence: number;
   #waiting: PendingWrite[] = [];
   #running: Promise<void> | undefined;
@@ -71,6 +72,8 @@ export class Writer {
     observer: DatabaseObserver;
     /** Throws when the rows that a write was prepared from are damaged, so that it is not committed. */
     requireIntact: () => void;
+    /** What a commit waits for; undefined for nothing. */
+    whenRoom: () => Promise<void> | undefined;
   }) {
     this.#store = options.store;
     this.#sequence = options.sequence;
@@ -78,6 +81,7 @@ export class Writer {
     this.#waitingMax = options.waitingMax;
     this.#observer = options.observer;
     this.#requireIntact = options.requireIntact;
+    this.#whenRoom = options.whenRoom;
   }
 
   /** `onCommitted` is called when the write is on disk, before the promise resolves. */
@@ -123,6 +127,7 @@ export class Writer {
   }
 
   async #commitNext(): Promise<void> {
+    for (let room = this.#whenRoom(); room !== undefined; room = this.#whenRoom()) await room;
     const pending: PendingIds = new Map();
     const accepted: { pendingWrite: PendingWrite; prepared: PreparedWrite<unknown> }[] = [];
     const operations: StoreOperation[] = [];

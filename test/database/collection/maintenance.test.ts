@@ -3,10 +3,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Manifest } from '../../../src/database/collection/manifest.js';
-import { createMemoryState, type MemoryState } from '../../../src/storage/memory-store.js';
-import { eventually } from '../../support/waiting.js';
-import { batchOf, createTestClock, openDatabase, type TestVector } from '../harness.js';
+import {
+  createMemoryState,
+  createMemoryStore,
+  type MemoryState,
+} from '../../../src/storage/memory-store.js';
+import { eventually, withResolvers } from '../../support/waiting.js';
+import {
+  batchOf,
+  createTestClock,
+  openDatabase,
+  overrideStore,
+  type TestVector,
+} from '../harness.js';
 
+const WRITE = { mode: 'upsert' } as const;
 const SPACE = { dimension: 4, metric: 'dot', description: null, labels: {} } as const;
 
 const vector = (i: number, version = 0): TestVector => ({
@@ -26,6 +37,35 @@ const logLength = (state: MemoryState) =>
   [...state.logs.values()].reduce((sum, log) => sum + log.length, 0);
 
 describe('maintenance', () => {
+  it('lets writes wait while many full segments have no files yet', async () => {
+    const state = createMemoryState();
+    const memory = createMemoryStore({ state });
+    const { promise: disk, resolve: finish } = withResolvers();
+    const store = overrideStore(memory, {
+      async writeBlob(name, parts) {
+        await disk;
+        await memory.writeBlob(name, parts);
+      },
+    });
+    const database = await openDatabase({ store });
+    await database.createCollection({ id: 'c', ...SPACE });
+    let writtenCount = 0;
+    const writing = (async () => {
+      for (; writtenCount < 12; writtenCount++) {
+        const batch = batchOf(range(writtenCount * 64, (writtenCount + 1) * 64));
+        await database.collection('c').write(batch, WRITE);
+      }
+    })();
+    // Six full segments may wait, and the one whose file is being written.
+    await eventually('the first writes are done', () => writtenCount === 7);
+    for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(writtenCount, 7);
+    finish();
+    await writing;
+    assert.equal(database.collection('c').record().vectorCount, 12 * 64);
+    await database.close();
+  });
+
   it('writes full segments to files and trims them from the log', async () => {
     const state = createMemoryState();
     const database = await openDatabase({ state });

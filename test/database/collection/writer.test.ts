@@ -17,6 +17,7 @@ describe('the writer of a collection', () => {
       waitingMax: 2,
       observer: SILENT_OBSERVER,
       requireIntact() {},
+      whenRoom: () => undefined,
     });
     const write: Write<number> = {
       mayFollow: () => true,
