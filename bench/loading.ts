@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { GeneratedRows, streamRows } from '../test/support/generated-rows.js';
+import { GeneratedRows, streamRows } from '../test/durability/generated-rows.js';
 import {
   createCaller,
   type ServerProcess,

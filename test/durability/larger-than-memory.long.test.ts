@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadNativeFiles } from '../../src/platform/native-files.js';
-import { GeneratedRows, streamRows } from '../support/generated-rows.js';
 import { createCaller, type ServerProcess, startServerProcess } from '../support/server-process.js';
 import { eventually } from '../support/waiting.js';
+import { GeneratedRows, streamRows } from './generated-rows.js';
 
 /** A server needs 250 MB by itself; the values take 600 MB, and their codes 250 MB more. */
 const LIMIT_BYTES = 550_000_000;
