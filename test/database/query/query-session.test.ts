@@ -67,8 +67,15 @@ function randomQuery(random: () => number): QueryRequest {
   };
 }
 
-/** Without the fields that differ from run to run. */
-const contentOf = ({ timings: _, ...reply }: QueryReply) => reply;
+/** Without what differs from run to run: times, and how many candidates a search had to score. */
+const contentOf = ({
+  timings: _,
+  work: { candidatesRescored: __, ...work },
+  ...reply
+}: QueryReply) => ({
+  ...reply,
+  work,
+});
 
 async function answerAll(session: QuerySession, requests: readonly QueryRequest[]) {
   const replies: QueryReply[] = [];
