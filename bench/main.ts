@@ -6,6 +6,7 @@
 //   npm run bench -- --full --out DIRECTORY   also writes DIRECTORY/<name>.md
 //   npm run bench -- --engine NAME engine     a specific engine, for benches that support it
 //   npm run bench -- --full cuda              the GPU kernels; --build compiles them first
+//   npm run bench -- --full compare --before DIRECTORY    this checkout against another one
 //
 // Each bench has further options; run it directly to use them: `node dist/bench/engine.js`.
 
@@ -16,7 +17,16 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ROOT } from './engine/machine.js';
 
-const NAMES = ['service', 'filter', 'engine', 'rest', 'batches', 'loading', 'cuda'] as const;
+const NAMES = [
+  'service',
+  'filter',
+  'engine',
+  'rest',
+  'batches',
+  'loading',
+  'compare',
+  'cuda',
+] as const;
 /** The benches that support --engine. */
 const WITH_ENGINE: readonly string[] = ['engine'];
 
@@ -26,6 +36,7 @@ const { values, positionals } = parseArgs({
     out: { type: 'string' },
     engine: { type: 'string' },
     build: { type: 'boolean', default: false },
+    before: { type: 'string' },
   },
   allowPositionals: true,
 });
@@ -56,9 +67,11 @@ for (const name of NAMES) {
   const out = values.out === undefined ? [] : ['--out', join(values.out, `${name}.md`)];
   const engine =
     values.engine === undefined || !WITH_ENGINE.includes(name) ? [] : ['--engine', values.engine];
+  const before =
+    values.before === undefined || name !== 'compare' ? [] : ['--before', values.before];
   const { status } = spawnSync(
     process.execPath,
-    [script, ...(values.full ? ['--full'] : []), ...engine, ...out],
+    [script, ...(values.full ? ['--full'] : []), ...engine, ...before, ...out],
     { stdio: 'inherit' },
   );
   if (status !== 0) process.exit(status ?? 1);
@@ -66,6 +79,8 @@ for (const name of NAMES) {
 
 /** The benches to run by default: all, or those that apply to the named engine. */
 function benchesOf(engine: string | undefined): readonly string[] {
-  if (engine === undefined) return NAMES;
+  // The figures of a comparison need another checkout; without one it only checks itself.
+  const isCompared = !values.full || values.before !== undefined;
+  if (engine === undefined) return NAMES.filter((name) => name !== 'compare' || isCompared);
   return engine === 'cuda' ? [...WITH_ENGINE, 'cuda'] : WITH_ENGINE;
 }

@@ -97,7 +97,7 @@ function positionBefore(truth: Truth, index: number, { metric, k, page }: Case) 
   return { score, id: new Uint8Array(Buffer.from(idOf(row))) };
 }
 
-function createRandomBitmap(random: () => number, length: number, share: number): Bitmap {
+export function createRandomBitmap(random: () => number, length: number, share: number): Bitmap {
   const bitmap = createBitmap(length);
   const below = share * 2 ** 32;
   for (let row = 0; row < length; row++) if (random() < below) setBit(bitmap, row);
@@ -105,7 +105,7 @@ function createRandomBitmap(random: () => number, length: number, share: number)
 }
 
 /** Random integers below 2^32 (xorshift32). */
-function createRandom(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state ^= state << 13;

@@ -24,18 +24,27 @@ export interface DataSet extends Shape {
 }
 
 export function createDataSet(name: DataName, parameters: Parameters): DataSet {
-  const { queryCount, blockRowsMax } = parameters;
-  const { rowCount, dimension } = parameters.data[name];
+  const shape = parameters.data[name];
+  const mixture = new Mixture(shape.dimension, Math.ceil(Math.sqrt(shape.rowCount)));
+  return createBlocks(name, shape, parameters, (target, offset) => mixture.draw(target, offset));
+}
+
+/** Rows in order and then queries, each written to `target[offset..offset + dimension)` by `fill`. */
+export function createBlocks(
+  name: DataName,
+  { rowCount, dimension }: Shape,
+  { queryCount, blockRowsMax }: Parameters,
+  fill: (target: Float32Array, offset: number) => void,
+): DataSet {
   if (rowCount > 10 ** ID_DIGITS)
     throw new Error(`${rowCount} rows need ids of more than ${ID_DIGITS} digits`);
-  const mixture = new Mixture(dimension, Math.ceil(Math.sqrt(rowCount)));
   const blocks: VectorBlock[] = [];
   const starts: number[] = [];
   const blockRows = Math.min(blockRowsMax, rowsPerSegment(dimension));
   for (let start = 0; start < rowCount; start += blockRows) {
     const count = Math.min(blockRows, rowCount - start);
     const values = new Float32Array(new SharedArrayBuffer(count * dimension * 4));
-    for (let row = 0; row < count; row++) mixture.draw(values, row * dimension);
+    for (let row = 0; row < count; row++) fill(values, row * dimension);
     const key = `${name} ${blocks.length}`;
     const ids = createIds(start, count);
     blocks.push({ key, dimension, rowCount: count, values, ids, codes: null });
@@ -43,7 +52,7 @@ export function createDataSet(name: DataName, parameters: Parameters): DataSet {
   }
   const queries = Array.from({ length: queryCount }, () => {
     const query = new Float32Array(dimension);
-    mixture.draw(query, 0);
+    fill(query, 0);
     return query;
   });
   return { name, rowCount, dimension, blocks, starts, views: viewsOf(blocks), queries };

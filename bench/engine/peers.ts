@@ -102,6 +102,48 @@ export interface PeerResult {
     | { readonly failure: string };
 }
 
+/** The replies of the peers that support the data, one after another; `casesOf` may return none. */
+export async function askPeers(
+  data: DataSet,
+  casesOf: (peer: Peer) => readonly PeerCase[],
+  options: Options,
+  betweenPeers: () => Promise<void> = async () => {},
+): Promise<{ readonly peer: Peer; readonly reply: PeerReply | { readonly failure: string } }[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'sagitta-peers-'));
+  try {
+    await writeVectors(
+      join(folder, 'rows.f32'),
+      data.blocks.map(({ values }) => values),
+    );
+    await writeVectors(join(folder, 'queries.f32'), data.queries);
+    const replies = [];
+    for (const peer of PEERS) {
+      if (!peer.data.includes(data.name)) continue;
+      if (peer.kind === 'graph' && !options.hasGraphPeers) continue;
+      const cases = casesOf(peer);
+      if (cases.length === 0) continue;
+      console.error(`peer: ${peer.name}, ${data.rowCount} × ${data.dimension}`);
+      const reply = await runPeer(peer, {
+        folder,
+        rowCount: data.rowCount,
+        dimension: data.dimension,
+        queryCount: data.queries.length,
+        k: K,
+        threadCount: THREAD_COUNT,
+        roundQueriesMin: options.parameters.roundQueriesMin,
+        roundsMin: options.parameters.roundsMin,
+        secondsMin: options.parameters.secondsMin,
+        cases,
+      });
+      replies.push({ peer, reply });
+      await betweenPeers();
+    }
+    return replies;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 /** Runs the peers on the cases that the engine has just completed on this data. */
 export async function runPeers(
   engine: Engine,
@@ -112,43 +154,15 @@ export async function runPeers(
 ): Promise<PeerResult[]> {
   const comparable = results.filter(({ benchCase }) => isComparable(benchCase, data.name));
   if (comparable.length === 0) return [];
-  const folder = await mkdtemp(join(tmpdir(), 'sagitta-peers-'));
-  try {
-    const truths = await findTruths(engine, data, comparable);
-    await writeVectors(
-      join(folder, 'rows.f32'),
-      data.blocks.map(({ values }) => values),
-    );
-    await writeVectors(join(folder, 'queries.f32'), data.queries);
-    const found: PeerResult[] = [];
-    for (const peer of PEERS) {
-      if (!peer.data.includes(data.name)) continue;
-      if (peer.kind === 'graph' && !options.hasGraphPeers) continue;
-      const own = comparable.filter(({ benchCase }) => peer.metrics.includes(benchCase.metric));
-      if (own.length === 0) continue;
-      console.error(`peer: ${peer.name}, ${data.rowCount} × ${data.dimension}`);
-      const request: PeerRequest = {
-        folder,
-        rowCount: data.rowCount,
-        dimension: data.dimension,
-        queryCount: data.queries.length,
-        k: K,
-        threadCount: THREAD_COUNT,
-        roundQueriesMin: options.parameters.roundQueriesMin,
-        roundsMin: options.parameters.roundsMin,
-        secondsMin: options.parameters.secondsMin,
-        cases: own.map(({ benchCase }): PeerCase => {
-          const { name, metric, batchCount } = benchCase;
-          return { name, metric, batchCount, truth: truths.get(metric)! };
-        }),
-      };
-      found.push(...compare(peer, own, await runPeer(peer, request), truths));
-      await betweenPeers();
-    }
-    return found;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  const truths = await findTruths(engine, data, comparable);
+  const own = ({ metrics }: Peer) =>
+    comparable.filter(({ benchCase }) => metrics.includes(benchCase.metric));
+  const casesOf = (peer: Peer) =>
+    own(peer).map(({ benchCase: { name, metric, batchCount } }): PeerCase => {
+      return { name, metric, batchCount, truth: truths.get(metric)! };
+    });
+  const replies = await askPeers(data, casesOf, options, betweenPeers);
+  return replies.flatMap(({ peer, reply }) => compare(peer, own(peer), reply, truths));
 }
 
 function isComparable(benchCase: CaseResult['benchCase'], data: DataName): boolean {

@@ -90,7 +90,7 @@ function checkScannedCount({ scannedCount }: SearchHits, { views }: SearchQuery)
   }
 }
 
-function checksumOf(hits: readonly SearchHits[]): string {
+export function checksumOf(hits: readonly SearchHits[]): string {
   let sum = 0;
   for (const { viewIndexes, rows, scores } of hits) {
     for (const array of [viewIndexes, rows, scores]) {

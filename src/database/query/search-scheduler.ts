@@ -63,6 +63,8 @@ export class SearchScheduler {
   /** Large groups in the queue or in the engine. */
   #largeGroupCount = 0;
   #isRunning = false;
+  /** Whether the last batch was a single search, behind which nothing waited. */
+  #wasAlone = true;
   /** Aborts when every search of a batch has been cancelled. A later batch then gets another one. */
   #controller = new AbortController();
 
@@ -140,12 +142,13 @@ export class SearchScheduler {
   }
 
   async #runBatches(): Promise<void> {
-    // Only the first: a batch that was waiting is followed by the replies of the one before.
-    let mayBlock = true;
+    // Not when others are likely to arrive meanwhile, nor after a batch whose replies are to be sent.
+    let mayBlock = this.#wasAlone;
     for (;;) {
       if (this.#waiting.size === 0) this.#admitLargeGroups();
       if (this.#waiting.size === 0) break;
       const batch = this.#takeBatch();
+      this.#wasAlone = batch.searches.length === 1 && this.#waiting.size === 0;
       // Only after the batch has been taken, so that a group that was held back does not join it.
       this.#admitLargeGroups();
       await this.#runBatch(batch, mayBlock);

@@ -95,7 +95,7 @@ describe('the search scheduler', () => {
     assert.deepEqual(await Promise.all([first, second]), [[1], [2]]);
   });
 
-  it('lets the engine block the calling thread only when nothing was under way', async () => {
+  it('lets the engine block the calling thread only for searches that come one at a time', async () => {
     const { calls, search } = createFixture();
     const searches = [search([1])];
     await turn();
@@ -105,13 +105,23 @@ describe('the search scheduler', () => {
     await turn();
     calls[1]!.finish();
     await searches[1];
-    searches.push(search([3]));
-    await turn();
-    calls[2]!.finish();
-    await searches[2];
+    for (const numbers of [[3], [4, 5], [6], [7]]) {
+      const together = numbers.map((number) => search([number]));
+      await turn();
+      calls.at(-1)!.finish();
+      await Promise.all(together);
+    }
     assert.deepEqual(
-      calls.map(({ mayBlock }) => mayBlock),
-      [true, false, true],
+      calls.map(({ queries, mayBlock }) => [queries.join(), mayBlock]),
+      [
+        ['1', true],
+        // It waited for the first.
+        ['2', false],
+        ['3', true],
+        ['4,5', true],
+        ['6', false],
+        ['7', true],
+      ],
     );
   });
 

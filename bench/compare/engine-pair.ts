@@ -1,0 +1,117 @@
+// The engines of two checkouts, each in a process of its own, and the cases on which they take turns.
+
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Parameters, Shape } from '../engine/options.js';
+import { quantile } from '../engine/timing.js';
+import type { ChildReply, ChildRequest, EngineCase } from './engine-child.js';
+import type { VectorSource } from './vectors.js';
+
+const CHILD = fileURLToPath(new URL('./engine-child.js', import.meta.url));
+
+/** Medians over the turns of one checkout. */
+interface Measured {
+  readonly p50Ms: number;
+  readonly queriesPerSecond: number;
+}
+
+export interface PairResult {
+  readonly before: Measured;
+  readonly after: Measured;
+  /** Of the checked queries, best first. */
+  readonly rows: readonly (readonly number[])[];
+}
+
+export interface TurnPlan {
+  readonly turnCount: number;
+  /** The least duration of a turn. */
+  readonly turnSeconds: number;
+}
+
+export class EnginePair {
+  readonly #children = [fork(CHILD), fork(CHILD)];
+  #shape: Shape = { rowCount: 0, dimension: 0 };
+
+  /** Of the data, without its queries. */
+  get shape(): Shape {
+    return this.#shape;
+  }
+
+  /** Starts the engines of both checkouts and loads the data into each. */
+  static async open(
+    roots: readonly [before: string, after: string],
+    source: VectorSource,
+    parameters: Parameters,
+  ): Promise<EnginePair> {
+    const pair = new EnginePair();
+    try {
+      for (const [index, root] of roots.entries()) {
+        const reply = await pair.#ask(index, { kind: 'open', root, source, parameters });
+        if (reply.kind !== 'opened') throw unexpected(reply);
+        pair.#shape = reply;
+      }
+    } catch (error) {
+      pair.close();
+      throw error;
+    }
+    return pair;
+  }
+
+  /** Throws if the two find different rows or scores. */
+  async run(engineCase: EngineCase, { turnCount, turnSeconds }: TurnPlan): Promise<PairResult> {
+    const expected = await this.#ask(0, { kind: 'check', engineCase });
+    const found = await this.#ask(1, { kind: 'check', engineCase });
+    if (expected.kind !== 'checked' || found.kind !== 'checked') throw unexpected(found);
+    if (expected.checksum !== found.checksum) {
+      throw new Error(`${engineCase.name}: the two checkouts find different rows or scores`);
+    }
+    const turns: Measured[][] = [[], []];
+    for (let turn = 0; turn < 2 * turnCount; turn++) {
+      // In the order 0 1 1 0 0 1 …, so that a machine that slows down slows down both.
+      const index = ((turn + 1) >> 1) & 1;
+      const reply = await this.#ask(index, { kind: 'time', engineCase, seconds: turnSeconds });
+      if (reply.kind !== 'timed') throw unexpected(reply);
+      turns[index]!.push(reply.timing);
+    }
+    return { before: medianOf(turns[0]!), after: medianOf(turns[1]!), rows: found.rows };
+  }
+
+  close(): void {
+    for (const child of this.#children) child.kill();
+  }
+
+  async #ask(index: number, request: ChildRequest): Promise<ChildReply> {
+    const child = this.#children[index]!;
+    const ended = new AbortController();
+    const { signal } = ended;
+    const onExit = once(child, 'exit', { signal }).then(([code]) => {
+      throw new Error(`the process of an engine ended with code ${code}`);
+    });
+    onExit.catch(() => {});
+    child.send(request);
+    const [reply] = (await Promise.race([once(child, 'message', { signal }), onExit])) as [
+      ChildReply,
+    ];
+    ended.abort();
+    if (reply.kind === 'failed') throw new Error(reply.message);
+    return reply;
+  }
+}
+
+function medianOf(turns: readonly Measured[]): Measured {
+  return {
+    p50Ms: quantile(
+      turns.map(({ p50Ms }) => p50Ms),
+      0.5,
+    ),
+    queriesPerSecond: quantile(
+      turns.map(({ queriesPerSecond }) => queriesPerSecond),
+      0.5,
+    ),
+  };
+}
+
+function unexpected(reply: ChildReply): Error {
+  return new Error(`unexpected reply ${reply.kind} of the process of an engine`);
+}

@@ -1,0 +1,281 @@
+// The servers of two checkouts with the same vectors, and the requests on which they take turns. The client
+// runs on the same cores.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { ServerProcess, startServerProcess } from '../../test/support/server-process.js';
+import { ARROW, arrowStream, sendRequest } from '../batches/wire.js';
+import { type DataSet, idOf } from '../engine/data.js';
+import { COMMAND_SETTINGS } from '../engine/machine.js';
+import { quantile } from '../engine/timing.js';
+import type { TurnPlan } from './engine-pair.js';
+import { openRawClient, postRequest, type RawClient } from './raw-client.js';
+
+/** One figure of both checkouts. */
+export interface RestResult {
+  readonly name: string;
+  readonly unit: 'ms' | '/s';
+  readonly before: number;
+  readonly after: number;
+}
+
+interface Side {
+  readonly start: () => Promise<ServerProcess>;
+  readonly directory: string;
+  server: ServerProcess;
+}
+
+const QUERY_PATH = '/v1/collections/bench/query';
+const UPSERT_ROWS = 500;
+/** Upserts of one turn. */
+const UPSERTS_PER_TURN = 10;
+const CLIENT_COUNT = 32;
+const BATCH_QUERIES = 500;
+
+/** Upserts, queries of every kind, and a start. */
+export function runRestPair(
+  roots: readonly string[],
+  data: DataSet,
+  plan: TurnPlan,
+): Promise<RestResult[]> {
+  return withSides(roots, data, async (sides) => {
+    const results = [await upsert(sides, data)];
+    const texts = data.queries.map((query) => JSON.stringify({ vector: [...query], top_k: 10 }));
+    const requests = texts.map((text) => postRequest(QUERY_PATH, text));
+    const base64Requests = data.queries.map((query) =>
+      postRequest(QUERY_PATH, JSON.stringify({ vector: base64(query), top_k: 10 })),
+    );
+    const batch = `{"queries":[${Array.from({ length: BATCH_QUERIES }, (_, i) => texts[i % texts.length]).join(',')}]}`;
+    const batches = [postRequest(`${QUERY_PATH}/batch`, batch)];
+    await compareReplies(sides, requests.slice(0, 16));
+    const measure = (name: string, unit: RestResult['unit'], turn: Turn) =>
+      takeTurns(name, unit, sides, plan, turn);
+    results.push(
+      await oneAtATime(sides, requests, plan),
+      await measure(`${CLIENT_COUNT} clients, JSON queries`, '/s', async (server) =>
+        rateOf(await send(server, requests, CLIENT_COUNT, plan)),
+      ),
+      await measure(`${CLIENT_COUNT} clients, base64 queries`, '/s', async (server) =>
+        rateOf(await send(server, base64Requests, CLIENT_COUNT, plan)),
+      ),
+      await measure(
+        `JSON batches of ${BATCH_QUERIES}, queries`,
+        '/s',
+        async (server) => BATCH_QUERIES * rateOf(await send(server, batches, 1, plan)),
+      ),
+      await restart(sides, requests[0]!, plan),
+    );
+    return results;
+  });
+}
+
+/** Single queries and a start, for collections that would take long to load as JSON. */
+export function runLargeRestPair(
+  roots: readonly string[],
+  data: DataSet,
+  plan: TurnPlan,
+): Promise<RestResult[]> {
+  return withSides(roots, data, async (sides) => {
+    for (const { server } of sides) await loadArrow(server, data);
+    const requests = data.queries.map((query) =>
+      postRequest(QUERY_PATH, JSON.stringify({ vector: [...query], top_k: 10 })),
+    );
+    await compareReplies(sides, requests.slice(0, 16));
+    return [
+      await oneAtATime(sides, requests, plan),
+      await restart(sides, requests[0]!, { ...plan, turnCount: 2 }),
+    ];
+  });
+}
+
+/** Starts a server of each checkout, with an empty collection. */
+async function withSides(
+  roots: readonly string[],
+  { dimension }: DataSet,
+  run: (sides: readonly Side[]) => Promise<RestResult[]>,
+): Promise<RestResult[]> {
+  const sides: Side[] = [];
+  try {
+    for (const root of roots) sides.push(await openSide(root));
+    for (const { server } of sides) {
+      const created = await fetch(`${server.url}/v1/collections`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ id: 'bench', dimension, metric: 'cosine' }),
+      });
+      if (!created.ok) throw new Error(`creating a collection: ${await created.text()}`);
+    }
+    return await run(sides);
+  } finally {
+    for (const side of sides) {
+      await side.server.stop();
+      await rm(side.directory, { recursive: true, force: true });
+    }
+  }
+}
+
+/** One stream a block, since a buffer cannot hold the bytes of all rows. */
+async function loadArrow({ url }: ServerProcess, { blocks, starts }: DataSet): Promise<void> {
+  for (const [index, { values, rowCount, dimension }] of blocks.entries()) {
+    const start = starts[index]!;
+    const body = arrowStream(
+      { values, rowCount, dimension, idOf: (row) => idOf(start + row) },
+      2_048,
+    );
+    const target = `${url}/v1/collections/bench/vectors`;
+    await sendRequest(target, { headers: { 'content-type': ARROW }, body });
+  }
+}
+
+function oneAtATime(
+  sides: readonly Side[],
+  requests: readonly Buffer[],
+  plan: TurnPlan,
+): Promise<RestResult> {
+  return takeTurns('one JSON query at a time, p50', 'ms', sides, plan, async (server) =>
+    quantile((await send(server, requests, 1, plan)).latenciesMs, 0.5),
+  );
+}
+
+async function openSide(root: string): Promise<Side> {
+  const path = join(root, 'dist', 'test', 'support', 'server-process.js');
+  const module = (await import(pathToFileURL(path).href)) as {
+    startServerProcess: typeof startServerProcess;
+  };
+  const directory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
+  const start = () => module.startServerProcess({ dataDirectory: directory, ...COMMAND_SETTINGS });
+  return { start, directory, server: await start() };
+}
+
+/** Loads all rows, a few requests in each turn. */
+async function upsert(sides: readonly Side[], data: DataSet): Promise<RestResult> {
+  const clients = sides.map(({ server }) => openRawClient(server.url));
+  const { dimension } = data;
+  const rates: number[][] = sides.map(() => []);
+  let turn = 0;
+  for (const requests of upsertTurns(data)) {
+    for (const index of turn++ % 2 === 0 ? [0, 1] : [1, 0]) {
+      const startedAt = performance.now();
+      for (const request of requests) await clients[index]!.send(request);
+      const seconds = (performance.now() - startedAt) / 1000;
+      rates[index]!.push((requests.length * UPSERT_ROWS) / seconds);
+    }
+  }
+  for (const client of clients) client.close();
+  const [before, after] = rates.map((own) => quantile(own, 0.5));
+  const name = `JSON upserts of ${UPSERT_ROWS} × ${dimension}, one client, durable, rows`;
+  return { name, unit: '/s', before: before!, after: after! };
+}
+
+/** The requests of each turn. The last rows, fewer than a request has, are left out. */
+function* upsertTurns({ blocks, starts, dimension }: DataSet): Generator<Buffer[]> {
+  let requests: Buffer[] = [];
+  for (const [index, block] of blocks.entries()) {
+    for (let from = 0; from + UPSERT_ROWS <= block.rowCount; from += UPSERT_ROWS) {
+      const vectors = Array.from({ length: UPSERT_ROWS }, (_, i) => {
+        const row = from + i;
+        const values = block.values.subarray(row * dimension, (row + 1) * dimension);
+        // As most clients write float32: with the digits that tell it from its neighbours.
+        const numbers = Array.from(values, (value) => Number(value.toPrecision(9)));
+        return { id: idOf(starts[index]! + row), values: numbers, metadata: { n: row } };
+      });
+      requests.push(postRequest('/v1/collections/bench/vectors', JSON.stringify({ vectors })));
+      if (requests.length < UPSERTS_PER_TURN) continue;
+      yield requests;
+      requests = [];
+    }
+  }
+  if (requests.length > 0) yield requests;
+}
+
+/** Throws if the two reply with different matches. */
+async function compareReplies(sides: readonly Side[], requests: readonly Buffer[]): Promise<void> {
+  const clients = sides.map(({ server }) => openRawClient(server.url));
+  for (const request of requests) {
+    const [expected, found] = await Promise.all(
+      clients.map(async (client) => {
+        const { matches } = JSON.parse((await client.send(request)).toString());
+        return JSON.stringify(matches);
+      }),
+    );
+    if (expected !== found) throw new Error(`expected ${expected} as before, found ${found}`);
+  }
+  for (const client of clients) client.close();
+}
+
+type Turn = (server: ServerProcess) => Promise<number>;
+
+async function takeTurns(
+  name: string,
+  unit: RestResult['unit'],
+  sides: readonly Side[],
+  { turnCount }: TurnPlan,
+  turn: Turn,
+): Promise<RestResult> {
+  const figures: number[][] = sides.map(() => []);
+  for (let i = 0; i < 2 * turnCount; i++) {
+    const index = ((i + 1) >> 1) & 1;
+    figures[index]!.push(await turn(sides[index]!.server));
+  }
+  const [before, after] = figures.map((own) => quantile(own, 0.5));
+  return { name, unit, before: before!, after: after! };
+}
+
+interface Sent {
+  readonly latenciesMs: readonly number[];
+  readonly seconds: number;
+}
+
+/** Each of the clients sends one request after another for the duration of a turn. */
+async function send(
+  { url }: ServerProcess,
+  requests: readonly Buffer[],
+  clientCount: number,
+  { turnSeconds }: TurnPlan,
+): Promise<Sent> {
+  const latenciesMs: number[] = [];
+  const startedAt = performance.now();
+  const endsAt = startedAt + turnSeconds * 1000;
+  let next = 0;
+  const sendAll = async (client: RawClient) => {
+    for (let sentAt = performance.now(); sentAt < endsAt; ) {
+      await client.send(requests[next++ % requests.length]!);
+      const now = performance.now();
+      latenciesMs.push(now - sentAt);
+      sentAt = now;
+    }
+    client.close();
+  };
+  await Promise.all(Array.from({ length: clientCount }, () => sendAll(openRawClient(url))));
+  return { latenciesMs, seconds: (performance.now() - startedAt) / 1000 };
+}
+
+function rateOf({ latenciesMs, seconds }: Sent): number {
+  return latenciesMs.length / seconds;
+}
+
+/** From the start of the process to the answer of the first query. */
+async function restart(
+  sides: readonly Side[],
+  request: Buffer,
+  plan: TurnPlan,
+): Promise<RestResult> {
+  const sideOf = new Map(sides.map((side) => [side.server, side]));
+  return takeTurns('start to first answer', 'ms', sides, plan, async (server) => {
+    const side = sideOf.get(server)!;
+    await server.stop();
+    const startedAt = performance.now();
+    side.server = await side.start();
+    sideOf.set(side.server, side);
+    const client = openRawClient(side.server.url);
+    await client.send(request);
+    client.close();
+    return performance.now() - startedAt;
+  });
+}
+
+function base64(vector: Float32Array): string {
+  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
+}
