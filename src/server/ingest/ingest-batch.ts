@@ -38,23 +38,32 @@ export interface BatchOptions {
 /** One buffer each for the batch that is read, the one that is parsed and the one that is written. */
 const BODIES_KEPT_MAX = 3;
 
+/** Shared memory: workers parse bytes in place, and values are written to the log from it. */
+const createBodyPool = (countMax: number) =>
+  new BufferPool((byteCount) => new SharedArrayBuffer(byteCount), { countMax });
+
 export async function* lineBatches(
   body: AsyncIterable<Uint8Array>,
   { services, shape, isKeyed, onBuffered }: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
   const { dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } = services.limits;
   const limits = { dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax };
-  for await (const lines of cutLines(body, onBuffered)) {
+  // Each batch has a buffer for its lines, and one for its values.
+  const bodies = createBodyPool(2 * BODIES_KEPT_MAX);
+  const valueBytes = shape.dimension * Float32Array.BYTES_PER_ELEMENT;
+  for await (const lines of cutLines(body, onBuffered, (byteCount) => bodies.acquire(byteCount))) {
     const { firstRow, rowCount, bytes } = lines;
-    const input = { ...lines, isKeyed, shape, limits };
+    const room = bodies.acquire(rowCount * valueBytes);
+    const input = { ...lines, room, isKeyed, shape, limits };
     yield {
       firstRow,
       rowCount,
       byteCount: bytes.length,
-      parse: () =>
-        runParseTask(services.pool, parseLinesTask, input, bytes.length, {
-          transfer: [bytes.buffer],
-        }),
+      parse: () => runParseTask(services.pool, parseLinesTask, input, bytes.length, {}),
+      release() {
+        bodies.release(bytes);
+        bodies.release(room);
+      },
     };
   }
 }
@@ -72,10 +81,7 @@ export async function* recordBatches(
     metadataDepthMax,
     vectorIdBytesMax,
   };
-  // Shared memory: workers parse the bytes in place, and values are written to the log from them.
-  const bodies = new BufferPool((byteCount) => new SharedArrayBuffer(byteCount), {
-    countMax: BODIES_KEPT_MAX,
-  });
+  const bodies = createBodyPool(BODIES_KEPT_MAX);
   const reader = new ArrowStreamReader(body, {
     batchBytesMax: bodyBytesMax,
     onBuffered,

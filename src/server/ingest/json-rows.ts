@@ -184,6 +184,8 @@ function readRows(value: unknown, limits: Pick<Limits, 'batchRowsMax'>): readonl
 }
 
 export interface LinesInput extends LineBatch {
+  /** Memory for the values of the rows; null for none. */
+  readonly room: Uint8Array | null;
   readonly isKeyed: boolean;
   readonly shape: CollectionShape;
   readonly limits: RowLimits;
@@ -203,7 +205,7 @@ export function parseLinesInput(input: LinesInput, cut: CutVectors): ParsedRows 
     ...LINE_PLACES,
     dimensionMax: limits.dimensionMax,
     isLines: true,
-    room: null,
+    room: input.room,
   });
   if (vectors !== null) {
     try {
@@ -228,7 +230,6 @@ function readLines(input: LinesInput, text: JsonText): ParsedRows {
   const reader = new RowReader({
     ...input,
     text,
-    room: null,
     byteCount,
     pathId: null,
     issues,

@@ -21,8 +21,8 @@ export interface LineBatch {
   readonly rowCount: number;
   /** Counted from 1, as editors do. */
   readonly firstLine: number;
-  /** Lines, the last one perhaps without its newline, in a buffer of its own. */
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Lines, the last one perhaps without its newline, in memory from `allocate`. */
+  readonly bytes: Uint8Array;
 }
 
 /** Whether a line, without its newline, is empty and so not a row. */
@@ -37,8 +37,9 @@ export function isBlank(firstByte: number | undefined, byteCount: number): boole
 export async function* cutLines(
   chunks: AsyncIterable<Uint8Array>,
   onBuffered: (byteCount: number) => void,
+  allocate: Allocate,
 ): AsyncGenerator<LineBatch, void, undefined> {
-  const cutter = new LineCutter();
+  const cutter = new LineCutter(allocate);
   for await (const chunk of chunks) {
     for (const batch of cutter.cut(chunk)) {
       onBuffered(cutter.byteCount);
@@ -51,7 +52,11 @@ export async function* cutLines(
   if (last !== null) yield last;
 }
 
+/** Gives memory of this length. */
+type Allocate = (byteCount: number) => Uint8Array;
+
 class LineCutter {
+  readonly #allocate: Allocate;
   #chunks: Uint8Array[] = [];
   byteCount = 0;
   #lineCount = 0;
@@ -61,6 +66,10 @@ class LineCutter {
   #firstByte: number | undefined;
   #firstLine = 1;
   #firstRow = 0;
+
+  constructor(allocate: Allocate) {
+    this.#allocate = allocate;
+  }
 
   *cut(chunk: Uint8Array): Generator<LineBatch> {
     let taken = 0;
@@ -106,7 +115,7 @@ class LineCutter {
     const rowCount = this.#rowCount;
     const firstRow = this.#firstRow;
     const firstLine = this.#firstLine;
-    const bytes = rowCount === 0 ? null : joined(this.#chunks, this.byteCount);
+    const bytes = rowCount === 0 ? null : this.#join();
     this.#firstRow += rowCount;
     this.#firstLine += this.#lineCount;
     this.#chunks = [];
@@ -114,6 +123,16 @@ class LineCutter {
     this.#lineCount = 0;
     this.#rowCount = 0;
     return bytes === null ? null : { firstRow, rowCount, firstLine, bytes };
+  }
+
+  #join(): Uint8Array {
+    const bytes = this.#allocate(this.byteCount);
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      bytes.set(chunk, at);
+      at += chunk.length;
+    }
+    return bytes;
   }
 
   #tooLong(): Error {
@@ -127,14 +146,4 @@ class LineCutter {
       },
     ]);
   }
-}
-
-function joined(parts: readonly Uint8Array[], byteCount: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(byteCount);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }

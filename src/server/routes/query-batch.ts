@@ -13,10 +13,11 @@ import type {
 import { findQueryIssues } from '../../database/query/query-plan.js';
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
-import { readJsonBody } from '../ingest/parse-request.js';
+import { bodyOf } from '../idempotency.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { costOf, toQueryRequest, toThreshold } from '../ingest/query-request.js';
 import { readQueries } from '../ingest/read-queries.js';
-import { refuseParameters } from '../ingest/validate.js';
+import { refuseParameters, validateLongBody } from '../ingest/validate.js';
 import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import { prefetch } from '../replies/prefetch.js';
@@ -105,7 +106,11 @@ async function answerJson(
   );
   request.issueLayout = { ...BODY_LAYOUT, rows: 'queries' };
   const type = request.chooseReplyType([JSON_TYPE, NDJSON, ARROW_STREAM]);
-  const body = await readJsonBody(context, request, context.schemas.query.batch, 'queries');
+  const json = bodyOf(await parseJsonBody(context, request, 'queries'));
+  const body = await validateLongBody(context.schemas.query.batch, json, {
+    name: 'queries',
+    countMax: limits.batchQueriesMax,
+  });
   let queries = body.queries.map(toQueryRequest);
   const issues = queries.flatMap((query, i) =>
     findQueryIssues(query, limits, (name) => rowField(i, name)),

@@ -4,7 +4,12 @@ import fc from 'fast-check';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { parseJsonInput, type VectorsAt } from '../../../src/server/ingest/json-body.js';
 import { parseLinesInput, parseVectorsInput } from '../../../src/server/ingest/json-rows.js';
-import { parseBothWays, readBothWays, withoutGeneratedIds, withoutIds } from './both-readers.js';
+import {
+  parseBothWays,
+  readBothWays,
+  withoutGeneratedIds,
+  withoutIds,
+} from '../../support/both-readers.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
@@ -149,7 +154,16 @@ describe('JSON with vectors cut out is read like all of it', () => {
           .toString('latin1')
           .split('\n')
           .filter((line) => line !== '' && line !== '\r').length;
-        const input = { bytes, firstRow: 5, firstLine: 7, rowCount, isKeyed: true, shape: SHAPE };
+        const room = null;
+        const input = {
+          bytes,
+          room,
+          firstRow: 5,
+          firstLine: 7,
+          rowCount,
+          isKeyed: true,
+          shape: SHAPE,
+        };
         try {
           readBothWays((cut) => parseLinesInput({ ...input, limits: LIMITS }, cut), withoutIds);
           validCount++;

@@ -8,7 +8,7 @@ import {
   parseJsonInput,
   parseJsonTask,
 } from '../../../src/server/ingest/json-body.js';
-import { parseBothWays } from './both-readers.js';
+import { parseBothWays } from '../../support/both-readers.js';
 
 function parse(body: string | Uint8Array, isKeyed = false): ParsedBody<JsonBody> {
   const input = { body: Buffer.from(body), isKeyed, vectorsAt: 'vector', dimensionMax: 4 } as const;

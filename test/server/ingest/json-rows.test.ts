@@ -7,8 +7,8 @@ import type { Utf8Column } from '../../../src/common/types.js';
 import type { CollectionShape } from '../../../src/database/api.js';
 import type { ParsedBody } from '../../../src/server/ingest/json-body.js';
 import { type ParsedVectors, parseVectorsInput } from '../../../src/server/ingest/json-rows.js';
+import { parseBothWays, withoutGeneratedIds } from '../../support/both-readers.js';
 import { placeOf } from '../../support/issues.js';
-import { parseBothWays, withoutGeneratedIds } from './both-readers.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);

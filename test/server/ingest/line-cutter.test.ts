@@ -21,7 +21,8 @@ async function cut(text: Buffer, ends: readonly number[] = []): Promise<LineBatc
     }
   };
   const batches: LineBatch[] = [];
-  for await (const batch of cutLines(chunks(), (count) => heldBytes.push(count)))
+  const allocate = (byteCount: number) => new Uint8Array(byteCount);
+  for await (const batch of cutLines(chunks(), (count) => heldBytes.push(count), allocate))
     batches.push(batch);
   assert.equal(heldBytes.at(-1), 0, 'nothing is held at the end');
   return batches;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { joinTexts } from '../../../src/server/replies/yield.js';
 
 const ITEMS = Array.from({ length: 100 }, (_, i) => i);
-const longText = (item: number) => `${item}:${'x'.repeat(100_000)}`;
+const longText = (item: number) => `${item}:${'x'.repeat(6_600)}`;
 
 describe('the joined texts of many items', () => {
   it('are made without a yield when they are short', () => {
@@ -15,7 +15,7 @@ describe('the joined texts of many items', () => {
     );
   });
 
-  it('yield to the event loop about every megabyte, and report their length', async () => {
+  it('yield to the event loop about every 64 KiB, and report their length', async () => {
     const grown: number[] = [];
     let otherCount = 0;
     const others = setImmediate(function pass() {
@@ -70,7 +70,7 @@ describe('the joined texts of many items', () => {
         return longText(item);
       },
       (characterCount) => {
-        if (characterCount > 3_000_000) throw new Error('enough');
+        if (characterCount > 300_000) throw new Error('enough');
       },
     );
     await assert.rejects(Promise.resolve(making), /enough/);

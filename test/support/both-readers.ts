@@ -1,10 +1,10 @@
 // Parses JSON with vectors cut out by the addon, and all of it in JavaScript, and compares the two.
 
 import assert from 'node:assert/strict';
-import { type CutVectors, cutVectors } from '../../../src/formats/json/cut-vectors.js';
-import type { ParsedBody } from '../../../src/server/ingest/json-body.js';
-import type { ParsedVectors } from '../../../src/server/ingest/json-rows.js';
-import type { ParsedRows } from '../../../src/server/ingest/parsed-rows.js';
+import { type CutVectors, cutVectors } from '../../src/formats/json/cut-vectors.js';
+import type { ParsedBody } from '../../src/server/ingest/json-body.js';
+import type { ParsedVectors } from '../../src/server/ingest/json-rows.js';
+import type { ParsedRows } from '../../src/server/ingest/parsed-rows.js';
 
 const cutNothing: CutVectors = () => null;
 
