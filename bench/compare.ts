@@ -14,8 +14,9 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { EngineCase } from './compare/engine-child.js';
-import { EnginePair, type PairResult, type TurnPlan } from './compare/engine-pair.js';
+import { EnginePair, type PairResult } from './compare/engine-pair.js';
 import { runLargeRestPair, runRestPair } from './compare/rest-pair.js';
+import type { Compared, TurnPlan } from './compare/turns.js';
 import { openVectors, type VectorSource } from './compare/vectors.js';
 import { describeMachine, ROOT, THREAD_COUNT } from './engine/machine.js';
 import { type Parameters, readOptions, type Shape } from './engine/options.js';
@@ -35,7 +36,7 @@ const SMOKE: Sizes = {
 const FULL: Sizes = {
   wide: { rowCount: 100_000, dimension: 768 },
   large: { rowCount: 1_000_000, dimension: 768 },
-  plan: { turnCount: 5, turnSeconds: 1 },
+  plan: { turnCount: 15, turnSeconds: 0.4 },
 };
 
 const { values: args } = parseArgs({
@@ -56,10 +57,8 @@ const hasPeers = args.peers ?? args.full;
 /** Fewer than the engine bench has, so that the filters of a million rows fit memory. */
 const parameters: Parameters = { ...options.parameters, queryCount: args.full ? 1_000 : 100 };
 
-interface Row {
+interface Row extends Compared {
   readonly name: string;
-  readonly before: number;
-  readonly after: number;
   readonly unit: 'ms' | '/s';
 }
 
@@ -114,21 +113,16 @@ async function runEngines(
     for (const engineCase of cases) {
       const result = await pair.run(engineCase, sizes.plan);
       found.set(engineCase, result);
-      addEngineRow(`${size}, ${name}: ${engineCase.name}`, engineCase, result);
+      add({
+        name: `${size}, ${name}: ${engineCase.name}`,
+        unit: engineCase.batchCount === 1 ? 'ms' : '/s',
+        ...result.compared,
+      });
     }
   } finally {
     pair.close();
   }
   if (hasPeers && isCompared) await comparePeers(source, found);
-}
-
-/** Single queries by their latency, batches by their rate. */
-function addEngineRow(name: string, { batchCount }: EngineCase, result: PairResult): void {
-  const { before, after } = result;
-  if (batchCount === 1) add({ name, unit: 'ms', before: before.p50Ms, after: after.p50Ms });
-  else {
-    add({ name, unit: '/s', before: before.queriesPerSecond, after: after.queriesPerSecond });
-  }
 }
 
 /** The other libraries on the cases that they have too. */
@@ -148,7 +142,7 @@ async function comparePeers(
     else {
       for (const { name, timing } of reply.answers) {
         const engineCase = name === single.name ? single : batch;
-        const ratio = found.get(engineCase)!.after.queriesPerSecond / timing.queriesPerSecond;
+        const ratio = found.get(engineCase)!.queriesPerSecond / timing.queriesPerSecond;
         const p50 = timing.p50Ms.toFixed(3);
         peerRows.push(`| ${peer.name} | ${name} | p50 ${p50} ms | ${ratio.toFixed(2)} × |`);
       }
@@ -165,16 +159,16 @@ function add(row: Row): void {
   console.error(rowText(row));
 }
 
-function rowText({ name, unit, before, after }: Row): string {
+function rowText({ name, unit, before, after, ratio }: Row): string {
   const digits = unit === 'ms' ? 3 : 0;
   const [from, to] = [before, after].map((figure) => `${figure.toFixed(digits)} ${unit}`);
-  return `| ${name} | ${from} | ${to} | ${(after / before).toFixed(3)} |`;
+  return `| ${name} | ${from} | ${to} | ${ratio.toFixed(3)} |`;
 }
 
 function render(): string {
   const { plan } = sizes;
   return [
-    `Comparison, ${args.full ? 'full' : 'smoke'} parameters, ${THREAD_COUNT} threads, medians of ${plan.turnCount} turns of ${plan.turnSeconds} s`,
+    `Comparison, ${args.full ? 'full' : 'smoke'} parameters, ${THREAD_COUNT} threads, medians of ${plan.turnCount} turns of ${plan.turnSeconds} s; ratios are of neighbouring turns`,
     describeMachine(),
     '',
     '| case | before | after | after / before |',

@@ -6,27 +6,18 @@ import { fileURLToPath } from 'node:url';
 import type { Parameters, Shape } from '../engine/options.js';
 import { quantile } from '../engine/timing.js';
 import type { ChildReply, ChildRequest, EngineCase } from './engine-child.js';
+import { type Compared, type TurnPlan, takeTurns } from './turns.js';
 import type { VectorSource } from './vectors.js';
 
 const CHILD = fileURLToPath(new URL('./engine-child.js', import.meta.url));
 
-/** Medians over the turns of one checkout. */
-interface Measured {
-  readonly p50Ms: number;
-  readonly queriesPerSecond: number;
-}
-
 export interface PairResult {
-  readonly before: Measured;
-  readonly after: Measured;
+  /** The median latency of a call if it is of one query, else queries per second. */
+  readonly compared: Compared;
+  /** Of this checkout, by the same turns. */
+  readonly queriesPerSecond: number;
   /** Of the checked queries, best first. */
   readonly rows: readonly (readonly number[])[];
-}
-
-export interface TurnPlan {
-  readonly turnCount: number;
-  /** The least duration of a turn. */
-  readonly turnSeconds: number;
 }
 
 export class EnginePair {
@@ -59,22 +50,22 @@ export class EnginePair {
   }
 
   /** Throws if the two find different rows or scores. */
-  async run(engineCase: EngineCase, { turnCount, turnSeconds }: TurnPlan): Promise<PairResult> {
+  async run(engineCase: EngineCase, plan: TurnPlan): Promise<PairResult> {
     const expected = await this.#ask(0, { kind: 'check', engineCase });
     const found = await this.#ask(1, { kind: 'check', engineCase });
     if (expected.kind !== 'checked' || found.kind !== 'checked') throw unexpected(found);
     if (expected.checksum !== found.checksum) {
       throw new Error(`${engineCase.name}: the two checkouts find different rows or scores`);
     }
-    const turns: Measured[][] = [[], []];
-    for (let turn = 0; turn < 2 * turnCount; turn++) {
-      // In the order 0 1 1 0 0 1 …, so that a machine that slows down slows down both.
-      const index = ((turn + 1) >> 1) & 1;
-      const reply = await this.#ask(index, { kind: 'time', engineCase, seconds: turnSeconds });
+    const rates: number[] = [];
+    const compared = await takeTurns(plan, async (side) => {
+      const reply = await this.#ask(side, { kind: 'time', engineCase, seconds: plan.turnSeconds });
       if (reply.kind !== 'timed') throw unexpected(reply);
-      turns[index]!.push(reply.timing);
-    }
-    return { before: medianOf(turns[0]!), after: medianOf(turns[1]!), rows: found.rows };
+      const { p50Ms, queriesPerSecond } = reply.timing;
+      if (side === 1) rates.push(queriesPerSecond);
+      return engineCase.batchCount === 1 ? p50Ms : queriesPerSecond;
+    });
+    return { compared, queriesPerSecond: quantile(rates, 0.5), rows: found.rows };
   }
 
   close(): void {
@@ -97,19 +88,6 @@ export class EnginePair {
     if (reply.kind === 'failed') throw new Error(reply.message);
     return reply;
   }
-}
-
-function medianOf(turns: readonly Measured[]): Measured {
-  return {
-    p50Ms: quantile(
-      turns.map(({ p50Ms }) => p50Ms),
-      0.5,
-    ),
-    queriesPerSecond: quantile(
-      turns.map(({ queriesPerSecond }) => queriesPerSecond),
-      0.5,
-    ),
-  };
 }
 
 function unexpected(reply: ChildReply): Error {

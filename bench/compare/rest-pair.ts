@@ -10,15 +10,13 @@ import { ARROW, arrowStream, sendRequest } from '../batches/wire.js';
 import { type DataSet, idOf } from '../engine/data.js';
 import { COMMAND_SETTINGS } from '../engine/machine.js';
 import { quantile } from '../engine/timing.js';
-import type { TurnPlan } from './engine-pair.js';
 import { openRawClient, postRequest, type RawClient } from './raw-client.js';
+import { type Compared, comparedOf, type TurnPlan, takeTurns } from './turns.js';
 
 /** One figure of both checkouts. */
-export interface RestResult {
+export interface RestResult extends Compared {
   readonly name: string;
   readonly unit: 'ms' | '/s';
-  readonly before: number;
-  readonly after: number;
 }
 
 interface Side {
@@ -29,10 +27,13 @@ interface Side {
 
 const QUERY_PATH = '/v1/collections/bench/query';
 const UPSERT_ROWS = 500;
+/** Writing the text of more rows takes the client longer than the servers. */
+const UPSERT_ROWS_MAX = 20_000;
 /** Upserts of one turn. */
 const UPSERTS_PER_TURN = 10;
 const CLIENT_COUNT = 32;
 const BATCH_QUERIES = 500;
+const START_COUNT = 3;
 
 /** Upserts, queries of every kind, and a start. */
 export function runRestPair(
@@ -42,6 +43,7 @@ export function runRestPair(
 ): Promise<RestResult[]> {
   return withSides(roots, data, async (sides) => {
     const results = [await upsert(sides, data)];
+    for (const { server } of sides) await loadArrow(server, data);
     const texts = data.queries.map((query) => JSON.stringify({ vector: [...query], top_k: 10 }));
     const requests = texts.map((text) => postRequest(QUERY_PATH, text));
     const base64Requests = data.queries.map((query) =>
@@ -50,22 +52,20 @@ export function runRestPair(
     const batch = `{"queries":[${Array.from({ length: BATCH_QUERIES }, (_, i) => texts[i % texts.length]).join(',')}]}`;
     const batches = [postRequest(`${QUERY_PATH}/batch`, batch)];
     await compareReplies(sides, requests.slice(0, 16));
-    const measure = (name: string, unit: RestResult['unit'], turn: Turn) =>
-      takeTurns(name, unit, sides, plan, turn);
+    const rate = (name: string, turn: Turn) => measure(name, '/s', sides, plan, turn);
     results.push(
       await oneAtATime(sides, requests, plan),
-      await measure(`${CLIENT_COUNT} clients, JSON queries`, '/s', async (server) =>
+      await rate(`${CLIENT_COUNT} clients, JSON queries`, async (server) =>
         rateOf(await send(server, requests, CLIENT_COUNT, plan)),
       ),
-      await measure(`${CLIENT_COUNT} clients, base64 queries`, '/s', async (server) =>
+      await rate(`${CLIENT_COUNT} clients, base64 queries`, async (server) =>
         rateOf(await send(server, base64Requests, CLIENT_COUNT, plan)),
       ),
-      await measure(
+      await rate(
         `JSON batches of ${BATCH_QUERIES}, queries`,
-        '/s',
         async (server) => BATCH_QUERIES * rateOf(await send(server, batches, 1, plan)),
       ),
-      await restart(sides, requests[0]!, plan),
+      await restart(sides, requests[0]!, { ...plan, turnCount: START_COUNT }),
     );
     return results;
   });
@@ -85,12 +85,12 @@ export function runLargeRestPair(
     await compareReplies(sides, requests.slice(0, 16));
     return [
       await oneAtATime(sides, requests, plan),
-      await restart(sides, requests[0]!, { ...plan, turnCount: 2 }),
+      await restart(sides, requests[0]!, { ...plan, turnCount: START_COUNT }),
     ];
   });
 }
 
-/** Starts a server of each checkout, with an empty collection. */
+/** Starts a server of each checkout, with two empty collections. */
 async function withSides(
   roots: readonly string[],
   { dimension }: DataSet,
@@ -100,12 +100,8 @@ async function withSides(
   try {
     for (const root of roots) sides.push(await openSide(root));
     for (const { server } of sides) {
-      const created = await fetch(`${server.url}/v1/collections`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ id: 'bench', dimension, metric: 'cosine' }),
-      });
-      if (!created.ok) throw new Error(`creating a collection: ${await created.text()}`);
+      await createCollection(server, 'bench', dimension);
+      await createCollection(server, 'upserts', dimension);
     }
     return await run(sides);
   } finally {
@@ -114,6 +110,19 @@ async function withSides(
       await rm(side.directory, { recursive: true, force: true });
     }
   }
+}
+
+async function createCollection(
+  { url }: ServerProcess,
+  id: string,
+  dimension: number,
+): Promise<void> {
+  const created = await fetch(`${url}/v1/collections`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ id, dimension, metric: 'cosine' }),
+  });
+  if (!created.ok) throw new Error(`creating a collection: ${await created.text()}`);
 }
 
 /** One stream a block, since a buffer cannot hold the bytes of all rows. */
@@ -134,7 +143,7 @@ function oneAtATime(
   requests: readonly Buffer[],
   plan: TurnPlan,
 ): Promise<RestResult> {
-  return takeTurns('one JSON query at a time, p50', 'ms', sides, plan, async (server) =>
+  return measure('one JSON query at a time, p50', 'ms', sides, plan, async (server) =>
     quantile((await send(server, requests, 1, plan)).latenciesMs, 0.5),
   );
 }
@@ -149,7 +158,7 @@ async function openSide(root: string): Promise<Side> {
   return { start, directory, server: await start() };
 }
 
-/** Loads all rows, a few requests in each turn. */
+/** Upserts the first rows, a few requests in each turn. */
 async function upsert(sides: readonly Side[], data: DataSet): Promise<RestResult> {
   const clients = sides.map(({ server }) => openRawClient(server.url));
   const { dimension } = data;
@@ -164,16 +173,16 @@ async function upsert(sides: readonly Side[], data: DataSet): Promise<RestResult
     }
   }
   for (const client of clients) client.close();
-  const [before, after] = rates.map((own) => quantile(own, 0.5));
   const name = `JSON upserts of ${UPSERT_ROWS} × ${dimension}, one client, durable, rows`;
-  return { name, unit: '/s', before: before!, after: after! };
+  return { name, unit: '/s', ...comparedOf(rates[0]!, rates[1]!) };
 }
 
-/** The requests of each turn. The last rows, fewer than a request has, are left out. */
+/** The requests of each turn. Rows at the end of a block, fewer than a request has, are left out. */
 function* upsertTurns({ blocks, starts, dimension }: DataSet): Generator<Buffer[]> {
   let requests: Buffer[] = [];
   for (const [index, block] of blocks.entries()) {
     for (let from = 0; from + UPSERT_ROWS <= block.rowCount; from += UPSERT_ROWS) {
+      if (starts[index]! + from >= UPSERT_ROWS_MAX) return;
       const vectors = Array.from({ length: UPSERT_ROWS }, (_, i) => {
         const row = from + i;
         const values = block.values.subarray(row * dimension, (row + 1) * dimension);
@@ -181,7 +190,7 @@ function* upsertTurns({ blocks, starts, dimension }: DataSet): Generator<Buffer[
         const numbers = Array.from(values, (value) => Number(value.toPrecision(9)));
         return { id: idOf(starts[index]! + row), values: numbers, metadata: { n: row } };
       });
-      requests.push(postRequest('/v1/collections/bench/vectors', JSON.stringify({ vectors })));
+      requests.push(postRequest('/v1/collections/upserts/vectors', JSON.stringify({ vectors })));
       if (requests.length < UPSERTS_PER_TURN) continue;
       yield requests;
       requests = [];
@@ -207,20 +216,15 @@ async function compareReplies(sides: readonly Side[], requests: readonly Buffer[
 
 type Turn = (server: ServerProcess) => Promise<number>;
 
-async function takeTurns(
+async function measure(
   name: string,
   unit: RestResult['unit'],
   sides: readonly Side[],
-  { turnCount }: TurnPlan,
+  plan: TurnPlan,
   turn: Turn,
 ): Promise<RestResult> {
-  const figures: number[][] = sides.map(() => []);
-  for (let i = 0; i < 2 * turnCount; i++) {
-    const index = ((i + 1) >> 1) & 1;
-    figures[index]!.push(await turn(sides[index]!.server));
-  }
-  const [before, after] = figures.map((own) => quantile(own, 0.5));
-  return { name, unit, before: before!, after: after! };
+  const compared = await takeTurns(plan, (side) => turn(sides[side]!.server));
+  return { name, unit, ...compared };
 }
 
 interface Sent {
@@ -263,7 +267,7 @@ async function restart(
   plan: TurnPlan,
 ): Promise<RestResult> {
   const sideOf = new Map(sides.map((side) => [side.server, side]));
-  return takeTurns('start to first answer', 'ms', sides, plan, async (server) => {
+  return measure('start to first answer', 'ms', sides, plan, async (server) => {
     const side = sideOf.get(server)!;
     await server.stop();
     const startedAt = performance.now();

@@ -1,0 +1,46 @@
+// Turns of two sides on a machine whose speed changes from second to second. The sides alternate, and their
+// ratio is the median over neighbouring turns, which have the machine in the same state.
+
+import { quantile } from '../engine/timing.js';
+
+export interface TurnPlan {
+  /** Of each side. */
+  readonly turnCount: number;
+  /** The least duration of a turn. */
+  readonly turnSeconds: number;
+}
+
+/** A figure of both sides. */
+export interface Compared {
+  /** Medians over the turns. */
+  readonly before: number;
+  readonly after: number;
+  /** After divided by before. */
+  readonly ratio: number;
+}
+
+/** Calls `turn` with 0 for before and 1 for after, as often as planned for each. */
+export async function takeTurns(
+  { turnCount }: TurnPlan,
+  turn: (side: 0 | 1) => Promise<number>,
+): Promise<Compared> {
+  const before: number[] = [];
+  const after: number[] = [];
+  for (let i = 0; i < turnCount; i++) {
+    // Each side is the first of every second pair, lest one always follows a pause.
+    if (i % 2 === 0) before.push(await turn(0));
+    after.push(await turn(1));
+    if (i % 2 === 1) before.push(await turn(0));
+  }
+  return comparedOf(before, after);
+}
+
+/** As many figures of each, in the order in which they were measured. */
+export function comparedOf(before: readonly number[], after: readonly number[]): Compared {
+  const ratios = before.map((figure, i) => after[i]! / figure);
+  return {
+    before: quantile(before, 0.5),
+    after: quantile(after, 0.5),
+    ratio: quantile(ratios, 0.5),
+  };
+}
