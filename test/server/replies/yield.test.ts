@@ -70,7 +70,7 @@ describe('the joined texts of many items', () => {
         return longText(item);
       },
       (characterCount) => {
-        if (characterCount > 300_000) throw new Error('enough');
+        if (characterCount > 200_000) throw new Error('enough');
       },
     );
     await assert.rejects(Promise.resolve(making), /enough/);
