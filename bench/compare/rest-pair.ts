@@ -1,9 +1,10 @@
 // The servers of two checkouts with the same vectors, and the requests on which they take turns. The client
 // runs on the same cores.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { ServerProcess, startServerProcess } from '../../test/support/server-process.js';
 import { ARROW, arrowStream, sendRequest } from '../batches/wire.js';
@@ -44,6 +45,7 @@ export function runRestPair(
   return withSides(roots, data, async (sides) => {
     const results = [await upsert(sides, data)];
     for (const { server } of sides) await loadArrow(server, data);
+    await becomeIdle(sides);
     const texts = data.queries.map((query) => JSON.stringify({ vector: [...query], top_k: 10 }));
     const requests = texts.map((text) => postRequest(QUERY_PATH, text));
     const base64Requests = data.queries.map((query) =>
@@ -79,6 +81,7 @@ export function runLargeRestPair(
 ): Promise<RestResult[]> {
   return withSides(roots, data, async (sides) => {
     for (const { server } of sides) await loadArrow(server, data);
+    await becomeIdle(sides);
     const requests = data.queries.map((query) =>
       postRequest(QUERY_PATH, JSON.stringify({ vector: [...query], top_k: 10 })),
     );
@@ -136,6 +139,30 @@ async function loadArrow({ url }: ServerProcess, { blocks, starts }: DataSet): P
     const target = `${url}/v1/collections/bench/vectors`;
     await sendRequest(target, { headers: { 'content-type': ARROW }, body });
   }
+}
+
+/** Share of a core below which a server is idle, and for how long it is watched and waited for. */
+const IDLE_SHARE_MAX = 0.05;
+const IDLE_WATCH_MS = 500;
+const IDLE_WATCHES_MAX = 120;
+
+/** Waits for checkpoints and compactions: they follow a load in the background and take both cores. */
+async function becomeIdle(sides: readonly Side[]): Promise<void> {
+  for (const { server } of sides) {
+    for (let watch = 0; watch < IDLE_WATCHES_MAX; watch++) {
+      const before = await cpuSeconds(server);
+      await sleep(IDLE_WATCH_MS);
+      const used = (await cpuSeconds(server)) - before;
+      if (used <= (IDLE_SHARE_MAX * IDLE_WATCH_MS) / 1000) break;
+    }
+  }
+}
+
+/** User and system time of the process, which the kernel counts in ticks of 10 ms. */
+async function cpuSeconds({ child }: ServerProcess): Promise<number> {
+  const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
 function oneAtATime(
