@@ -25,23 +25,35 @@ export class BufferPool {
   /** Returns bytes at the start of a buffer, which may be longer. Their contents are undefined. */
   acquire(byteCount: number): Uint8Array {
     if (byteCount < BYTES_MIN) return new Uint8Array(this.#allocate(byteCount), 0, byteCount);
-    const fits = this.#free.findIndex((buffer) => buffer.byteLength >= byteCount);
+    const fitting = this.#findShortest(byteCount);
     const [buffer] =
-      fits === -1
+      fitting === -1
         ? [this.#allocate(Math.ceil(byteCount * (1 + SPARE_SHARE)))]
-        : this.#free.splice(fits, 1);
+        : this.#free.splice(fitting, 1);
     return new Uint8Array(buffer!, 0, byteCount);
   }
 
-  /** Returns bytes to the pool. They must not be used afterwards. True if it dropped a large buffer. */
-  release({ buffer }: Uint8Array): boolean {
-    if (buffer.byteLength < BYTES_MIN) return false;
+  /** Of the buffers that are long enough; longer ones are left for longer requests. */
+  #findShortest(byteCount: number): number {
     const free = this.#free;
-    free.unshift(buffer);
-    const keptCount = this.#keptCount();
-    const hasDropped = free.length > keptCount;
-    free.length = keptCount;
-    return hasDropped;
+    let shortest = -1;
+    for (let i = 0; i < free.length; i++) {
+      const { byteLength } = free[i]!;
+      if (byteLength < byteCount) continue;
+      if (shortest === -1 || byteLength < free[shortest]!.byteLength) shortest = i;
+    }
+    return shortest;
+  }
+
+  /**
+   * Returns bytes to the pool. They must not be used afterwards. Returns the length of the buffers that
+   * the pool drops for them.
+   */
+  release({ buffer }: Uint8Array): number {
+    if (buffer.byteLength < BYTES_MIN) return 0;
+    this.#free.unshift(buffer);
+    const dropped = this.#free.splice(this.#keptCount());
+    return dropped.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
   /** The oldest buffers are dropped: they may be too short for current requests. */

@@ -63,7 +63,7 @@ type TaskReply =
 const YOUNG_GENERATION_MB = 12;
 
 /**
- * Input of at most this many bytes is parsed on the event loop. Parsing takes about 3 µs per
+ * Input of at most this many bytes is parsed on the event loop. Parsing takes 1 to 3 µs per
  * kilobyte and a task in the pool another 20 to 60 µs: longer input blocks the event loop for longer
  * than handing it over takes.
  */

@@ -9,9 +9,11 @@ import { MemoryBudget } from './memory-budget.js';
 
 /** Smaller bodies share the buffers of this length, which a pool keeps. */
 const BUFFER_BYTES_MIN = 256 * 1024;
-/** As many bodies as are usually sent at once; what is more is garbage. */
-const BUFFERS_KEPT_MAX = 32;
+/** For bodies that are usually sent at once: one of the longest, or hundreds of short ones. */
+const BUFFERS_KEPT_MAX = 256;
 const BUFFER_BYTES_KEPT_MAX = 64_000_000;
+/** Buffers that are not kept are garbage; from this many bytes on it is collected. */
+const GARBAGE_BYTES_MAX = 64_000_000;
 
 export class BodyAdmission {
   readonly #budget: MemoryBudget;
@@ -19,6 +21,8 @@ export class BodyAdmission {
     countMax: BUFFERS_KEPT_MAX,
     bytesMax: BUFFER_BYTES_KEPT_MAX,
   });
+
+  #garbageBytes = 0;
 
   constructor(options: { bytesMax: number }) {
     this.#budget = new MemoryBudget(options.bytesMax);
@@ -70,7 +74,10 @@ export class BodyAdmission {
 
   /** Takes memory from `allocate`, which nobody uses any longer. */
   takeBack(memory: Uint8Array): void {
-    if (this.#buffers.release(memory)) collectGarbageSoon();
+    this.#garbageBytes += this.#buffers.release(memory);
+    if (this.#garbageBytes < GARBAGE_BYTES_MAX) return;
+    this.#garbageBytes = 0;
+    collectGarbageSoon();
   }
 
   #limitError(): SagittaError {
