@@ -28,6 +28,7 @@ describe('the configuration', () => {
       host: '127.0.0.1',
       port: 8484,
       dataDir: './data',
+      values: 'auto',
       engine: 'auto',
       logLevel: 'info',
       defaultCollection: null,
