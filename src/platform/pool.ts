@@ -2,6 +2,7 @@
 // named pure function; `worker.ts` lists the tasks that a worker knows.
 
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { move, Piscina, transferableSymbol, valueSymbol } from 'piscina';
 import {
   type ErrorMessage,
@@ -82,7 +83,8 @@ export function createThreadPool(options: {
   const threadCount = options.threadCount ?? availableParallelism();
   const waitingMax = options.waitingMax ?? DEFAULT_LIMITS.queuedTasksMax;
   const piscina = new Piscina({
-    filename: options.workerUrl.href,
+    // A path, since a URL would be parsed again for each task.
+    filename: fileURLToPath(options.workerUrl),
     minThreads: threadCount,
     maxThreads: threadCount,
     idleTimeout: Number.POSITIVE_INFINITY,
