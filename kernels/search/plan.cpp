@@ -22,6 +22,8 @@ constexpr size_t gathered_bytes = 512 * 1024;
 constexpr uint32_t range_passing = 64;
 /** The rows of a range are a multiple of this, so that scans fill whole tiles. */
 constexpr uint32_t range_alignment = 8 * panel_rows;
+/** The rows of the first range of each thread. */
+constexpr uint32_t early_rows = 2 * range_alignment;
 /** The least number of ranges per thread, given enough rows, so that threads finish close together. */
 constexpr uint32_t ranges_per_worker = 8;
 
@@ -32,15 +34,14 @@ constexpr uint32_t ranges_per_worker = 8;
 constexpr double value_memory_ns = 0.45;
 constexpr double value_product_ns = 0.07;
 constexpr double canonical_row_ns = 50;
-constexpr double code_memory_ns = 0.045;
+constexpr double code_memory_ns = 0.034;
 constexpr double tile_row_ns = 0.3;
-constexpr double coarse_memory_ns = 0.011;
-constexpr double coarse_row_ns = 2;
+constexpr double coarse_memory_ns = 0.0085;
+constexpr double coarse_row_ns = 6;
 /** Of a row that is read alone: it is not prefetched by the hardware. */
 constexpr double coarse_single_row_ns = 40;
-/** Rows that coarse codes leave are few for a k up to these limits. */
-constexpr uint32_t coarse_k_max = 128;
-constexpr uint32_t coarse_rows_per_k = 250;
+/** Coarse codes leave few rows for a k up to this part of the rows. */
+constexpr uint32_t coarse_rows_per_k = 4000;
 
 uint32_t gathered_rows_of(uint32_t dimension) {
   const size_t fitting = gathered_bytes / (size_t{dimension} * sizeof(float));
@@ -65,12 +66,14 @@ search::search(const sagitta_batch& batch)
       context_{functions_, blocks_.data(), views_.data(), dimension_, &is_cancelled_},
       bounds_(batch.query_count),
       passing_(batch.query_count),
+      searched_(batch.query_count),
       plans_(batch.block_count),
       workers_(batch.worker_count),
       answers_(batch.query_count),
       merged_(batch.query_count) {
   prepare_queries(batch);
   plan_blocks();
+  prepare_coarse();
   cut_ranges();
   plan_sharing();
 }
@@ -112,15 +115,17 @@ void search::prepare_queries(const sagitta_batch& batch) {
     set_codes(query, encoded);
     query.offset = static_cast<int32_t>(-128 * encoded.code_sum);
   }
-  prepare_coarse();
 }
 
-/** Rotates and encodes the queries once more, if any block has coarse codes. */
+/** Rotates and encodes the queries that use coarse codes. */
 void search::prepare_coarse() {
-  const bool is_used = std::any_of(blocks_.begin(), blocks_.end(), [](const sagitta_block& block) {
-    return block.coarse != nullptr;
-  });
-  if (!is_used || method_ == SAGITTA_METHOD_TILES) return;
+  std::vector<bool> is_used(queries_.size());
+  for (const block_plan& plan : plans_) {
+    for (const planned_view& one : plan.views) {
+      if (one.how == method::coarse || one.how == method::coarse_rows) is_used[one.query] = true;
+    }
+  }
+  if (std::find(is_used.begin(), is_used.end(), true) == is_used.end()) return;
   const rotation rotation = create_rotation(dimension_);
   const size_t packed_bytes = coarse_query_bytes(dimension_);
   coarse_packed_.resize(queries_.size() * packed_bytes);
@@ -129,7 +134,7 @@ void search::prepare_coarse() {
   std::vector<int8_t> codes(size_t{step_count(dimension_)} * step_dimensions);
   for (uint32_t q = 0; q < queries_.size(); q++) {
     prepared_query& query = queries_[q];
-    if (!query.is_scannable) continue;
+    if (!is_used[q]) continue;
     std::copy(query.values, query.values + dimension_, vector.begin());
     functions_->rotate(rotation, vector.data(), rotated.data());
     const encoded_vector encoded =
@@ -154,6 +159,7 @@ void search::plan_blocks() {
       const uint32_t passing = counter.count(searched);
       if (passing == 0) continue;
       passing_[q] += passing;
+      searched_[q] += searched.row_count;
       block_plan& plan = plans_[searched.block];
       plan.views.push_back({q, view, passing, method::gather, 0});
       plan.row_count = std::max(plan.row_count, searched.row_count);
@@ -197,11 +203,10 @@ void search::choose_methods(block_plan& plan, const sagitta_block& block) const 
       one.cost = cost;
       one.how = how;
     };
-    const bool has_coarse = block.coarse != nullptr && query.coarse.packed != nullptr;
+    const bool has_coarse = block.coarse != nullptr && method_ != SAGITTA_METHOD_TILES;
     const bool is_forced = has_coarse && method_ == SAGITTA_METHOD_COARSE;
     if (block.codes != nullptr && !is_forced) offer(method::tiles, rows * plan.tile_ns);
-    const bool is_selective = query.k <= coarse_k_max &&
-                              passing_[one.query] >= uint64_t{coarse_rows_per_k} * query.k;
+    const bool is_selective = passing_[one.query] >= uint64_t{coarse_rows_per_k} * query.k;
     if (!has_coarse || !(is_selective || is_forced)) continue;
     offer(method::coarse, rows * plan.coarse_ns);
     offer(method::coarse_rows, one.passing * plan.single_ns);
@@ -235,8 +240,12 @@ void search::cut_ranges() {
     if (plans_[b].views.empty()) continue;
     const uint32_t end = plans_[b].row_count;
     const uint32_t range_rows = rows_of_range(plans_[b]);
-    for (uint32_t from = 0; from < end; from += range_rows) {
-      ranges_.push_back({b, from, std::min(end, from + range_rows)});
+    for (uint32_t from = 0; from < end;) {
+      // A threshold from few rows already excludes most of the others.
+      const bool is_early = ranges_.size() < workers_.size() && from + range_rows < end;
+      const uint32_t to = std::min(end, from + (is_early ? std::min(range_rows, early_rows) : range_rows));
+      ranges_.push_back({b, from, to});
+      from = to;
     }
   }
 }

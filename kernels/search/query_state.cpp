@@ -1,7 +1,9 @@
 #include "query_state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 
 #include "../layout.h"
 #include "canonical.h"
@@ -23,6 +25,25 @@ constexpr uint32_t rows_ahead = canonical_rows;
 void prefetch_bytes(const uint8_t* from, size_t count) {
   constexpr size_t line_bytes = 64;
   for (size_t i = 0; i < count; i += line_bytes) __builtin_prefetch(from + i);
+}
+
+/**
+ * The score that the k-th best of all rows will have, of which `rank` are among these scores of a sample. A
+ * sample that is too small is extrapolated by the slope between its best scores, more than
+ * linearly in the logarithm of the rank, since the scores of real data have longer tails.
+ */
+double expected_score(std::vector<double>& scores, double rank) {
+  constexpr size_t near = 2;
+  constexpr size_t far = 47;
+  constexpr double tail = 1.5;
+  if (scores.empty()) return std::numeric_limits<double>::infinity();
+  const size_t last = std::min(std::max(far, static_cast<size_t>(rank)), scores.size() - 1);
+  std::partial_sort(scores.begin(), scores.begin() + static_cast<ptrdiff_t>(last) + 1, scores.end(),
+                    std::greater<>());
+  if (rank >= near + 1 || last <= near) return scores[std::min(static_cast<size_t>(rank), last)];
+  const double slope = (scores[near] - scores[last]) /
+                       std::log(static_cast<double>(last + 1) / (near + 1));
+  return scores[near] + tail * slope * std::log((near + 1) / rank);
 }
 
 void prefetch(const float* row, size_t dimension) {
@@ -119,7 +140,7 @@ void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const
   coarse_rows_.push_back({static_cast<float>(center), round_up(bounds.upper), view, row});
 }
 
-void query_state::score_best_estimates() {
+void query_state::score_best_estimates(bool is_provisional) {
   drop_coarse_below_threshold();
   // The estimates of coarse codes are much better than their bounds.
   const size_t wanted = std::min<size_t>(coarse_rows_.size(), query_->k + query_->k / 4 + 4);
@@ -149,22 +170,29 @@ void query_state::score_best_estimates() {
     for (; together < canonical_rows && next != last && next->view == view; ++next) {
       rows[together++] = next->row;
     }
-    score(view, rows, together);
+    score(view, rows, together, nullptr, !is_provisional);
   }
   coarse_rows_.erase(first, next);
 }
 
+void query_state::forget(const std::vector<row_range>& ranges) {
+  const auto is_inside = [&](const auto& row) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const row_range& range) {
+      return context_->views[row.view].block == range.block && row.row >= range.from &&
+             row.row < range.to;
+    });
+  };
+  std::erase_if(coarse_rows_, is_inside);
+  top_.erase_if(is_inside, context_->order());
+}
+
 expected_shares query_state::expect(uint64_t row_count, uint64_t total) const {
-  // The threshold of all rows is about the one of these at the same share.
-  const double rank = static_cast<double>(query_->k) * static_cast<double>(row_count) /
-                      static_cast<double>(total);
   std::vector<double> scores;
   for (const scored_row& row : top_.rows()) scores.push_back(row.score);
-  if (scores.empty()) return {1, 1};
-  const size_t index = std::min(scores.size() - 1, static_cast<size_t>(rank));
-  std::nth_element(scores.begin(), scores.begin() + static_cast<ptrdiff_t>(index), scores.end(),
-                   [](double left, double right) { return left > right; });
-  const double expected = scores[index];
+  for (const coarse_row& row : coarse_rows_) scores.push_back(static_cast<double>(row.center));
+  const double rank = static_cast<double>(query_->k) * static_cast<double>(row_count) /
+                      static_cast<double>(total);
+  const double expected = expected_score(scores, rank);
   uint64_t refined = 0;
   uint64_t scored = 0;
   for (const coarse_row& row : coarse_rows_) {
@@ -338,6 +366,7 @@ void query_state::drop_below_threshold() {
 
 /** Best upper bound first, so that the threshold rises early and excludes most of the rest. */
 void query_state::rescore() {
+  raise(bound_->value());
   std::sort(candidates_.begin(), candidates_.end(),
             [](const candidate& left, const candidate& right) { return left.upper > right.upper; });
   size_t fetched = 0;

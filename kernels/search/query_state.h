@@ -45,6 +45,13 @@ class shared_bound {
   largest_values lower_bounds_;
 };
 
+/** Rows from..to of a block; `from` is the first row of a panel. */
+struct row_range {
+  uint32_t block;
+  uint32_t from;
+  uint32_t to;
+};
+
 /** What all states of a search share. */
 struct search_context {
   const target* functions;
@@ -83,10 +90,17 @@ class query_state {
                             const int32_t* sums, const panel_facts& facts);
   /** Takes one row with the sum of its coarse codes. */
   void add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const row_facts& facts);
-  /** Scores the rows with the best estimates, which raises the threshold. */
-  void score_best_estimates();
+  /**
+   * Scores the rows with the best estimates, which raises the threshold. `is_provisional` tells that the
+   * rows may be scanned again: they then prove nothing to other threads.
+   */
+  void score_best_estimates(bool is_provisional = false);
+  /** Forgets the rows of these ranges, because they are scanned again. */
+  void forget(const std::vector<row_range>& ranges);
   /** What will be left of `row_count` scanned rows once `total` rows are known. */
   expected_shares expect(uint64_t row_count, uint64_t total) const;
+  /** Scores the candidates whose upper bound reaches the threshold. */
+  void rescore();
   /** Excludes rows that are left by their finer codes, and makes the others candidates. */
   void refine();
   /**
@@ -127,7 +141,6 @@ class query_state {
   void add_candidate(const candidate& row);
   void drop_below_threshold();
   void drop_coarse_below_threshold();
-  void rescore();
 
   const search_context* context_ = nullptr;
   const prepared_query* query_ = nullptr;

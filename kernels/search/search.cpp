@@ -8,6 +8,9 @@
 namespace sagitta {
 namespace {
 
+/** A query decides about coarse codes after this part of its rows, shared by the threads. */
+constexpr uint64_t sampled_part = 28;
+
 /** Candidates are scored together from this number on, on average over all rows. */
 constexpr uint64_t shared_candidates_per_row = 2;
 
@@ -84,12 +87,16 @@ search::coarse_progress& search::progress_of(worker& self, uint32_t query) {
   return self.progress[query];
 }
 
+bool search::has_left_coarse(worker& self, uint32_t block, uint32_t query) {
+  return progress_of(self, query).uses_tiles && blocks_[block].codes != nullptr;
+}
+
 void search::run_range(worker& self, const row_range& range) {
   const std::vector<planned_view>& planned = plans_[range.block].views;
   // Tiles first: a query that changes to tiles in this range has scanned it.
   scan_tiles(self, range, [&](const planned_view& one) {
     if (one.how == method::tiles) return true;
-    return one.how == method::coarse && progress_of(self, one.query).uses_tiles;
+    return one.how == method::coarse && has_left_coarse(self, range.block, one.query);
   });
   scan_coarse(self, range);
   for (const planned_view& one : planned) {
@@ -146,7 +153,7 @@ void search::scan_coarse(worker& self, const row_range& range) {
   for (const planned_view& one : plans_[range.block].views) {
     if (one.how != method::coarse) break;
     if (views_[one.view].row_count <= range.from) continue;
-    if (progress_of(self, one.query).uses_tiles) continue;
+    if (has_left_coarse(self, range.block, one.query)) continue;
     const bool is_group =
         count == 0 || queries_[group[0].query].has_after == queries_[one.query].has_after;
     if (!is_group || count == coarse_group) scan_group();
@@ -157,23 +164,47 @@ void search::scan_coarse(worker& self, const row_range& range) {
 
 void search::review_coarse(worker& self, const row_range& range, const planned_view& one) {
   coarse_progress& progress = progress_of(self, one.query);
-  query_state& state = state_of(self, one.query);
-  const uint32_t row_count = std::min(range.to, views_[one.view].row_count) - range.from;
-  progress.row_count += row_count;
+  const bool has_choice = blocks_[range.block].codes != nullptr && method_ != SAGITTA_METHOD_COARSE;
+  if (!has_choice) progress.is_decided = true;
+  if (!progress.is_decided) progress.undecided.push_back(range);
+  progress.row_count += std::min(range.to, views_[one.view].row_count) - range.from;
   if (progress.row_count < progress.next_review) return;
+  const uint64_t sampled = searched_[one.query] / (workers_.size() * sampled_part);
+  if (!progress.is_decided && progress.row_count >= sampled) {
+    decide_method(self, one.query, plans_[range.block]);
+    if (progress.uses_tiles) return;
+  }
   progress.next_review = 4 * progress.row_count;
-  state.score_best_estimates();
-  if (blocks_[range.block].codes == nullptr || method_ == SAGITTA_METHOD_COARSE) return;
-  const expected_shares left = state.expect(progress.row_count, passing_[one.query]);
-  const block_plan& plan = plans_[range.block];
+  if (!progress.is_decided) progress.next_review = std::min(progress.next_review, sampled);
+  state_of(self, one.query).score_best_estimates(!progress.is_decided);
+}
+
+void search::decide_method(worker& self, uint32_t query, const block_plan& plan) {
+  coarse_progress& progress = progress_of(self, query);
+  query_state& state = state_of(self, query);
+  const expected_shares left = state.expect(progress.row_count, searched_[query]);
   const double coarse_ns =
       plan.coarse_ns + left.refined * plan.single_ns + left.scored * plan.canonical_ns;
+  progress.is_decided = true;
   progress.uses_tiles = coarse_ns > plan.tile_ns;
+  if (progress.uses_tiles) {
+    // Refining the rows would cost more. None of them has been used as a proof.
+    state.forget(progress.undecided);
+    for (const row_range& range : progress.undecided) {
+      scan_tiles(self, range, [&](const planned_view& one) {
+        return one.query == query && one.how == method::coarse;
+      });
+    }
+  }
+  progress.undecided = {};
 }
 
 void search::refine_all(worker& self) {
   for (query_state& state : self.states) {
-    if (state.is_started()) state.refine();
+    if (!state.is_started()) continue;
+    state.refine();
+    // Later, queries are finished by one thread each.
+    if (query_count() < workers_.size()) state.rescore();
   }
 }
 

@@ -71,18 +71,16 @@ class search {
     /** Of a canonical score. */
     double canonical_ns;
   };
-  /** Rows from..to of a block; `from` is the first row of a panel. */
-  struct row_range {
-    uint32_t block;
-    uint32_t from;
-    uint32_t to;
-  };
+  /** How a thread gets on with the coarse codes of a query. */
   struct coarse_progress {
     uint64_t row_count = 0;
     /** The number of rows after which estimates are scored again. */
     uint64_t next_review = 0;
-    /** Coarse codes have left too many rows. */
+    /** Coarse codes leave too many rows. */
     bool uses_tiles = false;
+    bool is_decided = false;
+    /** The ranges scanned before this was decided. */
+    std::vector<row_range> undecided;
   };
   struct worker {
     std::vector<query_state> states;
@@ -109,6 +107,8 @@ class search {
 
   query_state& state_of(worker& self, uint32_t query);
   coarse_progress& progress_of(worker& self, uint32_t query);
+  /** Whether the query goes on with the tiles of this block. */
+  bool has_left_coarse(worker& self, uint32_t block, uint32_t query);
   void run_range(worker& self, const row_range& range);
   /** Scans the codes for all views that `is_wanted`, in groups. */
   template <class IsWanted>
@@ -117,8 +117,10 @@ class search {
   /** Scans codes or coarse codes for a group of views. */
   void scan_range(worker& self, const row_range& range, bool is_coarse, const row_limits& limits,
                   const planned_view* planned, uint32_t planned_count);
-  /** Decides whether coarse codes are worth it for the rest of the query's rows. */
+  /** Raises the query's threshold now and then, and decides once whether to go on with coarse codes. */
   void review_coarse(worker& self, const row_range& range, const planned_view& one);
+  /** Goes on with tiles if coarse codes leave too many rows, and scans the ranges so far again. */
+  void decide_method(worker& self, uint32_t query, const block_plan& plan);
   void gather_coarse(worker& self, const row_range& range, const planned_view& one);
   /** Scores the passing rows for views with the same bitmap. */
   void gather_range(worker& self, const row_range& range, const planned_view* same, uint32_t count);
@@ -152,8 +154,9 @@ class search {
   std::vector<uint8_t> coarse_packed_;
   search_context context_;
   std::vector<shared_bound> bounds_;
-  /** Rows that pass, per query. */
+  /** Per query, the rows that pass, and all rows of its views. */
   std::vector<uint64_t> passing_;
+  std::vector<uint64_t> searched_;
   std::vector<block_plan> plans_;
   std::vector<row_range> ranges_;
   double cost_ = 0;

@@ -57,6 +57,12 @@ void top_rows::offer(const scored_row& row, const row_order& order) {
   }
 }
 
+void top_rows::make_heap(const row_order& order) {
+  std::make_heap(rows_.begin(), rows_.end(), [&](const scored_row& left, const scored_row& right) {
+    return order.is_worse(right, left);
+  });
+}
+
 void top_rows::sort(const row_order& order) {
   std::sort(rows_.begin(), rows_.end(), [&](const scored_row& left, const scored_row& right) {
     return order.is_worse(right, left);

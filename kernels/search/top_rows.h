@@ -39,6 +39,10 @@ class top_rows {
   /** The worst row kept. Requires a full selection with a capacity that is not 0. */
   const scored_row& worst() const { return rows_.front(); }
   void offer(const scored_row& row, const row_order& order);
+  template <class Predicate>
+  void erase_if(const Predicate& predicate, const row_order& order) {
+    if (std::erase_if(rows_, predicate) > 0) make_heap(order);
+  }
   const std::vector<scored_row>& rows() const { return rows_; }
   /** Best first. */
   void sort(const row_order& order);
@@ -46,6 +50,8 @@ class top_rows {
   void release() { std::vector<scored_row>().swap(rows_); }
 
  private:
+  void make_heap(const row_order& order);
+
   uint32_t capacity_ = 0;
   std::vector<scored_row> rows_;
 };

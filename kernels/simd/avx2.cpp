@@ -37,26 +37,40 @@ struct lanes : avx2_lanes {
 };
 
 /**
- * VPMADDUBSW adds two products of bytes in 16 bits: those of the first level are within ±762, of the
- * second within ±2 · 127 · 127, so that neither saturates.
+ * VPMADDUBSW adds two products of bytes in 16 bits: those of the first level are within ±762, and forty
+ * of them fit, those of the second within ±2 · 127 · 127, so that one fits.
  */
 struct coarse : avx2_coarse {
   struct sums {
     __m256i narrow;
     __m256i wide;
   };
+  /** Steps, of four products each, whose sums fit 16 bits. */
+  static constexpr uint32_t narrow_steps = 8;
+
   static sums zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-  static void accumulate(sums& sum, codes code, query values) {
-    const __m256i pairs = _mm256_maddubs_epi16(code, values);
-    sum.wide = _mm256_add_epi32(sum.wide, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  static __m256i widen_pairs(__m256i pairs) {
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
   }
-  static void end_step(sums&, uint32_t) {}
+  static void accumulate_first(sums& sum, codes code, query values) {
+    sum.narrow = _mm256_add_epi16(sum.narrow, _mm256_maddubs_epi16(code, values));
+  }
+  static void accumulate_second(sums& sum, codes code, query values) {
+    sum.wide = _mm256_add_epi32(sum.wide, widen_pairs(_mm256_maddubs_epi16(code, values)));
+  }
+  static void end_step(sums& sum, uint32_t step) {
+    if (step % narrow_steps != narrow_steps - 1) return;
+    sum.wide = _mm256_add_epi32(sum.wide, widen_pairs(sum.narrow));
+    sum.narrow = _mm256_setzero_si256();
+  }
   template <uint32_t count>
   static void reduce(const sums* sums, int32_t* to) {
     static_assert(count == 8);
     __m256i wide[8];
 #pragma GCC unroll 8
-    for (uint32_t i = 0; i < 8; i++) wide[i] = sums[i].wide;
+    for (uint32_t i = 0; i < 8; i++) {
+      wide[i] = _mm256_add_epi32(sums[i].wide, widen_pairs(sums[i].narrow));
+    }
     reduce_lanes(wide, to);
   }
 };

@@ -100,8 +100,11 @@ struct coarse {
                                    reinterpret_cast<const __m128i*>(refined_values))),
                                _mm512_and_si512(code, _mm512_set1_epi8(15)));
   }
-  static void accumulate(sums& sum, codes code, query values) {
+  static void accumulate_first(sums& sum, codes code, query values) {
     sum = _mm512_dpbusd_epi32(sum, code, values);
+  }
+  static void accumulate_second(sums& sum, codes code, query values) {
+    accumulate_first(sum, code, values);
   }
   static void end_step(sums&, uint32_t) {}
 

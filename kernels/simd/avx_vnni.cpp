@@ -26,8 +26,11 @@ struct lanes : avx2_lanes {
 struct coarse : avx2_coarse {
   using sums = __m256i;
   static sums zero() { return _mm256_setzero_si256(); }
-  static void accumulate(sums& sum, codes code, query values) {
+  static void accumulate_first(sums& sum, codes code, query values) {
     sum = _mm256_dpbusd_avx_epi32(sum, code, values);
+  }
+  static void accumulate_second(sums& sum, codes code, query values) {
+    accumulate_first(sum, code, values);
   }
   static void end_step(sums&, uint32_t) {}
   template <uint32_t count>

@@ -6,7 +6,7 @@
 //   codes, query, sums  registers of codes, of a packed query, and of sums to reduce
 //   load, load_query, zero
 //   first<plane>(codes), second<plane>(coarse, refinement)   the codes of a plane, as unsigned bytes
-//   accumulate(sums, codes, query)
+//   accumulate_first(sums, codes, query), accumulate_second(…)   add the products of a plane
 //   end_step(sums, step)   is called for each sum after each step of `bytes`
 //   reduce<count>(sums, to)
 //
@@ -62,7 +62,12 @@ __attribute__((noinline)) void sum_coarse(uint32_t row_bytes, const uint8_t* con
       const auto add = [&](auto plane, const auto& codes) __attribute__((always_inline)) {
 #pragma GCC unroll 4
         for (uint32_t q = 0; q < Queries; q++) {
-          Coarse::accumulate(sums[q * Rows + r], codes, query[q][plane.value]);
+          auto& sum = sums[q * Rows + r];
+          if constexpr (Level == coarse_level::first) {
+            Coarse::accumulate_first(sum, codes, query[q][plane.value]);
+          } else {
+            Coarse::accumulate_second(sum, codes, query[q][plane.value]);
+          }
         }
       };
       const auto each = [&](auto plane) __attribute__((always_inline)) {

@@ -98,8 +98,11 @@ struct coarse {
     const uint8x16_t code = vorrq_u8(vshlq_n_u8(first<plane>(upper), 2), first<plane>(lower));
     return vqtbl1q_u8(vld1q_u8(refined_values), code);
   }
-  static void accumulate(sums& sum, codes code, query values) {
+  static void accumulate_first(sums& sum, codes code, query values) {
     sum = vdotq_s32(sum, vreinterpretq_s8_u8(code), values);
+  }
+  static void accumulate_second(sums& sum, codes code, query values) {
+    accumulate_first(sum, code, values);
   }
   static void end_step(sums&, uint32_t) {}
   template <uint32_t count>
