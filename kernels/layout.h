@@ -13,11 +13,11 @@
 // takes one unsigned operand; Σ(c + 128)·q = Σc·q + 128·Σq, where the last term depends on the query
 // only.
 //
-// Coarse codes represent the same rows with two bits, and with four bits, per dimension, for searches that
-// are bound by the bytes they read. They are codes of rotated rows (search/rotation.h) and stored row by row, so that
-// single rows can be read. With y the rotated row, σ = ‖y‖ / √D and code 0…15 by the thresholds of
-// `coarse_thresholds`, in units of σ, the first level is the upper two bits of the code, which stand
-// for −3, −1, 1 and 3, and the second level the whole code, which stands for a level of
+// Coarse codes represent the same rows with two bits, and with four bits, per dimension, for searches
+// that are bound by the bytes they read. They are codes of rotated rows (search/rotation.h) and stored
+// row by row, so that single rows can be read. With y the rotated row, σ = ‖y‖ / √D and code 0…15 by the
+// thresholds of `coarse_thresholds`, in units of σ, the first level is the upper two bits of the code,
+// which stand for −3, −1, 1 and 3, and the second level the whole code, which stands for a level of
 // `refined_levels`; s is the scale with the least residual ‖y − s·c‖. A panel of 16 rows is
 //
 //   coarse:      panel_facts of the first level; uint8 code[16][row_bytes], the upper two bits
@@ -74,7 +74,10 @@ inline constexpr uint32_t coarse_dimension_min = SAGITTA_COARSE_DIMENSION_MIN;
 inline constexpr uint32_t coarse_chunk_dimensions = 64;
 inline constexpr uint32_t coarse_chunk_bytes = 16;
 
-/** Of |y| / σ: the number of thresholds reached is the magnitude 0…7 of a code. The fourth is the first level's. */
+/**
+ * Of |y| / σ: the number of thresholds reached is the magnitude 0…7 of a code. The fourth is the first
+ * level's.
+ */
 inline constexpr float coarse_thresholds[7] = {0.25f, 0.5f, 0.75f, 1.0f, 1.36f, 1.8f, 2.4f};
 /** What the magnitudes of the second level stand for: about 23 times the centers between thresholds. */
 inline constexpr int8_t refined_levels[8] = {3, 9, 14, 20, 27, 36, 47, 63};

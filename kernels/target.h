@@ -53,7 +53,10 @@ struct scan_task {
   const uint8_t* panels;
   uint32_t panel_count;
   uint32_t dimension;
-  /** Limits of all rows that are searched, which allow a cheaper test of a whole panel; not for `scan_coarse`. */
+  /**
+   * Limits of all rows that are searched, which allow a cheaper test of a whole panel. `scan_coarse` does
+   * not use them.
+   */
   row_limits limits;
   /** All queries have the same `has_lower`. */
   scan_query* const* queries;

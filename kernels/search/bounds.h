@@ -27,17 +27,17 @@
 // the float32 steps add at most 8·u·xx, the canonical score (D + 16)·2v of qq + xx: its weight is
 // widened by 2^-18, and what concerns qq and L by 2^-36 before the bound is rounded down to float32.
 //
-// Coarse codes are codes of y ≈ R·x, with R orthogonal (rotation.h), and b, t, w and d then belong to p ≈ R·q.
-// R·q·R·x = q·x, so only the rounding of R·x matters. A round of R multiplies by signs and 1 / √P (one
-// rounding), adds in at most eight stages (one rounding each, of values whose length grows by √2 as
-// does that of the error), and does the same again for the last block where blocks overlap: with
-// 2·(9 + 10) roundings, |y − R·x| <= 38·u·|x|, and the same for p. Hence
+// Coarse codes are codes of y ≈ R·x, with R orthogonal (rotation.h), and b, t, w and d then belong to
+// p ≈ R·q. (R·q)·(R·x) = q·x, so only the rounding of R·x matters. A round of R multiplies by signs and
+// 1 / √P (one rounding, and that of 1 / √P), adds in at most eight stages (one rounding each, of values
+// whose length grows by √2 as does that of the error), and does the same again for the last block where
+// blocks overlap: with 2·(10 + 10) roundings, |y − R·x| <= 40·u·|x|, and the same for p. Hence
 //
-//   |q·x − p·y| <= 2·39·u·|q| |x|, and in units of t, with |q| / t <= 2w, 156·u·w·n
+//   |q·x − p·y| <= 2·41·u·|q| |x|, and in units of t, with |q| / t <= 2w, 164·u·w·n
 //
 // which with the 64·u·w·n above is below 2^-16·w·n = 256·u·w·n. The scale s of a coarse level is the one
-// with the least residual, from the float64 sums y·c and c·c: r² = y·y − 2s·(y·c) + s²·(c·c) is
-// computed within 2^-40·y·y, which is added before the root; and r <= n, since s = 0 has r = n. |c| <= 63.
+// with the least residual, from the float64 sums y·c and c·c: r² = y·y − 2s·(y·c) + s²·(c·c) is computed
+// within 2^-40·y·y, which is added before the root; and r <= n, since s = 0 has r = n. |c| <= 63.
 //
 // Bounds are rounded away from the rows that they would drop. Lengths within 2^±30 keep every
 // float32 within range: |b| >= 127, so t >= 2^-30 / 2^14, and xx / (2t) <= 2^104.

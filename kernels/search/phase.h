@@ -10,7 +10,8 @@ class phase {
  public:
   /**
    * Calls `run(item)` for items that no other thread has taken, then `leave()` if there were any, and
-   * returns when all items 0…count − 1 are done, by whichever threads. True for the thread that was the last.
+   * returns when all items 0…count − 1 are done, by whichever threads. True for the thread that was
+   * the last.
    */
   template <class Run, class Leave>
   bool work(uint32_t count, const Run& run, const Leave& leave) {

@@ -20,7 +20,10 @@ struct prepared_query : bounded_query {
   /** Codes b as packed by the target, and −128·Σb. */
   const uint8_t* packed;
   int32_t offset;
-  /** The rotated query, for coarse codes; `packed` is null without them. Its levels start at −3·Σb and −64·Σb. */
+  /**
+   * The rotated query, for coarse codes; `packed` is null without them. The sums of its levels start
+   * at −3·Σb and −64·Σb.
+   */
   struct {
     bounded_query bounds;
     const uint8_t* packed;

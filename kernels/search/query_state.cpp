@@ -370,11 +370,13 @@ void query_state::rescore() {
   std::sort(candidates_.begin(), candidates_.end(),
             [](const candidate& left, const candidate& right) { return left.upper > right.upper; });
   size_t fetched = 0;
-  for (size_t next = 0; next < candidates_.size() && static_cast<double>(candidates_[next].upper) >= threshold_;) {
+  const auto may_be_answer = [this](const candidate& row) {
+    return static_cast<double>(row.upper) >= threshold_;
+  };
+  for (size_t next = 0; next < candidates_.size() && may_be_answer(candidates_[next]);) {
     if (context_->is_cancelled->load(std::memory_order_relaxed)) break;
     const size_t ahead = std::min(candidates_.size(), next + canonical_rows + rows_ahead);
-    for (; fetched < ahead && static_cast<double>(candidates_[fetched].upper) >= threshold_;
-         fetched++) {
+    for (; fetched < ahead && may_be_answer(candidates_[fetched]); fetched++) {
       const candidate& row = candidates_[fetched];
       const sagitta_block& block = context_->blocks[context_->views[row.view].block];
       prefetch(block.values + size_t{row.row} * context_->dimension, context_->dimension);
@@ -384,7 +386,7 @@ void query_state::rescore() {
     uint32_t count = 0;
     for (; count < canonical_rows && next < candidates_.size(); next++, count++) {
       const candidate& row = candidates_[next];
-      if (row.view != view || static_cast<double>(row.upper) < threshold_) break;
+      if (row.view != view || !may_be_answer(row)) break;
       rows[count] = row.row;
     }
     // Their lower bounds have been used before.

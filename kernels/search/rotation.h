@@ -3,9 +3,9 @@
 // not change, and the proof in bounds.h needs nothing but that the matrix is orthogonal.
 //
 // In two rounds, values get signs, and blocks of them are multiplied by normalised Hadamard matrices;
-// between the rounds they are permuted, so that each block of the second has values of all blocks of the first.
-// Blocks have P values, the largest power of two within the dimension, at most 256. If P does not
-// divide the dimension, one more block has the last P values.
+// between the rounds they are permuted, so that each block of the second has values of all blocks of
+// the first. Blocks have P values, the largest power of two within the dimension, at most 256. If P does
+// not divide the dimension, one more block has the last P values.
 #pragma once
 
 #include <cstdint>

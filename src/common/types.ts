@@ -99,7 +99,7 @@ export interface RowEncoder {
   byteLengths(rowCount: number, dimension: number): CodeByteLengths;
   /** Allocates zeros in shared memory, aligned for the engine. */
   allocate(rowCount: number, dimension: number): RowCodes;
-  /** Encodes on the calling thread: 0.5 to 2 µs per thousand values. */
+  /** Encodes on the calling thread: about 5 µs per thousand values. */
   encode(rows: UnencodedRows): void;
   /** Encodes many rows in the threads of the pool. */
   encodeAll(rows: UnencodedRows): Promise<void>;

@@ -1,4 +1,4 @@
-// The `simd` engine: an int8 scan with proven bounds in native kernels, on the threads of the pool. A
+// The `simd` engine: a scan of codes with proven bounds in native kernels, on the threads of the pool. A
 // batch becomes one native search over all its blocks. Each thread works on it until no row range is
 // left; thresholds and the merge of results are shared inside the kernels.
 
@@ -18,11 +18,11 @@ import {
 import { type Kernels, loadKernels } from './simd-kernels.js';
 
 /**
- * Limits of one native search. Each of its threads keeps up to 140 bytes per hit; creating it takes
+ * Limits of one native search. Each of its threads keeps up to 160 bytes per hit; creating it takes
  * about 1 ns per value of its queries and 0.1 µs per view, on the calling thread.
  */
 const HIT_BYTES_MAX = 128 * 1024 * 1024;
-const BYTES_PER_HIT = 140;
+const BYTES_PER_HIT = 160;
 const QUERY_BOUNDS = { valuesMax: 2 ** 21, viewsMax: 2 ** 16 };
 
 /** The cost per thread: a search gets one more thread for each such amount. */
