@@ -315,7 +315,7 @@ export class Segment {
 
   /** Whether a part of the mapped file could not be read. */
   get isDamaged(): boolean {
-    return this.#mapping !== null && this.#mapping.isDamaged;
+    return this.#mapping?.isDamaged ?? false;
   }
 
   /** The JSON text as sent by the client. */
