@@ -67,7 +67,9 @@ struct data {
   }
   sagitta_block block() const {
     return {values.data(), codes.data(), id_offsets.data(), reinterpret_cast<const uint8_t*>(""),
-            row_count};
+            row_count,
+            nullptr,
+            nullptr};
   }
   uint32_t dimension;
   std::vector<float> centers;
