@@ -18,8 +18,11 @@ namespace {
 constexpr size_t range_bytes = 256 * 1024;
 /** Bytes of the values of rows that are scored together. */
 constexpr size_t gathered_bytes = 512 * 1024;
-/** Passing rows of a range whose other rows are not read. */
-constexpr uint32_t range_passing = 64;
+/**
+ * Passing rows of a range whose other rows are not read, counted once per bitmap: queries with different
+ * bitmaps then find many of their rows in the cache.
+ */
+constexpr uint32_t range_passing = 512;
 /** The rows of a range are a multiple of this, so that scans fill whole tiles. */
 constexpr uint32_t range_alignment = 8 * panel_rows;
 /** The rows of the first range of each thread. */
@@ -180,7 +183,7 @@ void search::plan_blocks() {
   }
 }
 
-/** Queries of a batch share the reading of codes, and that of values with queries of the same bitmap. */
+/** Queries of a batch share the reading of codes, and that of values of rows which several of them search. */
 void search::choose_methods(block_plan& plan, const sagitta_block& block) const {
   const auto sharing = static_cast<double>(plan.views.size());
   const scan_costs& costs = functions_->costs;
@@ -189,14 +192,21 @@ void search::choose_methods(block_plan& plan, const sagitta_block& block) const 
   plan.single_ns = dimension_ * (coarse_memory_ns + costs.coarse_ns) + coarse_single_row_ns;
   plan.canonical_ns = dimension_ * (value_memory_ns + value_product_ns) + canonical_row_ns;
   std::map<const uint32_t*, uint32_t> sharing_bitmap;
-  for (const planned_view& one : plan.views) sharing_bitmap[views_[one.view].rows]++;
+  double passing = 0;
+  for (const planned_view& one : plan.views) {
+    sharing_bitmap[views_[one.view].rows]++;
+    passing += one.passing;
+  }
+  // Rows that several bitmaps let pass are in the cache when the second query reads them.
+  const double overlap = std::max(1.0, passing / std::max(1u, plan.row_count));
   for (planned_view& one : plan.views) {
     const prepared_query& query = queries_[one.query];
     const sagitta_block_view& view = views_[one.view];
     const double rows = view.row_count;
     one.how = method::gather;
-    one.cost = one.passing * (dimension_ * (value_memory_ns / sharing_bitmap[view.rows] +
-                                            value_product_ns) + canonical_row_ns);
+    const double readers = std::max<double>(sharing_bitmap[view.rows], overlap);
+    one.cost = one.passing *
+               (dimension_ * (value_memory_ns / readers + value_product_ns) + canonical_row_ns);
     if (!query.is_scannable) continue;
     const auto offer = [&](method how, double cost) {
       if (cost >= one.cost) return;
@@ -226,8 +236,14 @@ uint32_t search::rows_of_range(const block_plan& plan) const {
     const size_t bytes = has_tiles ? panel_bytes(dimension_) : coarse_panel_bytes(dimension_);
     wanted = range_bytes / (bytes / panel_rows);
   } else {
-    uint64_t passing = 1;
-    for (const planned_view& one : plan.views) passing = std::max<uint64_t>(passing, one.passing);
+    // Views with the same bitmap are next to each other.
+    uint64_t passing = 0;
+    const uint32_t* previous = nullptr;
+    for (const planned_view& one : plan.views) {
+      const uint32_t* const rows = views_[one.view].rows;
+      if (passing == 0 || rows != previous) passing += one.passing;
+      previous = rows;
+    }
     wanted = uint64_t{plan.row_count} * range_passing / passing;
   }
   wanted = std::min(wanted, balanced);
