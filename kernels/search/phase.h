@@ -9,27 +9,28 @@ namespace sagitta {
 class phase {
  public:
   /**
-   * Calls `run(item)` for items that no other thread has taken, then `leave()` if there were any, and
-   * returns when all items 0…count − 1 are done, by whichever threads. True for the thread that was
-   * the last.
+   * Calls `run(item)` for the items 0…count − 1 that no other thread has taken, then `leave()` if there
+   * were any. True for the thread with which all are done.
    */
   template <class Run, class Leave>
-  bool work(uint32_t count, const Run& run, const Leave& leave) {
+  bool take(uint32_t count, const Run& run, const Leave& leave) {
     uint32_t taken = 0;
     for (uint32_t item; (item = next_.fetch_add(1)) < count; taken++) run(item);
-    bool is_last = false;
-    if (taken > 0) {
-      leave();
-      is_last = done_.fetch_add(taken) + taken == count;
-      if (is_last) done_.notify_all();
-    }
-    for (uint32_t done; (done = done_.load()) < count;) done_.wait(done);
-    return is_last;
+    if (taken == 0) return false;
+    leave();
+    if (done_.fetch_add(taken) + taken < count) return false;
+    done_.notify_all();
+    return true;
   }
 
   template <class Run>
-  bool work(uint32_t count, const Run& run) {
-    return work(count, run, [] {});
+  bool take(uint32_t count, const Run& run) {
+    return take(count, run, [] {});
+  }
+
+  /** Waits until all items are done, by whichever threads. */
+  void wait(uint32_t count) const {
+    for (uint32_t done; (done = done_.load()) < count;) done_.wait(done);
   }
 
  private:

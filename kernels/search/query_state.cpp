@@ -102,40 +102,46 @@ scan_query& query_state::current_coarse_scan() {
   return coarse_scan_;
 }
 
-void query_state::add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
-                           const int32_t* sums, const panel_facts& facts) {
+template <class Add>
+void query_state::for_each_survivor(uint32_t view, uint32_t first_row, uint32_t survivors,
+                                    const Add& add) const {
   const sagitta_block_view& searched = context_->views[view];
   for (; survivors != 0; survivors &= survivors - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(survivors));
     const uint32_t row = first_row + lane;
     if (row >= searched.row_count) return;
     if (searched.rows != nullptr && (searched.rows[row / 32] >> (row % 32) & 1) == 0) continue;
+    add(row, lane);
+  }
+}
+
+bool query_state::is_excluded(const score_bounds& bounds) const {
+  if (bounds.upper < threshold_) return true;
+  return query_->has_after && bounds.lower > query_->after_score;
+}
+
+void query_state::add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
+                                const int32_t* sums, const panel_facts& facts) {
+  for_each_survivor(view, first_row, survivors, [&](uint32_t row, uint32_t lane) {
     const score_bounds bounds = bounds_of(*query_, sums[lane], facts, lane);
-    if (bounds.upper < threshold_) continue;
-    if (query_->has_after && bounds.lower > query_->after_score) continue;
+    if (is_excluded(bounds)) return;
     add_candidate({round_up(bounds.upper), view, row});
     // Only rows that certainly come after the position prove anything about the k-th best. Rows below
     // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
     if (!query_->has_after || bounds.upper < query_->after_score) prove(bounds.lower);
-  }
+  });
 }
 
 void query_state::add_coarse_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
                                        const int32_t* sums, const panel_facts& facts) {
-  const sagitta_block_view& searched = context_->views[view];
-  for (; survivors != 0; survivors &= survivors - 1) {
-    const auto lane = static_cast<uint32_t>(__builtin_ctz(survivors));
-    const uint32_t row = first_row + lane;
-    if (row >= searched.row_count) return;
-    if (searched.rows != nullptr && (searched.rows[row / 32] >> (row % 32) & 1) == 0) continue;
+  for_each_survivor(view, first_row, survivors, [&](uint32_t row, uint32_t lane) {
     add_coarse_row(view, row, sums[lane], facts_of(facts, lane));
-  }
+  });
 }
 
 void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const row_facts& facts) {
   const score_bounds bounds = bounds_of(query_->coarse.bounds, sum, facts);
-  if (bounds.upper < threshold_) return;
-  if (query_->has_after && bounds.lower > query_->after_score) return;
+  if (is_excluded(bounds)) return;
   const double center = bounds.upper == unbounded ? unbounded : (bounds.lower + bounds.upper) / 2;
   coarse_rows_.push_back({static_cast<float>(center), round_up(bounds.upper), view, row});
 }
@@ -265,8 +271,7 @@ void query_state::refine() {
       facts.scale = refined.scale;
       facts.residual = refined.residual;
       const score_bounds bounds = bounds_of(query_->coarse.bounds, sums[i], facts);
-      if (bounds.upper < threshold_) continue;
-      if (query_->has_after && bounds.lower > query_->after_score) continue;
+      if (is_excluded(bounds)) continue;
       const bool is_likely = bounds.lower + bounds.upper >= 2 * threshold_ &&
                              !(query_->has_after && bounds.lower + bounds.upper >
                                                         2 * query_->after_score);

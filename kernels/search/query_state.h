@@ -84,7 +84,7 @@ class query_state {
 
   /** Takes the rows of a panel that passed the scan's test: bit r of `survivors` is first_row + r. */
   void add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
-                const panel_facts& facts);
+                     const panel_facts& facts);
   /** The same for a panel of coarse codes. */
   void add_coarse_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
                             const int32_t* sums, const panel_facts& facts);
@@ -132,6 +132,12 @@ class query_state {
   uint64_t rescored_count() const { return rescored_count_; }
 
  private:
+  /** Calls `add(row, lane)` for the survivors of a panel that the view has. */
+  template <class Add>
+  void for_each_survivor(uint32_t view, uint32_t first_row, uint32_t survivors,
+                         const Add& add) const;
+  /** Whether a row with these bounds is below the threshold, or before the position. */
+  bool is_excluded(const score_bounds& bounds) const;
   void raise(double threshold);
   /** Takes a lower bound of a row's score, once per row that comes after the position. */
   void prove(double lower);

@@ -61,11 +61,12 @@ bool search::work() {
   const auto range_count = static_cast<uint32_t>(ranges_.size());
   const uint32_t queries = query_count();
   // A thread refines its rows before its ranges count as done: then its states are merged.
-  scanning_.work(
+  scanning_.take(
       range_count, [&](uint32_t range) { guard([&] { run_range(self, ranges_[range]); }); },
       [&] { guard([&] { refine_all(self); }); });
+  scanning_.wait(range_count);
   if (may_share_) score_together(self);
-  const bool is_last = finishing_.work(queries, [&](uint32_t query) {
+  const bool is_last = finishing_.take(queries, [&](uint32_t query) {
     guard([&] { finish_query(query); });
   });
   if (!is_last && !(queries == 0 && slot == 0)) return false;
@@ -384,17 +385,19 @@ void search::merge_query(uint32_t query) {
 
 void search::score_together(worker& self) {
   const uint32_t queries = query_count();
-  merging_.work(queries, [&](uint32_t query) {
+  merging_.take(queries, [&](uint32_t query) {
     guard([&] {
       merge_query(query);
       if (merged_[query] != nullptr) candidate_count_ += merged_[query]->count_candidates();
     });
   });
+  merging_.wait(queries);
   if (candidate_count_.load() < shared_candidates_per_row * row_count_) return;
   const auto each_query = [&](phase& phase, const auto& run) {
-    phase.work(queries, [&](uint32_t query) {
+    phase.take(queries, [&](uint32_t query) {
       if (merged_[query] != nullptr) guard([&] { run(*merged_[query]); });
     });
+    phase.wait(queries);
   };
   for (uint32_t round = 0; round < 2; round++) {
     each_query(rounds_[round].selecting, [&](query_state& state) {
@@ -403,9 +406,10 @@ void search::score_together(worker& self) {
     });
     guard([&] { self.cursors.assign(queries, 0); });
     const auto range_count = static_cast<uint32_t>(shared_ranges_.size());
-    rounds_[round].scoring.work(range_count, [&](uint32_t range) {
+    rounds_[round].scoring.take(range_count, [&](uint32_t range) {
       guard([&] { score_range(self, shared_ranges_[range]); });
     });
+    rounds_[round].scoring.wait(range_count);
   }
   each_query(taking_, [](query_state& state) { state.take_scores(); });
 }
