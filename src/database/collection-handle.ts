@@ -271,9 +271,9 @@ export class CollectionHandle {
     try {
       return await operation(collection);
     } finally {
-      // A compaction may have replaced those that the operation read.
-      collection.requireIntact(segments);
       collection.requireIntact();
+      // A compaction may have replaced those that the operation read.
+      if (collection.rows.segments !== segments) collection.requireIntact(segments);
     }
   }
 

@@ -97,8 +97,7 @@ export class FileGuard {
     this.#unverifiedCount--;
     if (error !== null) this.#fail(damageOf(file.name, error));
     else if (file.segment.isDamaged) this.#fail(cutFile(file.name));
-    if (this.#unverifiedCount > 0) return;
-    for (const resolve of this.#readers.splice(0)) resolve();
+    this.#answerReaders();
   }
 
   /** Resolves when every file is verified, which is urgent now; undefined when they are. */
@@ -119,8 +118,15 @@ export class FileGuard {
   #fail(error: SagittaError): void {
     if (this.#damage !== null) return;
     this.#damage = error;
+    this.#unverifiedCount -= this.#waiting.length;
     this.#waiting = [];
+    this.#answerReaders();
     this.#onDamaged(error);
+  }
+
+  #answerReaders(): void {
+    if (this.#unverifiedCount > 0) return;
+    for (const resolve of this.#readers.splice(0)) resolve();
   }
 }
 

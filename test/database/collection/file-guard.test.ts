@@ -1,0 +1,33 @@
+// Readers of a collection whose files are verified, when one of them turns out to be damaged.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { SagittaError } from '../../../src/common/errors.js';
+import { FileGuard, VerificationQueue } from '../../../src/database/collection/file-guard.js';
+import type { WorkerPool } from '../../../src/platform/pool.js';
+import type { Segment } from '../../../src/segment/segment.js';
+
+/** A pool of one thread, whose tasks fail. */
+const failingPool = {
+  threadCount: 1,
+  run: () => Promise.reject(new SagittaError('data_corrupt', 'the checksum differs')),
+} as unknown as WorkerPool;
+
+const intact = { key: 's', isDamaged: false } as Segment;
+
+describe('a guard of several files', () => {
+  it('answers its readers when the first file is damaged, though others were not verified', async () => {
+    const damaged: string[] = [];
+    const guard = new FileGuard({
+      queue: new VerificationQueue(failingPool),
+      onDamaged: ({ message }) => damaged.push(message),
+    });
+    for (const name of ['1', '2', '3']) {
+      guard.add({ name, segment: intact, bytes: new Uint8Array(), checksum: '' });
+    }
+    await guard.whenVerified();
+    assert.deepEqual(damaged, ['Segment file 1 is damaged: the checksum differs']);
+    assert.throws(() => guard.requireIntact([intact]), { code: 'data_corrupt' });
+    assert.equal(guard.whenVerified(), undefined);
+  });
+});
