@@ -3,8 +3,7 @@
 #if defined(__AVX2__) && defined(__FMA__)
 
 #include "avx2_lanes.h"
-#include "coarse.h"
-#include "rotate.h"
+#include "table.h"
 
 namespace sagitta {
 namespace {
@@ -52,10 +51,10 @@ struct coarse : avx2_coarse {
   static __m256i widen_pairs(__m256i pairs) {
     return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
   }
-  static void accumulate_first(sums& sum, codes code, query values) {
+  static void accumulate_narrow(sums& sum, codes code, query values) {
     sum.narrow = _mm256_add_epi16(sum.narrow, _mm256_maddubs_epi16(code, values));
   }
-  static void accumulate_second(sums& sum, codes code, query values) {
+  static void accumulate(sums& sum, codes code, query values) {
     sum.wide = _mm256_add_epi32(sum.wide, widen_pairs(_mm256_maddubs_epi16(code, values)));
   }
   static void end_step(sums& sum, uint32_t step) {
@@ -84,25 +83,7 @@ void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   }
 }
 
-constexpr target table = {
-    "avx2",
-    {0.018, 0.02},
-    lanes::query_group,
-    lanes::query_step_bytes,
-    encode,
-    encode_query,
-    pack_query,
-    scan<lanes>,
-    limit_rows,
-    products,
-    rotate,
-    encode_coarse,
-    pack_coarse_query<coarse>,
-    scan_coarse<lanes, coarse>,
-    coarse_sums<coarse>,
-    refined_sums<coarse>,
-    count_bits,
-};
+constexpr target table = create_target<lanes, coarse>("avx2", {0.018, 0.02}, pack_query);
 
 }  // namespace
 

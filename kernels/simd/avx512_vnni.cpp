@@ -4,9 +4,8 @@
      defined(__AVX512VL__)) ||                                                  \
     defined(SAGITTA_EMULATE)
 
-#include "coarse.h"
 #include "intrinsics.h"
-#include "rotate.h"
+#include "table.h"
 
 namespace sagitta {
 namespace {
@@ -100,11 +99,8 @@ struct coarse {
                                    reinterpret_cast<const __m128i*>(refined_values))),
                                _mm512_and_si512(code, _mm512_set1_epi8(15)));
   }
-  static void accumulate_first(sums& sum, codes code, query values) {
+  static void accumulate(sums& sum, codes code, query values) {
     sum = _mm512_dpbusd_epi32(sum, code, values);
-  }
-  static void accumulate_second(sums& sum, codes code, query values) {
-    accumulate_first(sum, code, values);
   }
   static void end_step(sums&, uint32_t) {}
 
@@ -134,29 +130,7 @@ struct coarse {
   }
 };
 
-void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
-  std::memcpy(packed, codes, size_t{steps} * step_dimensions);
-}
-
-constexpr target table = {
-    "avx512_vnni",
-    {0.0048, 0.0065},
-    lanes::query_group,
-    lanes::query_step_bytes,
-    encode,
-    encode_query,
-    pack_query,
-    scan<lanes>,
-    limit_rows,
-    products,
-    rotate,
-    encode_coarse,
-    pack_coarse_query<coarse>,
-    scan_coarse<lanes, coarse>,
-    coarse_sums<coarse>,
-    refined_sums<coarse>,
-    count_bits,
-};
+constexpr target table = create_target<lanes, coarse>("avx512_vnni", {0.0048, 0.0065});
 
 }  // namespace
 

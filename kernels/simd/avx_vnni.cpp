@@ -2,8 +2,7 @@
 #if (defined(__AVXVNNI__) && defined(__AVX2__) && defined(__FMA__)) || defined(SAGITTA_EMULATE)
 
 #include "avx2_lanes.h"
-#include "coarse.h"
-#include "rotate.h"
+#include "table.h"
 
 namespace sagitta {
 namespace {
@@ -26,11 +25,8 @@ struct lanes : avx2_lanes {
 struct coarse : avx2_coarse {
   using sums = __m256i;
   static sums zero() { return _mm256_setzero_si256(); }
-  static void accumulate_first(sums& sum, codes code, query values) {
+  static void accumulate(sums& sum, codes code, query values) {
     sum = _mm256_dpbusd_avx_epi32(sum, code, values);
-  }
-  static void accumulate_second(sums& sum, codes code, query values) {
-    accumulate_first(sum, code, values);
   }
   static void end_step(sums&, uint32_t) {}
   template <uint32_t count>
@@ -40,29 +36,7 @@ struct coarse : avx2_coarse {
   }
 };
 
-void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
-  std::memcpy(packed, codes, size_t{steps} * step_dimensions);
-}
-
-constexpr target table = {
-    "avx_vnni",
-    {0.0075, 0.011},
-    lanes::query_group,
-    lanes::query_step_bytes,
-    encode,
-    encode_query,
-    pack_query,
-    scan<lanes>,
-    limit_rows,
-    products,
-    rotate,
-    encode_coarse,
-    pack_coarse_query<coarse>,
-    scan_coarse<lanes, coarse>,
-    coarse_sums<coarse>,
-    refined_sums<coarse>,
-    count_bits,
-};
+constexpr target table = create_target<lanes, coarse>("avx_vnni", {0.0075, 0.011});
 
 }  // namespace
 

@@ -6,7 +6,8 @@
 //   codes, query, sums  registers of codes, of a packed query, and of sums to reduce
 //   load, load_query, zero
 //   first<plane>(codes), second<plane>(coarse, refinement)   the codes of a plane, as unsigned bytes
-//   accumulate_first(sums, codes, query), accumulate_second(…)   add the products of a plane
+//   accumulate(sums, codes, query)   adds the products of a plane
+//   accumulate_narrow                optional: a faster one for codes of the first level
 //   end_step(sums, step)   is called for each sum after each step of `bytes`
 //   reduce<count>(sums, to)
 //
@@ -36,6 +37,9 @@ constexpr size_t coarse_prefetch_bytes = 4096;
 
 enum class coarse_level { first, second };
 
+template <class Coarse>
+concept has_narrow_sums = requires { &Coarse::accumulate_narrow; };
+
 /** Sums [Queries, Rows], without their offsets. `refinement` is read on the second level only. */
 template <class Coarse, coarse_level Level, uint32_t Queries, uint32_t Rows, bool is_scan>
 __attribute__((noinline)) void sum_coarse(uint32_t row_bytes, const uint8_t* const* coarse,
@@ -63,10 +67,10 @@ __attribute__((noinline)) void sum_coarse(uint32_t row_bytes, const uint8_t* con
 #pragma GCC unroll 4
         for (uint32_t q = 0; q < Queries; q++) {
           auto& sum = sums[q * Rows + r];
-          if constexpr (Level == coarse_level::first) {
-            Coarse::accumulate_first(sum, codes, query[q][plane.value]);
+          if constexpr (Level == coarse_level::first && has_narrow_sums<Coarse>) {
+            Coarse::accumulate_narrow(sum, codes, query[q][plane.value]);
           } else {
-            Coarse::accumulate_second(sum, codes, query[q][plane.value]);
+            Coarse::accumulate(sum, codes, query[q][plane.value]);
           }
         }
       };

@@ -3,8 +3,7 @@
 
 #include <arm_neon.h>
 
-#include "coarse.h"
-#include "rotate.h"
+#include "table.h"
 
 namespace sagitta {
 namespace {
@@ -98,11 +97,8 @@ struct coarse {
     const uint8x16_t code = vorrq_u8(vshlq_n_u8(first<plane>(upper), 2), first<plane>(lower));
     return vqtbl1q_u8(vld1q_u8(refined_values), code);
   }
-  static void accumulate_first(sums& sum, codes code, query values) {
+  static void accumulate(sums& sum, codes code, query values) {
     sum = vdotq_s32(sum, vreinterpretq_s8_u8(code), values);
-  }
-  static void accumulate_second(sums& sum, codes code, query values) {
-    accumulate_first(sum, code, values);
   }
   static void end_step(sums&, uint32_t) {}
   template <uint32_t count>
@@ -114,29 +110,7 @@ struct coarse {
   }
 };
 
-void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
-  std::memcpy(packed, codes, size_t{steps} * step_dimensions);
-}
-
-constexpr target table = {
-    "neon_dotprod",
-    {0.012, 0.016},
-    lanes::query_group,
-    lanes::query_step_bytes,
-    encode,
-    encode_query,
-    pack_query,
-    scan<lanes>,
-    limit_rows,
-    products,
-    rotate,
-    encode_coarse,
-    pack_coarse_query<coarse>,
-    scan_coarse<lanes, coarse>,
-    coarse_sums<coarse>,
-    refined_sums<coarse>,
-    count_bits,
-};
+constexpr target table = create_target<lanes, coarse>("neon_dotprod", {0.012, 0.016});
 
 }  // namespace
 
