@@ -27,9 +27,11 @@ rotation create_rotation(uint32_t dimension) {
   made.stride = static_cast<uint32_t>(dimension * 0.618) | 1;
   while (std::gcd(made.stride, dimension) != 1) made.stride += 2;
   made.stride %= dimension;
+  made.source.resize(dimension);
   made.first.resize(dimension);
   made.second.resize(dimension);
   for (uint32_t i = 0; i < dimension; i++) {
+    made.source[i] = static_cast<uint32_t>(uint64_t{i} * made.stride % dimension);
     const uint64_t bits = mix((uint64_t{i} + 1) * 0x9e3779b97f4a7c15ull);
     made.first[i] = (bits & 1) != 0 ? made.unit : -made.unit;
     made.second[i] = (bits & 2) != 0 ? made.unit : -made.unit;

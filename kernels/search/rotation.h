@@ -19,8 +19,9 @@ struct rotation {
   uint32_t block;
   /** 1 / √P. */
   float unit;
-  /** Value i of the second round is value i · stride mod dimension of the first. */
+  /** Value i of the second round is value i · stride mod dimension of the first: value source[i]. */
   uint32_t stride;
+  std::vector<uint32_t> source;
   /** Sign times 1 / √P of each value, for both rounds. */
   std::vector<float> first;
   std::vector<float> second;

@@ -21,6 +21,19 @@ wide_floats load_wide(const float* from) {
 
 void store_wide(float* to, const wide_floats& values) { std::memcpy(to, &values, sizeof values); }
 
+/** Stores values 0…255 as bytes. With intrinsics where GCC 12 would take the values one by one. */
+void store_bytes(uint8_t* to, const wide_integers& values) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  const auto all = reinterpret_cast<__m256i>(values);
+  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
+#else
+  using wide_bytes = uint8_t __attribute__((vector_size(wide_lanes)));
+  const wide_bytes bytes = __builtin_convertvector(values, wide_bytes);
+  std::memcpy(to, &bytes, sizeof bytes);
+#endif
+}
+
 /** One stage within registers: each value and the one `distance` lanes away become sum and difference. */
 template <uint32_t distance>
 wide_floats butterfly(const wide_floats& values) {
@@ -39,9 +52,37 @@ wide_floats butterfly(const wide_floats& values) {
   return values * sign + swapped;
 }
 
-/** Multiplies `count` values, a power of two of at least 64, by the Hadamard matrix. */
+/** Values that `multiply_group` keeps in registers; blocks have at least as many. */
+constexpr uint32_t group_values = 64;
+
+/** The stages whose values are less than `group_values` apart. */
+inline void multiply_group(float* values) {
+  constexpr uint32_t count = group_values / wide_lanes;
+  wide_floats lanes[count];
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < count; i++) lanes[i] = load_wide(values + i * wide_lanes);
+#pragma GCC unroll 4
+  for (uint32_t half = count / 2; half > 0; half /= 2) {
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < count; i++) {
+      if ((i & half) != 0) continue;
+      const wide_floats left = lanes[i];
+      lanes[i] = left + lanes[i + half];
+      lanes[i + half] = left - lanes[i + half];
+    }
+  }
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < count; i++) {
+    if constexpr (wide_lanes > 8) lanes[i] = butterfly<8 % wide_lanes>(lanes[i]);
+    if constexpr (wide_lanes > 4) lanes[i] = butterfly<4 % wide_lanes>(lanes[i]);
+    lanes[i] = butterfly<1>(butterfly<2>(lanes[i]));
+    store_wide(values + i * wide_lanes, lanes[i]);
+  }
+}
+
+/** Multiplies `count` values, a power of two of at least `group_values`, by the Hadamard matrix. */
 void multiply_hadamard(float* values, uint32_t count) {
-  for (uint32_t half = count / 2; half >= wide_lanes; half /= 2) {
+  for (uint32_t half = count / 2; half >= group_values; half /= 2) {
     for (uint32_t start = 0; start < count; start += 2 * half) {
       for (uint32_t i = start; i < start + half; i += wide_lanes) {
         const wide_floats left = load_wide(values + i);
@@ -51,13 +92,7 @@ void multiply_hadamard(float* values, uint32_t count) {
       }
     }
   }
-  for (uint32_t i = 0; i < count; i += wide_lanes) {
-    wide_floats lanes = load_wide(values + i);
-    if constexpr (wide_lanes > 8) lanes = butterfly<8 % wide_lanes>(lanes);
-    if constexpr (wide_lanes > 4) lanes = butterfly<4 % wide_lanes>(lanes);
-    lanes = butterfly<2>(lanes);
-    store_wide(values + i, butterfly<1>(lanes));
-  }
+  for (uint32_t start = 0; start < count; start += group_values) multiply_group(values + start);
 }
 
 /** Multiplies all blocks, whose values have been multiplied by 1 / √P. */
@@ -73,14 +108,13 @@ void multiply_blocks(const rotation& rotation, float* values) {
 }
 
 /** `scratch` [dimension]. */
-void rotate_into(const rotation& rotation, const float* values, float* scratch, float* rotated) {
+void rotate_into(const rotation& rotation, const float* values, float* __restrict scratch,
+                 float* __restrict rotated) {
   const uint32_t dimension = rotation.dimension;
   for (uint32_t i = 0; i < dimension; i++) scratch[i] = values[i] * rotation.first[i];
   multiply_blocks(rotation, scratch);
-  for (uint32_t i = 0, from = 0; i < dimension; i++) {
-    rotated[i] = scratch[from] * rotation.second[i];
-    from += rotation.stride;
-    if (from >= dimension) from -= dimension;
+  for (uint32_t i = 0; i < dimension; i++) {
+    rotated[i] = scratch[rotation.source[i]] * rotation.second[i];
   }
   multiply_blocks(rotation, rotated);
 }
@@ -90,56 +124,157 @@ void rotate(const rotation& rotation, const float* values, float* rotated) {
   rotate_into(rotation, values, scratch.data(), rotated);
 }
 
-/** The sums that give the scale s with the least ‖y − s·c‖, and that residual. */
-struct fit {
-  lane_sums product;
-  lane_sums square;
-
-  void add(uint32_t p, const doubles& value, const doubles& code) {
-    product.part[p] += value * code;
-    square.part[p] += code * code;
-  }
-};
-
 struct fitted {
   float scale;
   float residual;
 };
 
-/** `yy` = y·y. The slack covers the cancellation in the square of the residual. */
-inline fitted fit_scale(const fit& sums, double yy) {
-  const double product = sums.product.fold();
-  const double square = sums.square.fold();
+/**
+ * The scale s with the least ‖y − s·c‖, and that residual, from y·c, c·c and y·y. The slack is more than
+ * three times the relative error of y·c and y·y, which is 5 · 2^-24.
+ */
+inline fitted fit_scale(double product, double square, double yy) {
   const auto scale = static_cast<float>(product / square);
   const auto s = static_cast<double>(scale);
   const double residual = yy - 2 * s * product + s * s * square;
-  const double bounded = (residual > 0 ? residual : 0) + 0x1p-40 * yy;
+  const double bounded = (residual > 0 ? residual : 0) + 0x1p-19 * yy;
   return {scale, static_cast<float>(std::sqrt(bounded) * (1 + 0x1p-20))};
 }
 
-/** Packs codes 0…3 [64 · chunks] as layout.h says. */
-void pack_coarse(const uint8_t* codes, uint32_t chunks, uint8_t* packed) {
-  for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-    const uint8_t* const from = codes + size_t{chunk} * coarse_chunk_dimensions;
-    uint8_t* const to = packed + size_t{chunk} * coarse_chunk_bytes;
-    for (uint32_t j = 0; j < coarse_chunk_bytes; j++) {
-      to[j] = static_cast<uint8_t>(from[j] | from[j + 16] << 2 | from[j + 32] << 4 | from[j + 48] << 6);
-    }
+inline wide_integers bits_of(const wide_floats& values) { return reinterpret_cast<wide_integers>(values); }
+
+inline wide_floats absolute(const wide_floats& values) {
+  return reinterpret_cast<wide_floats>(bits_of(values) & 0x7fffffff);
+}
+
+/** table[index mod 8]. */
+inline wide_floats look_up(const float* table, const wide_integers& indexes) {
+  wide_floats found;
+#if !defined(__clang__)
+  if constexpr (wide_lanes >= 8) {
+    for (uint32_t i = 0; i < wide_lanes; i++) found[i] = table[i % 8];
+    return __builtin_shuffle(found, indexes);
   }
+#endif
+  for (uint32_t i = 0; i < wide_lanes; i++) found[i] = table[indexes[i] % 8];
+  return found;
+}
+
+/** What the magnitudes of the codes stand for. */
+constexpr float first_levels[8] = {1, 1, 1, 1, 3, 3, 3, 3};
+constexpr float second_levels[8] = {refined_levels[0], refined_levels[1], refined_levels[2],
+                                    refined_levels[3], refined_levels[4], refined_levels[5],
+                                    refined_levels[6], refined_levels[7]};
+
+/** Codes 8…15 of magnitudes that are in units of σ / 4. */
+inline wide_integers quantize_magnitudes(const wide_floats& quarters) {
+  static_assert(coarse_thresholds[0] == 0.25f && coarse_thresholds[1] == 0.5f &&
+                    coarse_thresholds[2] == 0.75f && coarse_thresholds[3] == 1,
+                "rounding down counts the first four thresholds");
+  // Floats that are not negative are in the order of their bits.
+  const wide_integers bits = bits_of(quarters);
+  const wide_integers four = bits_of(wide_floats{} + 4);
+  wide_integers codes = __builtin_convertvector(
+      reinterpret_cast<wide_floats>(bits < four ? bits : four), wide_integers);
+#pragma GCC unroll 3
+  for (uint32_t t = 4; t < 7; t++) codes -= quarters >= 4 * coarse_thresholds[t];
+  return codes + 8;
+}
+
+/** Sums of squares and products of a row with its codes, by dimension modulo `coarse_chunk_bytes`. */
+struct coarse_row_sums {
+  double yy[coarse_chunk_bytes];
+  double first_product[coarse_chunk_bytes];
+  double second_product[coarse_chunk_bytes];
+  /** Of integers below 2^24, and so exact. */
+  float first_square[coarse_chunk_bytes];
+  float second_square[coarse_chunk_bytes];
+};
+
+template <class Number>
+double fold(const Number* lanes) {
+  double sums[coarse_chunk_bytes];
+  for (uint32_t i = 0; i < coarse_chunk_bytes; i++) sums[i] = static_cast<double>(lanes[i]);
+  for (uint32_t half = coarse_chunk_bytes / 2; half > 0; half /= 2) {
+    for (uint32_t i = 0; i < half; i++) sums[i] += sums[i + half];
+  }
+  return sums[0];
+}
+
+struct wide_doubles {
+  doubles low = {};
+  doubles high = {};
+
+  void add(const wide_floats& values) {
+    floats halves[2];
+    std::memcpy(halves, &values, sizeof halves);
+    low += widen(halves[0]);
+    high += widen(halves[1]);
+  }
+
+  void store(double* to) const {
+    std::memcpy(to, &low, sizeof low);
+    std::memcpy(to + register_lanes, &high, sizeof high);
+  }
+};
+
+/**
+ * Encodes and sums `wide_lanes` lanes of all planes, from `lane` on, of a rotated row that is filled up to
+ * whole chunks with zeros. `inverse` is 4 / σ.
+ */
+inline void encode_coarse_lanes(const float* rotated, float inverse, uint32_t chunks, uint32_t lane,
+                                uint8_t* upper, uint8_t* lower, coarse_row_sums& sums) {
+  wide_doubles yy;
+  wide_doubles first_product;
+  wide_doubles second_product;
+  wide_floats first_square = {};
+  wide_floats second_square = {};
+  for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+    const float* const from = rotated + size_t{chunk} * coarse_chunk_dimensions + lane;
+    wide_integers upper_bits = {};
+    wide_integers lower_bits = {};
+    // Float32 for the four planes of a chunk: each conversion would take as long as a product.
+    wide_floats chunk_yy = {};
+    wide_floats chunk_first = {};
+    wide_floats chunk_second = {};
+#pragma GCC unroll 4
+    for (uint32_t plane = 0; plane < 4; plane++) {
+      const wide_floats y = load_wide(from + plane * coarse_chunk_bytes);
+      const wide_floats scaled = y * inverse;
+      const wide_integers magnitudes = quantize_magnitudes(absolute(scaled));
+      // The codes of negative values are those of positive ones in reverse.
+      const wide_integers is_negative = scaled < 0;
+      const wide_integers codes = magnitudes ^ (is_negative & 15);
+      upper_bits |= codes >> 2 << 2 * plane;
+      lower_bits |= (codes & 3) << 2 * plane;
+      const wide_floats first = look_up(first_levels, magnitudes);
+      const wide_floats second = look_up(second_levels, magnitudes);
+      chunk_yy += y * y;
+      chunk_first += absolute(y) * first;
+      chunk_second += absolute(y) * second;
+      first_square += first * first;
+      second_square += second * second;
+    }
+    yy.add(chunk_yy);
+    first_product.add(chunk_first);
+    second_product.add(chunk_second);
+    store_bytes(upper + chunk * coarse_chunk_bytes + lane, upper_bits);
+    store_bytes(lower + chunk * coarse_chunk_bytes + lane, lower_bits);
+  }
+  yy.store(sums.yy + lane);
+  first_product.store(sums.first_product + lane);
+  second_product.store(sums.second_product + lane);
+  store_wide(sums.first_square + lane, first_square);
+  store_wide(sums.second_square + lane, second_square);
 }
 
 /** What encoding needs for one row at a time. */
 struct coarse_scratch {
   explicit coarse_scratch(uint32_t dimension)
-      : values(size_t{coarse_row_bytes(dimension)} * 4),
-        rotated(values.size()),
-        upper(values.size()),
-        lower(values.size()) {}
+      : values(dimension), rotated(size_t{coarse_row_bytes(dimension)} * 4) {}
   std::vector<float> values;
   /** Zero past the last dimension. */
   std::vector<float> rotated;
-  std::vector<uint8_t> upper;
-  std::vector<uint8_t> lower;
 };
 
 void encode_coarse_row(const rotation& rotation, const float* values, uint32_t lane,
@@ -163,62 +298,23 @@ void encode_coarse_row(const rotation& rotation, const float* values, uint32_t l
   }
   rotate_into(rotation, values, scratch.values.data(), scratch.rotated.data());
   const auto inverse = static_cast<float>(std::sqrt(static_cast<double>(dimension)) / length);
-  fit coarse_fit;
-  fit refined_fit;
-  lane_sums yy;
-  const uint32_t padded = row_bytes * 4;
-  for (uint32_t i = 0; i < padded; i += lane_count) {
-    const uint32_t left = i < dimension ? dimension - i : 0;
-#pragma GCC unroll 4
-    for (uint32_t p = 0; p < registers; p++) {
-      const floats y = load_floats(scratch.rotated.data() + i + p * register_lanes);
-      const floats z = y * inverse;
-      const integers is_negative = z < 0;
-      const floats magnitude = is_negative ? -z : z;
-      integers reached = {};
-      integers level = {};
-      level += refined_levels[0];
-#pragma GCC unroll 7
-      for (uint32_t t = 0; t < 7; t++) {
-        const integers is_above = magnitude >= coarse_thresholds[t];
-        reached -= is_above;
-        level -= is_above * (refined_levels[t + 1] - refined_levels[t]);
-      }
-      const integers code = is_negative ? 7 - reached : 8 + reached;
-      const integers first = 2 * (code >> 2) - 3;
-      const integers second = is_negative ? -level : level;
-      const integers upper_bits = code >> 2;
-      const integers lower_bits = code & 3;
-#pragma GCC unroll 8
-      for (uint32_t j = 0; j < register_lanes; j++) {
-        const uint32_t at = i + p * register_lanes + j;
-        scratch.upper[at] = static_cast<uint8_t>(upper_bits[j]);
-        scratch.lower[at] = static_cast<uint8_t>(lower_bits[j]);
-      }
-      const doubles value = widen(y);
-      yy.part[p] += value * value;
-      doubles c0 = __builtin_convertvector(first, doubles);
-      doubles c1 = __builtin_convertvector(second, doubles);
-      if (left < lane_count) {
-        // Codes past the last dimension do not count: the query is 0 there.
-        for (uint32_t j = 0; j < register_lanes; j++) {
-          if (p * register_lanes + j >= left) c0[j] = c1[j] = 0;
-        }
-      }
-      coarse_fit.add(p, value, c0);
-      refined_fit.add(p, value, c1);
-    }
+  coarse_row_sums sums;
+  for (uint32_t from = 0; from < coarse_chunk_bytes; from += wide_lanes) {
+    encode_coarse_lanes(scratch.rotated.data(), 4 * inverse, row_bytes / coarse_chunk_bytes, from, upper,
+                        lower, sums);
   }
-  const double square = yy.fold();
-  const fitted first = fit_scale(coarse_fit, square);
-  const fitted second = fit_scale(refined_fit, square);
+  // The zeros past the last dimension have codes too, but the query is 0 there.
+  const uint32_t zeros = row_bytes * 4 - dimension;
+  const double yy = fold(sums.yy);
+  const fitted first = fit_scale(fold(sums.first_product), fold(sums.first_square) - zeros, yy);
+  const fitted second =
+      fit_scale(fold(sums.second_product),
+                fold(sums.second_square) - zeros * refined_levels[0] * refined_levels[0], yy);
   facts.scale[lane] = first.scale;
   facts.norm[lane] = static_cast<float>(length);
   facts.residual[lane] = first.residual;
   facts.square[lane] = static_cast<float>(measured.square);
   refined = {second.scale, second.residual};
-  pack_coarse(scratch.upper.data(), row_bytes / coarse_chunk_bytes, upper);
-  pack_coarse(scratch.lower.data(), row_bytes / coarse_chunk_bytes, lower);
 }
 
 void encode_coarse(const rotation& rotation, const float* values, uint32_t from, uint32_t to,

@@ -7,6 +7,9 @@
 
 #include "../layout.h"
 #include "../target.h"
+#if defined(__AVX2__)
+#include "intrinsics.h"
+#endif
 
 namespace sagitta {
 namespace {
@@ -43,7 +46,16 @@ doubles load_doubles(const double* from) {
   return values;
 }
 
-doubles widen(const floats& values) { return __builtin_convertvector(values, doubles); }
+/** With intrinsics where GCC 12 would convert parts of registers and join them. */
+doubles widen(const floats& values) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<doubles>(_mm512_cvtps_pd(reinterpret_cast<__m256>(values)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<doubles>(_mm256_cvtps_pd(reinterpret_cast<__m128>(values)));
+#else
+  return __builtin_convertvector(values, doubles);
+#endif
+}
 
 /** The eight lanes of a canonical sum. */
 struct lane_sums {

@@ -104,6 +104,19 @@ std::vector<int32_t> expected_sums(const std::vector<int8_t>& query, const std::
   return sums;
 }
 
+/** Every target makes the codes of the reference. */
+void check_codes(const sagitta::rotation& rotation, const float* values, const decoded& found,
+                 const std::string& what) {
+  const uint32_t dimension = rotation.dimension;
+  std::vector<uint8_t> coarse(sagitta::coarse_panel_bytes(dimension));
+  std::vector<uint8_t> refinement(sagitta::refinement_panel_bytes(dimension));
+  sagitta::reference_target.encode_coarse(rotation, values, 0, 1, coarse.data(), refinement.data());
+  const decoded expected = decode(coarse.data() + sagitta::fact_bytes,
+                                  refinement.data() + sizeof(sagitta::refined_facts), dimension);
+  require(found.first == expected.first, what + ": codes of the first level");
+  require(found.second == expected.second, what + ": codes of the second level");
+}
+
 void check_sums(random_source& random, const sagitta_block& block, uint32_t dimension,
                 const std::vector<decoded>& rows, const std::string& what) {
   std::vector<int8_t> query(dimension);
@@ -165,6 +178,7 @@ void test_coarse_codes(random_source& random) {
         }
         require(std::abs(length - static_cast<double>(facts.norm[lane])) <= 0x1p-20 * length, what + ": norm");
         if (length == 0) continue;
+        check_codes(rotation, data.row(row), found.back(), what);
         check_residual(rotated, found.back().first, facts.scale[lane], facts.residual[lane], what + ", first level");
         check_residual(rotated, found.back().second, refined.scale, refined.residual, what + ", second level");
       }
