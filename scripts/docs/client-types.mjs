@@ -19,6 +19,9 @@ const TYPES = {
   CollectionInput: { schema: 'CollectionCreate', omit: ['idempotency_key'] },
   CollectionRecord: { schema: 'Collection' },
   CollectionPage: { schema: 'CollectionList' },
+  CollectionClone: { schema: 'CollectionClone', omit: ['idempotency_key'] },
+  AliasRecord: { schema: 'Alias' },
+  AliasPage: { schema: 'AliasList' },
   VectorInput: { schema: 'VectorInput' },
   StoredVector: { schema: 'Vector' },
   VectorsWritten: { schema: 'VectorsWritten' },
@@ -45,6 +48,7 @@ const TYPES = {
 const KNOWN = {
   VectorId: 'string',
   CollectionId: 'string',
+  AliasName: 'string',
   ApiKeyId: 'string',
   Values: 'Values',
   Metadata: 'JsonObject',

@@ -4,6 +4,7 @@
 
 import { Command } from 'commander';
 import { packageVersion } from '../common/package-version.js';
+import { addAliasesCommand } from './commands/aliases.js';
 import { addBackupCommand } from './commands/backup.js';
 import { addBenchCommand } from './commands/bench.js';
 import { addCollectionsCommand } from './commands/collections.js';
@@ -53,6 +54,7 @@ function createProgram(): Command {
   addQueryCommand(program);
   addJoinCommand(program);
   addCollectionsCommand(program);
+  addAliasesCommand(program);
   addKeysCommand(program);
   addBackupCommand(program);
   addRestoreCommand(program);

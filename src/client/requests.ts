@@ -20,7 +20,7 @@ export interface Requests {
   readonly transport: Transport;
   /** A GET request. */
   get<Body>(path: string, query: object, options?: CallOptions): Promise<Body>;
-  /** A POST request without side effects. */
+  /** A POST request that may be sent twice: without side effects, or with the same ones. */
   read<Body>(path: string, body: object, options?: CallOptions): Promise<Body>;
   /** A POST request with an idempotency key, retried after a lost reply. */
   write<Body>(

@@ -1,4 +1,4 @@
-// The methods for the server as a whole: collections, API keys, backups, limits and probes.
+// The methods for the server as a whole: collections, aliases, API keys, backups, limits and probes.
 
 import type { JsonObject } from '../common/types.js';
 import {
@@ -11,10 +11,13 @@ import {
   type WriteOptions,
 } from './requests.js';
 import type {
+  AliasPage,
+  AliasRecord,
   ApiKeyInput,
   ApiKeyRecord,
   ApiKeyWithSecret,
   BackupRecord,
+  CollectionClone,
   CollectionInput,
   CollectionPage,
   CollectionRecord,
@@ -46,13 +49,39 @@ export interface Collections {
     options?: CallOptions,
   ): Promise<CollectionRecord>;
   /**
-   * Deletes the collection with all its vectors. Not retried when the connection breaks, since a new
+   * Makes another collection with the same vectors; resolves when it can be queried, and there is no
+   * timeout unless `timeoutMs` is given. Throws `collection_exists`.
+   */
+  clone(id: string, input?: CollectionClone, options?: WriteOptions): Promise<CollectionRecord>;
+  /** Gives the collection another id. Throws `collection_exists`. */
+  rename(id: string, newId: string, options?: WriteOptions): Promise<CollectionRecord>;
+  /**
+   * Deletes the collection with all its vectors. Throws `collection_aliased` while it has aliases. Not retried when the connection breaks, since a new
    * collection of the same id may exist by then. After a `network_error`, check with `get`.
    */
   delete(
     id: string,
     options?: CallOptions,
   ): Promise<{ id: string; deleted: true; vector_count: number }>;
+}
+
+/** Aliases, which stand for a collection wherever its id does. */
+export interface Aliases {
+  /** Makes the alias, or points it to another collection. Throws `collection_not_found`. */
+  set(name: string, collection: string, options?: CallOptions): Promise<AliasRecord>;
+  /** Sets several aliases at the same moment, and deletes those whose collection is null. */
+  change(
+    aliases: Readonly<Record<string, string | null>>,
+    options?: CallOptions,
+  ): Promise<readonly AliasRecord[]>;
+  /** Throws `alias_not_found`. */
+  get(name: string, options?: CallOptions): Promise<AliasRecord>;
+  /** One page, in the order of the names. */
+  list(request?: { limit?: number; cursor?: string }, options?: CallOptions): Promise<AliasPage>;
+  /** Every alias, in the order of the names. `limit` is the page size. */
+  all(request?: { limit?: number }, options?: CallOptions): AsyncIterable<AliasRecord>;
+  /** The collection remains. Throws `alias_not_found`. */
+  delete(name: string, options?: CallOptions): Promise<{ name: string; deleted: true }>;
 }
 
 /** API keys; every method requires the scope `admin`. */
@@ -96,6 +125,7 @@ export interface Service {
 export interface ServiceMethods {
   limits(options?: CallOptions): Promise<Limits>;
   readonly collections: Collections;
+  readonly aliases: Aliases;
   readonly keys: Keys;
   readonly backups: Backups;
   readonly service: Service;
@@ -115,6 +145,15 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
       itemsOf(collections.pages(request, options), (page) => page.collections),
     update: (id, body, options) =>
       change('PATCH', `/collections/${pathSegment(id)}`, { body, isIdempotent: true }, options),
+    async clone(id, input = {}, options = {}) {
+      const path = `/collections/${pathSegment(id)}/clone`;
+      const patient = { timeoutMs: Number.POSITIVE_INFINITY, ...options };
+      return (await requests.write<CollectionRecord>(path, input, patient)).body;
+    },
+    async rename(id, newId, options = {}) {
+      const path = `/collections/${pathSegment(id)}/rename`;
+      return (await requests.write<CollectionRecord>(path, { id: newId }, options)).body;
+    },
     delete: (id, options) =>
       change('DELETE', `/collections/${pathSegment(id)}`, { isIdempotent: false }, options),
   };
@@ -160,5 +199,33 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
       (await transport.send<JsonObject>(probe('/openapi.json', options))).body,
   };
 
-  return { limits: (options) => get('/limits', {}, options), collections, keys, backups, service };
+  const limits = (options?: CallOptions) => get<Limits>('/limits', {}, options);
+  return { limits, collections, aliases: createAliases(requests), keys, backups, service };
+}
+
+function createAliases({ get, read, change }: Requests): Aliases {
+  const aliases: Aliases = {
+    set: (name, collection, options) =>
+      change(
+        'PUT',
+        `/aliases/${pathSegment(name)}`,
+        { body: { collection }, isIdempotent: true },
+        options,
+      ),
+    async change(targets, options) {
+      const changes = Object.entries(targets).map(([name, collection]) => ({ name, collection }));
+      const body = { aliases: changes };
+      return (await read<{ aliases: AliasRecord[] }>('/aliases', body, options)).aliases;
+    },
+    get: (name, options) => get(`/aliases/${pathSegment(name)}`, {}, options),
+    list: (request = {}, options) => get('/aliases', request, options),
+    all: (request = {}, options) =>
+      itemsOf(
+        pagesOf(request, (page) => aliases.list(page, options)),
+        (page) => page.aliases,
+      ),
+    delete: (name, options) =>
+      change('DELETE', `/aliases/${pathSegment(name)}`, { isIdempotent: false }, options),
+  };
+  return aliases;
 }

@@ -5,10 +5,13 @@ import type { JsonObject } from '../common/types.js';
 import type * as wire from './wire.js';
 
 export type {
+  AliasPage,
+  AliasRecord,
   ApiKeyInput,
   ApiKeyRecord,
   ApiKeyWithSecret,
   BackupRecord,
+  CollectionClone,
   CollectionInput,
   CollectionPage,
   CollectionRecord,

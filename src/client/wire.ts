@@ -53,6 +53,32 @@ export interface CollectionPage {
   readonly total: number;
 }
 
+/** Absent members but the id are those of the collection. */
+export interface CollectionClone {
+  /** Generated when absent. */
+  readonly id?: string;
+  /** Text for people. */
+  readonly description?: string | null;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export interface AliasRecord {
+  readonly name: string;
+  readonly collection: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/** In the order of their names. */
+export interface AliasPage {
+  readonly aliases: readonly AliasRecord[];
+  /** The token of the next page; absent on the last page. */
+  readonly next_cursor?: string;
+  /** Whether there is another page. */
+  readonly has_more: boolean;
+  readonly total: number;
+}
+
 export interface VectorInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;

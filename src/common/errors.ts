@@ -33,6 +33,8 @@ export const ERROR_TITLES = {
   payload_too_large: 'The body is too large',
   collection_not_found: 'The collection does not exist',
   collection_exists: 'The collection already exists',
+  collection_aliased: 'The collection has aliases',
+  alias_not_found: 'The alias does not exist',
   vector_not_found: 'The vector does not exist',
   key_not_found: 'The API key does not exist',
   backup_exists: 'The backup already exists',

@@ -14,6 +14,36 @@ export interface CollectionInput {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/** What a clone has in place of what its source has; absent members are those of the source. */
+export interface CloneInput {
+  /** Generated when absent. */
+  readonly id?: string | undefined;
+  readonly description?: string | null | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+}
+
+/** An alias to make or to move, or to remove. */
+export interface AliasChange {
+  readonly name: string;
+  /** The id or an alias of the collection to point to; null for none. */
+  readonly collection: string | null;
+}
+
+export interface AliasRecord {
+  readonly name: string;
+  /** The id of the collection that it points to. */
+  readonly collection: string;
+  /** ISO 8601, UTC. */
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+export interface AliasesPage extends Page {
+  readonly aliases: readonly AliasRecord[];
+  /** The number of aliases that the caller may see. */
+  readonly total: number;
+}
+
 export interface CollectionRecord {
   readonly id: string;
   readonly dimension: number;
@@ -122,6 +152,7 @@ export interface IdempotencyRequest {
   readonly payloadDigest: string;
 }
 
+/** A page of the collections, or of the aliases of collections. */
 export interface CollectionsRequest {
   readonly limit?: number | undefined;
   readonly cursor?: string | undefined;

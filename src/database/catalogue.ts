@@ -1,11 +1,20 @@
-// The catalogue: which collections exist, on disk and in memory. Creating, changing and deleting
-// collections happens one at a time; everything else is the business of each collection.
+// The catalogue: which collections exist and what they are called, on disk and in memory. Creating,
+// changing and deleting collections and aliases happens one at a time; everything else is the business
+// of each collection.
 
 import { randomUUID } from 'node:crypto';
-import { collectionNotFound, field, SagittaError, validationError } from '../common/errors.js';
+import {
+  assert,
+  collectionNotFound,
+  field,
+  type IssueLocation,
+  SagittaError,
+  validationError,
+} from '../common/errors.js';
 import { collectGarbageSoon } from '../common/garbage.js';
 import type { StoreOperation } from '../storage/store.js';
-import type { CollectionInput } from './api.js';
+import { type AliasEntry, Aliases, aliasOperations } from './aliases.js';
+import type { AliasChange, CloneInput, CollectionInput } from './api.js';
 import type { Collection } from './collection/collection.js';
 import type { Maintenance } from './collection/maintenance.js';
 import {
@@ -26,15 +35,27 @@ export interface CollectionEntry {
     | { readonly kind: 'failed'; readonly error: SagittaError };
 }
 
+/** Aliases that an error names; the list of aliases has all. */
+const ALIASES_NAMED_MAX = 3;
+
+/** Operations that are committed in one transaction with a change of a collection. */
+export type CommitWithEntry = (entry: CollectionEntry) => readonly StoreOperation[];
+
 export class Catalogue {
   readonly #options: LoadOptions;
+  readonly #aliases: Aliases;
   readonly #entries = new Map<string, CollectionEntry>();
+  /** Ids by incarnation, since a collection may get another id. */
+  readonly #idOf = new Map<string, string>();
+  /** The ids of clones that are being made. */
+  readonly #reservedIds = new Set<string>();
   /** The entries in id order; null after a change. */
   #sortedEntries: readonly CollectionEntry[] | null = null;
   readonly #lock = new Lock();
 
   constructor(options: LoadOptions) {
     this.#options = options;
+    this.#aliases = new Aliases(options.store);
     for (const { key, value } of options.store.list(keys.collections)) {
       const id = key[1]!;
       const definition = decodeJson<CollectionDefinition>(
@@ -118,18 +139,24 @@ export class Catalogue {
     for (const { key } of state.collection.rows.segments) this.#options.unloadBlock(key);
   }
 
-  #loadOptions({ id, incarnation }: CollectionDefinition): Parameters<typeof loadCollection>[1] {
+  #loadOptions({ incarnation }: CollectionDefinition): Parameters<typeof loadCollection>[1] {
     const onDamaged = (error: SagittaError) => {
-      const entry = this.#entries.get(id);
+      const entry = this.findIncarnation(incarnation);
       // One that is still being loaded fails when it is loaded; one that was deleted is gone.
-      if (entry?.state.kind !== 'ready' || entry.definition.incarnation !== incarnation) return;
-      this.#fail(entry.definition, error);
+      if (entry?.state.kind === 'ready') this.#fail(entry.definition, error);
     };
     return { ...this.#options, onDamaged };
   }
 
-  find(id: string): CollectionEntry | undefined {
-    return this.#entries.get(id);
+  /** The collection with this id, or the one that the alias of this name points to. */
+  find(name: string): CollectionEntry | undefined {
+    const alias = this.#aliases.find(name);
+    return alias === undefined ? this.#entries.get(name) : this.findIncarnation(alias.incarnation);
+  }
+
+  findIncarnation(incarnation: string): CollectionEntry | undefined {
+    const id = this.#idOf.get(incarnation);
+    return id === undefined ? undefined : this.#entries.get(id);
   }
 
   /**
@@ -137,9 +164,9 @@ export class Catalogue {
    * none. Throws `collection_not_found` when it is gone or another one has taken its place.
    */
   requireEntry(id: string, incarnation: string | undefined): CollectionEntry {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) throw collectionNotFound(id);
-    if (entry.definition.incarnation === incarnation) return entry;
+    const entry = incarnation === undefined ? undefined : this.findIncarnation(incarnation);
+    if (entry !== undefined) return entry;
+    if (!this.#entries.has(id)) throw collectionNotFound(id);
     throw new SagittaError(
       'collection_not_found',
       'The collection was created or replaced while the request was read; send it again.',
@@ -160,10 +187,10 @@ export class Catalogue {
     );
   }
 
-  /** The collection that has this id now. Throws as `requireReady`, and `collection_not_found`. */
-  require(id: string): Collection {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) throw collectionNotFound(id);
+  /** The collection with this id or alias now. Throws as `requireReady`, and `collection_not_found`. */
+  require(name: string): Collection {
+    const entry = this.find(name);
+    if (entry === undefined) throw collectionNotFound(name);
     return this.requireReady(entry);
   }
 
@@ -175,24 +202,17 @@ export class Catalogue {
 
   create(
     input: CollectionInput,
-    options: {
-      ifNotExists: boolean;
-      alsoCommit: (entry: CollectionEntry) => readonly StoreOperation[];
-    },
+    options: { ifNotExists: boolean; alsoCommit: CommitWithEntry },
   ): Promise<{ entry: CollectionEntry; created: boolean }> {
     return this.#lock.run(async () => {
       const id = input.id ?? randomUUID();
-      const existing = this.#entries.get(id);
-      if (existing !== undefined) {
-        checkExisting(existing.definition, input, options.ifNotExists);
+      const existing = this.find(id);
+      if (existing !== undefined && options.ifNotExists) {
+        checkExisting(existing.definition, input);
         return { entry: existing, created: false };
       }
-      const { collectionsMax } = this.#options.limits;
-      if (this.#entries.size >= collectionsMax) {
-        const detail = `There are ${this.#entries.size} collections, the limit is ${collectionsMax}.`;
-        const bound = { expected: collectionsMax, actual: this.#entries.size + 1 };
-        throw validationError([{ location: field(), code: 'limit_exceeded', detail, ...bound }]);
-      }
+      this.#requireFree(id);
+      this.#requireRoom();
       const now = this.#options.clock.now();
       const definition: CollectionDefinition = {
         formatVersion: FORMAT_VERSION,
@@ -216,6 +236,145 @@ export class Catalogue {
     });
   }
 
+  /** Throws `collection_exists` when a collection or an alias has the id, or a clone is about to. */
+  #requireFree(id: string): void {
+    if (this.#aliases.find(id) !== undefined) {
+      throw new SagittaError('collection_exists', `"${id}" is the name of an alias.`);
+    }
+    if (this.#entries.has(id)) {
+      throw new SagittaError('collection_exists', `Collection "${id}" already exists.`);
+    }
+    if (this.#reservedIds.has(id)) {
+      throw new SagittaError('collection_exists', `Collection "${id}" is being made by a clone.`);
+    }
+  }
+
+  /** Throws `limit_exceeded`. */
+  #requireRoom(): void {
+    const { collectionsMax } = this.#options.limits;
+    const count = this.#entries.size + this.#reservedIds.size;
+    if (count < collectionsMax) return;
+    const detail = `There are ${count} collections, the limit is ${collectionsMax}.`;
+    const bound = { expected: collectionsMax, actual: count + 1 };
+    throw validationError([{ location: field(), code: 'limit_exceeded', detail, ...bound }]);
+  }
+
+  /**
+   * Makes a collection with the vectors that another one has now. Other changes of the catalogue do not
+   * wait for it. Throws as `requireReady`, `collection_not_found`, `collection_exists` and `limit_exceeded`.
+   */
+  async clone(
+    source: { readonly id: string; readonly incarnation: string | undefined },
+    input: CloneInput,
+    alsoCommit: CommitWithEntry,
+  ): Promise<CollectionEntry> {
+    const id = input.id ?? randomUUID();
+    const { maintenance, definition } = await this.#lock.run(async () => {
+      const entry = this.requireEntry(source.id, source.incarnation);
+      this.requireReady(entry);
+      assert(entry.state.kind === 'ready', 'the collection is ready');
+      this.#requireFree(id);
+      this.#requireRoom();
+      this.#reservedIds.add(id);
+      return { maintenance: entry.state.maintenance, definition: this.#cloned(entry, id, input) };
+    });
+    try {
+      await maintenance.copyTo(definition.incarnation);
+      const loaded = await loadCollection(definition, this.#loadOptions(definition));
+      const entry: CollectionEntry = { definition, state: { kind: 'ready', ...loaded } };
+      await this.#lock.run(async () => {
+        await this.#options.store.commit([
+          { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
+          ...alsoCommit(entry),
+        ]);
+        this.#put(id, entry);
+      });
+      return entry;
+    } catch (error) {
+      await this.#removeData(definition);
+      throw error;
+    } finally {
+      this.#reservedIds.delete(id);
+    }
+  }
+
+  #cloned({ definition }: CollectionEntry, id: string, input: CloneInput): CollectionDefinition {
+    const { description = definition.description, labels = definition.labels } = input;
+    const now = this.#options.clock.now();
+    const times = { createdAtMs: now, updatedAtMs: now };
+    return { ...definition, id, description, labels, incarnation: randomUUID(), ...times };
+  }
+
+  /** Throws `collection_not_found` and `collection_exists`. */
+  rename(
+    source: { readonly id: string; readonly incarnation: string | undefined },
+    id: string,
+    alsoCommit: CommitWithEntry,
+  ): Promise<CollectionEntry> {
+    return this.#lock.run(async () => {
+      const entry = this.requireEntry(source.id, source.incarnation);
+      if (entry.state.kind === 'loading') this.requireReady(entry);
+      this.#requireFree(id);
+      const oldId = entry.definition.id;
+      const definition = { ...entry.definition, id, updatedAtMs: this.#options.clock.now() };
+      const renamed: CollectionEntry = { ...entry, definition };
+      await this.#options.store.commit([
+        { kind: 'remove', key: keys.collection(oldId) },
+        { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
+        ...alsoCommit(renamed),
+      ]);
+      if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
+      this.#entries.delete(oldId);
+      this.#put(id, renamed);
+      return renamed;
+    });
+  }
+
+  findAlias(name: string): AliasEntry | undefined {
+    return this.#aliases.find(name);
+  }
+
+  /** In no particular order. */
+  get aliases(): Iterable<AliasEntry> {
+    return this.#aliases.entries;
+  }
+
+  /**
+   * Makes, moves and removes aliases, all or none. `authorize` is called with every collection that an
+   * alias points to before or after the change, and with the caller's name for it. Throws `collection_not_found`, `collection_exists` for the
+   * name of a collection, `limit_exceeded`, and what `authorize` throws.
+   */
+  setAliases(
+    changes: readonly AliasChange[],
+    options: {
+      authorize: (collectionId: string, name: string) => void;
+      locate: (index: number, member: 'name' | 'collection') => IssueLocation;
+    },
+  ): Promise<readonly AliasEntry[]> {
+    return this.#lock.run(async () => {
+      const targets = changes.map(({ name, collection }, index) => {
+        const before = this.find(name);
+        if (this.#entries.has(name) || this.#reservedIds.has(name)) {
+          const detail = `"${name}" is the id of a collection; an alias needs a name of its own.`;
+          const location = options.locate(index, 'name');
+          throw validationError([{ location, code: 'collection_exists', detail }]);
+        }
+        if (before !== undefined) options.authorize(before.definition.id, name);
+        if (collection === null) return { name, incarnation: null };
+        const after = this.find(collection);
+        options.authorize(after?.definition.id ?? collection, collection);
+        if (after !== undefined) return { name, incarnation: after.definition.incarnation };
+        const detail = `There is no collection with the id "${collection}".`;
+        const location = options.locate(index, 'collection');
+        throw validationError([{ location, code: 'collection_not_found', detail }]);
+      });
+      const planned = this.#aliases.plan(targets, this.#options.clock.now());
+      await this.#options.store.commit(aliasOperations(planned));
+      this.#aliases.apply(planned);
+      return [...planned.values()].filter((entry) => entry !== null);
+    });
+  }
+
   /** Throws `collection_not_found`. */
   update(
     id: string,
@@ -235,22 +394,27 @@ export class Catalogue {
         updatedAtMs: this.#options.clock.now(),
       };
       await this.#options.store.commit([
-        { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
+        { kind: 'put', key: keys.collection(definition.id), value: encodeJson(definition) },
       ]);
       const updated = { ...entry, definition };
       if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
-      this.#put(id, updated);
+      this.#put(definition.id, updated);
       return updated;
     });
   }
 
-  /** Also deletes a collection that cannot be served. Throws `collection_not_found`, `starting`. */
-  delete(id: string, expected: string | undefined): Promise<{ vectorCount: number }> {
+  /**
+   * Also deletes a collection that cannot be served. Throws `collection_not_found`, `starting`, and
+   * `collection_aliased` while an alias points to it.
+   */
+  delete(name: string, expected: string | undefined): Promise<{ vectorCount: number }> {
     return this.#lock.run(async () => {
-      const entry = this.requireEntry(id, expected);
+      const entry = this.requireEntry(name, expected);
       const { state } = entry;
-      const { incarnation } = entry.definition;
+      const { id, incarnation } = entry.definition;
       if (state.kind === 'loading') this.requireReady(entry);
+      const aliases = this.#aliases.namesOf(incarnation);
+      if (aliases.length > 0) throw aliased(id, aliases);
       let vectorCount = 0;
       if (state.kind === 'ready') {
         // Writes under way end first, so that every acknowledged write was made; later ones are refused.
@@ -260,13 +424,9 @@ export class Catalogue {
         );
         vectorCount = state.collection.rows.liveCount;
       }
-      await this.#options.store.commit([
-        { kind: 'remove', key: keys.collection(id) },
-        { kind: 'remove', key: keys.manifest(incarnation) },
-        { kind: 'removeUnder', prefix: keys.deletionsOfCollection(incarnation) },
-        { kind: 'dropLog', log: logName(incarnation) },
-      ]);
+      await this.#removeEntry(entry.definition);
       this.#entries.delete(id);
+      this.#idOf.delete(incarnation);
       this.#sortedEntries = null;
       if (state.kind === 'ready') {
         for (const { key } of state.collection.rows.segments) this.#options.unloadBlock(key);
@@ -275,6 +435,26 @@ export class Catalogue {
       collectGarbageSoon();
       return { vectorCount };
     });
+  }
+
+  /** Removes what a clone that failed has stored; what is left after another failure, the next start removes. */
+  async #removeData(definition: CollectionDefinition): Promise<void> {
+    try {
+      await this.#removeEntry(definition);
+      await this.#removeBlobs(blobsOf(definition.incarnation), () => true);
+    } catch (error) {
+      const { logger } = this.#options;
+      logger.warn({ err: error, collection: definition.id }, 'a clone that failed left data');
+    }
+  }
+
+  #removeEntry({ id, incarnation }: CollectionDefinition): Promise<void> {
+    return this.#options.store.commit([
+      { kind: 'remove', key: keys.collection(id) },
+      { kind: 'remove', key: keys.manifest(incarnation) },
+      { kind: 'removeUnder', prefix: keys.deletionsOfCollection(incarnation) },
+      { kind: 'dropLog', log: logName(incarnation) },
+    ]);
   }
 
   /** Finishes the writes under way, then checkpoints collections with a long log. */
@@ -316,6 +496,7 @@ export class Catalogue {
 
   #put(id: string, entry: CollectionEntry): void {
     this.#entries.set(id, entry);
+    this.#idOf.set(entry.definition.incarnation, id);
     this.#sortedEntries = null;
   }
 }
@@ -328,14 +509,16 @@ export function reasonForClients(error: SagittaError): string {
     : error.message;
 }
 
-function checkExisting(
-  existing: CollectionDefinition,
-  input: CollectionInput,
-  ifNotExists: boolean,
-): void {
-  if (!ifNotExists) {
-    throw new SagittaError('collection_exists', `Collection "${input.id}" already exists.`);
-  }
+function aliased(id: string, aliases: readonly string[]): SagittaError {
+  const names = aliases.slice(0, ALIASES_NAMED_MAX).map((name) => `"${name}"`);
+  const others = aliases.length > names.length ? ' and others' : '';
+  return new SagittaError(
+    'collection_aliased',
+    `Collection "${id}" has the aliases ${names.join(', ')}${others}; remove them or point them to another collection first.`,
+  );
+}
+
+function checkExisting(existing: CollectionDefinition, input: CollectionInput): void {
   if (existing.dimension === input.dimension && existing.metric === input.metric) return;
   throw new SagittaError(
     'collection_exists',

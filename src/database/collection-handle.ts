@@ -6,6 +6,7 @@ import { parseFilter } from '../filter/parse.js';
 import type { StoreOperation } from '../storage/store.js';
 import type {
   CallOptions,
+  CloneInput,
   CollectionRecord,
   CollectionShape,
   DeleteResult,
@@ -21,6 +22,7 @@ import type {
 } from './api.js';
 import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
+import type { CommitWithEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
 import { countVisible } from './collection/snapshot.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
@@ -61,6 +63,7 @@ export interface DeleteOptions {
  * loaded, `data_corrupt` when they find its data damaged, and `collection_unavailable` from then on.
  */
 export class CollectionHandle {
+  /** As the caller has named it: the collection may have another id, or get one. */
   readonly id: string;
   readonly #services: DatabaseServices;
   /** Tells the collection from another one under the same id; undefined when there was none. */
@@ -102,7 +105,38 @@ export class CollectionHandle {
     return toRecord(await catalogue.update(this.id, this.#incarnation, change), this.#services);
   }
 
-  /** Deletes the collection with its vectors, also one that is unavailable. */
+  /**
+   * Makes another collection with the vectors that this one has now. Writes go on meanwhile. Throws
+   * `collection_exists` and `limit_exceeded`.
+   */
+  async clone(
+    input: CloneInput,
+    attachedReply?: AttachedReply<CollectionRecord> | undefined,
+  ): Promise<CollectionRecord> {
+    const alsoCommit = this.#operationsWithRecord(attachedReply);
+    const { catalogue } = this.#services;
+    return toRecord(await catalogue.clone(this.#address, input, alsoCommit), this.#services);
+  }
+
+  /** Gives the collection another id. Throws `collection_exists`. */
+  async rename(
+    id: string,
+    attachedReply?: AttachedReply<CollectionRecord> | undefined,
+  ): Promise<CollectionRecord> {
+    const alsoCommit = this.#operationsWithRecord(attachedReply);
+    const { catalogue } = this.#services;
+    return toRecord(await catalogue.rename(this.#address, id, alsoCommit), this.#services);
+  }
+
+  get #address() {
+    return { id: this.id, incarnation: this.#incarnation };
+  }
+
+  #operationsWithRecord(reply: AttachedReply<CollectionRecord> | undefined): CommitWithEntry {
+    return (entry) => reply?.operations(toRecord(entry, this.#services)) ?? [];
+  }
+
+  /** Deletes the collection with its vectors, also one that is unavailable. Throws `collection_aliased`. */
   async drop(): Promise<{ vectorCount: number }> {
     return this.#services.catalogue.delete(this.id, this.#incarnation);
   }

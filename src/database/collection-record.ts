@@ -1,10 +1,11 @@
-// The record of a collection as clients see it, made from the catalogue's entry, and the pages of the
-// list of collections.
+// The records of collections and aliases as clients see them, made from the catalogue's entries, and
+// the pages of their lists.
 
 import { field, validationError } from '../common/errors.js';
 import type { Engine } from '../engine/core/engine.js';
-import type { CollectionRecord } from './api.js';
-import { type CollectionEntry, reasonForClients } from './catalogue.js';
+import type { AliasEntry } from './aliases.js';
+import type { AliasRecord, CollectionRecord } from './api.js';
+import { type Catalogue, type CollectionEntry, reasonForClients } from './catalogue.js';
 import type { Page } from './query/query-api.js';
 
 export function toRecord(
@@ -47,30 +48,47 @@ function reasonOf(state: Exclude<CollectionEntry['state'], { kind: 'ready' }>): 
     : `It is being loaded: ${loadedSegmentCount} of ${segmentCount} segments read; the log follows.`;
 }
 
-/** One page of the entries, which are in the order of their ids. Throws `cursor_invalid`. */
-export function pageOf(
-  entries: readonly CollectionEntry[],
+/** Undefined for an alias of a collection that is being deleted. */
+export function toAliasRecord(
+  { name, incarnation, createdAtMs, updatedAtMs }: AliasEntry,
+  catalogue: Catalogue,
+): AliasRecord | undefined {
+  const entry = catalogue.findIncarnation(incarnation);
+  return (
+    entry && {
+      name,
+      collection: entry.definition.id,
+      createdAt: new Date(createdAtMs).toISOString(),
+      updatedAt: new Date(updatedAtMs).toISOString(),
+    }
+  );
+}
+
+/** One page of the entries, which are in the order of their names. Throws `cursor_invalid`. */
+export function pageOf<Entry>(
+  entries: readonly Entry[],
+  nameOf: (entry: Entry) => string,
   { limit, cursor }: { readonly limit: number; readonly cursor: string | undefined },
-): Page & { readonly entries: readonly CollectionEntry[] } {
-  const after = cursor === undefined ? null : decodeCollectionCursor(cursor);
-  const rest = after === null ? entries : entries.filter(({ definition }) => definition.id > after);
+): Page & { readonly entries: readonly Entry[] } {
+  const after = cursor === undefined ? null : decodeNameCursor(cursor);
+  const rest = after === null ? entries : entries.filter((entry) => nameOf(entry) > after);
   const page = rest.slice(0, limit);
   const hasMore = rest.length > page.length;
   return {
     entries: page,
     hasMore,
-    nextCursor: hasMore ? encodeCollectionCursor(page.at(-1)!.definition.id) : undefined,
+    nextCursor: hasMore ? encodeNameCursor(nameOf(page.at(-1)!)) : undefined,
   };
 }
 
-/** The cursor is the last id of the page. It needs no seal: it tells the client nothing new. */
-function encodeCollectionCursor(id: string): string {
-  return Buffer.from(id).toString('base64url');
+/** The cursor is the last name of the page. It needs no seal: it tells the client nothing new. */
+function encodeNameCursor(name: string): string {
+  return Buffer.from(name).toString('base64url');
 }
 
-function decodeCollectionCursor(token: string): string {
+function decodeNameCursor(token: string): string {
   const id = Buffer.from(token, 'base64url').toString();
-  if (id === '' || encodeCollectionCursor(id) !== token) {
+  if (id === '' || encodeNameCursor(id) !== token) {
     const detail = 'The cursor was not issued by this service.';
     throw validationError([{ location: field('cursor'), code: 'cursor_invalid', detail }]);
   }

@@ -9,7 +9,11 @@ import type { Logger } from '../common/logger.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Store } from '../storage/store.js';
+import type { AliasEntry } from './aliases.js';
 import type {
+  AliasChange,
+  AliasesPage,
+  AliasRecord,
   CollectionInput,
   CollectionRecord,
   CollectionsPage,
@@ -21,7 +25,7 @@ import { ScanStats } from './bulk/scan-stats.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
 import { VerificationQueue } from './collection/file-guard.js';
 import { CollectionHandle } from './collection-handle.js';
-import { pageOf, toRecord } from './collection-record.js';
+import { pageOf, toAliasRecord, toRecord } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import {
   type AttachedReply,
@@ -33,6 +37,7 @@ import { keys } from './keys.js';
 import { type DatabaseObserver, SILENT_OBSERVER } from './observer.js';
 import { CursorSealer } from './query/cursor.js';
 import { FilterCache } from './query/filter-cache.js';
+import { openToken } from './query/paging.js';
 import { SearchScheduler } from './query/search-scheduler.js';
 
 /** Records that are written to disk at the same time, each at most a body; usually far less. */
@@ -148,7 +153,49 @@ export class Database {
     return { record: this.#toRecord(entry), created };
   }
 
-  /** Looks the collection up once, for all operations of a request. Throws nothing. */
+  /** The id of the collection that an alias points to; other names are returned as they are. */
+  resolve(name: string): string {
+    return this.#services.catalogue.find(name)?.definition.id ?? name;
+  }
+
+  /** The collection that a list or query began with; undefined when it is gone. Throws `cursor_invalid`. */
+  collectionOfCursor(token: string): string | undefined {
+    const { catalogue, sealer } = this.#services;
+    return catalogue.findIncarnation(openToken(token, sealer).incarnation)?.definition.id;
+  }
+
+  /** See Catalogue.setAliases. The records are those of the aliases that are left, in the order of the changes. */
+  async setAliases(
+    changes: readonly AliasChange[],
+    options: Parameters<Catalogue['setAliases']>[1],
+  ): Promise<readonly AliasRecord[]> {
+    const entries = await this.#services.catalogue.setAliases(changes, options);
+    return this.#toAliasRecords(entries);
+  }
+
+  /** Undefined when there is no such alias. */
+  alias(name: string): AliasRecord | undefined {
+    const entry = this.#services.catalogue.findAlias(name);
+    return entry && toAliasRecord(entry, this.#services.catalogue);
+  }
+
+  /** In the order of their names. Throws `cursor_invalid`. */
+  listAliases(request: CollectionsRequest): AliasesPage {
+    const { isVisible, cursor, limit = this.#services.limits.pageLimitDefault } = request;
+    const visible = this.#toAliasRecords(this.#services.catalogue.aliases)
+      .filter(({ collection }) => isVisible?.(collection) ?? true)
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    const { entries, ...page } = pageOf(visible, ({ name }) => name, { limit, cursor });
+    return { aliases: entries, ...page, total: visible.length };
+  }
+
+  #toAliasRecords(entries: Iterable<AliasEntry>): AliasRecord[] {
+    return [...entries]
+      .map((entry) => toAliasRecord(entry, this.#services.catalogue))
+      .filter((record) => record !== undefined);
+  }
+
+  /** Looks the collection up once, by id or alias, for all operations of a request. Throws nothing. */
   collection(id: string): CollectionHandle {
     return new CollectionHandle(id, this.#services);
   }
@@ -158,7 +205,8 @@ export class Database {
     const all = this.#services.catalogue.entries;
     const entries =
       isVisible === undefined ? all : all.filter(({ definition }) => isVisible(definition.id));
-    const { entries: found, ...page } = pageOf(entries, { limit, cursor });
+    const idOf = ({ definition }: CollectionEntry) => definition.id;
+    const { entries: found, ...page } = pageOf(entries, idOf, { limit, cursor });
     return {
       collections: found.map((entry) => this.#toRecord(entry)),
       ...page,

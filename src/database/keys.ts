@@ -10,6 +10,9 @@ export const keys = {
   /** The catalogue: a CollectionDefinition as JSON. */
   collection: (id: string): StoreKey => ['collection', id],
   collections: ['collection'] as StoreKey,
+  /** Further names of collections: an AliasEntry as JSON. */
+  alias: (name: string): StoreKey => ['alias', name],
+  aliases: ['alias'] as StoreKey,
   /** Which segment files make up the collection: a Manifest as JSON. */
   manifest: (incarnation: string): StoreKey => ['manifest', incarnation],
   manifests: ['manifest'] as StoreKey,

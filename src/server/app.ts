@@ -20,6 +20,7 @@ import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monit
 import { describeApi } from './openapi.js';
 import { RequestPipeline } from './request-pipeline.js';
 import type { Route, RouteServices } from './route.js';
+import { aliasRoutes } from './routes/aliases.js';
 import { backupRoutes } from './routes/backups.js';
 import { collectionRoutes } from './routes/collections.js';
 import { exportRoutes } from './routes/exports.js';
@@ -149,6 +150,7 @@ function createRoutes(
     ...recallRoutes(services),
     ...exportRoutes(services),
     ...joinRoutes(services),
+    ...aliasRoutes(services),
     ...keyRoutes(services),
     ...backupRoutes(services),
     ...serviceRoutes(services, { metrics, openApi }),

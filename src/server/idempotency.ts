@@ -140,7 +140,7 @@ export function idempotencyRequest(
   ) => readonly unknown[],
 ): IdempotencyRequest {
   const query = Object.entries(request.rawQuery).sort(([a], [b]) => (a < b ? -1 : 1));
-  const payload = JSON.stringify(payloadOf(request.params, query));
+  const payload = JSON.stringify(payloadOf(request.rawParams, query));
   return {
     scope: `${request.principal.id} ${request.operation}`,
     key,

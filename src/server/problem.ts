@@ -38,6 +38,8 @@ export const STATUS_OF_CODE = {
   payload_too_large: 413,
   collection_not_found: 404,
   collection_exists: 409,
+  collection_aliased: 409,
+  alias_not_found: 404,
   vector_not_found: 404,
   key_not_found: 404,
   backup_exists: 409,

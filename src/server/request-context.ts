@@ -4,7 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Principal } from '../common/access.js';
+import type { Principal, Scope } from '../common/access.js';
 import { assert, SagittaError } from '../common/errors.js';
 import { authorizeCollection, authorizeCreation, type RouteAccess } from './auth/authorization.js';
 import type { BodyReservation } from './limits/body-admission.js';
@@ -35,6 +35,8 @@ declare module 'fastify' {
     bodyReservation: BodyReservation | null;
     replyReservation: ReplyReservation;
     issueLayout: IssueLayout;
+    /** The id or alias of a collection in the path, as sent; "" for other paths. */
+    collectionName: string;
   }
 }
 
@@ -85,9 +87,20 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     return `${this.#route.method} ${this.#route.path}`;
   }
 
-  /** Decoded, by the names in the path of the route. */
+  /** Decoded, by the names in the path of the route. In place of an alias it has the collection's id. */
   get params(): Readonly<Record<string, string>> {
     return this.#request.params as Readonly<Record<string, string>>;
+  }
+
+  /** The params as sent, for the digest of an idempotent request. */
+  get rawParams(): Readonly<Record<string, string>> {
+    const { params } = this;
+    return this.collectionName === '' ? params : { ...params, id: this.collectionName };
+  }
+
+  /** The id or alias of a collection in the path, as sent; "" for other paths. */
+  get collectionName(): string {
+    return this.#request.collectionName;
   }
 
   /** The query string before validation, for the digest of an idempotent request. */
@@ -148,10 +161,14 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   }
 
   /**
-   * Authorizes the request for a collection that is not named in the path. `isNew`: for creating it.
-   * Throws `collection_not_found` and `insufficient_scope`.
+   * Authorizes the request for a collection that is not named in the path, or for another scope than
+   * that of the route. `isNew`: for creating it; `name`: the alias that the request has for it. Throws
+   * `collection_not_found` and `insufficient_scope`.
    */
-  authorize(collectionId: string, options: { isNew?: boolean } = {}): void {
+  authorize(
+    collectionId: string,
+    options: { isNew?: boolean; name?: string; scope?: Scope } = {},
+  ): void {
     const { access } = this.#route;
     assert(
       typeof access === 'object' && (access.on === 'named' || access.on === 'path'),
@@ -160,7 +177,8 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     // With a collection in the path, another one is not the target of the operation.
     if (access.on === 'named') this.telemetry.setAuditTarget(collectionId);
     const check = options.isNew === true ? authorizeCreation : authorizeCollection;
-    check(access.scope, this.principal, collectionId);
+    const { name = collectionId, scope = access.scope } = options;
+    check(scope, this.principal, { id: collectionId, name });
   }
 
   /**

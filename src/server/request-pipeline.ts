@@ -18,7 +18,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
 import { assert, overloadedError, SagittaError } from '../common/errors.js';
-import { authorizeRoute } from './auth/authorization.js';
+import { authorizeRoute, type NamedCollection } from './auth/authorization.js';
 import { logFailure, toClientError } from './failures.js';
 import { refuseParameters, validateQuery } from './ingest/validate.js';
 import { BodyAdmission } from './limits/body-admission.js';
@@ -64,6 +64,11 @@ interface BoundRoute {
 
 const JSON_ONLY = [JSON_TYPE];
 
+/** The collection in the path of a request, if there is one. */
+function collectionOf({ params, collectionName }: FastifyRequest): NamedCollection {
+  return { id: (params as Record<string, string>).id ?? '', name: collectionName };
+}
+
 export class RequestPipeline {
   readonly #services: RouteServices;
   readonly #routes: readonly Route[];
@@ -97,6 +102,7 @@ export class RequestPipeline {
     app.decorateRequest('bodyReservation');
     app.decorateRequest('replyReservation');
     app.decorateRequest('issueLayout');
+    app.decorateRequest('collectionName');
     app.addHook('onRequest', (request, reply, done) => {
       this.begin(request, reply);
       this.#checkTarget(request, reply);
@@ -143,6 +149,7 @@ export class RequestPipeline {
     request.bodyReservation = null;
     request.replyReservation = this.#replies.open();
     request.issueLayout = BODY_LAYOUT;
+    request.collectionName = '';
     reply.header('x-request-id', request.id);
     this.#inFlightCount++;
     this.#eventLoop.begin();
@@ -222,7 +229,8 @@ export class RequestPipeline {
       request.allowance = this.#rates.allowanceOf(rateKind, request.principal.id);
       request.allowance?.charge(1);
     }
-    authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
+    this.#resolveCollection(route, request);
+    authorizeRoute(route.access, request.principal, collectionOf(request));
     // A write is refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
     this.#openBodyReservation(route, request);
@@ -292,7 +300,15 @@ export class RequestPipeline {
   /** A body takes minutes to arrive and a stream hours: the credential must still be valid then. */
   async #reauthorize(route: Route, request: FastifyRequest): Promise<void> {
     await this.#authenticate(route, request);
-    authorizeRoute(route.access, request.principal, request.params as Record<string, string>);
+    authorizeRoute(route.access, request.principal, collectionOf(request));
+  }
+
+  /** An alias in the path is looked up once: the request belongs to that collection from then on. */
+  #resolveCollection({ access }: Route, request: FastifyRequest): void {
+    if (typeof access === 'string' || access.on !== 'path') return;
+    const params = request.params as Record<string, string>;
+    request.collectionName = params.id!;
+    params.id = this.#services.database.resolve(params.id!);
   }
 
   /** Step 7, for the reply of a handler. Throws `overloaded`, but not for writes, which are done. */

@@ -1,7 +1,19 @@
 // Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced, so
 // that a name always refers to a complete blob.
 
-import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import {
+  copyFile,
+  type FileHandle,
+  link,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  rmdir,
+  stat,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
@@ -47,20 +59,28 @@ export class BlobFiles {
   }
 
   write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
-    const writing = this.#write(name, parts);
+    return this.#track(this.#put(name, (path) => writeFile(path, parts)));
+  }
+
+  copy(from: string, to: string): Promise<void> {
+    return this.#track(this.#put(to, (path) => linkOrCopy(this.#pathOf(from), path)));
+  }
+
+  #track(writing: Promise<void>): Promise<void> {
     this.#writing.add(writing);
     const forget = () => this.#writing.delete(writing);
     writing.then(forget, forget);
     return writing;
   }
 
-  async #write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+  /** `make` makes the whole file and syncs it. */
+  async #put(name: string, make: (path: string) => Promise<void>): Promise<void> {
     const path = this.#pathOf(name);
     // The count keeps two writes of one name apart.
     const temporary = `${path}.${++this.#writeCount}${TEMPORARY_SUFFIX}`;
     try {
       await mkdir(dirname(path), { recursive: true });
-      await writeFile(temporary, parts);
+      await make(temporary);
       await rename(temporary, path);
       this.#retainedNames?.delete(name);
       await syncFolder(dirname(path));
@@ -191,6 +211,22 @@ async function writeFile(path: string, parts: Iterable<Uint8Array>): Promise<voi
     await file.sync();
   } finally {
     await file.close();
+  }
+}
+
+/** A blob is never written to, so two names may share one file. */
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch {
+    // Without links on this file system, or with too many of them. The copy reports a real problem.
+    await copyFile(from, to, constants.COPYFILE_FICLONE);
+    const file = await open(to, 'r+');
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
   }
 }
 

@@ -89,6 +89,13 @@ class MemoryStore implements Store {
     return null;
   }
 
+  async copyBlob(from: string, to: string): Promise<void> {
+    assertBlobName(to);
+    const blob = this.#state.blobs.get(from);
+    assert(blob !== undefined, `there is a blob ${from}`);
+    this.#state.blobs.set(to, blob);
+  }
+
   async removeBlob(name: string): Promise<void> {
     this.#state.blobs.delete(name);
   }

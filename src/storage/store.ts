@@ -52,6 +52,8 @@ export interface Store {
   readBlob(name: string): Promise<Uint8Array | undefined>;
   /** The blob as a mapped file; null when there is none, or when it is to be read. It stays valid after `removeBlob`. */
   mapBlob(name: string): Promise<FileMapping | null>;
+  /** Makes a blob that has the bytes of another one, and shares its file where the file system can. It is on disk when this resolves. */
+  copyBlob(from: string, to: string): Promise<void>;
   removeBlob(name: string): Promise<void>;
   /** The names of all blobs that start with `prefix`, sorted. Unfinished writes are not included. */
   listBlobs(prefix?: string): Promise<string[]>;

@@ -137,6 +137,11 @@ export class TableStore implements DiskStore {
     return this.#blobs.map(name);
   }
 
+  copyBlob(from: string, to: string): Promise<void> {
+    assert(!this.#isClosing, 'no blob is copied after close');
+    return this.#blobs.copy(from, to);
+  }
+
   removeBlob(name: string): Promise<void> {
     return this.#blobs.remove(name);
   }

@@ -63,6 +63,7 @@ class CaseRun {
   async tearDown(): Promise<void> {
     for (const server of this.#used) {
       if (server.isForOneCase) continue;
+      await this.#deleteAliases(server);
       for (;;) {
         const list = await server.send({ method: 'GET', path: '/collections', headers: {} });
         const collections = valueAt(list.json, '/collections') as { id: string }[];
@@ -73,6 +74,13 @@ class CaseRun {
           assert.equal(status, 200, `the end of the case: ${text}`);
         }
       }
+    }
+  }
+
+  async #deleteAliases(server: TestServer): Promise<void> {
+    const list = await server.send({ method: 'GET', path: '/aliases', headers: {} });
+    for (const { name } of valueAt(list.json, '/aliases') as { name: string }[]) {
+      await server.send({ method: 'DELETE', path: `/aliases/${name}`, headers: {} });
     }
   }
 

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { SagittaError } from '../../src/common/errors.js';
+import { field, SagittaError } from '../../src/common/errors.js';
 import type { JsonObject } from '../../src/common/types.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { IS_FULL } from '../support/full.js';
@@ -78,6 +78,10 @@ async function runRound(seed: number): Promise<void> {
     description: null,
     labels: {},
   });
+  let name = 'c';
+  const setAlias = (collection: string) =>
+    database.setAliases([{ name: 'alias', collection }], { authorize() {}, locate: () => field() });
+  await setAlias(name);
 
   const randomRow = (): ModelRow => {
     const tag = ['red', 'green', 'blue'][below(3)]!;
@@ -107,7 +111,7 @@ async function runRound(seed: number): Promise<void> {
     async upsert() {
       const rows = distinct(Array.from({ length: 1 + below(12) }, randomRow));
       const updated = rows.filter(({ id }) => model.rows.has(id)).length;
-      const result = await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
+      const result = await database.collection(name).write(batchOf(rows), { mode: 'upsert' });
       sequence++;
       assert.deepEqual(result, {
         insertedCount: rows.length - updated,
@@ -119,7 +123,7 @@ async function runRound(seed: number): Promise<void> {
     async concurrentUpserts() {
       const rows = Array.from({ length: 5 }, randomRow);
       const results = await Promise.all(
-        rows.map((row) => database.collection('c').write(batchOf([row]), { mode: 'upsert' })),
+        rows.map((row) => database.collection(name).write(batchOf([row]), { mode: 'upsert' })),
       );
       for (const [i, row] of rows.entries()) {
         assert.equal(results[i]!.updatedCount, model.rows.has(row.id) ? 1 : 0);
@@ -130,14 +134,14 @@ async function runRound(seed: number): Promise<void> {
     async insert() {
       const rows = distinct([randomRow(), randomRow()]);
       const isTaken = rows.some(({ id }) => model.rows.has(id));
-      const write = database.collection('c').write(batchOf(rows), { mode: 'insert' });
+      const write = database.collection(name).write(batchOf(rows), { mode: 'insert' });
       if (isTaken) return assert.rejects(write, { code: 'vector_exists' });
       assert.equal((await write).sequence, ++sequence);
       for (const row of rows) model.write(row);
     },
     async update() {
       const row = randomRow();
-      const write = database.collection('c').write(batchOf([row]), { mode: 'update' });
+      const write = database.collection(name).write(batchOf([row]), { mode: 'update' });
       if (!model.rows.has(row.id)) return assert.rejects(write, { code: 'vector_not_found' });
       assert.equal((await write).sequence, ++sequence);
       model.write(row);
@@ -145,7 +149,7 @@ async function runRound(seed: number): Promise<void> {
     async patch() {
       const row = randomRow();
       const old = model.rows.get(row.id);
-      const patch = database.collection('c').patch(row.id, {
+      const patch = database.collection(name).patch(row.id, {
         metadata: JSON.stringify({ nested: { count: row.count } }),
         values: Float32Array.from(row.values),
       });
@@ -157,7 +161,9 @@ async function runRound(seed: number): Promise<void> {
     async remove() {
       const ids = Array.from({ length: 1 + below(6) }, () => `v${below(150)}`);
       const found = new Set(ids.filter((id) => model.rows.has(id)));
-      const result = await database.collection('c').delete({ kind: 'ids', ids }, { dryRun: false });
+      const result = await database
+        .collection(name)
+        .delete({ kind: 'ids', ids }, { dryRun: false });
       if (found.size > 0) sequence++;
       assert.deepEqual(result, { deletedCount: found.size, sequence });
       for (const id of found) model.rows.delete(id);
@@ -167,16 +173,40 @@ async function runRound(seed: number): Promise<void> {
       const { json, keep } = randomFilter();
       const gone = [...model.rows.values()].filter(keep);
       const selection = { kind: 'filter', filter: json } as const;
-      const dry = await database.collection('c').delete(selection, { dryRun: true });
+      const dry = await database.collection(name).delete(selection, { dryRun: true });
       assert.equal(dry.deletedCount, gone.length);
-      const result = await database.collection('c').delete(selection, { dryRun: false });
+      const result = await database.collection(name).delete(selection, { dryRun: false });
       if (gone.length > 0) sequence++;
       assert.deepEqual(result, { deletedCount: gone.length, sequence });
       for (const { id } of gone) model.rows.delete(id);
     },
+    async rename() {
+      if (random() > 0.3) return;
+      name = name === 'c' ? 'renamed' : 'c';
+      await database.collection('alias').rename(name);
+      assert.equal(database.alias('alias')?.collection, name);
+    },
+    async clone() {
+      if (random() > 0.2) return;
+      const id = `clone-${sequence}`;
+      const copying = database.collection(name).clone({ id });
+      // The clone has the rows of one moment while the collection goes on.
+      await operations.upsert!();
+      const record = await copying;
+      assert.ok(record.sequence === sequence || record.sequence === sequence - 1);
+      await database.collection(id).delete({ kind: 'all' }, { dryRun: false });
+      await database.collection(id).drop();
+    },
+    async replaceByClone() {
+      if (random() > 0.2) return;
+      await database.collection(name).clone({ id: 'next' });
+      await setAlias('next');
+      await database.collection(name).drop();
+      await database.collection('alias').rename(name);
+    },
     async removeAll() {
       if (random() > 0.1) return;
-      const result = await database.collection('c').delete({ kind: 'all' }, { dryRun: false });
+      const result = await database.collection(name).delete({ kind: 'all' }, { dryRun: false });
       if (model.rows.size > 0) sequence++;
       assert.deepEqual(result, { deletedCount: model.rows.size, sequence });
       model.rows.clear();
@@ -200,7 +230,7 @@ async function runRound(seed: number): Promise<void> {
       const { json, keep } = randomFilter();
       const isFiltered = random() < 0.5;
       const k = 1 + below(40);
-      const reply = await database.collection('c').query({
+      const reply = await database.collection(name).query({
         vector: Float32Array.from(query),
         topK: k,
         ...(isFiltered ? { filter: json } : {}),
@@ -218,7 +248,7 @@ async function runRound(seed: number): Promise<void> {
       const listed: string[] = [];
       let cursor: string | undefined;
       do {
-        const page = await database.collection('c').list({
+        const page = await database.collection(name).list({
           limit: 1 + below(30),
           cursor,
           ...(isFiltered && cursor === undefined ? { filter: json } : {}),
@@ -235,14 +265,14 @@ async function runRound(seed: number): Promise<void> {
         expected.map(({ id }) => id),
       );
       assert.equal(
-        await database.collection('c').count(isFiltered ? json : undefined),
+        await database.collection(name).count(isFiltered ? json : undefined),
         expected.length,
       );
     },
     async get() {
       const row = randomRow();
       const old = model.rows.get(row.id);
-      const { vectors, notFound } = await database.collection('c').fetch([row.id], {
+      const { vectors, notFound } = await database.collection(name).fetch([row.id], {
         values: true,
         metadata: true,
       });
@@ -255,16 +285,18 @@ async function runRound(seed: number): Promise<void> {
   };
   const names = Object.keys(operations);
   for (let step = 0; step < STEPS; step++) {
-    const name = names[below(names.length)]!;
+    const operation = names[below(names.length)]!;
     try {
-      await operations[name]!();
-      const record = database.collection('c').record();
+      await operations[operation]!();
+      const record = database.collection(random() < 0.5 ? name : 'alias').record();
       assert.equal(record.vectorCount, model.rows.size);
       assert.equal(record.sequence, sequence);
       assert.equal(record.status, 'ready');
     } catch (error) {
       const cause = error instanceof SagittaError ? `${error.code}: ${error.message}` : '';
-      throw new Error(`seed ${seed}, step ${step}, operation ${name} ${cause}`, { cause: error });
+      throw new Error(`seed ${seed}, step ${step}, operation ${operation} ${cause}`, {
+        cause: error,
+      });
     }
   }
   await database.close();

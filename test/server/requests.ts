@@ -1,6 +1,8 @@
 // A request for every route that succeeds on the filled database below, for tests that go through
 // all routes.
 
+import type { Scope } from '../../src/common/access.js';
+import { type ErrorCode, field } from '../../src/common/errors.js';
 import type { Database } from '../../src/database/database.js';
 import { batchOf } from '../database/harness.js';
 
@@ -10,6 +12,10 @@ export interface SampleRequest {
   /** Without a prefix; `{key}` stands for the id of an existing key. */
   readonly url: string;
   readonly body?: object;
+  /** A scope on the collection that the handler requires as well. */
+  readonly alsoNeeds?: Scope;
+  /** The code for a caller without any scope on the collection; `collection_not_found` when absent. */
+  readonly refusal?: ErrorCode;
   /** The status for an authorized caller; 200 when absent. */
   readonly status?: number;
 }
@@ -23,6 +29,42 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     needs: 'collections:write named',
     url: '/collections',
     body: { id: 'catalog-2', dimension: 2 },
+    refusal: 'insufficient_scope',
+  },
+  cloneCollection: {
+    needs: 'collections:write path',
+    alsoNeeds: 'vectors:read',
+    url: '/collections/catalog-1/clone',
+    body: { id: 'catalog-2' },
+  },
+  renameCollection: {
+    needs: 'collections:write path',
+    alsoNeeds: 'vectors:read',
+    url: '/collections/catalog-1/rename',
+    body: { id: 'catalog-2' },
+  },
+  listAliases: { needs: 'collections:read visible', url: '/aliases' },
+  getAlias: {
+    needs: 'collections:read named',
+    url: '/aliases/catalog-a',
+    refusal: 'alias_not_found',
+  },
+  putAlias: {
+    needs: 'collections:write named',
+    url: '/aliases/catalog-a',
+    body: { collection: 'catalog-1' },
+    refusal: 'insufficient_scope',
+  },
+  changeAliases: {
+    needs: 'collections:write named',
+    url: '/aliases',
+    body: { aliases: [{ name: 'catalog-a', collection: 'catalog-1' }] },
+    refusal: 'insufficient_scope',
+  },
+  deleteAlias: {
+    needs: 'collections:write named',
+    url: '/aliases/catalog-a',
+    refusal: 'alias_not_found',
   },
   listCollections: { needs: 'collections:read visible', url: '/collections' },
   getCollection: { needs: 'collections:read path', url: '/collections/catalog-1' },
@@ -110,6 +152,16 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
   getMetrics: { needs: 'metrics:read service', url: '/metrics' },
   getOpenApi: { needs: 'public', url: '/openapi.json' },
 };
+
+/** The alias `catalog-a` of a collection that has no vectors. */
+export async function addAlias(database: Database): Promise<void> {
+  const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+  await database.createCollection({ id: 'catalog-9', ...shape });
+  await database.setAliases([{ name: 'catalog-a', collection: 'catalog-9' }], {
+    authorize() {},
+    locate: () => field(),
+  });
+}
 
 /** A collection with two vectors of dimension 2. */
 export async function fillCollection(database: Database, id = COLLECTION): Promise<void> {

@@ -52,6 +52,20 @@ export function blobContract(name: string, withStore: WithStore): void {
         return undefined;
       }));
 
+    it('copies a blob, which stays when the other is replaced or removed', () =>
+      withStore(async (store) => {
+        await store.writeBlob('c/1', [bytes('one')]);
+        await store.copyBlob('c/1', 'd/7');
+        await store.writeBlob('c/1', [bytes('other')]);
+        assert.equal(text(await store.readBlob('d/7')), 'one');
+        await store.copyBlob('d/7', 'e/7');
+        await store.removeBlob('d/7');
+        assert.equal(text(await store.readBlob('e/7')), 'one');
+        await assert.rejects(store.copyBlob('c/none', 'f/1'));
+        assert.deepEqual(await store.listBlobs(), ['c/1', 'e/7']);
+        return undefined;
+      }));
+
     it('rejects names that could lead outside the folder', () =>
       withStore(async (store) => {
         for (const name of [

@@ -1,4 +1,4 @@
-// `sagitta collections`: list, create, show, delete.
+// `sagitta collections`: list, create, show, clone, rename, delete.
 
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
@@ -16,6 +16,8 @@ Examples:
   $ sagitta collections create articles --dimension 768 --metric dot \\
       --label team=search
   $ sagitta collections show articles
+  $ sagitta collections clone articles articles-copy
+  $ sagitta collections rename articles-copy articles-2025
   $ sagitta collections delete articles`;
 
 interface CommonOptions extends ConnectionOptions {
@@ -32,7 +34,7 @@ interface CreateOptions extends CommonOptions {
 export function addCollectionsCommand(program: Command): void {
   const command = program
     .command('collections')
-    .description('list, create, show and delete collections')
+    .description('list, create, show, clone, rename and delete collections')
     .addHelpText('after', EXAMPLES);
 
   const list = command.command('list').description('list all collections in id order');
@@ -56,6 +58,24 @@ export function addCollectionsCommand(program: Command): void {
     .argument('<id>', 'collection id');
   addCommonOptions(show).action(async (id: string, options: CommonOptions) => {
     print(await connect(options).collections.get(id), options);
+  });
+
+  const clone = command
+    .command('clone')
+    .description('make another collection with the same vectors')
+    .argument('<id>', 'collection id or alias')
+    .argument('<new-id>', 'id of the clone');
+  addCommonOptions(clone).action(async (id: string, newId: string, options: CommonOptions) => {
+    print(await connect(options).collections.clone(id, { id: newId }), options);
+  });
+
+  const rename = command
+    .command('rename')
+    .description('give a collection another id')
+    .argument('<id>', 'collection id or alias')
+    .argument('<new-id>', 'its id from now on');
+  addCommonOptions(rename).action(async (id: string, newId: string, options: CommonOptions) => {
+    print(await connect(options).collections.rename(id, newId), options);
   });
 
   const remove = command

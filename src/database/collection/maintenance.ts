@@ -6,6 +6,7 @@
 // without the rows that no snapshot can see any more, in the same steps. Readers keep their views.
 
 import type { Clock } from '../../common/clock.js';
+import { SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import type { Logger } from '../../common/logger.js';
 import type { RowEncoder } from '../../common/types.js';
@@ -19,6 +20,7 @@ import { keys, logName, segmentBlobName } from '../keys.js';
 import { Lock } from '../lock.js';
 import type { DatabaseObserver } from '../observer.js';
 import type { Collection } from './collection.js';
+import { copyStored } from './copy-stored.js';
 import {
   decodeJson,
   encodeJson,
@@ -113,6 +115,30 @@ export class Maintenance {
         await this.#removeUnnamedFiles();
         throw error;
       }
+    });
+  }
+
+  /**
+   * Copies the collection as it is now to an incarnation that nothing names yet; the segment files are
+   * shared where the file system can. Throws `collection_unavailable` when the collection is closed.
+   */
+  copyTo(incarnation: string): Promise<void> {
+    return this.#lock.run(async () => {
+      const { collection, store } = this.#options;
+      if (this.#isClosed) {
+        throw new SagittaError(
+          'collection_unavailable',
+          `Collection "${collection.definition.id}" was closed before it could be cloned.`,
+        );
+      }
+      await collection.whenVerified();
+      collection.requireIntact();
+      // The log then has only the writes that arrive meanwhile.
+      collection.rows.sealActive();
+      await this.#checkpoint();
+      const { sequence } = collection;
+      const source = { incarnation: collection.incarnation, manifest: this.#manifest, sequence };
+      await copyStored(store, source, incarnation);
     });
   }
 

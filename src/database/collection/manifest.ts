@@ -55,7 +55,7 @@ export const EMPTY_MANIFEST: Manifest = {
   segments: [],
 };
 
-export function encodeJson(value: CollectionDefinition | Manifest): Uint8Array {
+export function encodeJson<T extends { readonly formatVersion: number }>(value: T): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 

@@ -53,13 +53,7 @@ export function openCursor<Kind extends Cursor['kind']>(
   collection: Collection,
   { sealer, limits, now }: { sealer: CursorSealer; limits: Limits; now: number },
 ): Extract<Cursor, { kind: Kind }> {
-  let cursor: Cursor;
-  try {
-    cursor = sealer.open(token);
-  } catch (error) {
-    if (!(error instanceof SagittaError)) throw error;
-    throw cursorError(error.code, 'cursor', error.message);
-  }
+  const cursor = openToken(token, sealer);
   if (cursor.incarnation !== collection.incarnation) {
     const detail = 'The cursor belongs to another collection.';
     throw cursorError('cursor_invalid', 'cursor', detail);
@@ -74,6 +68,16 @@ export function openCursor<Kind extends Cursor['kind']>(
     throw cursorError('cursor_expired', 'cursor', detail);
   }
   return cursor as Extract<Cursor, { kind: Kind }>;
+}
+
+/** Throws `cursor_invalid`. */
+export function openToken(token: string, sealer: CursorSealer): Cursor {
+  try {
+    return sealer.open(token);
+  } catch (error) {
+    if (!(error instanceof SagittaError)) throw error;
+    throw cursorError(error.code, 'cursor', error.message);
+  }
 }
 
 /** The error for a field that was sent beside a cursor and differs from the cursor's request. */

@@ -25,13 +25,13 @@ export type RouteAccess =
   | { readonly scope: Scope; readonly on: 'path' | 'named' | 'visible' | 'service' };
 
 /**
- * Checks what the headers of a request are enough for. Throws `credentials_missing`,
- * `insufficient_scope` and `collection_not_found`.
+ * Checks what the headers of a request are enough for. `collection` is the one in the path, if any.
+ * Throws `credentials_missing`, `insufficient_scope` and `collection_not_found`.
  */
 export function authorizeRoute(
   access: RouteAccess,
   principal: Principal,
-  params: Readonly<Record<string, string>>,
+  collection: NamedCollection,
 ): void {
   if (access === 'public') return;
   if (principal === NOBODY) {
@@ -42,26 +42,34 @@ export function authorizeRoute(
   }
   if (access === 'anyone') return;
   const { scope, on } = access;
-  if (on === 'path') authorizeCollection(scope, principal, params.id!);
+  if (on === 'path') authorizeCollection(scope, principal, collection);
   else if (on === 'service' && !holdsScopeEverywhere(principal, scope)) throw lacks(scope);
   else if (!holdsScope(principal, scope)) throw lacks(scope);
+}
+
+/** A collection, and the id or alias that the request has for it, which errors name. */
+export interface NamedCollection {
+  readonly id: string;
+  readonly name: string;
 }
 
 /** Throws `insufficient_scope`, and `collection_not_found` if the principal may not see it. */
 export function authorizeCollection(
   scope: Scope,
   principal: Principal,
-  collectionId: string,
+  { id, name }: NamedCollection,
 ): void {
-  if (holdsScopeOn(principal, scope, collectionId)) return;
-  throw seesCollection(principal, collectionId)
-    ? lacks(scope, collectionId)
-    : collectionNotFound(collectionId);
+  if (holdsScopeOn(principal, scope, id)) return;
+  throw seesCollection(principal, id) ? lacks(scope, id) : collectionNotFound(name);
 }
 
 /** For a collection that is to be created, whose existence is no secret. Throws `insufficient_scope`. */
-export function authorizeCreation(scope: Scope, principal: Principal, collectionId: string): void {
-  if (!holdsScopeOn(principal, scope, collectionId)) throw lacks(scope, collectionId);
+export function authorizeCreation(
+  scope: Scope,
+  principal: Principal,
+  { id }: NamedCollection,
+): void {
+  if (!holdsScopeOn(principal, scope, id)) throw lacks(scope, id);
 }
 
 function lacks(scope: Scope, collectionId?: string): SagittaError {

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
+import { SagittaError } from '../../common/errors.js';
 import type { CollectionRecord } from '../../database/api.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { runWrite } from '../idempotency.js';
@@ -12,6 +13,7 @@ import { validateBody } from '../ingest/validate.js';
 import { createRecordWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
+import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 export function collectionRoutes(services: RouteServices): Route[] {
@@ -20,6 +22,8 @@ export function collectionRoutes(services: RouteServices): Route[] {
     listCollections(services),
     getCollection(services),
     updateCollection(services),
+    cloneCollection(services),
+    renameCollection(services),
     deleteCollection(services),
   ];
 }
@@ -28,8 +32,7 @@ function createCollection(services: RouteServices): Route {
   const { database } = services;
   const { collections } = services.schemas;
   const writeRecord = createRecordWriter(collections.record);
-  const createdReply = (record: CollectionRecord) =>
-    jsonReply(writeRecord(record), { location: `/v1/collections/${record.id}` });
+  const createdReply = (record: CollectionRecord) => newCollectionReply(record, writeRecord);
 
   return defineRoute({
     method: 'POST',
@@ -54,7 +57,7 @@ function createCollection(services: RouteServices): Route {
       const parsed = await parseJsonBody(services, request);
       const named = idIn(parsed);
       // Checked also before a replay: the scopes may have changed since the stored reply.
-      if (named !== undefined) request.authorize(named, { isNew: true });
+      if (named !== undefined) authorizeName(services, request, named);
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(collections.create, json);
         const id = named ?? randomUUID();
@@ -145,6 +148,81 @@ function updateCollection(services: RouteServices): Route {
   });
 }
 
+function cloneCollection(services: RouteServices): Route {
+  const { database } = services;
+  const { collections } = services.schemas;
+  const writeRecord = createRecordWriter(collections.record);
+  return defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/clone',
+    operationId: 'cloneCollection',
+    audit: 'collection.clone',
+    tag: 'Collections',
+    summary: 'Make another collection with the same vectors',
+    access: { scope: 'collections:write', on: 'path' },
+    description:
+      'The clone has the vectors of one moment, and is independent of the collection from then on. Writes continue meanwhile. The files are shared where the file system has links, so that a clone takes seconds and little disk space. The reply is sent when the clone can be queried. Also requires `vectors:read` on the collection, and `collections:write` on the id of the clone.',
+    body: collections.clone,
+    reply: collections.record,
+    takesIdempotencyKey: true,
+    sendsLocation: true,
+    mayTakeLong: true,
+    errors: [
+      'collection_not_found',
+      'collection_unavailable',
+      'collection_exists',
+      'limit_exceeded',
+      'storage_full',
+    ],
+    async handle(request) {
+      const parsed = await parseJsonBody(services, request);
+      const named = idIn(parsed);
+      authorizeCopy(request, named);
+      return runWrite(services, request, parsed, async (json, attach) => {
+        const { id = randomUUID(), description, labels } = validateBody(collections.clone, json);
+        if (named === undefined) authorizeCopy(request, id);
+        const encode = (record: CollectionRecord) => newCollectionReply(record, writeRecord);
+        const record = await database
+          .collection(request.params.id)
+          .clone({ id, description, labels }, attach?.(encode));
+        return encode(record);
+      });
+    },
+  });
+}
+
+function renameCollection(services: RouteServices): Route {
+  const { database } = services;
+  const { collections } = services.schemas;
+  const writeRecord = createRecordWriter(collections.record);
+  return defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/rename',
+    operationId: 'renameCollection',
+    audit: 'collection.rename',
+    tag: 'Collections',
+    summary: 'Give a collection another id',
+    access: { scope: 'collections:write', on: 'path' },
+    description:
+      'Takes the same time for any number of vectors. Cursors, aliases and requests under way continue; the old id is free. Also requires `vectors:read` on the collection, and `collections:write` on the new id.',
+    body: collections.rename,
+    reply: collections.record,
+    takesIdempotencyKey: true,
+    sendsLocation: true,
+    errors: ['collection_not_found', 'collection_exists', 'storage_full'],
+    async handle(request) {
+      const parsed = await parseJsonBody(services, request);
+      authorizeCopy(request, idIn(parsed));
+      return runWrite(services, request, parsed, async (json, attach) => {
+        const { id } = validateBody(collections.rename, json);
+        const encode = (record: CollectionRecord) => newCollectionReply(record, writeRecord);
+        const record = await database.collection(request.params.id).rename(id, attach?.(encode));
+        return encode(record);
+      });
+    },
+  });
+}
+
 function deleteCollection(services: RouteServices): Route {
   const { database } = services;
   const { collections } = services.schemas;
@@ -157,10 +235,10 @@ function deleteCollection(services: RouteServices): Route {
     summary: 'Delete a collection with its vectors',
     access: { scope: 'collections:write', on: 'path' },
     description:
-      'The id can be used for a new collection immediately; cursors of the deleted one do not work on it.',
+      'The id can be used for a new collection immediately; cursors of the deleted one do not work on it. A collection with aliases is not deleted.',
     body: null,
     reply: collections.deleted,
-    errors: ['collection_not_found', 'storage_full'],
+    errors: ['collection_not_found', 'collection_aliased', 'storage_full'],
     async handle({ params }) {
       const id = params.id;
       const { vectorCount } = await database.collection(id).drop();
@@ -173,6 +251,35 @@ function deleteCollection(services: RouteServices): Route {
 function idIn({ outcome }: ParsedBody<JsonBody>): string | undefined {
   const id = outcome.ok ? outcome.value.id : undefined;
   return typeof id === 'string' ? id : undefined;
+}
+
+/** For a collection that is to be created under a name which may be an alias of another one. */
+function authorizeName(
+  { database }: RouteServices,
+  request: RequestContext<unknown>,
+  name: string,
+): void {
+  request.authorize(name, { isNew: true });
+  const id = database.resolve(name);
+  if (id === name || holdsScopeOn(request.principal, 'collections:write', id)) return;
+  // With if_not_exists it would be shown.
+  throw new SagittaError('collection_exists', `"${name}" is the name of an alias.`);
+}
+
+/**
+ * For vectors that get to another id, where other credentials may read them. `id` is undefined when
+ * the request has none.
+ */
+function authorizeCopy(request: RequestContext<unknown>, id: string | undefined): void {
+  request.authorize(request.params.id!, { scope: 'vectors:read', name: request.collectionName });
+  if (id !== undefined) request.authorize(id, { isNew: true });
+}
+
+function newCollectionReply(
+  record: CollectionRecord,
+  write: (record: CollectionRecord) => string,
+): StoredReply {
+  return jsonReply(write(record), { location: `/v1/collections/${record.id}` });
 }
 
 function taggedReply(text: string): StoredReply {

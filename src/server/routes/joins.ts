@@ -39,7 +39,9 @@ export function joinRoutes(services: RouteServices): Route[] {
     async handle(request) {
       const body = await readJsonBody(services, request, schemas.scans.join);
       const { params, signal } = request;
-      if (body.with !== undefined) request.authorize(body.with);
+      if (body.with !== undefined) {
+        request.authorize(database.resolve(body.with), { name: body.with });
+      }
       const found = await database.collection(params.id).join(
         {
           with: body.with,

@@ -8,7 +8,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import { findQueryIssues } from '../../database/query/query-plan.js';
-import { chooseCollection } from '../collection-choice.js';
+import { chooseCollection, collectionInPath } from '../collection-choice.js';
 import { readJsonBody } from '../ingest/parse-request.js';
 import { costOf, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { BODY_LAYOUT } from '../problem.js';
@@ -65,7 +65,8 @@ function queryInCollection(services: RouteServices, answer: Answer): Route {
     errors: QUERY_ERRORS,
     async handle(request) {
       const body = await readJsonBody(services, request, schemas.query, 'vector');
-      return answer(request, request.params.id, body);
+      const cursor = body.cursor ?? request.query.cursor;
+      return answer(request, collectionInPath(services, request, cursor), body);
     },
   });
 }
@@ -88,7 +89,12 @@ function queryAnywhere(services: RouteServices, answer: Answer): Route {
     errors: [...QUERY_ERRORS, 'collection_required'],
     async handle(request) {
       const body = await readJsonBody(services, request, schemas.queryAnywhere, 'vector');
-      const id = chooseCollection(services, request, body.collection, request.query.collection);
+      const { query } = request;
+      const id = chooseCollection(services, request, {
+        inBody: body.collection,
+        inQuery: query.collection,
+        cursor: body.cursor ?? query.cursor,
+      });
       return answer(request, id, body);
     },
   });

@@ -2,7 +2,7 @@
 
 import type { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
-import { chooseCollection } from '../collection-choice.js';
+import { chooseCollection, collectionInPath } from '../collection-choice.js';
 import { applyIfNoneMatch, etagOfVersion } from '../conditional.js';
 import { readJsonBody } from '../ingest/parse-request.js';
 import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
@@ -68,7 +68,8 @@ function listRoutes(services: RouteServices): Route[] {
     body: null,
     reply: vectors.list,
     errors: LIST_ERRORS,
-    handle: (request) => listPage(request, request.params.id),
+    handle: (request) =>
+      listPage(request, collectionInPath(services, request, request.query.cursor)),
   });
 
   const listAnywhere = defineRoute({
@@ -84,8 +85,9 @@ function listRoutes(services: RouteServices): Route[] {
     reply: vectors.list,
     errors: [...LIST_ERRORS, 'collection_required'],
     handle(request) {
-      const { collection } = request.query;
-      return listPage(request, chooseCollection(services, request, undefined, collection));
+      const { collection: inQuery, cursor } = request.query;
+      const named = { inBody: undefined, inQuery, cursor };
+      return listPage(request, chooseCollection(services, request, named));
     },
   });
 

@@ -160,7 +160,8 @@ async function replaceVector(
       },
     ]);
   }
-  const id = collectionId ?? chooseCollection(services, request, inBody, request.query.collection);
+  const inQuery = request.query.collection;
+  const id = collectionId ?? chooseCollection(services, request, { inBody, inQuery });
   const collection = database.collection(id);
   const violation = checkVector(batch.values, collection.shape);
   if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);

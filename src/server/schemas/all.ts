@@ -1,6 +1,7 @@
 // All schemas of one application; they depend on its limits.
 
 import type { Limits } from '../../common/limits.js';
+import { aliasSchemas } from './aliases.js';
 import { backupSchemas } from './backups.js';
 import { basicSchemas } from './basics.js';
 import { collectionSchemas } from './collections.js';
@@ -15,6 +16,7 @@ export function createSchemas(limits: Limits) {
   return {
     basics,
     collections: collectionSchemas(limits, basics),
+    aliases: aliasSchemas(basics),
     vectors: vectorSchemas(limits, basics),
     query: querySchemas(limits, basics),
     scans: scanSchemas(limits, basics),

@@ -55,6 +55,21 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: 'Absent members are unchanged. `labels` replaces all labels.',
       examples: [{ description: 'Articles, rebuilt weekly' }],
     });
+  const clone = z
+    .strictObject({
+      id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
+      description: description.optional(),
+      labels: labels.optional(),
+      idempotency_key: basics.idempotencyKey,
+    })
+    .meta({
+      id: 'CollectionClone',
+      description: 'Absent members but the id are those of the collection.',
+      examples: [{ id: 'articles-copy' }],
+    });
+  const rename = z
+    .strictObject({ id: basics.collectionId, idempotency_key: basics.idempotencyKey })
+    .meta({ id: 'CollectionRename', examples: [{ id: 'articles-2025' }] });
   const record = z
     .object({
       id: basics.collectionId,
@@ -105,6 +120,8 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   return {
     create,
     update,
+    clone,
+    rename,
     record,
     list: z
       .object({ collections: z.array(record), ...page, total: z.int() })

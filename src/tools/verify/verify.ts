@@ -155,6 +155,7 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
       findings.error('API keys', describeError(error));
     }
   }
+  verifyAliases(inspection, findings);
   const secret = inspection.get(keys.cursorSecret);
   if (secret === undefined) {
     findings.note('cursor secret', 'is missing; existing cursors will be rejected');
@@ -163,6 +164,34 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
       'cursor secret',
       `has ${secret.byteLength} bytes, expected ${CURSOR_SECRET_BYTES}`,
     );
+  }
+}
+
+function verifyAliases(inspection: StoreInspection, findings: Findings): void {
+  const incarnations = new Set<string>();
+  for (const { value } of inspection.list(keys.collections)) {
+    const { incarnation } = parsedOrEmpty(value);
+    if (incarnation !== undefined) incarnations.add(incarnation);
+  }
+  for (const { key, value } of inspection.list(keys.aliases)) {
+    const where = `alias ${JSON.stringify(key[1])}`;
+    const { name, incarnation } = parsedOrEmpty(value);
+    if (name !== key[1]) findings.error(where, 'cannot be read, or has another name');
+    else if (incarnation === undefined || !incarnations.has(incarnation)) {
+      findings.error(where, 'points to a collection that does not exist');
+    }
+  }
+}
+
+/** The members of an entry that is JSON; damage of collections is reported elsewhere. */
+function parsedOrEmpty(value: Uint8Array): {
+  readonly name?: string;
+  readonly incarnation?: string;
+} {
+  try {
+    return JSON.parse(Buffer.from(value).toString()) as object;
+  } catch {
+    return {};
   }
 }
 

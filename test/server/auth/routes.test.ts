@@ -10,7 +10,7 @@ import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import type { Route } from '../../../src/server/route.js';
 import { openDatabase } from '../../database/harness.js';
 import { createService, expectProblem, type Reply, type Service } from '../harness.js';
-import { COLLECTION, fillCollection, SAMPLE_REQUESTS } from '../requests.js';
+import { addAlias, COLLECTION, fillCollection, SAMPLE_REQUESTS } from '../requests.js';
 
 interface GuardedService extends Service {
   readonly real: Database;
@@ -23,7 +23,10 @@ interface GuardedService extends Service {
 /** A service with API keys over a real database, whose routes need a credential. */
 async function openService(options: { isFilled: boolean } = { isFilled: true }) {
   const real = await openDatabase({});
-  if (options.isFilled) await fillCollection(real);
+  if (options.isFilled) {
+    await fillCollection(real);
+    await addAlias(real);
+  }
   const authenticator = new Authenticator({ apiKeys: real.apiKeys });
   const service = await createService({ database: real, authenticator });
   const makeKey = async (...scopes: string[]) =>
@@ -189,8 +192,8 @@ describe('with insufficient scopes', () => {
       it(`${named(route)} is refused with ${scope} for other collections`, async () => {
         for (const grant of [`${scope}:orders*`, `admin:orders*`, `${scope}:catalog-`]) {
           const reply = await service.callWith([grant], route);
-          const isNew = route.operationId === 'createCollection';
-          assert.equal(reply.json.code, isNew ? 'insufficient_scope' : 'collection_not_found');
+          const { refusal = 'collection_not_found' } = SAMPLE_REQUESTS[route.operationId]!;
+          assert.equal(reply.json.code, refusal);
         }
         // It may see the collection by another scope, so the error names the scope.
         const reader = [`${scope}:orders`, `${otherScope(scope)}:catalog-*`];
@@ -210,7 +213,8 @@ describe('with insufficient scopes', () => {
 
   it('nothing was written', () => {
     assert.equal(service.real.collection(COLLECTION).record().sequence, 1);
-    assert.equal(service.real.listCollections({}).total, 1);
+    assert.equal(service.real.listCollections({}).total, 2);
+    assert.equal(service.real.alias('catalog-a')?.collection, 'catalog-9');
     assert.ok(service.real.apiKeys.list().every(({ owner }) => owner === 'test'));
   });
 });
@@ -226,8 +230,8 @@ describe('with a sufficient scope', () => {
       for (const scopes of sufficient) {
         const service = await openService();
         try {
-          const reply = await service.callWith(scopes, route);
-          const expected = SAMPLE_REQUESTS[route.operationId]?.status ?? 200;
+          const { alsoNeeds, status: expected = 200 } = SAMPLE_REQUESTS[route.operationId]!;
+          const reply = await service.callWith([...scopes, ...grantsOf(alsoNeeds)], route);
           assert.equal(reply.status, expected, `${scopes}: ${reply.text}`);
         } finally {
           await service.close();
@@ -247,13 +251,16 @@ describe('a collection that the principal may not see', () => {
   it('has the same replies, byte for byte, as one that does not exist', async () => {
     const onCollections = scoped.filter(
       ({ route, on }) =>
-        (on === 'path' || on === 'named') && route.operationId !== 'createCollection',
+        (on === 'path' || on === 'named') &&
+        SAMPLE_REQUESTS[route.operationId]?.refusal === undefined,
     );
     assert.ok(onCollections.length > 10);
     const answers = async (grant: (scope: Scope) => string) => {
       const texts: { headers: Reply['headers']; text: string }[] = [];
       for (const { route, scope } of onCollections) {
-        const reply = await service.callWith([grant(scope)], route);
+        const { alsoNeeds } = SAMPLE_REQUESTS[route.operationId]!;
+        const grants = [scope, ...grantsOf(alsoNeeds)].map(grant);
+        const reply = await service.callWith(grants, route);
         assert.equal(reply.status, 404, named(route));
         const { 'x-request-id': id, date: _, ratelimit: __, ...headers } = reply.headers;
         texts.push({ headers, text: reply.text.replaceAll(id!, '') });
@@ -325,6 +332,52 @@ describe('a collection that the principal may not see', () => {
     assert.equal(service.real.collection('orders-1').record().sequence, 1);
   });
 
+  it('is not reached by an alias, which does not exist for the principal either', async () => {
+    await fillCollection(service.real, 'orders-1');
+    const admin = await service.makeKey('admin');
+    const target = { collection: 'orders-1' };
+    assert.equal((await service.callAs(admin, 'PUT', '/aliases/catalog-a', target)).status, 200);
+    const grants = ['vectors:read', 'collections:read', 'collections:write'];
+    const key = await service.makeKey(...grants.map((scope) => `${scope}:catalog-*`));
+    const vector = { vector: [1, 1] };
+    for (const [method, url, body] of [
+      ['POST', '/collections/catalog-a/query', vector],
+      ['POST', '/query', { ...vector, collection: 'catalog-a' }],
+      ['GET', '/vectors?collection=catalog-a', undefined],
+      ['PUT', '/aliases/catalog-a', { collection: 'catalog-1' }],
+      ['PUT', '/aliases/catalog-b', target],
+    ] as const) {
+      const refused = service.callAs(key, method, url, body);
+      const reply = await expectProblem(refused, 404, 'collection_not_found');
+      // The id behind the alias is not shown; the one that the request names is.
+      if (body !== target) assert.ok(!reply.text.includes('orders-1'), `${method} ${url}`);
+    }
+    const same = { id: 'catalog-a', dimension: 2, metric: 'dot' };
+    const create = service.callAs(key, 'POST', '/collections?if_not_exists=true', same);
+    await expectProblem(create, 409, 'collection_exists');
+    const read = service.callAs(key, 'GET', '/aliases/catalog-a');
+    await expectProblem(read, 404, 'alias_not_found');
+    assert.equal((await service.callAs(key, 'GET', '/aliases')).json.total, 0);
+    // The scope on the collection is enough to read it by an alias outside the glob.
+    await fillCollection(service.real, 'catalog-1');
+    const named = { collection: 'catalog-1' };
+    assert.equal((await service.callAs(admin, 'PUT', '/aliases/live', named)).status, 200);
+    const found = await service.callAs(key, 'POST', '/collections/live/query', vector);
+    assert.equal(found.status, 200);
+    const taken = service.callAs(key, 'PUT', '/aliases/live', named);
+    await expectProblem(taken, 403, 'insufficient_scope');
+  });
+
+  it('is neither cloned nor renamed to where its vectors could be read', async () => {
+    await fillCollection(service.real, 'orders-1');
+    const key = await service.makeKey('collections:write', 'vectors:read:catalog-*');
+    for (const way of ['clone', 'rename']) {
+      const copy = service.callAs(key, 'POST', `/collections/orders-1/${way}`, { id: 'catalog-1' });
+      const reply = await expectProblem(copy, 403, 'insufficient_scope');
+      assert.match(reply.json.detail, /vectors:read/);
+    }
+  });
+
   it('cannot be created, whether or not it exists', async () => {
     await fillCollection(service.real, 'orders-1');
     const key = await service.makeKey('collections:write:catalog-*');
@@ -393,6 +446,8 @@ function assertRefused(reply: Reply, scope: Scope, place: string): void {
   else
     assert.equal(challenge, `Bearer realm="sagitta", error="insufficient_scope", scope="${scope}"`);
 }
+
+const grantsOf = (scope: Scope | undefined): Scope[] => (scope === undefined ? [] : [scope]);
 
 const otherScope = (scope: Scope): Scope =>
   scope === 'vectors:read' ? 'collections:read' : 'vectors:read';
