@@ -20,6 +20,7 @@ import { ROOT } from './engine/machine.js';
 const NAMES = [
   'service',
   'filter',
+  'aggregate',
   'engine',
   'rest',
   'batches',

@@ -1,5 +1,6 @@
 // What a worker thread of the pool can do: the composition root of the other side.
 
+import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
@@ -13,11 +14,13 @@ import { readQueryRowsTask } from './server/ingest/read-queries.js';
 import { writeLinesTask } from './server/replies/vector-lines.js';
 
 export default createTaskHandler([
+  aggregateSegmentsTask,
   compactSegmentsTask,
   decompressBodyTask,
   encodeSegmentTask,
   encodeSimdTask,
   evaluateFilterTask,
+  mergeValuesTask,
   parseRecordBatchTask,
   parseJsonTask,
   parseLinesTask,

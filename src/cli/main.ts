@@ -4,6 +4,7 @@
 
 import { Command } from 'commander';
 import { packageVersion } from '../common/package-version.js';
+import { addAggregateCommand } from './commands/aggregate.js';
 import { addAliasesCommand } from './commands/aliases.js';
 import { addBackupCommand } from './commands/backup.js';
 import { addBenchCommand } from './commands/bench.js';
@@ -53,6 +54,7 @@ function createProgram(): Command {
   addExportCommand(program);
   addQueryCommand(program);
   addJoinCommand(program);
+  addAggregateCommand(program);
   addCollectionsCommand(program);
   addAliasesCommand(program);
   addKeysCommand(program);

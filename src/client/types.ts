@@ -5,6 +5,8 @@ import type { JsonObject } from '../common/types.js';
 import type * as wire from './wire.js';
 
 export type {
+  AggregateReply,
+  AggregateRequest,
   AliasPage,
   AliasRecord,
   ApiKeyInput,
@@ -18,10 +20,14 @@ export type {
   DeleteManyReply,
   DeleteReply,
   Explain,
+  Facet,
+  Histogram,
+  HistogramRequest,
   PatchReply,
   PutReply,
   Readiness,
   RecallReply,
+  Stats,
 } from './wire.js';
 
 /** Numbers, a Float32Array (sent as base64), or base64 of little-endian float32. */

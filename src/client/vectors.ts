@@ -22,6 +22,8 @@ import {
 } from './shared-routes.js';
 import { createStreams, type Streams } from './streams.js';
 import type {
+  AggregateReply,
+  AggregateRequest,
   DeleteManyReply,
   DeleteReply,
   DeleteSelection,
@@ -111,6 +113,8 @@ export interface Vectors extends Streams, SharedRoutes {
   ): AsyncIterable<StoredVector<ValuesOf<Asked>>>;
   /** The exact number of vectors, or of those whose metadata matches. */
   count(filter?: JsonObject, options?: CallOptions): Promise<number>;
+  /** Facets and stats over all vectors that pass the filter, exactly. */
+  aggregate(request: AggregateRequest, options?: CallOptions): Promise<AggregateReply>;
   /**
    * As queryPages, one match at a time. With `score_threshold` but no `top_k` it yields all vectors
    * with at least that score; with `limit` and neither, the whole collection.
@@ -181,6 +185,7 @@ export function createVectors(requests: Requests, root: string): Vectors {
       const body = filter === undefined ? {} : { filter };
       return (await read<{ count: number }>(`${root}/count`, body, options)).count;
     },
+    aggregate: (request, options) => read(`${root}/aggregate`, request, options),
     queryAll: (request, options) =>
       itemsOf(vectors.queryPages(request, options), (page) => page.matches),
     async queryBatch(queries, options) {

@@ -201,6 +201,26 @@ export interface Query<Values = readonly number[]> {
   readonly score_threshold?: number;
   /** Answer from a snapshot that includes the write with this sequence. */
   readonly min_sequence?: number;
+  /**
+   * Counts the values of each path over all vectors that pass the filter. The count of a value
+   * is the number of vectors that the filter `{path: value}` selects: strings, numbers and
+   * booleans count, and an array counts once for each of its distinct elements.
+   */
+  readonly facets?: readonly {
+    /** A path in the metadata, as in filters. */
+    readonly path: string;
+    /** The number of values to return. */
+    readonly limit?: number;
+  }[];
+  /**
+   * Summarizes the numbers of each path over all vectors that pass the filter; other values are
+   * ignored.
+   */
+  readonly stats?: readonly {
+    /** A path in the metadata, as in filters. */
+    readonly path: string;
+    readonly histogram?: HistogramRequest;
+  }[];
   readonly explain?: boolean;
 }
 
@@ -240,7 +260,103 @@ export interface QueryReply<Values = readonly number[]> {
   readonly total?: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
+  /** In the order of the request. */
+  readonly facets?: readonly Facet[];
+  /** In the order of the request. */
+  readonly stats?: readonly Stats[];
   readonly explain?: Explain;
+}
+
+export interface AggregateRequest {
+  readonly filter?: JsonObject;
+  /**
+   * Counts the values of each path over all vectors that pass the filter. The count of a value
+   * is the number of vectors that the filter `{path: value}` selects: strings, numbers and
+   * booleans count, and an array counts once for each of its distinct elements.
+   */
+  readonly facets?: readonly {
+    /** A path in the metadata, as in filters. */
+    readonly path: string;
+    /** The number of values to return. */
+    readonly limit?: number;
+  }[];
+  /**
+   * Summarizes the numbers of each path over all vectors that pass the filter; other values are
+   * ignored.
+   */
+  readonly stats?: readonly {
+    /** A path in the metadata, as in filters. */
+    readonly path: string;
+    readonly histogram?: HistogramRequest;
+  }[];
+  /** Answer from a snapshot that includes the write with this sequence. */
+  readonly min_sequence?: number;
+}
+
+/** Buckets of equal width from `min` to `max`. A single one when all numbers are equal. */
+export interface HistogramRequest {
+  readonly bucket_count?: number;
+  /** By default the least number. */
+  readonly min?: number;
+  /** By default the greatest number. */
+  readonly max?: number;
+}
+
+export interface AggregateReply {
+  /** The vectors that pass the filter. */
+  readonly count: number;
+  /** In the order of the request. */
+  readonly facets?: readonly Facet[];
+  /** In the order of the request. */
+  readonly stats?: readonly Stats[];
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
+  readonly sequence: number;
+}
+
+export interface Facet {
+  readonly path: string;
+  /**
+   * The most frequent first. Equal counts: numbers before strings before booleans, each in
+   * ascending order.
+   */
+  readonly values: readonly {
+    readonly value: string | number | boolean;
+    /** The vectors that have this value. */
+    readonly count: number;
+  }[];
+  /** All distinct values, returned or not. */
+  readonly distinct_count: number;
+  /** The vectors without a value. */
+  readonly missing_count: number;
+}
+
+export interface Histogram {
+  readonly buckets: readonly {
+    readonly from: number;
+    /** Belongs to the next bucket, except in the last one. */
+    readonly to: number;
+    readonly count: number;
+  }[];
+  /** Numbers below `min`. */
+  readonly below_count: number;
+  /** Numbers above `max`. */
+  readonly above_count: number;
+}
+
+export interface Stats {
+  readonly path: string;
+  /** The numbers: of an array, each number in it. */
+  readonly count: number;
+  /** The vectors without a number. */
+  readonly missing_count: number;
+  /** Absent, as what follows, without numbers. */
+  readonly min?: number;
+  readonly max?: number;
+  /** The exact sum of the float64 values, rounded once. */
+  readonly sum?: number;
+  /** The exact mean, rounded once. */
+  readonly mean?: number;
+  readonly histogram?: Histogram;
 }
 
 export interface RecallReply {

@@ -23,6 +23,13 @@ export const DEFAULT_LIMITS = {
   filterValuesMax: 10_000,
   /** Characters of a field name; looking one up takes time quadratic in its dots. */
   filterPathCharactersMax: 512,
+  /** Facets, or stats, of one request; each reads a column of all rows that pass. */
+  facetsMax: 32,
+  /** Values of one facet in a reply; the number of distinct values is always exact. */
+  facetValuesMax: 1_000,
+  facetValuesDefault: 10,
+  /** Buckets of one histogram: more than a chart has pixels for. */
+  histogramBucketsMax: 1_000,
   /** Ids are kept in indexes and cursors; 512 bytes are enough for most URLs. */
   vectorIdBytesMax: 512,
   /** Cached filter results: 8 KiB per segment, so 250 filters over a million rows. */

@@ -4,6 +4,8 @@
 import type { JsonObject, VectorBatch } from '../common/types.js';
 import { parseFilter } from '../filter/parse.js';
 import type { StoreOperation } from '../storage/store.js';
+import { runAggregate } from './aggregate/aggregate.js';
+import type { AggregateReply, AggregateRequest } from './aggregate/aggregate-api.js';
 import type {
   CallOptions,
   CloneInput,
@@ -270,6 +272,16 @@ export class CollectionHandle {
     options: CallOptions & { readonly minSequence?: number | undefined } = {},
   ): Promise<QuerySession> {
     return this.#use((collection) => openSession(collection, options, this.#services));
+  }
+
+  /**
+   * Facets and stats of the vectors that pass the filter, from one snapshot. Throws `invalid_filter` and
+   * `overloaded`.
+   */
+  async aggregate(request: AggregateRequest, options: CallOptions = {}): Promise<AggregateReply> {
+    return this.#use((collection) =>
+      runAggregate(collection, request, this.#services, options.signal),
+    );
   }
 
   /** How many of the given ids are among the exact nearest, where an equal score is as good. */

@@ -17,7 +17,7 @@ export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {
 
 function queryMetrics(
   metrics: Metrics,
-): Pick<DatabaseObserver, 'queriesAnswered' | 'batchSearched'> {
+): Pick<DatabaseObserver, 'queriesAnswered' | 'aggregated' | 'batchSearched'> {
   const countQueries = metrics.addCounter('sagitta_queries_total', 'Queries answered.');
   const countScanned = metrics.addCounter(
     'sagitta_rows_scanned_total',
@@ -42,6 +42,11 @@ function queryMetrics(
     'Duration of engine batches.',
     { buckets: PHASE_SECONDS_BUCKETS },
   );
+  const observeAggregation = metrics.addHistogram(
+    'sagitta_aggregation_seconds',
+    'Duration of aggregations: facets and stats of a request.',
+    { buckets: PHASE_SECONDS_BUCKETS },
+  );
   const phases = {
     filter: { phase: 'filter' },
     wait: { phase: 'wait' },
@@ -58,6 +63,7 @@ function queryMetrics(
       observePhase(searchMs / 1000, phases.search);
       observePhase(assembleMs / 1000, phases.assemble);
     },
+    aggregated: (milliseconds) => observeAggregation(milliseconds / 1000),
     batchSearched(queryCount, milliseconds) {
       observeBatch(queryCount);
       observeEngine(milliseconds / 1000);

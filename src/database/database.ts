@@ -85,6 +85,7 @@ export class Database {
       engineReason: options.engineReason,
       scheduler: new SearchScheduler({ engine, waitingMax: limits.queuedQueriesMax, observer }),
       filters,
+      pool,
       sealer: new CursorSealer(cursorSecret),
       idempotencyKeys: new IdempotencyKeys({ store, clock, keptMs: limits.idempotencyMs }),
       scanStats: new ScanStats(),

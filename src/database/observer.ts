@@ -7,6 +7,8 @@ import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './
 export interface DatabaseObserver {
   /** `count` queries were answered together; timings and work are those of all of them. */
   queriesAnswered(count: number, timings: QueryTimings, work: SearchWork): void;
+  /** Facets and stats of one request were computed, from the filter to the result. */
+  aggregated(milliseconds: number): void;
   /** The engine has searched one batch. */
   batchSearched(queryCount: number, milliseconds: number): void;
   vectorsWritten(insertedCount: number, updatedCount: number): void;
@@ -33,6 +35,7 @@ type IdempotencyOutcome = 'kept' | 'replayed' | 'idempotency_in_flight' | 'idemp
 
 export const SILENT_OBSERVER: DatabaseObserver = {
   queriesAnswered() {},
+  aggregated() {},
   batchSearched() {},
   vectorsWritten() {},
   vectorsDeleted() {},

@@ -284,6 +284,20 @@ const BOUNDS = {
     4_096,
     'The maximum length of a field name in a filter.',
   ),
+  facetsMax: bound('paths', 1, 256, 'The maximum number of facets, and of stats, in one request.'),
+  facetValuesMax: bound('values', 1, 100_000, 'The maximum number of values of one facet.'),
+  facetValuesDefault: bound(
+    'values',
+    1,
+    100_000,
+    'The number of values of facets that do not set limit.',
+  ),
+  histogramBucketsMax: bound(
+    'buckets',
+    1,
+    100_000,
+    'The maximum number of buckets in one histogram.',
+  ),
   filterCacheBytesMax: bound(
     'bytes',
     0,

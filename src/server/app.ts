@@ -20,6 +20,7 @@ import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monit
 import { describeApi } from './openapi.js';
 import { RequestPipeline } from './request-pipeline.js';
 import type { Route, RouteServices } from './route.js';
+import { aggregateRoutes } from './routes/aggregate.js';
 import { aliasRoutes } from './routes/aliases.js';
 import { backupRoutes } from './routes/backups.js';
 import { collectionRoutes } from './routes/collections.js';
@@ -148,6 +149,7 @@ function createRoutes(
     ...queryRoutes(services),
     ...queryBatchRoutes(services),
     ...recallRoutes(services),
+    ...aggregateRoutes(services),
     ...exportRoutes(services),
     ...joinRoutes(services),
     ...aliasRoutes(services),

@@ -308,3 +308,23 @@ it('help shows examples and exits with 0', async () => {
     /Exit codes: 0 success, 1 failure, 2 invalid arguments,\n3 server unreachable, 130 interrupted/,
   );
 });
+
+it('aggregate counts values and summarizes numbers', async () => {
+  const filter = ['--filter', '{"even": true}'];
+  const tables = await stdoutOf(['aggregate', 'points', '--facets', 'even,name', '--limit', '1']);
+  assert.equal(
+    tables,
+    'even   vectors\nfalse        6\n1 of 2 values; 0 vectors have none\n\n' +
+      'name     vectors\npoint 0        1\n1 of 12 values; 0 vectors have none\n\n' +
+      '12 vectors\n',
+  );
+  const stats = await stdoutOf(['aggregate', 'points', '--stats', 'name', ...filter]);
+  assert.match(stats, /^name\ncount +0\nmissing_count +6\n\n6 vectors\n$/);
+  const json = await stdoutOf(['aggregate', 'points', '--facets', 'even', ...filter, '--json']);
+  assert.deepEqual(JSON.parse(json).facets, [
+    { path: 'even', values: [{ value: true, count: 6 }], distinct_count: 1, missing_count: 0 },
+  ]);
+  const nothing = await sagitta(['aggregate', 'points']);
+  assert.equal(nothing.code, 2);
+  assert.match(nothing.stderr, /expected --facets, --stats or both, found neither/);
+});

@@ -1,6 +1,7 @@
 // Requests and replies of queries.
 
 import type { JsonObject, Metric } from '../../common/types.js';
+import type { AggregationRequest, Aggregations } from '../aggregate/aggregate-api.js';
 
 export interface Page {
   readonly hasMore: boolean;
@@ -15,7 +16,7 @@ export interface SortKey {
 }
 
 /** Absent fields take the documented defaults or, with a cursor, the values of the first page. */
-export interface QueryRequest {
+export interface QueryRequest extends AggregationRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
   readonly topK?: number | undefined;
@@ -78,7 +79,7 @@ export interface Explain extends QueryWork {
   readonly assembleMs: number;
 }
 
-export interface QueryReply extends Page {
+export interface QueryReply extends Page, Aggregations {
   readonly matches: readonly Match[];
   /** How `values` are written in the reply. */
   readonly valuesEncoding: 'numbers' | 'base64';

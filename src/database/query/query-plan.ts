@@ -11,6 +11,7 @@ import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
+import type { AggregationRequest } from '../aggregate/aggregate-api.js';
 import { type Collection, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
@@ -41,6 +42,8 @@ export interface QueryPlan {
   /** Whether the reply has `total`: first pages and pages at an offset do. */
   readonly isCounted: boolean;
   readonly isExplained: boolean;
+  /** Null for pages that a cursor continues: the first page has it. */
+  readonly aggregation: AggregationRequest | null;
 }
 
 export interface PlanContext {
@@ -154,6 +157,10 @@ function planFirstPage(
     after: null,
     isCounted: true,
     isExplained: request.explain === true,
+    aggregation:
+      request.facets === undefined && request.stats === undefined
+        ? null
+        : { facets: request.facets, stats: request.stats },
   };
 }
 
@@ -202,6 +209,7 @@ function planNextPage(
     after: cursor.after,
     isCounted: false,
     isExplained: request.explain === true,
+    aggregation: null,
   };
 }
 

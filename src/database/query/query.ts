@@ -1,10 +1,12 @@
 // Nearest-neighbour queries, one or many together: plan, take a snapshot, filter, search, cut the
 // page and seal the cursor of the next one.
 
-import { hasBit } from '../../common/bitmap.js';
+import { clearBit, createFullBitmap, hasBit } from '../../common/bitmap.js';
 import { distanceOf, publicScore } from '../../engine/core/engine.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
+import { aggregateViews } from '../aggregate/aggregate.js';
+import type { Aggregations } from '../aggregate/aggregate-api.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
 import { countVisible, type SegmentView, type Snapshot } from '../collection/snapshot.js';
@@ -83,7 +85,10 @@ export async function answerPlans(
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
   const pages = plans.map((plan, i) => new PageSearch(plan, filtered[i]!.target, limits));
-  const waitMs = await searchPages(pages, scheduler, signal);
+  const [waitMs, aggregations] = await Promise.all([
+    searchPages(pages, scheduler, signal),
+    aggregateAll(plans, filtered, excluded, services, signal),
+  ]);
   const searchedAtMs = performance.now();
   const replies = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
     const { hits, hasMore, scannedCount, rescoredCount } = pages[i]!;
@@ -97,6 +102,7 @@ export async function answerPlans(
       // Without the vector that the query names by its id.
       total: plan.isCounted ? visibleCount - (isExcludedVisible ? 1 : 0) : undefined,
       sequence: plan.sequence,
+      ...aggregations[i]!,
       work: {
         conditionCount,
         segmentCount: snapshot.views.length,
@@ -116,6 +122,42 @@ export async function answerPlans(
   return replies.map((reply, i) => {
     if (!plans[i]!.isExplained) return { ...reply, timings };
     return { ...reply, timings, explain: explain(reply.work, timings, engine.name) };
+  });
+}
+
+/** The facets and stats of each plan: of the rows that its `total` counts. */
+async function aggregateAll(
+  plans: readonly QueryPlan[],
+  filtered: readonly FilteredSnapshot[],
+  excluded: readonly (RowAddress | undefined)[],
+  { pool, observer }: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<readonly Aggregations[]> {
+  return Promise.all(
+    plans.map(async ({ aggregation }, i): Promise<Aggregations> => {
+      if (aggregation === null) return {};
+      const startedAtMs = performance.now();
+      const views = withoutRow(filtered[i]!.views, excluded[i]);
+      const aggregations = await aggregateViews(pool, views, aggregation, signal);
+      observer.aggregated(performance.now() - startedAtMs);
+      return aggregations;
+    }),
+  );
+}
+
+/** The views without a row that they may show. */
+function withoutRow(
+  views: readonly SegmentView[],
+  address: RowAddress | undefined,
+): readonly SegmentView[] {
+  if (!isVisible(address, views)) return views;
+  const { segment, row } = address!;
+  return views.map((view) => {
+    if (view.segment !== segment) return view;
+    const rows = createFullBitmap(view.rowCount);
+    if (view.rows !== null) rows.words.set(view.rows.words.subarray(0, rows.words.length));
+    clearBit(rows, row);
+    return { ...view, rows, visibleCount: view.visibleCount - 1 };
   });
 }
 

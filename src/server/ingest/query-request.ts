@@ -3,10 +3,12 @@
 import type { z } from 'zod';
 import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
 import type { Limits } from '../../common/limits.js';
+import type { AggregationRequest } from '../../database/aggregate/aggregate-api.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
 import type { Schemas } from '../schemas/all.js';
 
 export type QueryBody = z.output<Schemas['query']['query']>;
+type AggregateBody = z.output<Schemas['aggregate']['request']>;
 
 export function toQueryRequest(body: QueryBody): QueryRequest {
   return {
@@ -23,8 +25,32 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
     sort: body.sort,
     scoreThreshold: toThreshold(body.score_threshold),
     minSequence: body.min_sequence,
+    ...toAggregation(body),
     explain: body.explain,
   };
+}
+
+/** The facets and stats of a query or of an aggregation. */
+export function toAggregation({
+  facets,
+  stats,
+}: Pick<AggregateBody, 'facets' | 'stats'>): AggregationRequest {
+  return {
+    facets,
+    stats: stats?.map(({ path, histogram }) => ({
+      path,
+      histogram: histogram && {
+        bucketCount: histogram.bucket_count,
+        min: histogram.min,
+        max: histogram.max,
+      },
+    })),
+  };
+}
+
+/** Each facet and each of the stats costs as much as a query by the rate limit. */
+export function aggregationCost({ facets = [], stats = [] }: AggregationRequest): number {
+  return facets.length + stats.length;
 }
 
 /** The least float32 whose text is at least the threshold: scores are compared as they are shown. */
@@ -35,8 +61,13 @@ export function toThreshold(score: number | undefined): number | undefined {
 /** Metadata is short beside a vector: this many matches with it cost as much as one query. */
 const MATCHES_PER_QUERY = 100;
 
-/** The cost of a query by the rate limit: 1, or with values the number of vectors that a page may return. */
+/** The cost of a query by the rate limit, with its facets and stats. */
 export function costOf(query: QueryRequest, limits: Limits): number {
+  return searchCost(query, limits) + aggregationCost(query);
+}
+
+/** 1, or with values the number of vectors that a page may return. */
+function searchCost(query: QueryRequest, limits: Limits): number {
   const isRange = query.scoreThreshold !== undefined && query.topK === undefined;
   const pageSize = isRange ? limits.pageLimitDefault : limits.topKDefault;
   const matchCount = Math.max(1, query.limit ?? query.topK ?? pageSize);

@@ -1,6 +1,7 @@
 // All schemas of one application; they depend on its limits.
 
 import type { Limits } from '../../common/limits.js';
+import { aggregateSchemas } from './aggregate.js';
 import { aliasSchemas } from './aliases.js';
 import { backupSchemas } from './backups.js';
 import { basicSchemas } from './basics.js';
@@ -13,12 +14,14 @@ import { vectorSchemas } from './vectors.js';
 
 export function createSchemas(limits: Limits) {
   const basics = basicSchemas(limits);
+  const aggregate = aggregateSchemas(limits, basics);
   return {
     basics,
+    aggregate,
     collections: collectionSchemas(limits, basics),
     aliases: aliasSchemas(basics),
     vectors: vectorSchemas(limits, basics),
-    query: querySchemas(limits, basics),
+    query: querySchemas(limits, basics, aggregate),
     scans: scanSchemas(limits, basics),
     keys: keySchemas,
     backups: backupSchemas,

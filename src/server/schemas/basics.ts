@@ -132,6 +132,11 @@ export function basicSchemas(limits: Limits) {
       description:
         'The number of records to skip. Large offsets cost more, and pages shift when data changes between requests; a cursor avoids both. Not together with `cursor`.',
     }),
+    minSequence: z
+      .int()
+      .min(0)
+      .optional()
+      .meta({ description: 'Answer from a snapshot that includes the write with this sequence.' }),
     cursor: z.string().min(1).optional().meta({
       description:
         'The `next_cursor` of the previous page. Send it alone or with the same fields as for the first page. Not together with `offset`.',

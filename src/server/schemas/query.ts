@@ -2,13 +2,14 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
+import type { AggregateSchemas } from './aggregate.js';
 import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
 
 /** Each sort key takes a column of the page in memory; a few are enough to break ties. */
 const SORT_KEYS_MAX = 8;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
-export function querySchemas(limits: Limits, basics: BasicSchemas) {
+export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: AggregateSchemas) {
   const { vectorId, values, metadata, filter, metric } = basics;
   const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({
     description:
@@ -66,11 +67,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
       .meta({
         description: `Return only matches with at least this score, compared with scores as replies show them. Without \`top_k\` all such matches are returned, in pages of \`limit\` (default ${limits.pageLimitDefault}). With \`sort\` only the \`top_k\` nearest are considered.`,
       }),
-    min_sequence: z
-      .int()
-      .min(0)
-      .optional()
-      .meta({ description: 'Answer from a snapshot that includes the write with this sequence.' }),
+    min_sequence: basics.minSequence,
+    facets: aggregate.members.facets,
+    stats: aggregate.members.stats,
     explain: z.boolean().optional().meta({ default: false }),
   };
   const description =
@@ -110,6 +109,8 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
           'The exact number of vectors that pass the filter. On the first page and on pages with an `offset`.',
       }),
       sequence,
+      facets: aggregate.replyMembers.facets,
+      stats: aggregate.replyMembers.stats,
       explain: z
         .object({
           engine: z.string(),
@@ -162,9 +163,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas) {
         .meta({ description: 'For each vector the ids to grade; their number is k.' }),
       filter: filter.optional(),
       metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
-      min_sequence: z.int().min(0).optional().meta({
-        description: 'Answer from a snapshot that includes the write with this sequence.',
-      }),
+      min_sequence: basics.minSequence,
     })
     .meta({
       id: 'Recall',

@@ -1,0 +1,167 @@
+// Facets and stats over a million rows of a collection in this process, with a pool of two threads. Results
+// are checked against plain loops before they are timed.
+//
+//   node dist/bench/aggregate.js              smoke parameters: a second, only checks the bench
+//   node dist/bench/aggregate.js --full       the parameters of docs/performance.md
+//   node dist/bench/aggregate.js --out FILE   also writes the table as Markdown
+
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { systemClock } from '../src/common/clock.js';
+import { DEFAULT_LIMITS } from '../src/common/limits.js';
+import { silentLogger } from '../src/common/logger.js';
+import type { AggregateReply, AggregateRequest } from '../src/database/aggregate/aggregate-api.js';
+import type { CollectionHandle } from '../src/database/collection-handle.js';
+import { Database } from '../src/database/database.js';
+import { createEngine } from '../src/engine/choose-engine.js';
+import { createThreadPool } from '../src/platform/pool.js';
+import { createMemoryState, createMemoryStore } from '../src/storage/memory-store.js';
+import { batchOf, createRandom } from '../test/database/harness.js';
+import { describeMachine } from './engine/machine.js';
+import { quantile } from './engine/timing.js';
+
+const SMOKE = { rowCount: 20_000, runCount: 5 };
+const FULL = { rowCount: 1_000_000, runCount: 30 };
+/** Enough runs for every thread to compile its loops. */
+const WARM_UP_RUNS = 5;
+const THREADS = 2;
+const BATCH_ROWS = 8_192;
+const DIMENSION = 64;
+const SEED = 11;
+
+interface Document {
+  readonly price: number;
+  readonly year: number;
+  readonly category: string;
+  readonly name: string;
+  readonly tags: readonly string[];
+}
+
+const { values: args } = parseArgs({
+  options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
+});
+const { rowCount, runCount } = args.full ? FULL : SMOKE;
+const lines: string[] = [];
+const documents = createDocuments();
+const pool = createThreadPool({
+  workerUrl: new URL('../src/worker.js', import.meta.url),
+  threadCount: THREADS,
+});
+const { engine } = await createEngine({ requested: 'auto', pool, logger: silentLogger });
+const database = await Database.open({
+  store: createMemoryStore({ state: createMemoryState() }),
+  engine,
+  engineReason: 'bench',
+  pool,
+  limits: DEFAULT_LIMITS,
+  clock: systemClock,
+  logger: silentLogger,
+});
+try {
+  await database.loaded;
+  await aggregations(await createCollection());
+} finally {
+  await database.close();
+  await engine.close();
+  await pool.close();
+}
+const table = [
+  `Aggregate bench, ${args.full ? 'full' : 'smoke'} parameters: ${rowCount} rows, pool of ${THREADS}, seed ${SEED}`,
+  describeMachine(),
+  '',
+  '| operation | p50 / p99 in ms | goal |',
+  '| --- | --- | --- |',
+  ...lines,
+  '',
+].join('\n');
+console.log(table);
+if (args.out !== undefined) await writeFile(args.out, table);
+
+async function aggregations(collection: CollectionHandle): Promise<void> {
+  const facet = (path: string): AggregateRequest => ({ facets: [{ path, limit: 10 }] });
+  const distinct = new Set(documents.map(({ category }) => category)).size;
+  const hasCategories = ({ facets }: AggregateReply) => {
+    const [{ values, distinctCount }] = facets!;
+    assert.equal(distinctCount, distinct);
+    for (const { value, count } of values) {
+      assert.equal(count, documents.filter(({ category }) => category === value).length);
+    }
+  };
+  await measure(collection, 'facet of 1 000 strings', '20 ms', facet('category'), hasCategories);
+  await measure(collection, 'facet of 50 numbers', '20 ms', facet('year'));
+  await measure(collection, 'facet of arrays of two strings of 50', '', facet('tags'));
+  await measure(
+    collection,
+    'facet of 1 000 strings, of half of the rows (filter cached)',
+    '20 ms',
+    { ...facet('category'), filter: { price: { $lt: 50_000 } } },
+  );
+  await measure(collection, 'facet of distinct numbers', '', facet('price'));
+  await measure(collection, 'facet of strings that are all distinct', '', facet('name'));
+  await measure(
+    collection,
+    'stats with a histogram of 20 buckets',
+    '',
+    { stats: [{ path: 'price', histogram: { bucketCount: 20 } }] },
+    ({ stats }) =>
+      assert.equal(
+        stats![0]!.sum,
+        documents.reduce((sum, { price }) => sum + price, 0),
+      ),
+  );
+}
+
+async function measure(
+  collection: CollectionHandle,
+  what: string,
+  goal: string,
+  request: AggregateRequest,
+  check: (reply: AggregateReply) => void = () => {},
+): Promise<void> {
+  check(await collection.aggregate(request));
+  const milliseconds: number[] = [];
+  for (let i = -WARM_UP_RUNS; i < runCount; i++) {
+    const startedAt = performance.now();
+    await collection.aggregate(request);
+    if (i >= 0) milliseconds.push(performance.now() - startedAt);
+  }
+  lines.push(`| ${what} | ${percentiles(milliseconds)} | ${goal} |`);
+  console.error(lines.at(-1));
+}
+
+function percentiles(milliseconds: readonly number[]): string {
+  return [0.5, 0.99].map((share) => quantile(milliseconds, share).toFixed(2)).join(' / ');
+}
+
+async function createCollection(): Promise<CollectionHandle> {
+  await database.createCollection({
+    id: 'bench',
+    dimension: DIMENSION,
+    metric: 'dot',
+    description: null,
+    labels: {},
+  });
+  const collection = database.collection('bench');
+  const random = createRandom(SEED + 1);
+  for (let start = 0; start < rowCount; start += BATCH_ROWS) {
+    const rows = documents.slice(start, start + BATCH_ROWS).map((document, i) => ({
+      id: String(start + i),
+      values: Array.from({ length: DIMENSION }, () => random() - 0.5),
+      metadata: JSON.stringify(document),
+    }));
+    await collection.write(batchOf(rows), { mode: 'insert' });
+  }
+  return collection;
+}
+
+function createDocuments(): Document[] {
+  const random = createRandom(SEED);
+  return Array.from({ length: rowCount }, (_, i) => ({
+    price: Math.floor(random() * 100_000),
+    year: 1975 + Math.floor(random() * 50),
+    category: `category ${Math.floor(random() * 1_000)}`,
+    name: `name ${i}`,
+    tags: [`tag ${Math.floor(random() * 50)}`, `tag ${Math.floor(random() * 50)}`],
+  }));
+}

@@ -1,0 +1,81 @@
+// Requests and replies of aggregations: counts of values and summaries of numbers.
+
+import type { JsonObject } from '../../common/types.js';
+
+/** A scalar of metadata that vectors are counted or grouped by. */
+export type FacetValue = string | number | boolean;
+
+export interface FacetRequest {
+  readonly path: string;
+  /** How many values are returned. */
+  readonly limit: number;
+}
+
+/** Buckets of equal width between two bounds; an absent bound is the least or the greatest number. */
+export interface HistogramRequest {
+  readonly bucketCount: number;
+  readonly min?: number | undefined;
+  readonly max?: number | undefined;
+}
+
+export interface StatsRequest {
+  readonly path: string;
+  readonly histogram?: HistogramRequest | undefined;
+}
+
+/** What to compute about the rows that pass a filter. */
+export interface AggregationRequest {
+  readonly facets?: readonly FacetRequest[] | undefined;
+  readonly stats?: readonly StatsRequest[] | undefined;
+}
+
+export interface AggregateRequest extends AggregationRequest {
+  readonly filter?: JsonObject | undefined;
+  readonly minSequence?: number | undefined;
+}
+
+export interface Facet {
+  readonly path: string;
+  /** The most frequent first; equal counts in the order of values. */
+  readonly values: readonly { readonly value: FacetValue; readonly count: number }[];
+  readonly distinctCount: number;
+  /** Rows without a value. */
+  readonly missingCount: number;
+}
+
+export interface Histogram {
+  readonly buckets: readonly {
+    readonly from: number;
+    /** Not part of the bucket, except in the last one. */
+    readonly to: number;
+    readonly count: number;
+  }[];
+  readonly belowCount: number;
+  readonly aboveCount: number;
+}
+
+export interface Stats {
+  readonly path: string;
+  /** Numbers. An array has several. */
+  readonly count: number;
+  /** Rows without a number. */
+  readonly missingCount: number;
+  /** These four are absent when there is no number. */
+  readonly min?: number | undefined;
+  readonly max?: number | undefined;
+  readonly sum?: number | undefined;
+  readonly mean?: number | undefined;
+  readonly histogram?: Histogram | undefined;
+}
+
+/** Absent members were not requested. */
+export interface Aggregations {
+  readonly facets?: readonly Facet[] | undefined;
+  readonly stats?: readonly Stats[] | undefined;
+}
+
+export interface AggregateReply extends Aggregations {
+  /** Rows that pass the filter. */
+  readonly count: number;
+  readonly sequence: number;
+}

@@ -1,0 +1,121 @@
+// Facets and stats of the rows that pass a filter, from one snapshot. Segments are counted apart, in
+// parallel, and merged; every result is exact and independent of segments, threads and their order.
+
+import { parseFilter } from '../../filter/parse.js';
+import type { WorkerPool } from '../../platform/pool.js';
+import type { Collection } from '../collection/collection.js';
+import { countVisible, type SegmentView } from '../collection/snapshot.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import type {
+  AggregateReply,
+  AggregateRequest,
+  AggregationRequest,
+  Aggregations,
+  Facet,
+  FacetRequest,
+  Stats,
+  StatsRequest,
+} from './aggregate-api.js';
+import { aggregateSegments, mergeInPool } from './aggregate-task.js';
+import {
+  addSummaries,
+  bucketBounds,
+  EMPTY_SUMMARY,
+  toHistogram,
+  toStats,
+} from './number-summary.js';
+
+/** Throws `invalid_filter` and `overloaded`; rejects with the signal's reason. */
+export async function runAggregate(
+  collection: Collection,
+  request: AggregateRequest,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<AggregateReply> {
+  const { catalogue, filters, limits, observer, pool } = services;
+  await collection.waitForSequence(request.minSequence ?? 0, signal);
+  const view = new SnapshotView(collection, () => catalogue.isServing(collection));
+  try {
+    const node = request.filter === undefined ? null : parseFilter(request.filter, limits);
+    const startedAtMs = performance.now();
+    const views = await filters.filter(view.snapshot().views, node, signal);
+    const aggregations = await aggregateViews(pool, views, request, signal);
+    observer.aggregated(performance.now() - startedAtMs);
+    return { count: countVisible(views), ...aggregations, sequence: view.sequence };
+  } finally {
+    view.close();
+  }
+}
+
+/** Of all visible rows of the views. */
+export async function aggregateViews(
+  pool: WorkerPool,
+  views: readonly SegmentView[],
+  { facets, stats }: AggregationRequest,
+  signal: AbortSignal | undefined,
+): Promise<Aggregations> {
+  const targets = views.filter(({ visibleCount }) => visibleCount > 0);
+  const rowCount = countVisible(targets);
+  const [foundFacets, foundStats] = await Promise.all([
+    facets && findFacets(pool, targets, facets, rowCount, signal),
+    stats && findStats(pool, targets, stats, rowCount, signal),
+  ]);
+  return { facets: foundFacets, stats: foundStats };
+}
+
+async function findFacets(
+  pool: WorkerPool,
+  views: readonly SegmentView[],
+  facets: readonly FacetRequest[],
+  rowCount: number,
+  signal: AbortSignal | undefined,
+): Promise<readonly Facet[]> {
+  const work = { values: facets.map(({ path }) => path), numbers: [], buckets: [] };
+  const segments = await aggregateSegments(pool, views, work, signal);
+  return Promise.all(
+    facets.map(async ({ path, limit }, i): Promise<Facet> => {
+      const parts = segments.map(({ values }) => values[i]!);
+      const merged = await mergeInPool(pool, parts, limit);
+      const withValue = parts.reduce((sum, part) => sum + part.rowCount, 0);
+      return { path, ...merged, missingCount: rowCount - withValue };
+    }),
+  );
+}
+
+async function findStats(
+  pool: WorkerPool,
+  views: readonly SegmentView[],
+  stats: readonly StatsRequest[],
+  rowCount: number,
+  signal: AbortSignal | undefined,
+): Promise<readonly Stats[]> {
+  const work = { values: [], numbers: stats.map(({ path }) => path), buckets: [] };
+  const segments = await aggregateSegments(pool, views, work, signal);
+  const summaries = stats.map((_, i) =>
+    segments.reduce((sum, { numbers }) => addSummaries(sum, numbers[i]!), EMPTY_SUMMARY),
+  );
+  const found = stats.map(({ path }, i) => toStats(path, summaries[i]!, rowCount));
+  // The range of the buckets depends on all numbers, hence the second pass.
+  const wanted = stats.flatMap(({ path, histogram }, i) =>
+    histogram === undefined || found[i]!.count === 0
+      ? []
+      : [{ index: i, path, bounds: bucketBounds(histogram, summaries[i]!) }],
+  );
+  if (wanted.length === 0) return found;
+  const buckets = wanted.map(({ path, bounds }) => ({ path, bounds }));
+  const counted = await aggregateSegments(
+    pool,
+    views,
+    { values: [], numbers: [], buckets },
+    signal,
+  );
+  for (const [i, { index, bounds }] of wanted.entries()) {
+    const counts = new Float64Array(bounds.length + 1);
+    for (const segment of counted) {
+      for (const [bucket, count] of segment.buckets[i]!.entries()) counts[bucket]! += count;
+    }
+    found[index] = { ...found[index]!, histogram: toHistogram(bounds, counts) };
+  }
+  return found;
+}

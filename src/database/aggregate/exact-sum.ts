@@ -1,0 +1,86 @@
+// Sums of float64 values without rounding, so that neither the order of the values nor the division of
+// rows into segments and tasks changes a sum or a mean. Only the final result is rounded, once.
+
+/** Values added before the bins are emptied: 2^20 words of 32 bits stay below 2^53, thus exact. */
+const PENDING_MAX = 2 ** 20;
+/** Bins by the sign and the biased exponent of a value. */
+const BIN_COUNT = 4_096;
+/** The biased exponents of one sign. */
+const EXPONENT_COUNT = 2_048;
+
+const scratch = new Float64Array(1);
+const scratchWords = new Uint32Array(scratch.buffer);
+
+/** Collects finite values. The mantissas of equal exponents are added as integers. */
+export class ExactSum {
+  readonly #low = new Float64Array(BIN_COUNT);
+  readonly #high = new Float64Array(BIN_COUNT);
+  #pendingCount = 0;
+  #total = 0n;
+
+  add(value: number): void {
+    scratch[0] = value;
+    const high = scratchWords[1]!;
+    const bin = high >>> 20;
+    const isSubnormal = (bin & (EXPONENT_COUNT - 1)) === 0;
+    this.#low[bin]! += scratchWords[0]!;
+    this.#high[bin]! += (high & 0xfffff) + (isSubnormal ? 0 : 0x100000);
+    this.#pendingCount++;
+    if (this.#pendingCount === PENDING_MAX) this.#empty();
+  }
+
+  /** The sum in units of 2^-1074, the least float64 above zero. */
+  get total(): bigint {
+    this.#empty();
+    return this.#total;
+  }
+
+  #empty(): void {
+    for (let bin = 0; bin < BIN_COUNT; bin++) {
+      const low = this.#low[bin]!;
+      const high = this.#high[bin]!;
+      if (low === 0 && high === 0) continue;
+      const exponent = Math.max(1, bin & (EXPONENT_COUNT - 1)) - 1;
+      const magnitude = ((BigInt(high) << 32n) + BigInt(low)) << BigInt(exponent);
+      this.#total += bin < EXPONENT_COUNT ? magnitude : -magnitude;
+    }
+    this.#low.fill(0);
+    this.#high.fill(0);
+    this.#pendingCount = 0;
+  }
+}
+
+/**
+ * `total / count` in units of 2^-1074, as the nearest float64, ties to even. A quotient beyond the
+ * greatest float64 becomes that one, since JSON has no infinity.
+ */
+export function quotientOf(total: bigint, count: number): number {
+  const divisor = BigInt(count);
+  const magnitude = total < 0n ? -total : total;
+  // So many bits after the point that at least 55 bits are significant.
+  const extraBits = Math.max(0, 56 + bitLength(divisor) - bitLength(magnitude));
+  const dividend = magnitude << BigInt(extraBits);
+  const quotient = dividend / divisor;
+  const isExact = quotient * divisor === dividend;
+  // A float64 has 53 bits and none below the unit.
+  const dropped = Math.max(bitLength(quotient) - 53, extraBits);
+  const rounded = Number(dropBits(quotient, dropped, isExact));
+  const result = rounded * 2 ** (dropped - extraBits - 1_074);
+  return (total < 0n ? -1 : 1) * Math.min(result, Number.MAX_VALUE);
+}
+
+/** `value / 2^count` to the nearest integer, ties to even; `value` is cut off unless `isExact`. */
+function dropBits(value: bigint, count: number, isExact: boolean): bigint {
+  if (count === 0) return value;
+  const shift = BigInt(count);
+  const kept = value >> shift;
+  const rest = value - (kept << shift);
+  const half = 1n << (shift - 1n);
+  const isAboveHalf = rest > half || (rest === half && (!isExact || (kept & 1n) === 1n));
+  return isAboveHalf ? kept + 1n : kept;
+}
+
+function bitLength(value: bigint): number {
+  const digits = value.toString(16);
+  return value === 0n ? 0 : 4 * digits.length - (Math.clz32(Number.parseInt(digits[0]!, 16)) - 28);
+}

@@ -1,0 +1,67 @@
+// Counts by number: a hash table with open addressing, several times as fast as a Map of numbers.
+
+import { randomBytes } from 'node:crypto';
+
+/** Differs between processes: clients cannot choose numbers that share a slot and slow the table down. */
+const HASH_KEY = randomBytes(4).readInt32LE();
+
+/** A power of two. */
+const CAPACITY_MIN = 64;
+
+const scratch = new Float64Array(1);
+const scratchWords = new Int32Array(scratch.buffer);
+
+export class NumberCounts {
+  #numbers = new Float64Array(CAPACITY_MIN);
+  /** 0 for an empty slot. At most half of the slots are in use. */
+  #counts = new Uint32Array(CAPACITY_MIN);
+  size = 0;
+
+  /** Adds to the count of a number that is neither NaN nor −0; `count` is above 0. */
+  add(number: number, count: number): void {
+    const slot = this.#slotOf(number);
+    if (this.#counts[slot] === 0) {
+      this.#numbers[slot] = number;
+      this.size++;
+    }
+    this.#counts[slot]! += count;
+    if (this.size * 2 > this.#numbers.length) this.#grow();
+  }
+
+  /** Distinct numbers and their counts, in no order. The caller owns the arrays. */
+  entries(): { readonly numbers: Float64Array; readonly numberCounts: Uint32Array } {
+    const numbers = new Float64Array(this.size);
+    const numberCounts = new Uint32Array(this.size);
+    let next = 0;
+    for (let slot = 0; slot < this.#counts.length; slot++) {
+      if (this.#counts[slot] === 0) continue;
+      numbers[next] = this.#numbers[slot]!;
+      numberCounts[next] = this.#counts[slot]!;
+      next++;
+    }
+    return { numbers, numberCounts };
+  }
+
+  #slotOf(number: number): number {
+    scratch[0] = number;
+    // Integers differ in the upper word only, so that both words are mixed into all bits.
+    let hash = Math.imul(scratchWords[1]! ^ HASH_KEY, 0x9e3779b1);
+    hash = Math.imul(scratchWords[0]! ^ hash ^ (hash >>> 15), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 15), 0xc2b2ae35);
+    const mask = this.#numbers.length - 1;
+    let slot = (hash ^ (hash >>> 13)) & mask;
+    while (this.#counts[slot] !== 0 && this.#numbers[slot] !== number) slot = (slot + 1) & mask;
+    return slot;
+  }
+
+  #grow(): void {
+    const { numbers, numberCounts } = this.entries();
+    this.#numbers = new Float64Array(this.#numbers.length * 4);
+    this.#counts = new Uint32Array(this.#counts.length * 4);
+    for (let i = 0; i < numbers.length; i++) {
+      const slot = this.#slotOf(numbers[i]!);
+      this.#numbers[slot] = numbers[i]!;
+      this.#counts[slot] = numberCounts[i]!;
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// The columns of metadata paths in one segment: those that the segment has, and for paths beyond its
+// limit of columns new ones, read from the JSON of the selected rows.
+
+import { hasBit } from '../../common/bitmap.js';
+import type { MetadataColumn, MetadataView } from '../../common/columns.js';
+import { resolvePath } from '../../common/metadata-path.js';
+import type { JsonObject, Utf8Column } from '../../common/types.js';
+import { ColumnBuilder } from '../../segment/column-builder.js';
+import { decodeUtf8 } from '../../segment/shared-arrays.js';
+import type { RowSet } from './row-set.js';
+
+/** What a task reads of the metadata of a segment. */
+export interface PathsInput extends RowSet {
+  readonly columns: readonly (readonly [path: string, column: MetadataColumn])[];
+  /** Paths whose values are in the JSON only. */
+  readonly jsonPaths: readonly string[];
+  /** Null when there are none. */
+  readonly json: Utf8Column | null;
+}
+
+/** Only what is read, since sending any array to a worker has a cost, shared or not. */
+export function selectPaths(
+  { rowCount, rows }: RowSet,
+  { columns, isComplete, json }: MetadataView,
+  paths: readonly string[],
+): PathsInput {
+  const jsonPaths = isComplete ? [] : paths.filter((path) => !columns.has(path));
+  return {
+    rowCount,
+    rows,
+    columns: paths.flatMap((path) => {
+      const column = columns.get(path);
+      return column === undefined ? [] : [[path, column] as const];
+    }),
+    jsonPaths,
+    json: jsonPaths.length === 0 ? null : json,
+  };
+}
+
+/** By path; a path that no row has may be absent. */
+export function readColumns(input: PathsInput): ReadonlyMap<string, MetadataColumn> {
+  const { columns, jsonPaths, json, rowCount, rows } = input;
+  const byPath = new Map(columns);
+  if (json === null) return byPath;
+  const builders = jsonPaths.map((path) => ({ path, builder: new ColumnBuilder() }));
+  for (let row = 0; row < rowCount; row++) {
+    if (rows !== null && !hasBit(rows, row)) continue;
+    const text = decodeUtf8(json.bytes, json.offsets[row]!, json.offsets[row + 1]!);
+    const document = JSON.parse(text) as JsonObject;
+    for (const { path, builder } of builders) {
+      const value = resolvePath(document, path);
+      if (value !== undefined) builder.set(row, value);
+    }
+  }
+  for (const { path, builder } of builders) byPath.set(path, builder.view());
+  return byPath;
+}

@@ -1,0 +1,48 @@
+// The rows of a segment that are aggregated, and how their values are read: an array stands for its
+// elements, and null, objects and inner arrays are no values.
+
+import { type Bitmap, hasBit } from '../../common/bitmap.js';
+import { KIND, type MetadataColumn } from '../../common/columns.js';
+
+export interface RowSet {
+  readonly rowCount: number;
+  /** Null for all rows. */
+  readonly rows: Bitmap | null;
+}
+
+/**
+ * Calls `visit` for each number of the rows, in the order of rows and elements. Returns how many rows
+ * have one. Zero is never negative; numbers beyond float64, which JSON can contain, are the greatest.
+ */
+export function visitNumbers(
+  { kinds, numbers, items }: MetadataColumn,
+  { rowCount, rows }: RowSet,
+  visit: (value: number) => void,
+): number {
+  const end = Math.min(rowCount, kinds.length);
+  let foundCount = 0;
+  for (let row = 0; row < end; row++) {
+    const kind = kinds[row]!;
+    if (kind === KIND.number) {
+      if (rows !== null && !hasBit(rows, row)) continue;
+      visit(finite(numbers![row]!));
+      foundCount++;
+    } else if (kind === KIND.array && items !== null) {
+      if (rows !== null && !hasBit(rows, row)) continue;
+      const { elements, offsets } = items;
+      let hasNumber = false;
+      const elementsEnd = offsets[row + 1] ?? 0;
+      for (let element = offsets[row] ?? elementsEnd; element < elementsEnd; element++) {
+        if (elements.kinds[element] !== KIND.number) continue;
+        visit(finite(elements.numbers![element]!));
+        hasNumber = true;
+      }
+      if (hasNumber) foundCount++;
+    }
+  }
+  return foundCount;
+}
+
+export function finite(value: number): number {
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value)) + 0;
+}

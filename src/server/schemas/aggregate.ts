@@ -1,0 +1,147 @@
+// Requests and replies of aggregations, alone and as members of queries.
+
+import { z } from 'zod';
+import type { Limits } from '../../common/limits.js';
+import { type BasicSchemas, sequence } from './basics.js';
+
+const HISTOGRAM_BUCKETS_DEFAULT = 10;
+
+const count = z.int().min(0);
+
+const facetReply = z
+  .object({
+    path: z.string(),
+    values: z
+      .array(
+        z.object({
+          value: z.union([z.string(), z.number(), z.boolean()]),
+          count: count.meta({ description: 'The vectors that have this value.' }),
+        }),
+      )
+      .meta({
+        description:
+          'The most frequent first. Equal counts: numbers before strings before booleans, each in ascending order.',
+      }),
+    distinct_count: count.meta({ description: 'All distinct values, returned or not.' }),
+    missing_count: count.meta({ description: 'The vectors without a value.' }),
+  })
+  .meta({ id: 'Facet' });
+
+const histogramReply = z
+  .object({
+    buckets: z.array(
+      z.object({
+        from: z.number(),
+        to: z.number().meta({ description: 'Belongs to the next bucket, except in the last one.' }),
+        count,
+      }),
+    ),
+    below_count: count.meta({ description: 'Numbers below `min`.' }),
+    above_count: count.meta({ description: 'Numbers above `max`.' }),
+  })
+  .meta({ id: 'Histogram' });
+
+const statsReply = z
+  .object({
+    path: z.string(),
+    count: count.meta({ description: 'The numbers: of an array, each number in it.' }),
+    missing_count: count.meta({ description: 'The vectors without a number.' }),
+    min: z.number().optional().meta({ description: 'Absent, as what follows, without numbers.' }),
+    max: z.number().optional(),
+    sum: z
+      .number()
+      .optional()
+      .meta({ description: 'The exact sum of the float64 values, rounded once.' }),
+    mean: z.number().optional().meta({ description: 'The exact mean, rounded once.' }),
+    histogram: histogramReply.optional(),
+  })
+  .meta({ id: 'Stats' });
+
+const replyMembers = {
+  facets: z.array(facetReply).optional().meta({ description: 'In the order of the request.' }),
+  stats: z.array(statsReply).optional().meta({ description: 'In the order of the request.' }),
+};
+
+export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
+  const path = z
+    .string()
+    .min(1)
+    .max(limits.filterPathCharactersMax)
+    .meta({ description: 'A path in the metadata, as in filters.', examples: ['category'] });
+  const histogram = z
+    .strictObject({
+      bucket_count: z
+        .int()
+        .min(1)
+        .max(limits.histogramBucketsMax)
+        .default(Math.min(HISTOGRAM_BUCKETS_DEFAULT, limits.histogramBucketsMax)),
+      min: z.number().optional().meta({ description: 'By default the least number.' }),
+      max: z.number().optional().meta({ description: 'By default the greatest number.' }),
+    })
+    .refine(({ min, max }) => min === undefined || max === undefined || min < max, {
+      error: 'Expected min below max.',
+      path: ['min'],
+    })
+    .meta({
+      id: 'HistogramRequest',
+      description:
+        'Buckets of equal width from `min` to `max`. A single one when all numbers are equal.',
+    });
+  const members = {
+    facets: z
+      .array(
+        z.strictObject({
+          path,
+          limit: z
+            .int()
+            .min(1)
+            .max(limits.facetValuesMax)
+            .default(Math.min(limits.facetValuesDefault, limits.facetValuesMax))
+            .meta({ description: 'The number of values to return.' }),
+        }),
+      )
+      .max(limits.facetsMax)
+      .optional()
+      .meta({
+        description:
+          'Counts the values of each path over all vectors that pass the filter. The count of a value is the number of vectors that the filter `{path: value}` selects: strings, numbers and booleans count, and an array counts once for each of its distinct elements.',
+      }),
+    stats: z
+      .array(z.strictObject({ path, histogram: histogram.optional() }))
+      .max(limits.facetsMax)
+      .optional()
+      .meta({
+        description:
+          'Summarizes the numbers of each path over all vectors that pass the filter; other values are ignored.',
+      }),
+  };
+  return {
+    members,
+    replyMembers,
+    request: z
+      .strictObject({
+        filter: basics.filter.optional(),
+        ...members,
+        min_sequence: basics.minSequence,
+      })
+      .meta({
+        id: 'Aggregate',
+        examples: [
+          {
+            filter: { year: { $gte: 2020 } },
+            facets: [{ path: 'category', limit: 5 }],
+            stats: [{ path: 'price', histogram: { bucket_count: 20 } }],
+          },
+        ],
+      }),
+    reply: z
+      .object({
+        count: count.meta({ description: 'The vectors that pass the filter.' }),
+        ...replyMembers,
+        sequence,
+      })
+      .meta({ id: 'AggregateReply' }),
+  };
+}
+
+export type AggregateSchemas = ReturnType<typeof aggregateSchemas>;

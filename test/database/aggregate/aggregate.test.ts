@@ -1,0 +1,254 @@
+// Facets and stats of random metadata against brute force over the documents, over segments of several
+// sizes, deleted rows, filters and paths without columns.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
+import { resolvePath } from '../../../src/common/metadata-path.js';
+import type { Json, JsonObject } from '../../../src/common/types.js';
+import type {
+  AggregateReply,
+  Facet,
+  FacetValue,
+  Stats,
+} from '../../../src/database/aggregate/aggregate-api.js';
+import { quotientOf } from '../../../src/database/aggregate/exact-sum.js';
+import type { Database } from '../../../src/database/database.js';
+import { matchesDocument } from '../../../src/filter/document.js';
+import { parseFilter } from '../../../src/filter/parse.js';
+import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
+
+const PATHS = ['kind', 'price', 'tags', 'a.b', 'mixed', 'nowhere'];
+// biome-ignore format: a table
+const VALUES: readonly Json[] = [
+  'x', 'y', 'zebra', 'é', '😀', '', 0, -0, 1, 1.5, -3, 2 ** 53, true, false, null, {}, [], [null],
+  [[1]], ['x', 'x', 'y'], [1, 1, 2, 'x'], [true, false, true], [{}, 5], 'a', 'b', 'c', 7, 8, 9,
+];
+
+function randomDocument(random: () => number): JsonObject {
+  const pick = () => VALUES[Math.floor(random() * VALUES.length)]!;
+  const document: JsonObject = {};
+  for (const path of ['kind', 'price', 'tags', 'mixed']) {
+    if (random() < 0.8) document[path] = pick();
+  }
+  if (random() < 0.5) document.a = { b: pick() };
+  return document;
+}
+
+/** The scalars that a document has at a path. */
+function valuesAt(document: JsonObject, path: string): FacetValue[] {
+  const value = resolvePath(document, path);
+  const values = Array.isArray(value) ? value : [value];
+  return values.filter(
+    (one): one is FacetValue =>
+      typeof one === 'string' || typeof one === 'number' || typeof one === 'boolean',
+  );
+}
+
+const RANKS = ['number', 'string', 'boolean'];
+
+function expectedFacet(documents: readonly JsonObject[], path: string, limit: number): Facet {
+  const counts = new Map<FacetValue, number>();
+  let missingCount = 0;
+  for (const document of documents) {
+    const distinct = new Set(valuesAt(document, path));
+    if (distinct.size === 0) missingCount++;
+    for (const value of distinct) counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
+  const values = [...counts]
+    .map(([value, count]) => ({ value: value === 0 ? 0 : value, count }))
+    .sort(
+      (a, b) =>
+        b.count - a.count ||
+        RANKS.indexOf(typeof a.value) - RANKS.indexOf(typeof b.value) ||
+        (typeof a.value === 'string'
+          ? Buffer.compare(Buffer.from(a.value), Buffer.from(String(b.value)))
+          : Number(a.value) - Number(b.value)),
+    )
+    .slice(0, limit);
+  return { path, values, distinctCount: counts.size, missingCount };
+}
+
+function checkStats(found: Stats, documents: readonly JsonObject[]): void {
+  const perDocument = documents.map((document) =>
+    valuesAt(document, found.path).filter((value) => typeof value === 'number'),
+  );
+  const numbers = perDocument.flat();
+  assert.equal(found.count, numbers.length);
+  assert.equal(found.missingCount, perDocument.filter(({ length }) => length === 0).length);
+  if (numbers.length === 0) {
+    assert.deepEqual([found.min, found.sum, found.histogram], [undefined, undefined, undefined]);
+    return;
+  }
+  assert.equal(found.min, Math.min(...numbers) + 0);
+  assert.equal(found.max, Math.max(...numbers) + 0);
+  const { buckets, belowCount, aboveCount } = found.histogram!;
+  assert.equal(buckets[0]!.from, found.min);
+  assert.equal(buckets.at(-1)!.to, found.max);
+  assert.deepEqual([belowCount, aboveCount], [0, 0]);
+  for (const [i, { from, to, count }] of buckets.entries()) {
+    const isLast = i === buckets.length - 1;
+    const inside = numbers.filter((x) => x >= from && (x < to || (isLast && x === to)));
+    assert.equal(count, inside.length);
+  }
+  // All numbers are halves of integers, which BigInt adds exactly.
+  const halves = numbers.reduce(
+    (sum, x) => sum + (BigInt(Math.floor(x)) * 2n + (x % 1 === 0 ? 0n : 1n)),
+    0n,
+  );
+  assert.equal(found.sum, Number(halves) / 2);
+  assert.equal(found.mean, quotientOf(halves << 1_073n, numbers.length));
+}
+
+const REQUEST = {
+  facets: PATHS.map((path) => ({ path, limit: 5 })),
+  stats: PATHS.map((path) => ({ path, histogram: { bucketCount: 4 } })),
+};
+
+function checkReply(reply: AggregateReply, documents: readonly JsonObject[]): void {
+  assert.equal(reply.count, documents.length);
+  assert.deepEqual(
+    reply.facets,
+    PATHS.map((path) => expectedFacet(documents, path, 5)),
+  );
+  for (const stats of reply.stats!) checkStats(stats, documents);
+}
+
+async function fill(
+  database: Database,
+  documents: readonly JsonObject[],
+  deleted: readonly number[],
+): Promise<void> {
+  await database.createCollection({
+    id: 'c',
+    dimension: 1,
+    metric: 'dot',
+    description: null,
+    labels: {},
+  });
+  const collection = database.collection('c');
+  const vectors = documents.map((document, i) => ({
+    id: `v${i}`,
+    values: [i],
+    metadata: JSON.stringify(document),
+  }));
+  for (let start = 0; start < vectors.length; start += 50) {
+    await collection.write(batchOf(vectors.slice(start, start + 50)), { mode: 'insert' });
+  }
+  if (deleted.length > 0) {
+    const ids = deleted.map((i) => `v${i}`);
+    await collection.delete({ kind: 'ids', ids }, { dryRun: false });
+  }
+}
+
+test('facets and stats of random metadata are those of brute force', async () => {
+  const seed = testSeed();
+  console.log(`seed ${seed}`);
+  const random = createRandom(seed);
+  for (const limits of [{}, { metadataColumnsMax: 2 }, { segmentRowsMax: 1_000 }]) {
+    const documents = Array.from({ length: 300 }, () => randomDocument(random));
+    const deleted = documents.flatMap((_, i) => (random() < 0.1 ? [i] : []));
+    const database = await openDatabase({ limits });
+    try {
+      await fill(database, documents, deleted);
+      const live = documents.filter((_, i) => !deleted.includes(i));
+      const collection = database.collection('c');
+      checkReply(await collection.aggregate(REQUEST), live);
+      for (const filter of [{ kind: 'x' }, { price: { $gte: 1 } }, { tags: 'none' }]) {
+        const node = parseFilter(filter, DEFAULT_LIMITS);
+        const matching = live.filter((document) => matchesDocument(node, document));
+        checkReply(await collection.aggregate({ ...REQUEST, filter }), matching);
+        const query = { vector: Float32Array.of(1), topK: 1, filter, ...REQUEST };
+        const { total, ...reply } = await collection.query(query);
+        checkReply({ ...reply, count: total! }, matching);
+      }
+    } finally {
+      await database.close();
+    }
+  }
+});
+
+test('the count of a value is the number of vectors that its filter selects', async () => {
+  const random = createRandom(5);
+  const documents = Array.from({ length: 200 }, () => randomDocument(random));
+  const database = await openDatabase({});
+  try {
+    await fill(database, documents, []);
+    const collection = database.collection('c');
+    const facets = PATHS.map((path) => ({ path, limit: 100 }));
+    for (const { path, values } of (await collection.aggregate({ facets })).facets!) {
+      for (const { value, count } of values) {
+        assert.equal(await collection.count({ [path]: value }), count, `${path}: ${value}`);
+      }
+    }
+  } finally {
+    await database.close();
+  }
+});
+
+test('a query by id leaves its vector out of facets and stats; later pages have none', async () => {
+  const database = await openDatabase({});
+  try {
+    await fill(database, [{ kind: 'x', price: 1 }, { kind: 'x', price: 2 }, { kind: 'y' }], []);
+    const collection = database.collection('c');
+    const facets = [{ path: 'kind', limit: 5 }];
+    const stats = [{ path: 'price' }];
+    const reply = await collection.query({ id: 'v0', limit: 1, facets, stats });
+    assert.deepEqual(reply.facets![0]!.values, [
+      { value: 'x', count: 1 },
+      { value: 'y', count: 1 },
+    ]);
+    assert.deepEqual(reply.stats, [
+      { path: 'price', count: 1, missingCount: 1, min: 2, max: 2, sum: 2, mean: 2 },
+    ]);
+    const next = await collection.query({ cursor: reply.nextCursor! });
+    assert.deepEqual([next.facets, next.stats], [undefined, undefined]);
+  } finally {
+    await database.close();
+  }
+});
+
+test('a histogram has the bounds that are set, and counts what lies beyond', async () => {
+  const database = await openDatabase({});
+  try {
+    const documents = [-5, 0, 0.5, 1, 2, 3, 4, 4.5].map((price) => ({ price }));
+    await fill(database, documents, []);
+    const collection = database.collection('c');
+    const histogramOf = async (histogram: { bucketCount: number; min?: number; max?: number }) =>
+      (await collection.aggregate({ stats: [{ path: 'price', histogram }] })).stats![0]!.histogram;
+    assert.deepEqual(await histogramOf({ bucketCount: 2, min: 0, max: 4 }), {
+      buckets: [
+        { from: 0, to: 2, count: 3 },
+        { from: 2, to: 4, count: 3 },
+      ],
+      belowCount: 1,
+      aboveCount: 1,
+    });
+    // Beyond all numbers: a single bucket, which is empty.
+    assert.deepEqual(await histogramOf({ bucketCount: 3, min: 10 }), {
+      buckets: [{ from: 10, to: 10, count: 0 }],
+      belowCount: 8,
+      aboveCount: 0,
+    });
+  } finally {
+    await database.close();
+  }
+});
+
+test('numbers beyond float64 count as the greatest one', async () => {
+  const database = await openDatabase({});
+  try {
+    await fill(database, [{}], []);
+    const metadata = '{"price": 1e999}';
+    const batch = batchOf([{ id: 'huge', values: [1], metadata }]);
+    await database.collection('c').write(batch, { mode: 'insert' });
+    const reply = await database.collection('c').aggregate({
+      facets: [{ path: 'price', limit: 1 }],
+      stats: [{ path: 'price' }],
+    });
+    assert.deepEqual(reply.facets![0]!.values, [{ value: Number.MAX_VALUE, count: 1 }]);
+    assert.equal(reply.stats![0]!.mean, Number.MAX_VALUE);
+  } finally {
+    await database.close();
+  }
+});
