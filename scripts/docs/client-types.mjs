@@ -29,6 +29,7 @@ const TYPES = {
   PatchReply: { schema: 'VectorPatched' },
   DeleteReply: { schema: 'VectorDeleted' },
   DeleteManyReply: { schema: 'VectorsDeleted' },
+  UpdateManyReply: { schema: 'VectorsUpdated' },
   FetchReply: { schema: 'VectorsFetched' },
   VectorPage: { schema: 'VectorList' },
   Query: { schema: 'Query' },

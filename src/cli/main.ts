@@ -19,6 +19,7 @@ import { addQueryCommand } from './commands/query.js';
 import { addRestoreCommand } from './commands/restore.js';
 import { addSelftestCommand } from './commands/selftest.js';
 import { addServeCommand } from './commands/serve.js';
+import { addUpdateCommand } from './commands/update.js';
 import { addVerifyCommand } from './commands/verify.js';
 import { EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './failure.js';
 
@@ -55,6 +56,7 @@ function createProgram(): Command {
   addQueryCommand(program);
   addJoinCommand(program);
   addAggregateCommand(program);
+  addUpdateCommand(program);
   addCollectionsCommand(program);
   addAliasesCommand(program);
   addKeysCommand(program);

@@ -28,6 +28,7 @@ export type {
   Readiness,
   RecallReply,
   Stats,
+  UpdateManyReply,
 } from './wire.js';
 
 /** Numbers, a Float32Array (sent as base64), or base64 of little-endian float32. */
@@ -78,7 +79,12 @@ export type WriteReply = Omit<wire.VectorsWritten, StreamCounts>;
 export type WriteStreamReply = Omit<wire.VectorsWritten, 'ids' | StreamCounts> &
   Required<Pick<wire.VectorsWritten, StreamCounts>>;
 
-export type DeleteSelection =
+/** Exactly one of the two. */
+export type MetadataChange =
+  /** A JSON merge patch (RFC 7396). */
+  { readonly patch: JsonObject } | { readonly metadata: JsonObject };
+
+export type VectorSelection =
   | { readonly ids: readonly string[] }
   | { readonly filter: JsonObject }
   | { readonly all: true };

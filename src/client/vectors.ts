@@ -26,20 +26,22 @@ import type {
   AggregateRequest,
   DeleteManyReply,
   DeleteReply,
-  DeleteSelection,
   FetchReply,
   IncludeValues,
   ListRequest,
   Match,
+  MetadataChange,
   PatchReply,
   PlainValues,
   QueryReply,
   QueryRequest,
   RecallReply,
   StoredVector,
+  UpdateManyReply,
   ValuesOf,
   VectorInput,
   VectorPage,
+  VectorSelection,
   VectorValues,
   WriteMode,
   WriteReply,
@@ -98,9 +100,18 @@ export interface Vectors extends Streams, SharedRoutes {
   delete(vectorId: string, options?: WriteOptions): Promise<DeleteReply>;
   /** With `dryRun`, only counts. */
   deleteMany(
-    selection: DeleteSelection,
+    selection: VectorSelection,
     options?: WriteOptions & { dryRun?: boolean },
   ): Promise<DeleteManyReply>;
+  /**
+   * Changes the metadata of the selected vectors in one atomic write, or of `limit` of them: repeat it
+   * while `has_more` is true. Vectors that would not change are not written.
+   */
+  updateMany(
+    selection: VectorSelection,
+    change: MetadataChange,
+    options?: WriteOptions & { limit?: number },
+  ): Promise<UpdateManyReply>;
   /** All pages, from the snapshot that the first one opened. */
   listPages<Asked extends PlainValues = false>(
     request?: ListRequest<Asked>,
@@ -213,7 +224,7 @@ export function createVectors(requests: Requests, root: string): Vectors {
 function createWrites(
   requests: Requests,
   root: string,
-): Pick<Vectors, 'upsert' | 'upsertText' | 'patch' | 'delete' | 'deleteMany'> {
+): Pick<Vectors, 'upsert' | 'upsertText' | 'patch' | 'delete' | 'deleteMany' | 'updateMany'> {
   const write = async <Body>(path: string, body: object | string, options: WriteOptions) =>
     (await requests.write<Body>(root + path, body, options)).body;
   return {
@@ -250,6 +261,11 @@ function createWrites(
       const { dryRun } = options;
       const body = { ...selection, ...(dryRun !== undefined && { dry_run: dryRun }) };
       return write('/vectors/delete', body, options);
+    },
+    updateMany: (selection, change, options = {}) => {
+      const { limit } = options;
+      const body = { ...selection, ...change, ...(limit !== undefined && { limit }) };
+      return write('/vectors/update', body, options);
     },
   };
 }

@@ -134,6 +134,15 @@ export interface DeleteManyReply {
   readonly sequence: number;
 }
 
+export interface UpdateManyReply {
+  /** The vectors that changed. Those that were as they should be do not count. */
+  readonly updated_count: number;
+  /** Whether `limit` left vectors to change. */
+  readonly has_more: boolean;
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
+  readonly sequence: number;
+}
+
 export interface FetchReply<Values = readonly number[]> {
   /** In the order of the requested ids. */
   readonly vectors: readonly StoredVector<Values>[];

@@ -139,10 +139,26 @@ export interface ListReply extends Page {
   readonly vectors: readonly VectorRecord[];
 }
 
-export type DeleteSelection =
+/** The vectors that a delete or an update is about. */
+export type VectorSelection =
   | { readonly kind: 'ids'; readonly ids: readonly string[] }
   | { readonly kind: 'filter'; readonly filter: JsonObject }
   | { readonly kind: 'all' };
+
+/** Both as JSON text of an object. */
+export type MetadataChange =
+  /** A JSON merge patch. */
+  | { readonly kind: 'patch'; readonly text: string }
+  | { readonly kind: 'replace'; readonly text: string };
+
+export interface UpdateResult {
+  /** The vectors that the update has changed; those that were as it would leave them are not written. */
+  readonly updatedCount: number;
+  /** Whether the limit was reached before all vectors were changed. */
+  readonly hasMore: boolean;
+  /** The sequence of this update, or the current one when nothing was changed. */
+  readonly sequence: number;
+}
 
 export interface IdempotencyRequest {
   /** Principal, method and route: the same key in another scope is another key. */

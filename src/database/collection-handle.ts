@@ -12,13 +12,15 @@ import type {
   CollectionRecord,
   CollectionShape,
   DeleteResult,
-  DeleteSelection,
   Include,
   ListReply,
   ListRequest,
+  MetadataChange,
   OnCommitted,
+  UpdateResult,
   VectorPatch,
   VectorRecord,
+  VectorSelection,
   WriteMode,
   WriteResult,
 } from './api.js';
@@ -27,6 +29,7 @@ import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import type { CommitWithEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
 import { countVisible } from './collection/snapshot.js';
+import { updateSelected } from './collection/update-selected.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
 import { toRecord } from './collection-record.js';
@@ -184,7 +187,7 @@ export class CollectionHandle {
   }
 
   /** Deletes the vectors that are selected, if any. Throws `invalid_filter`. */
-  async delete(selection: DeleteSelection, options: DeleteOptions): Promise<DeleteResult> {
+  async delete(selection: VectorSelection, options: DeleteOptions): Promise<DeleteResult> {
     if (options.dryRun) {
       return this.#use(async (collection) => {
         const deletedCount = await countSelected(collection, selection, this.#services);
@@ -200,6 +203,31 @@ export class CollectionHandle {
       ),
     );
     observer.vectorsDeleted(result.deletedCount);
+    return result;
+  }
+
+  /**
+   * Changes the metadata of the vectors that are selected, all at one sequence. Throws `invalid_filter`,
+   * `invalid_metadata`, and `limit_exceeded` when it would change more than one body can have.
+   */
+  async updateMetadata(
+    selection: VectorSelection,
+    options: {
+      readonly change: MetadataChange;
+      readonly limit?: number | undefined;
+      readonly attachedReply?: AttachedReply<UpdateResult> | undefined;
+      readonly onCommitted?: OnCommitted | undefined;
+    },
+  ): Promise<UpdateResult> {
+    const { change, limit, attachedReply, onCommitted } = options;
+    const alsoCommit = operationsOf(attachedReply);
+    const result = await this.#use((collection) =>
+      collection.write(
+        updateSelected(collection, selection, { change, limit, alsoCommit }, this.#services),
+        onCommitted,
+      ),
+    );
+    this.#services.observer.vectorsWritten(0, result.updatedCount);
     return result;
   }
 
@@ -251,7 +279,7 @@ export class CollectionHandle {
 
   /** The number of vectors that pass the filter; without one, of all. Throws `invalid_filter`. */
   async count(filter?: JsonObject | undefined): Promise<number> {
-    const selection: DeleteSelection =
+    const selection: VectorSelection =
       filter === undefined ? { kind: 'all' } : { kind: 'filter', filter };
     return this.#use((collection) => countSelected(collection, selection, this.#services));
   }
@@ -338,7 +366,7 @@ function operationsOf<Result>(
 /** How many vectors a selection has. Throws `invalid_filter`. */
 async function countSelected(
   collection: Collection,
-  selection: DeleteSelection,
+  selection: VectorSelection,
   { filters, limits }: DatabaseServices,
 ): Promise<number> {
   switch (selection.kind) {

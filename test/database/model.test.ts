@@ -180,6 +180,33 @@ async function runRound(seed: number): Promise<void> {
       assert.deepEqual(result, { deletedCount: gone.length, sequence });
       for (const { id } of gone) model.rows.delete(id);
     },
+    async updateMatching() {
+      const { json, keep } = randomFilter();
+      const count = below(20);
+      const isPatch = random() < 0.7;
+      const limit = random() < 0.5 ? 1 + below(10) : undefined;
+      const changedBy = (row: ModelRow): ModelRow =>
+        isPatch
+          ? { ...row, count, metadata: JSON.stringify({ tag: row.tag, nested: { count } }) }
+          : { ...row, tag: 'red', count: Number.NaN, metadata: '{"tag":"red"}' };
+      const changed = [...model.rows.values()]
+        .filter((row) => keep(row) && changedBy(row).metadata !== row.metadata)
+        .map(changedBy);
+      const result = await database.collection('alias').updateMetadata(
+        { kind: 'filter', filter: json },
+        {
+          change: isPatch
+            ? { kind: 'patch', text: JSON.stringify({ nested: { count } }) }
+            : { kind: 'replace', text: '{"tag":"red"}' },
+          limit,
+        },
+      );
+      const written = changed.slice(0, limit);
+      if (written.length > 0) sequence++;
+      const hasMore = written.length < changed.length;
+      assert.deepEqual(result, { updatedCount: written.length, hasMore, sequence });
+      for (const row of written) model.write(row);
+    },
     async rename() {
       if (random() > 0.3) return;
       name = name === 'c' ? 'renamed' : 'c';

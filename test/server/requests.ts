@@ -100,6 +100,11 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/vectors/delete',
     body: { ids: ['a'] },
   },
+  updateVectors: {
+    needs: 'vectors:write path',
+    url: '/collections/catalog-1/vectors/update',
+    body: { ids: ['a'], patch: { x: 1 } },
+  },
   getVector: { needs: 'vectors:read path', url: '/collections/catalog-1/vectors/a' },
   fetchVectors: {
     needs: 'vectors:read path',

@@ -22,6 +22,18 @@ export function applyMergePatch(metadata: string, patch: string, limits: Limits)
   return text;
 }
 
+/** Whether the patch would change the object. Another spelling of a value that it sets is a change. */
+export function isChangedBy(metadata: string, patch: string): boolean {
+  const changes = membersByName(patch);
+  const members = membersByName(metadata);
+  if (changes === null || members === null) return metadata !== patch;
+  return [...changes.values()].some(({ name, text }) => {
+    const old = members.get(name);
+    if (text === 'null') return old !== undefined;
+    return old === undefined || isChangedBy(old.text, text);
+  });
+}
+
 function merge(target: string | undefined, patch: string): string {
   const changes = membersByName(patch);
   if (changes === null) return patch;

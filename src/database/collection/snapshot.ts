@@ -1,10 +1,11 @@
 // A snapshot: the rows of a collection that are visible at one sequence. It does not change when
 // writes go on, since segments hand out immutable views.
 
-import type { Bitmap } from '../../common/bitmap.js';
+import { type Bitmap, nextSetBit } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import type { VectorBlock } from '../../common/types.js';
 import type { Segment } from '../../segment/segment.js';
+import type { RowAddress } from './rows.js';
 
 /** A segment at a sequence. */
 export interface SegmentView {
@@ -37,6 +38,19 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
     });
   }
   return { sequence, views };
+}
+
+/** The visible rows, in order of arrival. */
+export function* rowsOf(views: readonly SegmentView[]): Generator<RowAddress> {
+  for (const { rows, rowCount, segment } of views) {
+    if (rows === null) {
+      for (let row = 0; row < rowCount; row++) yield { segment, row };
+    } else {
+      for (let row = nextSetBit(rows, 0); row >= 0; row = nextSetBit(rows, row + 1)) {
+        yield { segment, row };
+      }
+    }
+  }
 }
 
 export function countVisible(views: readonly SegmentView[]): number {

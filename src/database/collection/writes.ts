@@ -1,7 +1,6 @@
 // The writes of a collection in the form that the writer takes: prepared against memory and pending
 // writes, encoded as a log record, applied to the rows.
 
-import { nextSetBit } from '../../common/bitmap.js';
 import type { BufferPool } from '../../common/buffer-pool.js';
 import type { Clock } from '../../common/clock.js';
 import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
@@ -13,11 +12,12 @@ import { parseFilter } from '../../filter/parse.js';
 import { encodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { StoreOperation } from '../../storage/store.js';
-import type { DeleteResult, DeleteSelection, WriteMode, WriteResult } from '../api.js';
+import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../api.js';
 import { logName } from '../keys.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { applyMergePatch } from './merge-patch.js';
+import { rowsOf } from './snapshot.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 
 /** Operations that are committed in one transaction with a write, made from its result. */
@@ -134,7 +134,7 @@ export function patchVector(
 /** Throws `invalid_filter`. */
 export function deleteSelected(
   collection: Collection,
-  selection: DeleteSelection,
+  selection: VectorSelection,
   options: {
     clock: Clock;
     limits: Limits;
@@ -187,16 +187,7 @@ function deleteMatching(
     endsCommit: true,
     async prepare(sequence) {
       const views = await options.filters.filter(collection.snapshot().views, filter);
-      const ids: string[] = [];
-      for (const { rows, rowCount, segment } of views) {
-        if (rows === null) {
-          for (let row = 0; row < rowCount; row++) ids.push(segment.id(row));
-        } else {
-          for (let row = nextSetBit(rows, 0); row >= 0; row = nextSetBit(rows, row + 1)) {
-            ids.push(segment.id(row));
-          }
-        }
-      }
+      const ids = [...rowsOf(views)].map(({ segment, row }) => segment.id(row));
       return loggedDelete(collection, utf8ColumnOf(ids), ids.length, sequence, options);
     },
   };
@@ -211,7 +202,7 @@ function deleteAll(
     endsCommit: true,
     prepare(sequence) {
       const deletedCount = collection.rows.liveCount;
-      if (deletedCount === 0) return withoutEffect(collection, options.alsoCommit);
+      if (deletedCount === 0) return nothingDeleted(collection, options.alsoCommit);
       return logged(collection, { deletedCount, sequence }, options.alsoCommit, {
         kind: 'deleteAll',
         timeMs: options.clock.now(),
@@ -227,7 +218,7 @@ function loggedDelete(
   sequence: number,
   options: { clock: Clock; alsoCommit: CommitTogether<DeleteResult> | undefined },
 ): PreparedWrite<DeleteResult> {
-  if (count === 0) return withoutEffect(collection, options.alsoCommit);
+  if (count === 0) return nothingDeleted(collection, options.alsoCommit);
   return logged(collection, { deletedCount: count, sequence }, options.alsoCommit, {
     kind: 'delete',
     timeMs: options.clock.now(),
@@ -236,11 +227,18 @@ function loggedDelete(
   });
 }
 
-function withoutEffect(
-  collection: Collection,
+function nothingDeleted(
+  { sequence }: Collection,
   alsoCommit: CommitTogether<DeleteResult> | undefined,
 ): PreparedWrite<DeleteResult> {
-  const result = { deletedCount: 0, sequence: collection.sequence };
+  return withoutEffect({ deletedCount: 0, sequence }, alsoCommit);
+}
+
+/** The write that changes nothing; its result has the current sequence. */
+export function withoutEffect<Result>(
+  result: Result,
+  alsoCommit: CommitTogether<Result> | undefined,
+): PreparedWrite<Result> {
   return {
     takesSequence: false,
     operations: alsoCommit?.(result) ?? [],
@@ -249,7 +247,7 @@ function withoutEffect(
   };
 }
 
-function logged<Result extends { readonly sequence: number }>(
+export function logged<Result extends { readonly sequence: number }>(
   collection: Collection,
   result: Result,
   alsoCommit: CommitTogether<Result> | undefined,

@@ -10,9 +10,9 @@ import {
   type Client,
   type ClientOptions,
   createClient,
-  type DeleteSelection,
   type Match,
   SagittaClientError,
+  type VectorSelection,
   type Vectors,
 } from '../../client/client.js';
 import type { JsonObject, Metric } from '../../common/types.js';
@@ -121,7 +121,7 @@ export class SagittaVectorStore extends VectorStore {
 
   /** Deletes by ids (missing ones are ignored), by filter, or everything. */
   override async delete(params: DeleteParams): Promise<void> {
-    const selection: DeleteSelection = 'deleteAll' in params ? { all: true } : params;
+    const selection: VectorSelection = 'deleteAll' in params ? { all: true } : params;
     if ('ids' in selection && selection.ids.length === 0) return;
     await this.vectors.deleteMany(selection);
   }

@@ -7,8 +7,9 @@ import type { JsonObject } from '../../common/types.js';
 import type {
   CollectionShape,
   DeleteResult,
-  DeleteSelection,
   OnCommitted,
+  UpdateResult,
+  VectorSelection,
   WriteResult,
 } from '../../database/api.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
@@ -52,6 +53,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
     patchVector(services),
     deleteVector(services),
     deleteVectors(services),
+    updateVectors(services),
   ];
 }
 
@@ -204,7 +206,7 @@ function patchVector(services: RouteServices): Route {
         return version;
       });
       const change = {
-        metadata: metadata && metadataText(request.body),
+        metadata: metadata && memberText(request.body, 'metadata'),
         values,
         ifVersion,
         onCommitted: committed(request),
@@ -294,15 +296,61 @@ function deleteVectors(services: RouteServices): Route {
   });
 }
 
+function updateVectors(services: RouteServices): Route {
+  const { database, limits } = services;
+  const { vectors } = services.schemas;
+  return defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/vectors/update',
+    operationId: 'updateVectors',
+    tag: 'Vectors',
+    summary: 'Change the metadata of vectors by id, by filter, or of all',
+    access: { scope: 'vectors:write', on: 'path' },
+    description:
+      'One write: every reader sees all of the changes or none. Vectors that are already as the change would leave them are not written and not counted, so the request can be repeated. One update changes as many vectors as one body may write; for more set `limit`, and repeat the request while `has_more` is true.',
+    body: vectors.update,
+    reply: vectors.updatedMany,
+    takesIdempotencyKey: true,
+    errors: [
+      'collection_not_found',
+      'collection_unavailable',
+      'invalid_filter',
+      'invalid_metadata',
+      'limit_exceeded',
+      'storage_full',
+    ],
+    async handle(request) {
+      const parsed = await parseJsonBody(services, request);
+      return runWrite(services, request, parsed, async (json, attach) => {
+        const body = validateBody(vectors.update, json);
+        const member = body.patch === undefined ? 'metadata' : 'patch';
+        const text = memberText(request.body, member);
+        const violation = checkMetadata(body[member], Buffer.byteLength(text), limits);
+        if (violation !== null) throw validationError([{ location: field(member), ...violation }]);
+        if (body.ids !== undefined) request.charge(body.ids.length);
+        const result = await database
+          .collection(request.params.id)
+          .updateMetadata(selectionOf(body), {
+            change: { kind: member === 'patch' ? 'patch' : 'replace', text },
+            limit: body.limit,
+            attachedReply: attach?.(updatedReply),
+            onCommitted: committed(request),
+          });
+        return updatedReply(result);
+      });
+    },
+  });
+}
+
 /** Adds the commit to the trace of the request. */
 function committed({ telemetry }: RequestContext<unknown>): OnCommitted {
   return (timings) => telemetry.addCommit(timings);
 }
 
-/** The text of the metadata: parsing it would lose digits of numbers. */
-function metadataText(body: Uint8Array): string {
+/** The text of an object in the body: parsing it would lose digits of numbers. */
+function memberText(body: Uint8Array, name: 'metadata' | 'patch'): string {
   const scanner = new JsonScanner(body);
-  scanner.findMember('metadata');
+  scanner.findMember(name);
   const { start, end } = scanner;
   return Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8', start, end);
 }
@@ -328,11 +376,16 @@ function deletedReply(result: DeleteResult): StoredReply {
   return jsonReply(JSON.stringify(members));
 }
 
+function updatedReply({ updatedCount, hasMore, sequence }: UpdateResult): StoredReply {
+  const members = { updated_count: updatedCount, has_more: hasMore, sequence };
+  return jsonReply(JSON.stringify(members));
+}
+
 /** The schema lets exactly one of the three through. */
 function selectionOf(body: {
   ids?: readonly string[] | undefined;
   filter?: JsonObject | undefined;
-}): DeleteSelection {
+}): VectorSelection {
   if (body.ids !== undefined) return { kind: 'ids', ids: [...new Set(body.ids)] };
   if (body.filter !== undefined) return { kind: 'filter', filter: body.filter };
   return { kind: 'all' };

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
+import type { JsonObject } from '../../common/types.js';
 import { type BasicSchemas, page, sequence } from './basics.js';
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
@@ -82,6 +83,11 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       id: 'Vector',
       examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], metadata: { year: 2024 } }],
     });
+  const selectionMembers = {
+    ids: basics.vectorIds(limits.batchRowsMax).optional(),
+    filter: filter.optional(),
+    all: z.literal(true).optional().meta({ description: 'Every vector of the collection.' }),
+  };
   return {
     write,
     writeQuery: z.strictObject({
@@ -117,23 +123,39 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .meta({ id: 'VectorFetch', examples: [{ ids: ['article-17', 'article-18'] }] }),
     delete: z
       .strictObject({
-        ids: basics.vectorIds(limits.batchRowsMax).optional(),
-        filter: filter.optional(),
-        all: z.literal(true).optional().meta({ description: 'Every vector of the collection.' }),
+        ...selectionMembers,
         dry_run: z
           .boolean()
           .default(false)
           .meta({ description: 'Only count the vectors that would be deleted.' }),
         idempotency_key: idempotencyKey,
       })
-      .refine(
-        (body) => [body.ids, body.filter, body.all].filter((by) => by !== undefined).length === 1,
-        { error: 'Expected exactly one of ids, filter and all.' },
-      )
+      .refine(isOneSelection, ONE_SELECTION)
       .meta({
         id: 'VectorDelete',
         description: 'Exactly one of `ids`, `filter` and `all`.',
         examples: [{ ids: ['article-17'] }, { filter: { draft: true }, dry_run: true }],
+      }),
+    update: z
+      .strictObject({
+        ...selectionMembers,
+        patch: metadata.optional().meta({
+          description: 'A JSON merge patch (RFC 7396) of the metadata: null removes a member.',
+        }),
+        metadata: metadata.optional().meta({ description: 'In place of the metadata.' }),
+        limit: z.int().min(1).max(limits.batchRowsMax).optional().meta({
+          description: 'Vectors to change at most, in insertion order.',
+        }),
+        idempotency_key: idempotencyKey,
+      })
+      .refine(isOneSelection, ONE_SELECTION)
+      .refine((body) => (body.patch === undefined) !== (body.metadata === undefined), {
+        error: 'Expected exactly one of patch and metadata.',
+      })
+      .meta({
+        id: 'VectorUpdate',
+        description: 'Exactly one of `ids`, `filter` and `all`, and one of `patch` and `metadata`.',
+        examples: [{ filter: { lang: 'en' }, patch: { reviewed: true, draft: null } }],
       }),
     count: z
       .strictObject({ filter: filter.optional() })
@@ -183,6 +205,18 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     deletedMany: z
       .object({ deleted_count: z.int(), sequence })
       .meta({ id: 'VectorsDeleted', examples: [{ deleted_count: 1, sequence: 36 }] }),
+    updatedMany: z
+      .object({
+        updated_count: z.int().meta({
+          description: 'The vectors that changed. Those that were as they should be do not count.',
+        }),
+        has_more: z.boolean().meta({ description: 'Whether `limit` left vectors to change.' }),
+        sequence,
+      })
+      .meta({
+        id: 'VectorsUpdated',
+        examples: [{ updated_count: 120, has_more: false, sequence: 37 }],
+      }),
     fetched: z
       .object({
         vectors: z.array(record).meta({ description: 'In the order of the requested ids.' }),
@@ -200,6 +234,16 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .object({ count: z.int() })
       .meta({ id: 'VectorsCounted', examples: [{ count: 12000 }] }),
   };
+}
+
+const ONE_SELECTION = { error: 'Expected exactly one of ids, filter and all.' };
+
+function isOneSelection(body: {
+  ids?: readonly string[] | undefined;
+  filter?: JsonObject | undefined;
+  all?: true | undefined;
+}): boolean {
+  return [body.ids, body.filter, body.all].filter((by) => by !== undefined).length === 1;
 }
 
 const ONE_PLACE = { error: 'Expected offset or cursor; found both.', path: ['cursor'] };
