@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "../layout.h"
+#include "learned_shares.h"
 #include "passing.h"
 #include "rotation.h"
 #include "search.h"
@@ -43,8 +44,15 @@ constexpr double coarse_memory_ns = 0.0085;
 constexpr double coarse_row_ns = 6;
 /** Of a row that is read alone: it is not prefetched by the hardware. */
 constexpr double coarse_single_row_ns = 40;
+/** Of a row whose codes are copied. Each of its values is in another line than the next four. */
+constexpr double packed_value_ns = 1.6;
+constexpr double packed_row_ns = 20;
+/** Rows that such a scan leaves to be scored, for each of the k best. */
+constexpr double packed_scored_per_k = 4;
 /** Coarse codes leave few rows for a k up to this part of the rows. */
 constexpr uint32_t coarse_rows_per_k = 4000;
+/** Those of single rows may do so for a k up to this part: it depends on the data. */
+constexpr uint32_t single_rows_per_k = 64;
 
 uint32_t gathered_rows_of(uint32_t dimension) {
   const size_t fitting = gathered_bytes / (size_t{dimension} * sizeof(float));
@@ -216,10 +224,22 @@ void search::choose_methods(block_plan& plan, const sagitta_block& block) const 
     const bool has_coarse = block.coarse != nullptr && method_ != SAGITTA_METHOD_TILES;
     const bool is_forced = has_coarse && method_ == SAGITTA_METHOD_COARSE;
     if (block.codes != nullptr && !is_forced) offer(method::tiles, rows * plan.tile_ns);
-    const bool is_selective = passing_[one.query] >= uint64_t{coarse_rows_per_k} * query.k;
-    if (!has_coarse || !(is_selective || is_forced)) continue;
-    offer(method::coarse, rows * plan.coarse_ns);
-    offer(method::coarse_rows, one.passing * plan.single_ns);
+    if (view.rows != nullptr && block.codes != nullptr && !is_forced) {
+      const double copy_ns = dimension_ * packed_value_ns + packed_row_ns;
+      const double row_ns =
+          copy_ns / sharing_bitmap[view.rows] + dimension_ * costs.tile_ns + tile_row_ns;
+      const double scored = std::min<double>(one.passing, packed_scored_per_k * query.k);
+      offer(method::packed, one.passing * row_ns + scored * plan.canonical_ns);
+    }
+    if (!has_coarse) continue;
+    const auto has_rows_per_k = [&](uint32_t count) {
+      return is_forced || passing_[one.query] >= uint64_t{count} * query.k;
+    };
+    if (has_rows_per_k(coarse_rows_per_k)) offer(method::coarse, rows * plan.coarse_ns);
+    if (has_rows_per_k(single_rows_per_k)) {
+      const double share = expect_scored_share(block.coarse, passing_[one.query] / query.k);
+      offer(method::coarse_rows, one.passing * (plan.single_ns + share * plan.canonical_ns));
+    }
   }
 }
 

@@ -18,6 +18,12 @@ constexpr size_t candidates_spare = 1024;
 /** The residual of the second level by that of the first, on data of any kind. */
 constexpr float refinement_ratio = 0.3f;
 
+/** Finer codes are read if at most this share of the rows will have to be scored nevertheless. */
+constexpr double scored_share_max = 0.55;
+
+/** Rows that are scored between looks at the cancellation. */
+constexpr uint32_t scored_together = 64;
+
 /** Rows that are prefetched before they are scored: twelve were slower than four. */
 constexpr uint32_t rows_ahead = canonical_rows;
 
@@ -44,6 +50,16 @@ double expected_score(std::vector<double>& scores, double rank) {
   const double slope = (scores[near] - scores[last]) /
                        std::log(static_cast<double>(last + 1) / (near + 1));
   return scores[near] + tail * slope * std::log((near + 1) / rank);
+}
+
+/** The upper bound that finer codes will probably give. */
+double refined_upper(const coarse_row& row) {
+  return static_cast<double>(row.center + refinement_ratio * (row.upper - row.center));
+}
+
+float center_of(const score_bounds& bounds) {
+  const double center = bounds.upper == unbounded ? unbounded : (bounds.lower + bounds.upper) / 2;
+  return static_cast<float>(center);
 }
 
 void prefetch(const float* row, size_t dimension) {
@@ -123,13 +139,24 @@ bool query_state::is_excluded(const score_bounds& bounds) const {
 void query_state::add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
                                 const int32_t* sums, const panel_facts& facts) {
   for_each_survivor(view, first_row, survivors, [&](uint32_t row, uint32_t lane) {
-    const score_bounds bounds = bounds_of(*query_, sums[lane], facts, lane);
-    if (is_excluded(bounds)) return;
-    add_candidate({round_up(bounds.upper), view, row});
-    // Only rows that certainly come after the position prove anything about the k-th best. Rows below
-    // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
-    if (!query_->has_after || bounds.upper < query_->after_score) prove(bounds.lower);
+    add_survivor(view, row, bounds_of(*query_, sums[lane], facts, lane));
   });
+}
+
+void query_state::add_packed_survivors(uint32_t view, const uint32_t* rows, uint32_t survivors,
+                                       const int32_t* sums, const panel_facts& facts) {
+  for (; survivors != 0; survivors &= survivors - 1) {
+    const auto lane = static_cast<uint32_t>(__builtin_ctz(survivors));
+    add_survivor(view, rows[lane], bounds_of(*query_, sums[lane], facts, lane));
+  }
+}
+
+void query_state::add_survivor(uint32_t view, uint32_t row, const score_bounds& bounds) {
+  if (is_excluded(bounds)) return;
+  add_candidate({round_up(bounds.upper), view, row});
+  // Only rows that certainly come after the position prove anything about the k-th best. Rows below
+  // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
+  if (!query_->has_after || bounds.upper < query_->after_score) prove(bounds.lower);
 }
 
 void query_state::add_coarse_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
@@ -142,43 +169,53 @@ void query_state::add_coarse_survivors(uint32_t view, uint32_t first_row, uint32
 void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const row_facts& facts) {
   const score_bounds bounds = bounds_of(query_->coarse.bounds, sum, facts);
   if (is_excluded(bounds)) return;
-  const double center = bounds.upper == unbounded ? unbounded : (bounds.lower + bounds.upper) / 2;
-  coarse_rows_.push_back({static_cast<float>(center), round_up(bounds.upper), view, row});
+  coarse_rows_.push_back({center_of(bounds), round_up(bounds.upper), view, row});
 }
 
 void query_state::score_best_estimates(bool is_provisional) {
   drop_coarse_below_threshold();
   // The estimates of coarse codes are much better than their bounds.
-  const size_t wanted = std::min<size_t>(coarse_rows_.size(), query_->k + query_->k / 4 + 4);
-  const auto is_better = [](const coarse_row& left, const coarse_row& right) {
-    return left.center > right.center;
-  };
-  // Rows before the position would not raise the threshold.
-  auto first = coarse_rows_.begin();
-  if (query_->has_after) {
-    first = std::partition(first, coarse_rows_.end(), [this](const coarse_row& row) {
-      return static_cast<double>(row.center) > query_->after_score;
-    });
-  }
-  const auto count = std::min<ptrdiff_t>(static_cast<ptrdiff_t>(wanted), coarse_rows_.end() - first);
-  if (count < coarse_rows_.end() - first) {
-    std::nth_element(first, first + count, coarse_rows_.end(), is_better);
-  }
-  std::sort(first, first + count, is_better);
-  const auto last = first + count;
-  auto next = first;
-  while (next != last && !context_->is_cancelled->load(std::memory_order_relaxed)) {
-    // Rows whose estimate is below the threshold are left to the finer codes.
-    if (static_cast<double>(next->center) < threshold_) break;
+  const std::vector<coarse_row> best = take_best_estimates(query_->k + query_->k / 4 + 4);
+  for (auto next = best.begin(); next != best.end();) {
+    if (context_->is_cancelled->load(std::memory_order_relaxed)) return;
     uint32_t rows[canonical_rows];
     uint32_t together = 0;
     const uint32_t view = next->view;
-    for (; together < canonical_rows && next != last && next->view == view; ++next) {
+    for (; together < canonical_rows && next != best.end() && next->view == view; ++next) {
       rows[together++] = next->row;
     }
     score(view, rows, together, nullptr, !is_provisional);
   }
-  coarse_rows_.erase(first, next);
+}
+
+/** The others stay in their order. Rows before the position would not raise the threshold. */
+std::vector<coarse_row> query_state::take_best_estimates(size_t count) {
+  const auto may_raise = [this](const coarse_row& row) {
+    const auto center = static_cast<double>(row.center);
+    return center >= threshold_ && !(query_->has_after && center > query_->after_score);
+  };
+  std::vector<float> centers;
+  centers.reserve(coarse_rows_.size());
+  for (const coarse_row& row : coarse_rows_) {
+    if (may_raise(row)) centers.push_back(row.center);
+  }
+  float least = -std::numeric_limits<float>::infinity();
+  if (centers.size() > count) {
+    const auto last = centers.begin() + static_cast<ptrdiff_t>(count);
+    std::nth_element(centers.begin(), last, centers.end(), std::greater<>());
+    least = *last;
+  }
+  std::vector<coarse_row> best;
+  best.reserve(std::min(count, centers.size()));
+  std::erase_if(coarse_rows_, [&](const coarse_row& row) {
+    if (best.size() == count || row.center < least || !may_raise(row)) return false;
+    best.push_back(row);
+    return true;
+  });
+  std::sort(best.begin(), best.end(), [](const coarse_row& left, const coarse_row& right) {
+    return left.center > right.center;
+  });
+  return best;
 }
 
 void query_state::forget(const std::vector<row_range>& ranges) {
@@ -202,9 +239,8 @@ expected_shares query_state::expect(uint64_t row_count, uint64_t total) const {
   uint64_t refined = 0;
   uint64_t scored = 0;
   for (const coarse_row& row : coarse_rows_) {
-    const float upper = row.center + refinement_ratio * (row.upper - row.center);
     refined += static_cast<double>(row.upper) >= expected;
-    scored += !(static_cast<double>(upper) < expected);
+    scored += !(refined_upper(row) < expected);
   }
   const auto count = static_cast<double>(row_count);
   return {static_cast<double>(refined) / count, static_cast<double>(scored) / count};
@@ -221,6 +257,32 @@ void query_state::refine() {
   if (coarse_rows_.empty()) return;
   score_best_estimates();
   drop_coarse_below_threshold();
+  if (is_refinement_slower()) score_coarse_rows();
+  else refine_coarse_rows();
+  coarse_rows_.clear();
+}
+
+bool query_state::is_refinement_slower() const {
+  const auto scored = std::count_if(
+      coarse_rows_.begin(), coarse_rows_.end(),
+      [this](const coarse_row& row) { return !(refined_upper(row) < threshold_); });
+  return static_cast<double>(scored) > scored_share_max * static_cast<double>(coarse_rows_.size());
+}
+
+void query_state::score_coarse_rows() {
+  for (auto next = coarse_rows_.begin(); next != coarse_rows_.end();) {
+    if (context_->is_cancelled->load(std::memory_order_relaxed)) return;
+    uint32_t rows[scored_together];
+    uint32_t count = 0;
+    const uint32_t view = next->view;
+    for (; count < scored_together && next != coarse_rows_.end() && next->view == view; ++next) {
+      rows[count++] = next->row;
+    }
+    score(view, rows, count);
+  }
+}
+
+void query_state::refine_coarse_rows() {
   const uint32_t dimension = context_->dimension;
   const size_t coarse_stride = coarse_panel_bytes(dimension);
   const size_t refinement_stride = refinement_panel_bytes(dimension);
@@ -271,15 +333,13 @@ void query_state::refine() {
       facts.scale = refined.scale;
       facts.residual = refined.residual;
       const score_bounds bounds = bounds_of(query_->coarse.bounds, sums[i], facts);
-      if (is_excluded(bounds)) continue;
       const bool is_likely = bounds.lower + bounds.upper >= 2 * threshold_ &&
                              !(query_->has_after && bounds.lower + bounds.upper >
                                                         2 * query_->after_score);
-      if (is_likely) score(rows[i]->view, &rows[i]->row, 1);
-      else add_candidate({round_up(bounds.upper), rows[i]->view, rows[i]->row});
+      if (is_likely && !is_excluded(bounds)) score(rows[i]->view, &rows[i]->row, 1);
+      else add_survivor(rows[i]->view, rows[i]->row, bounds);
     }
   }
-  coarse_rows_.clear();
 }
 
 void query_state::scores_of(uint32_t view, const uint32_t* rows, uint32_t count,

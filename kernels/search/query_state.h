@@ -85,6 +85,9 @@ class query_state {
   /** Takes the rows of a panel that passed the scan's test: bit r of `survivors` is first_row + r. */
   void add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
                      const panel_facts& facts);
+  /** The same for the codes of rows that are not consecutive. */
+  void add_packed_survivors(uint32_t view, const uint32_t* rows, uint32_t survivors,
+                            const int32_t* sums, const panel_facts& facts);
   /** The same for a panel of coarse codes. */
   void add_coarse_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
                             const int32_t* sums, const panel_facts& facts);
@@ -136,6 +139,13 @@ class query_state {
   template <class Add>
   void for_each_survivor(uint32_t view, uint32_t first_row, uint32_t survivors,
                          const Add& add) const;
+  void add_survivor(uint32_t view, uint32_t row, const score_bounds& bounds);
+  /** Removes up to `count` rows with the best estimates, best first, from `coarse_rows_`. */
+  std::vector<coarse_row> take_best_estimates(size_t count);
+  /** Whether scoring the rows that coarse codes leave costs less than reading their finer codes first. */
+  bool is_refinement_slower() const;
+  void score_coarse_rows();
+  void refine_coarse_rows();
   /** Whether a row with these bounds is below the threshold, or before the position. */
   bool is_excluded(const score_bounds& bounds) const;
   void raise(double threshold);

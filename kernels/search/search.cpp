@@ -1,9 +1,11 @@
 #include "search.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "../layout.h"
+#include "learned_shares.h"
 
 namespace sagitta {
 namespace {
@@ -70,6 +72,7 @@ bool search::work() {
     guard([&] { finish_query(query); });
   });
   if (!is_last && !(queries == 0 && slot == 0)) return false;
+  if (status() == SAGITTA_OK) observe_shares();
   is_done_ = true;
   return true;
 }
@@ -104,15 +107,23 @@ void search::run_range(worker& self, const row_range& range) {
     if (views_[one.view].row_count <= range.from) continue;
     if (one.how == method::coarse_rows) gather_coarse(self, range, one);
   }
-  const auto is_gathered = [](const planned_view& one) { return one.how == method::gather; };
-  auto first = std::find_if(planned.begin(), planned.end(), is_gathered);
-  while (first != planned.end()) {
+  for (auto first = planned.begin(); first != planned.end();) {
     const auto last = std::find_if(first, planned.end(), [&](const planned_view& one) {
-      return !has_same_rows(views_[one.view], views_[first->view]);
+      return !is_gathered_with(one, *first);
     });
-    gather_range(self, range, &*first, static_cast<uint32_t>(last - first));
+    if (is_gathered(*first)) gather_range(self, range, &*first, static_cast<uint32_t>(last - first));
     first = last;
   }
+}
+
+bool search::is_gathered(const planned_view& one) {
+  return one.how == method::packed || one.how == method::gather;
+}
+
+/** Views that are next to each other in a plan and read the same rows in the same way. */
+bool search::is_gathered_with(const planned_view& left, const planned_view& right) const {
+  return left.how == right.how && has_same_rows(views_[left.view], views_[right.view]) &&
+         queries_[left.query].has_after == queries_[right.query].has_after;
 }
 
 template <class IsWanted>
@@ -292,25 +303,87 @@ void search::for_each_row(const row_range& range, const sagitta_block_view& view
 
 void search::gather_range(worker& self, const row_range& range, const planned_view* same,
                           uint32_t count) {
-  const sagitta_block_view& view = views_[same->view];
-  const float* const values = blocks_[range.block].values;
   uint32_t rows[gathered_rows];
-  double squares[gathered_rows];
   uint32_t row_count = 0;
-  const auto score_all = [&] {
-    // Reads the rows into the cache, too.
-    if (count > 1) compute_squares(values, rows, row_count, squares);
-    for (uint32_t i = 0; i < count; i++) {
-      state_of(self, same[i].query)
-          .score(same[i].view, rows, row_count, count > 1 ? squares : nullptr);
-    }
+  const auto take_all = [&] {
+    if (row_count == 0) return;
+    if (same->how == method::packed) scan_rows(self, range, rows, row_count, same, count);
+    else score_rows(self, range, rows, row_count, same, count);
     row_count = 0;
   };
-  for_each_row(range, view, [&](uint32_t row) {
+  for_each_row(range, views_[same->view], [&](uint32_t row) {
     rows[row_count++] = row;
-    if (row_count == gathered_rows_) score_all();
+    if (row_count == gathered_rows_) take_all();
   });
-  if (row_count > 0) score_all();
+  take_all();
+}
+
+void search::score_rows(worker& self, const row_range& range, const uint32_t* rows,
+                        uint32_t row_count, const planned_view* same, uint32_t count) {
+  double squares[gathered_rows];
+  // Reads the rows into the cache, too.
+  if (count > 1) compute_squares(blocks_[range.block].values, rows, row_count, squares);
+  for (uint32_t i = 0; i < count; i++) {
+    state_of(self, same[i].query)
+        .score(same[i].view, rows, row_count, count > 1 ? squares : nullptr);
+  }
+}
+
+void search::scan_rows(worker& self, const row_range& range, const uint32_t* rows,
+                       uint32_t row_count, const planned_view* same, uint32_t count) {
+  struct emit_context {
+    const planned_view* planned;
+    query_state* states[query_group_max];
+    const uint8_t* panels;
+    size_t stride;
+    const uint32_t* rows;
+    uint32_t row_count;
+  };
+  emit_context context{};
+  scan_query* queries[query_group_max];
+  context.stride = panel_bytes(dimension_);
+  context.panels = pack_rows(self, blocks_[range.block].codes, rows, row_count);
+  context.rows = rows;
+  context.row_count = row_count;
+  scan_task task{};
+  task.panels = context.panels;
+  task.panel_count = panel_count(row_count);
+  task.dimension = dimension_;
+  task.queries = queries;
+  task.limits = functions_->limit_rows(context.panels, context.stride, row_count);
+  task.context = &context;
+  task.emit = [](void* opaque, uint32_t query, uint32_t panel, uint32_t survivors,
+                 const int32_t* sums) {
+    const auto& known = *static_cast<const emit_context*>(opaque);
+    const uint32_t first = panel * panel_rows;
+    if (known.row_count - first < panel_rows) survivors &= (1u << (known.row_count - first)) - 1;
+    known.states[query]->add_packed_survivors(
+        known.planned[query].view, known.rows + first, survivors, sums,
+        *reinterpret_cast<const panel_facts*>(known.panels + panel * known.stride));
+  };
+  for (uint32_t first = 0; first < count; first += functions_->query_group) {
+    context.planned = same + first;
+    task.query_count = std::min(functions_->query_group, count - first);
+    for (uint32_t i = 0; i < task.query_count; i++) {
+      context.states[i] = &state_of(self, context.planned[i].query);
+      queries[i] = &context.states[i]->current_scan();
+    }
+    functions_->scan(task);
+  }
+}
+
+uint8_t* search::pack_rows(worker& self, const uint8_t* panels, const uint32_t* rows,
+                           uint32_t row_count) const {
+  const size_t stride = panel_bytes(dimension_);
+  self.packed.resize(panel_count(gathered_rows_) * stride / sizeof(cache_line));
+  uint8_t* const packed = self.packed.front().bytes;
+  for (uint32_t i = 0; i < row_count; i++) {
+    // Facts and codes alike are lines of 16 values of four bytes, one per row.
+    const uint8_t* const from = panels + rows[i] / panel_rows * stride + rows[i] % panel_rows * 4;
+    uint8_t* const to = packed + i / panel_rows * stride + i % panel_rows * 4;
+    for (size_t at = 0; at < stride; at += sizeof(cache_line)) std::memcpy(to + at, from + at, 4);
+  }
+  return packed;
 }
 
 void search::compute_squares(const float* values, const uint32_t* rows, uint32_t count,
@@ -468,6 +541,17 @@ void search::finish_query(uint32_t query) {
     found.scores.push_back(row.score);
   }
   found.rescored_count = merged->rescored_count();
+}
+
+void search::observe_shares() const {
+  for (uint32_t b = 0; b < plans_.size(); b++) {
+    for (const planned_view& one : plans_[b].views) {
+      if (one.how != method::coarse_rows) continue;
+      const auto passing = static_cast<double>(passing_[one.query]);
+      const double share = static_cast<double>(answers_[one.query].rescored_count) / passing;
+      observe_scored_share(blocks_[b].coarse, passing_[one.query] / queries_[one.query].k, share);
+    }
+  }
 }
 
 sagitta_hits search::hits(uint32_t query) const {

@@ -44,6 +44,8 @@ class search {
     coarse,
     /** Scans the codes together with other queries. */
     tiles,
+    /** Scans the codes of the rows that pass, which are copied once for the queries with their bitmap. */
+    packed,
     /** Reads the coarse codes of the rows that pass. */
     coarse_rows,
     /** Scores the rows that pass: they are few, or block or query have no codes. */
@@ -82,10 +84,15 @@ class search {
     /** The ranges scanned before this was decided. */
     std::vector<row_range> undecided;
   };
+  struct alignas(64) cache_line {
+    uint8_t bytes[64];
+  };
   struct worker {
     std::vector<query_state> states;
     /** Per query, what it has scanned by coarse codes. */
     std::vector<coarse_progress> progress;
+    /** Copies of codes: panels of rows that pass a bitmap. */
+    std::vector<cache_line> packed;
     /** Per query, how many of its selected candidates are before the next row range. */
     std::vector<uint32_t> cursors;
   };
@@ -122,8 +129,16 @@ class search {
   /** Goes on with tiles if coarse codes leave too many rows, and scans the ranges so far again. */
   void decide_method(worker& self, uint32_t query, const block_plan& plan);
   void gather_coarse(worker& self, const row_range& range, const planned_view& one);
-  /** Scores the passing rows for views with the same bitmap. */
+  static bool is_gathered(const planned_view& one);
+  bool is_gathered_with(const planned_view& left, const planned_view& right) const;
+  /** Answers views with the same bitmap from their passing rows. */
   void gather_range(worker& self, const row_range& range, const planned_view* same, uint32_t count);
+  void score_rows(worker& self, const row_range& range, const uint32_t* rows, uint32_t row_count,
+                  const planned_view* same, uint32_t count);
+  void scan_rows(worker& self, const row_range& range, const uint32_t* rows, uint32_t row_count,
+                 const planned_view* same, uint32_t count);
+  /** Copies the codes of rows to consecutive panels. The thread owns them until the next call. */
+  uint8_t* pack_rows(worker& self, const uint8_t* panels, const uint32_t* rows, uint32_t row_count) const;
   /** Calls `take(row)` for the rows of a range that pass. */
   template <class Take>
   void for_each_row(const row_range& range, const sagitta_block_view& view, const Take& take) const;
@@ -133,6 +148,8 @@ class search {
   void score_together(worker& self);
   void score_range(worker& self, const row_range& range);
   void finish_query(uint32_t query);
+  /** Remembers for later searches how many rows coarse codes of single rows have left. */
+  void observe_shares() const;
   /** x·x of rows of a block. They are then in the cache. */
   void compute_squares(const float* values, const uint32_t* rows, uint32_t count,
                        double* squares) const;

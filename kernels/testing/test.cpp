@@ -125,8 +125,9 @@ void test_crowds(random_source& random) {
   for (const kind kind : {kind::equal, kind::duplicates, kind::clustered, kind::scattered}) {
     test_search(random, 8, kind, 20000, 7);
     test_search(random, 64, kind, 6000, 3);
-    // Candidates of many queries are scored together.
+    // Candidates of many queries are scored together, and queries share bitmaps.
     test_search(random, 72, kind, 3000, 60);
+    test_search(random, 200, kind, 1500, 40);
   }
 }
 

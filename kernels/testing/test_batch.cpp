@@ -44,10 +44,23 @@ void test_batch::add_random_query(random_source& random) {
       add_view(b, limit);
       continue;
     }
+    if (random.below(3) != 0 && share_view(random, b)) continue;
     bitmaps.push_back(random_bitmap(random, row_count, probabilities[random.below(6)]));
     add_view(b, limit, &bitmaps.back());
   }
   if (queries.back().view_count > 0) restrict_last(random);
+}
+
+/** Adds an earlier view with a bitmap, if there is one: queries share the work on such rows. */
+bool test_batch::share_view(random_source& random, uint32_t block) {
+  std::vector<sagitta_block_view> filtered;
+  for (const sagitta_block_view& view : views) {
+    if (view.block == block && view.rows != nullptr) filtered.push_back(view);
+  }
+  if (filtered.empty()) return false;
+  views.push_back(filtered[random.below(static_cast<uint32_t>(filtered.size()))]);
+  queries.back().view_count++;
+  return true;
 }
 
 /** Sets a position or a score limit at a row, as pages and thresholds do. */

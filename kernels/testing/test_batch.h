@@ -31,6 +31,7 @@ struct test_batch {
   sagitta_batch view(uint32_t worker_count) const;
 
  private:
+  bool share_view(random_source& random, uint32_t block);
   void restrict_last(random_source& random);
 };
 
