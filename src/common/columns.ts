@@ -42,6 +42,8 @@ export interface MetadataView {
   readonly columns: ReadonlyMap<string, MetadataColumn>;
   /** False when paths beyond the limit of columns are in `json` only. A column has all values of its path. */
   readonly isComplete: boolean;
+  /** The id of each row. */
+  readonly ids: Utf8Column;
   /** The JSON object of each row, as sent. */
   readonly json: Utf8Column;
 }

@@ -30,6 +30,14 @@ export const DEFAULT_LIMITS = {
   facetValuesDefault: 10,
   /** Buckets of one histogram: more than a chart has pixels for. */
   histogramBucketsMax: 1_000,
+  /** Characters of a `$like` or `$regex`; users write them by hand. */
+  filterPatternCharactersMax: 1_000,
+  /** Instructions of a compiled `$regex`, which bound the time that a character of a string takes. */
+  filterPatternInstructionsMax: 2_000,
+  /** Each `$regex` keeps up to 8 MB of states in every thread that evaluates it. */
+  filterPatternsMax: 8,
+  /** Points of one `$geo_polygon`, each of which is compared with every row in its latitudes. */
+  filterPolygonPointsMax: 1_000,
   /** Ids are kept in indexes and cursors; 512 bytes are enough for most URLs. */
   vectorIdBytesMax: 512,
   /** Cached filter results: 8 KiB per segment, so 250 filters over a million rows. */

@@ -1,20 +1,24 @@
 // Evaluates one condition over one column: plans the answers per kind and selects the fastest loop. It is
 // independent of the plain definition in `operators.ts`; tests compare the two.
 
-import { type Bitmap, countBits, nextSetBit, setBit } from '../common/bitmap.js';
+import { type Bitmap, clearBit, countBits, nextSetBit, setBit } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
+import type { Utf8Column } from '../common/types.js';
 import { findString } from './dictionary.js';
-import type { FilterTest } from './filter-node.js';
+import type { FilterTest, Interval, JsonType, Value } from './filter-node.js';
+import { foldStrings } from './fold-case.js';
+import type { GeoOperator, PointTest } from './geo.js';
 import {
   BY_VALUE,
   createEquality,
   createRange,
+  createStringLookup,
   createUniform,
   intersectRanges,
   type Lookup,
   type RangeOperator,
 } from './lookup.js';
-import type { Value } from './operators.js';
+import { isCountIn } from './operators.js';
 import {
   keepKinds,
   keepListed,
@@ -24,14 +28,88 @@ import {
   keepStrings,
   type RowTest,
 } from './row-loops.js';
+import { STRING_TESTS, type StringTest } from './string-tests.js';
 
-/** Clears the rows that do not satisfy the test. Rows past the end of the column are missing. */
-export function narrowByColumn(rows: Bitmap, test: FilterTest, column: MetadataColumn): void {
-  if (test.operator === '$eq' && typeof test.operand === 'string' && column.items === null) {
+/** A condition on one column: not on a point, nor on the fields of elements. */
+export type ColumnTest = Exclude<FilterTest, FilterTest<GeoOperator | '$elem_match'>>;
+
+/**
+ * Clears the rows that do not satisfy the test. Rows past the end of the column are missing. After
+ * `isStopped`, which is checked between strings, the result is wrong.
+ */
+export function narrowByColumn(
+  rows: Bitmap,
+  test: ColumnTest,
+  column: MetadataColumn,
+  isStopped: () => boolean,
+): void {
+  if (test.operator === '$size') {
+    narrowToSize(rows, test.operand, column);
+  } else if (test.ignoresCase === true) {
+    narrowByRowTest(rows, planTest(test, foldColumn(column), isStopped), column);
+  } else if (test.operator === '$eq' && typeof test.operand === 'string' && column.items === null) {
     narrowToString(rows, test.operand, column);
-    return;
+  } else {
+    narrowByRowTest(rows, planTest(test, column, isStopped), column);
   }
-  narrowByRowTest(rows, planTest(test, column), column);
+}
+
+/** The column with strings that compare without case. Entries of the dictionaries may repeat. */
+function foldColumn(column: MetadataColumn): MetadataColumn {
+  const { dictionary, dictionaryCount, items } = column;
+  return {
+    ...column,
+    dictionary: dictionary && foldStrings(dictionary, dictionaryCount),
+    items: items && { ...items, elements: foldColumn(items.elements) },
+  };
+}
+
+/** Clears the rows of all kinds but `kind`. */
+export function narrowToKind(rows: Bitmap, kind: number, { kinds }: MetadataColumn): void {
+  const byKind = new Int32Array(8);
+  byKind[kind] = 1;
+  const end = Math.min(rows.length, kinds.length);
+  unsetFrom(rows, end);
+  keepKinds(rows, end, kinds, byKind);
+}
+
+function narrowToSize(rows: Bitmap, sizes: Interval<number>, column: MetadataColumn): void {
+  narrowToKind(rows, KIND.array, column);
+  const offsets = column.items?.offsets ?? NO_OFFSETS;
+  for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {
+    const count = row + 1 < offsets.length ? offsets[row + 1] - offsets[row] : 0;
+    if (!isCountIn(count, sizes)) clearBit(rows, row);
+  }
+}
+
+const NO_OFFSETS = new Int32Array(1);
+
+/** Clears the rows whose coordinates, in two columns, are not of a point in the shape. */
+export function narrowByPoints(
+  rows: Bitmap,
+  isInShape: PointTest,
+  lats: MetadataColumn,
+  lons: MetadataColumn,
+): void {
+  narrowToKind(rows, KIND.number, lats);
+  narrowToKind(rows, KIND.number, lons);
+  if (lats.numbers === null || lons.numbers === null) return;
+  for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {
+    if (!isInShape(lats.numbers[row], lons.numbers[row])) clearBit(rows, row);
+  }
+}
+
+/** A column of the ids of rows: as many distinct strings as rows. */
+export function createIdColumn(ids: Utf8Column, rowCount: number): MetadataColumn {
+  const codes = new Int32Array(rowCount);
+  for (let row = 0; row < rowCount; row++) codes[row] = row;
+  return {
+    ...EMPTY_COLUMN,
+    kinds: new Uint8Array(rowCount).fill(KIND.string),
+    codes,
+    dictionary: ids,
+    dictionaryCount: rowCount,
+  };
 }
 
 /** Clears the rows that do not satisfy all of the ranges, which are evaluated together. */
@@ -104,7 +182,11 @@ function narrowToString(rows: Bitmap, string: string, column: MetadataColumn): v
   if (end > 0) keepString(rows, end, { kinds, codes: codes! }, code);
 }
 
-function planTest(test: FilterTest, column: MetadataColumn): RowTest {
+function planTest(
+  test: Exclude<ColumnTest, FilterTest<'$size'>>,
+  column: MetadataColumn,
+  isStopped: () => boolean,
+): RowTest {
   switch (test.operator) {
     case '$eq':
       return planEquality([test.operand], column);
@@ -126,7 +208,46 @@ function planTest(test: FilterTest, column: MetadataColumn): RowTest {
       return planContains(test.operand, 'any', column);
     case '$contains_all':
       return planContains(test.operand, 'all', column);
+    case '$type':
+      return { lookup: createTypeLookup(test.operand), elementTest: null };
+    case '$date': {
+      const isInInterval = STRING_TESTS.$date(test.operand);
+      return { lookup: createStringLookup(isInInterval, column, isStopped), elementTest: null };
+    }
+    case '$prefix':
+    case '$suffix':
+    case '$like':
+    case '$regex':
+      return planStringTest(STRING_TESTS[test.operator](test.operand), column, isStopped);
   }
+}
+
+const KINDS_BY_TYPE: Readonly<Record<JsonType, readonly number[]>> = {
+  null: [KIND.null],
+  boolean: [KIND.false, KIND.true],
+  number: [KIND.number],
+  string: [KIND.string],
+  array: [KIND.array],
+  object: [KIND.object],
+};
+
+function createTypeLookup(types: readonly JsonType[]): Lookup {
+  const lookup = createUniform(0);
+  for (const kind of types.flatMap((type) => KINDS_BY_TYPE[type])) lookup.byKind[kind] = 1;
+  return lookup;
+}
+
+/** A string that passes, or an array with one. */
+function planStringTest(
+  test: StringTest,
+  column: MetadataColumn,
+  isStopped: () => boolean,
+): RowTest {
+  const lookup = createStringLookup(test, column, isStopped);
+  if (column.items === null) return { lookup, elementTest: null };
+  lookup.byKind[KIND.array] = BY_VALUE;
+  const elements = createStringLookup(test, column.items.elements, isStopped);
+  return { lookup, elementTest: { lookup: elements, foundMin: 1 } };
 }
 
 function planEquality(values: readonly Value[], column: MetadataColumn): RowTest {

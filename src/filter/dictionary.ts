@@ -3,8 +3,9 @@
 // points, and creates no JavaScript strings.
 
 import type { Utf8Column } from '../common/types.js';
+import type { StringTest } from './string-tests.js';
 
-/** The code of the string, or -1. The entries of a dictionary are distinct. */
+/** The code of the string, or -1. The entries are distinct. */
 export function findString({ offsets, bytes }: Utf8Column, count: number, string: Uint8Array) {
   const { length } = string;
   let start = offsets[0];
@@ -17,18 +18,19 @@ export function findString({ offsets, bytes }: Utf8Column, count: number, string
   return -1;
 }
 
-/** By dictionary code: 1 + the index of the equal string, or 0. `strings` are distinct. */
+/** By dictionary code: 1 + the index of the equal string, or 0. `strings` are distinct; entries may repeat. */
 export function findStrings(
   dictionary: Utf8Column,
   count: number,
   strings: readonly Uint8Array[],
 ): Int32Array {
   const found = new Int32Array(count);
+  const { offsets, bytes } = dictionary;
   if (strings.length === 1) {
-    const code = findString(dictionary, count, strings[0]);
-    if (code >= 0) found[code] = 1;
+    for (let code = 0; code < count; code++) {
+      found[code] = Number(equalsBytes(bytes, offsets[code], offsets[code + 1], strings[0]));
+    }
   } else if (strings.length > 1) {
-    const { offsets, bytes } = dictionary;
     const index = indexStrings(strings);
     for (let code = 0; code < count; code++) {
       found[code] = findIndexed(index, bytes, offsets[code], offsets[code + 1]);
@@ -58,6 +60,25 @@ export function compareStrings(
   }
   return found;
 }
+
+/** By dictionary code: 1 if the entry passes the test, else 0. After a stop the result is incomplete. */
+export function testStrings(
+  { offsets, bytes }: Utf8Column,
+  count: number,
+  test: StringTest,
+  isStopped: () => boolean,
+): Int32Array {
+  const found = new Int32Array(count);
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let code = 0; code < count; code++) {
+    if (code % STRINGS_PER_CHECK === 0 && isStopped()) break;
+    found[code] = Number(test(buffer, offsets[code], offsets[code + 1]));
+  }
+  return found;
+}
+
+/** Patterns take microseconds for long strings, so that a stop waits for milliseconds. */
+const STRINGS_PER_CHECK = 256;
 
 /** Negative, 0 or positive if `bytes[start..end)` is below, equal to or above `other`. */
 function compareBytes(bytes: Uint8Array, start: number, end: number, other: Uint8Array): number {

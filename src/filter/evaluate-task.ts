@@ -6,7 +6,15 @@ import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { evaluateFilter, evaluateUntil, readsJson } from './evaluate.js';
-import { type FilterNode, filterPaths, filterTests } from './filter-node.js';
+import {
+  type FilterNode,
+  type FilterTest,
+  filterPaths,
+  filterTests,
+  ID_PATH,
+  isGeoTest,
+  type TestOperator,
+} from './filter-node.js';
 import { isRangeOperator } from './lookup.js';
 
 /** The input of one task: a filter, and what it reads of some views. */
@@ -19,6 +27,8 @@ interface ViewInput {
   readonly rowCount: number;
   readonly columns: readonly (readonly [path: string, column: MetadataColumn])[];
   readonly isComplete: boolean;
+  /** Null when the filter has no condition on ids. */
+  readonly ids: Utf8Column | null;
   /** Null when no JSON is read: every path has a column or is in no row. */
   readonly json: Utf8Column | null;
   /** Shared [1] int32: not 0 after the evaluation of this view was cancelled. */
@@ -29,10 +39,10 @@ interface ViewInput {
 export const evaluateFilterTask: Task<FilterInput, (Bitmap | null)[]> = {
   name: 'filter.evaluate',
   run: ({ node, views }) =>
-    views.map(({ columns, json, stop, ...view }) =>
+    views.map(({ columns, ids, json, stop, ...view }) =>
       evaluateUntil(
         node,
-        { ...view, columns: new Map(columns), json: json ?? NO_TEXT },
+        { ...view, columns: new Map(columns), ids: ids ?? NO_TEXT, json: json ?? NO_TEXT },
         () => Atomics.load(stop, 0) !== 0,
       ),
     ),
@@ -89,9 +99,10 @@ function toViewInput(node: FilterNode, view: MetadataView): ViewInput {
     const column = view.columns.get(path);
     return column === undefined ? [] : [[path, column] as const];
   });
+  const ids = filterTests(node).some(({ path }) => path === ID_PATH) ? view.ids : null;
   const json = readsJson(node, view) ? view.json : null;
   const stop = new Int32Array(new SharedArrayBuffer(4));
-  return { rowCount: view.rowCount, columns, isComplete: view.isComplete, json, stop };
+  return { rowCount: view.rowCount, columns, isComplete: view.isComplete, ids, json, stop };
 }
 
 /**
@@ -108,6 +119,20 @@ const TASK_CELLS_MAX = 16_777_216;
 /** Costs in cells: of an array element or a dictionary string, and of the JSON of a row. */
 const CELLS_PER_STRING = 4;
 const CELLS_PER_DOCUMENT = 512;
+/** Of folding the case of a string. */
+const CELLS_PER_FOLDED_STRING = 32;
+/** Of a point and a shape; polygons may take more. */
+const CELLS_PER_POINT = 32;
+
+/**
+ * Of a string, by operator; 4 for the others. A pattern may take 16 times as long on long strings, which
+ * must not happen on the main thread.
+ */
+const CELLS_BY_OPERATOR: Partial<Record<TestOperator, number>> = {
+  $like: 32,
+  $date: 32,
+  $regex: 4_096,
+};
 
 function taskCountFor(cellCount: number, threadCount: number): number {
   const paying = Math.min(threadCount, Math.ceil(cellCount / TASK_CELLS_MIN));
@@ -133,19 +158,30 @@ function spread(cells: readonly number[], groupCount: number): number[][] {
 function countCells(node: FilterNode, view: MetadataView): number {
   let cells = readsJson(node, view) ? view.rowCount * CELLS_PER_DOCUMENT : 0;
   const rangedPaths = new Set<string>();
-  for (const { path, operator, operand } of filterTests(node)) {
-    const column = view.columns.get(path);
-    if (column === undefined) continue;
+  for (const test of filterTests(node)) {
     // Ranges over one path are usually evaluated together.
-    if (isRangeOperator(operator) && rangedPaths.has(path)) continue;
-    if (isRangeOperator(operator)) rangedPaths.add(path);
-    const elements = column.items?.elements;
-    const stringCount =
-      column.dictionaryCount +
-      (elements?.kinds.length ?? 0) +
-      (elements?.dictionaryCount ?? 0) +
-      (Array.isArray(operand) ? operand.length : 0);
-    cells += view.rowCount + stringCount * CELLS_PER_STRING;
+    if (isRangeOperator(test.operator) && rangedPaths.has(test.path)) continue;
+    if (isRangeOperator(test.operator)) rangedPaths.add(test.path);
+    cells += countTestCells(test, view);
   }
   return cells;
+}
+
+function countTestCells(test: FilterTest, view: MetadataView): number {
+  const { rowCount } = view;
+  const { path, operator, operand } = test;
+  const cellsPerString =
+    (CELLS_BY_OPERATOR[operator] ?? CELLS_PER_STRING) +
+    (test.ignoresCase === true ? CELLS_PER_FOLDED_STRING : 0);
+  if (path === ID_PATH) return rowCount * (1 + cellsPerString);
+  if (isGeoTest(test)) return rowCount * CELLS_PER_POINT;
+  const column = view.columns.get(path);
+  if (column === undefined) return 0;
+  const elements = column.items?.elements;
+  const stringCount =
+    column.dictionaryCount +
+    (elements?.kinds.length ?? 0) +
+    (elements?.dictionaryCount ?? 0) +
+    (Array.isArray(operand) ? operand.length : 0);
+  return rowCount + stringCount * cellsPerString;
 }

@@ -1,13 +1,38 @@
 // Evaluates a filter over the metadata of a segment: by columns where paths have them, else by the JSON
 // of the rows. A bitmap is narrowed in place, so that excluded rows are not tested again.
 
-import { type Bitmap, clearBit, createFullBitmap, nextSetBit } from '../common/bitmap.js';
-import type { MetadataView } from '../common/columns.js';
+import {
+  type Bitmap,
+  clearBit,
+  createFullBitmap,
+  intersectInto,
+  nextSetBit,
+} from '../common/bitmap.js';
+import { KIND, type MetadataColumn, type MetadataView } from '../common/columns.js';
 import type { JsonObject } from '../common/types.js';
-import { EMPTY_COLUMN, narrowByColumn, narrowByRanges } from './column-test.js';
-import { matchesDocument } from './document.js';
-import { type FilterNode, type FilterTest, filterPaths } from './filter-node.js';
+import {
+  createIdColumn,
+  EMPTY_COLUMN,
+  elementsOfRows,
+  narrowByColumn,
+  narrowByPoints,
+  narrowByRanges,
+  narrowToKind,
+  rowsOfElements,
+} from './column-test.js';
+import {
+  ELEMENT_PATH,
+  type ElementFilter,
+  type FilterNode,
+  type FilterTest,
+  filterTests,
+  ID_PATH,
+  isGeoTest,
+  testPaths,
+} from './filter-node.js';
+import { shapeTest } from './geo.js';
 import { isRangeOperator, type RangeOperator } from './lookup.js';
+import { matchesDocument } from './operators.js';
 
 /** The matching rows, of length `view.rowCount`. The caller owns the bitmap. */
 export function evaluateFilter(node: FilterNode, view: MetadataView): Bitmap {
@@ -16,7 +41,7 @@ export function evaluateFilter(node: FilterNode, view: MetadataView): Bitmap {
   return rows;
 }
 
-/** Like `evaluateFilter`; null after `isStopped`, which is checked between conditions and JSON rows. */
+/** Like `evaluateFilter`; null after `isStopped`, which is checked between conditions, strings and JSON rows. */
 export function evaluateUntil(
   node: FilterNode,
   view: MetadataView,
@@ -32,9 +57,20 @@ interface FilterView extends MetadataView {
   readonly isStopped: () => boolean;
 }
 
-/** Whether a path of the filter must be looked up in the JSON of the rows. */
-export function readsJson(node: FilterNode, { isComplete, columns }: MetadataView): boolean {
-  return !isComplete && filterPaths(node).some((path) => !columns.has(path));
+/** Whether a condition of the filter must be looked up in the JSON of the rows. */
+export function readsJson(node: FilterNode, view: MetadataView): boolean {
+  return filterTests(node).some((test) => testReadsJson(test, view));
+}
+
+function testReadsJson(test: FilterTest, { isComplete, columns }: MetadataView): boolean {
+  // The fields of elements are in no column.
+  const isInElements = test.operator === '$elem_match' && readsFields(test.operand);
+  if (isInElements && (columns.get(test.path)?.items ?? null) !== null) return true;
+  return !isComplete && testPaths(test).some((path) => !columns.has(path));
+}
+
+function readsFields({ hasFields, node }: ElementFilter): boolean {
+  return hasFields || filterTests(node).some(isGeoTest);
 }
 
 /** Clears the rows that do not match. */
@@ -46,7 +82,7 @@ function narrow(rows: Bitmap, node: FilterNode, view: FilterView): void {
   }
   switch (node.kind) {
     case 'test':
-      narrowByColumn(rows, node, view.columns.get(node.path) ?? EMPTY_COLUMN);
+      narrowByTest(rows, node, view);
       return;
     case 'and':
       narrowToAll(rows, columnsFirst('and', node.children, view), view);
@@ -60,6 +96,41 @@ function narrow(rows: Bitmap, node: FilterNode, view: FilterView): void {
       subtractFrom(rows, matching);
     }
   }
+}
+
+function narrowByTest(rows: Bitmap, test: FilterTest, view: FilterView): void {
+  if (isGeoTest(test)) {
+    const [lats, lons] = testPaths(test).map((path) => columnAt(path, view));
+    narrowByPoints(rows, shapeTest(test.operator, test.operand), lats, lons);
+  } else if (test.operator === '$elem_match') {
+    narrowByElements(rows, test.operand, columnAt(test.path, view), view);
+  } else {
+    narrowByColumn(rows, test, columnAt(test.path, view), view.isStopped);
+  }
+}
+
+function columnAt(path: string, { columns, ids, rowCount }: MetadataView): MetadataColumn {
+  return path === ID_PATH ? createIdColumn(ids, rowCount) : (columns.get(path) ?? EMPTY_COLUMN);
+}
+
+/** The elements are filtered as if each of them were a row with one column. */
+function narrowByElements(
+  rows: Bitmap,
+  { node }: ElementFilter,
+  { items }: MetadataColumn,
+  view: FilterView,
+): void {
+  if (items === null) {
+    rows.words.fill(0);
+    return;
+  }
+  const elements = elementsOfRows(items, rows.length);
+  const arrays = copyBitmap(elements);
+  narrowToKind(arrays, KIND.array, items.elements);
+  subtractFrom(elements, arrays);
+  const columns = new Map([[ELEMENT_PATH, { ...items.elements, items: null }]]);
+  narrow(elements, node, { ...view, rowCount: elements.length, columns, isComplete: true });
+  intersectInto(rows, rowsOfElements(items, elements, rows.length));
 }
 
 /**
@@ -82,13 +153,13 @@ function narrowToAll(rows: Bitmap, children: readonly FilterNode[], view: Filter
   }
   for (const [path, tests] of ranges) {
     if (nextSetBit(rows, 0) === -1) return;
-    narrowByRanges(rows, tests, view.columns.get(path) ?? EMPTY_COLUMN);
+    narrowByRanges(rows, tests, columnAt(path, view));
   }
   for (const child of rest) narrow(rows, child, view);
 }
 
 function isRange(node: FilterNode): node is FilterTest<RangeOperator> {
-  return node.kind === 'test' && isRangeOperator(node.operator);
+  return node.kind === 'test' && isRangeOperator(node.operator) && node.ignoresCase !== true;
 }
 
 function isEquality(node: FilterNode): boolean {
@@ -120,13 +191,17 @@ function columnsFirst(
   return byJson.length === 0 ? byColumns : [...byColumns, { kind, children: byJson }];
 }
 
-function readsOnlyJson(node: FilterNode, { isComplete, columns }: MetadataView): boolean {
-  if (isComplete) return false;
-  const paths = filterPaths(node);
-  return paths.length > 0 && !paths.some((path) => columns.has(path));
+function readsOnlyJson(node: FilterNode, view: MetadataView): boolean {
+  const tests = filterTests(node);
+  return tests.length > 0 && tests.every((test) => testReadsJson(test, view));
 }
 
-function narrowByJson(rows: Bitmap, node: FilterNode, { json, isStopped }: FilterView): void {
+function narrowByJson(rows: Bitmap, node: FilterNode, view: FilterView): void {
+  if (node.kind === 'test' && node.operator === '$elem_match') {
+    const column = view.columns.get(node.path);
+    if (column !== undefined) narrowToKind(rows, KIND.array, column);
+  }
+  const { json, isStopped } = view;
   const { buffer, byteOffset, byteLength } = json.bytes;
   const bytes = Buffer.from(buffer, byteOffset, byteLength);
   for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {

@@ -1,7 +1,52 @@
 // The filter tree: plain data that is sent to threads and stored in cursors as JSON. `parse.ts` creates
 // and validates it.
 
-import type { Operands, TestOperator } from './operators.js';
+import { type GeoOperator, isGeoOperator, type Shapes } from './geo.js';
+import type { Instant } from './instant.js';
+
+type Scalar = string | number | boolean;
+export type Value = Scalar | null;
+
+/** Values from `from`, or from the least, up to but without `until`, or to the greatest. */
+export interface Interval<Bound> {
+  readonly from: Bound | null;
+  readonly until: Bound | null;
+}
+
+export const JSON_TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'] as const;
+export type JsonType = (typeof JSON_TYPES)[number];
+
+/** A filter that one element of an array must satisfy. Elements that are arrays satisfy none. */
+export interface ElementFilter {
+  /** Whether elements are documents, so that only objects match; else they are at ELEMENT_PATH. */
+  readonly hasFields: boolean;
+  readonly node: FilterNode;
+}
+
+/** The parsed operand of each operator. Strings are well formed, numbers finite and never -0. */
+export interface Operands extends Shapes {
+  readonly $eq: Value;
+  readonly $in: readonly Value[];
+  readonly $gt: string | number;
+  readonly $gte: string | number;
+  readonly $lt: string | number;
+  readonly $lte: string | number;
+  readonly $exists: boolean;
+  readonly $contains: Scalar;
+  readonly $contains_any: readonly Scalar[];
+  readonly $contains_all: readonly Scalar[];
+  readonly $prefix: string;
+  readonly $suffix: string;
+  readonly $like: string;
+  readonly $regex: string;
+  readonly $date: Interval<Instant>;
+  readonly $size: Interval<number>;
+  /** In the order of JSON_TYPES, each once. */
+  readonly $type: readonly JsonType[];
+  readonly $elem_match: ElementFilter;
+}
+
+export type TestOperator = keyof Operands;
 
 /** One condition on one path. */
 export type FilterTest<Name extends TestOperator = TestOperator> = {
@@ -10,6 +55,8 @@ export type FilterTest<Name extends TestOperator = TestOperator> = {
     readonly path: string;
     readonly operator: name;
     readonly operand: Operands[name];
+    /** Strings are folded before they are compared, as those of the operand were. */
+    readonly ignoresCase?: true;
   };
 }[Name];
 
@@ -21,12 +68,28 @@ export type FilterNode =
   | { readonly kind: 'or'; readonly children: readonly FilterNode[] }
   | { readonly kind: 'not'; readonly child: FilterNode };
 
-/** The paths that the filter reads, each once. */
+/** The path of the vector's id. No metadata has it, since names that begin with "$" are rejected. */
+export const ID_PATH = '$id';
+
+/** The path of an element in an `ElementFilter` without fields. */
+export const ELEMENT_PATH = '';
+
+/** The metadata paths that the filter reads, each once. */
 export function filterPaths(node: FilterNode): string[] {
-  return [...new Set(filterTests(node).map((test) => test.path))];
+  return [...new Set(filterTests(node).flatMap(testPaths))];
 }
 
-/** Every condition of the filter, in order. */
+/** The metadata paths that a condition reads: of a point, those of its coordinates. */
+export function testPaths(test: FilterTest): string[] {
+  if (test.path === ID_PATH) return [];
+  return isGeoTest(test) ? [`${test.path}.lat`, `${test.path}.lon`] : [test.path];
+}
+
+export function isGeoTest(test: FilterTest): test is FilterTest<GeoOperator> {
+  return isGeoOperator(test.operator);
+}
+
+/** Every condition of the filter, in order; `$elem_match` counts as one. */
 export function filterTests(node: FilterNode): FilterTest[] {
   switch (node.kind) {
     case 'test':
@@ -46,7 +109,7 @@ export function filterTests(node: FilterNode): FilterTest[] {
 export function filterText(node: FilterNode): string {
   switch (node.kind) {
     case 'test':
-      return JSON.stringify([node.operator, node.path, node.operand]);
+      return JSON.stringify([node.operator, node.path, node.operand, node.ignoresCase]);
     case 'not':
       return `!${filterText(node.child)}`;
     case 'and':

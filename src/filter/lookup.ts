@@ -2,8 +2,9 @@
 // and by dictionary code, an interval of numbers and a sorted list. Arrays and rows are left to others.
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
-import { compareStrings, findStrings, type Passing } from './dictionary.js';
-import type { Operands, TestOperator, Value } from './operators.js';
+import { compareStrings, findStrings, type Passing, testStrings } from './dictionary.js';
+import type { Operands, TestOperator, Value } from './filter-node.js';
+import type { StringTest } from './string-tests.js';
 
 /** An entry of `byKind`: the answer depends on the value. */
 export const BY_VALUE = -1;
@@ -86,6 +87,18 @@ export function createRange(
     return { ...nothing, byKind, byCode };
   }
   return nothing;
+}
+
+/** Answers 1 for the strings that pass the test. */
+export function createStringLookup(
+  test: StringTest,
+  { dictionary, dictionaryCount }: MetadataColumn,
+  isStopped: () => boolean,
+): Lookup {
+  const nothing = createUniform(0);
+  if (dictionary === null) return nothing;
+  nothing.byKind[KIND.string] = BY_VALUE;
+  return { ...nothing, byCode: testStrings(dictionary, dictionaryCount, test, isStopped) };
 }
 
 /** Answers 1 where both ranges over a column do. */

@@ -1,19 +1,21 @@
 // Parses a filter from JSON to a FilterNode. Reports all issues with their paths in the request, up to
 // ISSUES_MAX, and stops when the filter exceeds the limit of nodes.
 
-import {
-  type FieldPath,
-  field,
-  ISSUES_MAX,
-  type ValidationIssue,
-  type Violation,
-  validationError,
-} from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
 import type { Json, JsonObject } from '../common/types.js';
-import type { FilterNode, FilterTest } from './filter-node.js';
-import { COMPLEMENTS, OPERATORS, type TestOperator, wellFormed } from './operators.js';
+import {
+  ELEMENT_PATH,
+  type ElementFilter,
+  type FilterNode,
+  type FilterTest,
+  ID_PATH,
+  type TestOperator,
+} from './filter-node.js';
+import { foldCase } from './fold-case.js';
+import { describeType, IssueList, type Position, within } from './issues.js';
+import type { OperandContext } from './operands.js';
+import { COMPLEMENTS, OPERATORS } from './operators.js';
 
 const FIELD_OPERATORS = [...Object.keys(OPERATORS), ...Object.keys(COMPLEMENTS), '$not'];
 const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
@@ -26,29 +28,37 @@ const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
 export function parseFilter(filter: JsonObject, limits: Limits, name = 'filter'): FilterNode {
   const parser = new Parser(limits);
   const node = allOf(parser.parseFields(filter, { path: [name], depth: 0 }));
-  parser.throwIssues();
+  parser.issues.throwIssues();
   return node;
 }
 
-/** Where the parser is. */
-interface Position {
-  readonly path: FieldPath;
-  readonly depth: number;
-}
+/** What may stand beside fields: the conditions on the id, and what combines filters. */
+const FILTER_NAMES = [...LOGICAL_OPERATORS, ID_PATH];
 
-class Parser {
-  readonly #limits: Limits;
-  readonly #issues: ValidationIssue[] = [];
+/** Operators for ids, which are strings. */
+const ID_OPERATORS: readonly TestOperator[] = [
+  ...(['$eq', '$in', '$gt', '$gte', '$lt', '$lte'] as const),
+  ...(['$prefix', '$suffix', '$like', '$regex'] as const),
+];
+
+const CASES = ['sensitive', 'insensitive'];
+
+class Parser implements OperandContext {
+  readonly limits: Limits;
+  readonly issues = new IssueList();
   #nodeCount = 0;
+  #patternCount = 0;
+  /** The number of `$elem_match` around the present condition. */
+  #elementDepth = 0;
 
   constructor(limits: Limits) {
-    this.#limits = limits;
+    this.limits = limits;
   }
 
   /** The conditions of a filter object, all of which must hold. */
   parseFields(filter: Json, position: Position): FilterNode[] {
     if (!isJsonObject(filter)) {
-      this.#reportType(position, 'a filter is', 'an object', filter);
+      this.issues.reportType(position, 'a filter is', 'an object', filter);
       return [];
     }
     const entries = Object.entries(filter);
@@ -56,34 +66,51 @@ class Parser {
     return entries.flatMap(([name, value]) => {
       if (!this.#isNameShort(name, position)) return [];
       const inside = within(position, name);
-      return name.startsWith('$')
-        ? this.#parseLogical(name, value, inside)
-        : this.#parseField(name, value, inside);
+      const isField = !name.startsWith('$') || (name === ID_PATH && this.#elementDepth === 0);
+      return isField
+        ? this.#parseField(name, value, inside)
+        : this.#parseLogical(name, value, inside);
     });
   }
 
-  throwIssues(): void {
-    if (this.#issues.length > 0) throw validationError(this.#issues, 'invalid_filter');
+  /** The operand of `$elem_match`: operators for the elements themselves, or a filter for objects. */
+  parseElements(value: Json, position: Position): ElementFilter | undefined {
+    const inside = this.#descend(position);
+    if (inside === null) return undefined;
+    if (!isJsonObject(value) || Object.keys(value).length === 0) {
+      const expected = 'an object with operators or fields';
+      this.issues.reportType(position, '$elem_match takes', expected, value);
+      return undefined;
+    }
+    const hasFields = !holdsOperators(value, this.limits.filterDepthMax);
+    this.#elementDepth++;
+    const node = allOf(
+      hasFields
+        ? this.parseFields(value, inside)
+        : this.#parseOperators(ELEMENT_PATH, value, inside),
+    );
+    this.#elementDepth--;
+    return { hasFields, node };
+  }
+
+  countPattern(position: Position): boolean {
+    const max = this.limits.filterPatternsMax;
+    this.#patternCount++;
+    if (this.#patternCount <= max) return true;
+    this.issues.reportBound(position, '$regex in one filter', max, this.#patternCount);
+    return false;
   }
 
   #parseLogical(name: string, value: Json, position: Position): FilterNode[] {
     if (!LOGICAL_OPERATORS.includes(name)) {
-      this.#reportOperator(
-        name,
-        FIELD_OPERATORS.includes(name)
-          ? `${name} stands inside a field, as in {"field": {"${name}": …}}`
-          : `there is no operator ${name}`,
-        LOGICAL_OPERATORS,
-        position,
-      );
+      this.#reportOperator(name, explainMisplaced(name), FILTER_NAMES, position);
       return [];
     }
     const inside = this.#descend(position);
     if (inside === null) return [];
     if (name === '$not') return [{ kind: 'not', child: allOf(this.parseFields(value, inside)) }];
     if (!Array.isArray(value) || value.length === 0) {
-      const actual = Array.isArray(value) ? 'an empty array' : describeType(value);
-      this.#report(position, `${name} takes`, 'a non-empty array of filters', actual);
+      this.issues.reportType(position, `${name} takes`, 'a non-empty array of filters', value);
       return [];
     }
     const filters = value.map((filter, i) => this.parseFields(filter, within(inside, i)));
@@ -94,109 +121,121 @@ class Parser {
     if (isJsonObject(value)) return this.#parseOperators(path, value, position);
     if (Array.isArray(value)) {
       const expected = 'a string, a number, a boolean, null, or an object with operators';
-      this.#reportType(position, 'a field takes', expected, value);
+      this.issues.reportType(position, 'a field takes', expected, value);
       return [];
     }
     return this.#parseTest(path, '$eq', value, position);
   }
 
   #parseOperators(path: string, operators: JsonObject, position: Position): FilterNode[] {
-    const entries = Object.entries(operators);
+    const entries = Object.entries(operators).filter(([name]) => name !== '$case');
     if (entries.length === 0) {
-      this.#report(position, 'a field takes', 'at least one operator', 'an empty object');
+      const actual = Object.hasOwn(operators, '$case') ? '$case alone' : 'an empty object';
+      this.issues.report(position, 'a field takes', 'at least one operator', actual);
+      return [];
     }
+    const ignoresCase = this.#parseCase(operators, position);
     return entries.flatMap(([name, value]) => {
       if (!this.#isNameShort(name, position)) return [];
       const inside = within(position, name);
       if (name === '$not') return this.#parseFieldNot(path, value, inside);
-      const operator = Object.hasOwn(COMPLEMENTS, name)
-        ? COMPLEMENTS[name as keyof typeof COMPLEMENTS]
-        : name;
-      if (!Object.hasOwn(OPERATORS, operator)) {
+      const operator = testOperatorOf(name);
+      if (operator === null) {
         this.#reportOperator(name, explainNonOperator(path, name), FIELD_OPERATORS, inside);
         return [];
       }
-      const tests = this.#parseTest(path, operator as TestOperator, value, inside);
+      const tests = this.#parseTest(path, operator, value, inside, ignoresCase);
       return operator === name ? tests : tests.map((child) => ({ kind: 'not', child }));
     });
+  }
+
+  /** Whether the operators of a field ignore case. */
+  #parseCase(operators: JsonObject, position: Position): boolean {
+    if (!Object.hasOwn(operators, '$case')) return false;
+    const { $case } = operators;
+    const inside = within(position, '$case');
+    if (typeof $case !== 'string' || !CASES.includes($case)) {
+      const actual = typeof $case === 'string' ? 'another string' : describeType($case ?? null);
+      this.issues.report(inside, '$case takes', '"sensitive" or "insensitive"', actual);
+      return false;
+    }
+    const applies = Object.keys(operators).some((name) => {
+      const operator = testOperatorOf(name);
+      return operator !== null && OPERATORS[operator].comparesStrings;
+    });
+    if (!applies) {
+      const expected = 'beside an operator that compares strings, such as $eq or $prefix';
+      this.issues.report(inside, '$case stands', expected, 'none in the same object');
+    }
+    return $case === 'insensitive';
   }
 
   #parseFieldNot(path: string, value: Json, position: Position): FilterNode[] {
     const inside = this.#descend(position);
     if (inside === null) return [];
     if (!isJsonObject(value)) {
-      this.#reportType(position, '$not takes', 'an object with operators', value);
+      this.issues.reportType(position, '$not takes', 'an object with operators', value);
       return [];
     }
     return [{ kind: 'not', child: allOf(this.#parseOperators(path, value, inside)) }];
   }
 
-  #parseTest(path: string, operator: TestOperator, value: Json, position: Position): FilterNode[] {
-    this.#countNode(position);
-    const { takes } = OPERATORS[operator];
-    const operand =
-      takes === 'list'
-        ? this.#parseList(operator, value, position)
-        : this.#parseValue(operator, value, position);
-    if (operand === undefined) return [];
-    // The operand was checked against the table.
-    return [{ kind: 'test', path, operator, operand } as FilterTest];
-  }
-
-  #parseList(operator: TestOperator, list: Json, position: Position): Json | undefined {
-    if (!Array.isArray(list)) {
-      const expected = `an array, each value ${OPERATORS[operator].of.expected}`;
-      this.#reportType(position, 'the operator takes', expected, list);
-      return undefined;
-    }
-    const max = this.#limits.filterValuesMax;
-    if (list.length > max) {
-      this.#reportBound(position, 'values in one operator', max, list.length);
-      return undefined;
-    }
-    const values = list.map((value, i) => this.#parseValue(operator, value, position, i));
-    return values.filter((value) => value !== undefined);
-  }
-
-  /** `index` is that of the value in a list. */
-  #parseValue(
+  #parseTest(
+    path: string,
     operator: TestOperator,
     value: Json,
     position: Position,
-    index?: number,
-  ): Json | undefined {
-    const { accepts, expected } = OPERATORS[operator].of;
-    if (!accepts(value)) {
-      const at = index === undefined ? position : within(position, index);
-      this.#reportType(at, 'the value is', expected, value);
-      return undefined;
+    ignoresCase = false,
+  ): FilterNode[] {
+    this.#countNode(position);
+    if (path === ID_PATH && !this.#isIdTest(operator, value, position)) return [];
+    const operand = OPERATORS[operator].parse(value, position, this);
+    if (operand === undefined) return [];
+    // The operand was parsed by the operator.
+    const test = { kind: 'test', path, operator, operand } as FilterTest;
+    return [ignoresCase ? ignoreCase(test) : test];
+  }
+
+  #isIdTest(operator: TestOperator, value: Json, position: Position): boolean {
+    if (!ID_OPERATORS.includes(operator)) {
+      const detail = `${operator} does not apply to ids, which are strings`;
+      this.#reportOperator(operator, detail, ID_OPERATORS, position);
+      return false;
     }
-    if (typeof value === 'string') return wellFormed(value);
-    return value === 0 ? 0 : value;
+    const isString = (id: Json) => typeof id === 'string';
+    const wrong = Array.isArray(value) ? value.findIndex((id) => !isString(id)) : -1;
+    const isId = Array.isArray(value) ? wrong === -1 : isString(value);
+    if (!isId) {
+      const at = Array.isArray(value) ? within(position, wrong) : position;
+      const found = Array.isArray(value) ? value[wrong]! : value;
+      this.issues.reportType(at, 'an id is', 'a string', found);
+    }
+    return isId;
   }
 
   #descend(position: Position): Position | null {
     this.#countNode(position);
     const { path, depth } = position;
-    const max = this.#limits.filterDepthMax;
+    const max = this.limits.filterDepthMax;
     if (depth < max) return { path, depth: depth + 1 };
-    this.#reportBound(position, '$and, $or and $not inside one another', max, depth + 1);
+    const what = '$and, $or, $not and $elem_match inside one another';
+    this.issues.reportBound(position, what, max, depth + 1);
     return null;
   }
 
   #countNode(position: Position): void {
-    const max = this.#limits.filterNodesMax;
+    const max = this.limits.filterNodesMax;
     this.#nodeCount++;
     if (this.#nodeCount <= max) return;
-    this.#reportBound(position, 'conditions and operators', max, `more than ${max}`);
+    this.issues.reportBound(position, 'conditions and operators', max, `more than ${max}`);
     // Do not continue: millions of nodes may follow.
-    this.throwIssues();
+    this.issues.throwIssues();
   }
 
   #isNameShort(name: string, position: Position): boolean {
-    const max = this.#limits.filterPathCharactersMax;
+    const max = this.limits.filterPathCharactersMax;
     if (name.length <= max) return true;
-    this.#reportBound(position, 'characters in a field name', max, name.length);
+    this.issues.reportBound(position, 'characters in a field name', max, name.length);
     return false;
   }
 
@@ -207,26 +246,7 @@ class Parser {
     position: Position,
   ): void {
     const expected = known.join(', ');
-    this.#add(position, { code: 'invalid_filter', detail, expected, actual: name });
-  }
-
-  #reportType(position: Position, subject: string, expected: string, value: Json): void {
-    this.#report(position, subject, expected, describeType(value));
-  }
-
-  #report(position: Position, subject: string, expected: string, actual: string): void {
-    const detail = `${subject} ${expected}; found ${actual}`;
-    this.#add(position, { code: 'invalid_filter', detail, expected, actual });
-  }
-
-  #reportBound(position: Position, what: string, expected: number, actual: number | string): void {
-    const detail = `at most ${expected} ${what}; found ${actual}`;
-    this.#add(position, { code: 'limit_exceeded', detail, expected, actual });
-  }
-
-  #add({ path }: Position, violation: Violation): void {
-    this.#issues.push({ ...violation, location: field(...path) });
-    if (this.#issues.length === ISSUES_MAX) this.throwIssues();
+    this.issues.add(position, { code: 'invalid_filter', detail, expected, actual: name });
   }
 }
 
@@ -234,8 +254,38 @@ function allOf(children: readonly FilterNode[]): FilterNode {
   return children.length === 1 ? children[0] : { kind: 'and', children };
 }
 
-function within({ path, depth }: Position, key: string | number): Position {
-  return { path: [...path, key], depth };
+/** Whether the object has operators of a field, as opposed to fields; `$not` may hold either. */
+function holdsOperators(value: JsonObject, depthMax: number): boolean {
+  return Object.entries(value).some(([name, inner]) =>
+    name === '$not'
+      ? depthMax > 0 && isJsonObject(inner) && holdsOperators(inner, depthMax - 1)
+      : name === '$case' || testOperatorOf(name) !== null,
+  );
+}
+
+/** The operator of the table that `name` stands for, itself or as its complement. */
+function testOperatorOf(name: string): TestOperator | null {
+  if (Object.hasOwn(OPERATORS, name)) return name as TestOperator;
+  return Object.hasOwn(COMPLEMENTS, name) ? COMPLEMENTS[name as keyof typeof COMPLEMENTS] : null;
+}
+
+function ignoreCase(test: FilterTest): FilterTest {
+  if (!OPERATORS[test.operator].comparesStrings) return test;
+  if (test.operator === '$regex') return { ...test, operand: `(?i)${test.operand}` };
+  // Folding keeps the type of the operand.
+  return { ...test, operand: foldOperand(test.operand), ignoresCase: true } as FilterTest;
+}
+
+function foldOperand(operand: FilterTest['operand']): unknown {
+  if (Array.isArray(operand)) return operand.map(foldOperand);
+  return typeof operand === 'string' ? foldCase(operand) : operand;
+}
+
+function explainMisplaced(name: string): string {
+  if (name === ID_PATH) return `${ID_PATH} is the id of the vector and not part of an element`;
+  return FIELD_OPERATORS.includes(name)
+    ? `${name} stands inside a field, as in {"field": {"${name}": …}}`
+    : `there is no operator ${name}`;
 }
 
 function explainNonOperator(path: string, name: string): string {
@@ -245,14 +295,4 @@ function explainNonOperator(path: string, name: string): string {
   return name.startsWith('$')
     ? `there is no operator ${name}`
     : `an object here holds operators only; a nested field is written "${path}.${name}"`;
-}
-
-function describeType(value: Json): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object') return 'an object';
-  if (typeof value === 'number') {
-    return Number.isFinite(value) ? 'a number' : 'a number beyond float64';
-  }
-  return `a ${typeof value}`;
 }

@@ -1,6 +1,7 @@
 // The later rows of a view, for a filter whose result for the earlier rows is cached. Copies no array.
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
+import type { Utf8Column } from '../common/types.js';
 
 /** The rows from `from` on, a multiple of 32, with the columns of `paths` only. */
 export function sliceView(
@@ -13,13 +14,17 @@ export function sliceView(
     const column = view.columns.get(path);
     if (column !== undefined) columns.set(path, sliceColumn(column, from));
   }
-  const { offsets, bytes } = view.json;
   return {
     rowCount: view.rowCount - from,
     columns,
     isComplete: view.isComplete,
-    json: { offsets: offsets.subarray(from), bytes },
+    ids: sliceStrings(view.ids, from),
+    json: sliceStrings(view.json, from),
   };
+}
+
+function sliceStrings({ offsets, bytes }: Utf8Column, from: number): Utf8Column {
+  return { offsets: offsets.subarray(from), bytes };
 }
 
 /** Dictionary and elements are not sliced, so that codes and element offsets stay valid. */

@@ -298,6 +298,25 @@ const BOUNDS = {
     100_000,
     'The maximum number of buckets in one histogram.',
   ),
+  filterPatternCharactersMax: bound(
+    'characters',
+    1,
+    10_000,
+    'The maximum length of a pattern of $like or $regex.',
+  ),
+  filterPatternInstructionsMax: bound(
+    'instructions',
+    1,
+    20_000,
+    'The maximum size of a compiled $regex, in which repetitions are written out.',
+  ),
+  filterPatternsMax: bound('patterns', 1, 16, 'The maximum number of $regex in a filter.'),
+  filterPolygonPointsMax: bound(
+    'points',
+    3,
+    100_000,
+    'The maximum number of points of one $geo_polygon, holes included.',
+  ),
   filterCacheBytesMax: bound(
     'bytes',
     0,

@@ -343,6 +343,7 @@ export class Segment {
       rowCount: this.rowCount,
       columns: this.#growth?.metadata.view() ?? this.#columns,
       isComplete: this.#growth?.metadata.isComplete ?? this.#isComplete,
+      ids: this.#ids,
       json: this.#json,
     };
     return this.#lastView;

@@ -171,12 +171,11 @@ test('a failure of a task rejects all of its views', async () => {
 
 /** A view without columns; texts need not be valid JSON. */
 function viewOfJson(texts: readonly string[]): MetadataView {
-  const view = { rowCount: texts.length, columns: new Map(), isComplete: false };
-  return { ...view, json: utf8Of(texts) };
+  return { ...viewOf([]), rowCount: texts.length, isComplete: false, json: utf8Of(texts) };
 }
 
 function inputOf(view: MetadataView): FilterInput['views'][number] {
   const { rowCount, isComplete, json } = view;
   const stop = new Int32Array(new SharedArrayBuffer(4));
-  return { rowCount, columns: [...view.columns], isComplete, json, stop };
+  return { rowCount, columns: [...view.columns], isComplete, ids: null, json, stop };
 }

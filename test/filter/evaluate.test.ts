@@ -7,8 +7,8 @@ import { type Bitmap, countBits, hasBit } from '../../src/common/bitmap.js';
 import type { MetadataView } from '../../src/common/columns.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import type { JsonObject } from '../../src/common/types.js';
-import { matchesDocument } from '../../src/filter/document.js';
-import { evaluateFilter } from '../../src/filter/evaluate.js';
+import { evaluateFilter, evaluateUntil } from '../../src/filter/evaluate.js';
+import { matchesDocument } from '../../src/filter/operators.js';
 import { parseFilter } from '../../src/filter/parse.js';
 import { saysYes } from './oracle.js';
 import { columnOf, textOf, utf8Of, viewOf } from './view-of.js';
@@ -139,6 +139,32 @@ test('ranges over one path must all hold, in any order', () => {
   assertRows(view, { a: { $lt: 'c', $gte: 'b' } }, (row) => row === 41);
   assertRows(view, { a: { $gte: 0, $lt: 'c' } }, () => false);
   assertRows(view, { $not: { a: { $gte: 5, $lt: 40 } } }, (row) => row < 5 || row >= 40);
+});
+
+test('$id is the id of the vector and no member of the metadata', () => {
+  const view = viewOf(['{}', '{}', '{"a":1}', '{}']);
+  assertRows(view, { $id: 'doc/0' }, (row) => row === 0);
+  assertRows(view, { $id: { $in: ['doc/0', 'é/2', 'x'] } }, (row) => row === 0 || row === 2);
+  assertRows(view, { $id: { $nin: ['doc/0'] }, a: null }, (row) => row === 1 || row === 3);
+  assertRows(view, { $id: { $prefix: 'doc/' } }, (row) => row % 3 === 0);
+  assertRows(view, { $id: { $prefix: 'doc/', $case: 'insensitive' } }, (row) => row !== 2);
+  assertRows(view, { $or: [{ $id: { $gt: 'doc/1' } }, { a: 1 }] }, (row) => row >= 2);
+});
+
+test('the fields of elements are read from rows with arrays only', () => {
+  const texts = ['{"a":[{"b":1}]}', '{"a":1}', '{"a":[2]}', '{}'];
+  const json = utf8Of(texts.map((text) => (text.includes('[') ? text : 'no JSON')));
+  assertRows({ ...viewOf(texts), json }, { a: { $elem_match: { b: 1 } } }, (row) => row === 0);
+});
+
+test('a stop ends the search of a dictionary', () => {
+  const column = columnOf(Array.from({ length: 10_000 }, (_, row) => `name ${row}`));
+  const view = { ...viewOf([]), rowCount: 10_000, columns: new Map([['a', column]]) };
+  let checkCount = 0;
+  const isStopped = () => ++checkCount > 3;
+  const node = parseFilter({ a: { $regex: 'x' } }, DEFAULT_LIMITS);
+  assert.equal(evaluateUntil(node, view, isStopped), null);
+  assert.ok(checkCount < 10, `checked ${checkCount} times`);
 });
 
 function run(filter: JsonObject, view: MetadataView): Bitmap {

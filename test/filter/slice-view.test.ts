@@ -37,6 +37,10 @@ const FILTERS: readonly JsonObject[] = [
   { a: { $contains: 'y' } },
   { a: { $contains_all: ['x', 2] } },
   { a: { $exists: false } },
+  { a: { $prefix: 'x' } },
+  { a: { $size: 2 } },
+  { a: { $elem_match: { $gte: 2 } } },
+  { $id: { $like: 'doc/%' } },
   { $or: [{ a: { $ne: 'y' }, b: 3 }, { b: { $lt: 2 } }] },
 ];
 

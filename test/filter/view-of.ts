@@ -39,7 +39,13 @@ export function viewOf(texts: readonly string[], options: ViewOptions = {}): Met
     }
   }
   const isComplete = without.length === 0;
-  return { rowCount: texts.length, columns, isComplete, json: utf8Of(texts) };
+  const ids = utf8Of(texts.map((_, row) => idOf(row)));
+  return { rowCount: texts.length, columns, isComplete, ids, json: utf8Of(texts) };
+}
+
+/** The id of a row: a few have a common prefix. */
+export function idOf(row: number): string {
+  return `${['doc', 'Doc', 'é'][row % 3]}/${row}`;
 }
 
 /** JSON with -0 and 1e999, which JSON.parse reads but JSON.stringify does not write. */

@@ -76,6 +76,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   pino: ['main.ts'],
   piscina: ['platform/pool.ts'],
   'prom-client': ['platform/metrics.ts'],
+  re2js: ['filter/pattern.ts'],
   ulid: ['server/'],
   zod: ['server/', 'platform/settings.ts'],
   zstddec: ['formats/arrow/'],

@@ -76,8 +76,11 @@ export function basicSchemas(limits: Limits) {
   const filter = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Filter',
     type: 'object',
-    description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present); a plain value means equality; an object holds operators: \`$eq $ne $gt $gte $lt $lte $in $nin $exists\`, and for arrays \`$contains $contains_any $contains_all\`. \`$and\`, \`$or\` and \`$not\` nest to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
-    examples: [{ year: { $gte: 2020 }, lang: { $in: ['en', 'de'] } }],
+    description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present), or \`$id\` for the id of the vector; a plain value means equality; an object holds operators: \`$eq $ne $gt $gte $lt $lte $in $nin $exists $type\`, for strings \`$prefix $suffix $like $regex $date\`, for arrays \`$contains $contains_any $contains_all $size $elem_match\`, for points \`$geo_radius $geo_box $geo_polygon\`. \`"$case": "insensitive"\` makes the comparisons of strings in the same object ignore case. \`$and\`, \`$or\` and \`$not\` nest, with \`$elem_match\`, to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
+    examples: [
+      { year: { $gte: 2020 }, lang: { $in: ['en', 'de'] } },
+      { $id: { $prefix: 'article-' }, published: { $date: { $gte: '2026-01-01' } } },
+    ],
   });
   /** Stops at the first violation: a schema of an array would make an issue of every element. */
   const vectorIds = (countMax: number) =>

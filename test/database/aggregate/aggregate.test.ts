@@ -14,7 +14,7 @@ import type {
 } from '../../../src/database/aggregate/aggregate-api.js';
 import { quotientOf } from '../../../src/database/aggregate/exact-sum.js';
 import type { Database } from '../../../src/database/database.js';
-import { matchesDocument } from '../../../src/filter/document.js';
+import { matchesDocument } from '../../../src/filter/operators.js';
 import { parseFilter } from '../../../src/filter/parse.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 

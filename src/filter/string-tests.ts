@@ -1,0 +1,114 @@
+// Conditions on one string, as UTF-8 bytes. Documents and dictionaries of columns use the same tests.
+
+import type { Operands } from './filter-node.js';
+import { compareInstants, readInstant } from './instant.js';
+import { compilePattern } from './pattern.js';
+
+/** Whether the string `bytes[start..end)` satisfies the condition. */
+export type StringTest = (bytes: Buffer, start: number, end: number) => boolean;
+
+type StringOperator = '$prefix' | '$suffix' | '$like' | '$regex' | '$date';
+
+export const STRING_TESTS: {
+  readonly [name in StringOperator]: (operand: Operands[name]) => StringTest;
+} = {
+  $prefix: testPrefix,
+  $suffix: testSuffix,
+  $like: testLike,
+  $regex: testPattern,
+  $date: testDate,
+};
+
+function testPrefix(prefix: string): StringTest {
+  const wanted = Buffer.from(prefix);
+  return (bytes, start, end) => hasBytesAt(bytes, start, end, wanted);
+}
+
+function testSuffix(suffix: string): StringTest {
+  const wanted = Buffer.from(suffix);
+  return (bytes, start, end) => {
+    const from = end - wanted.length;
+    return from >= start && hasBytesAt(bytes, from, end, wanted);
+  };
+}
+
+function hasBytesAt(bytes: Uint8Array, start: number, end: number, wanted: Uint8Array): boolean {
+  if (end - start < wanted.length) return false;
+  let i = 0;
+  while (i < wanted.length && bytes[start + i] === wanted[i]) i++;
+  return i === wanted.length;
+}
+
+/** Symbols of a `$like` pattern beside bytes. */
+const ANY_CHARACTER = 256;
+const ANY_TEXT = 257;
+
+/** As in SQL: "%" is any text, "_" one character, and "\" takes the next one literally. */
+function testLike(pattern: string): StringTest {
+  const symbols = parseLike(pattern);
+  return (bytes, start, end) => {
+    let next = start;
+    let symbol = 0;
+    // The last "%" and the position that it reaches: only this one has to take more text after a mismatch.
+    let anyText = -1;
+    let anyTextEnd = start;
+    while (next < end) {
+      const wanted = symbols[symbol];
+      if (wanted === bytes[next]) {
+        symbol++;
+        next++;
+      } else if (wanted === ANY_TEXT) {
+        anyText = symbol++;
+        if (symbol === symbols.length) return true;
+        anyTextEnd = next;
+      } else if (wanted === ANY_CHARACTER) {
+        symbol++;
+        next = nextCharacter(bytes, next, end);
+      } else if (anyText >= 0) {
+        anyTextEnd = nextCharacter(bytes, anyTextEnd, end);
+        next = anyTextEnd;
+        symbol = anyText + 1;
+      } else {
+        return false;
+      }
+    }
+    while (symbols[symbol] === ANY_TEXT) symbol++;
+    return symbol === symbols.length;
+  };
+}
+
+function parseLike(pattern: string): Int16Array {
+  const symbols: number[] = [];
+  let isLiteral = false;
+  for (const character of pattern) {
+    if (!isLiteral && character === '\\') {
+      isLiteral = true;
+      continue;
+    }
+    if (!isLiteral && character === '_') symbols.push(ANY_CHARACTER);
+    else if (!isLiteral && character === '%') symbols.push(ANY_TEXT);
+    else symbols.push(...Buffer.from(character));
+    isLiteral = false;
+  }
+  return Int16Array.from(symbols);
+}
+
+/** The start of the character after the one at `at`. */
+function nextCharacter(bytes: Uint8Array, at: number, end: number): number {
+  let next = at + 1;
+  while (next < end && (bytes[next] & 0xc0) === 0x80) next++;
+  return next;
+}
+
+function testPattern(source: string): StringTest {
+  const pattern = compilePattern(source);
+  return (bytes, start, end) => pattern.test(bytes.toString('utf8', start, end));
+}
+
+function testDate({ from, until }: Operands['$date']): StringTest {
+  return (bytes, start, end) => {
+    const instant = readInstant(bytes, start, end);
+    if (instant === null || (from !== null && compareInstants(instant, from) < 0)) return false;
+    return until === null || compareInstants(instant, until) < 0;
+  };
+}
