@@ -1,5 +1,6 @@
-// Facets and stats over a million rows of a collection in this process, with a pool of two threads. Results
-// are checked against plain loops before they are timed.
+// Facets, stats and grouped queries over a million rows of a collection in this process, with a pool of
+// two threads. Results are checked before they are timed; grouped queries are timed in turns with the
+// same queries without groups.
 //
 //   node dist/bench/aggregate.js              smoke parameters: a second, only checks the bench
 //   node dist/bench/aggregate.js --full       the parameters of docs/performance.md
@@ -14,6 +15,7 @@ import { silentLogger } from '../src/common/logger.js';
 import type { AggregateReply, AggregateRequest } from '../src/database/aggregate/aggregate-api.js';
 import type { CollectionHandle } from '../src/database/collection-handle.js';
 import { Database } from '../src/database/database.js';
+import type { QueryReply } from '../src/database/query/query-api.js';
 import { createEngine } from '../src/engine/choose-engine.js';
 import { createThreadPool } from '../src/platform/pool.js';
 import { createMemoryState, createMemoryStore } from '../src/storage/memory-store.js';
@@ -21,7 +23,7 @@ import { batchOf, createRandom } from '../test/database/harness.js';
 import { describeMachine } from './engine/machine.js';
 import { quantile } from './engine/timing.js';
 
-const SMOKE = { rowCount: 20_000, runCount: 5 };
+const SMOKE = { rowCount: 50_000, runCount: 5 };
 const FULL = { rowCount: 1_000_000, runCount: 30 };
 /** Enough runs for every thread to compile its loops. */
 const WARM_UP_RUNS = 5;
@@ -60,7 +62,9 @@ const database = await Database.open({
 });
 try {
   await database.loaded;
-  await aggregations(await createCollection());
+  const collection = await createCollection();
+  await groupedQueries(collection);
+  await aggregations(collection);
 } finally {
   await database.close();
   await engine.close();
@@ -110,6 +114,49 @@ async function aggregations(collection: CollectionHandle): Promise<void> {
         documents.reduce((sum, { price }) => sum + price, 0),
       ),
   );
+}
+
+async function groupedQueries(collection: CollectionHandle): Promise<void> {
+  await measureGroups(collection, 'group_by of 1 000 strings, 10 groups of 1', 'category', 1);
+  await measureGroups(collection, 'group_by of 1 000 strings, 10 groups of 3', 'category', 3);
+  await measureGroups(collection, 'group_by of 50 numbers, 10 groups of 3', 'year', 3);
+  await measureGroups(collection, 'group_by of arrays of strings, 10 groups of 3', 'tags', 3);
+}
+
+/** In turns with the plain query, so that both meet the same machine. */
+async function measureGroups(
+  collection: CollectionHandle,
+  what: string,
+  groupBy: string,
+  groupSize: number,
+): Promise<void> {
+  const random = createRandom(SEED + 2);
+  const times: { readonly plain: number[]; readonly grouped: number[] } = {
+    plain: [],
+    grouped: [],
+  };
+  for (let i = -WARM_UP_RUNS; i < runCount; i++) {
+    const vector = Float32Array.from({ length: DIMENSION }, () => random() - 0.5);
+    const plainMs = await timeQuery(() => collection.query({ vector, topK: 10 }), 10);
+    const grouped = { vector, topK: 10, groupBy, groupSize };
+    const groupedMs = await timeQuery(() => collection.query(grouped), 10 * groupSize);
+    if (i < 0) continue;
+    times.plain.push(plainMs);
+    times.grouped.push(groupedMs);
+  }
+  const ratio = quantile(times.grouped, 0.5) / quantile(times.plain, 0.5);
+  lines.push(
+    `| ${what} | ${percentiles(times.grouped)}; ${ratio.toFixed(2)} × the plain query (${percentiles(times.plain)}) | 1.5 × |`,
+  );
+  console.error(lines.at(-1));
+}
+
+async function timeQuery(run: () => Promise<QueryReply>, matchCount: number): Promise<number> {
+  const startedAt = performance.now();
+  const { matches } = await run();
+  const milliseconds = performance.now() - startedAt;
+  assert.equal(matches.length, matchCount);
+  return milliseconds;
 }
 
 async function measure(

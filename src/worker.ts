@@ -1,6 +1,7 @@
 // What a worker thread of the pool can do: the composition root of the other side.
 
 import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
+import { selectBesideTask } from './database/query/group-rows.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
@@ -27,6 +28,7 @@ export default createTaskHandler([
   parseVectorsTask,
   readQueryRowsTask,
   searchReferenceTask,
+  selectBesideTask,
   verifySegmentTask,
   workSimdTask,
   writeLinesTask,

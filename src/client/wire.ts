@@ -203,6 +203,20 @@ export interface Query<Values = readonly number[]> {
     readonly order?: 'asc' | 'desc';
   }[];
   /**
+   * Returns the best matches of each distinct value of a metadata path: the groups whose best
+   * match is nearest, each with its `group_size` nearest vectors. `top_k`, `limit` and `offset`
+   * then count groups. A vector without a value (missing, null, an object, an array without
+   * scalars) is in no group; an array is in the group of each of its distinct elements. With
+   * `limit` or `score_threshold` and no `top_k`: all groups, at most 10000. Not together with
+   * `sort`.
+   */
+  readonly group_by?: string;
+  /**
+   * The number of matches per group; with 1, all matches have distinct values unless these are
+   * arrays. A page has at most 10000 matches.
+   */
+  readonly group_size?: number;
+  /**
    * Return only matches with at least this score, compared with scores as replies show them.
    * Without `top_k` all such matches are returned, in pages of `limit` (default 100). With
    * `sort` only the `top_k` nearest are considered.
@@ -239,6 +253,8 @@ export interface Match<Values = readonly number[]> {
   readonly score: number;
   /** The L2 distance; `euclidean` only. */
   readonly distance?: number;
+  /** The value of the group that it belongs to; with `group_by` only. */
+  readonly group?: string | number | boolean;
   readonly metadata?: JsonObject;
   readonly values?: Values;
 }

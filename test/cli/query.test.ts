@@ -328,3 +328,18 @@ it('aggregate counts values and summarizes numbers', async () => {
   assert.equal(nothing.code, 2);
   assert.match(nothing.stderr, /expected --facets, --stats or both, found neither/);
 });
+
+it('--group-by shows the best matches of each value', async () => {
+  const args = ['query', 'points', '--vector', '[1,0]', '--group-by', 'even'];
+  assert.equal(
+    await stdoutOf([...args, '--group-size', '2', '--no-metadata']),
+    '#    score  id   group\n' +
+      '1  11.0000  p11  false\n2   9.0000  p9   false\n3  10.0000  p10  true\n4   8.0000  p8   true\n',
+  );
+  const pages = await stdoutOf([...args, '--limit', '1', '--all', '--json']);
+  const groups = pages
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).group);
+  assert.deepEqual(groups, [false, true]);
+});

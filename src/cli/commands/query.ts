@@ -30,6 +30,7 @@ Examples:
   $ sagitta query wordnet --id n02069974 --top-k 5 \\
       --filter '{"category": "noun.animal"}'
   $ sagitta query docs --vector @question.json --json
+  $ sagitta query docs --id a1 --group-by author --group-size 2
   $ embed "how do whales sleep" | sagitta query docs --vector - --all
 
 --all fetches every page; with --json it prints one match per line.
@@ -67,6 +68,8 @@ interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat
   readonly all?: boolean;
   readonly metric?: Metric;
   readonly scoreThreshold?: number;
+  readonly groupBy?: string;
+  readonly groupSize?: number;
   readonly values?: boolean;
   readonly metadata: boolean;
   readonly fields?: readonly string[];
@@ -87,6 +90,8 @@ export function addQueryCommand(program: Command): void {
     .option('--all', 'fetch all pages')
     .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
     .option('--score-threshold <n>', 'minimum score of a match', parseScore)
+    .option('--group-by <name>', 'metadata field: the best matches of each of its values')
+    .option('--group-size <n>', 'matches per group (default: 1)', wholeNumber(1, 1e6))
     .option('--values', 'include the values of each match (with --json)')
     .option('--fields <names>', 'metadata fields shown in the table, comma-separated', splitNames)
     .option('--no-metadata', 'omit the metadata')
@@ -136,16 +141,32 @@ export function addQueryCommand(program: Command): void {
 }
 
 const FILE_ONLY = ['output', 'format', 'recall', 'dataset'] as const;
-const SINGLE_ONLY = ['vector', 'id', 'cursor', 'limit', 'all', 'values', 'explain'] as const;
+const SINGLE_ONLY = [
+  'vector',
+  'id',
+  'cursor',
+  'limit',
+  'all',
+  'values',
+  'explain',
+  'groupBy',
+  'groupSize',
+] as const;
 
 function checkFileQuery(options: QueryOptions): void {
   const misplaced = SINGLE_ONLY.find((name) => options[name] !== undefined);
   if (misplaced === undefined) return;
-  throw usageError(`--${misplaced} cannot be combined with --file`);
+  throw usageError(`--${optionName(misplaced)} cannot be combined with --file`);
+}
+
+/** `groupBy` → `group-by`. */
+function optionName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 function requestOf(options: QueryOptions): QueryRequest {
   const { vector, id, filter, topK, limit, cursor, metric, scoreThreshold } = options;
+  const { groupBy, groupSize } = options;
   if (cursor !== undefined) {
     if (vector === undefined && id === undefined) return { cursor };
   } else if ((vector === undefined) === (id === undefined)) {
@@ -163,6 +184,8 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(cursor !== undefined && { cursor }),
     ...(metric !== undefined && { metric }),
     ...(scoreThreshold !== undefined && { score_threshold: scoreThreshold }),
+    ...(groupBy !== undefined && { group_by: groupBy }),
+    ...(groupSize !== undefined && { group_size: groupSize }),
     ...(options.explain && { explain: true }),
     ...(options.metadata && { include_metadata: true }),
     ...(options.values && { include_values: true }),
@@ -222,18 +245,21 @@ function matchTable(
   const fieldsFound = new Set(matches.flatMap((match) => Object.keys(match.metadata ?? {})));
   const fields = fieldsChosen ?? [...fieldsFound];
   const hasDistance = matches.some((match) => match.distance !== undefined);
+  const hasGroup = matches.some((match) => match.group !== undefined);
   const columns = [
     { title: '#', align: 'right' } as const,
     { title: 'score', align: 'right' } as const,
     ...(hasDistance ? [{ title: 'distance', align: 'right' } as const] : []),
     { title: 'id', isWhole: true } as const,
+    ...(hasGroup ? [{ title: 'group' }] : []),
     ...fields.map((title) => ({ title })),
   ];
-  const rows = matches.map(({ id, score, distance }, at) => [
+  const rows = matches.map(({ id, score, distance, group }, at) => [
     String(rankBefore + at + 1),
     score.toFixed(4),
     ...(hasDistance ? [distance?.toFixed(4) ?? ''] : []),
     id,
+    ...(hasGroup ? [String(group)] : []),
     ...fields.map((field) => exactCell(exact[at]?.metadata?.[field])),
   ]);
   return renderTable(columns, rows, process.stdout.columns ?? WIDTH_DEFAULT);

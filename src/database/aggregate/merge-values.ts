@@ -122,11 +122,20 @@ class TopValues {
 }
 
 function compareCounted(a: Counted, b: Counted): number {
-  return b.count - a.count || compareValues(a.value, b.value);
+  return b.count - a.count || compareRawValues(a.value, b.value);
+}
+
+/** The order of values: see `compareRawValues`. */
+export function compareValues(a: FacetValue, b: FacetValue): number {
+  return compareRawValues(rawOf(a), rawOf(b));
+}
+
+function rawOf(value: FacetValue): RawValue {
+  return typeof value === 'string' ? Buffer.from(value) : value;
 }
 
 /** Numbers before strings before booleans, as sorted queries have them. Strings in the order of code points. */
-function compareValues(a: RawValue, b: RawValue): number {
+function compareRawValues(a: RawValue, b: RawValue): number {
   if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b);
   return rankOf(a) - rankOf(b) || Number(a) - Number(b);
 }

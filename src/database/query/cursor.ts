@@ -6,11 +6,12 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
 import type { JsonObject, Metric } from '../../common/types.js';
+import type { GroupingRequest } from './group-stage.js';
 import type { SortKey } from './query-api.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
 // the header (uint32), header as JSON, query vector as little-endian float32.
-const VERSION = 1;
+const VERSION = 2;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -45,11 +46,15 @@ export interface QueryCursor extends CursorBase {
   readonly id: string | null;
   readonly topK: number | null;
   readonly sort: readonly SortKey[] | null;
+  readonly grouping: GroupingRequest | null;
   readonly scoreThreshold: number | null;
   readonly includeValues: boolean | 'base64';
-  /** Matches on all pages so far. */
+  /** Matches on all pages so far, or groups. */
   readonly givenCount: number;
-  /** The last match in the order of scores; null for sorted queries, which continue by `givenCount`. */
+  /**
+   * The last match in the order of scores; null for sorted and grouped queries, which continue by
+   * `givenCount`.
+   */
   readonly after: { readonly score: number; readonly id: string } | null;
 }
 

@@ -10,17 +10,35 @@ import {
   type SearchHits,
   type SearchQuery,
 } from '../../engine/core/engine.js';
+import type { FacetValue } from '../aggregate/aggregate-api.js';
 import type { SortKey } from './query-api.js';
 import type { QueryPlan } from './query-plan.js';
-import { type Hit, type SearchTarget, toHits } from './search-target.js';
+import { type Hit, type SearchTarget, toHits, withoutId } from './search-target.js';
 
 export interface PageLimits {
   readonly topKMax: number;
   readonly topKDefault: number;
 }
 
+/** A match of a page, with the value of its group in a grouped query. */
+export interface PageHit extends Hit {
+  readonly group?: FacetValue;
+}
+
 /** Ask for `next()` and give its result to `accept()` until there is none; then read the page. */
-export class PageSearch {
+export interface PageSteps {
+  /** The next search; null when the page is found. */
+  next(): SearchQuery | null | Promise<SearchQuery | null>;
+  accept(found: SearchHits): void;
+  readonly hits: readonly PageHit[];
+  /** What the page has of what its limit counts: matches or groups. */
+  readonly count: number;
+  readonly hasMore: boolean;
+  readonly scannedCount: number;
+  readonly rescoredCount: number;
+}
+
+export class PageSearch implements PageSteps {
   readonly #plan: QueryPlan;
   readonly #target: SearchTarget;
   readonly #limits: PageLimits;
@@ -63,7 +81,6 @@ export class PageSearch {
     this.#isDone = this.#hitsMax === 0 || target.segmentViews.length === 0;
   }
 
-  /** The next search; null when the page is found. */
   next(): SearchQuery | null {
     if (this.#isDone) return null;
     // One more than the page tells whether there is a further page.
@@ -84,7 +101,10 @@ export class PageSearch {
   accept(found: SearchHits): void {
     this.scannedCount += found.scannedCount;
     this.rescoredCount += found.rescoredCount;
-    const hits = this.#withoutExcluded(toHits(this.#target, found));
+    const hits = withoutId(toHits(this.#target, found), this.#excludedId).slice(
+      0,
+      this.#requestedCount,
+    );
     if (this.#toSkip > 0) {
       this.#toSkip -= hits.length;
       this.#isDone = hits.length < this.#requestedCount;
@@ -106,13 +126,8 @@ export class PageSearch {
     }
   }
 
-  /** Without the vector that the query names by its id, for which one more was asked for. */
-  #withoutExcluded(hits: readonly Hit[]): readonly Hit[] {
-    const id = this.#excludedId;
-    if (id === null) return hits;
-    return hits
-      .filter(({ view, row }) => !view.segment.idEquals(row, id))
-      .slice(0, this.#requestedCount);
+  get count(): number {
+    return this.hits.length;
   }
 }
 

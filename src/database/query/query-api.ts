@@ -1,7 +1,7 @@
 // Requests and replies of queries.
 
 import type { JsonObject, Metric } from '../../common/types.js';
-import type { AggregationRequest, Aggregations } from '../aggregate/aggregate-api.js';
+import type { AggregationRequest, Aggregations, FacetValue } from '../aggregate/aggregate-api.js';
 
 export interface Page {
   readonly hasMore: boolean;
@@ -28,6 +28,10 @@ export interface QueryRequest extends AggregationRequest {
   readonly includeValues?: boolean | 'base64' | undefined;
   readonly metric?: Metric | undefined;
   readonly sort?: readonly SortKey[] | undefined;
+  /** A metadata path: `topK`, `limit` and `offset` then count groups of equal values. */
+  readonly groupBy?: string | undefined;
+  /** The most matches of a group. */
+  readonly groupSize?: number | undefined;
   /** Compared with the score rounded to float32. */
   readonly scoreThreshold?: number | undefined;
   readonly minSequence?: number | undefined;
@@ -40,6 +44,8 @@ export interface Match {
   readonly score: number;
   /** L2 distance rounded to float32; euclidean only. */
   readonly distance?: number;
+  /** The value that it is grouped by. */
+  readonly group?: FacetValue;
   readonly metadata?: string;
   readonly values?: Float32Array;
 }

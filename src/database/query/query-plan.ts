@@ -15,6 +15,7 @@ import type { AggregationRequest } from '../aggregate/aggregate-api.js';
 import { type Collection, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
+import type { GroupingRequest } from './group-stage.js';
 import { findPageIssues, mismatch, openCursor, sameJson } from './paging.js';
 import type { QueryRequest, SortKey } from './query-api.js';
 import type { Hit } from './search-target.js';
@@ -29,6 +30,8 @@ export interface QueryPlan {
   readonly filter: JsonObject | null;
   readonly filterNode: FilterNode | null;
   readonly sort: readonly SortKey[] | null;
+  /** Then counts and limits are those of groups, except in `isCounted`. */
+  readonly grouping: GroupingRequest | null;
   readonly scoreThreshold: number | null;
   /** The number of nearest vectors that all pages have together; null for all that pass the filter. */
   readonly topK: number | null;
@@ -44,6 +47,16 @@ export interface QueryPlan {
   readonly isExplained: boolean;
   /** Null for pages that a cursor continues: the first page has it. */
   readonly aggregation: AggregationRequest | null;
+}
+
+/** Groups are found again for every page, hence their number is always bounded. */
+export type GroupedPlan = QueryPlan & {
+  readonly grouping: GroupingRequest;
+  readonly topK: number;
+};
+
+export function isGrouped(plan: QueryPlan): plan is GroupedPlan {
+  return plan.grouping !== null;
 }
 
 export interface PlanContext {
@@ -80,7 +93,7 @@ export function findQueryIssues(
   locate: (name: string) => IssueLocation = field,
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
-  const { vector, id, cursor, topK, limit, sort } = request;
+  const { vector, id, cursor, topK, limit, sort, groupBy } = request;
   if (vector !== undefined && id !== undefined) {
     const detail = 'Expected vector or id; found both.';
     issues.push({ location: locate('id'), code: 'invalid_request', detail });
@@ -92,19 +105,70 @@ export function findQueryIssues(
   issues.push(...findPageIssues(request, limits, locate));
   const { topKMax } = limits;
   const isPaged = limit !== undefined || cursor !== undefined;
-  const isSorted = sort !== undefined;
-  if (topK !== undefined && topK > topKMax && (isSorted || !isPaged)) {
+  const isBounded = sort !== undefined || groupBy !== undefined;
+  if (topK !== undefined && topK > topKMax && (isBounded || !isPaged)) {
     issues.push({
       location: locate('top_k'),
       code: 'limit_exceeded',
-      detail: isSorted
-        ? `Expected at most ${topKMax} for a sorted query; found ${topK}.`
+      detail: isBounded
+        ? `Expected at most ${topKMax} for a sorted or grouped query; found ${topK}.`
         : `Expected at most ${topKMax} matches in one page; found ${topK}. Set limit to read more in pages.`,
       expected: topKMax,
       actual: topK,
     });
   }
+  issues.push(...findGroupIssues(request, limits, locate));
   return issues;
+}
+
+function findGroupIssues(
+  request: QueryRequest,
+  limits: Limits,
+  locate: (name: string) => IssueLocation,
+): ValidationIssue[] {
+  const { cursor, sort, groupBy, groupSize } = request;
+  const issues: ValidationIssue[] = [];
+  if (groupBy !== undefined && sort !== undefined) {
+    const detail = 'Expected sort or group_by; found both.';
+    issues.push({ location: locate('group_by'), code: 'invalid_request', detail });
+  }
+  if (groupBy === undefined && groupSize !== undefined && cursor === undefined) {
+    const detail = 'Expected group_size only with group_by; found it alone.';
+    issues.push({ location: locate('group_size'), code: 'invalid_request', detail });
+  }
+  if (groupBy !== undefined && cursor === undefined) {
+    issues.push(...findGroupSizeIssues(groupsPerPage(request, limits), groupSize, limits, locate));
+  }
+  return issues;
+}
+
+/** A page of groups has as many matches at most as other pages. */
+function findGroupSizeIssues(
+  groupCount: number,
+  groupSize = 1,
+  { topKMax }: Limits,
+  locate: (name: string) => IssueLocation = field,
+): ValidationIssue[] {
+  const actual = groupCount * groupSize;
+  if (actual <= topKMax) return [];
+  const detail = `Expected at most ${topKMax} matches in one page; found ${groupCount} groups of ${groupSize}. Set a lower limit to read them in pages.`;
+  const bound = { expected: topKMax, actual };
+  return [{ location: locate('group_size'), code: 'limit_exceeded', detail, ...bound }];
+}
+
+/** The groups of a first page. */
+function groupsPerPage(
+  { topK, limit, scoreThreshold, groupSize = 1 }: QueryRequest,
+  limits: Limits,
+): number {
+  const unset =
+    scoreThreshold === undefined ? limits.topKDefault : groupLimitDefault(groupSize, limits);
+  return Math.min(limit ?? topK ?? unset, topK ?? Number.POSITIVE_INFINITY);
+}
+
+/** The page size of grouped queries that set neither `limit` nor `top_k`. */
+function groupLimitDefault(groupSize: number, { pageLimitDefault, topKMax }: Limits): number {
+  return Math.max(1, Math.min(pageLimitDefault, Math.floor(topKMax / groupSize)));
 }
 
 /**
@@ -133,7 +197,12 @@ function planFirstPage(
   // Sorting needs a bound; so does a first page that names none itself.
   const hasDefaultTop =
     sort !== null || (request.limit === undefined && request.scoreThreshold === undefined);
-  const topK = request.topK ?? (hasDefaultTop ? limits.topKDefault : null);
+  const grouping =
+    request.groupBy === undefined ? null : { path: request.groupBy, size: request.groupSize ?? 1 };
+  const topKUnset = grouping === null ? null : limits.topKMax;
+  const topK = request.topK ?? (hasDefaultTop ? limits.topKDefault : topKUnset);
+  const limitUnset =
+    grouping === null ? limits.pageLimitDefault : groupLimitDefault(grouping.size, limits);
   const metric = request.metric ?? collection.definition.metric;
   const vector = request.vector ?? storedVector(view, request.id!);
   collection.checkQueryVector(vector, metric, field(request.id === undefined ? 'vector' : 'id'));
@@ -147,9 +216,10 @@ function planFirstPage(
     filter: request.filter ?? null,
     filterNode,
     sort,
+    grouping,
     scoreThreshold: request.scoreThreshold ?? null,
     topK,
-    limit: request.limit ?? topK ?? limits.pageLimitDefault,
+    limit: request.limit ?? request.topK ?? (hasDefaultTop ? limits.topKDefault : limitUnset),
     includeMetadata: request.includeMetadata ?? false,
     includeValues: request.includeValues ?? false,
     givenCount: 0,
@@ -184,11 +254,18 @@ function planNextPage(
     ['filter', 'filter', sameJson(request.filter, cursor.filter)],
     ['metric', 'metric', request.metric === cursor.metric],
     ['sort', 'sort', sameJson(request.sort, cursor.sort ?? [])],
+    ['groupBy', 'group_by', request.groupBy === cursor.grouping?.path],
+    ['groupSize', 'group_size', request.groupSize === cursor.grouping?.size],
     ['scoreThreshold', 'score_threshold', request.scoreThreshold === cursor.scoreThreshold],
     ['minSequence', 'min_sequence', (request.minSequence ?? 0) <= cursor.sequence],
   ];
   for (const [field, name, isSame] of repeated) {
     if (request[field] !== undefined && !isSame) throw mismatch(name);
+  }
+  const limit = request.limit ?? cursor.limit;
+  if (cursor.grouping !== null) {
+    const issues = findGroupSizeIssues(limit, cursor.grouping.size, limits);
+    if (issues.length > 0) throw validationError(issues);
   }
   return {
     sequence: cursor.sequence,
@@ -199,9 +276,10 @@ function planNextPage(
     filter: cursor.filter,
     filterNode: cursor.filter === null ? null : parseFilter(cursor.filter),
     sort: cursor.sort,
+    grouping: cursor.grouping,
     scoreThreshold: cursor.scoreThreshold,
     topK: cursor.topK,
-    limit: request.limit ?? cursor.limit,
+    limit,
     includeMetadata: request.includeMetadata ?? cursor.includeMetadata,
     includeValues: request.includeValues ?? cursor.includeValues,
     givenCount: cursor.givenCount,
@@ -213,13 +291,14 @@ function planNextPage(
   };
 }
 
-/** The content of the cursor that continues after `hits`. */
+/** The content of the cursor that continues after a page. */
 export function nextCursor(
   collection: Collection,
   plan: QueryPlan,
-  hits: readonly Hit[],
+  { hits, count }: { readonly hits: readonly Hit[]; readonly count: number },
 ): QueryCursor {
   const last = hits[hits.length - 1]!;
+  const isPositioned = plan.sort === null && plan.grouping === null;
   return {
     kind: 'query',
     incarnation: collection.incarnation,
@@ -234,9 +313,10 @@ export function nextCursor(
     id: plan.excludedId,
     topK: plan.topK,
     sort: plan.sort,
+    grouping: plan.grouping,
     scoreThreshold: plan.scoreThreshold,
-    givenCount: plan.givenCount + plan.offset + hits.length,
-    after: plan.sort === null ? { score: last.score, id: last.view.segment.id(last.row) } : null,
+    givenCount: plan.givenCount + plan.offset + count,
+    after: isPositioned ? { score: last.score, id: last.view.segment.id(last.row) } : null,
   };
 }
 

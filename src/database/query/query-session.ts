@@ -113,6 +113,7 @@ function issuesOfRow(row: number, error: SagittaError): readonly ValidationIssue
 }
 
 /** The most matches that a plan finds at once. */
-function matchesOf({ sort, topK, limit }: QueryPlan): number {
+function matchesOf({ sort, grouping, topK, limit }: QueryPlan): number {
+  if (grouping !== null) return Math.min(limit, topK ?? limit) * grouping.size;
   return sort === null ? Math.min(limit, topK ?? limit) : (topK ?? limit);
 }

@@ -7,6 +7,7 @@ import { type FilterNode, filterTests } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import { aggregateViews } from '../aggregate/aggregate.js';
 import type { Aggregations } from '../aggregate/aggregate-api.js';
+import { finite } from '../aggregate/row-set.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
 import { countVisible, type SegmentView, type Snapshot } from '../collection/snapshot.js';
@@ -14,7 +15,8 @@ import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
 import type { FilterCache } from './filter-cache.js';
-import { PageSearch } from './page-search.js';
+import { GroupedSearch } from './grouped-search.js';
+import { type PageHit, PageSearch, type PageSteps } from './page-search.js';
 import type {
   Explain,
   Match,
@@ -23,9 +25,9 @@ import type {
   QueryTimings,
   QueryWork,
 } from './query-api.js';
-import { nextCursor, planQuery, type QueryPlan } from './query-plan.js';
+import { isGrouped, nextCursor, planQuery, type QueryPlan } from './query-plan.js';
 import type { SearchScheduler } from './search-scheduler.js';
-import { type Hit, type SearchTarget, searchTarget } from './search-target.js';
+import { type SearchTarget, searchTarget } from './search-target.js';
 
 /** What the queries with one filter at one sequence have in common. */
 interface FilteredSnapshot {
@@ -75,7 +77,7 @@ export async function answerPlans(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
-  const { limits, sealer, filters, scheduler, engine } = services;
+  const { limits, sealer, filters, pool, scheduler, engine } = services;
   const startedAtMs = performance.now();
   // Rows may move while filters and engine are at work; the snapshots stay what they are.
   const excluded = plans.map(({ excludedId, isCounted }) =>
@@ -84,21 +86,26 @@ export async function answerPlans(
   const filtered = await filterSnapshots(view, plans, filters, signal);
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
-  const pages = plans.map((plan, i) => new PageSearch(plan, filtered[i]!.target, limits));
+  const pages = plans.map((plan, i): PageSteps => {
+    const { target } = filtered[i]!;
+    if (!isGrouped(plan)) return new PageSearch(plan, target, limits);
+    return new GroupedSearch(plan, target, { pool, topKMax: limits.topKMax, signal });
+  });
   const [waitMs, aggregations] = await Promise.all([
     searchPages(pages, scheduler, signal),
     aggregateAll(plans, filtered, excluded, services, signal),
   ]);
   const searchedAtMs = performance.now();
   const replies = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
-    const { hits, hasMore, scannedCount, rescoredCount } = pages[i]!;
+    const page = pages[i]!;
+    const { hits, hasMore, scannedCount, rescoredCount } = page;
     const { snapshot, views, visibleCount, conditionCount } = filtered[i]!;
     const isExcludedVisible = isVisible(excluded[i], views);
     return {
       matches: hits.map((hit) => toMatch(hit, plan)),
       valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
       hasMore,
-      nextCursor: hasMore ? sealer.seal(nextCursor(view.collection, plan, hits)) : undefined,
+      nextCursor: hasMore ? sealer.seal(nextCursor(view.collection, plan, page)) : undefined,
       // Without the vector that the query names by its id.
       total: plan.isCounted ? visibleCount - (isExcludedVisible ? 1 : 0) : undefined,
       sequence: plan.sequence,
@@ -166,14 +173,15 @@ function withoutRow(
  * milliseconds spent waiting for the engine.
  */
 async function searchPages(
-  pages: readonly PageSearch[],
+  pages: readonly PageSteps[],
   scheduler: SearchScheduler,
   signal: AbortSignal | undefined,
 ): Promise<number> {
   let waitMs = 0;
   for (;;) {
-    const searches = pages.flatMap((page) => {
-      const query = page.next();
+    const queries = await Promise.all(pages.map((page) => page.next()));
+    const searches = pages.flatMap((page, i) => {
+      const query = queries[i]!;
       return query === null ? [] : [{ page, query }];
     });
     if (searches.length === 0) return waitMs;
@@ -237,11 +245,15 @@ function isVisible(address: RowAddress | undefined, views: readonly SegmentView[
   return view !== undefined && (view.rows === null || hasBit(view.rows, address.row));
 }
 
-function toMatch({ view: { segment }, row, score }: Hit, plan: QueryPlan): Match {
+function toMatch({ view: { segment }, row, score, group }: PageHit, plan: QueryPlan): Match {
   return {
     id: segment.id(row),
     score: toFloat32(publicScore(plan.metric, score)),
     ...(plan.metric === 'euclidean' ? { distance: toFloat32(distanceOf(score)) } : {}),
+    ...(group === undefined
+      ? {}
+      : // JSON has no infinity.
+        { group: typeof group === 'number' ? finite(group) : group }),
     ...(plan.includeMetadata ? { metadata: segment.metadata(row) } : {}),
     ...(plan.includeValues === false ? {} : { values: segment.values(row) }),
   };

@@ -31,3 +31,8 @@ export function toHits({ segmentViews }: SearchTarget, found: SearchHits): reado
     score: found.scores[i]!,
   }));
 }
+
+/** Without the vector of this id; null for none. A search for k of them asks for one more. */
+export function withoutId(hits: readonly Hit[], id: Uint8Array | null): readonly Hit[] {
+  return id === null ? hits : hits.filter(({ view, row }) => !view.segment.idEquals(row, id));
+}

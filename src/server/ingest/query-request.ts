@@ -23,6 +23,8 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
     includeValues: body.include_values,
     metric: body.metric,
     sort: body.sort,
+    groupBy: body.group_by,
+    groupSize: body.group_size,
     scoreThreshold: toThreshold(body.score_threshold),
     minSequence: body.min_sequence,
     ...toAggregation(body),
@@ -70,7 +72,7 @@ export function costOf(query: QueryRequest, limits: Limits): number {
 function searchCost(query: QueryRequest, limits: Limits): number {
   const isRange = query.scoreThreshold !== undefined && query.topK === undefined;
   const pageSize = isRange ? limits.pageLimitDefault : limits.topKDefault;
-  const matchCount = Math.max(1, query.limit ?? query.topK ?? pageSize);
+  const matchCount = Math.max(1, query.limit ?? query.topK ?? pageSize) * (query.groupSize ?? 1);
   const hasValues = (query.includeValues ?? false) !== false;
   if (hasValues) return matchCount;
   return query.includeMetadata === true ? Math.ceil(matchCount / MATCHES_PER_QUERY) : 1;

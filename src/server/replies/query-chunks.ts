@@ -73,6 +73,7 @@ export interface ArrowReplyOptions {
   readonly sequence: number;
   readonly dimension: number;
   readonly hasDistance: boolean;
+  readonly hasGroup: boolean;
   readonly hasMetadata: boolean;
   readonly hasValues: boolean;
   /**
@@ -118,6 +119,7 @@ export async function* arrowChunks(
 function fieldsOf({
   dimension,
   hasDistance,
+  hasGroup,
   hasMetadata,
   hasValues,
 }: ArrowReplyOptions): FieldToWrite[] {
@@ -127,6 +129,7 @@ function fieldsOf({
     { name: 'id', type: 'utf8' },
     { name: 'score', type: 'float32' },
     ...(hasDistance ? [{ name: 'distance', type: 'float32' } as const] : []),
+    ...(hasGroup ? [{ name: 'group', type: 'utf8' } as const] : []),
     ...(hasMetadata ? [{ name: 'metadata', type: 'utf8' } as const] : []),
     ...(hasValues ? [{ name: 'values', type: { vectorOf: dimension } } as const] : []),
   ];
@@ -150,6 +153,7 @@ class MatchRows {
     this.#ranks.push(rank);
     this.#matches.push(match);
     this.byteCount += 24 + match.id.length + (match.metadata?.length ?? 0);
+    if (typeof match.group === 'string') this.byteCount += match.group.length;
     if (match.values !== undefined) this.byteCount += match.values.byteLength;
   }
 
@@ -158,13 +162,16 @@ class MatchRows {
     const matches = this.#matches;
     const count = matches.length;
     if (count === 0) return [];
-    const { dimension, hasDistance, hasMetadata, hasValues } = this.#answers;
+    const { dimension, hasDistance, hasGroup, hasMetadata, hasValues } = this.#answers;
     const batch = encodeBatch(count, [
       { numbers: BigInt64Array.from(this.#queries, BigInt) },
       { numbers: Int32Array.from(this.#ranks) },
       { text: utf8ColumnOf(matches.map(({ id }) => id)), from: 0 },
       { numbers: Float32Array.from(matches, ({ score }) => score) },
       ...(hasDistance ? [{ numbers: Float32Array.from(matches, (match) => match.distance!) }] : []),
+      ...(hasGroup
+        ? [{ text: utf8ColumnOf(matches.map(({ group }) => JSON.stringify(group))), from: 0 }]
+        : []),
       ...(hasMetadata
         ? [{ text: utf8ColumnOf(matches.map((match) => match.metadata!)), from: 0 }]
         : []),

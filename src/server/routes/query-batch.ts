@@ -43,7 +43,7 @@ type RowOptions = z.output<Schemas['query']['queryRows']>;
 const DESCRIPTION = [
   'JSON: queries as for `POST /collections/{id}/query`, each with its own filter and page. If one is invalid, none is run. The reply, by `Accept`: JSON `{"results": […]}` (default), NDJSON with one line per query, or Arrow.',
   'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. Any number of rows. The reply: Arrow (default) or NDJSON.',
-  'NDJSON: one reply per line, with `query_index`. Arrow: one row per match: `query_index`, `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `metadata` and `values` (if requested); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
+  'NDJSON: one reply per line, with `query_index`. Arrow: one row per match: `query_index`, `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `group` (its value as JSON text, with `group_by`), `metadata` and `values` (if requested); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
   'One snapshot answers all queries; a `cursor` continues in its own. An error before the first result is a problem reply. A later error closes the connection before the end of the reply (in NDJSON after a line `{"error": …}`), so that an incomplete reply is recognizable.',
 ].join('\n\n');
 
@@ -89,10 +89,11 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
 }
 
 /** A range is read to its end: large pages make fewer searches. */
-function withLargePages(query: QueryRequest, { pageLimitMax }: Limits): QueryRequest {
-  const { scoreThreshold, topK, limit } = query;
+function withLargePages(query: QueryRequest, { pageLimitMax, topKMax }: Limits): QueryRequest {
+  const { scoreThreshold, topK, limit, groupSize = 1 } = query;
   const isRange = scoreThreshold !== undefined && topK === undefined && limit === undefined;
-  return isRange ? { ...query, limit: pageLimitMax } : query;
+  if (!isRange) return query;
+  return { ...query, limit: Math.max(1, Math.min(pageLimitMax, Math.floor(topKMax / groupSize))) };
 }
 
 async function answerJson(
@@ -174,6 +175,8 @@ async function answerArrow(
       filter: query.filter,
       metric: query.metric,
       scoreThreshold: toThreshold(query.score_threshold),
+      groupBy: query.group_by,
+      groupSize: query.group_size,
       includeMetadata: query.include_metadata,
       includeValues: query.include_values,
     };
@@ -277,6 +280,7 @@ function chunksOf(
     sequence: session.sequence,
     dimension: session.dimension,
     hasDistance,
+    hasGroup: sample.groupBy !== undefined,
     hasMetadata: sample.includeMetadata === true,
     hasValues: (sample.includeValues ?? false) !== false,
     next: async (cursor, index) => {
@@ -337,6 +341,11 @@ function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
   const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata;
   for (const [i, query] of queries.entries()) {
     if (query.explain === true) report(i, 'explain', 'An Arrow reply cannot contain it.');
+    if ((query.groupBy === undefined) !== (first!.groupBy === undefined)) {
+      report(i, 'group_by', 'For an Arrow reply it must be in all queries or in none.');
+    }
+    if (query.facets !== undefined) report(i, 'facets', 'An Arrow reply cannot contain them.');
+    if (query.stats !== undefined) report(i, 'stats', 'An Arrow reply cannot contain them.');
     if (hasMetadata(query) !== hasMetadata(first!)) {
       report(i, 'include_metadata', 'For an Arrow reply it must be the same in all queries.');
     }

@@ -8,13 +8,15 @@ const HISTOGRAM_BUCKETS_DEFAULT = 10;
 
 const count = z.int().min(0);
 
+const value = z.union([z.string(), z.number(), z.boolean()]);
+
 const facetReply = z
   .object({
     path: z.string(),
     values: z
       .array(
         z.object({
-          value: z.union([z.string(), z.number(), z.boolean()]),
+          value,
           count: count.meta({ description: 'The vectors that have this value.' }),
         }),
       )
@@ -63,11 +65,7 @@ const replyMembers = {
 };
 
 export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
-  const path = z
-    .string()
-    .min(1)
-    .max(limits.filterPathCharactersMax)
-    .meta({ description: 'A path in the metadata, as in filters.', examples: ['category'] });
+  const { path } = basics;
   const histogram = z
     .strictObject({
       bucket_count: z
@@ -116,6 +114,7 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
       }),
   };
   return {
+    value,
     members,
     replyMembers,
     request: z

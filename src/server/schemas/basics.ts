@@ -106,6 +106,11 @@ export function basicSchemas(limits: Limits) {
     values,
     metadata,
     filter,
+    path: z
+      .string()
+      .min(1)
+      .max(limits.filterPathCharactersMax)
+      .meta({ description: 'A path in the metadata, as in filters.', examples: ['category'] }),
     /** Names the collection where the path does not. Any string: one that is not an id names no collection. */
     collection: z
       .string()

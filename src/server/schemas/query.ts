@@ -61,6 +61,18 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       .meta({
         description: `Sorts the \`top_k\` nearest vectors, at most ${limits.topKMax}, in another order.`,
       }),
+    group_by: basics.path.optional().meta({
+      description: `Returns the best matches of each distinct value of a metadata path: the groups whose best match is nearest, each with its \`group_size\` nearest vectors. \`top_k\`, \`limit\` and \`offset\` then count groups. A vector without a value (missing, null, an object, an array without scalars) is in no group; an array is in the group of each of its distinct elements. With \`limit\` or \`score_threshold\` and no \`top_k\`: all groups, at most ${limits.topKMax}. Not together with \`sort\`.`,
+    }),
+    group_size: z
+      .int()
+      .min(1)
+      .max(limits.topKMax)
+      .optional()
+      .meta({
+        default: 1,
+        description: `The number of matches per group; with 1, all matches have distinct values unless these are arrays. A page has at most ${limits.topKMax} matches.`,
+      }),
     score_threshold: z
       .number()
       .optional()
@@ -98,6 +110,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
               .register(wireFormats, { format: 'float32' })
               .optional()
               .meta({ description: 'The L2 distance; `euclidean` only.' }),
+            group: aggregate.value.optional().meta({
+              description: 'The value of the group that it belongs to; with `group_by` only.',
+            }),
             metadata: metadata.optional(),
             values: values.optional(),
           })
@@ -146,6 +161,8 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     filter: filter.optional(),
     metric: metric.optional(),
     score_threshold: z.number().optional(),
+    group_by: basics.path.optional(),
+    group_size: z.int().min(1).max(limits.topKMax).optional(),
     include_metadata: z.boolean().optional(),
     include_values: z.boolean().optional(),
     min_sequence: z.int().min(0).optional(),

@@ -231,6 +231,39 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     assert.equal(rowsOf(await post('/query/batch', paged, { accept: ARROW })).length, 9);
   });
 
+  it('returns the value of each group as JSON text in Arrow', async () => {
+    const body = bytesOf(VECTORS, ...vectorRows(1, 2), encodeEnd());
+    const found = rowsOf(await post('/query/batch?group_by=group&group_size=2&top_k=3', body));
+    const expected: object[] = [];
+    for (const [query_index, i] of [1, 2].entries()) {
+      const query = { vector: valuesOf(i), group_by: 'group', group_size: 2, top_k: 3 };
+      const { matches } = (await post('/query', query)).json;
+      assert.equal(matches.length, 6);
+      for (const [at, { id, group }] of matches.entries()) {
+        expected.push({ query_index, rank: at + 1, id, group: JSON.stringify(group) });
+      }
+    }
+    assert.deepEqual(
+      found.map(({ query_index, rank, id, group }) => ({ query_index, rank, id, group })),
+      expected,
+    );
+    const mixed = { queries: [{ vector: valuesOf(1), group_by: 'name' }, { vector: valuesOf(2) }] };
+    const reply = post('/query/batch', mixed, { accept: ARROW });
+    await refused(reply, 'invalid_request', '/queries/1/group_by');
+    const faceted = { queries: [{ vector: valuesOf(1), facets: [{ path: 'name' }] }] };
+    const refusal = post('/query/batch', faceted, { accept: ARROW });
+    await refused(refusal, 'invalid_request', '/queries/0/facets');
+    // As many pages as the groups need, though a page holds 10 000 matches at most.
+    const ranged = {
+      vector: valuesOf(1),
+      score_threshold: 8.5,
+      group_by: 'group',
+      group_size: 5_000,
+    };
+    const all = rowsOf(await post('/query/batch', { queries: [ranged] }, { accept: ARROW }));
+    assert.equal(all.length, COUNT);
+  });
+
   it('names the invalid row and unknown columns', async () => {
     const zero = encodeBatch(1, [{ vectors: new Float32Array(DIMENSION) }]);
     const notFinite = encodeBatch(1, [{ vectors: new Float32Array(DIMENSION).fill(Infinity) }]);
