@@ -45,7 +45,9 @@ export function createSharedRoutes({ get, read, change }: Requests, root = ''): 
   return {
     put: (vector, options) => {
       const path = `${root}/vectors/${pathSegment(vector.id)}`;
-      return change('PUT', path, { body: wireVector(vector), isIdempotent: true }, options);
+      // With a condition, a retry would fail because the first attempt succeeded.
+      const isIdempotent = vector.if_sequence === undefined;
+      return change('PUT', path, { body: wireVector(vector), isIdempotent }, options);
     },
     list: async (request = {}, options) =>
       readList(await get(`${root}/vectors`, listQuery(request), options), request),

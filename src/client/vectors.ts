@@ -53,6 +53,8 @@ export interface Include<Asked extends PlainValues = PlainValues> {
   readonly include_values?: Asked;
   /** True when absent. */
   readonly include_metadata?: boolean;
+  /** False when absent: the sequence at which the vector was last written, for `if_sequence`. */
+  readonly include_sequence?: boolean;
 }
 
 export interface RecallOptions extends CallOptions {
@@ -81,7 +83,7 @@ export interface Vectors extends Streams, SharedRoutes {
   /** Merges `metadata` (RFC 7396) and replaces `values`, if given. */
   patch(
     vectorId: string,
-    change: { metadata?: JsonObject; values?: VectorValues },
+    change: { metadata?: JsonObject; values?: VectorValues; if_sequence?: number },
     options?: CallOptions & { ifMatch?: string },
   ): Promise<PatchReply>;
   /** Throws `vector_not_found`. */
@@ -240,8 +242,9 @@ function createWrites(
     patch: (vectorId, { values, ...fields }, options) => {
       const body = { ...fields, ...(values !== undefined && { values: wireValues(values) }) };
       const headers = options?.ifMatch === undefined ? {} : { 'if-match': options.ifMatch };
-      // With if-match, a retry would fail because the first attempt succeeded.
-      const rest = { body, headers, isIdempotent: options?.ifMatch === undefined };
+      // With a condition, a retry would fail because the first attempt succeeded.
+      const isIdempotent = options?.ifMatch === undefined && fields.if_sequence === undefined;
+      const rest = { body, headers, isIdempotent };
       return requests.change('PATCH', `${root}/vectors/${pathSegment(vectorId)}`, rest, options);
     },
     async delete(vectorId, options = {}) {

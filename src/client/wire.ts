@@ -84,12 +84,19 @@ export interface VectorInput<Values = readonly number[]> {
   readonly id?: string;
   readonly values: Values;
   readonly metadata?: JsonObject;
+  /**
+   * Writes only if the vector was last written at this sequence, or with 0 if it does not
+   * exist; otherwise 412 `precondition_failed`, and nothing of the request is written.
+   */
+  readonly if_sequence?: number;
 }
 
 export interface StoredVector<Values = readonly number[]> {
   readonly id: string;
   readonly values?: Values;
   readonly metadata?: JsonObject;
+  /** The sequence at which the vector was last written, for `if_sequence`; if requested. */
+  readonly sequence?: number;
 }
 
 /** Sent when the write is durable on disk and visible to every later read. */

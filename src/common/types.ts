@@ -27,6 +27,11 @@ export interface VectorBatch {
    * the segment parses.
    */
   readonly fields?: MetadataFields | undefined;
+  /**
+   * Per row, the sequence that the vector must have been written at, 0 for no such vector; NaN for a
+   * row without a condition. Absent where no row has one.
+   */
+  readonly ifSequences?: Float64Array | undefined;
 }
 
 /** Called with a row of the batch, a path of its metadata and the value there. */

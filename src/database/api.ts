@@ -118,11 +118,14 @@ export interface VectorRecord {
   readonly values?: Float32Array;
   /** JSON text, exactly as sent. */
   readonly metadata?: string;
+  /** Of the write that made it as it is. */
+  readonly sequence?: number;
 }
 
 export interface Include {
   readonly values: boolean;
   readonly metadata: boolean;
+  readonly sequence?: boolean;
 }
 
 export interface ListRequest {
@@ -188,6 +191,8 @@ export interface VectorPatch {
   readonly values?: Float32Array | undefined;
   /** Throws `precondition_failed` unless this is the vector's version. */
   readonly ifVersion?: string | undefined;
+  /** Throws `precondition_failed` unless this is the vector's sequence. */
+  readonly ifSequence?: number | undefined;
   readonly onCommitted?: OnCommitted | undefined;
 }
 

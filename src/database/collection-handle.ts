@@ -146,7 +146,10 @@ export class CollectionHandle {
     return this.#services.catalogue.delete(this.id, this.#incarnation);
   }
 
-  /** `insert` throws `vector_exists`, `update` throws `vector_not_found`, with an issue for each row. */
+  /**
+   * `insert` throws `vector_exists`, `update` throws `vector_not_found`, and a row whose `ifSequences` is
+   * another throws `precondition_failed`, with an issue for each row.
+   */
   async write(batch: VectorBatch, options: WriteOptions): Promise<WriteResult> {
     const { clock, observer, recordBytes } = this.#services;
     const { mode, attachedReply, onCommitted } = options;
@@ -174,10 +177,11 @@ export class CollectionHandle {
     vectorId: string,
     change: VectorPatch,
   ): Promise<{ sequence: number; version: string }> {
-    const { metadata: metadataPatch, values, ifVersion, onCommitted } = change;
+    const { metadata: metadataPatch, onCommitted, values, ifVersion, ifSequence } = change;
+    const vectorChange = { metadataPatch, values, ifVersion, ifSequence };
     const patched = await this.#use(async (collection) => {
       const { sequence } = await collection.write(
-        patchVector(collection, vectorId, { metadataPatch, values, ifVersion }, this.#services),
+        patchVector(collection, vectorId, vectorChange, this.#services),
         onCommitted,
       );
       return { sequence, version: collection.versionOf(sequence) };
@@ -231,15 +235,19 @@ export class CollectionHandle {
     return result;
   }
 
-  /** Throws `vector_not_found`. */
+  /** Throws `vector_not_found` and `precondition_failed`. */
   async deleteVector(
     vectorId: string,
-    options: { readonly onCommitted?: OnCommitted | undefined } = {},
+    options: {
+      readonly ifSequence?: number | undefined;
+      readonly onCommitted?: OnCommitted | undefined;
+    } = {},
   ): Promise<{ sequence: number }> {
     const { clock, observer } = this.#services;
+    const { ifSequence } = options;
     const { deletedCount, sequence } = await this.#use((collection) =>
       collection.write(
-        deleteIds(collection, [vectorId], { clock, alsoCommit: undefined }),
+        deleteIds(collection, [vectorId], { clock, alsoCommit: undefined, ifSequence }),
         options.onCommitted,
       ),
     );

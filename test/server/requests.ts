@@ -100,6 +100,11 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/vectors/delete',
     body: { ids: ['a'] },
   },
+  aggregateCollection: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/aggregate',
+    body: {},
+  },
   updateVectors: {
     needs: 'vectors:write path',
     url: '/collections/catalog-1/vectors/update',

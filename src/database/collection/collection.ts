@@ -182,6 +182,7 @@ export class Collection {
       version: this.version({ segment, row }),
       ...(include.values ? { values: segment.values(row) } : {}),
       ...(include.metadata ? { metadata: segment.metadata(row) } : {}),
+      ...(include.sequence ? { sequence: segment.insertedSequence(row) } : {}),
     };
   }
 

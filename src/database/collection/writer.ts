@@ -18,8 +18,11 @@ export interface PreparedWrite<Result> {
   apply(): void;
 }
 
-/** Ids that writes of the current commit change, not applied to memory yet: true for present, false for deleted. */
-export type PendingIds = Map<string, boolean>;
+/**
+ * Ids that writes of the current commit change, not applied to memory yet: the sequence of the write,
+ * or 0 when it deletes the vector.
+ */
+export type PendingIds = Map<string, number>;
 
 export interface Write<Result> {
   /**

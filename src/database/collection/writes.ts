@@ -3,7 +3,14 @@
 
 import type { BufferPool } from '../../common/buffer-pool.js';
 import type { Clock } from '../../common/clock.js';
-import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
+import {
+  field,
+  ISSUES_MAX,
+  rowField,
+  SagittaError,
+  type ValidationIssue,
+  validationError,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
@@ -39,7 +46,8 @@ export function writeVectors(
     endsCommit: false,
     prepare(sequence, pending) {
       const { insertedCount, ids } = checkWriteMode(collection, batch, options.mode, pending);
-      for (const id of ids) pending.set(id, true);
+      checkSequences(collection, batch, ids, pending);
+      for (const id of ids) pending.set(id, sequence);
       const result: WriteResult = {
         insertedCount,
         updatedCount: batch.count - insertedCount,
@@ -68,7 +76,7 @@ function checkWriteMode(
     const end = offsets[i + 1]!;
     const id = decodeUtf8(bytes, start, end);
     ids.push(id);
-    const isPresent = pending.get(id) ?? collection.rows.has(bytes.subarray(start, end));
+    const isPresent = has(collection, bytes.subarray(start, end), pending.get(id));
     if (!isPresent) insertedCount++;
     if (mode === 'upsert' || isPresent === (mode === 'update')) continue;
     conflictCount++;
@@ -89,11 +97,65 @@ function checkWriteMode(
   return { insertedCount, ids };
 }
 
+/** Throws `precondition_failed` with the first ISSUES_MAX rows whose vector has another sequence. */
+function checkSequences(
+  collection: Collection,
+  { ifSequences, count }: VectorBatch,
+  ids: readonly string[],
+  pending: PendingIds,
+): void {
+  if (ifSequences === undefined) return;
+  let failedCount = 0;
+  const issues: ValidationIssue[] = [];
+  for (let i = 0; i < count; i++) {
+    const expected = ifSequences[i]!;
+    if (Number.isNaN(expected)) continue;
+    const actual = sequenceOf(collection, ids[i]!, pending);
+    if (actual === expected) continue;
+    failedCount++;
+    if (issues.length === ISSUES_MAX) continue;
+    const detail = describeSequence(ids[i]!, actual, expected);
+    const location = rowField(i, 'if_sequence');
+    issues.push({ location, code: 'precondition_failed', detail, expected, actual });
+  }
+  if (failedCount === 0) return;
+  throw new SagittaError(
+    'precondition_failed',
+    `${failedCount} of ${count} vectors have another sequence than the request expects; nothing was written.`,
+    { issues },
+  );
+}
+
+function describeSequence(id: string, actual: number, expected: number): string {
+  const found = actual === 0 ? 'does not exist' : `was written at sequence ${actual}`;
+  const wanted = expected === 0 ? 'that it does not exist' : `sequence ${expected}`;
+  return `The vector "${id}" ${found}; the request expects ${wanted}.`;
+}
+
+/** The sequence at which the vector was last written, pending writes included; 0 when there is none. */
+function sequenceOf(collection: Collection, id: string, pending: PendingIds): number {
+  const address = pending.has(id) ? undefined : collection.find(id);
+  if (address === undefined) return pending.get(id) ?? 0;
+  return address.segment.insertedSequence(address.row);
+}
+
+function has({ rows }: Collection, id: Uint8Array, pendingSequence: number | undefined): boolean {
+  return pendingSequence === undefined ? rows.has(id) : pendingSequence > 0;
+}
+
+function requireSequence(id: string, actual: number, expected: number | undefined): void {
+  if (expected === undefined || actual === expected) return;
+  const detail = describeSequence(id, actual, expected);
+  const location = field('if_sequence');
+  throw validationError([{ location, code: 'precondition_failed', detail, expected, actual }]);
+}
+
 export interface VectorChange {
   /** JSON text of an object. */
   readonly metadataPatch: string | undefined;
   readonly values: Float32Array | undefined;
   readonly ifVersion: string | undefined;
+  readonly ifSequence: number | undefined;
 }
 
 export function patchVector(
@@ -116,12 +178,13 @@ export function patchVector(
           `The vector "${id}" has version ${version}, the request expects ${change.ifVersion}; read it again.`,
         );
       }
+      requireSequence(id, segment.insertedSequence(row), change.ifSequence);
       const metadata =
         change.metadataPatch === undefined
           ? segment.metadata(row)
           : applyMergePatch(segment.metadata(row), change.metadataPatch, limits);
       const batch = singleRowBatch(id, change.values ?? segment.values(row), metadata);
-      pending.set(id, true);
+      pending.set(id, sequence);
       return logged(collection, { sequence }, undefined, {
         kind: 'write',
         timeMs: clock.now(),
@@ -154,19 +217,27 @@ export function deleteSelected(
   }
 }
 
+/** Ids without a vector are ignored; `ifSequence` is for a single id, whose vector must have it. */
 export function deleteIds(
   collection: Collection,
   ids: readonly string[],
-  options: { clock: Clock; alsoCommit: CommitTogether<DeleteResult> | undefined },
+  options: {
+    clock: Clock;
+    alsoCommit: CommitTogether<DeleteResult> | undefined;
+    ifSequence?: number | undefined;
+  },
 ): Write<DeleteResult> {
   return {
     mayFollow: () => true,
     endsCommit: false,
     prepare(sequence, pending) {
-      const found = [...new Set(ids)].filter(
-        (id) => pending.get(id) ?? collection.rows.has(Buffer.from(id)),
+      const found = [...new Set(ids)].filter((id) =>
+        has(collection, Buffer.from(id), pending.get(id)),
       );
-      for (const id of found) pending.set(id, false);
+      for (const id of found) {
+        requireSequence(id, sequenceOf(collection, id, pending), options.ifSequence);
+      }
+      for (const id of found) pending.set(id, 0);
       return loggedDelete(collection, utf8ColumnOf(found), found.length, sequence, options);
     },
   };

@@ -97,7 +97,7 @@ export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedB
 }
 
 const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
-const ROW_MEMBERS = ['id', 'values', 'metadata'];
+const ROW_MEMBERS = ['id', 'values', 'metadata', 'if_sequence'];
 const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
 const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
 const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
@@ -348,6 +348,7 @@ class RowReader {
   readonly #firstRowOf = new Map<string, number>();
   readonly ids: string[] = [];
   #idByteCount = 0;
+  #ifSequences: Float64Array | undefined;
   hasGenerated = false;
 
   constructor(input: RowsInput) {
@@ -371,8 +372,9 @@ class RowReader {
     if (this.#input.firstRow !== null) {
       checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
     }
-    const { id, values, metadata } = json;
+    const { id, values, metadata, if_sequence: ifSequence } = json;
     this.#readId(row, id);
+    if (ifSequence !== undefined) this.#readCondition(row, ifSequence);
     this.#report(row, ['values'], this.#readValues(row, values));
     if (metadata === undefined) {
       this.#documents.push(undefined);
@@ -415,6 +417,16 @@ class RowReader {
       const detail = `Row ${firstRow} has the same id; a body writes each vector once.`;
       this.#report(row, ['id'], { code: 'duplicate_id', detail });
     }
+  }
+
+  #readCondition(row: number, sequence: unknown): void {
+    if (typeof sequence === 'number' && Number.isSafeInteger(sequence) && sequence >= 0) {
+      this.#ifSequences ??= new Float64Array(this.#input.rowCount).fill(Number.NaN);
+      this.#ifSequences[row] = sequence;
+      return;
+    }
+    const detail = `A sequence is an integer from 0; found ${describeKind(sequence)}.`;
+    this.#report(row, ['if_sequence'], { code: 'invalid_request', detail });
   }
 
   #readValues(row: number, source: unknown): Violation | null {
@@ -467,7 +479,7 @@ class RowReader {
     this.#writeIds(ids);
     this.#writeMetadata(metadata);
     return {
-      batch: { count, ids, values: this.#values, metadata },
+      batch: { count, ids, values: this.#values, metadata, ifSequences: this.#ifSequences },
       metadata: packMetadata(this.#documents, this.#input.byteCount),
     };
   }

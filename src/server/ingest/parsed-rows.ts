@@ -35,7 +35,7 @@ export function toBatch(
   from = 0,
   to = batch.count,
 ): VectorBatch {
-  const { count, ids, values, metadata } = batch;
+  const { count, ids, values, metadata, ifSequences } = batch;
   const dimension = values.length / count;
   return {
     count: to - from,
@@ -43,6 +43,7 @@ export function toBatch(
     values: values.subarray(from * dimension, to * dimension),
     metadata: textsOf(metadata, from, to),
     fields: fieldsOf(parsed, from),
+    ifSequences: ifSequences?.subarray(from, to),
   };
 }
 
@@ -53,9 +54,10 @@ function textsOf({ offsets, bytes }: Utf8Column, from: number, to: number): Utf8
 type ParsedColumns = Pick<ParsedRows, 'batch' | 'metadata'>;
 
 function allBuffersOf({ batch, metadata: parsed }: ParsedColumns): ArrayBufferLike[] {
-  const { ids, values, metadata } = batch;
+  const { ids, values, metadata, ifSequences } = batch;
   const columns = [ids.offsets, ids.bytes, values, metadata.offsets, metadata.bytes];
-  const views: readonly ArrayBufferView[] = [...columns, ...arraysOf(parsed)];
+  const conditions = ifSequences === undefined ? [] : [ifSequences];
+  const views: readonly ArrayBufferView[] = [...columns, ...conditions, ...arraysOf(parsed)];
   return [...new Set<ArrayBufferLike>(views.map(({ buffer }) => buffer))];
 }
 

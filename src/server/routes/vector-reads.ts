@@ -114,6 +114,7 @@ function getVector(services: RouteServices): Route {
       const record = await database.collection(params.id).get(params.vector_id, {
         values: query.include_values,
         metadata: query.include_metadata,
+        sequence: query.include_sequence,
       });
       const reply = jsonReply(writeRecord(record), {
         etag: etagOfVersion(record.version),
@@ -144,6 +145,7 @@ function fetchVectors(services: RouteServices): Route {
       const found = await database.collection(request.params.id).fetch([...new Set(body.ids)], {
         values: body.include_values,
         metadata: body.include_metadata,
+        sequence: body.include_sequence,
       });
       return jsonReply(await writeFetched(found, (count) => request.reserveReply(count)));
     },

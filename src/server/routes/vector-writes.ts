@@ -35,12 +35,13 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
   'invalid_vector',
   'invalid_metadata',
   'limit_exceeded',
+  'precondition_failed',
   'storage_full',
 ];
 
 const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector, and writes all of the body or nothing. Also takes a stream of any length, which is written while it arrives:
 
-- \`application/x-ndjson\`: each line is a vector \`{id?, values, metadata?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
+- \`application/x-ndjson\`: each line is a vector \`{id?, values, metadata?, if_sequence?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
 - \`application/vnd.apache.arrow.stream\`: each record batch is one write, or several writes of at most 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
 
 Each write of a stream is atomic. A new write begins where an id is repeated. \`committed_count\` in an error is the number of durable rows: all rows before that row, none after it. A stream that is sent again with the same \`Idempotency-Key\` continues where an earlier attempt ended.`;
@@ -193,7 +194,7 @@ function patchVector(services: RouteServices): Route {
     reply: vectors.patched,
     takesIfMatch: true,
     sendsETag: true,
-    errors: [...WRITE_ERRORS, 'vector_not_found', 'precondition_failed'],
+    errors: [...WRITE_ERRORS, 'vector_not_found'],
     async handle(request) {
       const collectionId = request.params.id;
       const vectorId = request.params.vector_id;
@@ -209,6 +210,7 @@ function patchVector(services: RouteServices): Route {
         metadata: metadata && memberText(request.body, 'metadata'),
         values,
         ifVersion,
+        ifSequence: body.if_sequence,
         onCommitted: committed(request),
       };
       const { sequence, version } = await collection.patch(vectorId, change);
@@ -247,12 +249,20 @@ function deleteVector(services: RouteServices): Route {
     tag: 'Vectors',
     summary: 'Delete one vector',
     access: { scope: 'vectors:write', on: 'path' },
+    query: vectors.deleteQuery,
     body: null,
     reply: vectors.deleted,
-    errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found', 'storage_full'],
+    errors: [
+      'collection_not_found',
+      'collection_unavailable',
+      'vector_not_found',
+      'precondition_failed',
+      'storage_full',
+    ],
     async handle(request) {
       const { id: collectionId, vector_id: id } = request.params;
       const { sequence } = await database.collection(collectionId!).deleteVector(id!, {
+        ifSequence: request.query.if_sequence,
         onCommitted: committed(request),
       });
       return jsonReply(JSON.stringify({ id, deleted: true, sequence }));

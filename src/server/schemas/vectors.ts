@@ -10,13 +10,19 @@ import { type BasicSchemas, page, sequence } from './basics.js';
 export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const { vectorId, values, metadata, filter, idempotencyKey, collection } = basics;
   const includeValues = z.boolean().meta({ description: 'Whether to return `values`.' });
+  const includeSequence = z.boolean().meta({ description: 'Whether to return `sequence`.' });
   const includeMetadata = z.boolean().meta({ description: 'Whether to return `metadata`.' });
 
+  const ifSequence = z.int().min(0).optional().meta({
+    description:
+      'Writes only if the vector was last written at this sequence, or with 0 if it does not exist; otherwise 412 `precondition_failed`, and nothing of the request is written.',
+  });
   const input = z
     .strictObject({
       id: vectorId.optional().meta({ description: 'Generated (a ULID) and returned when absent.' }),
       values,
       metadata: metadata.optional(),
+      if_sequence: ifSequence,
     })
     .meta({
       id: 'VectorInput',
@@ -50,10 +56,15 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
     values,
     metadata: metadata.optional(),
+    if_sequence: ifSequence,
   };
   const putExample = { values: [0.12, -0.5, 0.33], metadata: { year: 2024 } };
   const patch = z
-    .strictObject({ metadata: metadata.optional(), values: values.optional() })
+    .strictObject({
+      metadata: metadata.optional(),
+      values: values.optional(),
+      if_sequence: ifSequence,
+    })
     .refine((body) => body.metadata !== undefined || body.values !== undefined, {
       error: 'Expected metadata, values or both; found neither.',
     })
@@ -78,6 +89,10 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       id: vectorId,
       values: values.optional(),
       metadata: metadata.optional(),
+      sequence: z.int().optional().meta({
+        description:
+          'The sequence at which the vector was last written, for `if_sequence`; if requested.',
+      }),
     })
     .meta({
       id: 'Vector',
@@ -108,9 +123,15 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .meta({ id: 'VectorPutInCollection', examples: [putExample] }),
     patch,
     record,
+    deleteQuery: z.strictObject({
+      if_sequence: ifSequence.meta({
+        description: 'Deletes only if the vector was last written at this sequence.',
+      }),
+    }),
     getQuery: z.strictObject({
       include_values: includeValues.default(true),
       include_metadata: includeMetadata.default(true),
+      include_sequence: includeSequence.default(false),
     }),
     listQuery: z.strictObject(listMembers).refine(isOnePlace, ONE_PLACE),
     listQueryAnywhere: z.strictObject({ collection, ...listMembers }).refine(isOnePlace, ONE_PLACE),
@@ -119,6 +140,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         ids: basics.vectorIds(limits.pageLimitMax),
         include_values: includeValues.default(true),
         include_metadata: includeMetadata.default(true),
+        include_sequence: includeSequence.default(false),
       })
       .meta({ id: 'VectorFetch', examples: [{ ids: ['article-17', 'article-18'] }] }),
     delete: z
