@@ -80,7 +80,9 @@ async function answer(request: ChildRequest): Promise<ChildReply> {
     roundsMin: 1,
     secondsMin: request.seconds,
   };
-  const timing = await timeCalls(plan, (i) => engine.search(batches[i % batches.length]!));
+  // As the scheduler of the database calls it for a query while no other is under way.
+  const options = { mayBlock: engineCase.batchCount === 1 };
+  const timing = await timeCalls(plan, (i) => engine.search(batches[i % batches.length]!, options));
   return { kind: 'timed', timing };
 }
 
