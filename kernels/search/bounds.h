@@ -36,8 +36,10 @@
 //   |q·x − p·y| <= 2·41·u·|q| |x|, and in units of t, with |q| / t <= 2w, 164·u·w·n
 //
 // which with the 64·u·w·n above is below 2^-16·w·n = 256·u·w·n. The scale s of a coarse level is the one
-// with the least residual, from the float64 sums y·c and c·c: r² = y·y − 2s·(y·c) + s²·(c·c) is computed
-// within 2^-40·y·y, which is added before the root; and r <= n, since s = 0 has r = n. |c| <= 63.
+// with the least residual, from y·y and the sums y·c and c·c: r² = y·y − 2s·(y·c) + s²·(c·c). c·c is exact;
+// products for y·y and y·c are not negative and added in float32 four at a time, then in float64, so that
+// their errors are below 5·u of them, and that of r² is below 15·u·y·y: before the root,
+// 2^-19·y·y = 32·u·y·y is added. r <= (1 + 16·u)·n, since s = 0 has r = n. |c| <= 63.
 //
 // Bounds are rounded away from the rows that they would drop. Lengths within 2^±30 keep every
 // float32 within range: |b| >= 127, so t >= 2^-30 / 2^14, and xx / (2t) <= 2^104.

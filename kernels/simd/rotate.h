@@ -129,10 +129,7 @@ struct fitted {
   float residual;
 };
 
-/**
- * The scale s with the least ‖y − s·c‖, and that residual, from y·c, c·c and y·y. The slack is more than
- * three times the relative error of y·c and y·y, which is 5 · 2^-24.
- */
+/** The scale s with the least ‖y − s·c‖, and that residual, from y·c, c·c and y·y; see search/bounds.h. */
 inline fitted fit_scale(double product, double square, double yy) {
   const auto scale = static_cast<float>(product / square);
   const auto s = static_cast<double>(scale);
@@ -233,7 +230,7 @@ inline void encode_coarse_lanes(const float* rotated, float inverse, uint32_t ch
     const float* const from = rotated + size_t{chunk} * coarse_chunk_dimensions + lane;
     wide_integers upper_bits = {};
     wide_integers lower_bits = {};
-    // Float32 for the four planes of a chunk: each conversion would take as long as a product.
+    // In float32 for a chunk: to convert each plane to float64 would take longer than the products.
     wide_floats chunk_yy = {};
     wide_floats chunk_first = {};
     wide_floats chunk_second = {};
