@@ -25,6 +25,7 @@ const NAMES = [
   'rest',
   'batches',
   'loading',
+  'pauses',
   'compare',
   'cuda',
 ] as const;
