@@ -115,16 +115,20 @@ async function upserts(server: ServerProcess, call: Call): Promise<void> {
 async function load(server: ServerProcess, call: Call): Promise<void> {
   const { loadedRows } = sizes;
   const replacedRows = loadedRows / 2;
-  await measure(server, `load of ${loadedRows} rows by Arrow, half of them again`, async (round) => {
-    await create(call, `load${round}`);
-    const before = await rowCount(call);
-    await streamRows(url(server, `load${round}`), rows, [0, loadedRows]);
-    await streamRows(url(server, `load${round}`), rows, [0, replacedRows]);
-    await eventually('compaction removes the former rows', async () => {
-      return (await rowCount(call)) < before + loadedRows + replacedRows / 2;
-    });
-    await expect(call('DELETE', `/v1/collections/load${round}`));
-  });
+  await measure(
+    server,
+    `load of ${loadedRows} rows by Arrow, half of them again`,
+    async (round) => {
+      await create(call, `load${round}`);
+      const before = await rowCount(call);
+      await streamRows(url(server, `load${round}`), rows, [0, loadedRows]);
+      await streamRows(url(server, `load${round}`), rows, [0, replacedRows]);
+      await eventually('compaction removes the former rows', async () => {
+        return (await rowCount(call)) < before + loadedRows + replacedRows / 2;
+      });
+      await expect(call('DELETE', `/v1/collections/load${round}`));
+    },
+  );
 }
 
 async function rowCount(call: Call): Promise<number> {

@@ -7,6 +7,7 @@ import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
 import { createTaskHandler } from './platform/pool.js';
 import { compactSegmentsTask } from './segment/compaction.js';
+import { copyValuesTask } from './segment/segment.js';
 import { encodeSegmentTask, verifySegmentTask } from './segment/segment-file.js';
 import { decompressBodyTask, parseRecordBatchTask } from './server/ingest/arrow-rows.js';
 import { parseJsonTask } from './server/ingest/json-body.js';
@@ -17,6 +18,7 @@ import { writeLinesTask } from './server/replies/vector-lines.js';
 export default createTaskHandler([
   aggregateSegmentsTask,
   compactSegmentsTask,
+  copyValuesTask,
   decompressBodyTask,
   encodeSegmentTask,
   encodeSimdTask,

@@ -31,21 +31,37 @@ export class GrowingCodes {
     };
   }
 
-  /** Encodes the rows from..to of `values` on the calling thread. `rowsMax` bounds later growth. */
-  append(values: Float32Array, from: number, to: number, rowsMax: number): void {
-    this.#reserve(to, rowsMax);
+  /** Makes room for the codes of `rowCount` rows. `rowsMax` bounds later growth. */
+  reserve(rowCount: number, rowsMax: number): void {
+    if (rowCount <= this.#capacity) return;
+    const room = this.#isSmall(rowCount) ? Math.min(2 * rowCount, rowsMax) : rowsMax;
+    this.#resize(Math.max(rowCount, room));
+  }
+
+  /** Encodes the rows from..to of `values` on the calling thread. There must be room. */
+  encode(values: Float32Array, from: number, to: number): void {
     this.#encoder.encode({ values, dimension: this.#dimension, from, to, codes: this.#codes });
   }
 
-  /** Frees memory reserved for growth. */
-  trim(rowCount: number): void {
-    if ((this.#capacity - rowCount) * 8 > rowCount) this.#resize(rowCount);
+  /** The same in the threads of the pool. There must be no growth meanwhile. */
+  encodeInPool(values: Float32Array, from: number, to: number): Promise<void> {
+    return this.#encoder.encodeAll({
+      values,
+      dimension: this.#dimension,
+      from,
+      to,
+      codes: this.#codes,
+    });
   }
 
-  #reserve(rowCount: number, rowsMax: number): void {
-    if (rowCount <= this.#capacity) return;
-    const isSmall = this.#encoder.byteLengths(rowCount, this.#dimension).tiles < DOUBLED_BYTES_MAX;
-    this.#resize(Math.max(rowCount, isSmall ? Math.min(2 * rowCount, rowsMax) : rowsMax));
+  /** Frees memory reserved for growth, if it has been touched. */
+  trim(rowCount: number): void {
+    const isWasteful = (this.#capacity - rowCount) * 8 > rowCount;
+    if (isWasteful && this.#isSmall(this.#capacity)) this.#resize(rowCount);
+  }
+
+  #isSmall(rowCount: number): boolean {
+    return this.#encoder.byteLengths(rowCount, this.#dimension).tiles < DOUBLED_BYTES_MAX;
   }
 
   #resize(capacity: number): void {

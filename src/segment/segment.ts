@@ -14,10 +14,17 @@ import {
   type VectorBatch,
   type VectorBlock,
 } from '../common/types.js';
+import type { Task, WorkerPool } from '../platform/pool.js';
 import { GrowingCodes } from './growing-codes.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { type SegmentData, sharedBuffers } from './segment-data.js';
-import { decodeUtf8, GrowingUtf8, sharedFloat32, trimmed, withValueRoom } from './shared-arrays.js';
+import {
+  decodeUtf8,
+  GrowingUtf8,
+  sharedFloat32,
+  trimmedValues,
+  withValueRoom,
+} from './shared-arrays.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
 
 /**
@@ -39,6 +46,19 @@ interface ActiveSegmentOptions {
   readonly bytesMax?: number;
 }
 
+/** The rows `from..from + count` of a batch. */
+export interface RowsToAppend {
+  readonly batch: VectorBatch;
+  readonly from: number;
+  readonly count: number;
+}
+
+/** Rows that `append` will add, whose values and codes are in place already. */
+interface StagedRows extends RowsToAppend {
+  /** In the segment. */
+  readonly firstRow: number;
+}
+
 /** What only an active segment has. */
 interface Growth {
   readonly rowsMax: number;
@@ -48,6 +68,7 @@ interface Growth {
   readonly json: GrowingUtf8;
   /** Null for no codes. */
   readonly codes: GrowingCodes | null;
+  staged: readonly StagedRows[];
 }
 
 export class Segment {
@@ -77,6 +98,7 @@ export class Segment {
       ids: new GrowingUtf8(),
       json: new GrowingUtf8(),
       codes: encoder === null ? null : new GrowingCodes(encoder, options.dimension),
+      staged: [],
     };
     const data: SegmentData = {
       key: options.key,
@@ -170,20 +192,18 @@ export class Segment {
    * the first new row. Metadata must have been validated; after an exception the segment is unusable.
    */
   append(batch: VectorBatch, from: number, count: number, sequence: number): number {
-    const { dimension } = this;
     const growth = this.#growth;
     assert(growth !== null, 'the segment is active');
     assert(from + count <= batch.count, `row ${from + count} of ${batch.count}`);
     assert(count <= this.fits(batch, from), `${count} rows do not fit`);
     const first = this.rowCount;
     const rowCount = first + count;
-    const values = batch.values.subarray(from * dimension, (from + count) * dimension);
-    assert(values.length === count * dimension, 'the batch has values for every row');
-
-    const valuesMax = Math.min(growth.rowsMax, Math.floor(growth.bytesMax / (dimension * 4)));
-    this.#valueArray = withValueRoom(this.#valueArray, rowCount * dimension, valuesMax * dimension);
-    this.#valueArray.set(values, first * dimension);
-    growth.codes?.append(this.#valueArray, first, rowCount, valuesMax);
+    if (!isStaged(growth.staged, { batch, from, count, firstRow: first })) {
+      this.#reserveValues(growth, rowCount);
+      this.#valueArray.set(this.#valuesOf(batch, from, count), first * this.dimension);
+      growth.codes?.encode(this.#valueArray, first, rowCount);
+    }
+    growth.staged = growth.staged.filter(({ firstRow }) => firstRow >= rowCount);
     this.#codes = growth.codes?.view(rowCount) ?? null;
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
@@ -200,11 +220,56 @@ export class Segment {
     return first;
   }
 
+  /**
+   * Copies the values of rows that will be appended next, in this order, to their places, and encodes them
+   * in the pool: appending them then takes microseconds per row. Nobody sees them before. It has no effect
+   * on rows that are not appended as announced. Large batches are over shared memory, which is copied in
+   * the pool.
+   */
+  async stage(rows: readonly RowsToAppend[], pool: WorkerPool): Promise<void> {
+    const growth = this.#growth;
+    assert(growth !== null, 'the segment is active');
+    growth.staged = [];
+    const first = this.rowCount;
+    const staged = placed(rows, first);
+    const rowCount = staged.reduce((sum, { count }) => sum + count, first);
+    this.#reserveValues(growth, rowCount);
+    const target = this.#valueArray;
+    await Promise.all(
+      staged.map(({ batch, from, count, firstRow }) => {
+        const source = this.#valuesOf(batch, from, count);
+        return copyValues({ source, target, offset: firstRow * this.dimension }, pool);
+      }),
+    );
+    await growth.codes?.encodeInPool(target, first, rowCount);
+    growth.staged = staged;
+  }
+
+  /** Whether `stage` has prepared exactly these rows. */
+  hasStaged(rows: readonly RowsToAppend[]): boolean {
+    const staged = this.#growth?.staged ?? [];
+    return placed(rows, this.rowCount).every((part) => isStaged(staged, part));
+  }
+
+  #valuesOf(batch: VectorBatch, from: number, count: number): Float32Array {
+    const values = batch.values.subarray(from * this.dimension, (from + count) * this.dimension);
+    assert(values.length === count * this.dimension, 'the batch has values for every row');
+    return values;
+  }
+
+  /** Makes room for values and codes. Views that were handed out keep their arrays. */
+  #reserveValues(growth: Growth, rowCount: number): void {
+    const { dimension } = this;
+    const rowsMax = Math.min(growth.rowsMax, Math.floor(growth.bytesMax / (dimension * 4)));
+    this.#valueArray = withValueRoom(this.#valueArray, rowCount * dimension, rowsMax * dimension);
+    growth.codes?.reserve(rowCount, rowsMax);
+  }
+
   /** Makes the segment immutable except for deletions, and frees memory reserved for growth. */
   seal(): void {
     if (this.#growth === null) return;
     const { ids, json, metadata, codes } = this.#growth;
-    this.#valueArray = trimmed(this.#valueArray, this.rowCount * this.dimension);
+    this.#valueArray = trimmedValues(this.#valueArray, this.rowCount * this.dimension);
     ids.trim();
     json.trim();
     this.#ids = ids.view();
@@ -438,6 +503,51 @@ export class Segment {
       isComplete,
     };
   }
+}
+
+/** With the rows that they will be, from `first` on. */
+function placed(rows: readonly RowsToAppend[], first: number): StagedRows[] {
+  let firstRow = first;
+  return rows.map((part) => {
+    const staged = { ...part, firstRow };
+    firstRow += part.count;
+    return staged;
+  });
+}
+
+function isStaged(
+  staged: readonly StagedRows[],
+  { batch, from, count, firstRow }: StagedRows,
+): boolean {
+  return staged.some(
+    (rows) =>
+      rows.batch === batch &&
+      rows.from === from &&
+      rows.firstRow === firstRow &&
+      rows.count >= count,
+  );
+}
+
+interface ValueCopy {
+  readonly source: Float32Array;
+  /** Over shared memory. */
+  readonly target: Float32Array;
+  readonly offset: number;
+}
+
+/** Copies values between arrays over shared memory. */
+export const copyValuesTask: Task<ValueCopy, null> = {
+  name: 'segment.copyValues',
+  run({ source, target, offset }) {
+    target.set(source, offset);
+    return null;
+  },
+};
+
+async function copyValues(copy: ValueCopy, pool: WorkerPool): Promise<void> {
+  const isShared = copy.source.buffer instanceof SharedArrayBuffer;
+  if (isShared) await pool.run(copyValuesTask, copy);
+  else copyValuesTask.run(copy);
 }
 
 function textBytes(column: Utf8Column, from: number, count: number): number {

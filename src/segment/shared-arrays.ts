@@ -50,6 +50,15 @@ export function withValueRoom(
   return resized(array, lengthMax);
 }
 
+/**
+ * Like `trimmed`, for an array from `withValueRoom`: room that was never touched is not worth a copy of many
+ * megabytes on the main thread.
+ */
+export function trimmedValues(array: Float32Array, length: number): Float32Array {
+  const isLarge = length * array.BYTES_PER_ELEMENT >= DOUBLED_BYTES_MAX;
+  return isLarge ? array.subarray(0, length) : trimmed(array, length);
+}
+
 /** The first `length` elements: a subarray when little room is wasted behind them, else a copy. */
 export function trimmed<T extends SharedArray>(array: T, length: number): T {
   const isNearlyFull = (array.length - length) * 8 <= length;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hasBit } from '../../src/common/bitmap.js';
 import type { JsonObject } from '../../src/common/types.js';
+import { createInlinePool } from '../../src/platform/pool.js';
 import { Segment } from '../../src/segment/segment.js';
 import { IS_FULL } from '../support/full.js';
 import {
@@ -307,6 +308,42 @@ describe('a segment', () => {
     // Values 8, id at most 7, JSON 2, two offsets 8, sequence 8.
     assert.ok(segment.hostBytes / rows.length < 8 + 7 + 2 + 8 + 8 + 1);
     assert.equal(segment.metadataView().columns.size, 0);
+  });
+
+  it('shows staged rows when they are appended, and no others in their place', async () => {
+    const pool = createInlinePool();
+    const segment = Segment.createActive(activeOptions({}));
+    const [first, announced, other] = [0, 1, 2].map((i) =>
+      batchOf([1, 2, 3].map((row) => ({ id: `v${i}${row}`, values: [i, row], metadata: '{}' }))),
+    );
+    segment.append(first!, 0, 3, 1);
+    const block = segment.block();
+    const values = [...block.values];
+    const rows = [{ batch: announced!, from: 1, count: 2 }];
+    assert.ok(!segment.hasStaged(rows));
+    await segment.stage(rows, pool);
+    assert.ok(segment.hasStaged(rows));
+    assert.equal(segment.rowCount, 3);
+    assert.deepEqual([...block.values], values);
+
+    // As after a commit that failed: the rows of another write come first.
+    segment.append(other!, 0, 2, 2);
+    segment.append(announced!, 1, 2, 3);
+    await segment.stage([{ batch: announced!, from: 0, count: 1 }], pool);
+    segment.append(announced!, 0, 1, 4);
+    assert.deepEqual(
+      Array.from({ length: 8 }, (_, row) => [...segment.values(row)]),
+      [
+        [0, 1],
+        [0, 2],
+        [0, 3],
+        [2, 1],
+        [2, 2],
+        [1, 2],
+        [1, 3],
+        [1, 1],
+      ],
+    );
   });
 
   it('frees memory reserved for growth when it is sealed', () => {

@@ -67,6 +67,7 @@ export class Collection {
       observer: options.observer,
       requireIntact: () => this.requireIntact(),
       whenRoom: options.whenRoom,
+      stage: (batches) => this.rows.stage(batches.map((batch) => ({ batch, from: 0 }))),
     });
   }
 

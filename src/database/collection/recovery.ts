@@ -8,7 +8,7 @@ import type { Logger } from '../../common/logger.js';
 import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { decodeDeletions } from '../../segment/deletions.js';
-import { decodeLogRecord } from '../../segment/log-record.js';
+import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import { decodeSegment } from '../../segment/segment-file.js';
 import type { Store } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
@@ -68,6 +68,7 @@ export async function loadCollection(
     segmentRowsMax,
     metadataColumnsMax: limits.metadataColumnsMax,
     encoder,
+    pool: options.pool,
   });
   const guard = new FileGuard({ queue: options.verifications, onDamaged });
   const manifest = readManifest(definition, options);
@@ -152,6 +153,15 @@ async function loadSegment(
 
 /** Time between two yields to the event loop. */
 const REPLAY_YIELD_MS = 50;
+/** Records that are in memory, and encoded in the pool, at once: enough to occupy many threads. */
+const REPLAYED_BYTES = 32 * 1024 * 1024;
+
+interface ReplayedRecord {
+  readonly record: LogRecord;
+  readonly sequence: number;
+  /** Rows that are in files already. */
+  readonly skippedRowCount: number;
+}
 
 async function replayLog(
   definition: CollectionDefinition,
@@ -161,7 +171,8 @@ async function replayLog(
 ): Promise<{ sequence: number; writtenAtMs: number }> {
   let sequence = manifest.checkpointSequence;
   let writtenAtMs = manifest.writtenAtMs;
-  let yieldAtMs = performance.now() + REPLAY_YIELD_MS;
+  let group: ReplayedRecord[] = [];
+  let byteCount = 0;
   for (const entry of store.readLog(logName(definition.incarnation), sequence)) {
     if (entry.sequence !== sequence + 1) {
       throw new SagittaError(
@@ -171,14 +182,34 @@ async function replayLog(
     }
     const record = decodeLogRecord(entry.record);
     const isPartlyInFiles = sequence === manifest.checkpointSequence;
-    applyLogRecord(rows, record, entry.sequence, isPartlyInFiles ? manifest.partialRowCount : 0);
+    const skippedRowCount = isPartlyInFiles ? manifest.partialRowCount : 0;
     sequence = entry.sequence;
     writtenAtMs = record.timeMs;
+    group.push({ record, sequence, skippedRowCount });
+    byteCount += entry.record.byteLength;
+    if (byteCount >= REPLAYED_BYTES) {
+      await applyRecords(rows, group);
+      group = [];
+      byteCount = 0;
+    }
+  }
+  await applyRecords(rows, group);
+  return { sequence, writtenAtMs };
+}
+
+async function applyRecords(rows: Rows, records: readonly ReplayedRecord[]): Promise<void> {
+  await rows.stage(
+    records.flatMap(({ record, skippedRowCount }) =>
+      record.kind === 'write' ? { batch: record.batch, from: skippedRowCount } : [],
+    ),
+  );
+  let yieldAtMs = performance.now() + REPLAY_YIELD_MS;
+  for (const { record, sequence, skippedRowCount } of records) {
+    applyLogRecord(rows, record, sequence, skippedRowCount);
     if (performance.now() > yieldAtMs) {
       // Health checks are answered while a long log is replayed.
       await new Promise((resolve) => setImmediate(resolve));
       yieldAtMs = performance.now() + REPLAY_YIELD_MS;
     }
   }
-  return { sequence, writtenAtMs };
 }

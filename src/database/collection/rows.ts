@@ -3,6 +3,7 @@
 // Nothing here knows the store or the clock.
 
 import type { RowEncoder, Utf8Column, VectorBatch } from '../../common/types.js';
+import type { WorkerPool } from '../../platform/pool.js';
 import { IdIndex } from '../../segment/id-index.js';
 import { Segment } from '../../segment/segment.js';
 
@@ -18,7 +19,17 @@ export interface RowsOptions {
   readonly metadataColumnsMax: number;
   /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
+  readonly pool: WorkerPool;
 }
+
+/** The rows `from..batch.count` of a batch. */
+export interface RowsToWrite {
+  readonly batch: VectorBatch;
+  readonly from: number;
+}
+
+/** Writes of at most this many values are copied and encoded when they are applied: half a millisecond. */
+const UNSTAGED_VALUES_MAX = 2 ** 18;
 
 export class Rows {
   readonly #options: RowsOptions;
@@ -26,6 +37,8 @@ export class Rows {
   readonly #byNumber = new Map<number, Segment>();
   readonly #index = new IdIndex();
   #nextSegmentNumber = 1;
+  /** Segments that follow the active one, empty but for staged rows. */
+  #upcoming: Segment[] = [];
 
   constructor(options: RowsOptions) {
     this.#options = options;
@@ -74,6 +87,44 @@ export class Rows {
       next += count;
       if (segment.spareRowCount === 0) segment.seal();
     }
+  }
+
+  /**
+   * Copies and encodes large writes in the pool before they are applied, in this order and without others
+   * between them. Undefined if there is nothing to do. It is not needed for `applyWrite`, which otherwise
+   * does the same on the calling thread: for rows that did not go where they were expected, because a
+   * segment was sealed meanwhile, or when the pool has failed.
+   */
+  stage(writes: readonly RowsToWrite[]): Promise<void> | undefined {
+    const rowCount = writes.reduce((sum, { batch, from }) => sum + batch.count - from, 0);
+    if (rowCount * this.#options.dimension <= UNSTAGED_VALUES_MAX) return undefined;
+    const unstaged = this.#cutForSegments(writes).filter(
+      ({ segment, rows }) => !segment.hasStaged(rows),
+    );
+    if (unstaged.length === 0) return undefined;
+    const { pool } = this.#options;
+    const staging = unstaged.map(({ segment, rows }) => segment.stage(rows, pool));
+    return Promise.allSettled(staging).then(() => {});
+  }
+
+  /** The segments that will have the rows, by their numbers only; `fits` may find less room. */
+  #cutForSegments(writes: readonly RowsToWrite[]) {
+    const cuts: { segment: Segment; rows: (RowsToWrite & { count: number })[] }[] = [];
+    let spareRowCount = 0;
+    for (const { batch, from } of writes) {
+      for (let next = from; next < batch.count; ) {
+        if (spareRowCount === 0) {
+          const segment = this.#segmentAhead(cuts.length);
+          cuts.push({ segment, rows: [] });
+          spareRowCount = segment.spareRowCount;
+        }
+        const count = Math.min(batch.count - next, spareRowCount);
+        cuts.at(-1)!.rows.push({ batch, from: next, count });
+        spareRowCount -= count;
+        next += count;
+      }
+    }
+    return cuts;
   }
 
   /** Ends the rows with these ids; ids without a live row are ignored. */
@@ -146,8 +197,24 @@ export class Rows {
   #activeSegment(): Segment {
     const last = this.#segments.at(-1);
     if (last !== undefined && !last.isSealed) return last;
+    const segment = this.#upcoming.shift() ?? this.#createSegment();
+    this.#insertSegment(segment);
+    return segment;
+  }
+
+  /** The segment that will be active after `count` others that have room. */
+  #segmentAhead(count: number): Segment {
+    const last = this.#segments.at(-1);
+    const active = last === undefined || last.isSealed ? [] : [last];
+    while (active.length + this.#upcoming.length <= count) {
+      this.#upcoming.push(this.#createSegment());
+    }
+    return [...active, ...this.#upcoming][count]!;
+  }
+
+  #createSegment(): Segment {
     const number = this.takeSegmentNumber();
-    const segment = Segment.createActive({
+    return Segment.createActive({
       key: this.segmentKey(number),
       number,
       dimension: this.#options.dimension,
@@ -155,8 +222,6 @@ export class Rows {
       columnsMax: this.#options.metadataColumnsMax,
       encoder: this.#options.encoder,
     });
-    this.#insertSegment(segment);
-    return segment;
   }
 
   #insertSegment(segment: Segment): void {

@@ -4,6 +4,7 @@
 // committed, and only then applied to memory: what a reader sees is always on disk.
 
 import { overloadedError } from '../../common/errors.js';
+import type { VectorBatch } from '../../common/types.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { CommitTimings } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
@@ -13,6 +14,8 @@ export interface PreparedWrite<Result> {
   /** Whether it uses the sequence that it was offered. */
   readonly takesSequence: boolean;
   readonly operations: readonly StoreOperation[];
+  /** The rows that it adds, if any. */
+  readonly batch?: VectorBatch;
   readonly result: Result;
   /** Changes memory; runs when the operations are on disk, in order, and must not throw. */
   apply(): void;
@@ -59,6 +62,7 @@ export class Writer {
   readonly #observer: DatabaseObserver;
   readonly #requireIntact: () => void;
   readonly #whenRoom: () => Promise<void> | undefined;
+  readonly #stage: (batches: readonly VectorBatch[]) => Promise<void> | undefined;
   #sequence: number;
   #waiting: PendingWrite[] = [];
   #running: Promise<void> | undefined;
@@ -77,6 +81,11 @@ export class Writer {
     requireIntact: () => void;
     /** What a commit waits for; undefined for nothing. */
     whenRoom: () => Promise<void> | undefined;
+    /**
+     * Prepares memory for rows that will be applied in this order, off the main thread; undefined when there
+     * is nothing to do. Never rejects.
+     */
+    stage: (batches: readonly VectorBatch[]) => Promise<void> | undefined;
   }) {
     this.#store = options.store;
     this.#sequence = options.sequence;
@@ -85,6 +94,7 @@ export class Writer {
     this.#observer = options.observer;
     this.#requireIntact = options.requireIntact;
     this.#whenRoom = options.whenRoom;
+    this.#stage = options.stage;
   }
 
   /** `onCommitted` is called when the write is on disk, before the promise resolves. */
@@ -155,16 +165,23 @@ export class Writer {
       }
       if (next.write.endsCommit) break;
     }
+    const batches = accepted.flatMap(({ prepared }) => prepared.batch ?? []);
+    const staging = this.#stage(batches);
     const startedAtMs = performance.now();
     try {
       this.#requireIntact();
       if (operations.length > 0) await this.#store.commit(operations);
     } catch (error) {
+      // The caller may use the memory of its batch again when the write has failed.
+      await staging;
       this.#observer.commitFailed();
       for (const { pendingWrite } of accepted) fail(pendingWrite, error);
       return;
     }
     const commitMs = performance.now() - startedAtMs;
+    await staging;
+    // Again, if a checkpoint has sealed the segment meanwhile: then rows go to the next one.
+    if (staging !== undefined) await this.#stage(batches);
     if (operations.length > 0) this.#observer.writesCommitted(accepted.length, commitMs);
     for (const { prepared } of accepted) prepared.apply();
     this.#sequence = sequence;

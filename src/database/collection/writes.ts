@@ -335,6 +335,7 @@ export function logged<Result extends { readonly sequence: number }>(
   return {
     takesSequence: true,
     operations: [append, ...(alsoCommit?.(result) ?? [])],
+    ...(record.kind === 'write' && { batch: record.batch }),
     result,
     apply() {
       // The commit has ended, so the store no longer reads the record.

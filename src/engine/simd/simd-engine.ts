@@ -41,8 +41,8 @@ const JOINED_COST_NS = 2_000_000;
 /** How long the calling thread waits for the one that finishes the search, before it lets others run. */
 const FINISH_MS_MAX = 0.2;
 
-/** Values encoded per task of the pool: a few milliseconds. */
-const ENCODED_VALUES = 2 ** 21;
+/** Values encoded per task of the pool: about a millisecond, so that searches do not wait long behind it. */
+const ENCODED_VALUES = 2 ** 19;
 
 /** Works on a search until no work is left; true when this task completed it. */
 export const workSimdTask: Task<number, boolean> = {

@@ -18,6 +18,7 @@ describe('the writer of a collection', () => {
       observer: SILENT_OBSERVER,
       requireIntact() {},
       whenRoom: () => undefined,
+      stage: () => undefined,
     });
     const write: Write<number> = {
       mayFollow: () => true,
