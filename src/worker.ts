@@ -1,6 +1,7 @@
 // What a worker thread of the pool can do: the composition root of the other side.
 
 import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
+import { describePathsTask, findPathsTask } from './database/aggregate/found-schema.js';
 import { selectBesideTask } from './database/query/group-rows.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
@@ -20,9 +21,11 @@ export default createTaskHandler([
   compactSegmentsTask,
   copyValuesTask,
   decompressBodyTask,
+  describePathsTask,
   encodeSegmentTask,
   encodeSimdTask,
   evaluateFilterTask,
+  findPathsTask,
   mergeValuesTask,
   parseRecordBatchTask,
   parseJsonTask,

@@ -21,6 +21,8 @@ export type {
   DeleteReply,
   Explain,
   Facet,
+  FoundPath,
+  FoundSchema,
   Histogram,
   HistogramRequest,
   PatchReply,
@@ -28,6 +30,7 @@ export type {
   Readiness,
   RecallReply,
   Stats,
+  TypeCounts,
   UpdateManyReply,
 } from './wire.js';
 
@@ -96,6 +99,13 @@ export interface ListRequest<Requested extends PlainValues = PlainValues> {
   readonly filter?: JsonObject;
   readonly include_metadata?: boolean;
   readonly include_values?: Requested;
+}
+
+export interface SchemaRequest {
+  readonly filter?: JsonObject;
+  readonly limit?: number;
+  /** Only paths after this one: the `next_after` of the page before. */
+  readonly after?: string;
 }
 
 export type SortKey = NonNullable<wire.Query['sort']>[number];

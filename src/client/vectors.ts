@@ -27,6 +27,7 @@ import type {
   DeleteManyReply,
   DeleteReply,
   FetchReply,
+  FoundSchema,
   IncludeValues,
   ListRequest,
   Match,
@@ -36,6 +37,7 @@ import type {
   QueryReply,
   QueryRequest,
   RecallReply,
+  SchemaRequest,
   StoredVector,
   UpdateManyReply,
   ValuesOf,
@@ -128,6 +130,8 @@ export interface Vectors extends Streams, SharedRoutes {
   count(filter?: JsonObject, options?: CallOptions): Promise<number>;
   /** Facets and stats over all vectors that pass the filter, exactly. */
   aggregate(request: AggregateRequest, options?: CallOptions): Promise<AggregateReply>;
+  /** The metadata paths that the vectors have, with types and ranges, a page at a time. */
+  schema(request?: SchemaRequest, options?: CallOptions): Promise<FoundSchema>;
   /**
    * As queryPages, one match at a time. With `score_threshold` but no `top_k` it yields all vectors
    * with at least that score; with `limit` and neither, the whole collection.
@@ -199,6 +203,12 @@ export function createVectors(requests: Requests, root: string): Vectors {
       return (await read<{ count: number }>(`${root}/count`, body, options)).count;
     },
     aggregate: (request, options) => read(`${root}/aggregate`, request, options),
+    schema: ({ filter, ...page } = {}, options) =>
+      get(
+        `${root}/schema`,
+        { ...page, ...(filter !== undefined && { filter: JSON.stringify(filter) }) },
+        options,
+      ),
     queryAll: (request, options) =>
       itemsOf(vectors.queryPages(request, options), (page) => page.matches),
     async queryBatch(queries, options) {

@@ -345,6 +345,48 @@ export interface AggregateReply {
   readonly sequence: number;
 }
 
+export interface FoundSchema {
+  /** In the order of their characters. */
+  readonly paths: readonly FoundPath[];
+  /** Whether there is another page. */
+  readonly has_more: boolean;
+  /** The `after` of the next page; absent on the last page. */
+  readonly next_after?: string;
+  /** The vectors that pass the filter. */
+  readonly count: number;
+  /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
+  readonly sequence: number;
+}
+
+export interface FoundPath {
+  readonly path: string;
+  /** The vectors that have the path, also with null. */
+  readonly count: number;
+  /** The vectors by the type of their value. */
+  readonly types: TypeCounts;
+  /** The elements of arrays by their type. */
+  readonly element_types?: TypeCounts;
+  /** Distinct strings, numbers and booleans, also in arrays. */
+  readonly distinct_count: number;
+  /**
+   * False for paths with more than 10 000 values in a segment: there are at least
+   * `distinct_count` values.
+   */
+  readonly is_distinct_exact: boolean;
+  /** The least number, if any. */
+  readonly min?: number;
+  readonly max?: number;
+}
+
+export interface TypeCounts {
+  readonly null: number;
+  readonly boolean: number;
+  readonly number: number;
+  readonly string: number;
+  readonly array: number;
+  readonly object: number;
+}
+
 export interface Facet {
   readonly path: string;
   /**

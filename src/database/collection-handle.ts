@@ -5,7 +5,13 @@ import type { JsonObject, VectorBatch } from '../common/types.js';
 import { parseFilter } from '../filter/parse.js';
 import type { StoreOperation } from '../storage/store.js';
 import { runAggregate } from './aggregate/aggregate.js';
-import type { AggregateReply, AggregateRequest } from './aggregate/aggregate-api.js';
+import type {
+  AggregateReply,
+  AggregateRequest,
+  FoundSchema,
+  SchemaRequest,
+} from './aggregate/aggregate-api.js';
+import { runSchema } from './aggregate/found-schema.js';
 import type {
   CallOptions,
   CloneInput,
@@ -317,6 +323,13 @@ export class CollectionHandle {
   async aggregate(request: AggregateRequest, options: CallOptions = {}): Promise<AggregateReply> {
     return this.#use((collection) =>
       runAggregate(collection, request, this.#services, options.signal),
+    );
+  }
+
+  /** The metadata paths of the vectors that pass the filter. Throws `invalid_filter` and `overloaded`. */
+  async schema(request: SchemaRequest, options: CallOptions = {}): Promise<FoundSchema> {
+    return this.#use((collection) =>
+      runSchema(collection, request, this.#services, options.signal),
     );
   }
 

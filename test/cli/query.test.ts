@@ -343,3 +343,20 @@ it('--group-by shows the best matches of each value', async () => {
     .map((line) => JSON.parse(line).group);
   assert.deepEqual(groups, [false, true]);
 });
+
+it('collections schema shows the metadata fields with types and ranges', async () => {
+  const { collections, collection } = createClient({ baseUrl: server.url });
+  await collections.create({ id: 'varied', dimension: 1 });
+  await collection('varied').upsert([
+    { id: 'a', values: [1], metadata: { price: 3, tags: ['x', 1], of: { lang: 'en' } } },
+    { id: 'b', values: [1], metadata: { price: null, tags: [] } },
+  ]);
+  assert.equal(
+    await stdoutOf(['collections', 'schema', 'varied']),
+    'path     vectors  types                      distinct  min  max\n' +
+      'of             1  object                            0\n' +
+      'of.lang        1  string                            1\n' +
+      'price          2  null, number                      1    3    3\n' +
+      'tags           2  array of number or string         2    1    1\n',
+  );
+});

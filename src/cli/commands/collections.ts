@@ -1,8 +1,8 @@
-// `sagitta collections`: list, create, show, clone, rename, delete.
+// `sagitta collections`: list, create, show, schema, clone, rename, delete.
 
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
-import type { CollectionRecord } from '../../client/client.js';
+import type { CollectionRecord, FoundPath, TypeCounts } from '../../client/client.js';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { usageError } from '../failure.js';
@@ -16,9 +16,13 @@ Examples:
   $ sagitta collections create articles --dimension 768 --metric dot \\
       --label team=search
   $ sagitta collections show articles
+  $ sagitta collections schema articles
   $ sagitta collections clone articles articles-copy
   $ sagitta collections rename articles-copy articles-2025
   $ sagitta collections delete articles`;
+
+/** Width of tables when stdout is not a terminal. */
+const WIDTH_DEFAULT = 100;
 
 interface CommonOptions extends ConnectionOptions {
   readonly json?: boolean;
@@ -60,6 +64,12 @@ export function addCollectionsCommand(program: Command): void {
     print(await connect(options).collections.get(id), options);
   });
 
+  const schema = command
+    .command('schema')
+    .description('show the metadata fields of the vectors, with types and ranges')
+    .argument('<id>', 'collection id or alias');
+  addCommonOptions(schema).action(showSchema);
+
   const clone = command
     .command('clone')
     .description('make another collection with the same vectors')
@@ -84,6 +94,47 @@ export function addCollectionsCommand(program: Command): void {
     .argument('<id>', 'collection id')
     .option('--yes', 'skip the confirmation');
   addCommonOptions(remove).action(deleteCollection);
+}
+
+async function showSchema(id: string, options: CommonOptions): Promise<void> {
+  const vectors = connect(options).collection(id);
+  let page = await vectors.schema();
+  const paths = [...page.paths];
+  while (page.next_after !== undefined) {
+    page = await vectors.schema({ after: page.next_after });
+    paths.push(...page.paths);
+  }
+  if (options.json) return write(JSON.stringify(paths, null, 2));
+  if (paths.length === 0) return write('No metadata.');
+  const columns = [
+    { title: 'path' },
+    { title: 'vectors', align: 'right' } as const,
+    { title: 'types' },
+    { title: 'distinct', align: 'right' } as const,
+    { title: 'min', align: 'right' } as const,
+    { title: 'max', align: 'right' } as const,
+  ];
+  const rows = paths.map((found) => [
+    found.path,
+    formatCount(found.count),
+    typesText(found),
+    `${found.is_distinct_exact ? '' : '≥ '}${formatCount(found.distinct_count)}`,
+    found.min === undefined ? '' : String(found.min),
+    found.max === undefined ? '' : String(found.max),
+  ]);
+  write(renderTable(columns, rows, process.stdout.columns ?? WIDTH_DEFAULT));
+}
+
+/** `number, array of string` */
+function typesText({ types, element_types }: FoundPath): string {
+  const namesOf = (counts: TypeCounts) =>
+    Object.entries(counts).flatMap(([name, count]) => (count > 0 ? [name] : []));
+  const elements = element_types === undefined ? [] : namesOf(element_types);
+  return namesOf(types)
+    .map((name) =>
+      name === 'array' && elements.length > 0 ? `array of ${elements.join(' or ')}` : name,
+    )
+    .join(', ');
 }
 
 function addCommonOptions(command: Command): Command {

@@ -79,3 +79,47 @@ export interface AggregateReply extends Aggregations {
   readonly count: number;
   readonly sequence: number;
 }
+
+export interface SchemaRequest {
+  readonly filter?: JsonObject | undefined;
+  readonly limit?: number | undefined;
+  /** Only paths after this one. */
+  readonly after?: string | undefined;
+}
+
+export interface TypeCounts {
+  readonly null: number;
+  readonly boolean: number;
+  readonly number: number;
+  readonly string: number;
+  readonly array: number;
+  readonly object: number;
+}
+
+export interface FoundPath {
+  readonly path: string;
+  /** Rows that have the path, also with null. */
+  readonly count: number;
+  /** Rows by the type of their value. */
+  readonly types: TypeCounts;
+  /** Elements of arrays by their type; undefined without arrays. */
+  readonly elementTypes: TypeCounts | undefined;
+  /** Distinct strings, numbers and booleans, also in arrays. */
+  readonly distinctCount: number;
+  /** False when there are at least so many. */
+  readonly isDistinctExact: boolean;
+  /** Of the numbers; absent without any. */
+  readonly min?: number;
+  readonly max?: number;
+}
+
+export interface FoundSchema {
+  /** In the order of UTF-16 code units. */
+  readonly paths: readonly FoundPath[];
+  readonly hasMore: boolean;
+  /** The `after` of the next page. */
+  readonly nextAfter: string | undefined;
+  /** Rows that pass the filter. */
+  readonly count: number;
+  readonly sequence: number;
+}

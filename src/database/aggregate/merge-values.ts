@@ -37,6 +37,16 @@ export function mergeValues(parts: readonly ValueCounts[], limit: number): Merge
   };
 }
 
+/** At least so many distinct values; strings that are in arrays and beside them may be others. */
+export function leastDistinctCount(counts: ValueCounts): number {
+  const { strings, numbers, falseCount, trueCount } = counts;
+  const stringCounts = strings.map(({ counts }) =>
+    counts.reduce((used, count) => used + (count > 0 ? 1 : 0), 0),
+  );
+  const booleanCount = (falseCount > 0 ? 1 : 0) + (trueCount > 0 ? 1 : 0);
+  return Math.max(0, ...stringCounts) + numbers.length + booleanCount;
+}
+
 /** The work of `mergeValues`: distinct values of all parts. */
 export function countEntries(parts: readonly ValueCounts[]): number {
   return parts.reduce(
@@ -97,6 +107,7 @@ class TopValues {
   }
 
   offer(value: RawValue, count: number): void {
+    if (this.#limit === 0) return;
     const isFull = this.#counted.length === this.#limit;
     // Most values end here.
     if (isFull && count < this.#counted[this.#limit - 1]!.count) return;

@@ -1,47 +1,71 @@
-// Counts of values and summaries of numbers over the vectors that pass a filter.
+// Descriptions of the metadata of the vectors that pass a filter: counts of values, summaries of numbers,
+// and the paths that there are.
 
 import { readJsonBody } from '../ingest/parse-request.js';
 import { aggregationCost, toAggregation } from '../ingest/query-request.js';
-import { createRecordWriter } from '../replies/record-writer.js';
+import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 export function aggregateRoutes(services: RouteServices): Route[] {
+  return [aggregateCollection(services), getSchema(services)];
+}
+
+function aggregateCollection(services: RouteServices): Route {
   const { database } = services;
   const schemas = services.schemas.aggregate;
   const writeReply = createRecordWriter(schemas.reply);
-  return [
-    defineRoute({
-      method: 'POST',
-      path: '/collections/{id}/aggregate',
-      operationId: 'aggregateCollection',
-      tag: 'Query',
-      summary: 'Count values and summarize numbers',
-      description:
-        'Exact, from one snapshot, and the same on every machine. A vector without a value at a path (missing, null, an object, or an array without scalars) counts as missing.',
-      access: { scope: 'vectors:read', on: 'path' },
-      body: schemas.request,
-      reply: schemas.reply,
-      errors: [
-        'collection_not_found',
-        'collection_unavailable',
-        'invalid_filter',
-        'limit_exceeded',
-      ],
-      async handle(request) {
-        const body = await readJsonBody(services, request, schemas.request);
-        const aggregation = toAggregation(body);
-        request.charge(Math.max(1, aggregationCost(aggregation)));
-        const reply = await database
-          .collection(request.params.id!)
-          .aggregate(
-            { filter: body.filter, ...aggregation, minSequence: body.min_sequence },
-            { signal: request.signal },
-          );
-        const text = writeReply(reply);
-        request.reserveReply(text.length);
-        return jsonReply(text);
-      },
-    }),
-  ];
+  return defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/aggregate',
+    operationId: 'aggregateCollection',
+    tag: 'Query',
+    summary: 'Count values and summarize numbers',
+    description:
+      'Exact, from one snapshot, and the same on every machine. A vector without a value at a path (missing, null, an object, or an array without scalars) counts as missing.',
+    access: { scope: 'vectors:read', on: 'path' },
+    body: schemas.request,
+    reply: schemas.reply,
+    errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
+    async handle(request) {
+      const body = await readJsonBody(services, request, schemas.request);
+      const aggregation = toAggregation(body);
+      request.charge(Math.max(1, aggregationCost(aggregation)));
+      const reply = await database
+        .collection(request.params.id!)
+        .aggregate(
+          { filter: body.filter, ...aggregation, minSequence: body.min_sequence },
+          { signal: request.signal },
+        );
+      const text = writeReply(reply);
+      request.reserveReply(text.length);
+      return jsonReply(text);
+    },
+  });
+}
+
+function getSchema(services: RouteServices): Route {
+  const { database } = services;
+  const schemas = services.schemas.aggregate;
+  const writeReply = createPageWriter(schemas.foundSchema);
+  return defineRoute({
+    method: 'GET',
+    path: '/collections/{id}/schema',
+    operationId: 'getCollectionSchema',
+    tag: 'Collections',
+    summary: 'Show the metadata paths of the vectors',
+    description:
+      'The paths that the vectors have now, with the types and ranges of their values; nested members are paths with dots. In pages by path.',
+    access: { scope: 'vectors:read', on: 'path' },
+    query: schemas.schemaQuery,
+    body: null,
+    reply: schemas.foundSchema,
+    errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
+    async handle(request) {
+      const reply = await database
+        .collection(request.params.id!)
+        .schema(request.query, { signal: request.signal });
+      return jsonReply(await writeReply(reply, (count) => request.reserveReply(count)));
+    },
+  });
 }

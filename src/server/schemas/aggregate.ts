@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import { type BasicSchemas, sequence } from './basics.js';
+import { type BasicSchemas, page, sequence } from './basics.js';
 
 const HISTOGRAM_BUCKETS_DEFAULT = 10;
 
@@ -58,6 +58,52 @@ const statsReply = z
     histogram: histogramReply.optional(),
   })
   .meta({ id: 'Stats' });
+
+const typeCounts = z
+  .object({
+    null: count,
+    boolean: count,
+    number: count,
+    string: count,
+    array: count,
+    object: count,
+  })
+  .meta({ id: 'TypeCounts' });
+
+const foundSchema = z
+  .object({
+    paths: z
+      .array(
+        z
+          .object({
+            path: z.string(),
+            count: count.meta({ description: 'The vectors that have the path, also with null.' }),
+            types: typeCounts.meta({ description: 'The vectors by the type of their value.' }),
+            element_types: typeCounts
+              .optional()
+              .meta({ description: 'The elements of arrays by their type.' }),
+            distinct_count: count.meta({
+              description: 'Distinct strings, numbers and booleans, also in arrays.',
+            }),
+            is_distinct_exact: z.boolean().meta({
+              description:
+                'False for paths with more than 10 000 values in a segment: there are at least `distinct_count` values.',
+            }),
+            min: z.number().optional().meta({ description: 'The least number, if any.' }),
+            max: z.number().optional(),
+          })
+          .meta({ id: 'FoundPath' }),
+      )
+      .meta({ description: 'In the order of their characters.' }),
+    has_more: page.has_more,
+    next_after: z
+      .string()
+      .optional()
+      .meta({ description: 'The `after` of the next page; absent on the last page.' }),
+    count: count.meta({ description: 'The vectors that pass the filter.' }),
+    sequence,
+  })
+  .meta({ id: 'FoundSchema' });
 
 const replyMembers = {
   facets: z.array(facetReply).optional().meta({ description: 'In the order of the request.' }),
@@ -117,6 +163,12 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
     value,
     members,
     replyMembers,
+    schemaQuery: z.strictObject({
+      filter: basics.filter.optional(),
+      limit: basics.limit.meta({ description: 'The maximum number of paths.' }),
+      after: path.optional().meta({ description: 'Only paths after this one.' }),
+    }),
+    foundSchema,
     request: z
       .strictObject({
         filter: basics.filter.optional(),

@@ -1,0 +1,269 @@
+// The metadata paths that the rows of a snapshot have, in pages by path, each with the types and the
+// range of its values. Work and memory are bounded by the page, not by the number of paths.
+
+import { hasBit } from '../../common/bitmap.js';
+import { KIND, type MetadataColumn } from '../../common/columns.js';
+import { flattenMetadata } from '../../common/metadata-path.js';
+import type { JsonObject, Utf8Column } from '../../common/types.js';
+import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { parseFilter } from '../../filter/parse.js';
+import type { WorkerPool } from '../../platform/pool.js';
+import { decodeUtf8 } from '../../segment/shared-arrays.js';
+import type { Collection } from '../collection/collection.js';
+import { countVisible, type SegmentView } from '../collection/snapshot.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import type { FoundPath, FoundSchema, SchemaRequest, TypeCounts } from './aggregate-api.js';
+import { mergeInPool } from './aggregate-task.js';
+import { leastDistinctCount } from './merge-values.js';
+import { readColumns, selectPaths } from './path-columns.js';
+import { type RowSet, visitNumbers } from './row-set.js';
+import { defineSegmentsTask, runOverSegments } from './segment-tasks.js';
+import { countValues, type ValueCounts } from './value-counts.js';
+
+/** Values of a path in one segment that are compared with those of other segments. */
+const COMPARED_VALUES_MAX = 10_000;
+/** Results of segments, each with at most those values, that are in memory at once: about 80 MB. */
+const RESULTS_MAX = 1_024;
+
+/** Throws `invalid_filter` and `overloaded`; rejects with the signal's reason. */
+export async function runSchema(
+  collection: Collection,
+  request: SchemaRequest,
+  { catalogue, filters, limits, pool }: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<FoundSchema> {
+  const { limit = limits.pageLimitDefault, after = null } = request;
+  const view = new SnapshotView(collection, () => catalogue.isServing(collection));
+  try {
+    const node = request.filter === undefined ? null : parseFilter(request.filter, limits);
+    const filtered = await filters.filter(view.snapshot().views, node, signal);
+    const views = filtered.filter(({ visibleCount }) => visibleCount > 0);
+    const candidates = await findPaths(pool, views, { after, countMax: limit + 1 }, signal);
+    const page = candidates.slice(0, limit);
+    const hasMore = candidates.length > limit;
+    const step = Math.max(1, Math.floor(RESULTS_MAX / Math.max(1, views.length)));
+    const paths: FoundPath[] = [];
+    for (let from = 0; from < page.length; from += step) {
+      paths.push(...(await describePaths(pool, views, page.slice(from, from + step), signal)));
+    }
+    return {
+      // A segment may have a column of which no visible row has a value.
+      paths: paths.filter(({ count }) => count > 0),
+      hasMore,
+      nextAfter: hasMore ? page.at(-1) : undefined,
+      count: countVisible(views),
+      sequence: view.sequence,
+    };
+  } finally {
+    view.close();
+  }
+}
+
+/** A part of the paths in their order. */
+interface PathRange {
+  /** Only paths after this one; null for all. */
+  readonly after: string | null;
+  /** The first so many. */
+  readonly countMax: number;
+}
+
+/** The first paths of the range. */
+async function findPaths(
+  pool: WorkerPool,
+  views: readonly SegmentView[],
+  range: PathRange,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> {
+  const found = new FirstPaths(range);
+  const incomplete = views.filter(({ metadata }) => !metadata.isComplete);
+  const segments = incomplete.map(({ rowCount, rows, metadata }) => ({
+    rowCount,
+    rows,
+    columns: [],
+    jsonPaths: [],
+    json: metadata.json,
+  }));
+  for (const paths of await runOverSegments(pool, findPathsTask, segments, range, signal)) {
+    for (const path of paths) found.add(path);
+  }
+  for (const { metadata } of views) {
+    for (const path of metadata.columns.keys()) found.add(path);
+  }
+  return found.take();
+}
+
+/** Paths of segments that do not have a column for each, from their JSON. */
+export const findPathsTask = defineSegmentsTask(
+  'aggregate.findPaths',
+  (segment, range: PathRange): readonly string[] => {
+    const found = new FirstPaths(range);
+    visitDocuments(segment.json!, segment, (document) =>
+      flattenMetadata(document, (path) => found.add(path)),
+    );
+    return found.take();
+  },
+);
+
+function visitDocuments(
+  json: Utf8Column,
+  { rowCount, rows }: RowSet,
+  visit: (document: JsonObject) => void,
+): void {
+  for (let row = 0; row < rowCount; row++) {
+    if (rows !== null && !hasBit(rows, row)) continue;
+    const text = decodeUtf8(json.bytes, json.offsets[row]!, json.offsets[row + 1]!);
+    visit(JSON.parse(text) as JsonObject);
+  }
+}
+
+/** Keeps the first paths of a range. */
+class FirstPaths {
+  readonly #range: PathRange;
+  #paths = new Set<string>();
+  /** Once there are enough paths, the last of them. */
+  #last: string | null = null;
+
+  constructor(range: PathRange) {
+    this.#range = range;
+  }
+
+  add(path: string): void {
+    const { after, countMax } = this.#range;
+    if (after !== null && path <= after) return;
+    if (this.#last !== null && path > this.#last) return;
+    this.#paths.add(path);
+    if (this.#paths.size < 4 * countMax) return;
+    const first = this.take();
+    this.#paths = new Set(first);
+    this.#last = first.at(-1)!;
+  }
+
+  take(): readonly string[] {
+    return [...this.#paths].sort(compareText).slice(0, this.#range.countMax);
+  }
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** What one segment has at a path. */
+interface SegmentPath {
+  /** [8] by KIND. */
+  readonly kinds: Uint32Array;
+  /** [8] by KIND, of the elements of arrays. */
+  readonly elementKinds: Uint32Array;
+  readonly min: number;
+  readonly max: number;
+  readonly leastDistinctCount: number;
+  /** Null when there are too many. */
+  readonly values: ValueCounts | null;
+}
+
+export const describePathsTask = defineSegmentsTask(
+  'aggregate.describePaths',
+  (segment, paths: readonly string[]): readonly SegmentPath[] => {
+    const columns = readColumns(segment);
+    return paths.map((path) => describeColumn(columns.get(path) ?? EMPTY_COLUMN, segment));
+  },
+);
+
+async function describePaths(
+  pool: WorkerPool,
+  views: readonly SegmentView[],
+  paths: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<readonly FoundPath[]> {
+  const segments = views.map((view) => selectPaths(view, view.metadata, paths));
+  const described = await runOverSegments(pool, describePathsTask, segments, paths, signal);
+  return Promise.all(
+    paths.map((path, i) =>
+      describePath(
+        pool,
+        path,
+        described.map((segment) => segment[i]!),
+      ),
+    ),
+  );
+}
+
+async function describePath(
+  pool: WorkerPool,
+  path: string,
+  parts: readonly SegmentPath[],
+): Promise<FoundPath> {
+  const kinds = sumOf(parts.map((part) => part.kinds));
+  const min = parts.reduce((least, part) => Math.min(least, part.min), Number.POSITIVE_INFINITY);
+  const max = parts.reduce((most, part) => Math.max(most, part.max), Number.NEGATIVE_INFINITY);
+  const values = parts.flatMap((part) => part.values ?? []);
+  const isDistinctExact = values.length === parts.length;
+  const distinctCount = isDistinctExact
+    ? (await mergeInPool(pool, values, 0)).distinctCount
+    : Math.max(...parts.map((part) => part.leastDistinctCount));
+  return {
+    path,
+    count: kinds.reduce((sum, count) => sum + count, 0) - kinds[KIND.missing]!,
+    types: typesOf(kinds),
+    elementTypes:
+      kinds[KIND.array] === 0 ? undefined : typesOf(sumOf(parts.map((part) => part.elementKinds))),
+    distinctCount,
+    isDistinctExact,
+    ...(min <= max ? { min, max } : {}),
+  };
+}
+
+function describeColumn(column: MetadataColumn, rows: RowSet): SegmentPath {
+  const kinds = new Uint32Array(8);
+  const elementKinds = new Uint32Array(8);
+  const { items } = column;
+  const end = Math.min(rows.rowCount, column.kinds.length);
+  for (let row = 0; row < end; row++) {
+    if (rows.rows !== null && !hasBit(rows.rows, row)) continue;
+    const kind = column.kinds[row]!;
+    kinds[kind]!++;
+    if (kind !== KIND.array || items === null) continue;
+    const elementsEnd = items.offsets[row + 1] ?? 0;
+    for (let at = items.offsets[row] ?? elementsEnd; at < elementsEnd; at++) {
+      elementKinds[items.elements.kinds[at]!]!++;
+    }
+  }
+  let min = Number.POSITIVE_INFINITY;
+  let max = Number.NEGATIVE_INFINITY;
+  visitNumbers(column, rows, (value) => {
+    if (value < min) min = value;
+    if (value > max) max = value;
+  });
+  const values = countValues(column, rows);
+  const isCompared =
+    column.dictionaryCount + (items?.elements.dictionaryCount ?? 0) <= COMPARED_VALUES_MAX &&
+    values.numbers.length <= COMPARED_VALUES_MAX;
+  return {
+    kinds,
+    elementKinds,
+    min,
+    max,
+    leastDistinctCount: leastDistinctCount(values),
+    values: isCompared ? values : null,
+  };
+}
+
+function sumOf(parts: readonly Uint32Array[]): Float64Array {
+  const sum = new Float64Array(8);
+  for (const part of parts) {
+    for (const [kind, count] of part.entries()) sum[kind]! += count;
+  }
+  return sum;
+}
+
+function typesOf(kinds: Float64Array): TypeCounts {
+  return {
+    null: kinds[KIND.null]!,
+    boolean: kinds[KIND.false]! + kinds[KIND.true]!,
+    number: kinds[KIND.number]!,
+    string: kinds[KIND.string]!,
+    array: kinds[KIND.array]!,
+    object: kinds[KIND.object]!,
+  };
+}
