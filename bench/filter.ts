@@ -3,6 +3,7 @@
 //
 //   node dist/bench/filter.js                 smoke parameters: a second, only checks the bench
 //   node dist/bench/filter.js --full          the parameters of docs/performance.md
+//   node dist/bench/filter.js --only TEXT     only predicates whose description has the text
 //   node dist/bench/filter.js --out FILE      also writes the table as Markdown
 
 import { writeFile } from 'node:fs/promises';
@@ -25,6 +26,8 @@ const SMOKE = { rowCount: 100_000, runCount: 20 };
 const FULL = { rowCount: 1_000_000, runCount: 300 };
 /** Enough runs for every thread to compile its loops. */
 const WARM_UP_RUNS = 30;
+/** Predicates that take a hundred times as long are run a tenth as often. */
+const SLOW_SHARE = 0.1;
 const THREADS = 2;
 const BATCH_ROWS = 8_192;
 const SEED = 11;
@@ -35,15 +38,27 @@ interface Document {
   readonly name: string;
   readonly tags: readonly string[];
   readonly discount?: number;
+  /** Text for people: all values are distinct. */
+  readonly title: string;
+  /** RFC 3339, with several offsets: all values are distinct. */
+  readonly created: string;
+  readonly place: Point;
 }
+
+type Point = { readonly lat: number; readonly lon: number };
 
 interface Predicate {
   readonly what: string;
   readonly filter: JsonObject;
-  readonly keeps: (document: Document) => boolean;
+  readonly keeps: (document: Document, row: number) => boolean;
+  readonly isSlow?: true;
 }
 
+const isSlow = true;
+
 const TEN = Array.from({ length: 10 }, (_, i) => `category ${i * 97}`);
+
+const RING = createCircle(100);
 
 const PREDICATES: readonly Predicate[] = [
   {
@@ -86,11 +101,94 @@ const PREDICATES: readonly Predicate[] = [
     filter: { tags: { $contains: 'tag 7' } },
     keeps: ({ tags }) => tags.includes('tag 7'),
   },
+  {
+    what: '$prefix, all values distinct',
+    filter: { title: { $prefix: 'Shelf 12' } },
+    keeps: ({ title }) => title.startsWith('Shelf 12'),
+    isSlow,
+  },
+  {
+    what: '$prefix without case, all values distinct',
+    filter: { title: { $prefix: 'shelf 12', $case: 'insensitive' } },
+    keeps: ({ title }) => title.startsWith('Shelf 12'),
+    isSlow,
+  },
+  {
+    what: '$like with two wildcards, all values distinct',
+    filter: { title: { $like: '%12%blue' } },
+    keeps: ({ title }) => /12.*blue$/.test(title),
+    isSlow,
+  },
+  {
+    what: '$regex that begins with a literal, all values distinct',
+    filter: { title: { $regex: '^Shelf \\d*7, ' } },
+    keeps: ({ title }) => /^Shelf \d*7, /.test(title),
+    isSlow,
+  },
+  {
+    what: '$regex with alternatives and a class, all values distinct',
+    filter: { title: { $regex: '(12|34)[0-9]*9, (red|blue)$' } },
+    keeps: ({ title }) => /(12|34)[0-9]*9, (red|blue)$/.test(title),
+    isSlow,
+  },
+  {
+    what: '$regex without case, all values distinct',
+    filter: { title: { $regex: 'shelf 99|GREEN', $case: 'insensitive' } },
+    keeps: ({ title }) => /shelf 99|GREEN/i.test(title),
+    isSlow,
+  },
+  {
+    what: '$regex, 1 000 values',
+    filter: { category: { $regex: '[37]$' } },
+    keeps: ({ category }) => /[37]$/.test(category),
+  },
+  {
+    what: '$date in a month, all values distinct',
+    filter: { created: { $date: { $gte: '2024-02-01', $lt: '2024-03-01' } } },
+    keeps: ({ created }) => {
+      const time = Date.parse(created);
+      return time >= Date.UTC(2024, 1) && time < Date.UTC(2024, 2);
+    },
+    isSlow,
+  },
+  {
+    what: '$geo_radius of 500 km',
+    filter: { place: { $geo_radius: { center: { lat: 50, lon: 10 }, radius_meters: 500_000 } } },
+    keeps: ({ place }) => angleBetween(place, { lat: 50, lon: 10 }) * 6_371_008.8 <= 500_000,
+    isSlow,
+  },
+  {
+    what: '$geo_box',
+    filter: {
+      place: { $geo_box: { top_left: { lat: 60, lon: -10 }, bottom_right: { lat: 35, lon: 30 } } },
+    },
+    keeps: ({ place: { lat, lon } }) => lat >= 35 && lat <= 60 && lon >= -10 && lon <= 30,
+    isSlow,
+  },
+  {
+    what: '$geo_polygon of 100 points',
+    filter: { place: { $geo_polygon: { exterior: RING } } },
+    keeps: ({ place: { lat, lon } }) => isInRing(RING, lat, lon),
+    isSlow,
+  },
+  {
+    what: '$elem_match over arrays of two strings of 50',
+    filter: { tags: { $elem_match: { $gte: 'tag 2', $lt: 'tag 3' } } },
+    keeps: ({ tags }) => tags.some((tag) => tag >= 'tag 2' && tag < 'tag 3'),
+    isSlow,
+  },
+  {
+    what: '$prefix of $id',
+    filter: { $id: { $prefix: '12' } },
+    keeps: (_, row) => String(row).startsWith('12'),
+    isSlow,
+  },
 ];
 
 const { values: args } = parseArgs({
   options: {
     full: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
     out: { type: 'string' },
   },
 });
@@ -105,13 +203,15 @@ const pool = createThreadPool({
 });
 const lines: string[] = [];
 try {
-  for (const { what, filter, keeps } of PREDICATES) {
+  for (const { what, filter, keeps, isSlow } of PREDICATES) {
+    if (!what.includes(args.only)) continue;
     const node = parseFilter(filter, DEFAULT_LIMITS);
     const expected = documents.filter(keeps).length;
-    const oneThread = await measure(expected, async () => oneByOne(node));
-    const throughPool = await measure(expected, () => inPool(node));
+    const share = isSlow === true ? SLOW_SHARE : 1;
+    const oneThread = await measure(expected, share, async () => oneByOne(node));
+    const throughPool = await measure(expected, share, () => inPool(node));
     const filters = new FilterCache({ pool, bytesMax: DEFAULT_LIMITS.filterCacheBytesMax });
-    const fromCache = await measure(expected, () => cached(filters, node));
+    const fromCache = await measure(expected, 1, () => cached(filters, node));
     lines.push(`| ${what} | ${expected} | ${oneThread} | ${throughPool} | ${fromCache} |`);
     console.error(lines.at(-1));
   }
@@ -148,9 +248,13 @@ async function cached(filters: FilterCache, node: FilterNode): Promise<number> {
   return countVisible(await filters.filter(views, node));
 }
 
-async function measure(expected: number, run: () => Promise<number>): Promise<string> {
+async function measure(
+  expected: number,
+  share: number,
+  run: () => Promise<number>,
+): Promise<string> {
   const milliseconds: number[] = [];
-  for (let i = -WARM_UP_RUNS; i < runCount; i++) {
+  for (let i = -WARM_UP_RUNS * share; i < runCount * share; i++) {
     const startedAt = performance.now();
     const count = await run();
     if (i >= 0) milliseconds.push(performance.now() - startedAt);
@@ -169,7 +273,44 @@ function createDocuments(count: number): Document[] {
     name: `name ${i}`,
     tags: [`tag ${Math.floor(random() * 50)}`, `tag ${Math.floor(random() * 50)}`],
     ...(random() < 0.5 ? { discount: Math.floor(random() * 100) } : {}),
+    title: `Shelf ${(i * 7_919) % 1_000_003}, ${['red', 'green', 'blue'][i % 3]}`,
+    created: createdAt(i),
+    place: { lat: random() * 180 - 90, lon: random() * 360 - 180 },
   }));
+}
+
+/** Every 63 seconds from 2024 on, at three offsets. */
+function createdAt(row: number): string {
+  const offset = (row % 3) - 1;
+  const local = Date.UTC(2024, 0) + row * 63_000 + offset * 3_600_000;
+  const zone = offset === 0 ? 'Z' : `${offset < 0 ? '-' : '+'}01:00`;
+  return new Date(local).toISOString().slice(0, 19) + zone;
+}
+
+/** In radians, by the law of cosines. */
+function angleBetween(a: Point, b: Point): number {
+  const [latA, latB, east] = [a.lat, b.lat, a.lon - b.lon].map(
+    (degrees) => (degrees * Math.PI) / 180,
+  );
+  const cosine =
+    Math.sin(latA!) * Math.sin(latB!) + Math.cos(latA!) * Math.cos(latB!) * Math.cos(east!);
+  return Math.acos(cosine);
+}
+
+/** A ring around 10° north, 20° east. */
+function createCircle(pointCount: number): Point[] {
+  return Array.from({ length: pointCount }, (_, i) => {
+    const angle = (2 * Math.PI * i) / pointCount;
+    return { lat: 10 + 30 * Math.sin(angle), lon: 20 + 50 * Math.cos(angle) };
+  });
+}
+
+/** Convex and counterclockwise: the point is left of every edge. */
+function isInRing(ring: readonly Point[], lat: number, lon: number): boolean {
+  return ring.every((from, i) => {
+    const to = ring[(i + 1) % ring.length]!;
+    return (to.lon - from.lon) * (lat - from.lat) >= (lon - from.lon) * (to.lat - from.lat);
+  });
 }
 
 function createSegments(rows: readonly Document[]): Segment[] {
