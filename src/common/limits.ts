@@ -33,7 +33,7 @@ export const DEFAULT_LIMITS = {
   /** Characters of a `$like` or `$regex`; users write them by hand. */
   filterPatternCharactersMax: 1_000,
   /** Instructions of a compiled `$regex`, which bound the time that a character of a string takes. */
-  filterPatternInstructionsMax: 2_000,
+  filterPatternInstructionsMax: 1_000,
   /** Each `$regex` keeps up to 8 MB of states in every thread that evaluates it. */
   filterPatternsMax: 8,
   /** Points of one `$geo_polygon`, each of which is compared with every row in its latitudes. */

@@ -5,17 +5,9 @@ import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
+import { countCells } from './cost.js';
 import { evaluateFilter, evaluateUntil, readsJson } from './evaluate.js';
-import {
-  type FilterNode,
-  type FilterTest,
-  filterPaths,
-  filterTests,
-  ID_PATH,
-  isGeoTest,
-  type TestOperator,
-} from './filter-node.js';
-import { isRangeOperator } from './lookup.js';
+import { type FilterNode, filterPaths, filterTests, ID_PATH } from './filter-node.js';
 
 /** The input of one task: a filter, and what it reads of some views. */
 export interface FilterInput {
@@ -116,24 +108,6 @@ const TASK_CELLS_MIN = 65_536;
 /** About 20 ms: more would delay other tasks of the pool. A single view may have more. */
 const TASK_CELLS_MAX = 16_777_216;
 
-/** Costs in cells: of an array element or a dictionary string, and of the JSON of a row. */
-const CELLS_PER_STRING = 4;
-const CELLS_PER_DOCUMENT = 512;
-/** Of folding the case of a string. */
-const CELLS_PER_FOLDED_STRING = 32;
-/** Of a point and a shape; polygons may take more. */
-const CELLS_PER_POINT = 32;
-
-/**
- * Of a string, by operator; 4 for the others. A pattern may take 16 times as long on long strings, which
- * must not happen on the main thread.
- */
-const CELLS_BY_OPERATOR: Partial<Record<TestOperator, number>> = {
-  $like: 32,
-  $date: 32,
-  $regex: 4_096,
-};
-
 function taskCountFor(cellCount: number, threadCount: number): number {
   const paying = Math.min(threadCount, Math.ceil(cellCount / TASK_CELLS_MIN));
   return Math.max(paying, Math.ceil(cellCount / TASK_CELLS_MAX));
@@ -153,35 +127,4 @@ function spread(cells: readonly number[], groupCount: number): number[][] {
     group.cellCount += count;
   });
   return groups.map(({ indexes }) => indexes).filter(({ length }) => length > 0);
-}
-
-function countCells(node: FilterNode, view: MetadataView): number {
-  let cells = readsJson(node, view) ? view.rowCount * CELLS_PER_DOCUMENT : 0;
-  const rangedPaths = new Set<string>();
-  for (const test of filterTests(node)) {
-    // Ranges over one path are usually evaluated together.
-    if (isRangeOperator(test.operator) && rangedPaths.has(test.path)) continue;
-    if (isRangeOperator(test.operator)) rangedPaths.add(test.path);
-    cells += countTestCells(test, view);
-  }
-  return cells;
-}
-
-function countTestCells(test: FilterTest, view: MetadataView): number {
-  const { rowCount } = view;
-  const { path, operator, operand } = test;
-  const cellsPerString =
-    (CELLS_BY_OPERATOR[operator] ?? CELLS_PER_STRING) +
-    (test.ignoresCase === true ? CELLS_PER_FOLDED_STRING : 0);
-  if (path === ID_PATH) return rowCount * (1 + cellsPerString);
-  if (isGeoTest(test)) return rowCount * CELLS_PER_POINT;
-  const column = view.columns.get(path);
-  if (column === undefined) return 0;
-  const elements = column.items?.elements;
-  const stringCount =
-    column.dictionaryCount +
-    (elements?.kinds.length ?? 0) +
-    (elements?.dictionaryCount ?? 0) +
-    (Array.isArray(operand) ? operand.length : 0);
-  return rowCount + stringCount * cellsPerString;
 }

@@ -138,12 +138,12 @@ export const parseRegex: OperandParser<string> = (value, position, context) => {
   const pattern = parsePatternText(value, position, context);
   if (pattern === undefined || !context.countPattern(position)) return undefined;
   const { issues, limits } = context;
-  const checked = checkPattern(pattern);
+  const max = limits.filterPatternInstructionsMax;
+  const checked = checkPattern(pattern, max);
   if ('problem' in checked) {
     issues.report(position, 'the pattern is', 'a regular expression of RE2', checked.problem);
     return undefined;
   }
-  const max = limits.filterPatternInstructionsMax;
   if (checked.instructionCount > max) {
     const what = 'instructions of a compiled pattern, in which repetitions are written out';
     issues.reportBound(position, what, max, checked.instructionCount);

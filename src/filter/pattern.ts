@@ -23,11 +23,85 @@ export function compilePattern(source: string): RE2JS {
 /** The number of instructions of the program, or what is wrong with the pattern. */
 export function checkPattern(
   source: string,
+  instructionsMax: number,
 ): { readonly instructionCount: number } | { readonly problem: string } {
+  // Compiling a few characters with nested repetitions can take a second.
+  const estimate = countParts(source);
+  if (estimate > instructionsMax) return { instructionCount: estimate };
   try {
     return { instructionCount: compilePattern(source).programSize() };
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
     return { problem: error.message.replace(/^error parsing regexp: /, '') };
   }
+}
+
+const REPETITION = /\{(\d+)(?:,(\d*))?\}/y;
+
+/**
+ * About the number of characters and classes of a pattern, repetitions written out: a program has at most a
+ * few instructions for each.
+ */
+export function countParts(source: string): number {
+  /** Of the groups that are open, the outermost first: all their parts, and the last one. */
+  const groups = [{ all: 0, last: 0 }];
+  let at = 0;
+  while (at < source.length) {
+    const end = partEnd(source, at);
+    const group = groups.at(-1)!;
+    REPETITION.lastIndex = at;
+    const [, countMin, countMax] = REPETITION.exec(source) ?? [];
+    if (source[at] === '(') {
+      groups.push({ all: 0, last: 0 });
+    } else if (source[at] === ')' && groups.length > 1) {
+      groups.pop();
+      addPart(groups.at(-1)!, group.all + 1);
+    } else if (countMin !== undefined) {
+      const count = Math.max(1, Number(countMax || countMin));
+      group.all += group.last * (count - 1);
+      group.last *= count;
+    } else {
+      addPart(group, source.startsWith('\\Q', at) ? end - at : 1);
+    }
+    at = end;
+  }
+  return groups.reduce((sum, { all }) => sum + all, 0);
+}
+
+function addPart(group: { all: number; last: number }, count: number): void {
+  group.all += count;
+  group.last = count;
+}
+
+/** The end of an escape, a class of characters, a repetition or a single character. */
+function partEnd(source: string, at: number): number {
+  switch (source[at]) {
+    case '\\':
+      if (source[at + 1] === 'Q') return endAfter(source, '\\E', at + 2);
+      return /^\\[pPx]\{/.test(source.slice(at, at + 3)) ? endAfter(source, '}', at + 3) : at + 2;
+    case '[':
+      return classEnd(source, at);
+    case '{':
+      REPETITION.lastIndex = at;
+      return REPETITION.test(source) ? REPETITION.lastIndex : at + 1;
+    default:
+      return at + 1;
+  }
+}
+
+/** The end of the class that begins at `at`, in which "]" may be the first character. */
+function classEnd(source: string, at: number): number {
+  let next = source[at + 1] === '^' ? at + 2 : at + 1;
+  if (source[next] === ']') next++;
+  while (next < source.length && source[next] !== ']') {
+    const nameEnd = source.startsWith('[:', next) ? source.indexOf(':]', next + 2) : -1;
+    if (nameEnd >= 0) next = nameEnd + 2;
+    else next += source[next] === '\\' ? 2 : 1;
+  }
+  return next + 1;
+}
+
+function endAfter(source: string, text: string, from: number): number {
+  const found = source.indexOf(text, from);
+  return found < 0 ? source.length : found + text.length;
 }

@@ -1,0 +1,67 @@
+// The check of patterns before they are compiled: no pattern of few characters takes long.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RE2JS } from 're2js';
+import { checkPattern, countParts } from '../../src/filter/pattern.js';
+import { createRandom } from '../database/harness.js';
+
+const MAX = 1_000;
+const countOf = (pattern: string) => {
+  const checked = checkPattern(pattern, MAX);
+  return 'problem' in checked ? checked.problem : checked.instructionCount;
+};
+
+test('a pattern within the limit has the size of its program', () => {
+  for (const pattern of [
+    '',
+    'abc',
+    '(a|b){20}',
+    '[a-z]{1,64}@[a-z]{1,255}',
+    '\\x{1000}',
+    '\\pL{3}',
+  ]) {
+    assert.equal(countOf(pattern), RE2JS.compile(pattern).programSize(), pattern);
+  }
+});
+
+test('repetitions that are too large are found without compiling them', () => {
+  for (const [pattern, least] of [
+    ['a{1000}'.repeat(100), 100_000],
+    ['((a|b)?){500}'.repeat(60), 150_000],
+    ['(x[)(\\]{2}]y){500}z{900}', 2_400],
+    ['(?:\\Q(((\\E|[]]){400}', 2_000],
+    ['(a{10,}[[:alpha:])]){100}', 1_100],
+  ] as const) {
+    const count = countOf(pattern);
+    assert.ok(Number(count) >= least, `${pattern.slice(0, 40)}: ${count}`);
+  }
+});
+
+test('what looks like a repetition in a class, a literal text or an escape is none', () => {
+  for (const pattern of ['[a{900}]{5}', '\\Qa{900}\\E{5}', '\\x{900}{5}', 'a{,900}', 'a{9']) {
+    assert.ok(Number(countOf(pattern)) < 100, pattern);
+  }
+});
+
+test('random patterns compile to at most eight instructions for each part that is counted', (t) => {
+  const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
+  t.diagnostic(`SAGITTA_TEST_SEED=${seed}`);
+  const random = createRandom(seed);
+  // biome-ignore format: a list
+  const parts = [
+    'a', '.', '\\d', '\\pL', '[^x]', '[])(]', '[[:digit:](]', '(', '(', ')', ')', '|', '*', '+?', '{7}', '{2,9}', '{30}',
+    '^', '\\b', '(?i)', '(?:', '\\Q(\\E', '\\(', '\\x{41}', '(?P<n>', '[\\]{5}]', '{', '\\',
+  ];
+  let compiledCount = 0;
+  for (let i = 0; i < 20_000; i++) {
+    const count = 1 + Math.floor(random() * 16);
+    const pattern = Array.from({ length: count }, () => parts[Math.floor(random() * parts.length)]);
+    const source = pattern.join('');
+    if (typeof countOf(source) === 'string' || countParts(source) > MAX) continue;
+    compiledCount++;
+    const size = RE2JS.compile(source).programSize();
+    assert.ok(size <= 8 * countParts(source) + 8, `${source}: ${size} instructions`);
+  }
+  assert.ok(compiledCount > 1_000, `only ${compiledCount} patterns compiled`);
+});
