@@ -45,7 +45,11 @@ export interface Collections {
   /** Absent members keep their values; `labels` replaces all labels. */
   update(
     id: string,
-    change: { description?: string | null; labels?: Readonly<Record<string, string>> },
+    change: {
+      description?: string | null;
+      labels?: Readonly<Record<string, string>>;
+      ttl_seconds?: number | null;
+    },
     options?: CallOptions,
   ): Promise<CollectionRecord>;
   /**

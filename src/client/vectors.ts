@@ -85,7 +85,13 @@ export interface Vectors extends Streams, SharedRoutes {
   /** Merges `metadata` (RFC 7396) and replaces `values`, if given. */
   patch(
     vectorId: string,
-    change: { metadata?: JsonObject; values?: VectorValues; if_sequence?: number },
+    change: {
+      metadata?: JsonObject;
+      values?: VectorValues;
+      /** An RFC 3339 time; null for never. */
+      expires_at?: string | null;
+      if_sequence?: number;
+    },
     options?: CallOptions & { ifMatch?: string },
   ): Promise<PatchReply>;
   /** Throws `vector_not_found`. */

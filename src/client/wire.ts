@@ -13,6 +13,11 @@ export interface CollectionInput {
   /** Text for people. */
   readonly description?: string | null;
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * When vectors expire that are written without `expires_at`, in seconds after their write;
+   * null for never. A change is for later writes.
+   */
+  readonly ttl_seconds?: number | null;
 }
 
 export interface CollectionRecord {
@@ -21,6 +26,8 @@ export interface CollectionRecord {
   readonly metric: Metric;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
+  /** Absent when vectors without `expires_at` do not expire. */
+  readonly ttl_seconds?: number;
   /** `failed`: the data of this collection is damaged. Other collections are available. */
   readonly status: 'loading' | 'ready' | 'failed';
   readonly vector_count: number;
@@ -89,6 +96,11 @@ export interface VectorInput<Values = readonly number[]> {
    * exist; otherwise 412 `precondition_failed`, and nothing of the request is written.
    */
   readonly if_sequence?: number;
+  /**
+   * When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+   * Absent: after `ttl_seconds` of the collection, if it has them.
+   */
+  readonly expires_at?: string | null;
 }
 
 export interface StoredVector<Values = readonly number[]> {
@@ -97,6 +109,8 @@ export interface StoredVector<Values = readonly number[]> {
   readonly metadata?: JsonObject;
   /** The sequence at which the vector was last written, for `if_sequence`; if requested. */
   readonly sequence?: number;
+  /** Only where one vector is read or several are fetched, if it expires. */
+  readonly expires_at?: string;
 }
 
 /** Sent when the write is durable on disk and visible to every later read. */

@@ -32,6 +32,11 @@ export interface VectorBatch {
    * row without a condition. Absent where no row has one.
    */
   readonly ifSequences?: Float64Array | undefined;
+  /**
+   * Per row, when the vector expires, in milliseconds since the Unix epoch; Infinity for never, NaN for
+   * the default of the collection. Absent where all rows have the default.
+   */
+  readonly expiresAtMs?: Float64Array | undefined;
 }
 
 /** Called with a row of the batch, a path of its metadata and the value there. */

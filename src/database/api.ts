@@ -12,6 +12,8 @@ export interface CollectionInput {
   readonly metric: Metric;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
+  /** When vectors expire that state no expiry, counted from their write; null or absent for never. */
+  readonly ttlSeconds?: number | null | undefined;
 }
 
 /** What a clone has in place of what its source has; absent members are those of the source. */
@@ -50,6 +52,8 @@ export interface CollectionRecord {
   readonly metric: Metric;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
+  /** Absent when vectors without an expiry of their own stay for ever. */
+  readonly ttlSeconds?: number;
   /** `failed`: its data is damaged. It answers `collection_unavailable`; other collections are not affected. */
   readonly status: 'loading' | 'ready' | 'failed';
   /** Why the collection is not ready, without paths of the host; absent when it is ready. */
@@ -120,12 +124,15 @@ export interface VectorRecord {
   readonly metadata?: string;
   /** Of the write that made it as it is. */
   readonly sequence?: number;
+  /** ISO 8601, UTC; absent for a vector that does not expire. */
+  readonly expiresAt?: string;
 }
 
 export interface Include {
   readonly values: boolean;
   readonly metadata: boolean;
   readonly sequence?: boolean;
+  readonly expiry?: boolean;
 }
 
 export interface ListRequest {
@@ -193,6 +200,8 @@ export interface VectorPatch {
   readonly ifVersion?: string | undefined;
   /** Throws `precondition_failed` unless this is the vector's sequence. */
   readonly ifSequence?: number | undefined;
+  /** Milliseconds since the Unix epoch, Infinity for never; undefined for the expiry that it has. */
+  readonly expiresAtMs?: number | undefined;
   readonly onCommitted?: OnCommitted | undefined;
 }
 

@@ -222,6 +222,7 @@ export class Catalogue {
         metric: input.metric,
         description: input.description,
         labels: input.labels,
+        ttlSeconds: input.ttlSeconds ?? null,
         createdAtMs: now,
         updatedAtMs: now,
       };
@@ -382,6 +383,7 @@ export class Catalogue {
     change: {
       description?: string | null | undefined;
       labels?: Readonly<Record<string, string>> | undefined;
+      ttlSeconds?: number | null | undefined;
     },
   ): Promise<CollectionEntry> {
     return this.#lock.run(async () => {
@@ -391,6 +393,10 @@ export class Catalogue {
         description:
           change.description === undefined ? entry.definition.description : change.description,
         labels: change.labels ?? entry.definition.labels,
+        ttlSeconds:
+          change.ttlSeconds === undefined
+            ? (entry.definition.ttlSeconds ?? null)
+            : change.ttlSeconds,
         updatedAtMs: this.#options.clock.now(),
       };
       await this.#options.store.commit([
@@ -453,6 +459,7 @@ export class Catalogue {
       { kind: 'remove', key: keys.collection(id) },
       { kind: 'remove', key: keys.manifest(incarnation) },
       { kind: 'removeUnder', prefix: keys.deletionsOfCollection(incarnation) },
+      { kind: 'removeUnder', prefix: keys.expiriesOfCollection(incarnation) },
       { kind: 'dropLog', log: logName(incarnation) },
     ]);
   }
@@ -482,6 +489,7 @@ export class Catalogue {
       await this.#options.store.commit([
         { kind: 'remove', key },
         { kind: 'removeUnder', prefix: keys.deletionsOfCollection(incarnation) },
+        { kind: 'removeUnder', prefix: keys.expiriesOfCollection(incarnation) },
         { kind: 'dropLog', log: logName(incarnation) },
       ]);
     }

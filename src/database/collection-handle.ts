@@ -111,6 +111,7 @@ export class CollectionHandle {
   async update(change: {
     readonly description?: string | null | undefined;
     readonly labels?: Readonly<Record<string, string>> | undefined;
+    readonly ttlSeconds?: number | null | undefined;
   }): Promise<CollectionRecord> {
     const { catalogue } = this.#services;
     return toRecord(await catalogue.update(this.id, this.#incarnation, change), this.#services);
@@ -183,8 +184,9 @@ export class CollectionHandle {
     vectorId: string,
     change: VectorPatch,
   ): Promise<{ sequence: number; version: string }> {
-    const { metadata: metadataPatch, onCommitted, values, ifVersion, ifSequence } = change;
-    const vectorChange = { metadataPatch, values, ifVersion, ifSequence };
+    const { metadata: metadataPatch, onCommitted, ...rest } = change;
+    const { values, ifVersion, ifSequence, expiresAtMs } = rest;
+    const vectorChange = { metadataPatch, values, ifVersion, ifSequence, expiresAtMs };
     const patched = await this.#use(async (collection) => {
       const { sequence } = await collection.write(
         patchVector(collection, vectorId, vectorChange, this.#services),

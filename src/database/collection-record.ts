@@ -29,6 +29,7 @@ export function toRecord(
     metric: definition.metric,
     description: definition.description,
     labels: definition.labels,
+    ...(definition.ttlSeconds == null ? {} : { ttlSeconds: definition.ttlSeconds }),
     status: state.kind,
     ...(state.kind === 'ready' ? {} : { statusReason: reasonOf(state) }),
     vectorCount: collection?.rows.liveCount ?? 0,

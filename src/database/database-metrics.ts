@@ -77,6 +77,10 @@ function writeMetrics(metrics: Metrics) {
     values: ['inserted', 'updated'],
   });
   const countDeleted = metrics.addCounter('sagitta_vectors_deleted_total', 'Vectors deleted.');
+  const countExpired = metrics.addCounter(
+    'sagitta_vectors_expired_total',
+    'Vectors deleted because they had expired.',
+  );
   const observeCommit = metrics.addHistogram(
     'sagitta_commit_seconds',
     "Seconds from the hand-over of a collection's writes to the store until they are on disk.",
@@ -114,6 +118,7 @@ function writeMetrics(metrics: Metrics) {
       countWritten(updatedCount, { kind: 'updated' });
     },
     vectorsDeleted: (count) => countDeleted(count),
+    vectorsExpired: (count) => countExpired(count),
     writesCommitted(writeCount, milliseconds) {
       countCommitted(writeCount);
       observeCommit(milliseconds / 1000);

@@ -27,6 +27,7 @@ import { VerificationQueue } from './collection/file-guard.js';
 import { CollectionHandle } from './collection-handle.js';
 import { pageOf, toAliasRecord, toRecord } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
+import { ExpirySweep } from './expiry-sweep.js';
 import {
   type AttachedReply,
   type AttachReply,
@@ -60,6 +61,7 @@ export interface DatabaseOptions {
 export class Database {
   readonly #services: DatabaseServices;
   readonly apiKeys: ApiKeys;
+  readonly #sweep: ExpirySweep;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
   readonly loaded: Promise<void>;
@@ -98,7 +100,9 @@ export class Database {
       observer,
       unloadBlock,
     };
+    this.#sweep = new ExpirySweep({ ...options, observer, catalogue: this.#services.catalogue });
     this.loaded = this.#services.catalogue.load();
+    this.#sweep.start();
   }
 
   /** Throws `data_corrupt` when the catalogue or an API key cannot be read. Collections load after it returns. */
@@ -229,10 +233,16 @@ export class Database {
     return runIdempotent(idempotencyKeys, observer, request, perform);
   }
 
+  /** Deletes the vectors that have expired by now; otherwise they go within about a second. */
+  deleteExpired(): Promise<void> {
+    return this.#sweep.run();
+  }
+
   /** Finishes the writes under way. The caller then closes the engine, the pool and the store. */
   async close(): Promise<void> {
     this.#isStopping = true;
     await this.loaded;
+    await this.#sweep.close();
     await this.#services.catalogue.close();
   }
 

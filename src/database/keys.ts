@@ -28,6 +28,14 @@ export const keys = {
     incarnation,
     String(segmentNumber),
   ],
+  /** When the rows of the write with this sequence expire. */
+  expiries: (incarnation: string, sequence: number): StoreKey => [
+    'expiry',
+    incarnation,
+    String(sequence).padStart(SEQUENCE_DIGITS, '0'),
+  ],
+  expiriesOfCollection: (incarnation: string): StoreKey => ['expiry', incarnation],
+  allExpiries: ['expiry'] as StoreKey,
   deletionsOfCollection: (incarnation: string): StoreKey => ['deletions', incarnation],
   allDeletions: ['deletions'] as StoreKey,
   /** 32 random bytes that seal the cursors of this data directory. */

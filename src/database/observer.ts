@@ -13,6 +13,8 @@ export interface DatabaseObserver {
   batchSearched(queryCount: number, milliseconds: number): void;
   vectorsWritten(insertedCount: number, updatedCount: number): void;
   vectorsDeleted(count: number): void;
+  /** Vectors were deleted because they had expired; these are not reported as deleted. */
+  vectorsExpired(count: number): void;
   /** Writes of one collection, from the call of the store until they are on disk. */
   writesCommitted(writeCount: number, milliseconds: number): void;
   commitFailed(): void;
@@ -39,6 +41,7 @@ export const SILENT_OBSERVER: DatabaseObserver = {
   batchSearched() {},
   vectorsWritten() {},
   vectorsDeleted() {},
+  vectorsExpired() {},
   writesCommitted() {},
   commitFailed() {},
   checkpointEnded() {},

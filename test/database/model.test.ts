@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { field, SagittaError } from '../../src/common/errors.js';
-import type { JsonObject } from '../../src/common/types.js';
+import type { JsonObject, VectorBatch } from '../../src/common/types.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { IS_FULL } from '../support/full.js';
 import {
@@ -24,7 +24,14 @@ const ROUNDS = IS_FULL ? 6 : 2;
 interface ModelRow extends TestVector {
   readonly tag: string;
   readonly count: number;
+  /** Infinity for never. */
+  readonly expiresAtMs: number;
 }
+
+const toBatch = (rows: readonly ModelRow[]): VectorBatch => ({
+  ...batchOf(rows),
+  expiresAtMs: Float64Array.from(rows, ({ expiresAtMs }) => expiresAtMs),
+});
 
 /** Live rows in order of arrival. */
 class Model {
@@ -92,6 +99,7 @@ async function runRound(seed: number): Promise<void> {
       metadata: JSON.stringify({ tag, nested: { count } }),
       tag,
       count,
+      expiresAtMs: random() < 0.2 ? clock.nowMs + 1 + below(300_000) : Number.POSITIVE_INFINITY,
     };
   };
   const randomFilter = (): { json: JsonObject; keep: (row: ModelRow) => boolean } => {
@@ -111,7 +119,7 @@ async function runRound(seed: number): Promise<void> {
     async upsert() {
       const rows = distinct(Array.from({ length: 1 + below(12) }, randomRow));
       const updated = rows.filter(({ id }) => model.rows.has(id)).length;
-      const result = await database.collection(name).write(batchOf(rows), { mode: 'upsert' });
+      const result = await database.collection(name).write(toBatch(rows), { mode: 'upsert' });
       sequence++;
       assert.deepEqual(result, {
         insertedCount: rows.length - updated,
@@ -123,7 +131,7 @@ async function runRound(seed: number): Promise<void> {
     async concurrentUpserts() {
       const rows = Array.from({ length: 5 }, randomRow);
       const results = await Promise.all(
-        rows.map((row) => database.collection(name).write(batchOf([row]), { mode: 'upsert' })),
+        rows.map((row) => database.collection(name).write(toBatch([row]), { mode: 'upsert' })),
       );
       for (const [i, row] of rows.entries()) {
         assert.equal(results[i]!.updatedCount, model.rows.has(row.id) ? 1 : 0);
@@ -134,14 +142,14 @@ async function runRound(seed: number): Promise<void> {
     async insert() {
       const rows = distinct([randomRow(), randomRow()]);
       const isTaken = rows.some(({ id }) => model.rows.has(id));
-      const write = database.collection(name).write(batchOf(rows), { mode: 'insert' });
+      const write = database.collection(name).write(toBatch(rows), { mode: 'insert' });
       if (isTaken) return assert.rejects(write, { code: 'vector_exists' });
       assert.equal((await write).sequence, ++sequence);
       for (const row of rows) model.write(row);
     },
     async update() {
       const row = randomRow();
-      const write = database.collection(name).write(batchOf([row]), { mode: 'update' });
+      const write = database.collection(name).write(toBatch([row]), { mode: 'update' });
       if (!model.rows.has(row.id)) return assert.rejects(write, { code: 'vector_not_found' });
       assert.equal((await write).sequence, ++sequence);
       model.write(row);
@@ -149,14 +157,17 @@ async function runRound(seed: number): Promise<void> {
     async patch() {
       const row = randomRow();
       const old = model.rows.get(row.id);
+      const expiresAtMs = random() < 0.3 ? row.expiresAtMs : undefined;
       const patch = database.collection(name).patch(row.id, {
         metadata: JSON.stringify({ nested: { count: row.count } }),
         values: Float32Array.from(row.values),
+        expiresAtMs,
       });
       if (old === undefined) return assert.rejects(patch, { code: 'vector_not_found' });
       assert.equal((await patch).sequence, ++sequence);
       const metadata = JSON.stringify({ tag: old.tag, nested: { count: row.count } });
-      model.write({ ...row, tag: old.tag, metadata });
+      const { tag } = old;
+      model.write({ ...row, tag, metadata, expiresAtMs: expiresAtMs ?? old.expiresAtMs });
     },
     async remove() {
       const ids = Array.from({ length: 1 + below(6) }, () => `v${below(150)}`);
@@ -251,6 +262,10 @@ async function runRound(seed: number): Promise<void> {
     },
     async wait() {
       clock.nowMs += below(90_000);
+      const gone = [...model.rows.values()].filter((row) => row.expiresAtMs <= clock.nowMs);
+      await database.deleteExpired();
+      if (gone.length > 0) sequence++;
+      for (const { id } of gone) model.rows.delete(id);
     },
     async query() {
       const query = Array.from({ length: DIMENSION }, () => below(7) - 3);
@@ -302,11 +317,21 @@ async function runRound(seed: number): Promise<void> {
       const { vectors, notFound } = await database.collection(name).fetch([row.id], {
         values: true,
         metadata: true,
+        expiry: true,
       });
-      assert.deepEqual(
-        vectors.map(({ id, values, metadata }) => ({ id, values: [...values!], metadata })),
-        old === undefined ? [] : [{ id: old.id, values: [...old.values], metadata: old.metadata }],
-      );
+      const found = vectors.map(({ id, values, metadata, expiresAt }) => ({
+        id,
+        values: [...values!],
+        metadata,
+        expiresAtMs: expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt),
+      }));
+      const expected = old && {
+        id: old.id,
+        values: [...old.values],
+        metadata: old.metadata,
+        expiresAtMs: old.expiresAtMs,
+      };
+      assert.deepEqual(found, expected === undefined ? [] : [expected]);
       assert.deepEqual(notFound, old === undefined ? [row.id] : []);
     },
   };

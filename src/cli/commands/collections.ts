@@ -6,7 +6,7 @@ import type { CollectionRecord, FoundPath, TypeCounts } from '../../client/clien
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { usageError } from '../failure.js';
-import { wholeNumber } from '../options.js';
+import { parseDuration, wholeNumber } from '../options.js';
 import { printable, renderTable } from '../table.js';
 import { formatCount, pluralize } from '../units.js';
 
@@ -33,6 +33,7 @@ interface CreateOptions extends CommonOptions {
   readonly metric?: Metric;
   readonly description?: string;
   readonly label?: Record<string, string>;
+  readonly ttl?: string;
 }
 
 export function addCollectionsCommand(program: Command): void {
@@ -53,6 +54,7 @@ export function addCollectionsCommand(program: Command): void {
       new Option('--metric <name>', 'similarity metric (default: cosine)').choices(METRICS),
     )
     .option('--description <text>', 'free text')
+    .option('--ttl <duration>', 'vectors expire so long after their write, such as 30d')
     .option('--label <name=value>', 'label; may be repeated', addLabel);
   addCommonOptions(create).action(createCollection);
 
@@ -165,13 +167,14 @@ async function listCollections(options: CommonOptions): Promise<void> {
 }
 
 async function createCollection(id: string, options: CreateOptions): Promise<void> {
-  const { dimension, metric, description, label } = options;
+  const { dimension, metric, description, label, ttl } = options;
   const record = await connect(options).collections.create({
     id,
     dimension,
     ...(metric !== undefined && { metric }),
     ...(description !== undefined && { description }),
     ...(label !== undefined && { labels: label }),
+    ...(ttl !== undefined && { ttl_seconds: parseDuration('--ttl', ttl) / 1_000 }),
   });
   print(record, options);
 }

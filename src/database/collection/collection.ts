@@ -10,6 +10,7 @@ import type { Segment } from '../../segment/segment.js';
 import type { Store } from '../../storage/store.js';
 import type { CommitTimings, Include, VectorRecord } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
+import { type Expiries, NEVER } from './expiries.js';
 import type { FileGuard } from './file-guard.js';
 import type { CollectionDefinition } from './manifest.js';
 import type { RowAddress, Rows } from './rows.js';
@@ -18,6 +19,7 @@ import { type Write, Writer } from './writer.js';
 
 export class Collection {
   readonly rows: Rows;
+  readonly expiries: Expiries;
   readonly #guard: FileGuard;
   readonly #clock: Clock;
   readonly #writer: Writer;
@@ -33,6 +35,7 @@ export class Collection {
   constructor(options: {
     definition: CollectionDefinition;
     rows: Rows;
+    expiries: Expiries;
     guard: FileGuard;
     store: Store;
     clock: Clock;
@@ -51,6 +54,7 @@ export class Collection {
   }) {
     this.#definition = options.definition;
     this.rows = options.rows;
+    this.expiries = options.expiries;
     this.#guard = options.guard;
     this.#clock = options.clock;
     this.#sequence = options.sequence;
@@ -77,6 +81,12 @@ export class Collection {
 
   get incarnation(): string {
     return this.#definition.incarnation;
+  }
+
+  /** When a vector expires that is written at this time and states no expiry. */
+  expiresAtMsOf(timeMs: number): number {
+    const { ttlSeconds } = this.#definition;
+    return ttlSeconds == null ? NEVER : timeMs + 1_000 * ttlSeconds;
   }
 
   /** The last write that is visible. */
@@ -183,8 +193,15 @@ export class Collection {
       version: this.version({ segment, row }),
       ...(include.values ? { values: segment.values(row) } : {}),
       ...(include.metadata ? { metadata: segment.metadata(row) } : {}),
+      ...(include.expiry ? this.#expiryOf({ segment, row }) : {}),
       ...(include.sequence ? { sequence: segment.insertedSequence(row) } : {}),
     };
+  }
+
+  /** Nothing for a vector that does not expire. */
+  #expiryOf(address: RowAddress): { readonly expiresAt?: string } {
+    const timeMs = this.expiries.timeOf(address);
+    return timeMs === NEVER ? {} : { expiresAt: new Date(timeMs).toISOString() };
   }
 
   /** The version of the vector in this row: its inserted sequence is different for every write. */

@@ -1,5 +1,5 @@
-// Copies what is stored of a collection to another incarnation: manifest, deletions, segment files, and
-// the log up to a sequence. Until the catalogue names that incarnation nobody reads it, so the copy is
+// Copies what is stored of a collection to another incarnation: manifest, deletions, expiries, segment
+// files, and the log up to a sequence. Until the catalogue names that incarnation nobody reads it, so the copy is
 // made in several commits; the next start removes one that was interrupted.
 
 import type { Store, StoreOperation } from '../../storage/store.js';
@@ -24,6 +24,7 @@ export async function copyStored(
   await store.commit([
     { kind: 'put', key: keys.manifest(target), value: encodeJson(manifest) },
     ...copiesOfDeletions(store, incarnation, target),
+    ...copiesOfExpiries(store, { incarnation, through: sequence }, target),
   ]);
   for (const { number } of manifest.segments) {
     await store.copyBlob(segmentBlobName(incarnation, number), segmentBlobName(target, number));
@@ -48,6 +49,20 @@ function copiesOfDeletions(store: Store, incarnation: string, target: string): S
     const [, , segmentNumber, throughSequence] = key;
     const copy = keys.deletions(target, Number(segmentNumber), Number(throughSequence));
     operations.push({ kind: 'put', key: copy, value });
+  }
+  return operations;
+}
+
+function copiesOfExpiries(
+  store: Store,
+  source: { readonly incarnation: string; readonly through: number },
+  target: string,
+): StoreOperation[] {
+  const operations: StoreOperation[] = [];
+  for (const { key, value } of store.list(keys.expiriesOfCollection(source.incarnation))) {
+    const sequence = Number(key[2]);
+    if (sequence > source.through) break;
+    operations.push({ kind: 'put', key: keys.expiries(target, sequence), value });
   }
   return operations;
 }

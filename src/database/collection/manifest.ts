@@ -17,6 +17,8 @@ export interface CollectionDefinition {
   readonly metric: Metric;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
+  /** Of vectors that state no expiry; null or absent for ever. */
+  readonly ttlSeconds?: number | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }

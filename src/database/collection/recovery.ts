@@ -14,6 +14,7 @@ import type { Store } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
 import type { DatabaseObserver } from '../observer.js';
 import { Collection } from './collection.js';
+import { Expiries } from './expiries.js';
 import { FileGuard, type LoadedFile, type VerificationQueue } from './file-guard.js';
 import { Maintenance } from './maintenance.js';
 import {
@@ -84,9 +85,12 @@ export async function loadCollection(
   }
   const replayed = await replayLog(definition, manifest, rows, options);
 
+  const expiries = new Expiries(incarnation, rows);
+  expiries.load(store);
   const collection: Collection = new Collection({
     definition,
     rows,
+    expiries,
     guard,
     store,
     clock,

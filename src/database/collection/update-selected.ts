@@ -10,6 +10,7 @@ import { parseFilter } from '../../filter/parse.js';
 import type { MetadataChange, UpdateResult, VectorSelection } from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { Collection } from './collection.js';
+import { type Expiries, NEVER } from './expiries.js';
 import { applyMergePatch, isChangedBy } from './merge-patch.js';
 import type { RowAddress } from './rows.js';
 import { rowsOf } from './snapshot.js';
@@ -50,7 +51,13 @@ export function updateSelected(
       }
       const batch = changes.toBatch();
       const record = { kind: 'write', timeMs: clock.now(), batch } as const;
-      return logged(collection, { updatedCount, hasMore, sequence }, alsoCommit, record);
+      const companion = collection.expiries.companionOf(
+        changes.ids,
+        { ...batch, expiresAtMs: changes.expiresAtMs(collection.expiries) },
+        { sequence, defaultMs: NEVER },
+      );
+      const result = { updatedCount, hasMore, sequence };
+      return logged(collection, result, record, { alsoCommit, companion });
     },
   };
 }
@@ -134,13 +141,22 @@ class Changes {
     }
   }
 
+  get ids(): string[] {
+    return this.#rows.map(({ segment, row }) => segment.id(row));
+  }
+
+  /** The vectors keep their expiries. */
+  expiresAtMs(expiries: Expiries): Float64Array {
+    return Float64Array.from(this.#rows, (address) => expiries.timeOf(address));
+  }
+
   toBatch(): VectorBatch {
     const values = new Float32Array(this.count * this.#dimension);
     for (const [i, { segment, row }] of this.#rows.entries()) {
       values.set(segment.values(row), i * this.#dimension);
     }
-    const ids = utf8ColumnOf(this.#rows.map(({ segment, row }) => segment.id(row)));
-    return { count: this.count, ids, values, metadata: utf8ColumnOf(this.#texts) };
+    const [ids, metadata] = [utf8ColumnOf(this.ids), utf8ColumnOf(this.#texts)];
+    return { count: this.count, ids, values, metadata };
   }
 }
 

@@ -23,6 +23,7 @@ import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../a
 import { logName } from '../keys.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
+import { type Companion, NEVER } from './expiries.js';
 import { applyMergePatch } from './merge-patch.js';
 import { rowsOf } from './snapshot.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
@@ -53,8 +54,14 @@ export function writeVectors(
         updatedCount: batch.count - insertedCount,
         sequence,
       };
-      const record: LogRecord = { kind: 'write', timeMs: options.clock.now(), batch };
-      return logged(collection, result, options.alsoCommit, record, options.recordBytes);
+      const timeMs = options.clock.now();
+      const { alsoCommit, recordBytes } = options;
+      const companion = collection.expiries.companionOf(ids, batch, {
+        sequence,
+        defaultMs: collection.expiresAtMsOf(timeMs),
+      });
+      const record: LogRecord = { kind: 'write', timeMs, batch };
+      return logged(collection, result, record, { alsoCommit, recordBytes, companion });
     },
   };
 }
@@ -156,6 +163,8 @@ export interface VectorChange {
   readonly values: Float32Array | undefined;
   readonly ifVersion: string | undefined;
   readonly ifSequence: number | undefined;
+  /** NEVER for no expiry; undefined for the one that the vector has. */
+  readonly expiresAtMs: number | undefined;
 }
 
 export function patchVector(
@@ -185,11 +194,14 @@ export function patchVector(
           : applyMergePatch(segment.metadata(row), change.metadataPatch, limits);
       const batch = singleRowBatch(id, change.values ?? segment.values(row), metadata);
       pending.set(id, sequence);
-      return logged(collection, { sequence }, undefined, {
-        kind: 'write',
-        timeMs: clock.now(),
-        batch,
-      });
+      const expiresAtMs = change.expiresAtMs ?? collection.expiries.timeOf(address);
+      const companion = collection.expiries.companionOf(
+        [id],
+        { ...batch, expiresAtMs: Float64Array.of(expiresAtMs) },
+        { sequence, defaultMs: NEVER },
+      );
+      const record: LogRecord = { kind: 'write', timeMs: clock.now(), batch };
+      return logged(collection, { sequence }, record, { companion });
     },
   };
 }
@@ -264,6 +276,24 @@ function deleteMatching(
   };
 }
 
+/** Deletes vectors that have expired, `countMax` of them at most. */
+export function deleteExpired(
+  collection: Collection,
+  { clock, countMax }: { clock: Clock; countMax: number },
+): Write<DeleteResult> {
+  return {
+    // It reads rows, so nothing may be pending, and it does not list the ids it deletes in `pending`.
+    mayFollow: () => false,
+    endsCommit: true,
+    prepare(sequence) {
+      const { ids, companion } = collection.expiries.planSweep(clock.now(), countMax);
+      const options = { clock, alsoCommit: undefined, companion };
+      const prepared = loggedDelete(collection, utf8ColumnOf(ids), ids.length, sequence, options);
+      return ids.length > 0 ? prepared : { ...prepared, ...companion };
+    },
+  };
+}
+
 function deleteAll(
   collection: Collection,
   options: { clock: Clock; alsoCommit: CommitTogether<DeleteResult> | undefined },
@@ -274,10 +304,8 @@ function deleteAll(
     prepare(sequence) {
       const deletedCount = collection.rows.liveCount;
       if (deletedCount === 0) return nothingDeleted(collection, options.alsoCommit);
-      return logged(collection, { deletedCount, sequence }, options.alsoCommit, {
-        kind: 'deleteAll',
-        timeMs: options.clock.now(),
-      });
+      const record: LogRecord = { kind: 'deleteAll', timeMs: options.clock.now() };
+      return logged(collection, { deletedCount, sequence }, record, options);
     },
   };
 }
@@ -287,15 +315,15 @@ function loggedDelete(
   ids: Utf8Column,
   count: number,
   sequence: number,
-  options: { clock: Clock; alsoCommit: CommitTogether<DeleteResult> | undefined },
+  options: {
+    clock: Clock;
+    alsoCommit: CommitTogether<DeleteResult> | undefined;
+    companion?: Companion | undefined;
+  },
 ): PreparedWrite<DeleteResult> {
   if (count === 0) return nothingDeleted(collection, options.alsoCommit);
-  return logged(collection, { deletedCount: count, sequence }, options.alsoCommit, {
-    kind: 'delete',
-    timeMs: options.clock.now(),
-    ids,
-    count,
-  });
+  const record: LogRecord = { kind: 'delete', timeMs: options.clock.now(), ids, count };
+  return logged(collection, { deletedCount: count, sequence }, record, options);
 }
 
 function nothingDeleted(
@@ -321,10 +349,15 @@ export function withoutEffect<Result>(
 export function logged<Result extends { readonly sequence: number }>(
   collection: Collection,
   result: Result,
-  alsoCommit: CommitTogether<Result> | undefined,
   record: LogRecord,
-  recordBytes?: BufferPool,
+  options: {
+    readonly alsoCommit?: CommitTogether<Result> | undefined;
+    readonly recordBytes?: BufferPool | undefined;
+    /** Its operations and its effect belong to the write. */
+    readonly companion?: Companion | undefined;
+  },
 ): PreparedWrite<Result> {
+  const { alsoCommit, recordBytes, companion } = options;
   const encoded = encodeLogRecord(record, recordBytes && ((count) => recordBytes.acquire(count)));
   const append: StoreOperation = {
     kind: 'append',
@@ -334,13 +367,14 @@ export function logged<Result extends { readonly sequence: number }>(
   };
   return {
     takesSequence: true,
-    operations: [append, ...(alsoCommit?.(result) ?? [])],
+    operations: [append, ...(companion?.operations ?? []), ...(alsoCommit?.(result) ?? [])],
     ...(record.kind === 'write' && { batch: record.batch }),
     result,
     apply() {
       // The commit has ended, so the store no longer reads the record.
       recordBytes?.release(encoded);
       applyLogRecord(collection.rows, record, result.sequence);
+      companion?.apply();
     },
   };
 }

@@ -41,7 +41,14 @@ import {
 import { isBlank, type LineBatch } from './line-cutter.js';
 import { type ParsedMetadata, packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows } from './parsed-rows.js';
-import { checkMetadata, measureId, placeVector, readVector, readVectorInto } from './row-rules.js';
+import {
+  checkMetadata,
+  measureId,
+  placeVector,
+  readExpiry,
+  readVector,
+  readVectorInto,
+} from './row-rules.js';
 
 type RowLimits = Pick<
   Limits,
@@ -97,7 +104,7 @@ export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedB
 }
 
 const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
-const ROW_MEMBERS = ['id', 'values', 'metadata', 'if_sequence'];
+const ROW_MEMBERS = ['id', 'values', 'metadata', 'if_sequence', 'expires_at'];
 const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
 const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
 const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
@@ -349,6 +356,7 @@ class RowReader {
   readonly ids: string[] = [];
   #idByteCount = 0;
   #ifSequences: Float64Array | undefined;
+  #expiresAtMs: Float64Array | undefined;
   hasGenerated = false;
 
   constructor(input: RowsInput) {
@@ -372,8 +380,9 @@ class RowReader {
     if (this.#input.firstRow !== null) {
       checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
     }
-    const { id, values, metadata, if_sequence: ifSequence } = json;
+    const { id, values, metadata, if_sequence: ifSequence, expires_at: expiresAt } = json;
     this.#readId(row, id);
+    if (expiresAt !== undefined) this.#readExpiry(row, expiresAt);
     if (ifSequence !== undefined) this.#readCondition(row, ifSequence);
     this.#report(row, ['values'], this.#readValues(row, values));
     if (metadata === undefined) {
@@ -429,6 +438,14 @@ class RowReader {
     this.#report(row, ['if_sequence'], { code: 'invalid_request', detail });
   }
 
+  #readExpiry(row: number, time: unknown): void {
+    const timeMs = readExpiry(time);
+    if (typeof timeMs === 'number') {
+      this.#expiresAtMs ??= new Float64Array(this.#input.rowCount).fill(Number.NaN);
+      this.#expiresAtMs[row] = timeMs;
+    } else this.#report(row, ['expires_at'], timeMs);
+  }
+
   #readValues(row: number, source: unknown): Violation | null {
     const { shape, limits, text } = this.#input;
     if (source === undefined) {
@@ -479,7 +496,14 @@ class RowReader {
     this.#writeIds(ids);
     this.#writeMetadata(metadata);
     return {
-      batch: { count, ids, values: this.#values, metadata, ifSequences: this.#ifSequences },
+      batch: {
+        count,
+        ids,
+        values: this.#values,
+        metadata,
+        ifSequences: this.#ifSequences,
+        expiresAtMs: this.#expiresAtMs,
+      },
       metadata: packMetadata(this.#documents, this.#input.byteCount),
     };
   }

@@ -35,7 +35,7 @@ export function toBatch(
   from = 0,
   to = batch.count,
 ): VectorBatch {
-  const { count, ids, values, metadata, ifSequences } = batch;
+  const { count, ids, values, metadata, ifSequences, expiresAtMs } = batch;
   const dimension = values.length / count;
   return {
     count: to - from,
@@ -44,6 +44,7 @@ export function toBatch(
     metadata: textsOf(metadata, from, to),
     fields: fieldsOf(parsed, from),
     ifSequences: ifSequences?.subarray(from, to),
+    expiresAtMs: expiresAtMs?.subarray(from, to),
   };
 }
 
@@ -54,10 +55,10 @@ function textsOf({ offsets, bytes }: Utf8Column, from: number, to: number): Utf8
 type ParsedColumns = Pick<ParsedRows, 'batch' | 'metadata'>;
 
 function allBuffersOf({ batch, metadata: parsed }: ParsedColumns): ArrayBufferLike[] {
-  const { ids, values, metadata, ifSequences } = batch;
+  const { ids, values, metadata, ifSequences, expiresAtMs } = batch;
   const columns = [ids.offsets, ids.bytes, values, metadata.offsets, metadata.bytes];
-  const conditions = ifSequences === undefined ? [] : [ifSequences];
-  const views: readonly ArrayBufferView[] = [...columns, ...conditions, ...arraysOf(parsed)];
+  const optional = [ifSequences, expiresAtMs].filter((column) => column !== undefined);
+  const views: readonly ArrayBufferView[] = [...columns, ...optional, ...arraysOf(parsed)];
   return [...new Set<ArrayBufferLike>(views.map(({ buffer }) => buffer))];
 }
 

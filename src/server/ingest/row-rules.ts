@@ -2,6 +2,7 @@
 // returns what is wrong without its place in the request, which the caller knows.
 
 import { endianness } from 'node:os';
+import { z } from 'zod';
 import { assert, type Violation } from '../../common/errors.js';
 import type { CollectionShape } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
@@ -189,6 +190,19 @@ function controlCharacter(unit: number, index: number): Violation {
   return {
     code: 'invalid_request',
     detail: `An id has no control characters; found ${name} at character ${index}.`,
+  };
+}
+
+const TIME = z.regexes.datetime({ offset: true });
+
+/** Milliseconds since the Unix epoch, Infinity for null, or what is wrong with the time. */
+export function readExpiry(time: unknown): number | Violation {
+  if (time === null) return Number.POSITIVE_INFINITY;
+  if (typeof time === 'string' && TIME.test(time)) return Date.parse(time);
+  const found = typeof time === 'string' ? JSON.stringify(time.slice(0, 40)) : describeKind(time);
+  return {
+    code: 'invalid_request',
+    detail: `An expiry is a time such as "2027-01-31T12:00:00Z" (RFC 3339), or null for never; found ${found}.`,
   };
 }
 

@@ -69,6 +69,7 @@ function createCollection(services: RouteServices): Route {
             metric: body.metric,
             description: body.description,
             labels: body.labels ?? {},
+            ttlSeconds: body.ttl_seconds,
           },
           { ifNotExists: request.query.if_not_exists, attachedReply: attach?.(createdReply) },
         );
@@ -135,14 +136,16 @@ function updateCollection(services: RouteServices): Route {
     operationId: 'updateCollection',
     audit: 'collection.update',
     tag: 'Collections',
-    summary: 'Change the description or the labels of a collection',
+    summary: 'Change the description, the labels or the time to live of a collection',
     access: { scope: 'collections:write', on: 'path' },
     body: collections.update,
     reply: collections.record,
     errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded', 'storage_full'],
     async handle(request) {
       const body = await readJsonBody(services, request, collections.update);
-      const record = await database.collection(request.params.id).update(body);
+      const { description, labels, ttl_seconds: ttlSeconds } = body;
+      const change = { description, labels, ttlSeconds };
+      const record = await database.collection(request.params.id).update(change);
       return jsonReply(writeRecord(record));
     },
   });

@@ -115,6 +115,7 @@ function getVector(services: RouteServices): Route {
         values: query.include_values,
         metadata: query.include_metadata,
         sequence: query.include_sequence,
+        expiry: true,
       });
       const reply = jsonReply(writeRecord(record), {
         etag: etagOfVersion(record.version),
@@ -146,6 +147,7 @@ function fetchVectors(services: RouteServices): Route {
         values: body.include_values,
         metadata: body.include_metadata,
         sequence: body.include_sequence,
+        expiry: true,
       });
       return jsonReply(await writeFetched(found, (count) => request.reserveReply(count)));
     },

@@ -6,6 +6,9 @@ import type { Limits } from '../../common/limits.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, page } from './basics.js';
 
+/** 100 years: longer than any vector is of use. */
+const TTL_SECONDS_MAX = 100 * 366 * 86_400;
+
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const description = z
@@ -31,6 +34,16 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: `Text by name, for people and tools: at most ${limits.labelsMax} labels, whose names and texts have at most ${limits.labelCharactersMax} characters each.`,
       examples: [{ team: 'search' }],
     });
+  const ttl = z
+    .int()
+    .min(1)
+    .max(TTL_SECONDS_MAX)
+    .nullable()
+    .meta({
+      description:
+        'When vectors expire that are written without `expires_at`, in seconds after their write; null for never. A change is for later writes.',
+      examples: [86_400],
+    });
   const create = z
     .strictObject({
       id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
@@ -42,6 +55,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       metric: basics.metric.default('cosine'),
       description: description.default(null),
       labels: labels.optional(),
+      ttl_seconds: ttl.optional(),
       idempotency_key: basics.idempotencyKey,
     })
     .meta({
@@ -49,7 +63,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       examples: [{ id: 'articles', dimension: 768, metric: 'cosine' }],
     });
   const update = z
-    .strictObject({ description: description.optional(), labels: labels.optional() })
+    .strictObject({
+      description: description.optional(),
+      labels: labels.optional(),
+      ttl_seconds: ttl.optional(),
+    })
     .meta({
       id: 'CollectionUpdate',
       description: 'Absent members are unchanged. `labels` replaces all labels.',
@@ -77,6 +95,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       metric: basics.metric,
       description: z.string().nullable(),
       labels: z.record(z.string(), z.string()),
+      ttl_seconds: z.int().optional().meta({
+        description: 'Absent when vectors without `expires_at` do not expire.',
+      }),
       status: z.enum(['loading', 'ready', 'failed']).meta({
         description:
           '`failed`: the data of this collection is damaged. Other collections are available.',

@@ -17,12 +17,22 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     description:
       'Writes only if the vector was last written at this sequence, or with 0 if it does not exist; otherwise 412 `precondition_failed`, and nothing of the request is written.',
   });
+  const expiresAt = z.iso
+    .datetime({ offset: true })
+    .nullable()
+    .optional()
+    .meta({
+      description:
+        'When the vector expires (RFC 3339); it is deleted within about a second then. Null: never. Absent: after `ttl_seconds` of the collection, if it has them.',
+      examples: ['2027-01-31T12:00:00Z'],
+    });
   const input = z
     .strictObject({
       id: vectorId.optional().meta({ description: 'Generated (a ULID) and returned when absent.' }),
       values,
       metadata: metadata.optional(),
       if_sequence: ifSequence,
+      expires_at: expiresAt,
     })
     .meta({
       id: 'VectorInput',
@@ -57,17 +67,23 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     values,
     metadata: metadata.optional(),
     if_sequence: ifSequence,
+    expires_at: expiresAt,
   };
   const putExample = { values: [0.12, -0.5, 0.33], metadata: { year: 2024 } };
   const patch = z
     .strictObject({
       metadata: metadata.optional(),
       values: values.optional(),
+      expires_at: expiresAt.meta({
+        description: 'When the vector expires (RFC 3339); null for never. Absent: as it is.',
+      }),
       if_sequence: ifSequence,
     })
-    .refine((body) => body.metadata !== undefined || body.values !== undefined, {
-      error: 'Expected metadata, values or both; found neither.',
-    })
+    .refine(
+      ({ metadata, values, expires_at }) =>
+        metadata !== undefined || values !== undefined || expires_at !== undefined,
+      { error: 'Expected metadata, values or expires_at; found none of them.' },
+    )
     .meta({
       id: 'VectorPatch',
       description:
@@ -92,6 +108,9 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       sequence: z.int().optional().meta({
         description:
           'The sequence at which the vector was last written, for `if_sequence`; if requested.',
+      }),
+      expires_at: z.iso.datetime().optional().meta({
+        description: 'Only where one vector is read or several are fetched, if it expires.',
       }),
     })
     .meta({

@@ -12,6 +12,7 @@ import {
 } from '../../database/collection/manifest.js';
 import type { StreamEntry } from '../../database/idempotency.js';
 import { keys, logName, segmentBlobName } from '../../database/keys.js';
+import { decodeExpiries } from '../../segment/expiries.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { verifyCollection } from './verify-collection.js';
 import { collectionPlace, describeError, type Findings } from './verify-report.js';
@@ -156,6 +157,7 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
     }
   }
   verifyAliases(inspection, findings);
+  verifyExpiries(inspection, findings);
   const secret = inspection.get(keys.cursorSecret);
   if (secret === undefined) {
     findings.note('cursor secret', 'is missing; existing cursors will be rejected');
@@ -179,6 +181,16 @@ function verifyAliases(inspection: StoreInspection, findings: Findings): void {
     if (name !== key[1]) findings.error(where, 'cannot be read, or has another name');
     else if (incarnation === undefined || !incarnations.has(incarnation)) {
       findings.error(where, 'points to a collection that does not exist');
+    }
+  }
+}
+
+function verifyExpiries(inspection: StoreInspection, findings: Findings): void {
+  for (const { key, value } of inspection.list(keys.allExpiries)) {
+    try {
+      decodeExpiries(value);
+    } catch (error) {
+      findings.error(`expiries of write ${key[1]}/${Number(key[2])}`, describeError(error));
     }
   }
 }

@@ -68,6 +68,10 @@ export class DamagedData {
     return this.store.commit([{ kind: 'put', key, value: encodeDeletions(deletions) }]);
   }
 
+  putAlias(entry: { formatVersion: number; name: string; incarnation: string }): Promise<void> {
+    return this.store.commit([{ kind: 'put', key: keys.alias('live'), value: encodeJson(entry) }]);
+  }
+
   appendRecord(sequence: number, record: Uint8Array): Promise<void> {
     const log = this.definition.incarnation;
     return this.store.commit([{ kind: 'append', log, sequence, record }]);
@@ -284,6 +288,19 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     'an API key that cannot be read': [
       (data) => data.store.commit([{ kind: 'put', key: keys.apiKey('x'), value: text('{}') }]),
       /^error: API keys: the stored API key x is damaged/,
+    ],
+    'an alias of a missing collection': [
+      (data) => data.putAlias({ formatVersion: 1, name: 'live', incarnation: 'gone' }),
+      /^error: alias "live": points to a collection that does not exist/,
+    ],
+    'an alias with another name': [
+      (data) =>
+        data.putAlias({ formatVersion: 1, name: 'x', incarnation: data.definition.incarnation }),
+      /^error: alias "live": cannot be read, or has another name/,
+    ],
+    'expiries that cannot be read': [
+      (data) => data.store.commit([{ kind: 'put', key: keys.expiries('x', 7), value: text('{}') }]),
+      /^error: expiries of write x\/7: /,
     ],
     'a cursor secret of the wrong length': [
       (data) => data.store.commit([{ kind: 'put', key: keys.cursorSecret, value: text('short') }]),

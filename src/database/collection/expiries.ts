@@ -1,0 +1,160 @@
+// When the vectors of a collection expire. Expiries are stored beside the log, one entry for each write
+// that has some, in the transaction of the write. An entry is about rows of exactly that write: a vector
+// that was written again or deleted is no longer one of them. Nothing here deletes vectors.
+
+import type { VectorBatch } from '../../common/types.js';
+import { decodeExpiries, type ExpiryTimes, encodeExpiries } from '../../segment/expiries.js';
+import type { Store, StoreOperation } from '../../storage/store.js';
+import { keys } from '../keys.js';
+import type { RowAddress, Rows } from './rows.js';
+
+/** For `VectorBatch.expiresAtMs`: a vector that stays, also where the collection has a time to live. */
+export const NEVER = Number.POSITIVE_INFINITY;
+
+interface Entry {
+  readonly times: ExpiryTimes;
+  /** The earliest time that is not dealt with. */
+  nextMs: number;
+}
+
+/** What a write stores and remembers beside its rows. */
+export interface Companion {
+  readonly operations: readonly StoreOperation[];
+  apply(): void;
+}
+
+/** Entries without a live row are looked for at this many rows, and then at twice what is left. */
+const PRUNE_ROWS_MIN = 10_000;
+
+export class Expiries {
+  readonly #incarnation: string;
+  readonly #rows: Rows;
+  /** By the sequence of the write. */
+  readonly #entries = new Map<number, Entry>();
+  #rowCount = 0;
+  #nextMs = NEVER;
+  #pruneRowCount = PRUNE_ROWS_MIN;
+
+  constructor(incarnation: string, rows: Rows) {
+    this.#incarnation = incarnation;
+    this.#rows = rows;
+  }
+
+  /** Throws `data_corrupt`. */
+  load(store: Store): void {
+    for (const { key, value } of store.list(keys.expiriesOfCollection(this.#incarnation))) {
+      this.#add(Number(key[2]), decodeExpiries(value));
+    }
+  }
+
+  /**
+   * For the rows of a write, whose ids are given; undefined when none of them expires. `defaultMs` is
+   * the time of rows that state none.
+   */
+  companionOf(
+    ids: readonly string[],
+    { expiresAtMs }: VectorBatch,
+    { sequence, defaultMs }: { readonly sequence: number; readonly defaultMs: number },
+  ): Companion | undefined {
+    if (expiresAtMs === undefined && defaultMs === NEVER) return undefined;
+    const times = new Map<string, number>();
+    for (const [i, id] of ids.entries()) {
+      const stated = expiresAtMs?.[i] ?? Number.NaN;
+      const timeMs = Number.isNaN(stated) ? defaultMs : stated;
+      if (timeMs !== NEVER) times.set(id, timeMs);
+    }
+    if (times.size === 0) return undefined;
+    const key = keys.expiries(this.#incarnation, sequence);
+    return {
+      operations: [{ kind: 'put', key, value: encodeExpiries(times) }],
+      apply: () => this.#add(sequence, times),
+    };
+  }
+
+  /** When the vector in this live row expires; NEVER if it does not. */
+  timeOf({ segment, row }: RowAddress): number {
+    const entry = this.#entries.get(segment.insertedSequence(row));
+    return entry?.times.get(segment.id(row)) ?? NEVER;
+  }
+
+  /** Whether `planSweep` has something to do. */
+  isDue(nowMs: number): boolean {
+    return this.#nextMs <= nowMs || this.#rowCount > this.#pruneRowCount;
+  }
+
+  /**
+   * The vectors that have expired, at most `countMax`, and what their deletion takes with it: entries that
+   * have no further row. Nothing changes until it is applied.
+   */
+  planSweep(nowMs: number, countMax: number): { ids: string[]; companion: Companion } {
+    const mayPrune = this.#rowCount > this.#pruneRowCount;
+    const ids: string[] = [];
+    const finished: number[] = [];
+    const nextTimes = new Map<Entry, number>();
+    let nextMs = NEVER;
+    let isComplete = true;
+    for (const [sequence, entry] of this.#entries) {
+      let entryNextMs = entry.nextMs;
+      if (ids.length >= countMax || finished.length >= countMax) isComplete = false;
+      else if (entry.nextMs <= nowMs) {
+        entryNextMs = this.#collect(sequence, entry, { nowMs, countMax, ids });
+      } else if (mayPrune && !this.#hasLive(sequence, entry)) entryNextMs = NEVER;
+      if (entryNextMs === NEVER) finished.push(sequence);
+      else nextMs = Math.min(nextMs, entryNextMs);
+      if (entryNextMs !== entry.nextMs) nextTimes.set(entry, entryNextMs);
+    }
+    const apply = () => {
+      for (const [entry, timeMs] of nextTimes) entry.nextMs = timeMs;
+      for (const sequence of finished) this.#remove(sequence);
+      this.#nextMs = nextMs;
+      if (isComplete) this.#pruneRowCount = Math.max(PRUNE_ROWS_MIN, 2 * this.#rowCount);
+    };
+    const operations = finished.map(
+      (sequence): StoreOperation => ({
+        kind: 'remove',
+        key: keys.expiries(this.#incarnation, sequence),
+      }),
+    );
+    return { ids, companion: { operations, apply } };
+  }
+
+  /** Adds expired ids of an entry. Returns the time of its next row; its own when there was no room for all. */
+  #collect(
+    sequence: number,
+    entry: Entry,
+    due: { readonly nowMs: number; readonly countMax: number; readonly ids: string[] },
+  ): number {
+    let nextMs = NEVER;
+    for (const [id, timeMs] of entry.times) {
+      if (timeMs > due.nowMs) nextMs = Math.min(nextMs, timeMs);
+      else if (this.#isLive(id, sequence)) {
+        if (due.ids.length === due.countMax) return entry.nextMs;
+        due.ids.push(id);
+      }
+    }
+    return nextMs;
+  }
+
+  #hasLive(sequence: number, { times }: Entry): boolean {
+    for (const id of times.keys()) if (this.#isLive(id, sequence)) return true;
+    return false;
+  }
+
+  #isLive(id: string, sequence: number): boolean {
+    const address = this.#rows.find(Buffer.from(id));
+    return address?.segment.insertedSequence(address.row) === sequence;
+  }
+
+  #add(sequence: number, times: ExpiryTimes): void {
+    let nextMs = NEVER;
+    for (const timeMs of times.values()) nextMs = Math.min(nextMs, timeMs);
+    this.#entries.set(sequence, { times, nextMs });
+    this.#rowCount += times.size;
+    this.#nextMs = Math.min(this.#nextMs, nextMs);
+  }
+
+  #remove(sequence: number): void {
+    this.#rowCount -= this.#entries.get(sequence)?.times.size ?? 0;
+    this.#entries.delete(sequence);
+  }
+}

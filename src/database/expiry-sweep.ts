@@ -1,0 +1,82 @@
+// Deletes vectors that have expired, as writes in the log of their collection: a snapshot taken before
+// keeps them, and whoever reads the log deletes the same ones. A vector is visible until then, which is
+// about a second after its expiry.
+
+import type { Clock } from '../common/clock.js';
+import type { Logger } from '../common/logger.js';
+import type { Catalogue } from './catalogue.js';
+import type { Collection } from './collection/collection.js';
+import { deleteExpired } from './collection/writes.js';
+import type { DatabaseObserver } from './observer.js';
+
+/** How often collections are looked at: expired vectors stay visible for about as long. */
+const SWEEP_INTERVAL_MS = 1_000;
+/** Vectors deleted in one write, which is applied to memory at once. */
+const SWEEP_ROWS_MAX = 10_000;
+/** Time until the next attempt after a failure, such as a full disk. */
+const RETRY_MS = 10_000;
+
+export class ExpirySweep {
+  readonly #catalogue: Catalogue;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #observer: DatabaseObserver;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #notBeforeMs = 0;
+
+  constructor(options: {
+    catalogue: Catalogue;
+    clock: Clock;
+    logger: Logger;
+    observer: DatabaseObserver;
+  }) {
+    this.#catalogue = options.catalogue;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#observer = options.observer;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.run(), SWEEP_INTERVAL_MS).unref();
+  }
+
+  /** Deletes everything that has expired by now. A run that is under way is not doubled. */
+  run(): Promise<void> {
+    this.#running ??= this.#sweepAll().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  /** Waits for a run that is under way. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+
+  async #sweepAll(): Promise<void> {
+    if (this.#clock.now() < this.#notBeforeMs) return;
+    for (const { state } of this.#catalogue.entries) {
+      if (state.kind !== 'ready') continue;
+      try {
+        await this.#sweep(state.collection);
+      } catch (error) {
+        const collection = state.collection.definition.id;
+        // A collection that was deleted meanwhile is no failure.
+        if (!this.#catalogue.isServing(state.collection)) continue;
+        this.#notBeforeMs = this.#clock.now() + RETRY_MS;
+        this.#observer.maintenanceFailed();
+        this.#logger.warn({ collection, err: error }, 'expired vectors could not be deleted');
+      }
+    }
+  }
+
+  async #sweep(collection: Collection): Promise<void> {
+    const options = { clock: this.#clock, countMax: SWEEP_ROWS_MAX };
+    while (collection.expiries.isDue(this.#clock.now())) {
+      const { deletedCount } = await collection.write(deleteExpired(collection, options));
+      if (deletedCount > 0) this.#observer.vectorsExpired(deletedCount);
+    }
+  }
+}
