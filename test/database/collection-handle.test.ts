@@ -6,6 +6,7 @@ import type { CollectionHandle } from '../../src/database/collection-handle.js';
 import type { Database } from '../../src/database/database.js';
 import { batchOf, openDatabase } from './harness.js';
 
+const NO_CHANGE = { kind: 'patch', text: '{}' } as const;
 const INCLUDE = { values: false, metadata: false };
 
 /** Every operation of a handle. */
@@ -28,6 +29,11 @@ const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unkn
   ['recall', (handle) => handle.recall({ vectors: [Float32Array.of(1, 0)], ids: [['a']] })],
   ['scan', (handle) => handle.scan({ includeValues: false, includeMetadata: false })],
   ['join', (handle) => handle.join({ topK: 1 })],
+  ['updateMetadata', (handle) => handle.updateMetadata({ kind: 'all' }, { change: NO_CHANGE })],
+  ['aggregate', (handle) => handle.aggregate({})],
+  ['schema', (handle) => handle.schema({})],
+  ['clone', (handle) => handle.clone({ id: 'd' })],
+  ['rename', (handle) => handle.rename('d')],
   ['drop', (handle) => handle.drop()],
 ];
 
