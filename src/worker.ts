@@ -3,6 +3,7 @@
 import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
 import { describePathsTask, findPathsTask } from './database/aggregate/found-schema.js';
 import { selectBesideTask } from './database/query/group-rows.js';
+import { scoreRowsTask } from './database/query/score-stats.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
@@ -32,6 +33,7 @@ export default createTaskHandler([
   parseLinesTask,
   parseVectorsTask,
   readQueryRowsTask,
+  scoreRowsTask,
   searchReferenceTask,
   selectBesideTask,
   verifySegmentTask,

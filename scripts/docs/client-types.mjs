@@ -39,6 +39,7 @@ const TYPES = {
   AggregateRequest: { schema: 'Aggregate' },
   HistogramRequest: { schema: 'HistogramRequest' },
   AggregateReply: { schema: 'AggregateReply' },
+  ScoreStats: { schema: 'ScoreStats' },
   FoundSchema: { schema: 'FoundSchema' },
   FoundPath: { schema: 'FoundPath' },
   TypeCounts: { schema: 'TypeCounts' },

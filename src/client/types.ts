@@ -29,6 +29,7 @@ export type {
   PutReply,
   Readiness,
   RecallReply,
+  ScoreStats,
   Stats,
   TypeCounts,
   UpdateManyReply,

@@ -265,6 +265,13 @@ export interface Query<Values = readonly number[]> {
     readonly path: string;
     readonly histogram?: HistogramRequest;
   }[];
+  /**
+   * Summarizes the scores, as replies show them, of all vectors that pass the filter and have
+   * at least `score_threshold`. Every one of them is scored, which takes longer than a search.
+   */
+  readonly score_stats?: {
+    readonly histogram?: HistogramRequest;
+  };
   readonly explain?: boolean;
 }
 
@@ -310,6 +317,7 @@ export interface QueryReply<Values = readonly number[]> {
   readonly facets?: readonly Facet[];
   /** In the order of the request. */
   readonly stats?: readonly Stats[];
+  readonly score_stats?: ScoreStats;
   readonly explain?: Explain;
 }
 
@@ -357,6 +365,19 @@ export interface AggregateReply {
   readonly stats?: readonly Stats[];
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
+}
+
+export interface ScoreStats {
+  /** The vectors whose scores are summarized. */
+  readonly count: number;
+  /** Absent, as what follows, without numbers. */
+  readonly min?: number;
+  readonly max?: number;
+  /** The exact sum of the float64 values, rounded once. */
+  readonly sum?: number;
+  /** The exact mean, rounded once. */
+  readonly mean?: number;
+  readonly histogram?: Histogram;
 }
 
 export interface FoundSchema {

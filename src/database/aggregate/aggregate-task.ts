@@ -1,12 +1,17 @@
 // Counts and summarizes the values of segments in the worker pool; results of segments are merged by the
 // caller.
 
-import type { MetadataView } from '../../common/columns.js';
 import { EMPTY_COLUMN } from '../../filter/column-test.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { countEntries, type MergedValues, mergeValues } from './merge-values.js';
 import { countBuckets, type NumberSummary, summarizeNumbers } from './number-summary.js';
-import { readColumns, selectPaths } from './path-columns.js';
+import {
+  countPathCells,
+  type PathSource,
+  type PathsInput,
+  readColumns,
+  selectPaths,
+} from './path-columns.js';
 import type { RowSet } from './row-set.js';
 import { defineSegmentsTask, runOverSegments } from './segment-tasks.js';
 import { countValues, type ValueCounts } from './value-counts.js';
@@ -28,9 +33,10 @@ interface SegmentAggregate {
   readonly buckets: readonly Float64Array[];
 }
 
-export const aggregateSegmentsTask = defineSegmentsTask(
-  'aggregate.segments',
-  (segment, work: AggregateWork): SegmentAggregate => {
+export const aggregateSegmentsTask = defineSegmentsTask({
+  name: 'aggregate.segments',
+  countCells: countPathCells,
+  run(segment: PathsInput, work: AggregateWork): SegmentAggregate {
     const columns = readColumns(segment);
     const columnOf = (path: string) => columns.get(path) ?? EMPTY_COLUMN;
     return {
@@ -41,7 +47,7 @@ export const aggregateSegmentsTask = defineSegmentsTask(
       ),
     };
   },
-);
+});
 
 export const mergeValuesTask: Task<
   { readonly parts: readonly ValueCounts[]; readonly limit: number },
@@ -52,8 +58,8 @@ export const mergeValuesTask: Task<
 };
 
 /** The rows of a segment, and its metadata. */
-interface AggregateTarget extends RowSet {
-  readonly metadata: MetadataView;
+export interface AggregateTarget extends RowSet {
+  readonly metadata: PathSource;
 }
 
 /** The results of all targets, in order. Rejects as `runOverSegments` does. */

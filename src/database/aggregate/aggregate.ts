@@ -17,7 +17,7 @@ import type {
   Stats,
   StatsRequest,
 } from './aggregate-api.js';
-import { aggregateSegments, mergeInPool } from './aggregate-task.js';
+import { type AggregateTarget, aggregateSegments, mergeInPool } from './aggregate-task.js';
 import {
   addSummaries,
   bucketBounds,
@@ -83,9 +83,10 @@ async function findFacets(
   );
 }
 
-async function findStats(
+/** The stats of all targets, which have `rowCount` rows together. */
+export async function findStats(
   pool: WorkerPool,
-  views: readonly SegmentView[],
+  views: readonly AggregateTarget[],
   stats: readonly StatsRequest[],
   rowCount: number,
   signal: AbortSignal | undefined,

@@ -16,7 +16,7 @@ import type { DatabaseServices } from '../database-services.js';
 import type { FoundPath, FoundSchema, SchemaRequest, TypeCounts } from './aggregate-api.js';
 import { mergeInPool } from './aggregate-task.js';
 import { leastDistinctCount } from './merge-values.js';
-import { readColumns, selectPaths } from './path-columns.js';
+import { countPathCells, type PathsInput, readColumns, selectPaths } from './path-columns.js';
 import { type RowSet, visitNumbers } from './row-set.js';
 import { defineSegmentsTask, runOverSegments } from './segment-tasks.js';
 import { countValues, type ValueCounts } from './value-counts.js';
@@ -94,16 +94,17 @@ async function findPaths(
 }
 
 /** Paths of segments that do not have a column for each, from their JSON. */
-export const findPathsTask = defineSegmentsTask(
-  'aggregate.findPaths',
-  (segment, range: PathRange): readonly string[] => {
+export const findPathsTask = defineSegmentsTask({
+  name: 'aggregate.findPaths',
+  countCells: countPathCells,
+  run(segment: PathsInput, range: PathRange): readonly string[] {
     const found = new FirstPaths(range);
     visitDocuments(segment.json!, segment, (document) =>
       flattenMetadata(document, (path) => found.add(path)),
     );
     return found.take();
   },
-);
+});
 
 function visitDocuments(
   json: Utf8Column,
@@ -162,13 +163,14 @@ interface SegmentPath {
   readonly values: ValueCounts | null;
 }
 
-export const describePathsTask = defineSegmentsTask(
-  'aggregate.describePaths',
-  (segment, paths: readonly string[]): readonly SegmentPath[] => {
+export const describePathsTask = defineSegmentsTask({
+  name: 'aggregate.describePaths',
+  countCells: countPathCells,
+  run(segment: PathsInput, paths: readonly string[]): readonly SegmentPath[] {
     const columns = readColumns(segment);
     return paths.map((path) => describeColumn(columns.get(path) ?? EMPTY_COLUMN, segment));
   },
-);
+});
 
 async function describePaths(
   pool: WorkerPool,

@@ -18,10 +18,13 @@ export interface PathsInput extends RowSet {
   readonly json: Utf8Column | null;
 }
 
+/** The parts of a metadata view that paths are read from. */
+export type PathSource = Pick<MetadataView, 'columns' | 'isComplete' | 'json'>;
+
 /** Only what is read, since sending any array to a worker has a cost, shared or not. */
 export function selectPaths(
   { rowCount, rows }: RowSet,
-  { columns, isComplete, json }: MetadataView,
+  { columns, isComplete, json }: PathSource,
   paths: readonly string[],
 ): PathsInput {
   const jsonPaths = isComplete ? [] : paths.filter((path) => !columns.has(path));
@@ -54,4 +57,16 @@ export function readColumns(input: PathsInput): ReadonlyMap<string, MetadataColu
   }
   for (const { path, builder } of builders) byPath.set(path, builder.view());
   return byPath;
+}
+
+/** Of a row whose JSON is parsed. */
+const CELLS_PER_DOCUMENT = 512;
+
+/** The work of reading the values of all paths, in cells. */
+export function countPathCells({ rowCount, columns, json }: PathsInput): number {
+  const elementCount = columns.reduce(
+    (sum, [, { items }]) => sum + (items?.elements.kinds.length ?? 0),
+    0,
+  );
+  return rowCount * (columns.length + (json === null ? 0 : CELLS_PER_DOCUMENT)) + elementCount;
 }

@@ -4,26 +4,33 @@
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
-import type { PathsInput } from './path-columns.js';
 
-interface SegmentsInput<Work> {
+interface SegmentsInput<Segment, Work> {
   readonly work: Work;
-  readonly segments: readonly PathsInput[];
+  readonly segments: readonly Segment[];
   /** Shared [1] int32: not 0 when the results are no longer needed. */
   readonly stop: Int32Array;
 }
 
 /** Gives one result per segment; those after a stop are missing. */
-export type SegmentsTask<Work, Result> = Task<SegmentsInput<Work>, Result[]>;
+export interface SegmentsTask<Segment, Work, Result>
+  extends Task<SegmentsInput<Segment, Work>, Result[]> {
+  /** The work of a segment. A cell is a row of a scalar column, which takes 2 to 5 ns. */
+  countCells(segment: Segment): number;
+}
 
-export function defineSegmentsTask<Work, Result>(
-  name: string,
-  runOne: (segment: PathsInput, work: Work) => Result,
-): SegmentsTask<Work, Result> {
+export function defineSegmentsTask<Segment, Work, Result>(definition: {
+  readonly name: string;
+  countCells(segment: Segment): number;
+  run(segment: Segment, work: Work): Result;
+}): SegmentsTask<Segment, Work, Result> {
   return {
-    name,
+    name: definition.name,
+    countCells: definition.countCells,
     run: ({ work, segments, stop }) =>
-      segments.flatMap((segment) => (Atomics.load(stop, 0) === 0 ? [runOne(segment, work)] : [])),
+      segments.flatMap((segment) =>
+        Atomics.load(stop, 0) === 0 ? [definition.run(segment, work)] : [],
+      ),
   };
 }
 
@@ -31,19 +38,19 @@ export function defineSegmentsTask<Work, Result>(
  * The results of all segments, in order. Rejects with `overloaded`, and with the signal's reason at once
  * when it aborts; the tasks then end after the segment that they are at.
  */
-export async function runOverSegments<Work, Result>(
+export async function runOverSegments<Segment, Work, Result>(
   pool: WorkerPool,
-  task: SegmentsTask<Work, Result>,
-  segments: readonly PathsInput[],
+  task: SegmentsTask<Segment, Work, Result>,
+  segments: readonly Segment[],
   work: Work,
   signal: AbortSignal | undefined,
 ): Promise<readonly Result[]> {
   const stop = new Int32Array(new SharedArrayBuffer(4));
-  const cellCount = segments.reduce((sum, segment) => sum + countCells(segment), 0);
+  const cellCount = segments.reduce((sum, segment) => sum + task.countCells(segment), 0);
   if (cellCount <= INLINE_CELLS_MAX) return task.run({ work, segments, stop });
   const groups = cutByWeight(segments, {
     weightMax: Math.min(TASK_CELLS_MAX, Math.ceil(cellCount / pool.threadCount)),
-    weightOf: countCells,
+    weightOf: task.countCells,
   });
   const running = groups.map((group) =>
     pool.run(task, { work, segments: group, stop }, { mayBeRefused: true }),
@@ -54,21 +61,10 @@ export async function runOverSegments<Work, Result>(
   return results.flat();
 }
 
-/** A cell is a row of a scalar column: 2 to 5 ns; a message to a worker and back takes 50 µs. */
+/** About 200 µs; a message to a worker and back takes 50 µs. */
 const INLINE_CELLS_MAX = 65_536;
 /** About 40 ms: more would delay other tasks of the pool. A single segment may have more. */
 const TASK_CELLS_MAX = 8_388_608;
-/** Of a row whose JSON is parsed. */
-const CELLS_PER_DOCUMENT = 512;
-
-function countCells({ rowCount, columns, json }: PathsInput): number {
-  const elementCount = columns.reduce(
-    (sum, [, { items }]) => sum + (items?.elements.kinds.length ?? 0),
-    0,
-  );
-  return rowCount * (columns.length + (json === null ? 0 : CELLS_PER_DOCUMENT)) + elementCount;
-}
-
 function unlessAborted<Value>(
   promise: Promise<Value>,
   signal: AbortSignal | undefined,

@@ -20,7 +20,12 @@ import type { WorkerPool } from '../../platform/pool.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { FacetValue } from '../aggregate/aggregate-api.js';
 import { compareValues } from '../aggregate/merge-values.js';
-import { readColumns, selectPaths } from '../aggregate/path-columns.js';
+import {
+  countPathCells,
+  type PathsInput,
+  readColumns,
+  selectPaths,
+} from '../aggregate/path-columns.js';
 import type { RowSet } from '../aggregate/row-set.js';
 import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
 import type { SegmentView } from '../collection/snapshot.js';
@@ -124,11 +129,12 @@ interface BesideWork {
 }
 
 /** Rows that have a value beside these. `$nin` does not select them: an array may have values of both kinds. */
-export const selectBesideTask = defineSegmentsTask(
-  'query.selectBeside',
-  (segment, { path, values }: BesideWork): Bitmap =>
+export const selectBesideTask = defineSegmentsTask({
+  name: 'query.selectBeside',
+  countCells: countPathCells,
+  run: (segment: PathsInput, { path, values }: BesideWork): Bitmap =>
     rowsBeside(readColumns(segment).get(path) ?? EMPTY_COLUMN, segment, values),
-);
+});
 
 function selectBeside(
   pool: WorkerPool,

@@ -1,7 +1,13 @@
 // Requests and replies of queries.
 
 import type { JsonObject, Metric } from '../../common/types.js';
-import type { AggregationRequest, Aggregations, FacetValue } from '../aggregate/aggregate-api.js';
+import type {
+  AggregationRequest,
+  Aggregations,
+  FacetValue,
+  HistogramRequest,
+  Stats,
+} from '../aggregate/aggregate-api.js';
 
 export interface Page {
   readonly hasMore: boolean;
@@ -35,8 +41,16 @@ export interface QueryRequest extends AggregationRequest {
   /** Compared with the score rounded to float32. */
   readonly scoreThreshold?: number | undefined;
   readonly minSequence?: number | undefined;
+  readonly scoreStats?: ScoreStatsRequest | undefined;
   readonly explain?: boolean | undefined;
 }
+
+export interface ScoreStatsRequest {
+  readonly histogram?: HistogramRequest | undefined;
+}
+
+/** Of the scores of all rows that pass the filter and reach the threshold. */
+export type ScoreStats = Omit<Stats, 'path' | 'missingCount'>;
 
 export interface Match {
   readonly id: string;
@@ -91,6 +105,7 @@ export interface QueryReply extends Page, Aggregations {
   readonly valuesEncoding: 'numbers' | 'base64';
   /** The snapshot that answered. */
   readonly sequence: number;
+  readonly scoreStats?: ScoreStats | undefined;
   readonly explain?: Explain | undefined;
   readonly timings: QueryTimings;
   readonly work: QueryWork;

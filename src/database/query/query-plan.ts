@@ -17,7 +17,7 @@ import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import type { GroupingRequest } from './group-stage.js';
 import { findPageIssues, mismatch, openCursor, sameJson } from './paging.js';
-import type { QueryRequest, SortKey } from './query-api.js';
+import type { QueryRequest, ScoreStatsRequest, SortKey } from './query-api.js';
 import type { Hit } from './search-target.js';
 
 /** A cursor restores all of it. */
@@ -47,6 +47,7 @@ export interface QueryPlan {
   readonly isExplained: boolean;
   /** Null for pages that a cursor continues: the first page has it. */
   readonly aggregation: AggregationRequest | null;
+  readonly scoreStats: ScoreStatsRequest | null;
 }
 
 /** Groups are found again for every page, hence their number is always bounded. */
@@ -231,6 +232,7 @@ function planFirstPage(
       request.facets === undefined && request.stats === undefined
         ? null
         : { facets: request.facets, stats: request.stats },
+    scoreStats: request.scoreStats ?? null,
   };
 }
 
@@ -288,6 +290,7 @@ function planNextPage(
     isCounted: false,
     isExplained: request.explain === true,
     aggregation: null,
+    scoreStats: null,
   };
 }
 

@@ -26,8 +26,9 @@ import type {
   QueryWork,
 } from './query-api.js';
 import { isGrouped, nextCursor, planQuery, type QueryPlan } from './query-plan.js';
+import { findScoreStats } from './score-stats.js';
 import type { SearchScheduler } from './search-scheduler.js';
-import { type SearchTarget, searchTarget } from './search-target.js';
+import { type SearchTarget, searchTarget, toFloat32 } from './search-target.js';
 
 /** What the queries with one filter at one sequence have in common. */
 interface FilteredSnapshot {
@@ -132,6 +133,8 @@ export async function answerPlans(
   });
 }
 
+type QueryAggregations = Aggregations & Pick<QueryReply, 'scoreStats'>;
+
 /** The facets and stats of each plan: of the rows that its `total` counts. */
 async function aggregateAll(
   plans: readonly QueryPlan[],
@@ -139,15 +142,19 @@ async function aggregateAll(
   excluded: readonly (RowAddress | undefined)[],
   { pool, observer }: DatabaseServices,
   signal: AbortSignal | undefined,
-): Promise<readonly Aggregations[]> {
+): Promise<readonly QueryAggregations[]> {
   return Promise.all(
-    plans.map(async ({ aggregation }, i): Promise<Aggregations> => {
-      if (aggregation === null) return {};
+    plans.map(async (plan, i): Promise<QueryAggregations> => {
+      const { aggregation, scoreStats } = plan;
+      if (aggregation === null && scoreStats === null) return {};
       const startedAtMs = performance.now();
       const views = withoutRow(filtered[i]!.views, excluded[i]);
-      const aggregations = await aggregateViews(pool, views, aggregation, signal);
+      const [aggregations, foundScores] = await Promise.all([
+        aggregation && aggregateViews(pool, views, aggregation, signal),
+        scoreStats && findScoreStats(pool, views, plan, scoreStats.histogram, signal),
+      ]);
       observer.aggregated(performance.now() - startedAtMs);
-      return aggregations;
+      return { ...aggregations, ...(foundScores && { scoreStats: foundScores }) };
     }),
   );
 }
@@ -257,11 +264,4 @@ function toMatch({ view: { segment }, row, score, group }: PageHit, plan: QueryP
     ...(plan.includeMetadata ? { metadata: segment.metadata(row) } : {}),
     ...(plan.includeValues === false ? {} : { values: segment.values(row) }),
   };
-}
-
-const FLOAT32_MAX = 3.4028234663852886e38;
-
-/** Rounded to float32; what lies beyond becomes the largest float32, since JSON has no infinity. */
-export function toFloat32(value: number): number {
-  return Math.fround(Math.max(-FLOAT32_MAX, Math.min(FLOAT32_MAX, value)));
 }

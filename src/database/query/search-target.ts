@@ -36,3 +36,10 @@ export function toHits({ segmentViews }: SearchTarget, found: SearchHits): reado
 export function withoutId(hits: readonly Hit[], id: Uint8Array | null): readonly Hit[] {
   return id === null ? hits : hits.filter(({ view, row }) => !view.segment.idEquals(row, id));
 }
+
+const FLOAT32_MAX = 3.4028234663852886e38;
+
+/** Rounded to float32; what lies beyond becomes the largest float32, since JSON has no infinity. */
+export function toFloat32(value: number): number {
+  return Math.fround(Math.max(-FLOAT32_MAX, Math.min(FLOAT32_MAX, value)));
+}

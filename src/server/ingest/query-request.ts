@@ -3,7 +3,10 @@
 import type { z } from 'zod';
 import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
 import type { Limits } from '../../common/limits.js';
-import type { AggregationRequest } from '../../database/aggregate/aggregate-api.js';
+import type {
+  AggregationRequest,
+  HistogramRequest,
+} from '../../database/aggregate/aggregate-api.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
 import type { Schemas } from '../schemas/all.js';
 
@@ -28,6 +31,7 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
     scoreThreshold: toThreshold(body.score_threshold),
     minSequence: body.min_sequence,
     ...toAggregation(body),
+    scoreStats: body.score_stats && { histogram: toHistogram(body.score_stats.histogram) },
     explain: body.explain,
   };
 }
@@ -41,13 +45,17 @@ export function toAggregation({
     facets,
     stats: stats?.map(({ path, histogram }) => ({
       path,
-      histogram: histogram && {
-        bucketCount: histogram.bucket_count,
-        min: histogram.min,
-        max: histogram.max,
-      },
+      histogram: toHistogram(histogram),
     })),
   };
+}
+
+type HistogramBody = NonNullable<AggregateBody['stats']>[number]['histogram'];
+
+function toHistogram(histogram: HistogramBody): HistogramRequest | undefined {
+  if (histogram === undefined) return undefined;
+  const { bucket_count, min, max } = histogram;
+  return { bucketCount: bucket_count, min, max };
 }
 
 /** Each facet and each of the stats costs as much as a query by the rate limit. */
@@ -65,7 +73,8 @@ const MATCHES_PER_QUERY = 100;
 
 /** The cost of a query by the rate limit, with its facets and stats. */
 export function costOf(query: QueryRequest, limits: Limits): number {
-  return searchCost(query, limits) + aggregationCost(query);
+  const scoreCost = query.scoreStats === undefined ? 0 : 1;
+  return searchCost(query, limits) + aggregationCost(query) + scoreCost;
 }
 
 /** 1, or with values the number of vectors that a page may return. */

@@ -346,6 +346,9 @@ function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
     }
     if (query.facets !== undefined) report(i, 'facets', 'An Arrow reply cannot contain them.');
     if (query.stats !== undefined) report(i, 'stats', 'An Arrow reply cannot contain them.');
+    if (query.scoreStats !== undefined) {
+      report(i, 'score_stats', 'An Arrow reply cannot contain them.');
+    }
     if (hasMetadata(query) !== hasMetadata(first!)) {
       report(i, 'include_metadata', 'For an Arrow reply it must be the same in all queries.');
     }

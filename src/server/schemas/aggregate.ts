@@ -43,21 +43,32 @@ const histogramReply = z
   })
   .meta({ id: 'Histogram' });
 
+const summaryMembers = {
+  min: z.number().optional().meta({ description: 'Absent, as what follows, without numbers.' }),
+  max: z.number().optional(),
+  sum: z
+    .number()
+    .optional()
+    .meta({ description: 'The exact sum of the float64 values, rounded once.' }),
+  mean: z.number().optional().meta({ description: 'The exact mean, rounded once.' }),
+  histogram: histogramReply.optional(),
+};
+
 const statsReply = z
   .object({
     path: z.string(),
     count: count.meta({ description: 'The numbers: of an array, each number in it.' }),
     missing_count: count.meta({ description: 'The vectors without a number.' }),
-    min: z.number().optional().meta({ description: 'Absent, as what follows, without numbers.' }),
-    max: z.number().optional(),
-    sum: z
-      .number()
-      .optional()
-      .meta({ description: 'The exact sum of the float64 values, rounded once.' }),
-    mean: z.number().optional().meta({ description: 'The exact mean, rounded once.' }),
-    histogram: histogramReply.optional(),
+    ...summaryMembers,
   })
   .meta({ id: 'Stats' });
+
+const scoreStatsReply = z
+  .object({
+    count: count.meta({ description: 'The vectors whose scores are summarized.' }),
+    ...summaryMembers,
+  })
+  .meta({ id: 'ScoreStats' });
 
 const typeCounts = z
   .object({
@@ -163,6 +174,11 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
     value,
     members,
     replyMembers,
+    scoreStats: z.strictObject({ histogram: histogram.optional() }).optional().meta({
+      description:
+        'Summarizes the scores, as replies show them, of all vectors that pass the filter and have at least `score_threshold`. Every one of them is scored, which takes longer than a search.',
+    }),
+    scoreStatsReply: scoreStatsReply.optional(),
     schemaQuery: z.strictObject({
       filter: basics.filter.optional(),
       limit: basics.limit.meta({ description: 'The maximum number of paths.' }),

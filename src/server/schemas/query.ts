@@ -82,6 +82,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     min_sequence: basics.minSequence,
     facets: aggregate.members.facets,
     stats: aggregate.members.stats,
+    score_stats: aggregate.scoreStats,
     explain: z.boolean().optional().meta({ default: false }),
   };
   const description =
@@ -126,6 +127,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       sequence,
       facets: aggregate.replyMembers.facets,
       stats: aggregate.replyMembers.stats,
+      score_stats: aggregate.scoreStatsReply,
       explain: z
         .object({
           engine: z.string(),

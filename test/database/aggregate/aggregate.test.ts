@@ -12,7 +12,7 @@ import type {
   FacetValue,
   Stats,
 } from '../../../src/database/aggregate/aggregate-api.js';
-import { quotientOf } from '../../../src/database/aggregate/exact-sum.js';
+import { ExactSum, quotientOf } from '../../../src/database/aggregate/exact-sum.js';
 import type { Database } from '../../../src/database/database.js';
 import { matchesDocument } from '../../../src/filter/operators.js';
 import { parseFilter } from '../../../src/filter/parse.js';
@@ -234,6 +234,48 @@ test('a histogram has the bounds that are set, and counts what lies beyond', asy
     await database.close();
   }
 });
+
+test('stats of scores are those of all rows that pass, or reach the threshold', async () => {
+  const random = createRandom(testSeed());
+  for (const metric of ['dot', 'cosine', 'euclidean'] as const) {
+    const database = await openDatabase({});
+    const documents = Array.from({ length: 200 }, (_, i) => ({ n: i % 3 }));
+    await fill(database, documents, [5]);
+    const collection = database.collection('c');
+    const vector = Float32Array.of(1 + Math.floor(random() * 150));
+    for (const scoreThreshold of [undefined, metric === 'dot' ? 5_000 : 0.01]) {
+      const query = { vector, metric, filter: { n: { $lt: 2 } }, scoreThreshold };
+      const { matches } = await collection.query({ ...query, limit: 1_000 });
+      const scores = matches.map(({ score }) => score);
+      const histogram = { bucketCount: 5 };
+      const reply = await collection.query({ ...query, topK: 1, scoreStats: { histogram } });
+      const { sum, mean, histogram: found, ...stats } = reply.scoreStats!;
+      assert.deepEqual(stats, {
+        count: scores.length,
+        min: Math.min(...scores),
+        max: Math.max(...scores),
+      });
+      assert.equal(sum, sumOf(scores));
+      assert.ok(Math.abs(mean! - sum! / scores.length) <= 1e-12 * Math.abs(sum!));
+      for (const [i, { from, to, count }] of found!.buckets.entries()) {
+        const isLast = i === found!.buckets.length - 1;
+        const inside = scores.filter((x) => x >= from && (x < to || (isLast && x === to)));
+        assert.equal(count, inside.length);
+      }
+    }
+    const other = await collection.query({ id: 'v7', metric, scoreStats: {} });
+    assert.equal(other.scoreStats!.count, 198);
+    assert.equal(other.scoreStats!.histogram, undefined);
+    await database.close();
+  }
+});
+
+/** Rounded once, like sums of stats. */
+function sumOf(values: readonly number[]): number {
+  const sum = new ExactSum();
+  for (const value of values) sum.add(value);
+  return quotientOf(sum.total, 1);
+}
 
 test('numbers beyond float64 count as the greatest one', async () => {
   const database = await openDatabase({});

@@ -1,0 +1,106 @@
+// Statistics of the scores of a query over all rows that pass its filter, not only of its matches. Every
+// row is scored canonically, and the scores are then summarized like numbers of metadata.
+
+import { hasBit } from '../../common/bitmap.js';
+import { KIND, type MetadataColumn } from '../../common/columns.js';
+import type { Metric } from '../../common/types.js';
+import {
+  canonicalScore,
+  createCanonicalQuery,
+  sumOfProducts,
+  sumOfSquares,
+} from '../../engine/core/canonical.js';
+import { publicScore } from '../../engine/core/engine.js';
+import type { WorkerPool } from '../../platform/pool.js';
+import { findStats } from '../aggregate/aggregate.js';
+import type { HistogramRequest } from '../aggregate/aggregate-api.js';
+import type { PathSource } from '../aggregate/path-columns.js';
+import type { RowSet } from '../aggregate/row-set.js';
+import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
+import { countVisible, type SegmentView } from '../collection/snapshot.js';
+import type { ScoreStats } from './query-api.js';
+import { toFloat32 } from './search-target.js';
+
+/** The scores that are summarized. */
+export interface ScoredQuery {
+  readonly vector: Float32Array;
+  readonly metric: Metric;
+  /** The least score, rounded to float32; null for all. */
+  readonly scoreThreshold: number | null;
+}
+
+/** The vectors of a segment. */
+interface VectorRows extends RowSet {
+  readonly dimension: number;
+  /** Row-major, at least [rowCount, dimension] float32. */
+  readonly values: Float32Array;
+}
+
+/** A value costs about a quarter of a cell. */
+const VALUES_PER_CELL = 4;
+
+/** The scores of a segment as a column; rows below the threshold are missing. */
+export const scoreRowsTask = defineSegmentsTask({
+  name: 'query.scoreRows',
+  countCells: ({ rowCount, dimension }: VectorRows) => (rowCount * dimension) / VALUES_PER_CELL,
+  run: (rows, query: ScoredQuery) => scoreRows(rows, query),
+});
+
+/** The name of the column of scores. */
+const SCORE = 'score';
+
+/** Rejects as `runOverSegments` does. */
+export async function findScoreStats(
+  pool: WorkerPool,
+  views: readonly SegmentView[],
+  query: ScoredQuery,
+  histogram: HistogramRequest | undefined,
+  signal: AbortSignal | undefined,
+): Promise<ScoreStats> {
+  const visible = views.filter(({ visibleCount }) => visibleCount > 0);
+  const segments = visible.map(({ rowCount, rows, block: { dimension, values } }) => {
+    return { rowCount, rows, dimension, values: values.subarray(0, rowCount * dimension) };
+  });
+  const columns = await runOverSegments(pool, scoreRowsTask, segments, query, signal);
+  const targets = visible.map(({ rowCount, rows }, i) => {
+    return { rowCount, rows, metadata: asMetadata(columns[i]!) };
+  });
+  const [{ path: _path, missingCount: _missingCount, ...stats }] = await findStats(
+    pool,
+    targets,
+    [{ path: SCORE, histogram }],
+    countVisible(visible),
+    signal,
+  );
+  return stats;
+}
+
+function scoreRows(
+  { dimension, values, rowCount, rows }: VectorRows,
+  { vector, metric, scoreThreshold }: ScoredQuery,
+): MetadataColumn {
+  const kinds = new Uint8Array(new SharedArrayBuffer(rowCount));
+  const numbers = new Float64Array(new SharedArrayBuffer(rowCount * 8));
+  const query = createCanonicalQuery(metric, vector);
+  for (let row = 0; row < rowCount; row++) {
+    if (rows !== null && !hasBit(rows, row)) continue;
+    const offset = row * dimension;
+    const product = sumOfProducts(query.values, values, offset);
+    const rowSquare = metric === 'dot' ? 0 : sumOfSquares(values, offset, dimension);
+    const score = canonicalScore(metric, product, query.square, rowSquare);
+    // As replies show it.
+    const shown = toFloat32(publicScore(metric, score));
+    if (scoreThreshold !== null && shown < scoreThreshold) continue;
+    kinds[row] = KIND.number;
+    numbers[row] = shown;
+  }
+  return { kinds, numbers, codes: null, dictionary: null, dictionaryCount: 0, items: null };
+}
+
+function asMetadata(column: MetadataColumn): PathSource {
+  return {
+    columns: new Map([[SCORE, column]]),
+    isComplete: true,
+    json: { offsets: new Int32Array(0), bytes: new Uint8Array(0) },
+  };
+}
