@@ -65,6 +65,7 @@ const KNOWN = {
   Metadata: 'JsonObject',
   Filter: 'JsonObject',
   Labels: 'Readonly<Record<string, string>>',
+  DeclaredSchema: 'DeclaredTypes',
   Metric: 'Metric',
   ErrorCode: 'ErrorCode',
 };
@@ -79,7 +80,7 @@ const HEADER = `// What crosses the wire, in the names of the wire. Generated fr
 // \`npm run openapi\`; do not edit. types.ts has what the client adds.
 
 import type { ErrorCode } from '../common/errors.js';
-import type { JsonObject, Metric } from '../common/types.js';
+import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 `;
 
 const source = [HEADER, ...Object.entries(TYPES).map(writeType)].join('\n');

@@ -8,7 +8,7 @@ import { createTransport, type TransportOptions } from './transport.js';
 import { createVectors, type Vectors } from './vectors.js';
 
 export type { ErrorCode } from '../common/errors.js';
-export type { JsonObject, Metric } from '../common/types.js';
+export type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 export type { CircuitBreakerOptions } from './circuit-breaker.js';
 export { SagittaClientError, type TransportCode } from './error.js';
 export type { ReplyBody } from './reply-body.js';

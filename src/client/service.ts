@@ -1,6 +1,6 @@
 // The methods for the server as a whole: collections, aliases, API keys, backups, limits and probes.
 
-import type { JsonObject } from '../common/types.js';
+import type { DeclaredTypes, JsonObject } from '../common/types.js';
 import {
   type CallOptions,
   callOptions,
@@ -49,6 +49,8 @@ export interface Collections {
       description?: string | null;
       labels?: Readonly<Record<string, string>>;
       ttl_seconds?: number | null;
+      /** Replaces the schema. Throws `invalid_metadata` when a vector does not fit. */
+      schema?: DeclaredTypes | null;
     },
     options?: CallOptions,
   ): Promise<CollectionRecord>;

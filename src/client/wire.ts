@@ -2,7 +2,7 @@
 // `npm run openapi`; do not edit. types.ts has what the client adds.
 
 import type { ErrorCode } from '../common/errors.js';
-import type { JsonObject, Metric } from '../common/types.js';
+import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 
 export interface CollectionInput {
   /** Generated when absent. */
@@ -18,6 +18,7 @@ export interface CollectionInput {
    * null for never. A change is for later writes.
    */
   readonly ttl_seconds?: number | null;
+  readonly schema?: DeclaredTypes | null;
 }
 
 export interface CollectionRecord {
@@ -28,6 +29,8 @@ export interface CollectionRecord {
   readonly labels: Readonly<Record<string, string>>;
   /** Absent when vectors without `expires_at` do not expire. */
   readonly ttl_seconds?: number;
+  /** Absent without declared types. */
+  readonly schema?: DeclaredTypes;
   /** `failed`: the data of this collection is damaged. Other collections are available. */
   readonly status: 'loading' | 'ready' | 'failed';
   readonly vector_count: number;

@@ -115,6 +115,25 @@ export interface RowEncoder {
   encodeAll(rows: UnencodedRows): Promise<void>;
 }
 
+/** Types that a collection may declare for metadata. `date`: a string with a date or time of RFC 3339. */
+export const DECLARED_TYPES = [
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'date',
+  'object',
+  'string[]',
+  'number[]',
+  'integer[]',
+  'boolean[]',
+  'date[]',
+] as const;
+export type DeclaredType = (typeof DECLARED_TYPES)[number];
+
+/** Types by path of the metadata. */
+export type DeclaredTypes = Readonly<Record<string, DeclaredType>>;
+
 /** JSON as returned by JSON.parse. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };

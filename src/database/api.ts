@@ -2,7 +2,7 @@
 // Float32Arrays, metadata is the JSON text as sent, and every failure that a caller can cause is a
 // SagittaError.
 
-import type { JsonObject, Metric } from '../common/types.js';
+import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 import type { Page } from './query/query-api.js';
 
 export interface CollectionInput {
@@ -14,7 +14,14 @@ export interface CollectionInput {
   readonly labels: Readonly<Record<string, string>>;
   /** When vectors expire that state no expiry, counted from their write; null or absent for never. */
   readonly ttlSeconds?: number | null | undefined;
+  /** Types of metadata by path; null or absent for none. */
+  readonly schema?: DeclaredTypes | null | undefined;
 }
+
+/** Absent members stay as they are. */
+export interface CollectionChange
+  extends Pick<CollectionInput, 'ttlSeconds' | 'schema'>,
+    Pick<CloneInput, 'description' | 'labels'> {}
 
 /** What a clone has in place of what its source has; absent members are those of the source. */
 export interface CloneInput {
@@ -54,6 +61,8 @@ export interface CollectionRecord {
   readonly labels: Readonly<Record<string, string>>;
   /** Absent when vectors without an expiry of their own stay for ever. */
   readonly ttlSeconds?: number;
+  /** Types of metadata by path; absent without any. */
+  readonly schema?: DeclaredTypes;
   /** `failed`: its data is damaged. It answers `collection_unavailable`; other collections are not affected. */
   readonly status: 'loading' | 'ready' | 'failed';
   /** Why the collection is not ready, without paths of the host; absent when it is ready. */

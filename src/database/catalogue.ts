@@ -14,8 +14,9 @@ import {
 import { collectGarbageSoon } from '../common/garbage.js';
 import type { StoreOperation } from '../storage/store.js';
 import { type AliasEntry, Aliases, aliasOperations } from './aliases.js';
-import type { AliasChange, CloneInput, CollectionInput } from './api.js';
+import type { AliasChange, CloneInput, CollectionChange, CollectionInput } from './api.js';
 import type { Collection } from './collection/collection.js';
+import { declareTypes } from './collection/declared-types.js';
 import type { Maintenance } from './collection/maintenance.js';
 import {
   type CollectionDefinition,
@@ -223,6 +224,7 @@ export class Catalogue {
         description: input.description,
         labels: input.labels,
         ttlSeconds: input.ttlSeconds ?? null,
+        schema: input.schema ?? null,
         createdAtMs: now,
         updatedAtMs: now,
       };
@@ -376,15 +378,11 @@ export class Catalogue {
     });
   }
 
-  /** Throws `collection_not_found`. */
+  /** Throws `collection_not_found`, and `invalid_metadata` when a vector does not fit a new schema. */
   update(
     id: string,
     incarnation: string | undefined,
-    change: {
-      description?: string | null | undefined;
-      labels?: Readonly<Record<string, string>> | undefined;
-      ttlSeconds?: number | null | undefined;
-    },
+    change: CollectionChange,
   ): Promise<CollectionEntry> {
     return this.#lock.run(async () => {
       const entry = this.requireEntry(id, incarnation);
@@ -397,13 +395,19 @@ export class Catalogue {
           change.ttlSeconds === undefined
             ? (entry.definition.ttlSeconds ?? null)
             : change.ttlSeconds,
+        schema: change.schema === undefined ? (entry.definition.schema ?? null) : change.schema,
         updatedAtMs: this.#options.clock.now(),
       };
-      await this.#options.store.commit([
-        { kind: 'put', key: keys.collection(definition.id), value: encodeJson(definition) },
-      ]);
       const updated = { ...entry, definition };
-      if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
+      if (change.schema !== undefined) {
+        const collection = this.requireReady(entry);
+        await collection.write(declareTypes(collection, definition, change.schema));
+      } else {
+        await this.#options.store.commit([
+          { kind: 'put', key: keys.collection(definition.id), value: encodeJson(definition) },
+        ]);
+        if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
+      }
       this.#put(definition.id, updated);
       return updated;
     });

@@ -15,6 +15,7 @@ import { runSchema } from './aggregate/found-schema.js';
 import type {
   CallOptions,
   CloneInput,
+  CollectionChange,
   CollectionRecord,
   CollectionShape,
   DeleteResult,
@@ -108,11 +109,8 @@ export class CollectionHandle {
     return toRecord(entry, this.#services);
   }
 
-  async update(change: {
-    readonly description?: string | null | undefined;
-    readonly labels?: Readonly<Record<string, string>> | undefined;
-    readonly ttlSeconds?: number | null | undefined;
-  }): Promise<CollectionRecord> {
+  /** Throws `invalid_metadata` when a vector does not fit a new schema. */
+  async update(change: CollectionChange): Promise<CollectionRecord> {
     const { catalogue } = this.#services;
     return toRecord(await catalogue.update(this.id, this.#incarnation, change), this.#services);
   }

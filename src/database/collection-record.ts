@@ -30,6 +30,7 @@ export function toRecord(
     description: definition.description,
     labels: definition.labels,
     ...(definition.ttlSeconds == null ? {} : { ttlSeconds: definition.ttlSeconds }),
+    ...(definition.schema == null ? {} : { schema: definition.schema }),
     status: state.kind,
     ...(state.kind === 'ready' ? {} : { statusReason: reasonOf(state) }),
     vectorCount: collection?.rows.liveCount ?? 0,

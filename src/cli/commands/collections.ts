@@ -3,10 +3,10 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import type { CollectionRecord, FoundPath, TypeCounts } from '../../client/client.js';
-import { METRICS, type Metric } from '../../common/types.js';
+import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { usageError } from '../failure.js';
-import { parseDuration, wholeNumber } from '../options.js';
+import { parseDuration, readFilter, wholeNumber } from '../options.js';
 import { printable, renderTable } from '../table.js';
 import { formatCount, pluralize } from '../units.js';
 
@@ -34,6 +34,7 @@ interface CreateOptions extends CommonOptions {
   readonly description?: string;
   readonly label?: Record<string, string>;
   readonly ttl?: string;
+  readonly schema?: string;
 }
 
 export function addCollectionsCommand(program: Command): void {
@@ -55,6 +56,7 @@ export function addCollectionsCommand(program: Command): void {
     )
     .option('--description <text>', 'free text')
     .option('--ttl <duration>', 'vectors expire so long after their write, such as 30d')
+    .option('--schema <json|@file>', 'types of metadata by path: {"year": "integer"}')
     .option('--label <name=value>', 'label; may be repeated', addLabel);
   addCommonOptions(create).action(createCollection);
 
@@ -167,13 +169,16 @@ async function listCollections(options: CommonOptions): Promise<void> {
 }
 
 async function createCollection(id: string, options: CreateOptions): Promise<void> {
-  const { dimension, metric, description, label, ttl } = options;
+  const { dimension, metric, description, label, ttl, schema } = options;
   const record = await connect(options).collections.create({
     id,
     dimension,
     ...(metric !== undefined && { metric }),
     ...(description !== undefined && { description }),
     ...(label !== undefined && { labels: label }),
+    ...(schema !== undefined && {
+      schema: readFilter('--schema', schema) as DeclaredTypes,
+    }),
     ...(ttl !== undefined && { ttl_seconds: parseDuration('--ttl', ttl) / 1_000 }),
   });
   print(record, options);

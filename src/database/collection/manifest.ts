@@ -2,7 +2,7 @@
 // segment files. Both are JSON with a format version.
 
 import { SagittaError } from '../../common/errors.js';
-import type { Metric } from '../../common/types.js';
+import type { DeclaredTypes, Metric } from '../../common/types.js';
 import type { Store } from '../../storage/store.js';
 import { blobsOf, segmentBlobName } from '../keys.js';
 
@@ -19,6 +19,8 @@ export interface CollectionDefinition {
   readonly labels: Readonly<Record<string, string>>;
   /** Of vectors that state no expiry; null or absent for ever. */
   readonly ttlSeconds?: number | null;
+  /** Of metadata; null or absent for none. */
+  readonly schema?: DeclaredTypes | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }

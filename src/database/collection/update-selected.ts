@@ -4,13 +4,15 @@
 
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { VectorBatch } from '../../common/types.js';
+import type { DeclaredTypes, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { MetadataChange, UpdateResult, VectorSelection } from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { Collection } from './collection.js';
+import { findTypeViolation } from './declared-types.js';
 import { type Expiries, NEVER } from './expiries.js';
+import type { CollectionDefinition } from './manifest.js';
 import { applyMergePatch, isChangedBy } from './merge-patch.js';
 import type { RowAddress } from './rows.js';
 import { rowsOf } from './snapshot.js';
@@ -42,7 +44,7 @@ export function updateSelected(
     mayFollow: () => false,
     endsCommit: true,
     async prepare(sequence) {
-      const changes = new Changes(change, limits, collection.definition.dimension);
+      const changes = new Changes(change, limits, collection.definition);
       const hasMore = await collect(await selectRows(), changes, limit);
       if (hasMore && limit === undefined) throw tooMany(changes);
       const updatedCount = changes.count;
@@ -95,14 +97,20 @@ class Changes {
   readonly #change: MetadataChange;
   readonly #limits: Limits;
   readonly #dimension: number;
+  readonly #types: DeclaredTypes | null;
   readonly #rows: RowAddress[] = [];
   readonly #texts: string[] = [];
   #byteCount = 0;
 
-  constructor(change: MetadataChange, limits: Limits, dimension: number) {
+  constructor(
+    change: MetadataChange,
+    limits: Limits,
+    { dimension, schema = null }: CollectionDefinition,
+  ) {
     this.#change = change;
     this.#limits = limits;
     this.#dimension = dimension;
+    this.#types = schema;
   }
 
   get count(): number {
@@ -119,6 +127,7 @@ class Changes {
   add(address: RowAddress): boolean {
     const { batchRowsMax, bodyBytesMax } = this.#limits;
     const text = this.#changed(address);
+    this.#checkTypes(address, text);
     const byteCount = this.#byteCount + 4 * this.#dimension + Buffer.byteLength(text);
     const hasRoom = this.count < batchRowsMax && (byteCount <= bodyBytesMax || this.count === 0);
     if (!hasRoom) return false;
@@ -139,6 +148,15 @@ class Changes {
       const issues = error.issues.map((issue) => ({ ...issue, location: field('patch'), detail }));
       throw validationError(issues);
     }
+  }
+
+  #checkTypes({ segment, row }: RowAddress, text: string): void {
+    const violation = this.#types === null ? null : findTypeViolation(this.#types, text);
+    if (violation === null) return;
+    const { members, expected } = violation;
+    const detail = `The vector "${segment.id(row)}": ${violation.detail}`;
+    const location = field(this.#change.kind === 'patch' ? 'patch' : 'metadata', ...members);
+    throw validationError([{ location, code: 'invalid_metadata', detail, expected }]);
   }
 
   get ids(): string[] {

@@ -23,6 +23,7 @@ import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../a
 import { logName } from '../keys.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
+import { findTypeViolation } from './declared-types.js';
 import { type Companion, NEVER } from './expiries.js';
 import { applyMergePatch } from './merge-patch.js';
 import { rowsOf } from './snapshot.js';
@@ -47,6 +48,7 @@ export function writeVectors(
     endsCommit: false,
     prepare(sequence, pending) {
       const { insertedCount, ids } = checkWriteMode(collection, batch, options.mode, pending);
+      checkTypes(collection, batch);
       checkSequences(collection, batch, ids, pending);
       for (const id of ids) pending.set(id, sequence);
       const result: WriteResult = {
@@ -104,6 +106,22 @@ function checkWriteMode(
   return { insertedCount, ids };
 }
 
+/** Throws `invalid_metadata` with the first ISSUES_MAX rows that do not fit the declared types. */
+function checkTypes({ definition }: Collection, { metadata, count }: VectorBatch): void {
+  const { schema } = definition;
+  if (schema == null) return;
+  const issues: ValidationIssue[] = [];
+  for (let i = 0; i < count && issues.length < ISSUES_MAX; i++) {
+    const text = decodeUtf8(metadata.bytes, metadata.offsets[i]!, metadata.offsets[i + 1]!);
+    const violation = findTypeViolation(schema, text);
+    if (violation === null) continue;
+    const { members, detail, expected } = violation;
+    const location = rowField(i, 'metadata', ...members);
+    issues.push({ location, code: 'invalid_metadata', detail, expected });
+  }
+  if (issues.length > 0) throw validationError(issues);
+}
+
 /** Throws `precondition_failed` with the first ISSUES_MAX rows whose vector has another sequence. */
 function checkSequences(
   collection: Collection,
@@ -150,6 +168,16 @@ function has({ rows }: Collection, id: Uint8Array, pendingSequence: number | und
   return pendingSequence === undefined ? rows.has(id) : pendingSequence > 0;
 }
 
+/** For metadata that a patch has made. Throws `invalid_metadata`. */
+function requireTypes({ definition }: Collection, metadata: string): void {
+  const violation =
+    definition.schema == null ? null : findTypeViolation(definition.schema, metadata);
+  if (violation === null) return;
+  const { members, detail, expected } = violation;
+  const location = field('metadata', ...members);
+  throw validationError([{ location, code: 'invalid_metadata', detail, expected }]);
+}
+
 function requireSequence(id: string, actual: number, expected: number | undefined): void {
   if (expected === undefined || actual === expected) return;
   const detail = describeSequence(id, actual, expected);
@@ -192,6 +220,7 @@ export function patchVector(
         change.metadataPatch === undefined
           ? segment.metadata(row)
           : applyMergePatch(segment.metadata(row), change.metadataPatch, limits);
+      requireTypes(collection, metadata);
       const batch = singleRowBatch(id, change.values ?? segment.values(row), metadata);
       pending.set(id, sequence);
       const expiresAtMs = change.expiresAtMs ?? collection.expiries.timeOf(address);

@@ -70,6 +70,7 @@ function createCollection(services: RouteServices): Route {
             description: body.description,
             labels: body.labels ?? {},
             ttlSeconds: body.ttl_seconds,
+            schema: body.schema,
           },
           { ifNotExists: request.query.if_not_exists, attachedReply: attach?.(createdReply) },
         );
@@ -136,15 +137,22 @@ function updateCollection(services: RouteServices): Route {
     operationId: 'updateCollection',
     audit: 'collection.update',
     tag: 'Collections',
-    summary: 'Change the description, the labels or the time to live of a collection',
+    summary: 'Change the description, labels, time to live or schema of a collection',
     access: { scope: 'collections:write', on: 'path' },
     body: collections.update,
     reply: collections.record,
-    errors: ['collection_not_found', 'collection_unavailable', 'limit_exceeded', 'storage_full'],
+    mayTakeLong: true,
+    errors: [
+      'collection_not_found',
+      'collection_unavailable',
+      'invalid_metadata',
+      'limit_exceeded',
+      'storage_full',
+    ],
     async handle(request) {
       const body = await readJsonBody(services, request, collections.update);
-      const { description, labels, ttl_seconds: ttlSeconds } = body;
-      const change = { description, labels, ttlSeconds };
+      const { ttl_seconds: ttlSeconds, ...rest } = body;
+      const change = { ...rest, ttlSeconds };
       const record = await database.collection(request.params.id).update(change);
       return jsonReply(writeRecord(record));
     },

@@ -3,6 +3,8 @@
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
+import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, page } from './basics.js';
 
@@ -44,6 +46,23 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         'When vectors expire that are written without `expires_at`, in seconds after their write; null for never. A change is for later writes.',
       examples: [86_400],
     });
+  const types = z
+    .custom<DeclaredTypes>()
+    .superRefine((value: unknown, context) => {
+      const violation = findTypesViolation(value, limits);
+      if (violation === null) return;
+      const { path, ...params } = violation;
+      context.addIssue({ code: 'custom', path, message: params.detail, params });
+    })
+    .meta({
+      id: 'DeclaredSchema',
+      type: 'object',
+      additionalProperties: { type: 'string', enum: DECLARED_TYPES },
+      maxProperties: limits.metadataColumnsMax,
+      description:
+        'Types of metadata by path, as filters write paths. A vector whose metadata has another type at one of them is rejected; paths that are absent or null pass, and so does everything at other paths. `date` is a string with a date or time of RFC 3339.',
+      examples: [{ year: 'integer', 'author.name': 'string', tags: 'string[]' }],
+    });
   const create = z
     .strictObject({
       id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
@@ -56,6 +75,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: description.default(null),
       labels: labels.optional(),
       ttl_seconds: ttl.optional(),
+      schema: types.nullable().optional(),
       idempotency_key: basics.idempotencyKey,
     })
     .meta({
@@ -67,6 +87,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: description.optional(),
       labels: labels.optional(),
       ttl_seconds: ttl.optional(),
+      schema: types.nullable().optional().meta({
+        description:
+          'Replaces the whole schema; null for none. Every vector must fit, which is checked first: that takes a few seconds for a million vectors, during which writes wait.',
+      }),
     })
     .meta({
       id: 'CollectionUpdate',
@@ -98,6 +122,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       ttl_seconds: z.int().optional().meta({
         description: 'Absent when vectors without `expires_at` do not expire.',
       }),
+      schema: types.optional().meta({ description: 'Absent without declared types.' }),
       status: z.enum(['loading', 'ready', 'failed']).meta({
         description:
           '`failed`: the data of this collection is damaged. Other collections are available.',
@@ -159,6 +184,46 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         id: 'CollectionDeleted',
         examples: [{ id: 'articles', deleted: true, vector_count: 12000 }],
       }),
+  };
+}
+
+/** Not a zod record, which would drop a path named `__proto__`. */
+function findTypesViolation(
+  value: unknown,
+  { metadataColumnsMax }: Limits,
+): (Violation & { readonly path: string[] }) | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const detail = `Expected an object of types by path; found ${describeKind(value)}.`;
+    return { code: 'invalid_request', detail, path: [] };
+  }
+  const entries = Object.entries(value);
+  if (entries.length > metadataColumnsMax) {
+    const detail = `Expected at most ${metadataColumnsMax} paths; found ${entries.length}.`;
+    const bound = { expected: metadataColumnsMax, actual: entries.length };
+    return { code: 'limit_exceeded', detail, ...bound, path: [] };
+  }
+  for (const [path, type] of entries) {
+    const wrong = findPathViolation(path) ?? findTypeNameViolation(type);
+    if (wrong !== null) return { ...wrong, path: [path] };
+  }
+  return null;
+}
+
+function findPathViolation(path: string): Violation | null {
+  const charactersMax = METADATA_PATH_CHARACTERS_MAX;
+  if (path !== '' && !path.startsWith('$') && path.length <= charactersMax) return null;
+  const detail = `A path has 1 to ${charactersMax} characters and does not begin with "$".`;
+  return { code: 'invalid_request', detail };
+}
+
+function findTypeNameViolation(type: unknown): Violation | null {
+  if (DECLARED_TYPES.some((name) => name === type)) return null;
+  const found = typeof type === 'string' ? JSON.stringify(type.slice(0, 40)) : describeKind(type);
+  const expected = DECLARED_TYPES.join(', ');
+  return {
+    code: 'invalid_request',
+    detail: `A type is one of ${expected}; found ${found}.`,
+    expected,
   };
 }
 

@@ -1,0 +1,106 @@
+// The declared types of metadata: what the value at a path must be where it is present. Paths are those
+// of filters; a path that is absent or null passes, and paths that are not declared may have anything.
+
+import { type FieldPath, field, validationError } from '../../common/errors.js';
+import { isJsonObject, resolvePath } from '../../common/metadata-path.js';
+import type { DeclaredType, DeclaredTypes, Json, JsonObject } from '../../common/types.js';
+import { parseInstant } from '../../filter/instant.js';
+import { keys } from '../keys.js';
+import type { Collection } from './collection.js';
+import { type CollectionDefinition, encodeJson } from './manifest.js';
+import { rowsOf } from './snapshot.js';
+import type { Write } from './writer.js';
+
+const isString = (value: Json) => typeof value === 'string';
+const isNumber = (value: Json) => typeof value === 'number';
+const isInteger = (value: Json) => Number.isInteger(value);
+const isBoolean = (value: Json) => typeof value === 'boolean';
+const isDate = (value: Json) => typeof value === 'string' && parseInstant(value) !== null;
+const arrayOf = (test: (value: Json) => boolean) => (value: Json) =>
+  Array.isArray(value) && value.every(test);
+
+const TESTS = {
+  string: isString,
+  number: isNumber,
+  integer: isInteger,
+  boolean: isBoolean,
+  date: isDate,
+  object: isJsonObject,
+  'string[]': arrayOf(isString),
+  'number[]': arrayOf(isNumber),
+  'integer[]': arrayOf(isInteger),
+  'boolean[]': arrayOf(isBoolean),
+  'date[]': arrayOf(isDate),
+} as const satisfies Record<DeclaredType, (value: Json) => boolean>;
+
+interface TypeViolation {
+  /** The declared path. */
+  readonly path: string;
+  /** Members on the way to the value. */
+  readonly members: FieldPath;
+  /** A sentence that does not name the vector. */
+  readonly detail: string;
+  readonly expected: DeclaredType;
+}
+
+/** The first violation; `metadata` is JSON text of an object. */
+export function findTypeViolation(types: DeclaredTypes, metadata: string): TypeViolation | null {
+  const document = JSON.parse(metadata) as JsonObject;
+  for (const [path, expected] of Object.entries(types)) {
+    const value = resolvePath(document, path);
+    if (value == null || TESTS[expected](value)) continue;
+    const members = Object.hasOwn(document, path) ? [path] : path.split('.');
+    const detail = `The value at "${path}" is ${describe(value)}; the schema of the collection declares ${expected}.`;
+    return { path, members, detail, expected };
+  }
+  return null;
+}
+
+function describe(value: Json): string {
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'string') return 'a string that does not fit';
+  return typeof value === 'number' ? `the number ${value}` : `${value}`;
+}
+
+/** Rows that are looked at between two yields to the event loop: a few milliseconds. */
+const YIELD_ROWS = 1_024;
+
+/**
+ * The write that puts a definition with other types into effect. Writes before it are checked as existing
+ * vectors, writes after it against the types. Throws `invalid_metadata` for a vector that does not fit.
+ */
+export function declareTypes(
+  collection: Collection,
+  definition: CollectionDefinition,
+  types: DeclaredTypes | null,
+): Write<void> {
+  return {
+    // It reads every row.
+    mayFollow: () => false,
+    endsCommit: true,
+    async prepare() {
+      if (types !== null) await checkRows(collection, types);
+      const key = keys.collection(definition.id);
+      return {
+        takesSequence: false,
+        operations: [{ kind: 'put', key, value: encodeJson(definition) }],
+        result: undefined,
+        apply: () => collection.redefine(definition),
+      };
+    },
+  };
+}
+
+async function checkRows(collection: Collection, types: DeclaredTypes): Promise<void> {
+  let seenCount = 0;
+  for (const { segment, row } of rowsOf(collection.snapshot().views)) {
+    if (++seenCount % YIELD_ROWS === 0) await new Promise((resolve) => setImmediate(resolve));
+    const violation = findTypeViolation(types, segment.metadata(row));
+    if (violation === null) continue;
+    const { path, expected } = violation;
+    const detail = `The vector "${segment.id(row)}" does not fit: ${violation.detail}`;
+    const location = field('schema', path);
+    throw validationError([{ location, code: 'invalid_metadata', detail, expected }]);
+  }
+}
