@@ -9,6 +9,7 @@ import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
 import { createTaskHandler } from './platform/pool.js';
 import { compactSegmentsTask } from './segment/compaction.js';
+import { encodeWriteTask } from './segment/log-record.js';
 import { copyValuesTask } from './segment/segment.js';
 import { encodeSegmentTask, verifySegmentTask } from './segment/segment-file.js';
 import { decompressBodyTask, parseRecordBatchTask } from './server/ingest/arrow-rows.js';
@@ -25,6 +26,7 @@ export default createTaskHandler([
   describePathsTask,
   encodeSegmentTask,
   encodeSimdTask,
+  encodeWriteTask,
   evaluateFilterTask,
   findPathsTask,
   mergeValuesTask,

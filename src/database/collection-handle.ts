@@ -156,12 +156,12 @@ export class CollectionHandle {
    * another throws `precondition_failed`, with an issue for each row.
    */
   async write(batch: VectorBatch, options: WriteOptions): Promise<WriteResult> {
-    const { clock, observer, recordBytes } = this.#services;
+    const { clock, observer, pool, recordBytes } = this.#services;
     const { mode, attachedReply, onCommitted } = options;
     const alsoCommit = operationsOf(attachedReply);
     const result = await this.#use((collection) =>
       collection.write(
-        writeVectors(collection, batch, { mode, clock, alsoCommit, recordBytes }),
+        writeVectors(collection, batch, { mode, clock, alsoCommit, pool, recordBytes }),
         onCommitted,
       ),
     );

@@ -14,6 +14,7 @@ import {
 import type { ArrowSchema } from '../formats/arrow/schema.js';
 import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
+import type { Task } from '../platform/pool.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
 
 export type LogRecord =
@@ -65,6 +66,36 @@ export function encodeLogRecord(
     case 'deleteAll':
       return encodeSealedStream(DELETE_ALL_SCHEMA, 0, body, metadata);
   }
+}
+
+/** A record of rows to encode elsewhere, where functions cannot go. */
+interface WriteToEncode {
+  readonly timeMs: number;
+  readonly batch: Omit<VectorBatch, 'fields'>;
+  /** Owned by the task, which returns it as the record. */
+  readonly room: Uint8Array;
+}
+
+/** Encodes a record of rows in its room, or in new bytes if that is too short. */
+export const encodeWriteTask: Task<WriteToEncode, Uint8Array> = {
+  name: 'segment.encodeWrite',
+  run: ({ timeMs, batch, room }) =>
+    encodeLogRecord({ kind: 'write', timeMs, batch }, (byteCount) =>
+      byteCount <= room.length ? room.subarray(0, byteCount) : new Uint8Array(byteCount),
+    ),
+  transfer: ({ buffer }) => [buffer as ArrayBuffer],
+};
+
+/** More than the schema, the description of the batch, and the padding of its columns take. */
+const RECORD_OVERHEAD_BYTES = 16 * 1024;
+
+/** At least the bytes of the record of a batch. */
+export function recordBytesMax({ count, ids, values, metadata }: VectorBatch): number {
+  const textBytes = [ids, metadata].reduce(
+    (sum, { offsets }) => sum + offsets[count]! - offsets[0]! + 4 * (count + 1),
+    0,
+  );
+  return values.byteLength + textBytes + RECORD_OVERHEAD_BYTES;
 }
 
 /** Decodes a record. Its arrays are views into `bytes` where alignment allows. Throws `data_corrupt`. */

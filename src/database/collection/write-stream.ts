@@ -135,11 +135,12 @@ export class WriteStream {
       this.#prepared = advanced(this.#prepared, batch.count, result);
       return chain === undefined ? [] : this.#keyed!.storeProgress(this.#prepared, chain);
     };
-    const { clock, recordBytes } = this.#services;
+    const { clock, pool, recordBytes } = this.#services;
     const write = writeVectors(this.#collection, batch, {
       mode: this.#mode,
       clock,
       alsoCommit,
+      pool,
       recordBytes,
     });
     return {

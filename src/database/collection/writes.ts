@@ -16,7 +16,13 @@ import type { Utf8Column, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
-import { encodeLogRecord, type LogRecord } from '../../segment/log-record.js';
+import type { WorkerPool } from '../../platform/pool.js';
+import {
+  encodeLogRecord,
+  encodeWriteTask,
+  type LogRecord,
+  recordBytesMax,
+} from '../../segment/log-record.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { StoreOperation } from '../../storage/store.js';
 import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../api.js';
@@ -39,9 +45,7 @@ export function writeVectors(
     mode: WriteMode;
     clock: Clock;
     alsoCommit: CommitTogether<WriteResult> | undefined;
-    /** Buffers that log records reuse. */
-    recordBytes: BufferPool;
-  },
+  } & RecordEncoding,
 ): Write<WriteResult> {
   return {
     mayFollow: () => true,
@@ -50,7 +54,6 @@ export function writeVectors(
       const { insertedCount, ids } = checkWriteMode(collection, batch, options.mode, pending);
       checkTypes(collection, batch);
       checkSequences(collection, batch, ids, pending);
-      for (const id of ids) pending.set(id, sequence);
       const result: WriteResult = {
         insertedCount,
         updatedCount: batch.count - insertedCount,
@@ -58,14 +61,49 @@ export function writeVectors(
       };
       const timeMs = options.clock.now();
       const { alsoCommit, recordBytes } = options;
-      const companion = collection.expiries.companionOf(ids, batch, {
-        sequence,
-        defaultMs: collection.expiresAtMsOf(timeMs),
-      });
-      const record: LogRecord = { kind: 'write', timeMs, batch };
-      return logged(collection, result, record, { alsoCommit, recordBytes, companion });
+      const record = { kind: 'write', timeMs, batch } as const;
+      const finish = (encoded: Uint8Array) => {
+        for (const id of ids) pending.set(id, sequence);
+        const companion = collection.expiries.companionOf(ids, batch, {
+          sequence,
+          defaultMs: collection.expiresAtMsOf(timeMs),
+        });
+        const pooled = { encoded, recordBytes };
+        return logged(collection, result, record, { alsoCommit, pooled, companion });
+      };
+      const encoded = encodeWrite(record, options);
+      return encoded instanceof Promise ? encoded.then(finish) : finish(encoded);
     },
   };
+}
+
+/** Where the records of writes are encoded. */
+export interface RecordEncoding {
+  readonly pool: WorkerPool;
+  /** Buffers that log records reuse. */
+  readonly recordBytes: BufferPool;
+}
+
+/** Records with fewer bytes of values are encoded on the calling thread, in less than half a millisecond. */
+const POOLED_BYTES_MIN = 1024 * 1024;
+
+function encodeWrite(
+  record: Extract<LogRecord, { kind: 'write' }>,
+  { pool, recordBytes }: RecordEncoding,
+): Uint8Array | Promise<Uint8Array> {
+  const { count, ids, values, metadata } = record.batch;
+  const isLarge = values.byteLength >= POOLED_BYTES_MIN;
+  // Values that are not shared would be copied to the pool, which takes as long.
+  if (!isLarge || !(values.buffer instanceof SharedArrayBuffer)) {
+    return encodeLogRecord(record, (byteCount) => recordBytes.acquire(byteCount));
+  }
+  const room = recordBytes.acquire(recordBytesMax(record.batch));
+  const batch = { count, ids, values, metadata };
+  return pool.run(
+    encodeWriteTask,
+    { timeMs: record.timeMs, batch, room },
+    { transfer: [room.buffer as ArrayBuffer] },
+  );
 }
 
 /** Counts the new ids. Throws with the first ISSUES_MAX rows that the mode does not allow. */
@@ -381,13 +419,14 @@ export function logged<Result extends { readonly sequence: number }>(
   record: LogRecord,
   options: {
     readonly alsoCommit?: CommitTogether<Result> | undefined;
-    readonly recordBytes?: BufferPool | undefined;
+    /** The encoded record, in bytes of the pool; encoded here when absent. */
+    readonly pooled?: { readonly encoded: Uint8Array; readonly recordBytes: BufferPool };
     /** Its operations and its effect belong to the write. */
     readonly companion?: Companion | undefined;
   },
 ): PreparedWrite<Result> {
-  const { alsoCommit, recordBytes, companion } = options;
-  const encoded = encodeLogRecord(record, recordBytes && ((count) => recordBytes.acquire(count)));
+  const { alsoCommit, pooled, companion } = options;
+  const encoded = pooled?.encoded ?? encodeLogRecord(record);
   const append: StoreOperation = {
     kind: 'append',
     log: logName(collection.incarnation),
@@ -401,7 +440,7 @@ export function logged<Result extends { readonly sequence: number }>(
     result,
     apply() {
       // The commit has ended, so the store no longer reads the record.
-      recordBytes?.release(encoded);
+      pooled?.recordBytes.release(encoded);
       applyLogRecord(collection.rows, record, result.sequence);
       companion?.apply();
     },
