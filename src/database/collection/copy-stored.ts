@@ -6,78 +6,73 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
 import { encodeJson, type Manifest } from './manifest.js';
 
-/** Bytes of log records in one commit, which are in memory. */
+interface Source {
+  readonly incarnation: string;
+  readonly manifest: Manifest;
+  /** The last write to copy, which is visible now. */
+  readonly sequence: number;
+}
+
+type Copy = Extract<StoreOperation, { kind: 'put' | 'append' }>;
+
+/** Bytes of values and records in one commit, which are in memory. */
 const COMMIT_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Manifest and log must not be trimmed or replaced meanwhile. `sequence`: the last write to copy. */
-export async function copyStored(
-  store: Store,
-  source: {
-    readonly incarnation: string;
-    readonly manifest: Manifest;
-    readonly sequence: number;
-  },
-  target: string,
-): Promise<void> {
-  const { incarnation, manifest, sequence } = source;
+/** Manifest and log must not be trimmed or replaced meanwhile. */
+export async function copyStored(store: Store, source: Source, target: string): Promise<void> {
+  const { incarnation, manifest } = source;
+  // Read before anything is waited for: expired vectors that the copy still has may be deleted meanwhile.
+  const expiries = [...copiesOfExpiries(store, source, target)];
   // First, so that the next start finds what an interrupted copy has left.
-  await store.commit([
-    { kind: 'put', key: keys.manifest(target), value: encodeJson(manifest) },
-    ...copiesOfDeletions(store, incarnation, target),
-    ...copiesOfExpiries(store, { incarnation, through: sequence }, target),
-  ]);
+  await store.commit([{ kind: 'put', key: keys.manifest(target), value: encodeJson(manifest) }]);
+  await commitInPieces(store, expiries);
+  await commitInPieces(store, copiesOfDeletions(store, incarnation, target));
   for (const { number } of manifest.segments) {
     await store.copyBlob(segmentBlobName(incarnation, number), segmentBlobName(target, number));
   }
-  let copied = manifest.checkpointSequence;
-  while (copied < sequence) {
-    const operations = nextRecords(
-      store,
-      { incarnation, after: copied, through: sequence },
-      target,
-    );
-    const last = operations.at(-1);
-    if (last === undefined) break;
-    await store.commit(operations);
-    copied = last.sequence;
-  }
+  await commitInPieces(store, copiesOfRecords(store, source, target));
 }
 
-function copiesOfDeletions(store: Store, incarnation: string, target: string): StoreOperation[] {
-  const operations: StoreOperation[] = [];
+async function commitInPieces(store: Store, operations: Iterable<Copy>): Promise<void> {
+  let piece: Copy[] = [];
+  let byteCount = 0;
+  for (const operation of operations) {
+    piece.push(operation);
+    byteCount += (operation.kind === 'put' ? operation.value : operation.record).byteLength;
+    if (byteCount < COMMIT_BYTES_MAX) continue;
+    await store.commit(piece);
+    piece = [];
+    byteCount = 0;
+  }
+  if (piece.length > 0) await store.commit(piece);
+}
+
+function* copiesOfDeletions(store: Store, incarnation: string, target: string): Iterable<Copy> {
   for (const { key, value } of store.list(keys.deletionsOfCollection(incarnation))) {
     const [, , segmentNumber, throughSequence] = key;
     const copy = keys.deletions(target, Number(segmentNumber), Number(throughSequence));
-    operations.push({ kind: 'put', key: copy, value });
+    yield { kind: 'put', key: copy, value };
   }
-  return operations;
 }
 
-function copiesOfExpiries(
-  store: Store,
-  source: { readonly incarnation: string; readonly through: number },
-  target: string,
-): StoreOperation[] {
-  const operations: StoreOperation[] = [];
+function* copiesOfExpiries(store: Store, source: Source, target: string): Iterable<Copy> {
   for (const { key, value } of store.list(keys.expiriesOfCollection(source.incarnation))) {
     const sequence = Number(key[2]);
-    if (sequence > source.through) break;
-    operations.push({ kind: 'put', key: keys.expiries(target, sequence), value });
+    if (sequence > source.sequence) return;
+    yield { kind: 'put', key: keys.expiries(target, sequence), value };
   }
-  return operations;
 }
 
-function nextRecords(
+function* copiesOfRecords(
   store: Store,
-  range: { readonly incarnation: string; readonly after: number; readonly through: number },
+  { incarnation, manifest, sequence: last }: Source,
   target: string,
-): Extract<StoreOperation, { kind: 'append' }>[] {
-  const operations: Extract<StoreOperation, { kind: 'append' }>[] = [];
-  let byteCount = 0;
-  for (const { sequence, record } of store.readLog(logName(range.incarnation), range.after)) {
-    if (sequence > range.through || byteCount >= COMMIT_BYTES_MAX) break;
-    operations.push({ kind: 'append', log: logName(target), sequence, record });
-    byteCount += record.byteLength;
+): Iterable<Copy> {
+  for (const { sequence, record } of store.readLog(
+    logName(incarnation),
+    manifest.checkpointSequence,
+  )) {
+    if (sequence > last) return;
+    yield { kind: 'append', log: logName(target), sequence, record };
   }
-  return operations;
 }

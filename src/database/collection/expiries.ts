@@ -97,7 +97,10 @@ export class Expiries {
       let entryNextMs = entry.nextMs;
       if (ids.length >= countMax || finished.length >= countMax) isComplete = false;
       else if (entry.nextMs <= nowMs) {
+        const idCount = ids.length;
         entryNextMs = this.#collect(sequence, entry, { nowMs, countMax, ids });
+        // Kept until the deletion is applied: whoever copies the rows before it needs their times.
+        if (ids.length > idCount && entryNextMs === NEVER) entryNextMs = entry.nextMs;
       } else if (mayPrune && !this.#hasLive(sequence, entry)) entryNextMs = NEVER;
       if (entryNextMs === NEVER) finished.push(sequence);
       else nextMs = Math.min(nextMs, entryNextMs);
