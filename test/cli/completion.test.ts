@@ -37,7 +37,7 @@ const CASES: readonly [
 ][] = [
   [[''], ['serve', 'import', 'export', 'query', 'join', 'completion', 'bench'], ['list', 'create']],
   [['imp'], ['import'], ['export']],
-  [['collections', ''], ['list', 'create', 'show', 'delete'], ['serve']],
+  [['collections', ''], ['list', 'create', 'show', 'clone', 'rename', 'delete'], ['serve']],
   [['collections', 'create', '--m'], ['--metric'], ['--dimension']],
   [['import', 'rows.ndjson', '--'], ['--collection', '--vector-columns', '--restart'], ['--top-k']],
   [['import', '--metric', ''], ['cosine', 'dot', 'euclidean'], ['npy']],

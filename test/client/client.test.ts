@@ -118,6 +118,62 @@ it('a patch with if-match fails once the vector has changed', async () => {
   await assert.rejects(late, { code: 'precondition_failed', status: 412 });
 });
 
+it('clones, renames and switches collections by alias', async () => {
+  await vectors.upsert([{ id: 'a', values: [1, 2] }]);
+  const { aliases, collections } = client;
+  assert.equal((await aliases.set('live', collectionId)).collection, collectionId);
+  const copyId = `${collectionId}-copy`;
+  const copy = await collections.clone('live', { id: copyId, description: 'copy' });
+  assert.deepEqual([copy.vector_count, copy.description], [1, 'copy']);
+  await assert.rejects(collections.delete(collectionId), { code: 'collection_aliased' });
+  const changed = await aliases.change({ live: copyId, old: collectionId, none: null });
+  assert.deepEqual(
+    changed.map(({ name, collection }) => [name, collection]),
+    [
+      ['live', copyId],
+      ['old', collectionId],
+    ],
+  );
+  assert.equal((await collections.rename('old', `${collectionId}-old`)).id, `${collectionId}-old`);
+  assert.equal((await aliases.get('old')).collection, `${collectionId}-old`);
+  assert.equal((await client.collection('live').get('a')).id, 'a');
+  const names: string[] = [];
+  for await (const { name } of aliases.all({ limit: 1 })) names.push(name);
+  assert.deepEqual(names, ['live', 'old']);
+  assert.equal((await aliases.list()).total, 2);
+  for (const name of names) assert.deepEqual(await aliases.delete(name), { name, deleted: true });
+  await assert.rejects(aliases.get('live'), { code: 'alias_not_found', status: 404 });
+});
+
+it('updates by filter, writes on conditions, and lets vectors expire', async () => {
+  await vectors.upsert([
+    { id: 'a', values: [1, 2], metadata: { x: 1 }, if_sequence: 0 },
+    { id: 'b', values: [1, 2], metadata: { x: 2 }, expires_at: '2199-01-31T12:00:00Z' },
+  ]);
+  const update = await vectors.updateMany({ filter: { x: 1 } }, { patch: { y: true } });
+  assert.deepEqual([update.updated_count, update.has_more], [1, false]);
+  const step = await vectors.updateMany({ all: true }, { metadata: {} }, { limit: 1 });
+  assert.deepEqual([step.updated_count, step.has_more], [1, true]);
+  const read = await vectors.get('a', { include_sequence: true });
+  assert.deepEqual([read.metadata, read.sequence], [{ x: 1, y: true }, 2]);
+  assert.equal((await vectors.get('b')).expires_at, '2199-01-31T12:00:00.000Z');
+  await vectors.patch('b', { expires_at: null });
+  assert.equal((await vectors.get('b')).expires_at, undefined);
+  const late = { values: [3, 4], if_sequence: 1 };
+  await assert.rejects(vectors.put({ id: 'a', ...late }), { code: 'precondition_failed' });
+  await assert.rejects(vectors.patch('a', late), { code: 'precondition_failed' });
+  await vectors.put({ id: 'a', values: [3, 4], if_sequence: 2 });
+});
+
+it('changes the time to live and the schema of a collection', async () => {
+  await vectors.upsert([{ id: 'a', values: [1, 2], metadata: { x: 1 } }]);
+  const change = { ttl_seconds: 60, schema: { x: 'integer' } } as const;
+  const { ttl_seconds, schema } = await client.collections.update(collectionId, change);
+  assert.deepEqual({ ttl_seconds, schema }, change);
+  const wrong = client.collections.update(collectionId, { schema: { x: 'string' } });
+  await assert.rejects(wrong, { code: 'invalid_metadata' });
+});
+
 it('ids may contain any characters', async () => {
   const ids = ['a/b', 'a b', '100%', '%2F', '🐬', 'q?x#y', '...', '"\\', 'ü', 'a+b&c=d;e:f@g'];
   await vectors.upsert(ids.map((id) => ({ id, values: [1, 2] })));

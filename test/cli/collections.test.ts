@@ -1,0 +1,92 @@
+// `sagitta collections`, `sagitta aliases` and `sagitta update` against a real server.
+
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+import { createClient } from '../../src/client/client.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
+import { type CommandResult, run } from './command.js';
+
+let server: TestServer;
+before(async () => {
+  server = await startTestServer();
+  const { collections, collection } = createClient({ baseUrl: server.url });
+  await collections.create({ id: 'points', dimension: 2, metric: 'dot' });
+  const rows = Array.from({ length: 12 }, (_, n) => ({
+    id: `p${n}`,
+    values: [n, 1],
+    metadata: { even: n % 2 === 0 },
+  }));
+  await collection('points').upsert(rows);
+});
+after(() => server.close());
+
+const sagitta = (...args: readonly string[]): Promise<CommandResult> =>
+  run(args, { env: { SAGITTA_URL: server.url } });
+
+async function stdoutOf(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await sagitta(...args);
+  assert.deepEqual([code, stderr], [0, '']);
+  return stdout;
+}
+
+it('clones and renames a collection', async () => {
+  const clone = JSON.parse(await stdoutOf('collections', 'clone', 'points', 'copy', '--json'));
+  assert.deepEqual([clone.id, clone.vector_count], ['copy', 12]);
+  assert.match(await stdoutOf('collections', 'rename', 'copy', 'copy-2'), /^id +copy-2\n/);
+  const { code, stderr } = await sagitta('collections', 'show', 'copy');
+  assert.notEqual(code, 0);
+  assert.match(stderr, /no collection with the id "copy"/);
+});
+
+it('creates a collection with a time to live and a schema', async () => {
+  const options = ['--dimension', '2', '--ttl', '30d', '--schema', '{"year": "integer"}', '--json'];
+  const { ttl_seconds, schema } = JSON.parse(
+    await stdoutOf('collections', 'create', 'c', ...options),
+  );
+  assert.deepEqual([ttl_seconds, schema], [30 * 86_400, { year: 'integer' }]);
+});
+
+it('sets, lists and deletes aliases', async () => {
+  assert.equal(await stdoutOf('aliases', 'list'), 'No aliases.\n');
+  await stdoutOf('aliases', 'set', 'live=points', 'test=points');
+  const listed = JSON.parse(await stdoutOf('aliases', 'list', '--json'));
+  assert.deepEqual(
+    listed.map(({ name, collection }: { name: string; collection: string }) => [name, collection]),
+    [
+      ['live', 'points'],
+      ['test', 'points'],
+    ],
+  );
+  assert.match(await stdoutOf('aliases', 'list'), /^alias +collection +updated\nlive +points +20/);
+  const refused = await sagitta('collections', 'delete', 'points', '--yes');
+  assert.match(refused.stderr, /has the aliases "live", "test"/);
+  assert.equal(await stdoutOf('aliases', 'delete', 'live'), 'Deleted alias live.\n');
+  for (const [pair, message] of [
+    ['live', /expected name=collection, found "live"/],
+    ['live=none', /no collection with the id "none"/],
+  ] as const) {
+    const { code, stderr } = await sagitta('aliases', 'set', pair);
+    assert.notEqual(code, 0);
+    assert.match(stderr, message);
+  }
+});
+
+it('updates metadata by filter in steps, once', async () => {
+  const change = ['--filter', '{"even": true}', '--patch', '{"half": true, "even": null}'];
+  const command = ['update', 'points', ...change, '--batch', '4'];
+  assert.equal(await stdoutOf(...command), 'Updated 6 vectors.\n');
+  assert.equal(await stdoutOf(...command), 'Updated 0 vectors.\n');
+  const replace = ['update', 'points', '--all', '--replace', '{"x": 1}'];
+  assert.equal(await stdoutOf(...replace), 'Updated 12 vectors.\n');
+  const count = await createClient({ baseUrl: server.url }).collection('points').count({ x: 1 });
+  assert.equal(count, 12);
+  for (const [args, message] of [
+    [['--all', '--filter', '{}', '--patch', '{}'], /one of --filter and --all/],
+    [['--patch', '{}'], /one of --filter and --all/],
+    [['--all'], /one of --patch and --replace/],
+  ] as const) {
+    const { code, stderr } = await sagitta('update', 'points', ...args);
+    assert.notEqual(code, 0);
+    assert.match(stderr, message);
+  }
+});
