@@ -272,17 +272,19 @@ export class Catalogue {
     alsoCommit: CommitWithEntry,
   ): Promise<CollectionEntry> {
     const id = input.id ?? randomUUID();
-    const { maintenance, definition } = await this.#lock.run(async () => {
+    const incarnation = randomUUID();
+    const maintenance = await this.#lock.run(async () => {
       const entry = this.requireEntry(source.id, source.incarnation);
       this.requireReady(entry);
       assert(entry.state.kind === 'ready', 'the collection is ready');
       this.#requireFree(id);
       this.#requireRoom();
       this.#reservedIds.add(id);
-      return { maintenance: entry.state.maintenance, definition: this.#cloned(entry, id, input) };
+      return entry.state.maintenance;
     });
     try {
-      await maintenance.copyTo(definition.incarnation);
+      const copied = await maintenance.copyTo(incarnation);
+      const definition = this.#cloned(copied, { ...input, id, incarnation });
       const loaded = await loadCollection(definition, this.#loadOptions(definition));
       const entry: CollectionEntry = { definition, state: { kind: 'ready', ...loaded } };
       await this.#lock.run(async () => {
@@ -294,18 +296,21 @@ export class Catalogue {
       });
       return entry;
     } catch (error) {
-      await this.#removeData(definition);
+      await this.#removeData({ id, incarnation });
       throw error;
     } finally {
       this.#reservedIds.delete(id);
     }
   }
 
-  #cloned({ definition }: CollectionEntry, id: string, input: CloneInput): CollectionDefinition {
-    const { description = definition.description, labels = definition.labels } = input;
+  #cloned(
+    source: CollectionDefinition,
+    input: CloneInput & Pick<CollectionDefinition, 'id' | 'incarnation'>,
+  ): CollectionDefinition {
+    const { id, incarnation, description = source.description, labels = source.labels } = input;
     const now = this.#options.clock.now();
     const times = { createdAtMs: now, updatedAtMs: now };
-    return { ...definition, id, description, labels, incarnation: randomUUID(), ...times };
+    return { ...source, id, incarnation, description, labels, ...times };
   }
 
   /** Throws `collection_not_found` and `collection_exists`. */
@@ -344,8 +349,9 @@ export class Catalogue {
 
   /**
    * Makes, moves and removes aliases, all or none. `authorize` is called with every collection that an
-   * alias points to before or after the change, and with the caller's name for it. Throws `collection_not_found`, `collection_exists` for the
-   * name of a collection, `limit_exceeded`, and what `authorize` throws.
+   * alias points to before or after the change, and with the caller's name for it. Throws
+   * `collection_not_found`, `collection_exists` for the id of a collection, `limit_exceeded`, and what
+   * `authorize` throws.
    */
   setAliases(
     changes: readonly AliasChange[],
@@ -448,7 +454,7 @@ export class Catalogue {
   }
 
   /** Removes what a clone that failed has stored; what is left after another failure, the next start removes. */
-  async #removeData(definition: CollectionDefinition): Promise<void> {
+  async #removeData(definition: Pick<CollectionDefinition, 'id' | 'incarnation'>): Promise<void> {
     try {
       await this.#removeEntry(definition);
       await this.#removeBlobs(blobsOf(definition.incarnation), () => true);
@@ -458,7 +464,10 @@ export class Catalogue {
     }
   }
 
-  #removeEntry({ id, incarnation }: CollectionDefinition): Promise<void> {
+  #removeEntry({
+    id,
+    incarnation,
+  }: Pick<CollectionDefinition, 'id' | 'incarnation'>): Promise<void> {
     return this.#options.store.commit([
       { kind: 'remove', key: keys.collection(id) },
       { kind: 'remove', key: keys.manifest(incarnation) },

@@ -22,6 +22,7 @@ import type { DatabaseObserver } from '../observer.js';
 import type { Collection } from './collection.js';
 import { copyStored } from './copy-stored.js';
 import {
+  type CollectionDefinition,
   decodeJson,
   encodeJson,
   FORMAT_VERSION,
@@ -120,9 +121,10 @@ export class Maintenance {
 
   /**
    * Copies the collection as it is now to an incarnation that nothing names yet; the segment files are
-   * shared where the file system can. Throws `collection_unavailable` when the collection is closed.
+   * shared where the file system can. Resolves with the definition that its vectors have then. Throws
+   * `collection_unavailable` when the collection is closed.
    */
-  copyTo(incarnation: string): Promise<void> {
+  copyTo(incarnation: string): Promise<CollectionDefinition> {
     return this.#lock.run(async () => {
       const { collection, store } = this.#options;
       if (this.#isClosed) {
@@ -136,9 +138,10 @@ export class Maintenance {
       // The log then has only the writes that arrive meanwhile.
       collection.rows.sealActive();
       await this.#checkpoint();
-      const { sequence } = collection;
+      const { sequence, definition } = collection;
       const source = { incarnation: collection.incarnation, manifest: this.#manifest, sequence };
       await copyStored(store, source, incarnation);
+      return definition;
     });
   }
 

@@ -215,7 +215,7 @@ function renameCollection(services: RouteServices): Route {
     summary: 'Give a collection another id',
     access: { scope: 'collections:write', on: 'path' },
     description:
-      'Takes the same time for any number of vectors. Cursors, aliases and requests under way continue; the old id is free. Also requires `vectors:read` on the collection, and `collections:write` on the new id.',
+      'Takes the same time for any number of vectors. Cursors, aliases and operations that have begun continue; the old id is free. Also requires `vectors:read` on the collection, and `collections:write` on the new id.',
     body: collections.rename,
     reply: collections.record,
     takesIdempotencyKey: true,
