@@ -162,6 +162,39 @@ test('a task that is stopped parses no further row', () => {
   }
 });
 
+test('what may take long for a few strings goes to the pool', async () => {
+  const { pool, inputs } = createCloningPool();
+  const text = 'ab'.repeat(2_000);
+  const view = viewOf([`{"a":"${text}","b":["${text}"]}`, '{"a":"x"}']);
+  for (const [filter, matches, taskCount] of [
+    [{ a: { $prefix: 'ab' } }, 1, 0],
+    [{ a: { $like: '%x' } }, 1, 0],
+    [{ a: { $like: `%${'ab'.repeat(50)}x` } }, 0, 1],
+    [{ a: { $regex: 'x' } }, 1, 1],
+    [{ b: { $elem_match: { $regex: 'a' } } }, 1, 1],
+    [{ $id: { $regex: 'o' } }, 2, 0],
+  ] as const) {
+    inputs.length = 0;
+    const answers = await countIn(pool, node(filter as JsonObject), [view]);
+    assert.deepEqual([answers, inputs.length], [[matches], taskCount], JSON.stringify(filter));
+  }
+});
+
+test('polygons of many points go to the pool', async () => {
+  const { pool, inputs } = createCloningPool();
+  const view = viewOf(new Array(500).fill('{"at":{"lat":1,"lon":2}}'));
+  const corners = Array.from({ length: 300 }, (_, i) => ({ lat: i / 10, lon: i % 2 }));
+  for (const [pointCount, taskCount] of [
+    [3, 0],
+    [300, 1],
+  ] as const) {
+    inputs.length = 0;
+    const shape = { $geo_polygon: { exterior: corners.slice(0, pointCount) } };
+    assert.deepEqual(await countIn(pool, node({ at: shape }), [view]), [0]);
+    assert.equal(inputs.length, taskCount);
+  }
+});
+
 test('a failure of a task rejects all of its views', async () => {
   const { pool } = createCloningPool(1);
   const broken = viewOfJson(Array.from({ length: 200 }, () => 'no JSON'));
