@@ -1,5 +1,6 @@
 // Conditions on one string, as UTF-8 bytes. Documents and dictionaries of columns use the same tests.
 
+import { isAscii } from 'node:buffer';
 import type { Operands } from './filter-node.js';
 import { compareInstants, readInstant } from './instant.js';
 import { compilePattern } from './pattern.js';
@@ -102,8 +103,38 @@ function nextCharacter(bytes: Uint8Array, at: number, end: number): number {
 
 function testPattern(source: string): StringTest {
   const pattern = compilePattern(source);
-  return (bytes, start, end) => pattern.test(bytes.toString('utf8', start, end));
+  const decode = createDecoder();
+  return (bytes, start, end) => pattern.test(decode(bytes, start, end));
 }
+
+/**
+ * Decodes strings that mostly follow each other, as in a dictionary. ASCII is decoded in large chunks, since
+ * decoding a short string takes as long as matching it.
+ */
+function createDecoder(): (bytes: Buffer, start: number, end: number) => string {
+  let chunk: Chunk = { bytes: Buffer.alloc(0), start: 0, end: 0, text: null };
+  return (bytes, start, end) => {
+    if (bytes !== chunk.bytes || start < chunk.start || end > chunk.end) {
+      const chunkEnd = Math.max(end, Math.min(bytes.length, start + CHUNK_BYTES));
+      const isText = isAscii(bytes.subarray(start, chunkEnd));
+      const text = isText ? bytes.toString('latin1', start, chunkEnd) : null;
+      chunk = { bytes, start, end: chunkEnd, text };
+    }
+    return chunk.text === null
+      ? bytes.toString('utf8', start, end)
+      : chunk.text.slice(start - chunk.start, end - chunk.start);
+  };
+}
+
+interface Chunk {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  /** Null if it is not ASCII. */
+  readonly text: string | null;
+}
+
+const CHUNK_BYTES = 16_384;
 
 function testDate({ from, until }: Operands['$date']): StringTest {
   return (bytes, start, end) => {

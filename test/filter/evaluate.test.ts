@@ -157,6 +157,19 @@ test('the fields of elements are read from rows with arrays only', () => {
   assertRows({ ...viewOf(texts), json }, { a: { $elem_match: { b: 1 } } }, (row) => row === 0);
 });
 
+test('patterns match strings with and without ASCII, wherever they are in a dictionary', () => {
+  const cells = Array.from({ length: 9_000 }, (_, i) => {
+    // Neighbours of a few bytes and of more than any chunk, and stretches without ASCII.
+    if (i % 2_000 === 7) return `${i} ${'x'.repeat(50_000)}`;
+    return Math.floor(i / 1_000) % 2 === 0 ? `name ${i}` : `näme ${i}`;
+  });
+  const arrays = cells.map((cell, i) => (i % 5 === 0 ? [cell, 'other'] : cell));
+  const column = columnOf(arrays);
+  const view = { ...viewOf([]), rowCount: cells.length, columns: new Map([['a', column]]) };
+  assertRows(view, { a: { $regex: '^n.me \\d*7$' } }, (row) => /^n.me \d*7$/u.test(cells[row]));
+  assertRows(view, { a: { $regex: '[^ -~]|xx$' } }, (row) => /[^ -~]|xx$/u.test(cells[row]));
+});
+
 test('a stop ends the search of a dictionary', () => {
   const column = columnOf(Array.from({ length: 10_000 }, (_, row) => `name ${row}`));
   const view = { ...viewOf([]), rowCount: 10_000, columns: new Map([['a', column]]) };
