@@ -25,7 +25,8 @@ export class GroupedSearch implements PageSteps {
   /** Only the rows that can still change the groups. */
   #target: SearchTarget;
   #after: Position | null = null;
-  /** Hits that the last search asked for; 0 before the first one. */
+  #searchCount = 0;
+  /** Hits that the last search asked for. */
   #requestedCount = 0;
   #isExhausted = false;
   scannedCount = 0;
@@ -59,9 +60,10 @@ export class GroupedSearch implements PageSteps {
 
   async next(): Promise<SearchQuery | null> {
     if (this.#stage.isComplete || this.#isExhausted) return null;
-    if (this.#requestedCount > 0) this.#target = await this.#narrowedTarget();
+    if (this.#searchCount > 0) this.#target = await this.#narrowedTarget();
     if (this.#target.segmentViews.length === 0) return null;
     this.#requestedCount = this.#nextCount();
+    this.#searchCount++;
     return {
       vector: this.#plan.vector,
       metric: this.#plan.metric,
@@ -107,15 +109,12 @@ export class GroupedSearch implements PageSteps {
   /** At least as many as the groups can take, so that every search fills a group. */
   #nextCount(): number {
     const { remainingCount } = this.#stage;
-    // Groups fill unevenly, the more so the larger they are; a larger first search often is the only one.
-    const firstCount = Math.max(
-      SEARCH_MATCHES_MIN,
-      UNEVENNESS * remainingCount * this.#plan.grouping.size,
-    );
-    // Doubled every time: a group may have far more of the best matches than it takes.
-    const wantedCount =
-      this.#requestedCount === 0 ? firstCount : 2 * Math.max(remainingCount, this.#requestedCount);
-    return Math.min(this.#topKMax, wantedCount);
+    // Groups fill unevenly, the more so the larger they are; a larger first search is often the only one.
+    // Later ones double: a group may have far more of the best matches than it takes.
+    const factor =
+      this.#searchCount === 0 ? this.#plan.grouping.size : 2 ** (this.#searchCount - 1);
+    const count = Math.max(SEARCH_MATCHES_MIN, UNEVENNESS * remainingCount * factor);
+    return Math.min(this.#topKMax, count);
   }
 
   async #narrowedTarget(): Promise<SearchTarget> {
