@@ -86,7 +86,7 @@ export type WriteStreamReply = Omit<wire.VectorsWritten, 'ids' | StreamCounts> &
 /** Exactly one of the two. */
 export type MetadataChange =
   /** A JSON merge patch (RFC 7396). */
-  { readonly patch: JsonObject } | { readonly metadata: JsonObject };
+  { readonly patch: JsonObject } | { readonly replace: JsonObject };
 
 export type VectorSelection =
   | { readonly ids: readonly string[] }

@@ -49,7 +49,7 @@ async function runUpdate(id: string, options: UpdateOptions): Promise<void> {
     filter === undefined ? { all: true as const } : { filter: readFilter('--filter', filter) };
   const change =
     patch === undefined
-      ? { metadata: readFilter('--replace', replace!) }
+      ? { replace: readFilter('--replace', replace!) }
       : { patch: readFilter('--patch', patch) };
   const vectors = connect(options).collection(id);
   let updatedCount = 0;
