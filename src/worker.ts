@@ -2,8 +2,10 @@
 
 import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
 import { describePathsTask, findPathsTask } from './database/aggregate/found-schema.js';
+import { diversifyTask } from './database/query/diversify.js';
 import { selectBesideTask } from './database/query/group-rows.js';
 import { scoreRowsTask } from './database/query/score-stats.js';
+import { searchExamplesTask } from './engine/core/example-search.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
@@ -24,6 +26,7 @@ export default createTaskHandler([
   copyValuesTask,
   decompressBodyTask,
   describePathsTask,
+  diversifyTask,
   encodeSegmentTask,
   encodeSimdTask,
   encodeWriteTask,
@@ -36,6 +39,7 @@ export default createTaskHandler([
   parseVectorsTask,
   readQueryRowsTask,
   scoreRowsTask,
+  searchExamplesTask,
   searchReferenceTask,
   selectBesideTask,
   verifySegmentTask,

@@ -22,11 +22,13 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** Throws CliError unless the text is a finite number. */
-export function parseScore(text: string): number {
-  const score = Number(text);
-  if (text.trim() !== '' && Number.isFinite(score)) return score;
-  throw usageError(`--score-threshold: expected a number, found "${text}"`);
+/** Reads a finite number; throws CliError for other text. */
+export function anyNumber(option: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() !== '' && Number.isFinite(value)) return value;
+    throw usageError(`${option}: expected a number, found "${text}"`);
+  };
 }
 
 /** The largest range that is expanded: more columns than any vector has values. */

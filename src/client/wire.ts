@@ -185,13 +185,16 @@ export interface VectorPage<Values = readonly number[]> {
 }
 
 /**
- * Exactly one of `vector` and `id`, or a `cursor` alone. `limit`, `offset` and `cursor` may
- * be in the query string instead.
+ * Exactly one of `vector`, `id`, `recommend` and `discover`, or a `cursor` alone. `limit`,
+ * `offset` and `cursor` may be in the query string instead.
  */
 export interface Query<Values = readonly number[]> {
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
+  readonly recommend?: Recommend;
+  readonly discover?: Discover;
+  readonly mmr?: Mmr;
   /**
    * The number of nearest vectors to return: at most 10000 without `limit`, which returns them
    * in pages. With `limit` and no `top_k` the pages go through all vectors that pass the
@@ -276,6 +279,57 @@ export interface Query<Values = readonly number[]> {
     readonly histogram?: HistogramRequest;
   };
   readonly explain?: boolean;
+}
+
+/** Finds vectors by examples, of which there are at most 64. */
+export interface Recommend {
+  /** What the result is to be near to. */
+  readonly positive?: readonly (string | readonly number[])[];
+  /** What the result is not to be near to. */
+  readonly negative?: readonly (string | readonly number[])[];
+  /**
+   * `average_vector`: searches with the mean of the positive examples, or with twice that mean
+   * minus the mean of the negative ones; under `cosine` of examples of length 1. `best_score`:
+   * with the highest scores p of a vector with a positive and n with a negative example, its
+   * score is s(p) if p > n, else -s(n), where s(x) = (1 + x / (1 + |x|)) / 2. `sum_scores`: the
+   * sum of its scores with the positive examples, minus that with the negative ones. The last
+   * two need no positive example, and their matches have no `distance`.
+   */
+  readonly strategy?: 'average_vector' | 'best_score' | 'sum_scores';
+  /** Whether examples that are given by their ids may be in the result. */
+  readonly include_examples?: boolean;
+}
+
+/**
+ * Finds vectors on the positive side of pairs of examples, of which there are at most 64 with
+ * the target. With a target, a vector scores 1 for each pair whose positive is nearer, -1 for
+ * each whose negative is, plus s(its score with the target), s as for `best_score`. Without
+ * one, its score is the sum of d / (1 + |d|) over the pairs, where d = min(0, score with the
+ * positive - score with the negative). Matches have no `distance`.
+ */
+export interface Discover {
+  /** What the result is to be near to. */
+  readonly target?: string | readonly number[];
+  /** Pairs, of which the result is to be nearer to the positive one. */
+  readonly context?: readonly {
+    readonly positive: string | readonly number[];
+    readonly negative: string | readonly number[];
+  }[];
+  /** Whether examples that are given by their ids may be in the result. */
+  readonly include_examples?: boolean;
+}
+
+/**
+ * Diversifies the result by maximal marginal relevance: the nearest candidate comes first,
+ * then again and again the one with the highest `lambda` * its score - (1 - `lambda`) * its
+ * highest score with a match before it, of equal ones the first. `top_k` is at most the
+ * number of candidates. Not together with `sort` or `group_by`.
+ */
+export interface Mmr {
+  /** From 0, which prefers what is different, to 1, which keeps the order. */
+  readonly lambda?: number;
+  /** The number of nearest vectors to choose from; by default 100, or `top_k` if that is more. */
+  readonly candidates?: number;
 }
 
 export interface Match<Values = readonly number[]> {

@@ -16,6 +16,11 @@ export const DEFAULT_LIMITS = {
   /** Matches in one page; cursors reach deeper at the same cost per page. */
   topKMax: 10_000,
   topKDefault: 10,
+  /** Examples of one query: every row is scored with each, and a cursor contains them. */
+  examplesMax: 64,
+  /** Nearest vectors that a diversified query chooses from, each compared with all that are chosen. */
+  diversityCandidatesMax: 1_000,
+  diversityCandidatesDefault: 100,
   /** A filter is evaluated per segment; 256 conditions are more than applications need. */
   filterNodesMax: 256,
   filterDepthMax: 16,

@@ -270,6 +270,19 @@ const BOUNDS = {
   pageLimitDefault: bound('records', 1, 10_000, 'The page size of requests without limit.'),
   topKMax: bound('matches', 1, 10_000, 'The maximum top_k of a query.'),
   topKDefault: bound('matches', 1, 10_000, 'The top_k of queries that do not set it.'),
+  examplesMax: bound('examples', 1, 1_024, 'The maximum number of examples in a query.'),
+  diversityCandidatesMax: bound(
+    'vectors',
+    1,
+    10_000,
+    'The maximum number of candidates of a diversified query.',
+  ),
+  diversityCandidatesDefault: bound(
+    'vectors',
+    1,
+    10_000,
+    'The number of candidates of diversified queries that do not set it.',
+  ),
   filterNodesMax: bound('conditions', 1, 10_000, 'The maximum number of conditions in a filter.'),
   filterDepthMax: bound('levels', 1, 32, 'The maximum nesting depth of $and, $or and $not.'),
   filterValuesMax: bound(

@@ -219,8 +219,13 @@ const FAILURES: readonly [string, readonly string[], number, RegExp][] = [
   ['a missing argument', ['query'], 2, /missing required argument 'collection'/],
   ['a missing option', ['import', 'x'], 2, /required option '-c, --collection <id>'/],
   ['a number out of range', ['query', 'p', '-k', '0'], 2, /'0' is invalid. Expected an integer/],
-  ['no vector', ['query', 'points'], 2, /exactly one of --vector and --id, found neither/],
-  ['two vectors', ['query', 'p', '--id', 'a', '--vector', '[1]'], 2, /--id, found both/],
+  ['no vector', ['query', 'points'], 2, /exactly one of --vector, --id and examples .*, found 0/],
+  [
+    'two vectors',
+    ['query', 'p', '--id', 'a', '--vector', '[1]'],
+    2,
+    /--id and examples .*, found 2/,
+  ],
   ['a broken vector', ['query', 'points', '--vector', '[1,'], 2, /--vector: expected JSON: /],
   [
     'a broken filter',
@@ -359,4 +364,27 @@ it('collections schema shows the metadata fields with types and ranges', async (
       'price          2  null, number                      1    3    3\n' +
       'tags           2  array of number or string         2    1    1\n',
   );
+});
+
+it('--positive and --negative query by examples, and --mmr diversifies', async () => {
+  const idsOf = async (...args: string[]) => {
+    const text = await stdoutOf(['query', 'points', '-k', '3', '--json', ...args]);
+    return (JSON.parse(text) as { matches: { id: string }[] }).matches.map(({ id }) => id);
+  };
+  assert.deepEqual(await idsOf('--positive', 'p2,p3', '--strategy', 'sum_scores'), [
+    'p11',
+    'p10',
+    'p9',
+  ]);
+  assert.deepEqual(await idsOf('--positive', 'p2', '--negative', 'p7'), ['p0', 'p1', 'p3']);
+  assert.deepEqual(await idsOf('--id', 'p2', '--mmr', '1', '--mmr-candidates', '5'), [
+    'p11',
+    'p10',
+    'p9',
+  ]);
+  const strategy = await sagitta(['query', 'points', '--id', 'p1', '--strategy', 'best_score']);
+  assert.equal(strategy.code, 2);
+  assert.match(strategy.stderr, /--strategy requires --positive or --negative/);
+  const candidates = await sagitta(['query', 'points', '--id', 'p1', '--mmr-candidates', '5']);
+  assert.match(candidates.stderr, /--mmr-candidates requires --mmr/);
 });

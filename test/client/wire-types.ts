@@ -16,7 +16,11 @@ type Agrees<Given extends Wanted, Wanted> = [Given, Wanted];
 type Taken<Schema extends z.ZodType> = z.input<Schema>;
 type Without<Shape, Names extends string> = Omit<Shape, Names>;
 type Writable<Shape> = { -readonly [Name in keyof Shape]: Mutable<Shape[Name]> };
-type Mutable<Value> = Value extends readonly (infer Item)[] ? Writable<Item>[] : Value;
+type Mutable<Value> = Value extends readonly (infer Item)[]
+  ? Mutable<Item>[]
+  : Value extends object
+    ? Writable<Value>
+    : Value;
 
 export type Requests = [
   Agrees<Writable<CollectionInput>, Taken<Schemas['collections']['create']>>,

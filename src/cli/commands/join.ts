@@ -5,7 +5,7 @@ import { type Command, Option } from 'commander';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { parseScore, readFilter, wholeNumber } from '../options.js';
+import { anyNumber, readFilter, wholeNumber } from '../options.js';
 import { encodeMatches, writeFormatOf } from '../writers/formats.js';
 import {
   addOutputFileOptions,
@@ -50,7 +50,7 @@ export function addJoinCommand(program: Command): void {
     .argument('<collection>', 'collection whose vectors are the queries')
     .option('--with <collection>', 'collection to search (default: the same one)')
     .option('-k, --top-k <n>', 'number of matches per vector', wholeNumber(1, 1e9))
-    .option('--score-threshold <n>', 'minimum score of a match', parseScore)
+    .option('--score-threshold <n>', 'minimum score of a match', anyNumber('--score-threshold'))
     .option('--filter <json|@file>', 'only these vectors as queries')
     .option('--with-filter <json|@file>', 'only these vectors as matches')
     .option('--include-self', 'let a vector match itself')

@@ -8,9 +8,9 @@ import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import {
+  anyNumber,
   expandColumns,
   parseJson,
-  parseScore,
   readFilter,
   readText,
   splitNames,
@@ -31,6 +31,8 @@ Examples:
       --filter '{"category": "noun.animal"}'
   $ sagitta query docs --vector @question.json --json
   $ sagitta query docs --id a1 --group-by author --group-size 2
+  $ sagitta query docs --positive a1,a2 --negative b7 --strategy best_score
+  $ sagitta query docs --id a1 --mmr 0.7 --mmr-candidates 200
   $ embed "how do whales sleep" | sagitta query docs --vector - --all
 
 --all fetches every page; with --json it prints one match per line.
@@ -52,6 +54,9 @@ const ALL_PAGE_LIMIT = 1_000;
 /** Width of the table when stdout is not a terminal. */
 const WIDTH_DEFAULT = 100;
 
+const STRATEGIES = ['average_vector', 'best_score', 'sum_scores'] as const;
+type Strategy = (typeof STRATEGIES)[number];
+
 interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat> {
   readonly file?: string;
   readonly fileFormat?: FormatName;
@@ -61,6 +66,11 @@ interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat
   readonly recall?: string;
   readonly vector?: string;
   readonly id?: string;
+  readonly positive?: readonly string[];
+  readonly negative?: readonly string[];
+  readonly strategy?: Strategy;
+  readonly mmr?: number;
+  readonly mmrCandidates?: number;
   readonly filter?: string;
   readonly topK?: number;
   readonly limit?: number;
@@ -83,13 +93,22 @@ export function addQueryCommand(program: Command): void {
     .argument('<collection>', 'collection to search')
     .option('--vector <json|@file|->', 'query vector')
     .option('--id <id>', 'use a stored vector as the query; it is not a match itself')
+    .option('--positive <ids>', 'stored vectors to be near to, comma-separated', splitNames)
+    .option('--negative <ids>', 'stored vectors not to be near to, comma-separated', splitNames)
+    .addOption(
+      new Option('--strategy <name>', 'how examples are used (default: average_vector)').choices(
+        STRATEGIES,
+      ),
+    )
+    .option('--mmr <lambda>', 'diversify: 0 for variety, 1 for none', anyNumber('--mmr'))
+    .option('--mmr-candidates <n>', 'nearest vectors to choose from', wholeNumber(1, 1e6))
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
     .option('-k, --top-k <n>', 'number of matches (default: 10)', wholeNumber(1, 1e9))
     .option('--limit <n>', 'matches per page', wholeNumber(1, 1e6))
     .option('--cursor <token>', 'fetch the page after an earlier one')
     .option('--all', 'fetch all pages')
     .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
-    .option('--score-threshold <n>', 'minimum score of a match', parseScore)
+    .option('--score-threshold <n>', 'minimum score of a match', anyNumber('--score-threshold'))
     .option('--group-by <name>', 'metadata field: the best matches of each of its values')
     .option('--group-size <n>', 'matches per group (default: 1)', wholeNumber(1, 1e6))
     .option('--values', 'include the values of each match (with --json)')
@@ -144,6 +163,11 @@ const FILE_ONLY = ['output', 'format', 'recall', 'dataset'] as const;
 const SINGLE_ONLY = [
   'vector',
   'id',
+  'positive',
+  'negative',
+  'strategy',
+  'mmr',
+  'mmrCandidates',
   'cursor',
   'limit',
   'all',
@@ -166,18 +190,26 @@ function optionName(name: string): string {
 
 function requestOf(options: QueryOptions): QueryRequest {
   const { vector, id, filter, topK, limit, cursor, metric, scoreThreshold } = options;
-  const { groupBy, groupSize } = options;
-  if (cursor !== undefined) {
-    if (vector === undefined && id === undefined) return { cursor };
-  } else if ((vector === undefined) === (id === undefined)) {
+  const { groupBy, groupSize, mmr, mmrCandidates } = options;
+  const recommend = recommendOf(options);
+  const targetCount = [vector, id, recommend].filter((target) => target !== undefined).length;
+  if (cursor !== undefined && targetCount === 0) return { cursor };
+  if (targetCount !== 1) {
     throw usageError(
-      `expected exactly one of --vector and --id, found ${id === undefined ? 'neither' : 'both'}`,
+      `expected exactly one of --vector, --id and examples (--positive, --negative), found ${targetCount}`,
     );
+  }
+  if (mmr === undefined && mmrCandidates !== undefined) {
+    throw usageError('--mmr-candidates requires --mmr');
   }
   const pageLimit = limit ?? (options.all && topK === undefined ? ALL_PAGE_LIMIT : undefined);
   return {
     ...(vector !== undefined && { vector: readVector(vector) }),
     ...(id !== undefined && { id }),
+    ...(recommend !== undefined && { recommend }),
+    ...(mmr !== undefined && {
+      mmr: { lambda: mmr, ...(mmrCandidates !== undefined && { candidates: mmrCandidates }) },
+    }),
     ...(filter !== undefined && { filter: readFilter('--filter', filter) }),
     ...(topK !== undefined && { top_k: topK }),
     ...(pageLimit !== undefined && { limit: pageLimit }),
@@ -189,6 +221,22 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(options.explain && { explain: true }),
     ...(options.metadata && { include_metadata: true }),
     ...(options.values && { include_values: true }),
+  };
+}
+
+function recommendOf({
+  positive,
+  negative,
+  strategy,
+}: QueryOptions): QueryRequest['recommend'] | undefined {
+  if (positive === undefined && negative === undefined) {
+    if (strategy !== undefined) throw usageError('--strategy requires --positive or --negative');
+    return undefined;
+  }
+  return {
+    ...(positive !== undefined && { positive }),
+    ...(negative !== undefined && { negative }),
+    ...(strategy !== undefined && { strategy }),
   };
 }
 

@@ -6,12 +6,14 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
 import type { JsonObject, Metric } from '../../common/types.js';
+import type { Formula } from '../../engine/core/example-search.js';
+import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
 import type { SortKey } from './query-api.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
 // the header (uint32), header as JSON, query vector as little-endian float32.
-const VERSION = 2;
+const VERSION = 3;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -42,8 +44,12 @@ export interface QueryCursor extends CursorBase {
   readonly kind: 'query';
   readonly metric: Metric;
   readonly vector: Float32Array;
-  /** The stored vector that the query names, which is left out of the result. */
-  readonly id: string | null;
+  readonly formula: Formula | null;
+  /** The digest of the examples; null for a query without any. */
+  readonly examplesDigest: string | null;
+  /** The stored vectors that the query names, which are left out of the result. */
+  readonly excludedIds: readonly string[];
+  readonly diversity: Diversity | null;
   readonly topK: number | null;
   readonly sort: readonly SortKey[] | null;
   readonly grouping: GroupingRequest | null;
@@ -52,8 +58,8 @@ export interface QueryCursor extends CursorBase {
   /** Matches on all pages so far, or groups. */
   readonly givenCount: number;
   /**
-   * The last match in the order of scores; null for sorted and grouped queries, which continue by
-   * `givenCount`.
+   * The last match in the order of scores; null for sorted, grouped and diversified queries, which
+   * continue by `givenCount`.
    */
   readonly after: { readonly score: number; readonly id: string } | null;
 }

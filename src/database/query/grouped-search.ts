@@ -2,13 +2,14 @@
 // each further one continues behind it among the rows that can still change the groups, and fills at
 // least one group. Groups of earlier pages are found again, so that a cursor needs only their number.
 
-import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import type { Position, SearchHits } from '../../engine/core/engine.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { narrowToWanted, valuesOfRow } from './group-rows.js';
 import { GroupStage } from './group-stage.js';
 import type { PageHit, PageSteps } from './page-search.js';
+import { type PlannedSearch, planSearch, readHits } from './planned-search.js';
 import type { GroupedPlan } from './query-plan.js';
-import { type Hit, type SearchTarget, searchTarget, toHits, withoutId } from './search-target.js';
+import { type Hit, type SearchTarget, searchTarget } from './search-target.js';
 
 /** A search for a few more matches costs the same. */
 const SEARCH_MATCHES_MIN = 32;
@@ -21,7 +22,6 @@ export class GroupedSearch implements PageSteps {
   readonly #topKMax: number;
   readonly #signal: AbortSignal | undefined;
   readonly #stage: GroupStage<Hit>;
-  readonly #excludedId: Buffer | null;
   /** Only the rows that can still change the groups. */
   #target: SearchTarget;
   #after: Position | null = null;
@@ -45,7 +45,6 @@ export class GroupedSearch implements PageSteps {
     this.#pool = options.pool;
     this.#topKMax = options.topKMax;
     this.#signal = options.signal;
-    this.#excludedId = plan.excludedId === null ? null : Buffer.from(plan.excludedId);
     this.#target = target;
     const { topK, limit } = plan;
     const skippedCount = Math.min(plan.givenCount + plan.offset, topK);
@@ -58,29 +57,23 @@ export class GroupedSearch implements PageSteps {
     });
   }
 
-  async next(): Promise<SearchQuery | null> {
+  async next(): Promise<PlannedSearch | null> {
     if (this.#stage.isComplete || this.#isExhausted) return null;
     if (this.#searchCount > 0) this.#target = await this.#narrowedTarget();
     if (this.#target.segmentViews.length === 0) return null;
     this.#requestedCount = this.#nextCount();
     this.#searchCount++;
-    return {
-      vector: this.#plan.vector,
-      metric: this.#plan.metric,
-      k: this.#requestedCount + (this.#excludedId === null ? 0 : 1),
-      views: this.#target.blockViews,
+    return planSearch(this.#plan, this.#target, {
+      count: this.#requestedCount,
       after: this.#after,
-      scoreMin: this.#plan.scoreThreshold,
-    };
+    });
   }
 
   accept(found: SearchHits): void {
     this.scannedCount += found.scannedCount;
     this.rescoredCount += found.rescoredCount;
-    const hits = withoutId(toHits(this.#target, found), this.#excludedId).slice(
-      0,
-      this.#requestedCount,
-    );
+    const count = this.#requestedCount;
+    const hits = readHits(this.#plan, this.#target, { found, count });
     for (const hit of hits) {
       if (this.#stage.isComplete) return;
       this.#stage.accept(hit, valuesOfRow(hit.view, hit.row, this.#plan.grouping.path));

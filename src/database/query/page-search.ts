@@ -3,17 +3,13 @@
 // caller, who sends the searches of many pages to the engine together.
 
 import { resolvePath } from '../../common/metadata-path.js';
-import type { Json, JsonObject, Metric } from '../../common/types.js';
-import {
-  type Position,
-  publicScore,
-  type SearchHits,
-  type SearchQuery,
-} from '../../engine/core/engine.js';
+import type { Json, JsonObject } from '../../common/types.js';
+import type { Position, SearchHits } from '../../engine/core/engine.js';
 import type { FacetValue } from '../aggregate/aggregate-api.js';
+import { type PlannedSearch, planSearch, readHits, shownScore } from './planned-search.js';
 import type { SortKey } from './query-api.js';
 import type { QueryPlan } from './query-plan.js';
-import { type Hit, type SearchTarget, toHits, withoutId } from './search-target.js';
+import type { Hit, SearchTarget } from './search-target.js';
 
 export interface PageLimits {
   readonly topKMax: number;
@@ -28,7 +24,7 @@ export interface PageHit extends Hit {
 /** Ask for `next()` and give its result to `accept()` until there is none; then read the page. */
 export interface PageSteps {
   /** The next search; null when the page is found. */
-  next(): SearchQuery | null | Promise<SearchQuery | null>;
+  next(): PlannedSearch | null | Promise<PlannedSearch | null>;
   accept(found: SearchHits): void;
   readonly hits: readonly PageHit[];
   /** What the page has of what its limit counts: matches or groups. */
@@ -42,7 +38,6 @@ export class PageSearch implements PageSteps {
   readonly #plan: QueryPlan;
   readonly #target: SearchTarget;
   readonly #limits: PageLimits;
-  readonly #excludedId: Buffer | null;
   /** Hits of the page; for a sorted page of all that are sorted. */
   readonly #hitsMax: number;
   /** Whether the walk may go on after the page. */
@@ -63,7 +58,6 @@ export class PageSearch implements PageSteps {
     this.#plan = plan;
     this.#target = target;
     this.#limits = limits;
-    this.#excludedId = plan.excludedId === null ? null : Buffer.from(plan.excludedId);
     if (plan.sort === null) {
       const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.givenCount - plan.offset;
       this.#hitsMax = Math.max(0, Math.min(plan.limit, remaining));
@@ -81,30 +75,24 @@ export class PageSearch implements PageSteps {
     this.#isDone = this.#hitsMax === 0 || target.segmentViews.length === 0;
   }
 
-  next(): SearchQuery | null {
+  next(): PlannedSearch | null {
     if (this.#isDone) return null;
     // One more than the page tells whether there is a further page.
     this.#requestedCount =
       this.#toSkip > 0
         ? Math.min(this.#toSkip, this.#limits.topKMax)
         : this.#hitsMax + (this.#mayHaveMore ? 1 : 0);
-    return {
-      vector: this.#plan.vector,
-      metric: this.#plan.metric,
-      k: this.#requestedCount + (this.#excludedId === null ? 0 : 1),
-      views: this.#target.blockViews,
+    return planSearch(this.#plan, this.#target, {
+      count: this.#requestedCount,
       after: this.#after,
-      scoreMin: this.#plan.scoreThreshold,
-    };
+    });
   }
 
   accept(found: SearchHits): void {
     this.scannedCount += found.scannedCount;
     this.rescoredCount += found.rescoredCount;
-    const hits = withoutId(toHits(this.#target, found), this.#excludedId).slice(
-      0,
-      this.#requestedCount,
-    );
+    const count = this.#requestedCount;
+    const hits = readHits(this.#plan, this.#target, { found, count });
     if (this.#toSkip > 0) {
       this.#toSkip -= hits.length;
       this.#isDone = hits.length < this.#requestedCount;
@@ -115,13 +103,13 @@ export class PageSearch implements PageSteps {
       return;
     }
     this.#isDone = true;
-    const { sort, metric, givenCount, offset, limit } = this.#plan;
+    const { sort, givenCount, offset, limit } = this.#plan;
     if (sort === null) {
       this.hits = hits.slice(0, this.#hitsMax);
       this.hasMore = hits.length > this.#hitsMax;
     } else {
       const start = givenCount + offset;
-      this.hits = sortHits(hits, metric, sort).slice(start, start + limit);
+      this.hits = sortHits(hits, this.#plan, sort).slice(start, start + limit);
       this.hasMore = start + this.hits.length < hits.length;
     }
   }
@@ -132,14 +120,14 @@ export class PageSearch implements PageSteps {
 }
 
 /** Stable: equal keys keep the order of scores. Rows without a comparable value come last in either order. */
-function sortHits(hits: readonly Hit[], metric: Metric, sort: readonly SortKey[]): Hit[] {
+function sortHits(hits: readonly Hit[], plan: QueryPlan, sort: readonly SortKey[]): Hit[] {
   const needsMetadata = sort.some(({ field }) => field !== 'score' && field !== 'id');
   const rows = hits.map((hit) => {
     const metadata = needsMetadata
       ? (JSON.parse(hit.view.segment.metadata(hit.row)) as JsonObject)
       : {};
     const values = sort.map(({ field }): Json | undefined => {
-      if (field === 'score') return publicScore(metric, hit.score);
+      if (field === 'score') return shownScore(plan, hit);
       if (field === 'id') return hit.view.segment.id(hit.row);
       return resolvePath(metadata, field);
     });

@@ -21,10 +21,40 @@ export interface SortKey {
   readonly order: 'asc' | 'desc';
 }
 
+/** A stored vector by its id, or the values of a vector. */
+export type Example = string | Float32Array;
+
+export const RECOMMEND_STRATEGIES = ['average_vector', 'best_score', 'sum_scores'] as const;
+
+/** `examples.ts` and `Formula` define the scores. */
+export interface RecommendRequest {
+  readonly positive: readonly Example[];
+  readonly negative: readonly Example[];
+  readonly strategy: (typeof RECOMMEND_STRATEGIES)[number];
+  /** Whether examples that are given by their ids may be matches. */
+  readonly includeExamples: boolean;
+}
+
+export interface DiscoverRequest {
+  readonly target?: Example | undefined;
+  readonly context: readonly { readonly positive: Example; readonly negative: Example }[];
+  readonly includeExamples: boolean;
+}
+
+/** See `diversify.ts`. */
+export interface DiversityRequest {
+  readonly lambda: number;
+  /** The number of nearest vectors to choose from. */
+  readonly candidateCount?: number | undefined;
+}
+
 /** Absent fields take the documented defaults or, with a cursor, the values of the first page. */
 export interface QueryRequest extends AggregationRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
+  readonly recommend?: RecommendRequest | undefined;
+  readonly discover?: DiscoverRequest | undefined;
+  readonly diversity?: DiversityRequest | undefined;
   readonly topK?: number | undefined;
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;

@@ -9,29 +9,42 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric } from '../../common/types.js';
+import type { Formula } from '../../engine/core/example-search.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { AggregationRequest } from '../aggregate/aggregate-api.js';
 import { type Collection, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
+import type { Diversity } from './diversify.js';
+import {
+  digestExamples,
+  findExampleIssues,
+  type PlannedExamples,
+  planDiscover,
+  planRecommend,
+} from './examples.js';
 import type { GroupingRequest } from './group-stage.js';
 import { findPageIssues, mismatch, openCursor, sameJson } from './paging.js';
-import type { QueryRequest, ScoreStatsRequest, SortKey } from './query-api.js';
+import type { DiversityRequest, QueryRequest, ScoreStatsRequest, SortKey } from './query-api.js';
 import type { Hit } from './search-target.js';
 
 /** A cursor restores all of it. */
 export interface QueryPlan {
   readonly sequence: number;
   readonly openedAtMs: number;
+  /** One query vector, or with a formula the examples, row-major [exampleCount, dimension]. */
   readonly vector: Float32Array;
-  readonly excludedId: string | null;
+  readonly formula: Formula | null;
+  readonly examplesDigest: string | null;
+  readonly excludedIds: readonly string[];
   readonly metric: Metric;
   readonly filter: JsonObject | null;
   readonly filterNode: FilterNode | null;
   readonly sort: readonly SortKey[] | null;
   /** Then counts and limits are those of groups, except in `isCounted`. */
   readonly grouping: GroupingRequest | null;
+  readonly diversity: Diversity | null;
   readonly scoreThreshold: number | null;
   /** The number of nearest vectors that all pages have together; null for all that pass the filter. */
   readonly topK: number | null;
@@ -58,6 +71,16 @@ export type GroupedPlan = QueryPlan & {
 
 export function isGrouped(plan: QueryPlan): plan is GroupedPlan {
   return plan.grouping !== null;
+}
+
+/** Chosen again for every page, of a bounded number of candidates. */
+export type DiversePlan = QueryPlan & {
+  readonly diversity: Diversity;
+  readonly topK: number;
+};
+
+export function isDiverse(plan: QueryPlan): plan is DiversePlan {
+  return plan.diversity !== null;
 }
 
 export interface PlanContext {
@@ -94,15 +117,17 @@ export function findQueryIssues(
   locate: (name: string) => IssueLocation = field,
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
-  const { vector, id, cursor, topK, limit, sort, groupBy } = request;
-  if (vector !== undefined && id !== undefined) {
-    const detail = 'Expected vector or id; found both.';
-    issues.push({ location: locate('id'), code: 'invalid_request', detail });
+  const { cursor, topK, limit, sort, groupBy } = request;
+  const targets = TARGETS.filter((name) => request[name] !== undefined);
+  if (targets.length > 1) {
+    const detail = `Expected one of ${TARGETS.join(', ')}; found ${targets.join(' and ')}.`;
+    issues.push({ location: locate(targets[1]!), code: 'invalid_request', detail });
   }
-  if (vector === undefined && id === undefined && cursor === undefined) {
-    const detail = 'Expected vector or id; found neither.';
+  if (targets.length === 0 && cursor === undefined) {
+    const detail = `Expected one of ${TARGETS.join(', ')}; found none.`;
     issues.push({ location: locate('vector'), code: 'invalid_request', detail });
   }
+  issues.push(...findExampleIssues(request, limits, locate));
   issues.push(...findPageIssues(request, limits, locate));
   const { topKMax } = limits;
   const isPaged = limit !== undefined || cursor !== undefined;
@@ -119,6 +144,31 @@ export function findQueryIssues(
     });
   }
   issues.push(...findGroupIssues(request, limits, locate));
+  issues.push(...findDiversityIssues(request, limits, locate));
+  return issues;
+}
+
+/** The members that say what to search for. */
+const TARGETS = ['vector', 'id', 'recommend', 'discover'] as const;
+
+function findDiversityIssues(
+  { diversity, topK, sort, groupBy }: QueryRequest,
+  { diversityCandidatesMax }: Limits,
+  locate: (name: string) => IssueLocation,
+): ValidationIssue[] {
+  if (diversity === undefined) return [];
+  const issues: ValidationIssue[] = [];
+  if (sort !== undefined || groupBy !== undefined) {
+    const other = sort === undefined ? 'group_by' : 'sort';
+    const detail = `Expected mmr or ${other}; found both.`;
+    issues.push({ location: locate('mmr'), code: 'invalid_request', detail });
+  }
+  const { candidateCount = diversityCandidatesMax } = diversity;
+  if (topK !== undefined && topK > candidateCount) {
+    const detail = `Expected at most as many as mmr has candidates (${candidateCount}); found ${topK}.`;
+    const bound = { expected: candidateCount, actual: topK };
+    issues.push({ location: locate('top_k'), code: 'limit_exceeded', detail, ...bound });
+  }
   return issues;
 }
 
@@ -193,31 +243,31 @@ function planFirstPage(
   request: QueryRequest,
   { limits, now, parseFilter }: PlanContext,
 ): QueryPlan {
-  const { collection } = view;
   const sort = request.sort === undefined || request.sort.length === 0 ? null : request.sort;
   // Sorting needs a bound; so does a first page that names none itself.
   const hasDefaultTop =
     sort !== null || (request.limit === undefined && request.scoreThreshold === undefined);
   const grouping =
     request.groupBy === undefined ? null : { path: request.groupBy, size: request.groupSize ?? 1 };
-  const topKUnset = grouping === null ? null : limits.topKMax;
+  const diversity =
+    request.diversity === undefined ? null : planDiversity(request.diversity, request, limits);
+  const topKUnset = grouping === null ? (diversity?.candidateCount ?? null) : limits.topKMax;
   const topK = request.topK ?? (hasDefaultTop ? limits.topKDefault : topKUnset);
   const limitUnset =
     grouping === null ? limits.pageLimitDefault : groupLimitDefault(grouping.size, limits);
-  const metric = request.metric ?? collection.definition.metric;
-  const vector = request.vector ?? storedVector(view, request.id!);
-  collection.checkQueryVector(vector, metric, field(request.id === undefined ? 'vector' : 'id'));
+  const metric = request.metric ?? view.collection.definition.metric;
   const filterNode = request.filter === undefined ? null : parseFilter(request.filter);
   return {
     sequence: view.sequence,
     openedAtMs: now,
-    vector,
-    excludedId: request.id ?? null,
+    ...planTarget(view, request, metric),
+    examplesDigest: digestExamples(request),
     metric,
     filter: request.filter ?? null,
     filterNode,
     sort,
     grouping,
+    diversity,
     scoreThreshold: request.scoreThreshold ?? null,
     topK,
     limit: request.limit ?? request.topK ?? (hasDefaultTop ? limits.topKDefault : limitUnset),
@@ -236,6 +286,29 @@ function planFirstPage(
   };
 }
 
+/** By default among a hundred, or among the matches of all pages if these are more. */
+function planDiversity(
+  { lambda, candidateCount }: DiversityRequest,
+  { topK = 0 }: QueryRequest,
+  { diversityCandidatesDefault, diversityCandidatesMax }: Limits,
+): Diversity {
+  const unset = Math.min(diversityCandidatesMax, Math.max(diversityCandidatesDefault, topK));
+  return { lambda, candidateCount: candidateCount ?? unset };
+}
+
+/** What is searched for. */
+function planTarget(
+  view: SnapshotView,
+  { vector, id, recommend, discover }: QueryRequest,
+  metric: Metric,
+): PlannedExamples {
+  if (recommend !== undefined) return planRecommend(view, recommend, metric);
+  if (discover !== undefined) return planDiscover(view, discover, metric);
+  const target = vector ?? storedVector(view, id!);
+  view.collection.checkQueryVector(target, metric, field(id === undefined ? 'vector' : 'id'));
+  return { vector: target, formula: null, excludedIds: id === undefined ? [] : [id] };
+}
+
 function storedVector(view: SnapshotView, id: string): Float32Array {
   const address = view.find(id);
   if (address === undefined) throw vectorNotFound(view.collection.definition.id, id);
@@ -249,9 +322,13 @@ function planNextPage(
   { sealer, limits, now, parseFilter }: PlanContext,
 ): QueryPlan {
   const cursor = openCursor(token, 'query', collection, { sealer, limits, now });
+  const hasExamples = cursor.examplesDigest !== null;
   const repeated: [keyof QueryRequest, string, boolean][] = [
-    ['vector', 'vector', sameVector(request.vector, cursor.vector)],
-    ['id', 'id', request.id === cursor.id],
+    ['vector', 'vector', !hasExamples && sameVector(request.vector, cursor.vector)],
+    ['id', 'id', !hasExamples && request.id === cursor.excludedIds[0]],
+    ['recommend', 'recommend', digestExamples(request) === cursor.examplesDigest],
+    ['discover', 'discover', digestExamples(request) === cursor.examplesDigest],
+    ['diversity', 'mmr', isSameDiversity(request.diversity, cursor.diversity)],
     ['topK', 'top_k', request.topK === cursor.topK],
     ['filter', 'filter', sameJson(request.filter, cursor.filter)],
     ['metric', 'metric', request.metric === cursor.metric],
@@ -273,12 +350,15 @@ function planNextPage(
     sequence: cursor.sequence,
     openedAtMs: cursor.openedAtMs,
     vector: cursor.vector,
-    excludedId: cursor.id,
+    formula: cursor.formula,
+    examplesDigest: cursor.examplesDigest,
+    excludedIds: cursor.excludedIds,
     metric: cursor.metric,
     filter: cursor.filter,
     filterNode: cursor.filter === null ? null : parseFilter(cursor.filter),
     sort: cursor.sort,
     grouping: cursor.grouping,
+    diversity: cursor.diversity,
     scoreThreshold: cursor.scoreThreshold,
     topK: cursor.topK,
     limit,
@@ -301,7 +381,7 @@ export function nextCursor(
   { hits, count }: { readonly hits: readonly Hit[]; readonly count: number },
 ): QueryCursor {
   const last = hits[hits.length - 1]!;
-  const isPositioned = plan.sort === null && plan.grouping === null;
+  const isPositioned = plan.sort === null && plan.grouping === null && plan.diversity === null;
   return {
     kind: 'query',
     incarnation: collection.incarnation,
@@ -313,14 +393,24 @@ export function nextCursor(
     includeValues: plan.includeValues,
     metric: plan.metric,
     vector: plan.vector,
-    id: plan.excludedId,
+    formula: plan.formula,
+    examplesDigest: plan.examplesDigest,
+    excludedIds: plan.excludedIds,
     topK: plan.topK,
     sort: plan.sort,
     grouping: plan.grouping,
+    diversity: plan.diversity,
     scoreThreshold: plan.scoreThreshold,
     givenCount: plan.givenCount + plan.offset + count,
     after: isPositioned ? { score: last.score, id: last.view.segment.id(last.row) } : null,
   };
+}
+
+/** Without a number of candidates it is that of the first page. */
+function isSameDiversity(sent: DiversityRequest | undefined, sealed: Diversity | null): boolean {
+  if (sent === undefined || sealed === null) return false;
+  const { lambda, candidateCount = sealed.candidateCount } = sent;
+  return lambda === sealed.lambda && candidateCount === sealed.candidateCount;
 }
 
 function sameVector(sent: Float32Array | undefined, sealed: Float32Array): boolean {

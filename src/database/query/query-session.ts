@@ -113,7 +113,8 @@ function issuesOfRow(row: number, error: SagittaError): readonly ValidationIssue
 }
 
 /** The most matches that a plan finds at once. */
-function matchesOf({ sort, grouping, topK, limit }: QueryPlan): number {
+function matchesOf({ sort, grouping, diversity, topK, limit }: QueryPlan): number {
+  if (diversity !== null) return diversity.candidateCount;
   if (grouping !== null) return Math.min(limit, topK ?? limit) * grouping.size;
   return sort === null ? Math.min(limit, topK ?? limit) : (topK ?? limit);
 }

@@ -2,9 +2,11 @@
 // page and seal the cursor of the next one.
 
 import { clearBit, createFullBitmap, hasBit } from '../../common/bitmap.js';
-import { distanceOf, publicScore } from '../../engine/core/engine.js';
+import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
+import { searchByExamples } from '../../engine/core/example-search.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
+import type { WorkerPool } from '../../platform/pool.js';
 import { aggregateViews } from '../aggregate/aggregate.js';
 import type { Aggregations } from '../aggregate/aggregate-api.js';
 import { finite } from '../aggregate/row-set.js';
@@ -14,9 +16,11 @@ import { countVisible, type SegmentView, type Snapshot } from '../collection/sna
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
+import { DiverseSearch } from './diverse-search.js';
 import type { FilterCache } from './filter-cache.js';
 import { GroupedSearch } from './grouped-search.js';
 import { type PageHit, PageSearch, type PageSteps } from './page-search.js';
+import { type PlannedSearch, shownScore } from './planned-search.js';
 import type {
   Explain,
   Match,
@@ -25,9 +29,9 @@ import type {
   QueryTimings,
   QueryWork,
 } from './query-api.js';
-import { isGrouped, nextCursor, planQuery, type QueryPlan } from './query-plan.js';
+import { isDiverse, isGrouped, nextCursor, planQuery, type QueryPlan } from './query-plan.js';
 import { findScoreStats } from './score-stats.js';
-import type { SearchScheduler } from './search-scheduler.js';
+import type { ScheduledHits } from './search-scheduler.js';
 import { type SearchTarget, searchTarget, toFloat32 } from './search-target.js';
 
 /** What the queries with one filter at one sequence have in common. */
@@ -78,22 +82,25 @@ export async function answerPlans(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
-  const { limits, sealer, filters, pool, scheduler, engine } = services;
+  const { limits, sealer, filters, pool, engine } = services;
   const startedAtMs = performance.now();
   // Rows may move while filters and engine are at work; the snapshots stay what they are.
-  const excluded = plans.map(({ excludedId, isCounted }) =>
-    excludedId === null || !isCounted ? undefined : view.find(excludedId),
+  const excluded = plans.map(({ excludedIds, isCounted }) =>
+    isCounted ? excludedIds.flatMap((id) => view.find(id) ?? []) : [],
   );
   const filtered = await filterSnapshots(view, plans, filters, signal);
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
   const pages = plans.map((plan, i): PageSteps => {
     const { target } = filtered[i]!;
-    if (!isGrouped(plan)) return new PageSearch(plan, target, limits);
-    return new GroupedSearch(plan, target, { pool, topKMax: limits.topKMax, signal });
+    if (isGrouped(plan)) {
+      return new GroupedSearch(plan, target, { pool, topKMax: limits.topKMax, signal });
+    }
+    if (isDiverse(plan)) return new DiverseSearch(plan, target, { pool, signal });
+    return new PageSearch(plan, target, limits);
   });
   const [waitMs, aggregations] = await Promise.all([
-    searchPages(pages, scheduler, signal),
+    searchPages(pages, services, signal),
     aggregateAll(plans, filtered, excluded, services, signal),
   ]);
   const searchedAtMs = performance.now();
@@ -101,14 +108,14 @@ export async function answerPlans(
     const page = pages[i]!;
     const { hits, hasMore, scannedCount, rescoredCount } = page;
     const { snapshot, views, visibleCount, conditionCount } = filtered[i]!;
-    const isExcludedVisible = isVisible(excluded[i], views);
+    const excludedCount = excluded[i]!.filter((address) => isVisible(address, views)).length;
     return {
       matches: hits.map((hit) => toMatch(hit, plan)),
       valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
       hasMore,
       nextCursor: hasMore ? sealer.seal(nextCursor(view.collection, plan, page)) : undefined,
-      // Without the vector that the query names by its id.
-      total: plan.isCounted ? visibleCount - (isExcludedVisible ? 1 : 0) : undefined,
+      // Without the vectors that the query names by their ids.
+      total: plan.isCounted ? visibleCount - excludedCount : undefined,
       sequence: plan.sequence,
       ...aggregations[i]!,
       work: {
@@ -139,7 +146,7 @@ type QueryAggregations = Aggregations & Pick<QueryReply, 'scoreStats'>;
 async function aggregateAll(
   plans: readonly QueryPlan[],
   filtered: readonly FilteredSnapshot[],
-  excluded: readonly (RowAddress | undefined)[],
+  excluded: readonly (readonly RowAddress[])[],
   { pool, observer }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryAggregations[]> {
@@ -148,7 +155,7 @@ async function aggregateAll(
       const { aggregation, scoreStats } = plan;
       if (aggregation === null && scoreStats === null) return {};
       const startedAtMs = performance.now();
-      const views = withoutRow(filtered[i]!.views, excluded[i]);
+      const views = excluded[i]!.reduce(withoutRow, filtered[i]!.views);
       const [aggregations, foundScores] = await Promise.all([
         aggregation && aggregateViews(pool, views, aggregation, signal),
         scoreStats && findScoreStats(pool, views, plan, scoreStats.histogram, signal),
@@ -160,12 +167,9 @@ async function aggregateAll(
 }
 
 /** The views without a row that they may show. */
-function withoutRow(
-  views: readonly SegmentView[],
-  address: RowAddress | undefined,
-): readonly SegmentView[] {
+function withoutRow(views: readonly SegmentView[], address: RowAddress): readonly SegmentView[] {
   if (!isVisible(address, views)) return views;
-  const { segment, row } = address!;
+  const { segment, row } = address;
   return views.map((view) => {
     if (view.segment !== segment) return view;
     const rows = createFullBitmap(view.rowCount);
@@ -181,7 +185,7 @@ function withoutRow(
  */
 async function searchPages(
   pages: readonly PageSteps[],
-  scheduler: SearchScheduler,
+  services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<number> {
   let waitMs = 0;
@@ -192,13 +196,54 @@ async function searchPages(
       return query === null ? [] : [{ page, query }];
     });
     if (searches.length === 0) return waitMs;
-    const found = await scheduler.search(
+    const found = await searchAll(
       searches.map(({ query }) => query),
+      services,
       signal,
     );
     waitMs += found.waitMs;
     for (const [i, { page }] of searches.entries()) page.accept(found.hits[i]!);
   }
+}
+
+/** The hits of each search, in order: those of the engine in one batch, those by examples beside it. */
+async function searchAll(
+  searches: readonly PlannedSearch[],
+  { scheduler, pool }: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<ScheduledHits> {
+  const engineSearches = searches.filter(({ formula }) => formula === null);
+  if (engineSearches.length === searches.length) return scheduler.search(searches, signal);
+  const [scheduled, hits] = await Promise.all([
+    scheduler.search(engineSearches, signal),
+    searchInTurn(searches, pool, signal),
+  ]);
+  const engineHits = scheduled.hits.values();
+  return {
+    hits: hits.map((found) => found ?? engineHits.next().value!),
+    waitMs: scheduled.waitMs,
+  };
+}
+
+/** The hits of searches by examples, one after another: each fills the pool. Null for other searches. */
+async function searchInTurn(
+  searches: readonly PlannedSearch[],
+  pool: WorkerPool,
+  signal: AbortSignal | undefined,
+): Promise<readonly (SearchHits | null)[]> {
+  const hits: (SearchHits | null)[] = [];
+  for (const { formula, ...search } of searches) {
+    hits.push(
+      formula === null
+        ? null
+        : await searchByExamples(
+            pool,
+            { ...search, formula },
+            signal === undefined ? {} : { signal },
+          ),
+    );
+  }
+  return hits;
 }
 
 function explain(work: QueryWork, timings: QueryTimings, engine: string): Explain {
@@ -246,17 +291,19 @@ async function filterSnapshot(
   };
 }
 
-function isVisible(address: RowAddress | undefined, views: readonly SegmentView[]): boolean {
-  if (address === undefined) return false;
+function isVisible(address: RowAddress, views: readonly SegmentView[]): boolean {
   const view = views.find(({ segment }) => segment === address.segment);
   return view !== undefined && (view.rows === null || hasBit(view.rows, address.row));
 }
 
-function toMatch({ view: { segment }, row, score, group }: PageHit, plan: QueryPlan): Match {
+function toMatch(hit: PageHit, plan: QueryPlan): Match {
+  const { row, score, group } = hit;
+  const { segment } = hit.view;
+  const hasDistance = plan.metric === 'euclidean' && plan.formula === null;
   return {
     id: segment.id(row),
-    score: toFloat32(publicScore(plan.metric, score)),
-    ...(plan.metric === 'euclidean' ? { distance: toFloat32(distanceOf(score)) } : {}),
+    score: toFloat32(shownScore(plan, hit)),
+    ...(hasDistance ? { distance: toFloat32(distanceOf(score)) } : {}),
     ...(group === undefined
       ? {}
       : // JSON has no infinity.

@@ -4,13 +4,9 @@
 import { hasBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
 import type { Metric } from '../../common/types.js';
-import {
-  canonicalScore,
-  createCanonicalQuery,
-  sumOfProducts,
-  sumOfSquares,
-} from '../../engine/core/canonical.js';
+import { canonicalScore, sumOfProducts, sumOfSquares } from '../../engine/core/canonical.js';
 import { publicScore } from '../../engine/core/engine.js';
+import { combineScores, cutExamples, type Formula } from '../../engine/core/example-search.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { findStats } from '../aggregate/aggregate.js';
 import type { HistogramRequest } from '../aggregate/aggregate-api.js';
@@ -23,7 +19,9 @@ import { toFloat32 } from './search-target.js';
 
 /** The scores that are summarized. */
 export interface ScoredQuery {
+  /** With a formula the examples, row-major. */
   readonly vector: Float32Array;
+  readonly formula: Formula | null;
   readonly metric: Metric;
   /** The least score, rounded to float32; null for all. */
   readonly scoreThreshold: number | null;
@@ -77,19 +75,23 @@ export async function findScoreStats(
 
 function scoreRows(
   { dimension, values, rowCount, rows }: VectorRows,
-  { vector, metric, scoreThreshold }: ScoredQuery,
+  { vector, formula, metric, scoreThreshold }: ScoredQuery,
 ): MetadataColumn {
   const kinds = new Uint8Array(new SharedArrayBuffer(rowCount));
   const numbers = new Float64Array(new SharedArrayBuffer(rowCount * 8));
-  const query = createCanonicalQuery(metric, vector);
+  const queries = cutExamples(vector, dimension, metric);
+  const scores = new Float64Array(queries.length);
   for (let row = 0; row < rowCount; row++) {
     if (rows !== null && !hasBit(rows, row)) continue;
     const offset = row * dimension;
-    const product = sumOfProducts(query.values, values, offset);
     const rowSquare = metric === 'dot' ? 0 : sumOfSquares(values, offset, dimension);
-    const score = canonicalScore(metric, product, query.square, rowSquare);
+    for (const [i, query] of queries.entries()) {
+      const product = sumOfProducts(query.values, values, offset);
+      const score = canonicalScore(metric, product, query.square, rowSquare);
+      scores[i] = publicScore(metric, score);
+    }
     // As replies show it.
-    const shown = toFloat32(publicScore(metric, score));
+    const shown = toFloat32(formula === null ? scores[0]! : combineScores(formula, scores));
     if (scoreThreshold !== null && shown < scoreThreshold) continue;
     kinds[row] = KIND.number;
     numbers[row] = shown;

@@ -32,9 +32,10 @@ export function toHits({ segmentViews }: SearchTarget, found: SearchHits): reado
   }));
 }
 
-/** Without the vector of this id; null for none. A search for k of them asks for one more. */
-export function withoutId(hits: readonly Hit[], id: Uint8Array | null): readonly Hit[] {
-  return id === null ? hits : hits.filter(({ view, row }) => !view.segment.idEquals(row, id));
+/** Without the vectors of these ids. A search for k others asks for as many more. */
+export function withoutIds(hits: readonly Hit[], ids: readonly Uint8Array[]): readonly Hit[] {
+  if (ids.length === 0) return hits;
+  return hits.filter(({ view, row }) => !ids.some((id) => view.segment.idEquals(row, id)));
 }
 
 const FLOAT32_MAX = 3.4028234663852886e38;

@@ -7,7 +7,8 @@ import type {
   AggregationRequest,
   HistogramRequest,
 } from '../../database/aggregate/aggregate-api.js';
-import type { QueryRequest } from '../../database/query/query-api.js';
+import { countExamples, type ExamplesRequest } from '../../database/query/examples.js';
+import type { Example, QueryRequest } from '../../database/query/query-api.js';
 import type { Schemas } from '../schemas/all.js';
 
 export type QueryBody = z.output<Schemas['query']['query']>;
@@ -17,6 +18,8 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
   return {
     vector: body.vector,
     id: body.id,
+    ...toExamples(body),
+    diversity: body.mmr && { lambda: body.mmr.lambda, candidateCount: body.mmr.candidates },
     topK: body.top_k,
     limit: body.limit,
     offset: body.offset,
@@ -34,6 +37,29 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
     scoreStats: body.score_stats && { histogram: toHistogram(body.score_stats.histogram) },
     explain: body.explain,
   };
+}
+
+function toExamples({ recommend, discover }: QueryBody): ExamplesRequest {
+  return {
+    recommend: recommend && {
+      positive: recommend.positive.map(toExample),
+      negative: recommend.negative.map(toExample),
+      strategy: recommend.strategy,
+      includeExamples: recommend.include_examples,
+    },
+    discover: discover && {
+      target: discover.target && toExample(discover.target),
+      context: discover.context.map(({ positive, negative }) => ({
+        positive: toExample(positive),
+        negative: toExample(negative),
+      })),
+      includeExamples: discover.include_examples,
+    },
+  };
+}
+
+function toExample(example: string | readonly number[]): Example {
+  return typeof example === 'string' ? example : Float32Array.from(example);
 }
 
 /** The facets and stats of a query or of an aggregation. */
@@ -71,10 +97,10 @@ export function toThreshold(score: number | undefined): number | undefined {
 /** Metadata is short beside a vector: this many matches with it cost as much as one query. */
 const MATCHES_PER_QUERY = 100;
 
-/** The cost of a query by the rate limit, with its facets and stats. */
+/** The cost of a query by the rate limit, with its facets and stats. Each example costs a query. */
 export function costOf(query: QueryRequest, limits: Limits): number {
   const scoreCost = query.scoreStats === undefined ? 0 : 1;
-  return searchCost(query, limits) + aggregationCost(query) + scoreCost;
+  return searchCost(query, limits) + countExamples(query) + aggregationCost(query) + scoreCost;
 }
 
 /** 1, or with values the number of vectors that a page may return. */

@@ -4,6 +4,7 @@
 import type { z } from 'zod';
 import { rowField, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { isScoredByFormula } from '../../database/query/examples.js';
 import type {
   PreparedQueries,
   QueryReply,
@@ -135,7 +136,9 @@ async function answerJson(
       const totalMs = performance.now() - request.telemetry.startedAtMs;
       headers['server-timing'] = serverTiming(timings, totalMs);
     }
-    const hasDistance = queries.every(({ metric = session.metric }) => metric === 'euclidean');
+    const hasDistance = queries.every(
+      (query) => (query.metric ?? session.metric) === 'euclidean' && !isScoredByFormula(query),
+    );
     const pieces = chunksOf(
       groups.all,
       type,

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { AggregateSchemas } from './aggregate.js';
 import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
+import { exampleSchemas } from './examples.js';
 
 /** Each sort key takes a column of the page in memory; a few are enough to break ties. */
 const SORT_KEYS_MAX = 8;
@@ -11,6 +12,7 @@ const SORT_KEYS_MAX = 8;
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: AggregateSchemas) {
   const { vectorId, values, metadata, filter, metric } = basics;
+  const byExamples = exampleSchemas(limits);
   const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({
     description:
       'Page size. When absent: `top_k`, or the default page size when that is absent too.',
@@ -20,6 +22,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     id: vectorId.optional().meta({
       description: 'A stored vector to search with. It is excluded from its own result.',
     }),
+    recommend: byExamples.recommend.optional(),
+    discover: byExamples.discover.optional(),
+    mmr: byExamples.mmr.optional(),
     top_k: z
       .int()
       .min(1)
@@ -86,7 +91,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     explain: z.boolean().optional().meta({ default: false }),
   };
   const description =
-    'Exactly one of `vector` and `id`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.';
+    'Exactly one of `vector`, `id`, `recommend` and `discover`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.';
   const examples = [
     {
       vector: [0.12, -0.5, 0.33],

@@ -1,0 +1,102 @@
+// Maximal marginal relevance: chooses, one after another, the candidate that is near to the query and far
+// from those chosen before. A choice depends on earlier ones only, so that longer results begin with
+// shorter ones.
+
+import type { Metric } from '../../common/types.js';
+import { whenAborted } from '../../common/when-aborted.js';
+import {
+  canonicalScore,
+  createCanonicalQuery,
+  sumOfProducts,
+  sumOfSquares,
+} from '../../engine/core/canonical.js';
+import { publicScore } from '../../engine/core/engine.js';
+import type { Task, WorkerPool } from '../../platform/pool.js';
+
+export interface Diversity {
+  /** From 0, which prefers what is different, to 1, which keeps the order of candidates. */
+  readonly lambda: number;
+  /** The number of nearest vectors to choose from. */
+  readonly candidateCount: number;
+}
+
+/** Candidates of a query, nearest first. */
+export interface Candidates {
+  readonly metric: Metric;
+  /** Row-major [count, dimension] float32, over a SharedArrayBuffer. */
+  readonly values: Float32Array;
+  /** [count] public scores. */
+  readonly relevances: Float64Array;
+}
+
+interface DiversifyInput extends Candidates {
+  readonly lambda: number;
+  /** The number of candidates to choose, at most those there are. */
+  readonly chosenCount: number;
+  /** Shared [1] int32: not 0 when the result is no longer needed. */
+  readonly stop: Int32Array;
+}
+
+/** Gives the indexes of the chosen candidates, in order. */
+export const diversifyTask: Task<DiversifyInput, Uint32Array> = {
+  name: 'query.diversify',
+  run: diversify,
+};
+
+/** About a millisecond on the calling thread. */
+const INLINE_PRODUCTS_MAX = 2 ** 20;
+
+/** The indexes of the chosen candidates, in order. Rejects with `overloaded` and the signal's reason. */
+export async function chooseDiverse(
+  pool: WorkerPool,
+  candidates: Candidates,
+  options: { readonly lambda: number; readonly chosenCount: number },
+  signal: AbortSignal | undefined,
+): Promise<Uint32Array> {
+  const input = { ...candidates, ...options, stop: new Int32Array(new SharedArrayBuffer(4)) };
+  if (candidates.values.length * options.chosenCount <= INLINE_PRODUCTS_MAX) {
+    return diversify(input);
+  }
+  const ignoreAbort = whenAborted(signal, () => Atomics.store(input.stop, 0, 1));
+  const chosen = await pool.run(diversifyTask, input, { mayBeRefused: true }).finally(ignoreAbort);
+  signal?.throwIfAborted();
+  return chosen;
+}
+
+/**
+ * The first candidate comes first. Then, again and again, the one with the highest
+ * lambda * relevance − (1 − lambda) * (the highest public score between it and one chosen before);
+ * of equal ones the first.
+ */
+function diversify(input: DiversifyInput): Uint32Array {
+  const { metric, values, relevances, lambda, chosenCount, stop } = input;
+  const count = relevances.length;
+  const dimension = values.length / count;
+  const squares = relevances.map((_, i) => sumOfSquares(values, i * dimension, dimension));
+  const chosen = new Uint32Array(Math.min(chosenCount, count));
+  const remaining = Array.from(relevances.keys());
+  /** By candidate: how near it is to the nearest that is chosen. */
+  const nearness = new Float64Array(count).fill(Number.NEGATIVE_INFINITY);
+  let best = 0;
+  for (let place = 0; place < chosen.length; place++) {
+    const next = remaining.splice(best, 1)[0]!;
+    chosen[place] = next;
+    if (Atomics.load(stop, 0) !== 0) break;
+    const query = createCanonicalQuery(metric, rowOf(next));
+    let bestValue = Number.NEGATIVE_INFINITY;
+    for (const [at, i] of remaining.entries()) {
+      const product = sumOfProducts(query.values, values, i * dimension);
+      const score = canonicalScore(metric, product, query.square, squares[i]!);
+      nearness[i] = Math.max(nearness[i]!, publicScore(metric, score));
+      const value = lambda * relevances[i]! - (1 - lambda) * nearness[i]!;
+      if (value <= bestValue) continue;
+      bestValue = value;
+      best = at;
+    }
+  }
+  return chosen;
+
+  function rowOf(index: number): Float32Array {
+    return values.subarray(index * dimension, (index + 1) * dimension);
+  }
+}

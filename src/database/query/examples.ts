@@ -1,0 +1,182 @@
+// Queries by examples: finds their vectors, and makes of them either one query vector or a formula over
+// the scores of all of them.
+
+import { createHash } from 'node:crypto';
+import {
+  type FieldPath,
+  field,
+  type IssueLocation,
+  type ValidationIssue,
+  validationError,
+} from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import type { Metric } from '../../common/types.js';
+import { sumOfSquares } from '../../engine/core/canonical.js';
+import type { Formula } from '../../engine/core/example-search.js';
+import { vectorNotFound } from '../collection/collection.js';
+import type { SnapshotView } from '../collection/snapshot-view.js';
+import type { DiscoverRequest, Example, QueryRequest, RecommendRequest } from './query-api.js';
+
+export interface PlannedExamples {
+  /** One query vector, or with a formula all examples, row-major. */
+  readonly vector: Float32Array;
+  readonly formula: Formula | null;
+  /** The examples that are left out of the result. */
+  readonly excludedIds: readonly string[];
+}
+
+export type ExamplesRequest = Pick<QueryRequest, 'recommend' | 'discover'>;
+
+/** The issues of examples that show without their collection. */
+export function findExampleIssues(
+  { recommend, discover }: ExamplesRequest,
+  { examplesMax }: Limits,
+  locate: (name: string) => IssueLocation,
+): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
+  const check = (name: string, count: number, missing: string | null) => {
+    const location = locate(name);
+    if (missing !== null) issues.push({ location, code: 'invalid_request', detail: missing });
+    if (count <= examplesMax) return;
+    const detail = `Expected at most ${examplesMax} examples; found ${count}.`;
+    const bound = { expected: examplesMax, actual: count };
+    issues.push({ location, code: 'limit_exceeded', detail, ...bound });
+  };
+  if (recommend !== undefined) {
+    check('recommend', countExamples({ recommend }), missingOfRecommend(recommend));
+  }
+  if (discover !== undefined) {
+    const count = countExamples({ discover });
+    check('discover', count, count === 0 ? 'Expected target or context; found neither.' : null);
+  }
+  return issues;
+}
+
+function missingOfRecommend({ positive, negative, strategy }: RecommendRequest): string | null {
+  if (positive.length > 0) return null;
+  if (negative.length === 0) return 'Expected positive or negative examples; found neither.';
+  if (strategy !== 'average_vector') return null;
+  return 'Expected a positive example for the strategy average_vector; found none.';
+}
+
+export function countExamples({ recommend, discover }: ExamplesRequest): number {
+  const { positive = [], negative = [] } = recommend ?? {};
+  const { target, context = [] } = discover ?? {};
+  return positive.length + negative.length + 2 * context.length + (target === undefined ? 0 : 1);
+}
+
+/** Whether a formula makes the scores, which are no distances then. */
+export function isScoredByFormula({ recommend, discover }: ExamplesRequest): boolean {
+  return discover !== undefined || (recommend?.strategy ?? 'average_vector') !== 'average_vector';
+}
+
+/** Throws `vector_not_found`, `dimension_mismatch` and `invalid_vector`. */
+export function planRecommend(
+  view: SnapshotView,
+  request: RecommendRequest,
+  metric: Metric,
+): PlannedExamples {
+  const { positive, negative, strategy } = request;
+  const read = createReader(view, metric, 'recommend');
+  const positives = positive.map((example, i) => read(example, 'positive', i));
+  const negatives = negative.map((example, i) => read(example, 'negative', i));
+  const excludedIds = idsOf([...positive, ...negative], request);
+  if (strategy === 'average_vector') {
+    const vector = averageVector(positives, negatives, metric);
+    view.collection.checkQueryVector(vector, metric, field('recommend'));
+    return { vector, formula: null, excludedIds };
+  }
+  const formula = { kind: strategy, positiveCount: positives.length };
+  return { vector: concatenate([...positives, ...negatives]), formula, excludedIds };
+}
+
+/** Throws as `planRecommend` does. */
+export function planDiscover(
+  view: SnapshotView,
+  request: DiscoverRequest,
+  metric: Metric,
+): PlannedExamples {
+  const { target, context } = request;
+  const read = createReader(view, metric, 'discover');
+  const vectors = [
+    ...context.map(({ positive }, i) => read(positive, 'context', i, 'positive')),
+    ...context.map(({ negative }, i) => read(negative, 'context', i, 'negative')),
+    ...(target === undefined ? [] : [read(target, 'target')]),
+  ];
+  const examples = context.flatMap(({ positive, negative }) => [positive, negative]);
+  const kind = target === undefined ? 'context' : 'discover';
+  return {
+    vector: concatenate(vectors),
+    formula: { kind, positiveCount: context.length },
+    excludedIds: idsOf(target === undefined ? examples : [...examples, target], request),
+  };
+}
+
+/** Reads the vector of an example at a path within the member `name`. */
+function createReader(view: SnapshotView, metric: Metric, name: string) {
+  return (example: Example, ...path: FieldPath): Float32Array => {
+    const location = field(name, ...path);
+    const vector = typeof example === 'string' ? storedExample(view, example, location) : example;
+    view.collection.checkQueryVector(vector, metric, location);
+    return vector;
+  };
+}
+
+function storedExample(view: SnapshotView, id: string, location: IssueLocation): Float32Array {
+  const address = view.find(id);
+  if (address !== undefined) return address.segment.values(address.row);
+  const { code, message } = vectorNotFound(view.collection.definition.id, id);
+  throw validationError([{ location, code, detail: message }]);
+}
+
+function idsOf(
+  examples: readonly Example[],
+  { includeExamples }: { readonly includeExamples: boolean },
+): readonly string[] {
+  if (includeExamples) return [];
+  return [...new Set(examples.filter((example) => typeof example === 'string'))];
+}
+
+/**
+ * The mean of the positive examples, or with negative ones 2 * that mean − the mean of the negative ones;
+ * under cosine of examples of length 1. In float64, in the order of the examples; rounded once. Throws
+ * `invalid_vector` when it is beyond the range of float32.
+ */
+function averageVector(
+  positives: readonly Float32Array[],
+  negatives: readonly Float32Array[],
+  metric: Metric,
+): Float32Array {
+  const positive = meanOf(positives, metric);
+  const negative = negatives.length === 0 ? positive : meanOf(negatives, metric);
+  const vector = Float32Array.from(positive, (value, i) => value + (value - negative[i]!));
+  if (vector.every(Number.isFinite)) return vector;
+  const detail = 'The average vector of the examples is beyond the range of float32.';
+  throw validationError([{ location: field('recommend'), code: 'invalid_vector', detail }]);
+}
+
+function meanOf(vectors: readonly Float32Array[], metric: Metric): Float64Array {
+  const mean = new Float64Array(vectors[0]!.length);
+  for (const vector of vectors) {
+    const length = metric === 'cosine' ? Math.sqrt(sumOfSquares(vector, 0, vector.length)) : 1;
+    for (let i = 0; i < mean.length; i++) mean[i]! += vector[i]! / length;
+  }
+  return mean.map((sum) => sum / vectors.length);
+}
+
+function concatenate(vectors: readonly Float32Array[]): Float32Array {
+  const { length } = vectors[0]!;
+  const all = new Float32Array(vectors.length * length);
+  for (const [i, vector] of vectors.entries()) all.set(vector, i * length);
+  return all;
+}
+
+/** A digest of examples, by which a cursor recognizes them; null for a query without examples. */
+export function digestExamples({ recommend, discover }: ExamplesRequest): string | null {
+  const request = recommend ?? discover;
+  if (request === undefined) return null;
+  const text = JSON.stringify(request, (_key, value: unknown) =>
+    value instanceof Float32Array ? [...value] : value,
+  );
+  return createHash('sha256').update(text).digest('base64url');
+}

@@ -1,0 +1,215 @@
+// Searches by several examples: the score of a row is a formula of its canonical scores with each of them.
+// Every row of the views is scored in the worker pool, since no bound of one example bounds a formula;
+// the result is exact and the same with every engine.
+
+import { nextSetBit } from '../../common/bitmap.js';
+import type { Metric, VectorBlock } from '../../common/types.js';
+import type { Task, WorkerPool } from '../../platform/pool.js';
+import {
+  type CanonicalQuery,
+  canonicalScore,
+  createCanonicalQuery,
+  sumOfProducts,
+  sumOfSquares,
+} from './canonical.js';
+import { publicScore, type SearchHits, type SearchOptions, type SearchQuery } from './engine.js';
+import { scoreFloor, TopRows } from './order.js';
+import { buffersOf, type PackedQuery } from './packed-queries.js';
+import { type BlockHits, type BlockQuery, searchPerBlock } from './per-block.js';
+
+/**
+ * How the public scores of a row with the examples make its score. Of the examples the first
+ * `positiveCount` are positive and the next are negative. `discover` and `context` have as many of
+ * either, of which those with the same place are a pair; `discover` has its target behind them.
+ */
+export interface Formula {
+  readonly kind: 'best_score' | 'sum_scores' | 'discover' | 'context';
+  readonly positiveCount: number;
+}
+
+/** `vector` has all examples, row-major [exampleCount, dimension]; scores are public as they are. */
+export interface ExampleQuery extends SearchQuery {
+  readonly formula: Formula;
+}
+
+interface ExampleRange {
+  readonly block: VectorBlock;
+  readonly query: PackedQuery;
+  /** Row-major [exampleCount, dimension] float32, over a SharedArrayBuffer. */
+  readonly examples: Float32Array;
+  readonly formula: Formula;
+  /** The rows from..to of the block. */
+  readonly from: number;
+  readonly to: number;
+}
+
+export const searchExamplesTask: Task<ExampleRange, BlockHits> = {
+  name: 'engine.searchExamples',
+  run: searchRange,
+  transfer: (hits) => buffersOf([hits]),
+};
+
+/** Products of values per task: 20 to 40 ms, so that other tasks of the pool need not wait for long. */
+const RANGE_PRODUCTS = 2 ** 25;
+
+/** Rows of a tile, which all examples score one after another while it is in the cache. */
+const TILE_ROWS = 64;
+
+/** Rejects with `overloaded`, and with the signal's reason. */
+export async function searchByExamples(
+  pool: WorkerPool,
+  { formula, ...query }: ExampleQuery,
+  options: SearchOptions,
+): Promise<SearchHits> {
+  const searchBlock = async (block: VectorBlock, queries: readonly BlockQuery[]) =>
+    Promise.all(queries.map((one) => searchBlockRanges(pool, block, one, formula, options)));
+  const [hits] = await searchPerBlock([query], searchBlock, options);
+  return hits!;
+}
+
+/** Searches the ranges one after another: blocks are searched at once. */
+async function searchBlockRanges(
+  pool: WorkerPool,
+  block: VectorBlock,
+  { vector, after, ...rest }: BlockQuery,
+  formula: Formula,
+  { signal }: SearchOptions,
+): Promise<BlockHits> {
+  // Copies: messages to workers would carry all of the buffers that these lie in.
+  const examples = new Float32Array(new SharedArrayBuffer(vector.byteLength));
+  examples.set(vector);
+  const position = after && { score: after.score, id: Uint8Array.from(after.id) };
+  const query: PackedQuery = { ...rest, after: position };
+  const rangeRowCount = Math.max(1, Math.floor(RANGE_PRODUCTS / vector.length));
+  const { rowCount } = query;
+  const results: BlockHits[] = [];
+  for (let from = 0; from < rowCount; from += rangeRowCount) {
+    signal?.throwIfAborted();
+    const to = Math.min(from + rangeRowCount, rowCount);
+    const range = { block, query, examples, formula, from, to };
+    results.push(await pool.run(searchExamplesTask, range, { mayBeRefused: true }));
+  }
+  return mergeRanges(block, query, results);
+}
+
+function searchRange({ block, query, examples, formula, from, to }: ExampleRange): BlockHits {
+  const { dimension, values } = block;
+  const { metric, rows } = query;
+  const queries = cutExamples(examples, dimension, metric);
+  const top = createTop(block, query, to - from);
+  const tile = new Uint32Array(TILE_ROWS);
+  const scores = Array.from({ length: TILE_ROWS }, () => new Float64Array(queries.length));
+  let scoredCount = 0;
+  const scoreTile = (count: number) => {
+    for (const [example, one] of queries.entries()) {
+      for (let i = 0; i < count; i++) {
+        const start = tile[i]! * dimension;
+        const product = sumOfProducts(one.values, values, start);
+        const square = metric === 'dot' ? 0 : sumOfSquares(values, start, dimension);
+        const score = canonicalScore(metric, product, one.square, square);
+        scores[i]![example] = publicScore(metric, score);
+      }
+    }
+    for (let i = 0; i < count; i++) top.offer(combineScores(formula, scores[i]!), tile[i]!);
+    scoredCount += count;
+  };
+  let count = 0;
+  for (let row = nextRow(rows, from); row !== -1 && row < to; row = nextRow(rows, row + 1)) {
+    tile[count++] = row;
+    if (count < TILE_ROWS) continue;
+    scoreTile(count);
+    count = 0;
+  }
+  scoreTile(count);
+  return { ...top.take(), scannedCount: scoredCount, rescoredCount: scoredCount };
+}
+
+/** The vectors, row-major in `examples`, prepared for canonical scores. */
+export function cutExamples(
+  examples: Float32Array,
+  dimension: number,
+  metric: Metric,
+): CanonicalQuery[] {
+  return Array.from({ length: examples.length / dimension }, (_, i) =>
+    createCanonicalQuery(metric, examples.subarray(i * dimension, (i + 1) * dimension)),
+  );
+}
+
+function nextRow(rows: PackedQuery['rows'], from: number): number {
+  return rows === null ? from : nextSetBit(rows, from);
+}
+
+/** Scores are public already, as those of dot products are. */
+function createTop(block: VectorBlock, query: PackedQuery, rowCount: number): TopRows {
+  const { k, after, scoreMin } = query;
+  return new TopRows(k, rowCount, block.ids, { floor: scoreFloor('dot', scoreMin), after });
+}
+
+/** The best k of the hits of all ranges. */
+function mergeRanges(
+  block: VectorBlock,
+  query: PackedQuery,
+  results: readonly BlockHits[],
+): BlockHits {
+  if (results.length === 1) return results[0]!;
+  const hitCount = results.reduce((sum, { rows }) => sum + rows.length, 0);
+  const top = createTop(block, query, hitCount);
+  let scoredCount = 0;
+  for (const { rows, scores, scannedCount } of results) {
+    scoredCount += scannedCount;
+    for (let i = 0; i < rows.length; i++) top.offer(scores[i]!, rows[i]!);
+  }
+  return { ...top.take(), scannedCount: scoredCount, rescoredCount: scoredCount };
+}
+
+/**
+ * The score of a row from its public scores with the examples; never −0. With s(x) = (1 + f(x)) / 2 and
+ * f(x) = x / (1 + |x|), the highest positive score p and the highest negative score n:
+ *   best_score  s(p) where p > n, else −s(n)
+ *   sum_scores  the sum of the positive scores, minus that of the negative ones
+ *   discover    s(target score), plus 1 for each pair whose positive is nearer, minus 1 for each whose
+ *               negative is
+ *   context     the sum of f(min(0, positive score − negative score)) of all pairs
+ * Sums are in the order of the examples. Qdrant defines these scores, but subtracts an epsilon from each
+ * difference of `context`.
+ */
+export function combineScores({ kind, positiveCount }: Formula, scores: Float64Array): number {
+  switch (kind) {
+    case 'best_score': {
+      const positive = highest(scores, 0, positiveCount);
+      const negative = highest(scores, positiveCount, scores.length);
+      return positive > negative ? scaledToUnit(positive) : 0 - scaledToUnit(negative);
+    }
+    case 'sum_scores':
+      return scores.reduce((sum, score, i) => (i < positiveCount ? sum + score : sum - score), 0);
+    case 'discover': {
+      let rank = 0;
+      for (let i = 0; i < positiveCount; i++) {
+        rank += Math.sign(scores[i]! - scores[positiveCount + i]!);
+      }
+      return rank + scaledToUnit(scores[2 * positiveCount]!);
+    }
+    case 'context': {
+      let sum = 0;
+      for (let i = 0; i < positiveCount; i++) {
+        sum += flattened(Math.min(0, scores[i]! - scores[positiveCount + i]!));
+      }
+      return sum;
+    }
+  }
+}
+
+function highest(scores: Float64Array, from: number, to: number): number {
+  let score = Number.NEGATIVE_INFINITY;
+  for (let i = from; i < to; i++) score = Math.max(score, scores[i]!);
+  return score;
+}
+
+function flattened(x: number): number {
+  return x / (1 + Math.abs(x));
+}
+
+/** From 0 to 1, in the order of x. */
+function scaledToUnit(x: number): number {
+  return (1 + flattened(x)) / 2;
+}

@@ -1,0 +1,102 @@
+// The members of a query that have examples, and the one that diversifies its result.
+
+import { z } from 'zod';
+import type { Violation } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import { RECOMMEND_STRATEGIES } from '../../database/query/query-api.js';
+import { describeKind } from '../ingest/describe-kind.js';
+import { measureId, readVector } from '../ingest/row-rules.js';
+
+export function exampleSchemas(limits: Limits) {
+  const example = z
+    .custom<string | readonly number[]>()
+    .superRefine((value: unknown, context) => {
+      const violation = findExampleViolation(value, limits);
+      if (violation === null) return;
+      context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
+    })
+    .meta({
+      id: 'Example',
+      description: 'A stored vector by its id, or the values of a vector as an array of numbers.',
+      oneOf: [
+        { $ref: '#/$defs/VectorId' },
+        {
+          type: 'array',
+          items: { type: 'number' },
+          minItems: 1,
+          maxItems: limits.dimensionMax,
+        },
+      ],
+      examples: ['article-17'],
+    });
+  const includeExamples = z.boolean().default(false).meta({
+    description: 'Whether examples that are given by their ids may be in the result.',
+  });
+  const list = z.array(example).max(limits.examplesMax).default([]);
+  const recommend = z
+    .strictObject({
+      positive: list.meta({ description: 'What the result is to be near to.' }),
+      negative: list.meta({ description: 'What the result is not to be near to.' }),
+      strategy: z.enum(RECOMMEND_STRATEGIES).default('average_vector').meta({
+        description:
+          '`average_vector`: searches with the mean of the positive examples, or with twice that mean minus the mean of the negative ones; under `cosine` of examples of length 1. `best_score`: with the highest scores p of a vector with a positive and n with a negative example, its score is s(p) if p > n, else -s(n), where s(x) = (1 + x / (1 + |x|)) / 2. `sum_scores`: the sum of its scores with the positive examples, minus that with the negative ones. The last two need no positive example, and their matches have no `distance`.',
+      }),
+      include_examples: includeExamples,
+    })
+    .meta({
+      id: 'Recommend',
+      description: `Finds vectors by examples, of which there are at most ${limits.examplesMax}.`,
+      examples: [{ positive: ['article-17', [0.12, -0.5, 0.33]], negative: ['article-4'] }],
+    });
+  const discover = z
+    .strictObject({
+      target: example.optional().meta({ description: 'What the result is to be near to.' }),
+      context: z
+        .array(z.strictObject({ positive: example, negative: example }))
+        .max(limits.examplesMax)
+        .default([])
+        .meta({ description: 'Pairs, of which the result is to be nearer to the positive one.' }),
+      include_examples: includeExamples,
+    })
+    .meta({
+      id: 'Discover',
+      description: `Finds vectors on the positive side of pairs of examples, of which there are at most ${limits.examplesMax} with the target. With a target, a vector scores 1 for each pair whose positive is nearer, -1 for each whose negative is, plus s(its score with the target), s as for \`best_score\`. Without one, its score is the sum of d / (1 + |d|) over the pairs, where d = min(0, score with the positive - score with the negative). Matches have no \`distance\`.`,
+      examples: [
+        { target: 'article-17', context: [{ positive: 'article-4', negative: 'article-9' }] },
+      ],
+    });
+  const mmr = z
+    .strictObject({
+      lambda: z.number().min(0).max(1).default(0.5).meta({
+        description: 'From 0, which prefers what is different, to 1, which keeps the order.',
+      }),
+      candidates: z
+        .int()
+        .min(1)
+        .max(limits.diversityCandidatesMax)
+        .optional()
+        .meta({
+          description: `The number of nearest vectors to choose from; by default ${limits.diversityCandidatesDefault}, or \`top_k\` if that is more.`,
+        }),
+    })
+    .meta({
+      id: 'Mmr',
+      description:
+        'Diversifies the result by maximal marginal relevance: the nearest candidate comes first, then again and again the one with the highest `lambda` * its score - (1 - `lambda`) * its highest score with a match before it, of equal ones the first. `top_k` is at most the number of candidates. Not together with `sort` or `group_by`.',
+      examples: [{ lambda: 0.7, candidates: 200 }],
+    });
+  return { recommend, discover, mmr };
+}
+
+function findExampleViolation(value: unknown, limits: Limits): Violation | null {
+  if (typeof value === 'string') {
+    const measured = measureId(value, limits.vectorIdBytesMax);
+    return typeof measured === 'number' ? null : measured;
+  }
+  if (!Array.isArray(value)) {
+    const detail = `An example is an id or an array of numbers; found ${describeKind(value)}.`;
+    return { code: 'invalid_request', detail };
+  }
+  const vector = readVector(value, limits.dimensionMax);
+  return vector instanceof Float32Array ? null : vector;
+}
