@@ -1,5 +1,6 @@
-// Evaluates one condition over one column: plans the answers per kind and selects the fastest loop. It is
-// independent of the plain definition in `operators.ts`; tests compare the two.
+// Evaluates one condition over one column: plans the answers per kind and selects the fastest loop. Except
+// for tests of single strings and points, it is independent of the plain definition in `operators.ts`;
+// the tests compare the two.
 
 import { type Bitmap, clearBit, countBits, nextSetBit, setBit } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
