@@ -4,10 +4,10 @@
 
 import { type Bitmap, clearBit, countBits, nextSetBit, setBit } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
+import { foldStrings } from '../common/fold-case.js';
 import type { Utf8Column } from '../common/types.js';
 import { findString } from './dictionary.js';
 import type { FilterTest, Interval, JsonType, Value } from './filter-node.js';
-import { foldStrings } from './fold-case.js';
 import type { GeoOperator, PointTest } from './geo.js';
 import {
   BY_VALUE,

@@ -1,6 +1,7 @@
 // The table of filter operators: their operands and their meaning, as plain code over JSON.
 // `column-test.ts` evaluates the same operators on columns; tests compare the two.
 
+import { foldCase } from '../common/fold-case.js';
 import { isJsonObject, resolvePath } from '../common/metadata-path.js';
 import type { Json, JsonObject } from '../common/types.js';
 import {
@@ -16,7 +17,6 @@ import {
   testPaths,
   type Value,
 } from './filter-node.js';
-import { foldCase } from './fold-case.js';
 import { type PointTest, shapeTest } from './geo.js';
 import {
   BOOLEAN,

@@ -1,6 +1,7 @@
 // Parses a filter from JSON to a FilterNode. Reports all issues with their paths in the request, up to
 // ISSUES_MAX, and stops when the filter exceeds the limit of nodes.
 
+import { foldCase } from '../common/fold-case.js';
 import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
 import type { Json, JsonObject } from '../common/types.js';
@@ -12,7 +13,6 @@ import {
   ID_PATH,
   type TestOperator,
 } from './filter-node.js';
-import { foldCase } from './fold-case.js';
 import { describeType, IssueList, type Position, within } from './issues.js';
 import type { OperandContext } from './operands.js';
 import { COMPLEMENTS, OPERATORS } from './operators.js';

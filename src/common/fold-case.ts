@@ -1,7 +1,7 @@
 // Unicode simple case folding: what `$case: "insensitive"` compares. Characters are folded one by one and
 // independently of the language, so that "ß" differs from "SS", and the Turkish "ı" from "i".
 
-import type { Utf8Column } from '../common/types.js';
+import type { Utf8Column } from './types.js';
 
 export function foldCase(text: string): string {
   if (isAscii(text)) return text.toLowerCase();

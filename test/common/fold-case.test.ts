@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { foldCase, foldStrings } from '../../src/filter/fold-case.js';
-import { utf8Of } from './view-of.js';
+import { foldCase, foldStrings } from '../../src/common/fold-case.js';
+import { utf8Of } from '../filter/view-of.js';
 
 const CHARACTERS = Array.from({ length: 0x110000 }, (_, point) => point)
   .filter((point) => point < 0xd800 || point > 0xdfff)
