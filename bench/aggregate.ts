@@ -1,5 +1,5 @@
-// Facets and stats over a million rows, and grouped queries over vectors of 256 values, in collections of
-// this process with a pool of two threads. Results are checked before they are timed; grouped queries are timed in turns with the
+// Facets, stats and grouped queries over a million rows of a collection in this process, with a pool of
+// two threads. Results are checked before they are timed; grouped queries are timed in turns with the
 // same queries without groups.
 //
 //   node dist/bench/aggregate.js              smoke parameters: a second, only checks the bench
@@ -23,15 +23,13 @@ import { batchOf, createRandom } from '../test/database/harness.js';
 import { describeMachine } from './engine/machine.js';
 import { quantile } from './engine/timing.js';
 
-const SMOKE = { rowCount: 50_000, groupedRowCount: 20_000, runCount: 5 };
-const FULL = { rowCount: 1_000_000, groupedRowCount: 200_000, runCount: 30 };
+const SMOKE = { rowCount: 50_000, runCount: 5 };
+const FULL = { rowCount: 1_000_000, runCount: 30 };
 /** Enough runs for every thread to compile its loops. */
 const WARM_UP_RUNS = 5;
 const THREADS = 2;
 const BATCH_ROWS = 8_192;
-/** Facets read no vectors. */
-const SHORT_DIMENSION = 4;
-const DIMENSION = 256;
+const DIMENSION = 64;
 const SEED = 11;
 
 interface Document {
@@ -45,7 +43,7 @@ interface Document {
 const { values: args } = parseArgs({
   options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
 });
-const { rowCount, groupedRowCount, runCount } = args.full ? FULL : SMOKE;
+const { rowCount, runCount } = args.full ? FULL : SMOKE;
 const lines: string[] = [];
 const documents = createDocuments();
 const pool = createThreadPool({
@@ -64,15 +62,16 @@ const database = await Database.open({
 });
 try {
   await database.loaded;
-  await groupedQueries(await createCollection('grouped', groupedRowCount, DIMENSION));
-  await aggregations(await createCollection('bench', rowCount, SHORT_DIMENSION));
+  const collection = await createCollection();
+  await groupedQueries(collection);
+  await aggregations(collection);
 } finally {
   await database.close();
   await engine.close();
   await pool.close();
 }
 const table = [
-  `Aggregate bench, ${args.full ? 'full' : 'smoke'} parameters: ${rowCount} rows (grouped queries: ${groupedRowCount} × ${DIMENSION}), pool of ${THREADS}, seed ${SEED}`,
+  `Aggregate bench, ${args.full ? 'full' : 'smoke'} parameters: ${rowCount} rows, pool of ${THREADS}, seed ${SEED}`,
   describeMachine(),
   '',
   '| operation | p50 / p99 in ms | goal |',
@@ -182,24 +181,20 @@ function percentiles(milliseconds: readonly number[]): string {
   return [0.5, 0.99].map((share) => quantile(milliseconds, share).toFixed(2)).join(' / ');
 }
 
-async function createCollection(
-  id: string,
-  count: number,
-  dimension: number,
-): Promise<CollectionHandle> {
+async function createCollection(): Promise<CollectionHandle> {
   await database.createCollection({
-    id,
-    dimension,
+    id: 'bench',
+    dimension: DIMENSION,
     metric: 'dot',
     description: null,
     labels: {},
   });
-  const collection = database.collection(id);
+  const collection = database.collection('bench');
   const random = createRandom(SEED + 1);
-  for (let start = 0; start < count; start += BATCH_ROWS) {
-    const rows = documents.slice(start, Math.min(count, start + BATCH_ROWS)).map((document, i) => ({
+  for (let start = 0; start < rowCount; start += BATCH_ROWS) {
+    const rows = documents.slice(start, start + BATCH_ROWS).map((document, i) => ({
       id: String(start + i),
-      values: Array.from({ length: dimension }, () => random() - 0.5),
+      values: Array.from({ length: DIMENSION }, () => random() - 0.5),
       metadata: JSON.stringify(document),
     }));
     await collection.write(batchOf(rows), { mode: 'insert' });

@@ -19,9 +19,12 @@ import { parseJsonTask } from './server/ingest/json-body.js';
 import { parseLinesTask, parseVectorsTask } from './server/ingest/json-rows.js';
 import { readQueryRowsTask } from './server/ingest/read-queries.js';
 import { writeLinesTask } from './server/replies/vector-lines.js';
+import { buildPartTask, mergePartsTask } from './text/text-index.js';
+import { matchTextTask, rankTextTask } from './text/text-search.js';
 
 export default createTaskHandler([
   aggregateSegmentsTask,
+  buildPartTask,
   compactSegmentsTask,
   copyValuesTask,
   decompressBodyTask,
@@ -32,11 +35,14 @@ export default createTaskHandler([
   encodeWriteTask,
   evaluateFilterTask,
   findPathsTask,
+  matchTextTask,
+  mergePartsTask,
   mergeValuesTask,
   parseRecordBatchTask,
   parseJsonTask,
   parseLinesTask,
   parseVectorsTask,
+  rankTextTask,
   readQueryRowsTask,
   scoreRowsTask,
   searchExamplesTask,

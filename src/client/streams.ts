@@ -43,10 +43,6 @@ export interface QueryStreamOptions extends CallOptions {
   readonly filter?: JsonObject;
   readonly metric?: Metric;
   readonly scoreThreshold?: number;
-  /** A metadata path: the best matches of each of its values, in the column `group`. */
-  readonly groupBy?: string;
-  /** Matches per group; 1 when absent. */
-  readonly groupSize?: number;
   readonly includeMetadata?: boolean;
   readonly includeValues?: boolean;
   readonly minSequence?: number;
@@ -162,8 +158,6 @@ export function createStreams({ transport }: Requests, root: string): Streams {
           filter: filter && JSON.stringify(filter),
           metric: options.metric,
           score_threshold: options.scoreThreshold,
-          group_by: options.groupBy,
-          group_size: options.groupSize,
           include_metadata: options.includeMetadata,
           include_values: options.includeValues,
           min_sequence: options.minSequence,

@@ -34,6 +34,8 @@ export type {
   Recommend,
   ScoreStats,
   Stats,
+  TextSettings,
+  TextSettingsInput,
   TypeCounts,
   UpdateManyReply,
 } from './wire.js';
@@ -89,7 +91,7 @@ export type WriteStreamReply = Omit<wire.VectorsWritten, 'ids' | StreamCounts> &
 /** Exactly one of the two. */
 export type MetadataChange =
   /** A JSON merge patch (RFC 7396). */
-  { readonly patch: JsonObject } | { readonly replace: JsonObject };
+  { readonly patch: JsonObject } | { readonly metadata: JsonObject };
 
 export type VectorSelection =
   | { readonly ids: readonly string[] }

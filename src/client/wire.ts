@@ -13,6 +13,7 @@ export interface CollectionInput {
   /** Text for people. */
   readonly description?: string | null;
   readonly labels?: Readonly<Record<string, string>>;
+  readonly text?: TextSettingsInput;
   /**
    * When vectors expire that are written without `expires_at`, in seconds after their write;
    * null for never. A change is for later writes.
@@ -27,6 +28,7 @@ export interface CollectionRecord {
   readonly metric: Metric;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
+  readonly text?: TextSettings;
   /** Absent when vectors without `expires_at` do not expire. */
   readonly ttl_seconds?: number;
   /** Absent without declared types. */
@@ -61,6 +63,94 @@ export interface CollectionPage {
   /** Whether there is another page. */
   readonly has_more: boolean;
   readonly total: number;
+}
+
+/** Indexes text of the metadata, for queries by words. */
+export interface TextSettingsInput {
+  /** Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16. */
+  readonly fields: readonly string[];
+  /**
+   * The language of the Snowball algorithm that reduces words to their stems, in texts and
+   * queries; null for words as they are.
+   */
+  readonly language?:
+    | 'arabic'
+    | 'armenian'
+    | 'basque'
+    | 'catalan'
+    | 'czech'
+    | 'danish'
+    | 'dutch'
+    | 'english'
+    | 'finnish'
+    | 'french'
+    | 'german'
+    | 'hungarian'
+    | 'irish'
+    | 'italian'
+    | 'norwegian'
+    | 'portuguese'
+    | 'romanian'
+    | 'russian'
+    | 'slovene'
+    | 'spanish'
+    | 'swedish'
+    | 'tamil'
+    | 'turkish'
+    | null;
+  /**
+   * Words that are not searched: at most 1000. Compared before words are reduced to stems,
+   * without case.
+   */
+  readonly stop_words?: readonly string[];
+  /** BM25: how soon repetitions of a word stop counting. */
+  readonly k1?: number;
+  /** BM25: how much long texts are marked down. */
+  readonly b?: number;
+}
+
+/** Absent for a collection without an index of text. */
+export interface TextSettings {
+  /** Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16. */
+  readonly fields: readonly string[];
+  /**
+   * The language of the Snowball algorithm that reduces words to their stems, in texts and
+   * queries; null for words as they are.
+   */
+  readonly language:
+    | 'arabic'
+    | 'armenian'
+    | 'basque'
+    | 'catalan'
+    | 'czech'
+    | 'danish'
+    | 'dutch'
+    | 'english'
+    | 'finnish'
+    | 'french'
+    | 'german'
+    | 'hungarian'
+    | 'irish'
+    | 'italian'
+    | 'norwegian'
+    | 'portuguese'
+    | 'romanian'
+    | 'russian'
+    | 'slovene'
+    | 'spanish'
+    | 'swedish'
+    | 'tamil'
+    | 'turkish'
+    | null;
+  /**
+   * Words that are not searched: at most 1000. Compared before words are reduced to stems,
+   * without case.
+   */
+  readonly stop_words: readonly string[];
+  /** BM25: how soon repetitions of a word stop counting. */
+  readonly k1: number;
+  /** BM25: how much long texts are marked down. */
+  readonly b: number;
 }
 
 /** Absent members but the id are those of the collection. */
@@ -185,8 +275,8 @@ export interface VectorPage<Values = readonly number[]> {
 }
 
 /**
- * Exactly one of `vector`, `id`, `recommend` and `discover`, or a `cursor` alone. `limit`,
- * `offset` and `cursor` may be in the query string instead.
+ * Exactly one of `vector`, `id`, `text`, `recommend` and `discover`, or a `cursor` alone.
+ * `limit`, `offset` and `cursor` may be in the query string instead.
  */
 export interface Query<Values = readonly number[]> {
   readonly vector?: Values;
@@ -195,6 +285,19 @@ export interface Query<Values = readonly number[]> {
   readonly recommend?: Recommend;
   readonly discover?: Discover;
   readonly mmr?: Mmr;
+  /**
+   * Words to search for, in place of a vector: the matches are ranked by BM25. For collections
+   * with `text`.
+   */
+  readonly text?: {
+    /**
+     * Text whose words are searched for, in any order: at most 256 different ones. A word that
+     * occurs twice counts twice.
+     */
+    readonly query: string;
+    /** Whether vectors match that have any of the words, or all of them. */
+    readonly match?: 'any' | 'all';
+  };
   /**
    * The number of nearest vectors to return: at most 10000 without `limit`, which returns them
    * in pages. With `limit` and no `top_k` the pages go through all vectors that pass the
@@ -345,6 +448,7 @@ export interface Match<Values = readonly number[]> {
 }
 
 export interface Explain {
+  /** `text` for queries with `text`. */
   readonly engine: string;
   readonly segment_count: number;
   readonly rows_scanned: number;
@@ -364,8 +468,8 @@ export interface QueryReply<Values = readonly number[]> {
   /** Whether there is another page. */
   readonly has_more: boolean;
   /**
-   * The exact number of vectors that pass the filter. On the first page and on pages with an
-   * `offset`.
+   * The exact number of vectors that pass the filter and, in a query with `text`, match it. On
+   * the first page and on pages with an `offset`.
    */
   readonly total?: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */

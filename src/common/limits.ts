@@ -28,6 +28,15 @@ export const DEFAULT_LIMITS = {
   filterValuesMax: 10_000,
   /** Characters of a field name; looking one up takes time quadratic in its dots. */
   filterPathCharactersMax: 512,
+  /** Metadata paths of the index of text of a collection. */
+  textFieldsMax: 16,
+  /** Each is compared with every word; the longest lists in use have about 1 000. */
+  textStopWordsMax: 1_000,
+  textStopWordCharactersMax: 64,
+  /** A query by words is typed by hand, or is a paragraph. */
+  textQueryCharactersMax: 8_192,
+  /** Different words of one query, each of which reads the rows that contain it. */
+  textTermsMax: 256,
   /** Facets, or stats, of one request; each reads a column of all rows that pass. */
   facetsMax: 32,
   /** Values of one facet in a reply; the number of distinct values is always exact. */

@@ -2,6 +2,7 @@
 // Float32Arrays, metadata is the JSON text as sent, and every failure that a caller can cause is a
 // SagittaError.
 
+import type { TextSettings } from '../common/text-settings.js';
 import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 import type { Page } from './query/query-api.js';
 
@@ -16,6 +17,8 @@ export interface CollectionInput {
   readonly ttlSeconds?: number | null | undefined;
   /** Types of metadata by path; null or absent for none. */
   readonly schema?: DeclaredTypes | null | undefined;
+  /** Absent for no index of text. */
+  readonly text?: TextSettings | undefined;
 }
 
 /** Absent members stay as they are. */
@@ -63,6 +66,7 @@ export interface CollectionRecord {
   readonly ttlSeconds?: number;
   /** Types of metadata by path; absent without any. */
   readonly schema?: DeclaredTypes;
+  readonly text?: TextSettings | undefined;
   /** `failed`: its data is damaged. It answers `collection_unavailable`; other collections are not affected. */
   readonly status: 'loading' | 'ready' | 'failed';
   /** Why the collection is not ready, without paths of the host; absent when it is ready. */

@@ -223,6 +223,7 @@ export class Catalogue {
         metric: input.metric,
         description: input.description,
         labels: input.labels,
+        text: input.text,
         ttlSeconds: input.ttlSeconds ?? null,
         schema: input.schema ?? null,
         createdAtMs: now,
@@ -540,7 +541,14 @@ function aliased(id: string, aliases: readonly string[]): SagittaError {
 }
 
 function checkExisting(existing: CollectionDefinition, input: CollectionInput): void {
-  if (existing.dimension === input.dimension && existing.metric === input.metric) return;
+  const isSameText = JSON.stringify(existing.text) === JSON.stringify(input.text);
+  if (existing.dimension === input.dimension && existing.metric === input.metric) {
+    if (isSameText) return;
+    throw new SagittaError(
+      'collection_exists',
+      `Collection "${input.id}" already exists with other settings of "text".`,
+    );
+  }
   throw new SagittaError(
     'collection_exists',
     `Collection "${input.id}" already exists with dimension ${existing.dimension} and metric ${existing.metric}; the request has ${input.dimension} and ${input.metric}.`,

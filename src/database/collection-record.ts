@@ -3,14 +3,21 @@
 
 import { field, validationError } from '../common/errors.js';
 import type { Engine } from '../engine/core/engine.js';
+import type { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
 import type { AliasRecord, CollectionRecord } from './api.js';
 import { type Catalogue, type CollectionEntry, reasonForClients } from './catalogue.js';
 import type { Page } from './query/query-api.js';
 
+interface RecordServices {
+  readonly engine: Engine;
+  readonly engineReason: string;
+  readonly textIndexes: TextIndexes;
+}
+
 export function toRecord(
   { definition, state }: CollectionEntry,
-  { engine, engineReason }: { readonly engine: Engine; readonly engineReason: string },
+  { engine, engineReason, textIndexes }: RecordServices,
 ): CollectionRecord {
   const collection = state.kind === 'ready' ? state.collection : undefined;
   let hostBytes = collection?.rows.hostBytes ?? 0;
@@ -19,7 +26,7 @@ export function toRecord(
   for (const segment of collection?.rows.segments ?? []) {
     const used = engine.bytesUsed(segment.key);
     mappedBytes += segment.mappedBytes;
-    hostBytes += used.hostBytes;
+    hostBytes += used.hostBytes + textIndexes.bytesUsed(segment.key);
     deviceBytes += used.deviceBytes;
   }
   const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
@@ -29,6 +36,7 @@ export function toRecord(
     metric: definition.metric,
     description: definition.description,
     labels: definition.labels,
+    ...(definition.text === undefined ? {} : { text: definition.text }),
     ...(definition.ttlSeconds == null ? {} : { ttlSeconds: definition.ttlSeconds }),
     ...(definition.schema == null ? {} : { schema: definition.schema }),
     status: state.kind,

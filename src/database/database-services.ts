@@ -6,6 +6,7 @@ import type { Clock } from '../common/clock.js';
 import type { Limits } from '../common/limits.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
+import type { TextIndexes } from '../text/text-index.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Catalogue } from './catalogue.js';
 import type { IdempotencyKeys } from './idempotency.js';
@@ -21,6 +22,7 @@ export interface DatabaseServices {
   readonly engineReason: string;
   readonly scheduler: SearchScheduler;
   readonly filters: FilterCache;
+  readonly textIndexes: TextIndexes;
   readonly pool: WorkerPool;
   readonly sealer: CursorSealer;
   readonly idempotencyKeys: IdempotencyKeys;

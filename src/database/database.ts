@@ -9,6 +9,7 @@ import type { Logger } from '../common/logger.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Store } from '../storage/store.js';
+import { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
 import type {
   AliasChange,
@@ -69,9 +70,11 @@ export class Database {
   private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
     const { store, engine, pool, clock, limits, observer = SILENT_OBSERVER } = options;
     const filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax });
+    const textIndexes = new TextIndexes(pool);
     const unloadBlock = (key: string) => {
       engine.unload(key);
       filters.forget(key);
+      textIndexes.forget(key);
     };
     const encoder = engine.rowEncoder;
     this.apiKeys = new ApiKeys({ store, clock });
@@ -87,6 +90,7 @@ export class Database {
       engineReason: options.engineReason,
       scheduler: new SearchScheduler({ engine, waitingMax: limits.queuedQueriesMax, observer }),
       filters,
+      textIndexes,
       pool,
       sealer: new CursorSealer(cursorSecret),
       idempotencyKeys: new IdempotencyKeys({ store, clock, keptMs: limits.idempotencyMs }),

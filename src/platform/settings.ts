@@ -297,6 +297,21 @@ const BOUNDS = {
     4_096,
     'The maximum length of a field name in a filter.',
   ),
+  textFieldsMax: bound(
+    'paths',
+    1,
+    256,
+    'The maximum number of metadata paths in the index of text of a collection.',
+  ),
+  textStopWordsMax: bound('words', 0, 100_000, 'The maximum number of stop words of a collection.'),
+  textStopWordCharactersMax: bound('characters', 1, 1_024, 'The maximum length of a stop word.'),
+  textQueryCharactersMax: bound(
+    'characters',
+    1,
+    1_000_000,
+    'The maximum length of the text of a query.',
+  ),
+  textTermsMax: bound('words', 1, 4_096, 'The maximum number of different words in a query.'),
   facetsMax: bound('paths', 1, 256, 'The maximum number of facets, and of stats, in one request.'),
   facetValuesMax: bound('values', 1, 100_000, 'The maximum number of values of one facet.'),
   facetValuesDefault: bound(

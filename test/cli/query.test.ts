@@ -49,6 +49,36 @@ it('shows the nearest as a table with their metadata', async () => {
   );
 });
 
+it('searches by words in a collection that was created with text', async () => {
+  const create = [
+    'collections',
+    'create',
+    'notes',
+    '--dimension',
+    '2',
+    '--text-fields',
+    'name,body',
+  ];
+  const record = JSON.parse(await stdoutOf([...create, '--text-language', 'english', '--json']));
+  assert.deepEqual(record.text.fields, ['name', 'body']);
+  await createClient({ baseUrl: server.url })
+    .collection('notes')
+    .upsert([
+      { id: 'a', values: [1, 0], metadata: { name: 'whales', body: 'in the sea' } },
+      { id: 'b', values: [1, 0], metadata: { name: 'a whale' } },
+    ]);
+  const find = async (...args: string[]) => {
+    const reply = JSON.parse(await stdoutOf(['query', 'notes', '--json', ...args]));
+    return reply.matches.map(({ id }: { id: string }) => id);
+  };
+  assert.deepEqual(await find('--text', 'whale'), ['b', 'a']);
+  assert.deepEqual(await find('--text', 'Whales sea', '--match', 'all'), ['a']);
+  const { stderr, code } = await sagitta(['query', 'notes', '--text', 'sea', '--id', 'a']);
+  assert.match(stderr, /expected exactly one of --vector, --id, --text and examples .*, found 2/);
+  assert.equal(code, 2);
+  await stdoutOf(['collections', 'delete', 'notes', '--yes']);
+});
+
 it('shows the selected fields, or none', async () => {
   const args = ['query', 'points', '--vector', '[1,0]', '-k', '1'];
   assert.equal(
@@ -219,12 +249,17 @@ const FAILURES: readonly [string, readonly string[], number, RegExp][] = [
   ['a missing argument', ['query'], 2, /missing required argument 'collection'/],
   ['a missing option', ['import', 'x'], 2, /required option '-c, --collection <id>'/],
   ['a number out of range', ['query', 'p', '-k', '0'], 2, /'0' is invalid. Expected an integer/],
-  ['no vector', ['query', 'points'], 2, /exactly one of --vector, --id and examples .*, found 0/],
+  [
+    'no vector',
+    ['query', 'points'],
+    2,
+    /exactly one of --vector, --id, --text and examples .*, found 0/,
+  ],
   [
     'two vectors',
     ['query', 'p', '--id', 'a', '--vector', '[1]'],
     2,
-    /--id and examples .*, found 2/,
+    /--text and examples .*, found 2/,
   ],
   ['a broken vector', ['query', 'points', '--vector', '[1,'], 2, /--vector: expected JSON: /],
   [

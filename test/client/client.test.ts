@@ -152,7 +152,7 @@ it('updates by filter, writes on conditions, and lets vectors expire', async () 
   ]);
   const update = await vectors.updateMany({ filter: { x: 1 } }, { patch: { y: true } });
   assert.deepEqual([update.updated_count, update.has_more], [1, false]);
-  const step = await vectors.updateMany({ all: true }, { replace: {} }, { limit: 1 });
+  const step = await vectors.updateMany({ all: true }, { metadata: {} }, { limit: 1 });
   assert.deepEqual([step.updated_count, step.has_more], [1, true]);
   const read = await vectors.get('a', { include_sequence: true });
   assert.deepEqual([read.metadata, read.sequence], [{ x: 1, y: true }, 2]);

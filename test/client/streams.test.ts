@@ -352,8 +352,6 @@ it('queries are streamed, with their options in the query string', async () => {
     topK: 3,
     filter: { a: 1 },
     scoreThreshold: 0.5,
-    groupBy: 'kind',
-    groupSize: 2,
     metric: 'dot',
     includeMetadata: true,
     includeValues: false,
@@ -366,7 +364,7 @@ it('queries are streamed, with their options in the query string', async () => {
   assert.equal(
     request!.url,
     '/v1/collections/docs/query/batch?top_k=3&filter=%7B%22a%22%3A1%7D&metric=dot&score_threshold=0.5' +
-      '&group_by=kind&group_size=2&include_metadata=true&include_values=false&min_sequence=4&vector_column=v',
+      '&include_metadata=true&include_values=false&min_sequence=4&vector_column=v',
   );
   assert.equal(request!.headers.accept, 'application/x-ndjson');
   assert.equal(request!.body, 'queries');

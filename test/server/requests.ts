@@ -43,7 +43,6 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/rename',
     body: { id: 'catalog-2' },
   },
-  getCollectionSchema: { needs: 'vectors:read path', url: '/collections/catalog-1/schema' },
   listAliases: { needs: 'collections:read visible', url: '/aliases' },
   getAlias: {
     needs: 'collections:read named',

@@ -3,10 +3,11 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import type { CollectionRecord, FoundPath, TypeCounts } from '../../client/client.js';
+import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
 import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { usageError } from '../failure.js';
-import { parseDuration, readFilter, wholeNumber } from '../options.js';
+import { parseDuration, readFilter, splitNames, wholeNumber } from '../options.js';
 import { printable, renderTable } from '../table.js';
 import { formatCount, pluralize } from '../units.js';
 
@@ -15,6 +16,8 @@ Examples:
   $ sagitta collections list
   $ sagitta collections create articles --dimension 768 --metric dot \\
       --label team=search
+  $ sagitta collections create notes --dimension 384 \\
+      --text-fields title,body --text-language english
   $ sagitta collections show articles
   $ sagitta collections schema articles
   $ sagitta collections clone articles articles-copy
@@ -33,6 +36,8 @@ interface CreateOptions extends CommonOptions {
   readonly metric?: Metric;
   readonly description?: string;
   readonly label?: Record<string, string>;
+  readonly textFields?: readonly string[];
+  readonly textLanguage?: TextLanguage;
   readonly ttl?: string;
   readonly schema?: string;
 }
@@ -57,6 +62,12 @@ export function addCollectionsCommand(program: Command): void {
     .option('--description <text>', 'free text')
     .option('--ttl <duration>', 'vectors expire so long after their write, such as 30d')
     .option('--schema <json|@file>', 'types of metadata by path: {"year": "integer"}')
+    .option('--text-fields <names>', 'metadata fields to search by words', splitNames)
+    .addOption(
+      new Option('--text-language <name>', 'language whose word stems are compared').choices(
+        TEXT_LANGUAGES,
+      ),
+    )
     .option('--label <name=value>', 'label; may be repeated', addLabel);
   addCommonOptions(create).action(createCollection);
 
@@ -169,7 +180,10 @@ async function listCollections(options: CommonOptions): Promise<void> {
 }
 
 async function createCollection(id: string, options: CreateOptions): Promise<void> {
-  const { dimension, metric, description, label, ttl, schema } = options;
+  const { dimension, metric, description, label, ttl, schema, textFields, textLanguage } = options;
+  if (textLanguage !== undefined && textFields === undefined) {
+    throw usageError('--text-language requires --text-fields');
+  }
   const record = await connect(options).collections.create({
     id,
     dimension,
@@ -178,6 +192,9 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
     ...(label !== undefined && { labels: label }),
     ...(schema !== undefined && {
       schema: readFilter('--schema', schema) as DeclaredTypes,
+    }),
+    ...(textFields !== undefined && {
+      text: { fields: textFields, ...(textLanguage !== undefined && { language: textLanguage }) },
     }),
     ...(ttl !== undefined && { ttl_seconds: parseDuration('--ttl', ttl) / 1_000 }),
   });

@@ -30,6 +30,7 @@ Examples:
   $ sagitta query wordnet --id n02069974 --top-k 5 \\
       --filter '{"category": "noun.animal"}'
   $ sagitta query docs --vector @question.json --json
+  $ sagitta query notes --text 'whale songs' --match all
   $ sagitta query docs --id a1 --group-by author --group-size 2
   $ sagitta query docs --positive a1,a2 --negative b7 --strategy best_score
   $ sagitta query docs --id a1 --mmr 0.7 --mmr-candidates 200
@@ -48,6 +49,8 @@ row per match), or .ivecs (integer ids):
 contains (.ivecs, or the HDF5 dataset "neighbors").
 
 ${EXIT_CODES_TEXT}`;
+
+const TEXT_MATCHES = ['any', 'all'] as const;
 
 /** Page size of --all: the server's default maximum. */
 const ALL_PAGE_LIMIT = 1_000;
@@ -71,6 +74,8 @@ interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat
   readonly strategy?: Strategy;
   readonly mmr?: number;
   readonly mmrCandidates?: number;
+  readonly text?: string;
+  readonly match?: (typeof TEXT_MATCHES)[number];
   readonly filter?: string;
   readonly topK?: number;
   readonly limit?: number;
@@ -102,6 +107,12 @@ export function addQueryCommand(program: Command): void {
     )
     .option('--mmr <lambda>', 'diversify: 0 for variety, 1 for none', anyNumber('--mmr'))
     .option('--mmr-candidates <n>', 'nearest vectors to choose from', wholeNumber(1, 1e6))
+    .option('--text <words>', 'words to find in the text of the collection')
+    .addOption(
+      new Option('--match <words>', 'which of the words must occur (default: any)').choices(
+        TEXT_MATCHES,
+      ),
+    )
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
     .option('-k, --top-k <n>', 'number of matches (default: 10)', wholeNumber(1, 1e9))
     .option('--limit <n>', 'matches per page', wholeNumber(1, 1e6))
@@ -168,6 +179,8 @@ const SINGLE_ONLY = [
   'strategy',
   'mmr',
   'mmrCandidates',
+  'text',
+  'match',
   'cursor',
   'limit',
   'all',
@@ -190,18 +203,19 @@ function optionName(name: string): string {
 
 function requestOf(options: QueryOptions): QueryRequest {
   const { vector, id, filter, topK, limit, cursor, metric, scoreThreshold } = options;
-  const { groupBy, groupSize, mmr, mmrCandidates } = options;
+  const { groupBy, groupSize, mmr, mmrCandidates, text, match } = options;
   const recommend = recommendOf(options);
-  const targetCount = [vector, id, recommend].filter((target) => target !== undefined).length;
+  const targetCount = [vector, id, text, recommend].filter((one) => one !== undefined).length;
   if (cursor !== undefined && targetCount === 0) return { cursor };
   if (targetCount !== 1) {
     throw usageError(
-      `expected exactly one of --vector, --id and examples (--positive, --negative), found ${targetCount}`,
+      `expected exactly one of --vector, --id, --text and examples (--positive, --negative), found ${targetCount}`,
     );
   }
   if (mmr === undefined && mmrCandidates !== undefined) {
     throw usageError('--mmr-candidates requires --mmr');
   }
+  if (match !== undefined && text === undefined) throw usageError('--match requires --text');
   const pageLimit = limit ?? (options.all && topK === undefined ? ALL_PAGE_LIMIT : undefined);
   return {
     ...(vector !== undefined && { vector: readVector(vector) }),
@@ -210,6 +224,7 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(mmr !== undefined && {
       mmr: { lambda: mmr, ...(mmrCandidates !== undefined && { candidates: mmrCandidates }) },
     }),
+    ...(text !== undefined && { text: { query: text, ...(match !== undefined && { match }) } }),
     ...(filter !== undefined && { filter: readFilter('--filter', filter) }),
     ...(topK !== undefined && { top_k: topK }),
     ...(pageLimit !== undefined && { limit: pageLimit }),

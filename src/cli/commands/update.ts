@@ -13,8 +13,7 @@ command can be repeated after an interruption.
 Examples:
   $ sagitta update articles --filter '{"draft": true}' --patch '{"draft": null}'
   $ sagitta update articles --all --patch @patch.json
-  $ sagitta update articles --filter '{"old": true}' \\
-      --replace '{"archived": true}'
+  $ sagitta update articles --filter '{"old": true}' --replace '{"archived": true}'
 
 ${EXIT_CODES_TEXT}`;
 
@@ -49,7 +48,7 @@ async function runUpdate(id: string, options: UpdateOptions): Promise<void> {
     filter === undefined ? { all: true as const } : { filter: readFilter('--filter', filter) };
   const change =
     patch === undefined
-      ? { replace: readFilter('--replace', replace!) }
+      ? { metadata: readFilter('--replace', replace!) }
       : { patch: readFilter('--patch', patch) };
   const vectors = connect(options).collection(id);
   let updatedCount = 0;

@@ -2,6 +2,7 @@
 // segment files. Both are JSON with a format version.
 
 import { SagittaError } from '../../common/errors.js';
+import type { TextSettings } from '../../common/text-settings.js';
 import type { DeclaredTypes, Metric } from '../../common/types.js';
 import type { Store } from '../../storage/store.js';
 import { blobsOf, segmentBlobName } from '../keys.js';
@@ -21,6 +22,8 @@ export interface CollectionDefinition {
   readonly ttlSeconds?: number | null;
   /** Of metadata; null or absent for none. */
   readonly schema?: DeclaredTypes | null;
+  /** Absent for a collection without an index of text. */
+  readonly text?: TextSettings | undefined;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }

@@ -155,7 +155,7 @@ class Changes {
     if (violation === null) return;
     const { members, expected } = violation;
     const detail = `The vector "${segment.id(row)}": ${violation.detail}`;
-    const location = field(this.#change.kind, ...members);
+    const location = field(this.#change.kind === 'patch' ? 'patch' : 'metadata', ...members);
     throw validationError([{ location, code: 'invalid_metadata', detail, expected }]);
   }
 

@@ -9,7 +9,7 @@ import type { JsonObject, Metric } from '../../common/types.js';
 import type { Formula } from '../../engine/core/example-search.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
-import type { SortKey } from './query-api.js';
+import type { SortKey, TextRequest } from './query-api.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
 // the header (uint32), header as JSON, query vector as little-endian float32.
@@ -43,7 +43,9 @@ export interface ListCursor extends CursorBase {
 export interface QueryCursor extends CursorBase {
   readonly kind: 'query';
   readonly metric: Metric;
+  /** Without elements if the query has a text. */
   readonly vector: Float32Array;
+  readonly text: TextRequest | null;
   readonly formula: Formula | null;
   /** The digest of the examples; null for a query without any. */
   readonly examplesDigest: string | null;

@@ -52,6 +52,7 @@ export interface DiversityRequest {
 export interface QueryRequest extends AggregationRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
+  readonly text?: TextRequest | undefined;
   readonly recommend?: RecommendRequest | undefined;
   readonly discover?: DiscoverRequest | undefined;
   readonly diversity?: DiversityRequest | undefined;
@@ -73,6 +74,13 @@ export interface QueryRequest extends AggregationRequest {
   readonly minSequence?: number | undefined;
   readonly scoreStats?: ScoreStatsRequest | undefined;
   readonly explain?: boolean | undefined;
+}
+
+/** Words to search for in the text of a collection. */
+export interface TextRequest {
+  readonly query: string;
+  /** Whether a row matches with any of the words, or with all. */
+  readonly match: 'any' | 'all';
 }
 
 export interface ScoreStatsRequest {

@@ -28,16 +28,19 @@ import type { GroupingRequest } from './group-stage.js';
 import { findPageIssues, mismatch, openCursor, sameJson } from './paging.js';
 import type { DiversityRequest, QueryRequest, ScoreStatsRequest, SortKey } from './query-api.js';
 import type { Hit } from './search-target.js';
+import { analyzeText, type TextQuery } from './text-query.js';
 
 /** A cursor restores all of it. */
 export interface QueryPlan {
   readonly sequence: number;
   readonly openedAtMs: number;
-  /** One query vector, or with a formula the examples, row-major [exampleCount, dimension]. */
+  /** One query vector, or with a formula the examples, row-major [exampleCount, dimension]. Empty for a text. */
   readonly vector: Float32Array;
+  readonly text: TextQuery | null;
   readonly formula: Formula | null;
   readonly examplesDigest: string | null;
   readonly excludedIds: readonly string[];
+  /** Of text queries `dot`: their scores, too, are shown as they are. */
   readonly metric: Metric;
   readonly filter: JsonObject | null;
   readonly filterNode: FilterNode | null;
@@ -127,6 +130,7 @@ export function findQueryIssues(
     const detail = `Expected one of ${TARGETS.join(', ')}; found none.`;
     issues.push({ location: locate('vector'), code: 'invalid_request', detail });
   }
+  issues.push(...findTextIssues(request, locate));
   issues.push(...findExampleIssues(request, limits, locate));
   issues.push(...findPageIssues(request, limits, locate));
   const { topKMax } = limits;
@@ -149,7 +153,21 @@ export function findQueryIssues(
 }
 
 /** The members that say what to search for. */
-const TARGETS = ['vector', 'id', 'recommend', 'discover'] as const;
+const TARGETS = ['vector', 'id', 'text', 'recommend', 'discover'] as const;
+
+/** Members that compare vectors do not go with text. */
+function findTextIssues(
+  { text, metric, diversity, scoreStats }: QueryRequest,
+  locate: (name: string) => IssueLocation,
+): ValidationIssue[] {
+  if (text === undefined) return [];
+  const members = { metric, mmr: diversity, score_stats: scoreStats };
+  return Object.entries(members).flatMap(([name, value]) => {
+    if (value === undefined) return [];
+    const detail = `${name} is for queries by vectors; found it with text, which BM25 ranks.`;
+    return [{ location: locate(name), code: 'invalid_request', detail }];
+  });
+}
 
 function findDiversityIssues(
   { diversity, topK, sort, groupBy }: QueryRequest,
@@ -255,14 +273,12 @@ function planFirstPage(
   const topK = request.topK ?? (hasDefaultTop ? limits.topKDefault : topKUnset);
   const limitUnset =
     grouping === null ? limits.pageLimitDefault : groupLimitDefault(grouping.size, limits);
-  const metric = request.metric ?? view.collection.definition.metric;
   const filterNode = request.filter === undefined ? null : parseFilter(request.filter);
   return {
     sequence: view.sequence,
     openedAtMs: now,
-    ...planTarget(view, request, metric),
+    ...planTarget(view, request, limits),
     examplesDigest: digestExamples(request),
-    metric,
     filter: request.filter ?? null,
     filterNode,
     sort,
@@ -299,6 +315,22 @@ function planDiversity(
 /** What is searched for. */
 function planTarget(
   view: SnapshotView,
+  request: QueryRequest,
+  limits: Limits,
+): PlannedExamples & Pick<QueryPlan, 'text' | 'metric'> {
+  const { collection } = view;
+  if (request.text !== undefined) {
+    const text = analyzeText(collection, request.text, limits);
+    return { vector: NO_VECTOR, formula: null, excludedIds: [], text, metric: 'dot' };
+  }
+  const metric = request.metric ?? collection.definition.metric;
+  return { ...planVectors(view, request, metric), text: null, metric };
+}
+
+const NO_VECTOR = new Float32Array(0);
+
+function planVectors(
+  view: SnapshotView,
   { vector, id, recommend, discover }: QueryRequest,
   metric: Metric,
 ): PlannedExamples {
@@ -326,6 +358,7 @@ function planNextPage(
   const repeated: [keyof QueryRequest, string, boolean][] = [
     ['vector', 'vector', !hasExamples && sameVector(request.vector, cursor.vector)],
     ['id', 'id', !hasExamples && request.id === cursor.excludedIds[0]],
+    ['text', 'text', sameJson(request.text, cursor.text)],
     ['recommend', 'recommend', digestExamples(request) === cursor.examplesDigest],
     ['discover', 'discover', digestExamples(request) === cursor.examplesDigest],
     ['diversity', 'mmr', isSameDiversity(request.diversity, cursor.diversity)],
@@ -350,6 +383,7 @@ function planNextPage(
     sequence: cursor.sequence,
     openedAtMs: cursor.openedAtMs,
     vector: cursor.vector,
+    text: cursor.text === null ? null : analyzeText(collection, cursor.text, limits),
     formula: cursor.formula,
     examplesDigest: cursor.examplesDigest,
     excludedIds: cursor.excludedIds,
@@ -393,6 +427,7 @@ export function nextCursor(
     includeValues: plan.includeValues,
     metric: plan.metric,
     vector: plan.vector,
+    text: plan.text?.request ?? null,
     formula: plan.formula,
     examplesDigest: plan.examplesDigest,
     excludedIds: plan.excludedIds,

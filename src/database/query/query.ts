@@ -33,6 +33,7 @@ import { isDiverse, isGrouped, nextCursor, planQuery, type QueryPlan } from './q
 import { findScoreStats } from './score-stats.js';
 import type { ScheduledHits } from './search-scheduler.js';
 import { type SearchTarget, searchTarget, toFloat32 } from './search-target.js';
+import { openTextSearch, type TextQuery, type TextSearch } from './text-query.js';
 
 /** What the queries with one filter at one sequence have in common. */
 interface FilteredSnapshot {
@@ -42,6 +43,8 @@ interface FilteredSnapshot {
   readonly target: SearchTarget;
   readonly visibleCount: number;
   readonly conditionCount: number;
+  /** Null for queries by vectors. */
+  readonly textSearch: TextSearch | null;
 }
 
 /** One page of one query. Throws what `planQuery` throws; rejects with the signal's reason. */
@@ -82,13 +85,16 @@ export async function answerPlans(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
-  const { limits, sealer, filters, pool, engine } = services;
+  const { limits, sealer, filters, pool } = services;
   const startedAtMs = performance.now();
   // Rows may move while filters and engine are at work; the snapshots stay what they are.
   const excluded = plans.map(({ excludedIds, isCounted }) =>
     isCounted ? excludedIds.flatMap((id) => view.find(id) ?? []) : [],
   );
-  const filtered = await filterSnapshots(view, plans, filters, signal);
+  const unmatched = await filterSnapshots(view, plans, filters, signal);
+  const filtered = await Promise.all(
+    plans.map(({ text }, i) => matchWords(text, unmatched[i]!, services, signal)),
+  );
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
   const pages = plans.map((plan, i): PageSteps => {
@@ -100,7 +106,11 @@ export async function answerPlans(
     return new PageSearch(plan, target, limits);
   });
   const [waitMs, aggregations] = await Promise.all([
-    searchPages(pages, services, signal),
+    searchPages(
+      pages.map((page, i) => ({ page, textSearch: filtered[i]!.textSearch })),
+      services,
+      signal,
+    ),
     aggregateAll(plans, filtered, excluded, services, signal),
   ]);
   const searchedAtMs = performance.now();
@@ -136,7 +146,11 @@ export async function answerPlans(
   };
   return replies.map((reply, i) => {
     if (!plans[i]!.isExplained) return { ...reply, timings };
-    return { ...reply, timings, explain: explain(reply.work, timings, engine.name) };
+    return {
+      ...reply,
+      timings,
+      explain: explain(reply.work, timings, engineOf(plans[i]!, services)),
+    };
   });
 }
 
@@ -179,41 +193,51 @@ function withoutRow(views: readonly SegmentView[], address: RowAddress): readonl
   });
 }
 
+/** A page, and what searches for it in place of the engine if it has words. */
+interface SearchedPage {
+  readonly page: PageSteps;
+  readonly textSearch: TextSearch | null;
+}
+
+/** One search of a page. */
+interface PageQuery {
+  readonly query: PlannedSearch;
+  readonly textSearch: TextSearch | null;
+}
+
 /**
  * Searches for all pages in common batches until every page is complete. Resolves to the
  * milliseconds spent waiting for the engine.
  */
 async function searchPages(
-  pages: readonly PageSteps[],
+  pages: readonly SearchedPage[],
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<number> {
   let waitMs = 0;
   for (;;) {
-    const queries = await Promise.all(pages.map((page) => page.next()));
+    const queries = await Promise.all(pages.map(({ page }) => page.next()));
     const searches = pages.flatMap((page, i) => {
       const query = queries[i]!;
-      return query === null ? [] : [{ page, query }];
+      return query === null ? [] : [{ ...page, query }];
     });
     if (searches.length === 0) return waitMs;
-    const found = await searchAll(
-      searches.map(({ query }) => query),
-      services,
-      signal,
-    );
+    const found = await searchAll(searches, services, signal);
     waitMs += found.waitMs;
     for (const [i, { page }] of searches.entries()) page.accept(found.hits[i]!);
   }
 }
 
-/** The hits of each search, in order: those of the engine in one batch, those by examples beside it. */
+/** The hits of each search, in order: those of the engine in one batch, the others beside it. */
 async function searchAll(
-  searches: readonly PlannedSearch[],
+  searches: readonly PageQuery[],
   { scheduler, pool }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<ScheduledHits> {
-  const engineSearches = searches.filter(({ formula }) => formula === null);
-  if (engineSearches.length === searches.length) return scheduler.search(searches, signal);
+  const engineSearches = searches.flatMap(({ query, textSearch }) =>
+    query.formula === null && textSearch === null ? [query] : [],
+  );
+  if (engineSearches.length === searches.length) return scheduler.search(engineSearches, signal);
   const [scheduled, hits] = await Promise.all([
     scheduler.search(engineSearches, signal),
     searchInTurn(searches, pool, signal),
@@ -225,23 +249,21 @@ async function searchAll(
   };
 }
 
-/** The hits of searches by examples, one after another: each fills the pool. Null for other searches. */
+/** The hits of searches by examples and words, one after another: each fills the pool. Null for other searches. */
 async function searchInTurn(
-  searches: readonly PlannedSearch[],
+  searches: readonly PageQuery[],
   pool: WorkerPool,
   signal: AbortSignal | undefined,
 ): Promise<readonly (SearchHits | null)[]> {
   const hits: (SearchHits | null)[] = [];
-  for (const { formula, ...search } of searches) {
-    hits.push(
-      formula === null
-        ? null
-        : await searchByExamples(
-            pool,
-            { ...search, formula },
-            signal === undefined ? {} : { signal },
-          ),
-    );
+  for (const { query, textSearch } of searches) {
+    const { formula, ...search } = query;
+    if (textSearch !== null) hits.push(await textSearch.search(search));
+    else if (formula === null) hits.push(null);
+    else {
+      const options = signal === undefined ? {} : { signal };
+      hits.push(await searchByExamples(pool, { ...search, formula }, options));
+    }
   }
   return hits;
 }
@@ -288,7 +310,27 @@ async function filterSnapshot(
     target: searchTarget(views),
     visibleCount: countVisible(views),
     conditionCount: filterNode === null ? 0 : filterTests(filterNode).length,
+    textSearch: null,
   };
+}
+
+/** With only the rows that match the text, if the query has one. */
+async function matchWords(
+  text: TextQuery | null,
+  filtered: FilteredSnapshot,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<FilteredSnapshot> {
+  if (text === null) return filtered;
+  const { snapshot, views: passing } = filtered;
+  const textSearch = await openTextSearch(text, snapshot.views, passing, services, signal);
+  const { views } = textSearch;
+  const target = searchTarget(views);
+  return { ...filtered, views, target, visibleCount: countVisible(views), textSearch };
+}
+
+function engineOf({ text }: QueryPlan, { engine }: DatabaseServices): string {
+  return text === null ? engine.name : 'text';
 }
 
 function isVisible(address: RowAddress, views: readonly SegmentView[]): boolean {

@@ -20,6 +20,7 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
     id: body.id,
     ...toExamples(body),
     diversity: body.mmr && { lambda: body.mmr.lambda, candidateCount: body.mmr.candidates },
+    text: body.text,
     topK: body.top_k,
     limit: body.limit,
     offset: body.offset,

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
+import type { TextSettings } from '../../common/text-settings.js';
 import type { CollectionRecord } from '../../database/api.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { runWrite } from '../idempotency.js';
@@ -15,6 +16,7 @@ import type { StoredReply } from '../replies/reply.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { Schemas } from '../schemas/all.js';
 
 export function collectionRoutes(services: RouteServices): Route[] {
   return [
@@ -69,6 +71,7 @@ function createCollection(services: RouteServices): Route {
             metric: body.metric,
             description: body.description,
             labels: body.labels ?? {},
+            text: toTextSettings(body.text),
             ttlSeconds: body.ttl_seconds,
             schema: body.schema,
           },
@@ -256,6 +259,14 @@ function deleteCollection(services: RouteServices): Route {
       return jsonReply(JSON.stringify({ id, deleted: true, vector_count: vectorCount }));
     },
   });
+}
+
+function toTextSettings(
+  text: z.output<Schemas['collections']['create']>['text'],
+): TextSettings | undefined {
+  if (text === undefined) return undefined;
+  const { fields, language, stop_words: stopWords, k1, b } = text;
+  return { fields, language, stopWords, k1, b };
 }
 
 /** The id in a body that has not been validated yet; validation rejects invalid ids later. */

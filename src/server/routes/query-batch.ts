@@ -137,7 +137,10 @@ async function answerJson(
       headers['server-timing'] = serverTiming(timings, totalMs);
     }
     const hasDistance = queries.every(
-      (query) => (query.metric ?? session.metric) === 'euclidean' && !isScoredByFormula(query),
+      (query) =>
+        (query.metric ?? session.metric) === 'euclidean' &&
+        !isScoredByFormula(query) &&
+        query.text === undefined,
     );
     const pieces = chunksOf(
       groups.all,

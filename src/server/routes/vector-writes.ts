@@ -339,7 +339,7 @@ function updateVectors(services: RouteServices): Route {
       const parsed = await parseJsonBody(services, request);
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(vectors.update, json);
-        const member = body.patch === undefined ? 'replace' : 'patch';
+        const member = body.patch === undefined ? 'metadata' : 'patch';
         const text = memberText(request.body, member);
         const violation = checkMetadata(body[member], Buffer.byteLength(text), limits);
         if (violation !== null) throw validationError([{ location: field(member), ...violation }]);
@@ -347,7 +347,7 @@ function updateVectors(services: RouteServices): Route {
         const result = await database
           .collection(request.params.id)
           .updateMetadata(selectionOf(body), {
-            change: { kind: member, text },
+            change: { kind: member === 'patch' ? 'patch' : 'replace', text },
             limit: body.limit,
             attachedReply: attach?.(updatedReply),
             onCommitted: committed(request),
@@ -364,7 +364,7 @@ function committed({ telemetry }: RequestContext<unknown>): OnCommitted {
 }
 
 /** The text of an object in the body: parsing it would lose digits of numbers. */
-function memberText(body: Uint8Array, name: 'metadata' | 'patch' | 'replace'): string {
+function memberText(body: Uint8Array, name: 'metadata' | 'patch'): string {
   const scanner = new JsonScanner(body);
   scanner.findMember(name);
   const { start, end } = scanner;

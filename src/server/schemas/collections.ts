@@ -7,6 +7,7 @@ import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, page } from './basics.js';
+import { textSchemas } from './text.js';
 
 /** 100 years: longer than any vector is of use. */
 const TTL_SECONDS_MAX = 100 * 366 * 86_400;
@@ -63,6 +64,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         'Types of metadata by path, as filters write paths. A vector whose metadata has another type at one of them is rejected; paths that are absent or null pass, and so does everything at other paths. `date` is a string with a date or time of RFC 3339.',
       examples: [{ year: 'integer', 'author.name': 'string', tags: 'string[]' }],
     });
+  const text = textSchemas(limits, basics);
   const create = z
     .strictObject({
       id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
@@ -74,6 +76,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       metric: basics.metric.default('cosine'),
       description: description.default(null),
       labels: labels.optional(),
+      text: text.input.optional(),
       ttl_seconds: ttl.optional(),
       schema: types.nullable().optional(),
       idempotency_key: basics.idempotencyKey,
@@ -119,6 +122,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       metric: basics.metric,
       description: z.string().nullable(),
       labels: z.record(z.string(), z.string()),
+      text: text.record.optional(),
       ttl_seconds: z.int().optional().meta({
         description: 'Absent when vectors without `expires_at` do not expire.',
       }),

@@ -5,6 +5,7 @@ import type { Limits } from '../../common/limits.js';
 import type { AggregateSchemas } from './aggregate.js';
 import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
 import { exampleSchemas } from './examples.js';
+import { textQuerySchema } from './text.js';
 
 /** Each sort key takes a column of the page in memory; a few are enough to break ties. */
 const SORT_KEYS_MAX = 8;
@@ -25,6 +26,10 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     recommend: byExamples.recommend.optional(),
     discover: byExamples.discover.optional(),
     mmr: byExamples.mmr.optional(),
+    text: textQuerySchema(limits).optional().meta({
+      description:
+        'Words to search for, in place of a vector: the matches are ranked by BM25. For collections with `text`.',
+    }),
     top_k: z
       .int()
       .min(1)
@@ -91,7 +96,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     explain: z.boolean().optional().meta({ default: false }),
   };
   const description =
-    'Exactly one of `vector`, `id`, `recommend` and `discover`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.';
+    'Exactly one of `vector`, `id`, `text`, `recommend` and `discover`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.';
   const examples = [
     {
       vector: [0.12, -0.5, 0.33],
@@ -127,7 +132,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       ...page,
       total: z.int().optional().meta({
         description:
-          'The exact number of vectors that pass the filter. On the first page and on pages with an `offset`.',
+          'The exact number of vectors that pass the filter and, in a query with `text`, match it. On the first page and on pages with an `offset`.',
       }),
       sequence,
       facets: aggregate.replyMembers.facets,
@@ -135,7 +140,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       score_stats: aggregate.scoreStatsReply,
       explain: z
         .object({
-          engine: z.string(),
+          engine: z.string().meta({ description: '`text` for queries with `text`.' }),
           segment_count: z.int(),
           rows_scanned: z.int(),
           rows_passed_filter: z.int(),

@@ -183,19 +183,19 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         patch: metadata.optional().meta({
           description: 'A JSON merge patch (RFC 7396) of the metadata: null removes a member.',
         }),
-        replace: metadata.optional().meta({ description: 'In place of the metadata.' }),
+        metadata: metadata.optional().meta({ description: 'In place of the metadata.' }),
         limit: z.int().min(1).max(limits.batchRowsMax).optional().meta({
           description: 'Vectors to change at most, in insertion order.',
         }),
         idempotency_key: idempotencyKey,
       })
       .refine(isOneSelection, ONE_SELECTION)
-      .refine((body) => (body.patch === undefined) !== (body.replace === undefined), {
-        error: 'Expected exactly one of patch and replace.',
+      .refine((body) => (body.patch === undefined) !== (body.metadata === undefined), {
+        error: 'Expected exactly one of patch and metadata.',
       })
       .meta({
         id: 'VectorUpdate',
-        description: 'Exactly one of `ids`, `filter` and `all`, and one of `patch` and `replace`.',
+        description: 'Exactly one of `ids`, `filter` and `all`, and one of `patch` and `metadata`.',
         examples: [{ filter: { lang: 'en' }, patch: { reviewed: true, draft: null } }],
       }),
     count: z

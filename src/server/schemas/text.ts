@@ -1,0 +1,81 @@
+// The text index of a collection, and queries by words.
+
+import { z } from 'zod';
+import type { Limits } from '../../common/limits.js';
+import { B_DEFAULT, K1_DEFAULT, TEXT_LANGUAGES } from '../../common/text-settings.js';
+import type { BasicSchemas } from './basics.js';
+
+/** Beyond 100 a score is the number of repetitions, up to rounding. */
+const K1_MAX = 100;
+
+export function textSchemas(limits: Limits, { path }: BasicSchemas) {
+  const fields = z
+    .array(path)
+    .min(1)
+    .max(limits.textFieldsMax)
+    .refine((paths) => new Set(paths).size === paths.length, 'Expected different paths.')
+    .meta({
+      description: `Metadata paths whose strings, and strings in arrays, are searched as one text: at most ${limits.textFieldsMax}.`,
+      examples: [['title', 'abstract']],
+    });
+  const language = z
+    .enum(TEXT_LANGUAGES)
+    .nullable()
+    .meta({
+      description:
+        'The language of the Snowball algorithm that reduces words to their stems, in texts and queries; null for words as they are.',
+      examples: ['english'],
+    });
+  const stopWords = z
+    .array(z.string().min(1).max(limits.textStopWordCharactersMax))
+    .max(limits.textStopWordsMax)
+    .meta({
+      description: `Words that are not searched: at most ${limits.textStopWordsMax}. Compared before words are reduced to stems, without case.`,
+      examples: [['the', 'of']],
+    });
+  const k1 = z
+    .number()
+    .min(0)
+    .max(K1_MAX)
+    .meta({ description: 'BM25: how soon repetitions of a word stop counting.' });
+  const b = z
+    .number()
+    .min(0)
+    .max(1)
+    .meta({ description: 'BM25: how much long texts are marked down.' });
+  return {
+    input: z
+      .strictObject({
+        fields,
+        language: language.default(null),
+        stop_words: stopWords.default([]),
+        k1: k1.default(K1_DEFAULT),
+        b: b.default(B_DEFAULT),
+      })
+      .meta({
+        id: 'TextSettingsInput',
+        description: 'Indexes text of the metadata, for queries by words.',
+        examples: [{ fields: ['title', 'abstract'], language: 'english' }],
+      }),
+    record: z.object({ fields, language, stop_words: stopWords, k1, b }).meta({
+      id: 'TextSettings',
+      description: 'Absent for a collection without an index of text.',
+    }),
+  };
+}
+
+export function textQuerySchema(limits: Limits) {
+  return z.strictObject({
+    query: z
+      .string()
+      .min(1)
+      .max(limits.textQueryCharactersMax)
+      .meta({
+        description: `Text whose words are searched for, in any order: at most ${limits.textTermsMax} different ones. A word that occurs twice counts twice.`,
+        examples: ['domesticated animal'],
+      }),
+    match: z.enum(['any', 'all']).default('any').meta({
+      description: 'Whether vectors match that have any of the words, or all of them.',
+    }),
+  });
+}
