@@ -172,20 +172,25 @@ function toComponentRefs(schema: JsonSchema): JsonSchema {
 const parametersOf = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
 
 /** `{id}` is the id of a collection, except in `/vectors/{id}`. */
-function pathSchema(route: Route, name: string, { basics, keys }: Schemas): z.ZodType {
+function pathSchema(route: Route, name: string, { aliases, basics, keys }: Schemas): z.ZodType {
   if (name === 'key_id') return keys.id;
+  if (name === 'name') return aliases.name;
   const isVector = name === 'vector_id' || route.path === '/vectors/{id}';
   return isVector ? basics.vectorId : basics.collectionId;
 }
 
 function describePath(route: Route, schemas: Schemas, components: Components): Described {
-  const parameters = parametersOf(route.path).map((name) => ({
-    name,
-    in: 'path',
-    required: true,
-    description: 'Percent-encoded as URLs require.',
-    schema: components.describe(pathSchema(route, name, schemas)),
-  }));
+  const parameters = parametersOf(route.path).map((name) => {
+    const schema = pathSchema(route, name, schemas);
+    const mayBeAlias = schema === schemas.basics.collectionId;
+    return {
+      name,
+      in: 'path',
+      required: true,
+      description: `${mayBeAlias ? 'An id or an alias. ' : ''}Percent-encoded as URLs require.`,
+      schema: components.describe(schema),
+    };
+  });
   return {
     ...(route.isOperational === true ? { servers: OPERATIONAL_SERVERS } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),

@@ -1,11 +1,15 @@
 // Aliases, renamed collections and clones, over a store that survives a restart.
 
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { field, type IssueLocation } from '../../src/common/errors.js';
+import { silentLogger } from '../../src/common/logger.js';
+import { Backups } from '../../src/database/backup.js';
 import type { Database } from '../../src/database/database.js';
 import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
-import type { StoreOperation } from '../../src/storage/store.js';
+import type { DiskStore, StoreOperation } from '../../src/storage/store.js';
+import { makeDirectory, openIn } from '../storage/directories.js';
 import { batchOf, createCrashingStore, openDatabase, overrideStore } from './harness.js';
 
 const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
@@ -103,6 +107,28 @@ describe('aliases', () => {
     await database.setAliases([{ name: 'live', collection: null }], ALL);
     await database.collection('a').drop();
     await database.close();
+  });
+});
+
+describe('a backup', () => {
+  it('has the aliases, and the expiries of vectors', async () => {
+    const store = (await openIn(await makeDirectory())) as DiskStore;
+    const database = await openDatabase({ store });
+    await database.createCollection({ id: 'a', ...shape, ttlSeconds: 60 });
+    await database.setAliases([{ name: 'live', collection: 'a' }], ALL);
+    await write(database, 'live', ['x']);
+    const directory = await makeDirectory();
+    await new Backups({ store, directory, logger: silentLogger }).create('first');
+    await database.close();
+    await store.close();
+
+    const copyStore = await openIn(join(directory, 'first'));
+    const copy = await openDatabase({ store: copyStore });
+    const include = { values: false, metadata: false, expiry: true };
+    const { expiresAt } = await copy.collection('live').get('x', include);
+    assert.equal(expiresAt, '2026-01-01T00:01:00.000Z');
+    await copy.close();
+    await copyStore.close();
   });
 });
 

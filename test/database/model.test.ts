@@ -169,6 +169,20 @@ async function runRound(seed: number): Promise<void> {
       const { tag } = old;
       model.write({ ...row, tag, metadata, expiresAtMs: expiresAtMs ?? old.expiresAtMs });
     },
+    async writeIfUnchanged() {
+      const row = randomRow();
+      const include = { values: false, metadata: false, sequence: true };
+      const { vectors } = await database.collection(name).fetch([row.id], include);
+      const found = vectors[0]?.sequence ?? 0;
+      assert.equal(found > 0, model.rows.has(row.id));
+      const isUnchanged = random() < 0.6;
+      const ifSequences = Float64Array.of(isUnchanged ? found : found + 1);
+      const batch = { ...toBatch([row]), ifSequences };
+      const write = database.collection('alias').write(batch, { mode: 'upsert' });
+      if (!isUnchanged) return assert.rejects(write, { code: 'precondition_failed' });
+      assert.equal((await write).sequence, ++sequence);
+      model.write(row);
+    },
     async remove() {
       const ids = Array.from({ length: 1 + below(6) }, () => `v${below(150)}`);
       const found = new Set(ids.filter((id) => model.rows.has(id)));

@@ -118,7 +118,7 @@ export function basicSchemas(limits: Limits) {
       .optional()
       .meta({
         description:
-          'The collection; by default the one that the server is configured with, if any.',
+          'The id or an alias of the collection; by default the one that the server is configured with, if any.',
         examples: ['articles'],
       }),
     idempotencyKey: z

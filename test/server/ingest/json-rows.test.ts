@@ -54,6 +54,26 @@ function texts({ offsets, bytes }: Utf8Column): string[] {
 }
 
 describe('a body of vectors', () => {
+  it('has conditions and expiries by row, and no column where none is stated', () => {
+    const { batch } = accept({
+      vectors: [
+        { id: 'a', values: [1, 2], if_sequence: 7 },
+        { id: 'b', values: [1, 2], expires_at: '2027-01-31T12:00:00+02:00' },
+        { id: 'c', values: [1, 2], if_sequence: 0, expires_at: null },
+      ],
+    });
+    assert.deepEqual(batch.ifSequences, Float64Array.of(7, Number.NaN, 0));
+    const timeMs = Date.UTC(2027, 0, 31, 10);
+    assert.deepEqual(batch.expiresAtMs, Float64Array.of(Number.NaN, timeMs, Infinity));
+    const plain = accept({ vectors: [{ id: 'a', values: [1, 2] }] }).batch;
+    assert.deepEqual([plain.ifSequences, plain.expiresAtMs], [undefined, undefined]);
+    const wrong = { id: 'a', values: [1, 2], if_sequence: 2 ** 53, expires_at: '2027-13-01' };
+    assert.deepEqual(issuesOf(refuse({ vectors: [wrong] })).sort(), [
+      '/0/expires_at invalid_request',
+      '/0/if_sequence invalid_request',
+    ]);
+  });
+
   it('becomes columns, with metadata as sent', () => {
     const { batch, mode, ids } = accept(
       '{"mode":"insert","vectors":[{"id":"é","values":[1,-0.1],"metadata":{ "n":1.0,"b":12345678901234567890 }},{"values":[0,1e-3],"id":"b"}]}',
