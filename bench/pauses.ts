@@ -109,6 +109,16 @@ async function upserts(server: ServerProcess, call: Call): Promise<void> {
       next += sizes.arrowRows;
     },
   );
+  await check(call, next);
+}
+
+/** Compares the answer to a query with brute force; throws when they differ. */
+async function check(call: Call, storedRows: number): Promise<void> {
+  const vector = rows.vector(storedRows + 1);
+  const [expected] = rows.nearest([{ vector }], 10, storedRows);
+  const reply = await call('POST', '/v1/collections/c/query', { vector: [...vector], top_k: 10 });
+  const found = reply.json<{ matches: { id: string }[] }>().matches.map(({ id }) => id);
+  if (found.join() !== expected!.join()) throw new Error(`expected ${expected}, found ${found}`);
 }
 
 /** Segments are sealed, written and mapped while rows arrive; then compaction removes the former rows. */
