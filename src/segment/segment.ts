@@ -14,6 +14,7 @@ import {
   type VectorBatch,
   type VectorBlock,
 } from '../common/types.js';
+import { whenAllEnded } from '../common/when-all-ended.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { GrowingCodes } from './growing-codes.js';
 import { MetadataColumns } from './metadata-columns.js';
@@ -223,7 +224,7 @@ export class Segment {
   /**
    * Copies the values of rows that will be appended next, in this order, to their places, and encodes them
    * in the pool: appending them then takes microseconds per row. Nobody sees them before. It has no effect
-   * on rows that are not appended as announced. Large batches are over shared memory, which is copied in
+   * on rows that are not appended as announced. Nothing is under way when it has ended. Large batches are over shared memory, which is copied in
    * the pool.
    */
   async stage(rows: readonly RowsToAppend[], pool: WorkerPool): Promise<void> {
@@ -235,7 +236,7 @@ export class Segment {
     const rowCount = staged.reduce((sum, { count }) => sum + count, first);
     this.#reserveValues(growth, rowCount);
     const target = this.#valueArray;
-    await Promise.all(
+    await whenAllEnded(
       staged.map(({ batch, from, count, firstRow }) => {
         const source = this.#valuesOf(batch, from, count);
         return copyValues({ source, target, offset: firstRow * this.dimension }, pool);

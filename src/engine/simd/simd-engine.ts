@@ -5,6 +5,7 @@
 import { assert } from '../../common/errors.js';
 import type { RowEncoder, UnencodedRows } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
+import { whenAllEnded } from '../../common/when-all-ended.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import type { Engine, SearchHits, SearchOptions, SearchQuery } from '../core/engine.js';
 import {
@@ -230,7 +231,7 @@ function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {
       for (let at = from; at < to; at += step) {
         tasks.push(pool.run(encodeSimdTask, { ...rows, from: at, to: Math.min(at + step, to) }));
       }
-      await Promise.all(tasks);
+      await whenAllEnded(tasks);
     },
   };
 }
