@@ -107,6 +107,9 @@ export async function narrowToWanted(
   });
 }
 
+/** About 1.5 ms on the calling thread; the detour through the pool takes as long for 200 000 rows. */
+const INLINE_ROWS_MAX = 1_000_000;
+
 /** Rows that have one of the values are what `$in` selects. */
 async function selectAmong(
   pool: WorkerPool,
@@ -114,6 +117,14 @@ async function selectAmong(
   path: string,
   values: readonly FacetValue[],
 ): Promise<readonly Bitmap[]> {
+  const columns = views.map(({ metadata: { columns, isComplete } }) => {
+    const column = columns.get(path) ?? (isComplete ? EMPTY_COLUMN : null);
+    return column?.items === null ? column : null;
+  });
+  const rowCount = views.reduce((sum, view) => sum + view.rowCount, 0);
+  if (rowCount <= INLINE_ROWS_MAX && !columns.includes(null)) {
+    return views.map((view, i) => scalarsAmong(columns[i]!, view.rowCount, values));
+  }
   const node = { kind: 'test', path, operator: '$in', operand: values } as const;
   const selections = selectRows(
     pool,
@@ -121,6 +132,29 @@ async function selectAmong(
     views.map(({ metadata }) => metadata),
   );
   return Promise.all(selections.map(async ({ rows }) => (await rows)!));
+}
+
+/** For a column without arrays. */
+function scalarsAmong(
+  column: MetadataColumn,
+  rowCount: number,
+  values: readonly FacetValue[],
+): Bitmap {
+  const found = createBitmap(rowCount);
+  const lookup = createEquality(values, column);
+  const { kinds, codes } = column;
+  const end = Math.min(rowCount, kinds.length);
+  if (codes !== null && values.every((value) => typeof value === 'string')) {
+    // A third of the time that the general loop takes.
+    for (let row = 0; row < end; row++) {
+      if (kinds[row] === KIND.string && lookup.byCode[codes[row]!] !== 0) setBit(found, row);
+    }
+    return found;
+  }
+  for (let row = 0; row < end; row++) {
+    if (lookUp(lookup, column, row) !== 0) setBit(found, row);
+  }
+  return found;
 }
 
 interface BesideWork {
