@@ -105,6 +105,10 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/aggregate',
     body: {},
   },
+  getCollectionSchema: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/schema',
+  },
   updateVectors: {
     needs: 'vectors:write path',
     url: '/collections/catalog-1/vectors/update',
