@@ -6,6 +6,7 @@ import { BufferPool } from '../common/buffer-pool.js';
 import type { Clock } from '../common/clock.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
+import type { TextSettings } from '../common/text-settings.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Store } from '../storage/store.js';
@@ -41,6 +42,7 @@ import { CursorSealer } from './query/cursor.js';
 import { FilterCache } from './query/filter-cache.js';
 import { openToken } from './query/paging.js';
 import { SearchScheduler } from './query/search-scheduler.js';
+import { createWordsColumns } from './query/words-columns.js';
 
 /** Records that are written to disk at the same time, each at most a body; usually far less. */
 const RECORD_BUFFERS_KEPT_MAX = 4;
@@ -69,8 +71,9 @@ export class Database {
 
   private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
     const { store, engine, pool, clock, limits, observer = SILENT_OBSERVER } = options;
-    const filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax });
     const textIndexes = new TextIndexes(pool);
+    const words = createWordsColumns(textIndexes, (segmentKey) => this.#textOf(segmentKey));
+    const filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax, words });
     const unloadBlock = (key: string) => {
       engine.unload(key);
       filters.forget(key);
@@ -248,6 +251,12 @@ export class Database {
     await this.loaded;
     await this.#sweep.close();
     await this.#services.catalogue.close();
+  }
+
+  /** Undefined for a collection without text. */
+  #textOf(segmentKey: string): TextSettings | undefined {
+    const incarnation = segmentKey.slice(0, segmentKey.indexOf('/'));
+    return this.#services.catalogue.findIncarnation(incarnation)?.definition.text;
   }
 
   #toRecord(entry: CollectionEntry): CollectionRecord {

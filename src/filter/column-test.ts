@@ -203,6 +203,8 @@ function planTest(
       lookup.byKind[KIND.missing] = test.operand ? 0 : 1;
       return { lookup, elementTest: null };
     }
+    case '$match':
+      return planEquality([true], column);
     case '$contains':
       return planContains([test.operand], 'any', column);
     case '$contains_any':

@@ -44,6 +44,8 @@ export interface Operands extends Shapes {
   /** In the order of JSON_TYPES, each once. */
   readonly $type: readonly JsonType[];
   readonly $elem_match: ElementFilter;
+  /** Words that the text of a vector must have; see `wordsPath`. */
+  readonly $match: string;
 }
 
 export type TestOperator = keyof Operands;
@@ -70,6 +72,22 @@ export type FilterNode =
 
 /** The path of the vector's id. No metadata has it, since names that begin with "$" are rejected. */
 export const ID_PATH = '$id';
+
+/** The name under which filters have conditions on the indexed text of a vector. */
+export const TEXT_NAME = '$text';
+
+/**
+ * The path of a condition on words: of a column of true and missing values that the caller of the
+ * evaluation makes of its index of text. No metadata has it.
+ */
+export function wordsPath(words: string): string {
+  return `${TEXT_NAME}:${words}`;
+}
+
+/** Whether the filter has a condition on words. */
+export function hasWordsTest(node: FilterNode): boolean {
+  return filterTests(node).some(({ operator }) => operator === '$match');
+}
 
 /** The path of an element in an `ElementFilter` without fields. */
 export const ELEMENT_PATH = '';

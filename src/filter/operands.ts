@@ -123,6 +123,15 @@ function isFiniteNumber(value: Json | undefined): value is number {
   return Number.isFinite(value);
 }
 
+/** The words of `$match`. */
+export const parseWords: OperandParser<string> = (value, position, { issues, limits }) => {
+  const words = parseValue(STRING, value, position, issues);
+  const max = limits.textQueryCharactersMax;
+  if (words === undefined || words.length <= max) return words;
+  issues.reportBound(position, 'characters in $match', max, words.length);
+  return undefined;
+};
+
 /** A pattern of `$like`. */
 export const parseLikePattern: OperandParser<string> = (value, position, context) => {
   const pattern = parsePatternText(value, position, context);

@@ -32,6 +32,7 @@ import {
   parsePolygon,
   parseRegex,
   parseTypes,
+  parseWords,
   SCALAR,
   SCALAR_OR_NULL,
   STRING,
@@ -59,6 +60,7 @@ import { STRING_TESTS, type StringTest } from './string-tests.js';
 //   $type …             no       is it is it            is it                 is it
 //   $elem_match …       no       no    no               an element is so      no
 //   $geo_…              no       no    no               no                    a point in it
+//   $match words        at $text only: the indexed text of the vector has all of the words
 //
 // "Same" is the same JSON type: 1 is neither true nor "1". A range on an array is false, since an array
 // is neither a number nor a string. Elements that are arrays or objects equal nothing. Numbers are
@@ -149,6 +151,12 @@ export const OPERATORS: { readonly [name in TestOperator]: Operator<Operands[nam
     parse: (value, position, context) => context.parseElements(value, position),
     comparesStrings: false,
     matches: matchesElement,
+  },
+  $match: {
+    parse: parseWords,
+    comparesStrings: false,
+    // What the index has found stands at the path of the words.
+    matches: (value) => value === true,
   },
   $geo_radius: {
     parse: parseCircle,

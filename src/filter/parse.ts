@@ -11,7 +11,9 @@ import {
   type FilterNode,
   type FilterTest,
   ID_PATH,
+  TEXT_NAME,
   type TestOperator,
+  wordsPath,
 } from './filter-node.js';
 import { describeType, IssueList, type Position, within } from './issues.js';
 import type { OperandContext } from './operands.js';
@@ -32,8 +34,8 @@ export function parseFilter(filter: JsonObject, limits: Limits, name = 'filter')
   return node;
 }
 
-/** What may stand beside fields: the conditions on the id, and what combines filters. */
-const FILTER_NAMES = [...LOGICAL_OPERATORS, ID_PATH];
+/** What may stand beside fields: the conditions on id and text, and what combines filters. */
+const FILTER_NAMES = [...LOGICAL_OPERATORS, ID_PATH, TEXT_NAME];
 
 /** Operators for ids, which are strings. */
 const ID_OPERATORS: readonly TestOperator[] = [
@@ -66,6 +68,7 @@ class Parser implements OperandContext {
     return entries.flatMap(([name, value]) => {
       if (!this.#isNameShort(name, position)) return [];
       const inside = within(position, name);
+      if (name === TEXT_NAME && this.#elementDepth === 0) return this.#parseText(value, inside);
       const isField = !name.startsWith('$') || (name === ID_PATH && this.#elementDepth === 0);
       return isField
         ? this.#parseField(name, value, inside)
@@ -115,6 +118,30 @@ class Parser implements OperandContext {
     }
     const filters = value.map((filter, i) => this.parseFields(filter, within(inside, i)));
     return name === '$and' ? filters.flat() : [{ kind: 'or', children: filters.map(allOf) }];
+  }
+
+  /** The conditions on the indexed text. */
+  #parseText(value: Json, position: Position): FilterNode[] {
+    if (!isJsonObject(value) || Object.keys(value).length === 0) {
+      this.issues.reportType(position, `${TEXT_NAME} takes`, 'an object with $match', value);
+      return [];
+    }
+    return Object.entries(value).flatMap(([name, operand]): FilterNode[] => {
+      const inside = within(position, name);
+      if (name !== '$match') {
+        this.#reportOperator(
+          name,
+          `${name} does not apply to the text of a vector`,
+          ['$match'],
+          inside,
+        );
+        return [];
+      }
+      this.#countNode(inside);
+      const words = OPERATORS.$match.parse(operand, inside, this);
+      if (words === undefined) return [];
+      return [{ kind: 'test', path: wordsPath(words), operator: '$match', operand: words }];
+    });
   }
 
   #parseField(path: string, value: Json, position: Position): FilterNode[] {
@@ -189,6 +216,11 @@ class Parser implements OperandContext {
   ): FilterNode[] {
     this.#countNode(position);
     if (path === ID_PATH && !this.#isIdTest(operator, value, position)) return [];
+    if (operator === '$match') {
+      const detail = `$match stands at ${TEXT_NAME}, as in {"${TEXT_NAME}": {"$match": "words"}}`;
+      this.#reportOperator(operator, detail, [TEXT_NAME], position);
+      return [];
+    }
     const operand = OPERATORS[operator].parse(value, position, this);
     if (operand === undefined) return [];
     // The operand was parsed by the operator.
@@ -283,6 +315,8 @@ function foldOperand(operand: FilterTest['operand']): unknown {
 
 function explainMisplaced(name: string): string {
   if (name === ID_PATH) return `${ID_PATH} is the id of the vector and not part of an element`;
+  if (name === TEXT_NAME)
+    return `${TEXT_NAME} is the text of the vector and not part of an element`;
   return FIELD_OPERATORS.includes(name)
     ? `${name} stands inside a field, as in {"field": {"${name}": …}}`
     : `there is no operator ${name}`;

@@ -78,7 +78,7 @@ const REFUSED: readonly {
     says: 'an unknown operator beside fields',
     filter: { $nor: [{ a: 1 }] },
     place: '/filter/$nor',
-    expected: /^\$and, \$or, \$not, \$id$/,
+    expected: /^\$and, \$or, \$not, \$id, \$text$/,
     actual: '$nor',
   },
   {

@@ -11,9 +11,15 @@ import {
   intersectInto,
 } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
+import { assert } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { type RowSelection, selectRows } from '../../filter/evaluate-task.js';
-import { type FilterNode, filterPaths, filterText } from '../../filter/filter-node.js';
+import {
+  type FilterNode,
+  filterPaths,
+  filterText,
+  hasWordsTest,
+} from '../../filter/filter-node.js';
 import { sliceView } from '../../filter/slice-view.js';
 import type { WorkerPool } from '../../platform/pool.js';
 
@@ -68,6 +74,15 @@ interface Evaluation {
   waitingCount: number;
 }
 
+/** Answers conditions on words by an index of text. */
+export interface WordsColumns {
+  /**
+   * The view of a segment with a column for each `$match` of the filter. Rejects with `invalid_filter` if
+   * its collection has no text.
+   */
+  addColumns(node: FilterNode, segmentKey: string, view: MetadataView): Promise<MetadataView>;
+}
+
 /** Estimate for a result without its bitmaps: objects, keys and map entries. */
 const RESULT_BYTES = 1_024;
 
@@ -77,6 +92,7 @@ const VIEWS_MAX = 4;
 export class FilterCache {
   readonly #pool: WorkerPool;
   readonly #bytesMax: number;
+  readonly #words: WordsColumns | null;
   /** By segment, then by filter. */
   readonly #results = new Map<string, Map<string, Result>>();
   /** The least recently used first. */
@@ -87,7 +103,9 @@ export class FilterCache {
   #hitCount = 0;
   #missCount = 0;
 
-  constructor(options: { pool: WorkerPool; bytesMax: number }) {
+  /** @param options.words makes the columns of conditions on words; absent where filters have none. */
+  constructor(options: { pool: WorkerPool; bytesMax: number; words?: WordsColumns }) {
+    this.#words = options.words ?? null;
     this.#pool = options.pool;
     this.#bytesMax = options.bytesMax;
   }
@@ -184,14 +202,30 @@ export class FilterCache {
   #start(node: FilterNode, work: readonly { result: Result; view: MetadataView }[]): void {
     const paths = filterPaths(node);
     const fromRows = work.map(({ result }) => wholeWordRows(result.matches));
-    const views = work.map(({ view }, i) =>
-      fromRows[i] === 0 ? view : sliceView(view, fromRows[i]!, paths),
-    );
-    const selections = selectRows(this.#pool, node, views);
+    const select = (views: readonly MetadataView[]) => {
+      const slices = views.map((view, i) =>
+        fromRows[i] === 0 ? view : sliceView(view, fromRows[i]!, paths),
+      );
+      return selectRows(this.#pool, node, slices);
+    };
+    const selections = hasWordsTest(node)
+      ? selectLater(work.length, this.#addWords(node, work), select)
+      : select(work.map(({ view }) => view));
     work.forEach(({ result }, i) => {
       this.#missCount++;
       result.evaluation = this.#track(result, selections[i]!, fromRows[i]!);
     });
+  }
+
+  #addWords(
+    node: FilterNode,
+    work: readonly { result: Result; view: MetadataView }[],
+  ): Promise<readonly MetadataView[]> {
+    const words = this.#words;
+    assert(words !== null, 'conditions on words have an index');
+    return Promise.all(
+      work.map(({ result, view }) => words.addColumns(node, result.segmentKey, view)),
+    );
   }
 
   #track(result: Result, selection: RowSelection, fromRow: number): Evaluation {
@@ -268,6 +302,28 @@ export class FilterCache {
     this.#bytesUsed -= result.bytesUsed;
     result.isCached = false;
   }
+}
+
+/** The selections of views that are not ready yet. */
+function selectLater(
+  count: number,
+  views: Promise<readonly MetadataView[]>,
+  select: (views: readonly MetadataView[]) => readonly RowSelection[],
+): RowSelection[] {
+  const selections = views.then(select);
+  return Array.from({ length: count }, (_, i) => {
+    let isStopped = false;
+    return {
+      rows: selections.then((selected) => (isStopped ? null : selected[i]!.rows)),
+      stop() {
+        isStopped = true;
+        selections.then(
+          (selected) => selected[i]!.stop(),
+          () => {},
+        );
+      },
+    };
+  });
 }
 
 function covers({ matches }: Result, rowCount: number): boolean {

@@ -140,6 +140,7 @@ async function checkQuery(
   assert.equal(reply.total, expected.length);
   assert.equal(reply.explain!.engine, 'text');
   assert.deepEqual(await readPages(collection, { ...request, limit: topK }), expected);
+  await checkFilter(collection, documents, query, filter);
   const worst = expected.at(Math.floor(expected.length / 2));
   if (worst === undefined) return;
   const atLeast = await collection.query({ ...request, scoreThreshold: worst.score, limit: 1_000 });
@@ -147,6 +148,27 @@ async function checkQuery(
     matchesOf(atLeast),
     expected.filter(({ score }) => score >= worst.score),
   );
+}
+
+/** Rows with all words, and rows without. */
+async function checkFilter(
+  collection: CollectionHandle,
+  documents: readonly TestDocument[],
+  query: readonly string[],
+  other: { readonly n: number } | undefined,
+): Promise<void> {
+  const filter = { ...other, $text: { $match: query.join(' ') } };
+  const [passing, rest] = [true, false].map((isMatch) =>
+    documents.filter(
+      ({ words, n }) =>
+        query.every((word) => words.includes(word)) === isMatch &&
+        (other === undefined || n === other.n),
+    ),
+  );
+  assert.equal(await collection.count(filter), passing!.length);
+  const without = { ...other, $not: { $text: filter.$text } };
+  const { vectors } = await collection.list({ filter: without, limit: 1_000 });
+  assert.deepEqual(vectors.map(({ id }) => id).sort(), rest!.map(({ id }) => id).sort());
 }
 
 async function readPages(collection: CollectionHandle, request: QueryRequest) {
@@ -279,6 +301,15 @@ describe('a text query', () => {
       'invalid_request',
       'text',
       'Expected one of vector, id, text, recommend, discover; found id and text.',
+    ]);
+    const filter = { $text: { $match: 'a' } };
+    const vector = Float32Array.of(1, 0);
+    const plain = database.collection('plain');
+    await plain.write(batchOf([{ id: 'a', values: [1, 0], metadata: '{}' }]), { mode: 'insert' });
+    assert.deepEqual(await rejects(plain, { vector, filter }), [
+      'invalid_filter',
+      'filter',
+      '$match needs an index of text, which the collection does not have. Name the fields to search in "text" when a collection is created.',
     ]);
     assert.deepEqual((await rejects(collection, { text, metric: 'dot' })).slice(0, 2), [
       'invalid_request',

@@ -1,0 +1,59 @@
+// The columns of conditions on words: for every `$match` of a filter, which rows of a segment have the
+// words, found in the index of text.
+
+import { type Bitmap, nextSetBit } from '../../common/bitmap.js';
+import { KIND, type MetadataColumn, type MetadataView } from '../../common/columns.js';
+import { field, validationError } from '../../common/errors.js';
+import type { TextSettings } from '../../common/text-settings.js';
+import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { type FilterNode, filterTests } from '../../filter/filter-node.js';
+import type { TextIndexes } from '../../text/text-index.js';
+import { matchTerms } from '../../text/text-match.js';
+import { termsOf } from '../../text/text-search.js';
+import type { WordsColumns } from './filter-cache.js';
+
+/** @param settingsOf those of the collection of a segment; undefined if it has no text. */
+export function createWordsColumns(
+  textIndexes: TextIndexes,
+  settingsOf: (segmentKey: string) => TextSettings | undefined,
+): WordsColumns {
+  return {
+    async addColumns(node, segmentKey, view): Promise<MetadataView> {
+      const settings = settingsOf(segmentKey);
+      if (settings === undefined) throw withoutText();
+      const { rowCount } = view;
+      const indexed = { segment: { key: segmentKey }, metadata: view, rowCount };
+      const parts = await textIndexes.partsOf(indexed, settings);
+      const columns = new Map(view.columns);
+      for (const [path, words] of wordsOf(node)) {
+        const matching = matchTerms({ parts, rowCount }, termsOf(words, true, settings));
+        columns.set(path, columnOf(matching));
+      }
+      return { ...view, columns };
+    },
+  };
+}
+
+/** The words of each condition by its path. */
+function wordsOf(node: FilterNode): ReadonlyMap<string, string> {
+  const words = new Map<string, string>();
+  for (const test of filterTests(node)) {
+    if (test.operator === '$match') words.set(test.path, test.operand);
+  }
+  return words;
+}
+
+/** True for the rows in the bitmap, and missing for the others. */
+function columnOf(matching: Bitmap): MetadataColumn {
+  const kinds = new Uint8Array(new SharedArrayBuffer(matching.length));
+  for (let row = nextSetBit(matching, 0); row >= 0; row = nextSetBit(matching, row + 1)) {
+    kinds[row] = KIND.true;
+  }
+  return { ...EMPTY_COLUMN, kinds };
+}
+
+function withoutText() {
+  const detail =
+    '$match needs an index of text, which the collection does not have. Name the fields to search in "text" when a collection is created.';
+  return validationError([{ location: field('filter'), code: 'invalid_filter', detail }]);
+}
