@@ -13,6 +13,16 @@ export interface Utf8Column {
   readonly bytes: Uint8Array;
 }
 
+/** A named vector of rows on their way in. */
+export interface NamedVectors {
+  readonly name: string;
+  readonly dimension: number;
+  /** Row-major [count, dimension] float32, all finite; zeros for rows without the vector. */
+  readonly values: Float32Array;
+  /** [count], 1 for rows that have the vector, else 0. */
+  readonly presence: Uint8Array;
+}
+
 /** Rows on their way in: from a request body to the log and the active segment. */
 export interface VectorBatch {
   readonly count: number;
@@ -37,6 +47,8 @@ export interface VectorBatch {
    * the default of the collection. Absent where all rows have the default.
    */
   readonly expiresAtMs?: Float64Array | undefined;
+  /** Those that any of the rows has; absent for none. */
+  readonly named?: readonly NamedVectors[] | undefined;
 }
 
 /** Called with a row of the batch, a path of its metadata and the value there. */

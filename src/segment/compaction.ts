@@ -2,13 +2,14 @@
 // sequences and values stay; metadata columns are copied, not parsed again. The caller carries over
 // deletions that happen meanwhile, by the mapping of rows.
 
+import { createBitmap, hasBit, setBit } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
 import type { Utf8Column } from '../common/types.js';
 import type { Task } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { SEGMENT_BYTES_MAX } from './segment.js';
-import type { SegmentData } from './segment-data.js';
+import type { NamedColumn, SegmentData, VectorColumn } from './segment-data.js';
 import { sharedBytes, sharedFloat32, sharedFloat64, sharedInt32 } from './shared-arrays.js';
 
 interface CompactionInput {
@@ -46,14 +47,17 @@ function compactSegments(input: CompactionInput): Compaction {
   const { dimension } = inputs[0]!;
   const ids = copyText(inputs, kept, 'ids');
   const json = copyText(inputs, kept, 'json');
-  const byteCount = rowCount * dimension * 4 + ids.bytes.byteLength + json.bytes.byteLength;
+  const named = inputs[0]!.named.map((_, i) => copyNamed(inputs, kept, rowCount, i));
+  const valueCount = named.reduce((sum, vector) => sum + vector.dimension, dimension) * rowCount;
+  const byteCount = valueCount * 4 + ids.bytes.byteLength + json.bytes.byteLength;
   assert(byteCount <= SEGMENT_BYTES_MAX, `${byteCount} bytes in a segment`);
   const data: SegmentData = {
     key: input.key,
     number: input.number,
     dimension,
     rowCount,
-    values: copyValues(inputs, kept, rowCount),
+    values: copyValues(inputs, kept, rowCount, (segment) => segment),
+    named,
     ids,
     json,
     // Panels of codes have other rows now, so the caller encodes them again.
@@ -101,13 +105,34 @@ function copyValues(
   inputs: readonly SegmentData[],
   kept: readonly Uint32Array[],
   rowCount: number,
+  columnOf: (segment: SegmentData) => VectorColumn,
 ): Float32Array {
-  const { dimension } = inputs[0]!;
+  const { dimension } = columnOf(inputs[0]!);
   const values = sharedFloat32(rowCount * dimension);
   forEachRun(inputs, kept, (segment, from, to, target) => {
-    values.set(segment.values.subarray(from * dimension, to * dimension), target * dimension);
+    const source = columnOf(segment).values;
+    values.set(source.subarray(from * dimension, to * dimension), target * dimension);
   });
   return values;
+}
+
+/** The named vector at `index`, which is the same one in all segments. */
+function copyNamed(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  rowCount: number,
+  index: number,
+): NamedColumn {
+  const { name, dimension } = inputs[0]!.named[index]!;
+  const presence = createBitmap(rowCount);
+  forEachRun(inputs, kept, (segment, from, to, target) => {
+    const source = segment.named[index]!.presence;
+    for (let row = from; row < to; row++) {
+      if (hasBit(source, row)) setBit(presence, target + row - from);
+    }
+  });
+  const values = copyValues(inputs, kept, rowCount, (segment) => segment.named[index]!);
+  return { name, dimension, values, codes: null, presence };
 }
 
 function copyText(

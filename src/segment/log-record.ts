@@ -3,18 +3,20 @@
 
 import type { Schema } from 'apache-arrow';
 import { assert } from '../common/errors.js';
-import type { Utf8Column, VectorBatch } from '../common/types.js';
+import type { NamedVectors, Utf8Column, VectorBatch } from '../common/types.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
+import { type Column, isValid } from '../formats/arrow/columns.js';
 import {
   BodyWriter,
   type FieldToWrite,
   STREAM_ALIGNMENT,
   toSchema,
 } from '../formats/arrow/ipc-writer.js';
-import type { ArrowSchema } from '../formats/arrow/schema.js';
+import type { ArrowField, ArrowSchema } from '../formats/arrow/schema.js';
 import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
+import { bitmapOfFlags, namedFields, nameOfColumn } from './named-columns.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
 
 export type LogRecord =
@@ -35,8 +37,8 @@ const DELETE_FIELDS: readonly FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
 const DELETE_SCHEMA = schemaOf('delete', DELETE_FIELDS);
 const DELETE_ALL_SCHEMA = schemaOf('deleteAll', []);
 
-/** Schemas by dimension, kept because creating one costs more than the rest of a one-row record. */
-const writeSchemas = new Map<number, Schema>();
+/** Schemas by the dimensions of the vectors, kept because creating one costs more than the rest of a one-row record. */
+const writeSchemas = new Map<string, Schema>();
 const WRITE_SCHEMAS_MAX = 256;
 
 /** Encodes a record. `take` provides the bytes for records of rows; new ones by default. */
@@ -48,17 +50,16 @@ export function encodeLogRecord(
   const metadata = new Map([[TIME_KEY, String(record.timeMs)]]);
   switch (record.kind) {
     case 'write': {
-      const { count, ids, values, metadata: json } = record.batch;
+      const { count, ids, values, metadata: json, named = [] } = record.batch;
       const dimension = values.length / count;
       assert(Number.isInteger(dimension), `${values.length} values for ${count} rows`);
       body.utf8(ids, 0, count);
-      body.node(count);
-      body.noNulls();
-      body.node(values.length);
-      body.noNulls();
-      body.buffer(values);
+      body.vectors(values, count);
       body.utf8(json, 0, count);
-      return encodeSealedStream(writeSchema(dimension), count, body, metadata, take);
+      for (const vectors of named) {
+        body.vectors(vectors.values, count, bitmapOfFlags(vectors.presence));
+      }
+      return encodeSealedStream(writeSchema(dimension, named), count, body, metadata, take);
     }
     case 'delete':
       body.utf8(record.ids, 0, record.count);
@@ -88,14 +89,20 @@ export const encodeWriteTask: Task<WriteToEncode, Uint8Array> = {
 
 /** More than the schema, the description of the batch, and the padding of its columns take. */
 const RECORD_OVERHEAD_BYTES = 16 * 1024;
+/** The same for a named vector. */
+const NAMED_OVERHEAD_BYTES = 1024;
 
 /** At least the bytes of the record of a batch. */
-export function recordBytesMax({ count, ids, values, metadata }: VectorBatch): number {
+export function recordBytesMax({ count, ids, values, metadata, named = [] }: VectorBatch): number {
   const textBytes = [ids, metadata].reduce(
     (sum, { offsets }) => sum + offsets[count]! - offsets[0]! + 4 * (count + 1),
     0,
   );
-  return values.byteLength + textBytes + RECORD_OVERHEAD_BYTES;
+  const namedBytes = named.reduce(
+    (sum, vectors) => sum + vectors.values.byteLength + count + NAMED_OVERHEAD_BYTES,
+    0,
+  );
+  return values.byteLength + namedBytes + textBytes + RECORD_OVERHEAD_BYTES;
 }
 
 /** Decodes a record. Its arrays are views into `bytes` where alignment allows. Throws `data_corrupt`. */
@@ -121,29 +128,57 @@ export function decodeLogRecord(bytes: Uint8Array): LogRecord {
 }
 
 function readBatch({ schema, rowCount, columns }: StoredBatch): VectorBatch {
-  const type = schema.fields[1]?.type;
-  const dimension = type?.kind === 'fixed_size_list' ? type.listSize : 0;
-  checkFields(schema, 'write', () => writeFields(dimension));
-  const [ids, vectors, metadata] = columns;
+  const dimension = dimensionOf(schema.fields[1]);
+  const vectorsOfRows = schema.fields.slice(UNNAMED_FIELDS).map((field) => ({
+    name: nameOfColumn(field.name) ?? field.name,
+    dimension: dimensionOf(field),
+  }));
+  checkFields(schema, 'write', () => writeFields(dimension, vectorsOfRows));
+  const [ids, vectors, metadata, ...others] = columns;
   const values = vectors!.children[0]!.buffer(0, Float32Array, rowCount * dimension);
-  return { count: rowCount, ids: readUtf8(ids!), values, metadata: readUtf8(metadata!) };
+  const named = vectorsOfRows.map((vector, i) => readNamed(vector, others[i]!));
+  return {
+    count: rowCount,
+    ids: readUtf8(ids!),
+    values,
+    metadata: readUtf8(metadata!),
+    ...(named.length === 0 ? {} : { named }),
+  };
 }
 
-function writeSchema(dimension: number): Schema {
-  let schema = writeSchemas.get(dimension);
+function dimensionOf(field: ArrowField | undefined): number {
+  return field?.type.kind === 'fixed_size_list' ? field.type.listSize : 0;
+}
+
+function readNamed(vector: NamedShape, { length, validity, children }: Column): NamedVectors {
+  const values = children[0]!.buffer(0, Float32Array, length * vector.dimension);
+  const presence = new Uint8Array(length);
+  for (let row = 0; row < length; row++) presence[row] = isValid(validity, row) ? 1 : 0;
+  return { ...vector, values, presence };
+}
+
+type NamedShape = Pick<NamedVectors, 'name' | 'dimension'>;
+
+function writeSchema(dimension: number, named: readonly NamedShape[]): Schema {
+  const key = [dimension, ...named.map((vectors) => `${vectors.name}:${vectors.dimension}`)].join();
+  let schema = writeSchemas.get(key);
   if (schema === undefined) {
-    schema = schemaOf('write', writeFields(dimension));
+    schema = schemaOf('write', writeFields(dimension, named));
     if (writeSchemas.size >= WRITE_SCHEMAS_MAX) writeSchemas.clear();
-    writeSchemas.set(dimension, schema);
+    writeSchemas.set(key, schema);
   }
   return schema;
 }
 
-function writeFields(dimension: number): readonly FieldToWrite[] {
+/** The number of fields before those of named vectors. */
+const UNNAMED_FIELDS = 3;
+
+function writeFields(dimension: number, named: readonly NamedShape[]): readonly FieldToWrite[] {
   return [
     { name: 'id', type: 'utf8' },
     { name: 'values', type: { vectorOf: dimension } },
     { name: 'metadata', type: 'utf8' },
+    ...namedFields(named),
   ];
 }
 

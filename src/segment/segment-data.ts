@@ -1,6 +1,7 @@
 // A segment as plain data over shared memory, for other threads, files and compaction. It is immutable
 // except that `deletedSequences` may gain entries.
 
+import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn } from '../common/columns.js';
 import type { RowCodes, Utf8Column } from '../common/types.js';
 
@@ -11,11 +12,27 @@ export interface SegmentIdentity {
   readonly number: number;
 }
 
-export interface SegmentData extends SegmentIdentity {
+/** A vector of every row. */
+export interface VectorColumn {
   readonly dimension: number;
-  readonly rowCount: number;
   /** Row-major [rowCount, dimension] float32. */
   readonly values: Float32Array;
+  /** Arrays of exactly the codes of the rows; null without codes. */
+  readonly codes: RowCodes | null;
+}
+
+/** A vector that rows may lack; these have zeros. */
+export interface NamedColumn extends VectorColumn {
+  readonly name: string;
+  /** [rowCount], the rows that have it. */
+  readonly presence: Bitmap;
+}
+
+/** Its own vector column is the unnamed vector. */
+export interface SegmentData extends SegmentIdentity, VectorColumn {
+  readonly rowCount: number;
+  /** In the order of the collection's definition. */
+  readonly named: readonly NamedColumn[];
   readonly ids: Utf8Column;
   /** One JSON object per row, as sent. */
   readonly json: Utf8Column;
@@ -24,14 +41,14 @@ export interface SegmentData extends SegmentIdentity {
   /** [rowCount], Infinity for rows not deleted; null when there are no deletions. */
   readonly deletedSequences: Float64Array | null;
   readonly columns: ReadonlyMap<string, MetadataColumn>;
-  /** Arrays of exactly the codes of the rows; null without codes. */
-  readonly codes: RowCodes | null;
   /** False when some paths are in `json` only. */
   readonly isComplete: boolean;
 }
 
-/** The distinct buffers of the rows, without codes and visibility: several views may share a buffer. */
-export function sharedBuffers(data: SegmentData): Set<ArrayBufferLike> {
+/** The distinct buffers of ids and metadata: several views may share a buffer. */
+export function textBuffers(
+  data: Pick<SegmentData, 'ids' | 'json' | 'columns'>,
+): Set<ArrayBufferLike> {
   const buffers = new Set<ArrayBufferLike>();
   const add = (...views: (ArrayBufferView | null | undefined)[]) => {
     for (const view of views) if (view) buffers.add(view.buffer);
@@ -41,7 +58,6 @@ export function sharedBuffers(data: SegmentData): Set<ArrayBufferLike> {
     add(column.dictionary?.offsets, column.dictionary?.bytes, column.items?.offsets);
     if (column.items !== null) addColumn(column.items.elements);
   };
-  add(data.values);
   add(data.ids.offsets, data.ids.bytes, data.json.offsets, data.json.bytes);
   for (const column of data.columns.values()) addColumn(column);
   return buffers;

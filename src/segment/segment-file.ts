@@ -1,7 +1,7 @@
 // Sealed segments as Arrow IPC files, which pyarrow, Polars and DuckDB can open. One record batch: `id`
 // utf8, `values` fixed_size_list<float>[dimension], `metadata` utf8 (the JSON as sent),
-// `inserted_sequence` int64, then metadata as typed columns (see metadata-fields.ts); and after the batch
-// the codes of the rows. A loaded segment uses the buffers in place.
+// `inserted_sequence` int64, a `vectors.<name>` like `values` but with nulls for each named vector, then
+// metadata as typed columns (see metadata-fields.ts); and after the batch the codes of the rows.
 
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
@@ -23,16 +23,19 @@ import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
 import { MetadataFields } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';
+import { bitmapOfValidity, namedFields } from './named-columns.js';
 import { Segment } from './segment.js';
-import type { SegmentData, SegmentIdentity } from './segment-data.js';
+import type { NamedColumn, SegmentData, SegmentIdentity } from './segment-data.js';
 import { sharedBytes, sharedFloat64, sharedInt32 } from './shared-arrays.js';
 
 /** From this size of the values on, the buffers of a segment are worth a garbage collection. */
 const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;
 
 const FORMAT = 'segment 2';
+/** Of files with named vectors, which earlier versions cannot read. */
+const NAMED_FORMAT = 'segment 3';
 /** Files of the first format have no codes. */
-const FORMATS_READ = ['segment 1', FORMAT];
+const FORMATS_READ = ['segment 1', FORMAT, NAMED_FORMAT];
 const FORMAT_KEY = 'sagitta.format';
 const DIMENSION_KEY = 'sagitta.dimension';
 const ROW_COUNT_KEY = 'sagitta.row_count';
@@ -40,6 +43,8 @@ const ROW_COUNT_KEY = 'sagitta.row_count';
 const KINDS_KEY = 'sagitta.kinds';
 /** JSON: the encoding of the codes and the bytes of their arrays, which follow the batch in this order. */
 const CODES_KEY = 'sagitta.codes';
+/** JSON: the named vectors in the order of their columns, each with the description of its codes or null. */
+const NAMED_KEY = 'sagitta.vectors';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
 interface EncodedSegment {
@@ -55,6 +60,13 @@ interface CodesDescription {
   readonly byteLengths: readonly number[];
 }
 
+/** An element of the value of NAMED_KEY. */
+interface NamedDescription {
+  readonly name: string;
+  readonly dimension: number;
+  readonly codes: CodesDescription | null;
+}
+
 /** A file in parts; the large parts are the segment's own arrays, which no longer change. */
 interface SegmentParts {
   readonly parts: readonly Uint8Array[];
@@ -63,47 +75,51 @@ interface SegmentParts {
 }
 
 function layOutSegment(data: SegmentData): Layout {
-  const { dimension, rowCount } = data;
+  const { dimension, rowCount, named } = data;
   const metadata = new MetadataFields(data.columns, rowCount);
   const schema = new Schema(
-    [...fixedFields(dimension).map(toField), ...metadata.fields],
+    [...fixedFields(dimension, named).map(toField), ...metadata.fields],
     new Map([
-      [FORMAT_KEY, FORMAT],
+      [FORMAT_KEY, named.length === 0 ? FORMAT : NAMED_FORMAT],
       [DIMENSION_KEY, String(dimension)],
       [ROW_COUNT_KEY, String(rowCount)],
       [IS_COMPLETE_KEY, String(data.isComplete)],
       [KINDS_KEY, JSON.stringify(KIND)],
-      ...describeCodes(data.codes),
+      ...described(CODES_KEY, describeCodes(data.codes)),
+      ...described(NAMED_KEY, named.length === 0 ? null : named.map(describeNamed)),
     ]),
   );
   const body = new BodyWriter(FILE_ALIGNMENT);
   body.utf8(data.ids, 0, rowCount);
-  body.node(rowCount);
-  body.noNulls();
-  body.node(rowCount * dimension);
-  body.noNulls();
-  body.buffer(data.values.subarray(0, rowCount * dimension));
+  body.vectors(data.values.subarray(0, rowCount * dimension), rowCount);
   body.utf8(data.json, 0, rowCount);
   body.node(rowCount);
   body.noNulls();
   body.buffer(int64Of(data.insertedSequences));
+  for (const { values, presence } of named) body.vectors(values, rowCount, presence);
   metadata.write(body);
   return layOutArrowFile({
     schema,
     rowCount,
     body,
     dictionaries: metadata.dictionaries,
-    attachments: arraysOf(data.codes),
+    attachments: [data, ...named].flatMap(({ codes }) => arraysOf(codes)),
   });
 }
 
-function describeCodes(codes: RowCodes | null): [string, string][] {
-  if (codes === null) return [];
-  const description: CodesDescription = {
-    encoding: codes.encoding,
-    byteLengths: arraysOf(codes).map(({ byteLength }) => byteLength),
-  };
-  return [[CODES_KEY, JSON.stringify(description)]];
+/** The entry of the schema's metadata; none for null. */
+function described(key: string, value: unknown): [string, string][] {
+  return value === null ? [] : [[key, JSON.stringify(value)]];
+}
+
+function describeCodes(codes: RowCodes | null): CodesDescription | null {
+  if (codes === null) return null;
+  const byteLengths = arraysOf(codes).map(({ byteLength }) => byteLength);
+  return { encoding: codes.encoding, byteLengths };
+}
+
+function describeNamed({ name, dimension, codes }: NamedColumn): NamedDescription {
+  return { name, dimension, codes: describeCodes(codes) };
 }
 
 /** All arrays in the order of files; empty ones for those that the dimension does not have. */
@@ -165,15 +181,21 @@ function decodeData(
   if (String(rowCount) !== rowCountSaid) {
     throw corrupt(`${rowCount} rows in a file of ${rowCountSaid}`);
   }
-  const fixed = fixedFields(dimension);
+  const named = readNamedDescriptions(file);
+  const fixed = fixedFields(dimension, named);
   expectFields(schema.fields.slice(0, fixed.length), fixed);
   const [ids, vectors, json, sequences] = columns;
+  const codes = readCodes(file, [
+    readDescription(schema.metadata.get(CODES_KEY)),
+    ...named.map((vector) => vector.codes),
+  ]);
   return {
     key: identity.key,
     number: identity.number,
     dimension,
     rowCount,
     values: vectors!.children[0]!.buffer(0, Float32Array, rowCount * dimension),
+    named: named.map((vector, i) => readNamed(vector, columns[UNNAMED_FIELDS + i]!, codes[i + 1]!)),
     ids: withOwnOffsets(readUtf8(ids!)),
     json: withOwnOffsets(readUtf8(json!)),
     insertedSequences: readSequences(sequences!),
@@ -183,7 +205,7 @@ function decodeData(
       schema.fieldMetadata.slice(fixed.length),
       rowCount,
     ),
-    codes: readCodes(file),
+    codes: codes[0]!,
     isComplete: schema.metadata.get(IS_COMPLETE_KEY) === 'true',
   };
 }
@@ -195,25 +217,76 @@ function withOwnOffsets({ offsets, bytes }: Utf8Column): Utf8Column {
   return { offsets: own, bytes };
 }
 
-/** The codes as stored; the segment decides whether they can be used. */
-function readCodes({ schema, attachments }: StoredFile): RowCodes | null {
-  const text = schema.metadata.get(CODES_KEY);
-  if (text === undefined) return null;
-  const { encoding, byteLengths } = JSON.parse(text) as Partial<CodesDescription>;
-  if (typeof encoding !== 'string' || byteLengths?.length !== CODE_NAMES.length) {
-    throw corrupt(`the description of codes ${text}, expected an encoding and three lengths`);
+/** Throws `data_corrupt`. */
+function readNamedDescriptions({ schema }: StoredFile): readonly NamedDescription[] {
+  const text = schema.metadata.get(NAMED_KEY);
+  if (text === undefined) return [];
+  const named = JSON.parse(text) as readonly NamedDescription[];
+  for (const { name, dimension, codes } of named) {
+    const isKnown = typeof name === 'string' && Number.isInteger(dimension) && dimension > 0;
+    if (!isKnown) throw corrupt(`the named vectors ${text}, expected names and dimensions`);
+    checkDescription(codes, text);
   }
-  const [tiles, coarse, refinement] = attachments(byteLengths);
-  const orNull = (bytes: Uint8Array) => (bytes.length === 0 ? null : bytes);
-  return { encoding, tiles: tiles!, coarse: orNull(coarse!), refinement: orNull(refinement!) };
+  return named;
 }
 
-function fixedFields(dimension: number): FieldToWrite[] {
+function readDescription(text: string | undefined): CodesDescription | null {
+  if (text === undefined) return null;
+  const description = JSON.parse(text) as CodesDescription;
+  checkDescription(description, text);
+  return description;
+}
+
+function checkDescription(codes: Partial<CodesDescription> | null, text: string): void {
+  if (codes === null) return;
+  if (typeof codes.encoding === 'string' && codes.byteLengths?.length === CODE_NAMES.length) return;
+  throw corrupt(`the description of codes ${text}, expected an encoding and three lengths`);
+}
+
+/** The codes of each vector as stored; the segment decides whether they can be used. */
+function readCodes(
+  { attachments }: StoredFile,
+  descriptions: readonly (CodesDescription | null)[],
+): (RowCodes | null)[] {
+  const arrays = attachments(descriptions.flatMap((codes) => codes?.byteLengths ?? []));
+  const orNull = (bytes: Uint8Array) => (bytes.length === 0 ? null : bytes);
+  let next = 0;
+  return descriptions.map((codes) => {
+    if (codes === null) return null;
+    const [tiles, coarse, refinement] = arrays.slice(next, next + CODE_NAMES.length);
+    next += CODE_NAMES.length;
+    return {
+      encoding: codes.encoding,
+      tiles: tiles!,
+      coarse: orNull(coarse!),
+      refinement: orNull(refinement!),
+    };
+  });
+}
+
+function readNamed(
+  { name, dimension }: NamedDescription,
+  column: Column,
+  codes: RowCodes | null,
+): NamedColumn {
+  const { length, validity } = column;
+  const values = column.children[0]!.buffer(0, Float32Array, length * dimension);
+  return { name, dimension, values, codes, presence: bitmapOfValidity(validity, length) };
+}
+
+/** The number of fields before those of named vectors. */
+const UNNAMED_FIELDS = 4;
+
+function fixedFields(
+  dimension: number,
+  named: readonly Pick<NamedColumn, 'name' | 'dimension'>[],
+): FieldToWrite[] {
   return [
     { name: 'id', type: 'utf8' },
     { name: 'values', type: { vectorOf: dimension } },
     { name: 'metadata', type: 'utf8' },
     { name: 'inserted_sequence', type: 'int64' },
+    ...namedFields(named),
   ];
 }
 

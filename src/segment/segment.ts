@@ -5,27 +5,19 @@
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
-import {
-  CODE_NAMES,
-  type FileMapping,
-  type RowCodes,
-  type RowEncoder,
-  type Utf8Column,
-  type VectorBatch,
-  type VectorBlock,
+import type {
+  FileMapping,
+  RowEncoder,
+  Utf8Column,
+  VectorBatch,
+  VectorBlock,
 } from '../common/types.js';
 import { whenAllEnded } from '../common/when-all-ended.js';
-import type { Task, WorkerPool } from '../platform/pool.js';
-import { GrowingCodes } from './growing-codes.js';
+import type { WorkerPool } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
-import { type SegmentData, sharedBuffers } from './segment-data.js';
-import {
-  decodeUtf8,
-  GrowingUtf8,
-  sharedFloat32,
-  trimmedValues,
-  withValueRoom,
-} from './shared-arrays.js';
+import { type SegmentData, textBuffers, type VectorColumn } from './segment-data.js';
+import { decodeUtf8, GrowingUtf8 } from './shared-arrays.js';
+import { VectorField } from './vector-field.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
 
 /**
@@ -38,6 +30,8 @@ interface ActiveSegmentOptions {
   readonly key: string;
   readonly number: number;
   readonly dimension: number;
+  /** The dimensions of the named vectors, by name. */
+  readonly named?: ReadonlyMap<string, number>;
   readonly rowsMax: number;
   /** The number of metadata paths kept as columns; further paths are in the JSON only. */
   readonly columnsMax: number;
@@ -67,55 +61,62 @@ interface Growth {
   readonly metadata: MetadataColumns;
   readonly ids: GrowingUtf8;
   readonly json: GrowingUtf8;
-  /** Null for no codes. */
-  readonly codes: GrowingCodes | null;
   staged: readonly StagedRows[];
+}
+
+/** The vectors of the rows: the one that every row has, and the named ones. */
+interface VectorFields {
+  readonly unnamed: VectorField;
+  readonly named: ReadonlyMap<string, VectorField>;
 }
 
 export class Segment {
   readonly key: string;
   readonly number: number;
-  readonly dimension: number;
+  readonly #unnamed: VectorField;
+  readonly #named: ReadonlyMap<string, VectorField>;
   #growth: Growth | null;
-  #valueArray: Float32Array;
   #ids: Utf8Column;
   #json: Utf8Column;
   #columns: ReadonlyMap<string, MetadataColumn>;
   #isComplete: boolean;
   #mapping: FileMapping | null = null;
   readonly #visibility: RowVisibility;
-  #codes: RowCodes | null;
-  #lastBlock: VectorBlock | null = null;
+  /** The blocks of the vectors, null being the name of the unnamed one. */
+  #lastBlocks = new Map<string | null, VectorBlock>();
   /** The bytes of a sealed segment in memory, without visibility, counted once; null before. */
   #sealedBytes: number | null = null;
   #lastView: MetadataView | null = null;
 
   static createActive(options: ActiveSegmentOptions): Segment {
-    const { encoder = null } = options;
+    const { encoder = null, named = new Map<string, number>() } = options;
     const growth = {
       rowsMax: options.rowsMax,
       bytesMax: options.bytesMax ?? SEGMENT_BYTES_MAX,
       metadata: new MetadataColumns(options.columnsMax),
       ids: new GrowingUtf8(),
       json: new GrowingUtf8(),
-      codes: encoder === null ? null : new GrowingCodes(encoder, options.dimension),
       staged: [],
     };
-    const data: SegmentData = {
+    const unnamed = VectorField.createActive(options.dimension, { isNamed: false, encoder });
+    const fields: VectorFields = {
+      unnamed,
+      named: mapValues(named, (dimension) =>
+        VectorField.createActive(dimension, { isNamed: true, encoder }),
+      ),
+    };
+    const data = {
       key: options.key,
       number: options.number,
-      dimension: options.dimension,
       rowCount: 0,
-      values: sharedFloat32(0),
       ids: growth.ids.view(),
       json: growth.json.view(),
       insertedSequences: new RowVisibility().insertedSequences(),
       deletedSequences: null,
       columns: new Map(),
-      codes: growth.codes?.view(0) ?? null,
       isComplete: true,
     };
-    return new Segment(data, growth);
+    return new Segment(data, fields, growth);
   }
 
   /**
@@ -123,27 +124,41 @@ export class Segment {
    * that arrays are views of.
    */
   static fromData(data: SegmentData, mapping: FileMapping | null = null): Segment {
-    const segment = new Segment(data, null);
+    const fields: VectorFields = {
+      unnamed: VectorField.fromColumn(data),
+      named: new Map(
+        data.named.map((column) => [column.name, VectorField.fromNamedColumn(column)]),
+      ),
+    };
+    const segment = new Segment(data, fields, null);
     segment.#mapping = mapping;
     return segment;
   }
 
-  private constructor(data: SegmentData, growth: Growth | null) {
+  private constructor(
+    data: Omit<SegmentData, keyof VectorColumn | 'named'>,
+    { unnamed, named }: VectorFields,
+    growth: Growth | null,
+  ) {
     this.key = data.key;
     this.number = data.number;
-    this.dimension = data.dimension;
+    this.#unnamed = unnamed;
+    this.#named = named;
     this.#growth = growth;
-    this.#valueArray = data.values;
     this.#ids = data.ids;
     this.#json = data.json;
     this.#columns = data.columns;
-    this.#codes = data.codes;
     this.#isComplete = data.isComplete;
     this.#visibility = new RowVisibility(
       data.insertedSequences,
       data.rowCount,
       data.deletedSequences,
     );
+  }
+
+  /** Of the unnamed vector. */
+  get dimension(): number {
+    return this.#unnamed.dimension;
   }
 
   get rowCount(): number {
@@ -165,14 +180,21 @@ export class Segment {
 
   /** Bytes of values, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
   get dataBytes(): number {
-    const valueBytes = this.rowCount * this.dimension * 4;
+    const valueBytes = this.rowCount * this.#rowValueBytes;
     return valueBytes + this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
+  }
+
+  /** A row without a named vector has zeros in its place. */
+  get #rowValueBytes(): number {
+    let valueCount = this.#unnamed.dimension;
+    for (const { dimension } of this.#named.values()) valueCount += dimension;
+    return valueCount * 4;
   }
 
   /** The number of rows of the batch, from `from` on, that can be appended. */
   fits(batch: VectorBatch, from: number): number {
     if (this.#growth === null) return 0;
-    const rowBytes = this.dimension * 4;
+    const rowBytes = this.#rowValueBytes;
     const spareBytes = this.#growth.bytesMax - this.dataBytes;
     const bytesOf = (count: number) =>
       textBytes(batch.ids, from, count) + textBytes(batch.metadata, from, count) + count * rowBytes;
@@ -200,12 +222,14 @@ export class Segment {
     const first = this.rowCount;
     const rowCount = first + count;
     if (!isStaged(growth.staged, { batch, from, count, firstRow: first })) {
-      this.#reserveValues(growth, rowCount);
-      this.#valueArray.set(this.#valuesOf(batch, from, count), first * this.dimension);
-      growth.codes?.encode(this.#valueArray, first, rowCount);
+      const rows = { from, count, first, rowsMax: this.#rowsMax(growth) };
+      for (const [name, field] of this.#fields()) field.write(valuesIn(batch, name), rows);
     }
     growth.staged = growth.staged.filter(({ firstRow }) => firstRow >= rowCount);
-    this.#codes = growth.codes?.view(rowCount) ?? null;
+    for (const [name, field] of this.#fields()) {
+      const presence = batch.named?.find((vectors) => vectors.name === name)?.presence;
+      field.append(presence, { from, count, first });
+    }
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
     this.#ids = growth.ids.view();
@@ -216,7 +240,7 @@ export class Segment {
       for (let row = first; row < rowCount; row++) growth.metadata.append(row, this.#json, row);
     }
     this.#visibility.append(count, sequence);
-    this.#lastBlock = null;
+    this.#lastBlocks = new Map();
     this.#lastView = null;
     return first;
   }
@@ -224,8 +248,8 @@ export class Segment {
   /**
    * Copies the values of rows that will be appended next, in this order, to their places, and encodes them
    * in the pool: appending them then takes microseconds per row. Nobody sees them before. It has no effect
-   * on rows that are not appended as announced. Nothing is under way when it has ended. Large batches are over shared memory, which is copied in
-   * the pool.
+   * on rows that are not appended as announced. Nothing is under way when it has ended. Large batches are
+   * over shared memory, which is copied in the pool.
    */
   async stage(rows: readonly RowsToAppend[], pool: WorkerPool): Promise<void> {
     const growth = this.#growth;
@@ -234,15 +258,12 @@ export class Segment {
     const first = this.rowCount;
     const staged = placed(rows, first);
     const rowCount = staged.reduce((sum, { count }) => sum + count, first);
-    this.#reserveValues(growth, rowCount);
-    const target = this.#valueArray;
-    await whenAllEnded(
-      staged.map(({ batch, from, count, firstRow }) => {
-        const source = this.#valuesOf(batch, from, count);
-        return copyValues({ source, target, offset: firstRow * this.dimension }, pool);
-      }),
-    );
-    await growth.codes?.encodeInPool(target, first, rowCount);
+    const range = { first, rowCount, rowsMax: this.#rowsMax(growth) };
+    const staging = [...this.#fields()].map(([name, field]) => {
+      const parts = staged.map((part) => ({ ...part, values: valuesIn(part.batch, name) }));
+      return field.stage(parts, range, pool);
+    });
+    await whenAllEnded(staging);
     growth.staged = staged;
   }
 
@@ -252,25 +273,16 @@ export class Segment {
     return placed(rows, this.rowCount).every((part) => isStaged(staged, part));
   }
 
-  #valuesOf(batch: VectorBatch, from: number, count: number): Float32Array {
-    const values = batch.values.subarray(from * this.dimension, (from + count) * this.dimension);
-    assert(values.length === count * this.dimension, 'the batch has values for every row');
-    return values;
-  }
-
-  /** Makes room for values and codes. Views that were handed out keep their arrays. */
-  #reserveValues(growth: Growth, rowCount: number): void {
-    const { dimension } = this;
-    const rowsMax = Math.min(growth.rowsMax, Math.floor(growth.bytesMax / (dimension * 4)));
-    this.#valueArray = withValueRoom(this.#valueArray, rowCount * dimension, rowsMax * dimension);
-    growth.codes?.reserve(rowCount, rowsMax);
+  /** The rows that fit at most: room for more is never needed. */
+  #rowsMax({ rowsMax, bytesMax }: Growth): number {
+    return Math.min(rowsMax, Math.floor(bytesMax / this.#rowValueBytes));
   }
 
   /** Makes the segment immutable except for deletions, and frees memory reserved for growth. */
   seal(): void {
     if (this.#growth === null) return;
-    const { ids, json, metadata, codes } = this.#growth;
-    this.#valueArray = trimmedValues(this.#valueArray, this.rowCount * this.dimension);
+    const { ids, json, metadata } = this.#growth;
+    for (const [, field] of this.#fields()) field.seal(this.rowCount);
     ids.trim();
     json.trim();
     this.#ids = ids.view();
@@ -278,8 +290,6 @@ export class Segment {
     this.#columns = metadata.seal();
     this.#isComplete = metadata.isComplete;
     this.#visibility.trim();
-    codes?.trim(this.rowCount);
-    this.#codes = codes?.view(this.rowCount) ?? null;
     this.#growth = null;
     this.#forgetCached();
   }
@@ -293,19 +303,19 @@ export class Segment {
       this.isSealed && stored.rowCount === this.rowCount,
       'a file has the rows of its segment',
     );
-    this.#valueArray = stored.#valueArray;
+    this.#unnamed.moveTo(stored.#unnamed);
+    for (const [name, field] of this.#named) field.moveTo(stored.#named.get(name)!);
     this.#ids = stored.#ids;
     this.#json = stored.#json;
     this.#columns = stored.#columns;
     this.#isComplete = stored.#isComplete;
-    this.#codes = stored.#codes;
     this.#mapping = stored.#mapping;
     this.#forgetCached();
   }
 
   #forgetCached(): void {
     this.#sealedBytes = null;
-    this.#lastBlock = null;
+    this.#lastBlocks = new Map();
     this.#lastView = null;
   }
 
@@ -315,22 +325,14 @@ export class Segment {
    */
   async encode(encoder: RowEncoder | null): Promise<void> {
     assert(this.#growth === null, 'the segment is sealed');
-    const { rowCount, dimension } = this;
-    if (encoder !== null && this.#hasCodesOf(encoder)) return;
-    const codes = encoder?.allocate(rowCount, dimension) ?? null;
-    if (codes !== null) {
-      const values = this.#valueArray;
-      await encoder?.encodeAll({ values, dimension, from: 0, to: rowCount, codes });
-    }
-    this.#codes = codes;
+    for (const [, field] of this.#fields()) await field.encode(encoder, this.rowCount);
     this.#forgetCached();
   }
 
-  #hasCodesOf(encoder: RowEncoder): boolean {
-    const codes = this.#codes;
-    if (codes?.encoding !== encoder.encoding) return false;
-    const byteLengths = encoder.byteLengths(this.rowCount, this.dimension);
-    return CODE_NAMES.every((name) => (codes[name]?.length ?? 0) === byteLengths[name]);
+  /** The vectors by name, first the unnamed one by null. */
+  *#fields(): Generator<readonly [string | null, VectorField]> {
+    yield [null, this.#unnamed];
+    yield* this.#named;
   }
 
   /** Deletes a row. Repeating it at the same sequence has no effect. */
@@ -368,10 +370,22 @@ export class Segment {
 
   /** A view; a copy if the values are in a mapped file, which must not be read after the check for damage. */
   values(row: number): Float32Array {
-    const [from, to] = [row * this.dimension, (row + 1) * this.dimension];
-    return this.#mapping === null
-      ? this.#valueArray.subarray(from, to)
-      : this.#valueArray.slice(from, to);
+    return this.#kept(this.#unnamed.values(row));
+  }
+
+  /** The same for a named vector; undefined where the row does not have it. */
+  namedValues(row: number, name: string): Float32Array | undefined {
+    const field = this.#named.get(name);
+    return field?.has(row) === true ? this.#kept(field.values(row)) : undefined;
+  }
+
+  #kept(values: Float32Array): Float32Array {
+    return this.#mapping === null ? values : values.slice();
+  }
+
+  /** Of the visible rows those that have the named vector. */
+  withNamed(name: string, visible: VisibleRows): VisibleRows {
+    return this.#named.get(name)!.among(visible, this.rowCount);
   }
 
   /** Whether the rows are in a mapped file. */
@@ -390,17 +404,27 @@ export class Segment {
     return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
   }
 
-  /** The same object until the next `append` or `seal`. */
-  block(): VectorBlock {
-    this.#lastBlock ??= {
-      key: this.key,
-      dimension: this.dimension,
-      rowCount: this.rowCount,
-      values: this.#valueArray.subarray(0, this.rowCount * this.dimension),
-      ids: this.#ids,
-      codes: this.#codes,
-    };
-    return this.#lastBlock;
+  /**
+   * The unnamed or a named vector of all rows; rows without it have zeros. The same object until the next
+   * `append` or `seal`.
+   */
+  block(name: string | null = null): VectorBlock {
+    let block = this.#lastBlocks.get(name);
+    if (block === undefined) {
+      const field = name === null ? this.#unnamed : this.#named.get(name)!;
+      block = field.block({ key: this.#blockKey(name), rowCount: this.rowCount, ids: this.#ids });
+      this.#lastBlocks.set(name, block);
+    }
+    return block;
+  }
+
+  /** The keys of all blocks: engines keep what they load of each of them. */
+  get blockKeys(): readonly string[] {
+    return [null, ...this.#named.keys()].map((name) => this.#blockKey(name));
+  }
+
+  #blockKey(name: string | null): string {
+    return name === null ? this.key : `${this.key}/${name}`;
   }
 
   /** The same object until the next `append` or `seal`. */
@@ -465,42 +489,30 @@ export class Segment {
     }
     const mapped = this.#mapping?.bytes.buffer;
     let bytes = 0;
-    for (const buffer of sharedBuffers(this.toData())) {
-      if (buffer !== mapped) bytes += buffer.byteLength;
-    }
-    const valueBuffer = this.#valueArray.buffer;
-    if (valueBuffer !== this.#ids.bytes.buffer) {
-      // Not from a file. Reserved room for values that was never written takes no memory.
-      bytes -= valueBuffer.byteLength - this.rowCount * this.dimension * 4;
-    }
-    bytes += this.#codeBytes;
+    const text = { ids: this.#ids, json: this.#json, columns: this.metadataView().columns };
+    for (const buffer of textBuffers(text)) if (buffer !== mapped) bytes += buffer.byteLength;
+    // Of a segment from a file, ids are in the file like everything else.
+    const file = this.#ids.bytes.buffer;
+    for (const [, field] of this.#fields()) bytes += field.hostBytes(this.rowCount, file);
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
-  }
-
-  /** Bytes of codes outside of a file, without room for growth. */
-  get #codeBytes(): number {
-    const codes = this.#codes;
-    if (codes === null || codes.tiles.buffer === this.#ids.bytes.buffer) return 0;
-    return CODE_NAMES.reduce((sum, name) => sum + (codes[name]?.length ?? 0), 0);
   }
 
   /** The present rows, for another thread or a file. */
   toData(): SegmentData {
     const { columns, isComplete, json } = this.metadataView();
-    const { values, ids } = this.block();
+    const { rowCount } = this;
     return {
       key: this.key,
       number: this.number,
-      dimension: this.dimension,
-      rowCount: this.rowCount,
-      values,
-      ids,
+      ...this.#unnamed.toColumn(rowCount),
+      named: [...this.#named].map(([name, field]) => field.toNamedColumn(name, rowCount)),
+      rowCount,
+      ids: this.#ids,
       json,
       insertedSequences: this.#visibility.insertedSequences(),
       deletedSequences: this.#visibility.deletedSequences(),
       columns,
-      codes: this.#codes,
       isComplete,
     };
   }
@@ -529,28 +541,19 @@ function isStaged(
   );
 }
 
-interface ValueCopy {
-  readonly source: Float32Array;
-  /** Over shared memory. */
-  readonly target: Float32Array;
-  readonly offset: number;
-}
-
-/** Copies values between arrays over shared memory. */
-export const copyValuesTask: Task<ValueCopy, null> = {
-  name: 'segment.copyValues',
-  run({ source, target, offset }) {
-    target.set(source, offset);
-    return null;
-  },
-};
-
-async function copyValues(copy: ValueCopy, pool: WorkerPool): Promise<void> {
-  const isShared = copy.source.buffer instanceof SharedArrayBuffer;
-  if (isShared) await pool.run(copyValuesTask, copy);
-  else copyValuesTask.run(copy);
+/** Row-major values of all rows of the batch; undefined where none of them has the named vector. */
+function valuesIn(batch: VectorBatch, name: string | null): Float32Array | undefined {
+  if (name === null) return batch.values;
+  return batch.named?.find((vectors) => vectors.name === name)?.values;
 }
 
 function textBytes(column: Utf8Column, from: number, count: number): number {
   return column.offsets[from + count]! - column.offsets[from]!;
+}
+
+function mapValues<Key, From, To>(
+  map: ReadonlyMap<Key, From>,
+  change: (value: From) => To,
+): Map<Key, To> {
+  return new Map([...map].map(([key, value]) => [key, change(value)]));
 }

@@ -210,8 +210,8 @@ describe('a segment file', () => {
     const decoded = decodeSegment(replaced(bytes, 'segment 2', 'segment 1'), IDENTITY);
     assertColumnsEqual(decoded.metadataView(), documents);
     assert.throws(
-      () => decodeSegment(replaced(bytes, 'segment 2', 'segment 3'), IDENTITY),
-      /the format segment 3, expected one of segment 1, segment 2/,
+      () => decodeSegment(replaced(bytes, 'segment 2', 'segment 9'), IDENTITY),
+      /the format segment 9, expected one of segment 1, segment 2, segment 3/,
     );
   });
 

@@ -23,6 +23,7 @@ import {
   Message,
   RecordBatch,
 } from 'apache-arrow/ipc/metadata/message';
+import { type Bitmap, countBits } from '../../common/bitmap.js';
 import type { Utf8Column } from '../../common/types.js';
 
 /** Smaller buffers are copied together: a chunk of their own would cost more than the copy. */
@@ -118,6 +119,17 @@ export class BodyWriter {
     this.regions.push(new BufferRegion(this.layout.length, 0));
   }
 
+  /** Adds a column of vectors; `presence` has a bit for each row that is not null, and null has all. */
+  vectors(values: Float32Array, rowCount: number, presence: Bitmap | null = null): void {
+    const nullCount = presence === null ? 0 : rowCount - countBits(presence);
+    this.node(rowCount, nullCount);
+    if (presence === null || nullCount === 0) this.noNulls();
+    else this.buffer(bytesOf(presence));
+    this.node(values.length);
+    this.noNulls();
+    this.buffer(values);
+  }
+
   /** Adds a column of the strings `from..from + count`, none of them null. */
   utf8(column: Utf8Column, from: number, count: number): void {
     const start = column.offsets[from]!;
@@ -128,6 +140,10 @@ export class BodyWriter {
     this.buffer(offsets);
     this.buffer(column.bytes.subarray(start, column.offsets[from + count]!));
   }
+}
+
+function bytesOf({ words, length }: Bitmap): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, (length + 7) >>> 3);
 }
 
 /** Bodies and buffers of files start at multiples of this in the file, as Arrow recommends. */
@@ -239,17 +255,18 @@ function addMessage(layout: Layout, message: Message, alignment: number): void {
   layout.align(alignment);
 }
 
-/** A column without nulls. */
 export interface FieldToWrite {
   readonly name: string;
+  /** Whether a column may have nulls; only columns of vectors may. Absent: no. */
+  readonly isNullable?: boolean;
   readonly type: 'utf8' | keyof typeof NUMBERS | { readonly vectorOf: number };
 }
 
 /** The values of a column in one batch, by the type of its field. */
 export type ColumnToWrite =
   | { readonly text: Utf8Column; readonly from: number }
-  /** Row-major [rowCount, dimension]. */
-  | { readonly vectors: Float32Array }
+  /** Row-major [rowCount, dimension]. `presence`: the rows that are not null; absent for all. */
+  | { readonly vectors: Float32Array; readonly presence?: Bitmap | null }
   | { readonly numbers: Int32Array | BigInt64Array | Float32Array };
 
 const NUMBERS = {
@@ -278,15 +295,13 @@ export function encodeBatch(rowCount: number, columns: readonly ColumnToWrite[])
       body.utf8(column.text, column.from, rowCount);
       continue;
     }
+    if ('vectors' in column) {
+      body.vectors(column.vectors, rowCount, column.presence);
+      continue;
+    }
     body.node(rowCount);
     body.noNulls();
-    if ('vectors' in column) {
-      body.node(column.vectors.length);
-      body.noNulls();
-      body.buffer(column.vectors);
-    } else {
-      body.buffer(column.numbers);
-    }
+    body.buffer(column.numbers);
   }
   const layout = new Layout();
   const message = Message.from(toRecordBatch(rowCount, body), body.layout.length);
@@ -307,9 +322,9 @@ export function toSchema(
   return new Schema(fields.map(toField), new Map(metadata));
 }
 
-export function toField({ name, type }: FieldToWrite): Field {
+export function toField({ name, type, isNullable = false }: FieldToWrite): Field {
   if (type === 'utf8') return new Field(name, new Utf8(), false);
   if (typeof type === 'string') return new Field(name, new NUMBERS[type](), false);
   const element = new Field('item', new Float32(), false);
-  return new Field(name, new FixedSizeList(type.vectorOf, element), false);
+  return new Field(name, new FixedSizeList(type.vectorOf, element), isNullable);
 }

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { hasBit } from '../../src/common/bitmap.js';
+import type { NamedVectors, VectorBatch } from '../../src/common/types.js';
+import { compactSegmentsTask } from '../../src/segment/compaction.js';
+import { decodeLogRecord, encodeLogRecord } from '../../src/segment/log-record.js';
+import { Segment } from '../../src/segment/segment.js';
+import { decodeSegment } from '../../src/segment/segment-file.js';
+import { activeOptions, batchOf, encodeSegment, Random, rowsOf, seedOf } from './sample.js';
+
+const NAMED = new Map([
+  ['title', 3],
+  ['image', 5],
+]);
+
+/** The named vectors of one row, by name. */
+type Row = Readonly<Record<string, readonly number[]>>;
+
+function randomRow(random: Random): Row {
+  const row: Record<string, readonly number[]> = {};
+  for (const [name, dimension] of NAMED) {
+    if (random.next() < 0.4) continue;
+    row[name] = Array.from({ length: dimension }, () => Math.fround(random.next() - 0.5));
+  }
+  return row;
+}
+
+/** Vectors that no row has are left out, as parsers do. */
+function namedOf(rows: readonly Row[]): NamedVectors[] {
+  return [...NAMED].flatMap(([name, dimension]) => {
+    if (!rows.some((row) => name in row)) return [];
+    const absent = new Array<number>(dimension).fill(0);
+    const values = Float32Array.from(rows.flatMap((row) => row[name] ?? absent));
+    const presence = Uint8Array.from(rows, (row) => (name in row ? 1 : 0));
+    return [{ name, dimension, values, presence }];
+  });
+}
+
+function batchWith(rows: readonly Row[], prefix: string): VectorBatch {
+  const documents = rows.map((_, i) => ({ i }));
+  return { ...batchOf(rowsOf(documents, prefix)), named: namedOf(rows) };
+}
+
+function assertNamed(segment: Segment, rows: readonly Row[]): void {
+  assert.equal(segment.rowCount, rows.length);
+  for (const [name, dimension] of NAMED) {
+    const block = segment.block(name);
+    assert.equal(block.dimension, dimension);
+    assert.equal(block.rowCount, rows.length);
+    const expected = rows.flatMap((row) => row[name] ?? new Array<number>(dimension).fill(0));
+    assert.deepEqual([...block.values], expected);
+    const visible = { rowCount: rows.length, rows: null, visibleCount: rows.length };
+    const having = segment.withNamed(name, visible);
+    assert.equal(having.visibleCount, rows.filter((row) => name in row).length);
+    for (const [i, row] of rows.entries()) {
+      const found = segment.namedValues(i, name);
+      assert.deepEqual(found && [...found], row[name]);
+      assert.equal(having.rows === null || hasBit(having.rows, i), name in row, `${name} of ${i}`);
+    }
+  }
+}
+
+function activeSegment(number = 1): Segment {
+  return Segment.createActive({ ...activeOptions({ number }), named: NAMED });
+}
+
+describe('named vectors of a segment', () => {
+  it('are those that were appended, before and after sealing, in a file and compacted', () => {
+    const seed = seedOf('named vectors');
+    for (let round = 0; round < 40; round++) {
+      const random = new Random(seed + round);
+      const segments = [activeSegment(1), activeSegment(2)];
+      const models = segments.map((segment): Row[] => {
+        const model: Row[] = [];
+        for (let step = 0; step < 6; step++) {
+          const rows = Array.from({ length: 1 + random.below(12) }, () => randomRow(random));
+          const from = random.below(rows.length);
+          segment.append(batchWith(rows, `${step}-`), from, rows.length - from, step + 1);
+          model.push(...rows.slice(from));
+        }
+        assertNamed(segment, model);
+        segment.seal();
+        assertNamed(segment, model);
+        const { bytes } = encodeSegment(segment.toData());
+        const stored = decodeSegment(bytes, { key: 'k', number: segment.number });
+        assertNamed(stored, model);
+        assert.deepEqual(encodeSegment(stored.toData()).bytes, bytes);
+        return model;
+      });
+      for (const [i, segment] of segments.entries()) {
+        for (let row = 0; row < models[i]!.length; row++) {
+          if (random.next() < 0.3) segment.markDeleted(row, 7);
+        }
+      }
+      const { data } = compactSegmentsTask.run({
+        inputs: segments.map((segment) => segment.toData()),
+        horizonSequence: 7,
+        key: 'c',
+        number: 3,
+        rowsMax: 1_000,
+      }) as { data: Parameters<typeof Segment.fromData>[0] };
+      const kept = segments.flatMap((segment, i) =>
+        models[i]!.filter((_, row) => segment.deletedSequence(row) === Infinity),
+      );
+      if (kept.length > 0) assertNamed(Segment.fromData(data), kept);
+    }
+  });
+
+  it('do not change in views that were handed out before rows were appended', () => {
+    const segment = activeSegment();
+    segment.append(batchWith([{ title: [1, 2, 3] }, {}], 'a'), 0, 2, 1);
+    const visible = { rowCount: 2, rows: null, visibleCount: 2 };
+    const before = segment.withNamed('title', visible);
+    segment.append(batchWith([{ title: [4, 5, 6] }], 'b'), 0, 1, 2);
+    assert.deepEqual([...before.rows!.words], [1]);
+    const after = segment.withNamed('title', { rowCount: 3, rows: before.rows, visibleCount: 1 });
+    assert.equal(after.visibleCount, 1);
+  });
+
+  it('count in the bytes that a segment may have, and in its memory', () => {
+    const rows = [{ title: [1, 2, 3] }, {}];
+    const batch = batchWith(rows, '');
+    const textBytes = batch.ids.bytes.length + batch.metadata.bytes.length;
+    const bytesMax = textBytes + 2 * 4 * (2 + 3 + 5);
+    const create = (bytes: number) =>
+      Segment.createActive({ ...activeOptions({ bytesMax: bytes }), named: NAMED });
+    assert.equal(create(bytesMax).fits(batch, 0), 2);
+    assert.equal(create(bytesMax - 1).fits(batch, 0), 1);
+    const named = create(bytesMax);
+    named.append(batch, 0, 2, 1);
+    const unnamed = Segment.createActive(activeOptions({ bytesMax }));
+    unnamed.append(batch, 0, 2, 1);
+    assert.ok(named.hostBytes >= unnamed.hostBytes + 2 * 4 * (3 + 5));
+  });
+
+  it('have blocks with keys of their own', () => {
+    const segment = activeSegment();
+    assert.equal(new Set(segment.blockKeys).size, 3);
+    assert.ok(segment.blockKeys.includes(segment.block('image').key));
+    assert.equal(segment.block().key, segment.key);
+  });
+});
+
+describe('a log record', () => {
+  it('has the named vectors that rows of its batch have', () => {
+    const rows: Row[] = [{ title: [1, 2, 3] }, {}, { title: [4, 5, 6] }];
+    const batch = batchWith(rows, '');
+    const record = decodeLogRecord(encodeLogRecord({ kind: 'write', timeMs: 5, batch }));
+    assert.ok(record.kind === 'write');
+    assert.deepEqual(record.batch.named, namedOf(rows));
+    const segment = activeSegment();
+    segment.append(record.batch, 0, 3, 1);
+    assertNamed(segment, rows);
+  });
+});
