@@ -54,6 +54,10 @@ export interface QueryStreamOptions extends CallOptions {
 export interface JoinRequest {
   /** The collection to search; this one when absent. */
   readonly with?: string;
+  /** The named vector of the rows of this collection, instead of the unnamed one. */
+  readonly using?: string;
+  /** The named vector that is searched, instead of the unnamed one. */
+  readonly withUsing?: string;
   readonly topK?: number;
   readonly scoreThreshold?: number;
   /** Selects the rows of this collection that are joined. */
@@ -219,6 +223,8 @@ export function createStreams({ transport }: Requests, root: string): Streams {
 export function wireJoin(request: JoinRequest) {
   return {
     with: request.with,
+    using: request.using,
+    with_using: request.withUsing,
     top_k: request.topK,
     score_threshold: request.scoreThreshold,
     filter: request.filter,

@@ -33,11 +33,28 @@ export function wireValues(values: VectorValues): readonly number[] | string {
   return values instanceof Float32Array ? encodeValues(values) : values;
 }
 
+type WireValues = readonly number[] | string;
+type Named<Values> = Readonly<Record<string, Values>>;
+
+/** Named vectors for the request, by name; null removes one. */
+export function wireNamed(vectors: Named<VectorValues | null>): Named<WireValues | null> {
+  return mapValues(vectors, (values) => values && wireValues(values));
+}
+
 /** A vector for the request: its values as in `wireValues`. */
-export function wireVector<Vector extends { readonly values: VectorValues }>(
-  vector: Vector,
-): Omit<Vector, 'values'> & { readonly values: readonly number[] | string } {
-  return { ...vector, values: wireValues(vector.values) };
+export function wireVector<
+  Vector extends { readonly values: VectorValues; readonly vectors?: Named<VectorValues> },
+>(vector: Vector) {
+  const { vectors } = vector;
+  return {
+    ...vector,
+    values: wireValues(vector.values),
+    ...(vectors && { vectors: wireNamed(vectors) }),
+  };
+}
+
+function mapValues<From, To>(named: Named<From>, change: (value: From) => To): Named<To> {
+  return Object.fromEntries(Object.entries(named).map(([name, value]) => [name, change(value)]));
 }
 
 /** Replaces `include_values: 'float32'`, which only the client knows, by the server's value. */
@@ -51,14 +68,21 @@ export function wireInclude<Request extends { readonly include_values?: IncludeV
 }
 
 /** The rows, with values as Float32Array if `asked` is `'float32'`. */
-export function withFloat32<Row extends { readonly values?: unknown }, Values>(
+export function withFloat32<Row extends WithValues<unknown>, Values>(
   rows: readonly Row[],
   asked: IncludeValues | undefined,
-): readonly (Omit<Row, 'values'> & { readonly values?: Values })[] {
-  if (asked !== 'float32') return rows as readonly (Row & { readonly values?: Values })[];
-  return rows.map((row) =>
-    row.values === undefined ? row : { ...row, values: toFloat32(row.values) },
-  ) as readonly (Row & { readonly values?: Values })[];
+): readonly (Omit<Row, keyof WithValues<unknown>> & WithValues<Values>)[] {
+  if (asked !== 'float32') return rows as readonly (Row & WithValues<Values>)[];
+  return rows.map((row) => ({
+    ...row,
+    ...(row.values !== undefined && { values: toFloat32(row.values) }),
+    ...(row.vectors !== undefined && { vectors: mapValues(row.vectors, toFloat32) }),
+  })) as unknown as readonly (Row & WithValues<Values>)[];
+}
+
+interface WithValues<Values> {
+  readonly values?: Values;
+  readonly vectors?: Named<Values>;
 }
 
 function toFloat32(values: unknown): Float32Array {

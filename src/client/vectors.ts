@@ -48,7 +48,7 @@ import type {
   WriteMode,
   WriteReply,
 } from './types.js';
-import { wireInclude, wireValues, wireVector, withFloat32 } from './values.js';
+import { wireInclude, wireNamed, wireValues, wireVector, withFloat32 } from './values.js';
 
 export interface Include<Asked extends PlainValues = PlainValues> {
   /** True when absent; `'float32'` for Float32Arrays. */
@@ -64,6 +64,8 @@ export interface RecallOptions extends CallOptions {
   readonly filter?: JsonObject;
   /** In place of the collection's metric. */
   readonly metric?: QueryRequest['metric'];
+  /** The named vector to search, instead of the unnamed one. */
+  readonly using?: string;
   readonly minSequence?: number;
 }
 
@@ -82,7 +84,7 @@ export interface Vectors extends Streams, SharedRoutes {
     vectors: readonly string[],
     options?: WriteOptions & { mode?: WriteMode },
   ): Promise<WriteReply>;
-  /** Merges `metadata` (RFC 7396) and replaces `values`, if given. */
+  /** Merges `metadata` (RFC 7396), replaces `values`, and sets or with null removes named vectors. */
   patch(
     vectorId: string,
     change: {
@@ -90,6 +92,7 @@ export interface Vectors extends Streams, SharedRoutes {
       values?: VectorValues;
       /** An RFC 3339 time; null for never. */
       expires_at?: string | null;
+      vectors?: Readonly<Record<string, VectorValues | null>>;
       if_sequence?: number;
     },
     options?: CallOptions & { ifMatch?: string },
@@ -223,7 +226,7 @@ export function createVectors(requests: Requests, root: string): Vectors {
       const { results } = await read<{ results: readonly QueryReply[] }>(path, body, options);
       return results.map((reply, at) => readMatches(reply, queries[at]!));
     },
-    recall: (queries, ids, { filter, metric, minSequence, ...options } = {}) =>
+    recall: (queries, ids, { filter, metric, using, minSequence, ...options } = {}) =>
       read(
         `${root}/recall`,
         {
@@ -231,6 +234,7 @@ export function createVectors(requests: Requests, root: string): Vectors {
           ids,
           ...(filter !== undefined && { filter }),
           ...(metric !== undefined && { metric }),
+          ...(using !== undefined && { using }),
           ...(minSequence !== undefined && { min_sequence: minSequence }),
         },
         options,
@@ -255,8 +259,12 @@ function createWrites(
       const mode = options.mode === undefined ? '' : `,"mode":${JSON.stringify(options.mode)}`;
       return write('/vectors', `{"vectors":[${rows.join(',')}]${mode}}`, options);
     },
-    patch: (vectorId, { values, ...fields }, options) => {
-      const body = { ...fields, ...(values !== undefined && { values: wireValues(values) }) };
+    patch: (vectorId, { values, vectors, ...fields }, options) => {
+      const body = {
+        ...fields,
+        ...(values !== undefined && { values: wireValues(values) }),
+        ...(vectors !== undefined && { vectors: wireNamed(vectors) }),
+      };
       const headers = options?.ifMatch === undefined ? {} : { 'if-match': options.ifMatch };
       // With a condition, a retry would fail because the first attempt succeeded.
       const isIdempotent = options?.ifMatch === undefined && fields.if_sequence === undefined;

@@ -10,6 +10,19 @@ export interface CollectionInput {
   /** The length of every vector. */
   readonly dimension: number;
   readonly metric?: Metric;
+  /**
+   * Named vectors, beside the unnamed one: each record may have or lack each of them. At most
+   * 32, with at most 65536 dimensions in all. They cannot be changed later.
+   */
+  readonly vectors?: Readonly<
+    Record<
+      string,
+      {
+        readonly dimension: number;
+        readonly metric?: Metric;
+      }
+    >
+  >;
   /** Text for people. */
   readonly description?: string | null;
   readonly labels?: Readonly<Record<string, string>>;
@@ -26,6 +39,16 @@ export interface CollectionRecord {
   readonly id: string;
   readonly dimension: number;
   readonly metric: Metric;
+  /** The named vectors; absent without any. */
+  readonly vectors?: Readonly<
+    Record<
+      string,
+      {
+        readonly dimension: number;
+        readonly metric: Metric;
+      }
+    >
+  >;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   readonly text?: TextSettings;
@@ -183,6 +206,7 @@ export interface VectorInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
   readonly values: Values;
+  readonly vectors?: Readonly<Record<string, Values>>;
   readonly metadata?: JsonObject;
   /**
    * Writes only if the vector was last written at this sequence, or with 0 if it does not
@@ -199,6 +223,8 @@ export interface VectorInput<Values = readonly number[]> {
 export interface StoredVector<Values = readonly number[]> {
   readonly id: string;
   readonly values?: Values;
+  /** The named vectors that it has, with `values`; only in a collection with named vectors. */
+  readonly vectors?: Readonly<Record<string, Values>>;
   readonly metadata?: JsonObject;
   /** The sequence at which the vector was last written, for `if_sequence`; if requested. */
   readonly sequence?: number;
@@ -298,6 +324,8 @@ export interface Query<Values = readonly number[]> {
     /** Whether vectors match that have any of the words, or all of them. */
     readonly match?: 'any' | 'all';
   };
+  /** The named vector to search, instead of the unnamed one. Vectors without it are left out. */
+  readonly using?: string;
   /**
    * The number of nearest vectors to return: at most 10000 without `limit`, which returns them
    * in pages. With `limit` and no `top_k` the pages go through all vectors that pass the
@@ -445,6 +473,7 @@ export interface Match<Values = readonly number[]> {
   readonly group?: string | number | boolean;
   readonly metadata?: JsonObject;
   readonly values?: Values;
+  readonly vectors?: Readonly<Record<string, Values>>;
 }
 
 export interface Explain {

@@ -4,6 +4,10 @@
 export const DEFAULT_LIMITS = {
   /** The largest embeddings in use have 4 096 to 12 288 dimensions; this is the next power of two. */
   dimensionMax: 16_384,
+  /** Named vectors of a collection: each has memory and codes of its own, also for rows that lack it. */
+  namedVectorsMax: 32,
+  /** Values of a record in all of its named vectors: 256 KiB, so that a segment has hundreds of rows. */
+  recordValuesMax: 65_536,
   /** A body is parsed in memory; 64 MB is about 3 000 vectors of 1 536 floats as text. */
   bodyBytesMax: 64_000_000,
   /** Rows in one atomic JSON body; more rows should be streamed. */

@@ -3,6 +3,15 @@
 export const METRICS = ['cosine', 'dot', 'euclidean'] as const;
 export type Metric = (typeof METRICS)[number];
 
+/** What all vectors of one name, or all unnamed ones, of a collection have in common. */
+export interface VectorShape {
+  readonly dimension: number;
+  readonly metric: Metric;
+}
+
+/** The values of named vectors, by name. */
+export type NamedValues = Readonly<Record<string, Float32Array>>;
+
 /**
  * Strings as in Arrow's utf8: string i is `bytes[offsets[i]..offsets[i + 1])`. Offsets never decrease and
  * need not start at 0. Both arrays may be longer than needed.

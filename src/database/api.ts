@@ -3,7 +3,13 @@
 // SagittaError.
 
 import type { TextSettings } from '../common/text-settings.js';
-import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
+import type {
+  DeclaredTypes,
+  JsonObject,
+  Metric,
+  NamedValues,
+  VectorShape,
+} from '../common/types.js';
 import type { Page } from './query/query-api.js';
 
 export interface CollectionInput {
@@ -11,6 +17,8 @@ export interface CollectionInput {
   readonly id?: string | undefined;
   readonly dimension: number;
   readonly metric: Metric;
+  /** The named vectors; absent for none. */
+  readonly vectors?: NamedShapes | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** When vectors expire that state no expiry, counted from their write; null or absent for never. */
@@ -25,6 +33,9 @@ export interface CollectionInput {
 export interface CollectionChange
   extends Pick<CollectionInput, 'ttlSeconds' | 'schema'>,
     Pick<CloneInput, 'description' | 'labels'> {}
+
+/** Named vectors, which each record may have or lack, by name. */
+export type NamedShapes = Readonly<Record<string, VectorShape>>;
 
 /** What a clone has in place of what its source has; absent members are those of the source. */
 export interface CloneInput {
@@ -60,6 +71,8 @@ export interface CollectionRecord {
   readonly id: string;
   readonly dimension: number;
   readonly metric: Metric;
+  /** Absent for none. */
+  readonly vectors?: NamedShapes | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** Absent when vectors without an expiry of their own stay for ever. */
@@ -88,7 +101,12 @@ export interface CollectionRecord {
 }
 
 /** What a collection expects of its vectors. */
-export type CollectionShape = Pick<CollectionRecord, 'dimension' | 'metric'>;
+export type CollectionShape = Pick<CollectionRecord, 'dimension' | 'metric' | 'vectors'>;
+
+/** Values of a row with all of its vectors. */
+export function valuesPerRow({ dimension, vectors = {} }: CollectionShape): number {
+  return Object.values(vectors).reduce((sum, named) => sum + named.dimension, dimension);
+}
 
 export type WriteMode = 'upsert' | 'insert' | 'update';
 
@@ -133,6 +151,8 @@ export interface VectorRecord {
   /** Different after every write of this vector. */
   readonly version: string;
   readonly values?: Float32Array;
+  /** The named vectors that it has; with values, where the collection has any. */
+  readonly vectors?: NamedValues;
   /** JSON text, exactly as sent. */
   readonly metadata?: string;
   /** Of the write that made it as it is. */
@@ -209,6 +229,8 @@ export interface VectorPatch {
   /** A JSON merge patch, as text. */
   readonly metadata?: string | undefined;
   readonly values?: Float32Array | undefined;
+  /** Named vectors to set, or with null to remove. */
+  readonly vectors?: Readonly<Record<string, Float32Array | null>> | undefined;
   /** Throws `precondition_failed` unless this is the vector's version. */
   readonly ifVersion?: string | undefined;
   /** Throws `precondition_failed` unless this is the vector's sequence. */

@@ -14,7 +14,13 @@ import {
 import { collectGarbageSoon } from '../common/garbage.js';
 import type { StoreOperation } from '../storage/store.js';
 import { type AliasEntry, Aliases, aliasOperations } from './aliases.js';
-import type { AliasChange, CloneInput, CollectionChange, CollectionInput } from './api.js';
+import type {
+  AliasChange,
+  CloneInput,
+  CollectionChange,
+  CollectionInput,
+  CollectionShape,
+} from './api.js';
 import type { Collection } from './collection/collection.js';
 import { declareTypes } from './collection/declared-types.js';
 import type { Maintenance } from './collection/maintenance.js';
@@ -137,7 +143,7 @@ export class Catalogue {
     if (state?.kind !== 'ready') return;
     void state.maintenance.close();
     void state.collection.closeWriter(error);
-    for (const { key } of state.collection.rows.segments) this.#options.unloadBlock(key);
+    for (const segment of state.collection.rows.segments) this.#options.unloadSegment(segment);
   }
 
   #loadOptions({ incarnation }: CollectionDefinition): Parameters<typeof loadCollection>[1] {
@@ -221,6 +227,7 @@ export class Catalogue {
         id,
         dimension: input.dimension,
         metric: input.metric,
+        ...(input.vectors === undefined ? {} : { vectors: input.vectors }),
         description: input.description,
         labels: input.labels,
         text: input.text,
@@ -446,7 +453,7 @@ export class Catalogue {
       this.#idOf.delete(incarnation);
       this.#sortedEntries = null;
       if (state.kind === 'ready') {
-        for (const { key } of state.collection.rows.segments) this.#options.unloadBlock(key);
+        for (const segment of state.collection.rows.segments) this.#options.unloadSegment(segment);
       }
       await this.#removeBlobs(blobsOf(incarnation), () => true);
       collectGarbageSoon();
@@ -541,9 +548,9 @@ function aliased(id: string, aliases: readonly string[]): SagittaError {
 }
 
 function checkExisting(existing: CollectionDefinition, input: CollectionInput): void {
-  const isSameText = JSON.stringify(existing.text) === JSON.stringify(input.text);
-  if (existing.dimension === input.dimension && existing.metric === input.metric) {
-    if (isSameText) return;
+  const [found, requested] = [describeVectors(existing), describeVectors(input)];
+  if (found === requested) {
+    if (JSON.stringify(existing.text) === JSON.stringify(input.text)) return;
     throw new SagittaError(
       'collection_exists',
       `Collection "${input.id}" already exists with other settings of "text".`,
@@ -551,6 +558,17 @@ function checkExisting(existing: CollectionDefinition, input: CollectionInput): 
   }
   throw new SagittaError(
     'collection_exists',
-    `Collection "${input.id}" already exists with dimension ${existing.dimension} and metric ${existing.metric}; the request has ${input.dimension} and ${input.metric}.`,
+    `Collection "${input.id}" already exists with ${found}; the request has ${requested}.`,
   );
+}
+
+/** The same text for the same vectors, in whatever order they are named. */
+function describeVectors({ dimension, metric, vectors = {} }: CollectionShape): string {
+  const named = Object.entries(vectors).sort(([a], [b]) => (a < b ? -1 : 1));
+  return [
+    `dimension ${dimension} and metric ${metric}`,
+    ...named.map(
+      ([name, vector]) => `"${name}" of dimension ${vector.dimension} and metric ${vector.metric}`,
+    ),
+  ].join(', ');
 }

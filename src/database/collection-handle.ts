@@ -100,8 +100,11 @@ export class CollectionHandle {
   /** What every vector of the collection has in common. */
   get shape(): CollectionShape {
     const { catalogue } = this.#services;
-    const { dimension, metric } = catalogue.requireEntry(this.id, this.#incarnation).definition;
-    return { dimension, metric };
+    const { dimension, metric, vectors } = catalogue.requireEntry(
+      this.id,
+      this.#incarnation,
+    ).definition;
+    return { dimension, metric, ...(vectors === undefined ? {} : { vectors }) };
   }
 
   record(): CollectionRecord {
@@ -183,8 +186,7 @@ export class CollectionHandle {
     change: VectorPatch,
   ): Promise<{ sequence: number; version: string }> {
     const { metadata: metadataPatch, onCommitted, ...rest } = change;
-    const { values, ifVersion, ifSequence, expiresAtMs } = rest;
-    const vectorChange = { metadataPatch, values, ifVersion, ifSequence, expiresAtMs };
+    const vectorChange = { metadataPatch, ...rest };
     const patched = await this.#use(async (collection) => {
       const { sequence } = await collection.write(
         patchVector(collection, vectorId, vectorChange, this.#services),

@@ -24,16 +24,20 @@ export function toRecord(
   let mappedBytes = 0;
   let deviceBytes = 0;
   for (const segment of collection?.rows.segments ?? []) {
-    const used = engine.bytesUsed(segment.key);
     mappedBytes += segment.mappedBytes;
-    hostBytes += used.hostBytes + textIndexes.bytesUsed(segment.key);
-    deviceBytes += used.deviceBytes;
+    hostBytes += textIndexes.bytesUsed(segment.key);
+    for (const key of segment.blockKeys) {
+      const used = engine.bytesUsed(key);
+      hostBytes += used.hostBytes;
+      deviceBytes += used.deviceBytes;
+    }
   }
   const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
   return {
     id: definition.id,
     dimension: definition.dimension,
     metric: definition.metric,
+    ...(definition.vectors === undefined ? {} : { vectors: definition.vectors }),
     description: definition.description,
     labels: definition.labels,
     ...(definition.text === undefined ? {} : { text: definition.text }),

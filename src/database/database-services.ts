@@ -6,6 +6,7 @@ import type { Clock } from '../common/clock.js';
 import type { Limits } from '../common/limits.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
+import type { Segment } from '../segment/segment.js';
 import type { TextIndexes } from '../text/text-index.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Catalogue } from './catalogue.js';
@@ -33,5 +34,5 @@ export interface DatabaseServices {
   readonly clock: Clock;
   readonly observer: DatabaseObserver;
   /** Drops what the engine and the filter cache hold for a segment that is gone. */
-  readonly unloadBlock: (key: string) => void;
+  readonly unloadSegment: (segment: Segment) => void;
 }

@@ -9,6 +9,7 @@ import type { Logger } from '../common/logger.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
+import type { Segment } from '../segment/segment.js';
 import type { Store } from '../storage/store.js';
 import { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
@@ -74,8 +75,8 @@ export class Database {
     const textIndexes = new TextIndexes(pool);
     const words = createWordsColumns(textIndexes, (segmentKey) => this.#textOf(segmentKey));
     const filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax, words });
-    const unloadBlock = (key: string) => {
-      engine.unload(key);
+    const unloadSegment = ({ key, blockKeys }: Segment) => {
+      for (const blockKey of blockKeys) engine.unload(blockKey);
       filters.forget(key);
       textIndexes.forget(key);
     };
@@ -84,7 +85,7 @@ export class Database {
     this.#services = {
       catalogue: new Catalogue({
         ...options,
-        unloadBlock,
+        unloadSegment,
         encoder,
         observer,
         verifications: new VerificationQueue(pool),
@@ -105,7 +106,7 @@ export class Database {
       limits,
       clock,
       observer,
-      unloadBlock,
+      unloadSegment,
     };
     this.#sweep = new ExpirySweep({ ...options, observer, catalogue: this.#services.catalogue });
     this.loaded = this.#services.catalogue.load();

@@ -312,6 +312,13 @@ const BOUNDS = {
     'The maximum length of the text of a query.',
   ),
   textTermsMax: bound('words', 1, 4_096, 'The maximum number of different words in a query.'),
+  namedVectorsMax: bound('vectors', 1, 256, 'The maximum number of named vectors of a collection.'),
+  recordValuesMax: bound(
+    'values',
+    1,
+    1_048_576,
+    'The maximum number of dimensions of all named vectors of a collection together.',
+  ),
   facetsMax: bound('paths', 1, 256, 'The maximum number of facets, and of stats, in one request.'),
   facetValuesMax: bound('values', 1, 100_000, 'The maximum number of values of one facet.'),
   facetValuesDefault: bound(

@@ -13,6 +13,8 @@ import type { SearchTarget } from '../query/search-target.js';
 
 export interface JoinPlan {
   readonly views: readonly SegmentView[];
+  /** The named vector of the rows; null for the unnamed one. */
+  readonly using: string | null;
   readonly target: SearchTarget;
   readonly metric: Metric;
   /** Null for all matches that reach the threshold. */
@@ -181,12 +183,20 @@ export class JoinSearches {
 
   #queryOf({ view, row }: JoinRow, after: Position | null, k: number): SearchQuery {
     const { target, metric, scoreMin } = this.#plan;
-    const vector = view.segment.values(row);
+    const vector = this.#valuesOf({ view, row });
     return { vector, metric, k, views: target.blockViews, after, scoreMin };
   }
 
   #hasDirection({ view, row }: JoinRow): boolean {
-    return !this.#plan.mayLackDirection || view.segment.values(row).some((value) => value !== 0);
+    return (
+      !this.#plan.mayLackDirection || this.#valuesOf({ view, row }).some((value) => value !== 0)
+    );
+  }
+
+  /** The views show only rows that have the vector. */
+  #valuesOf({ view: { segment }, row }: JoinRow): Float32Array {
+    const { using } = this.#plan;
+    return using === null ? segment.values(row) : segment.namedValues(row, using)!;
   }
 
   #boundGroup(rowCount: number): number {

@@ -3,13 +3,13 @@
 
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Metric } from '../../common/types.js';
+import type { JsonObject, Metric, VectorShape } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, type SegmentView } from '../collection/snapshot.js';
+import { countVisible, type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { searchTarget } from '../query/search-target.js';
 import { type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
@@ -24,6 +24,10 @@ import {
 export interface JoinRequest {
   /** The collection in which matches are searched; absent: the collection itself. */
   readonly with?: string | undefined;
+  /** The named vector of the rows of the collection; absent for the unnamed one. */
+  readonly using?: string | undefined;
+  /** The named vector that is searched; absent for the unnamed one. */
+  readonly withUsing?: string | undefined;
   /** At least one of the two. */
   readonly topK?: number | undefined;
   /** Compared with the score rounded to float32. */
@@ -63,25 +67,32 @@ export async function runJoin(
   const { catalogue, filters, limits } = services;
   const searched = request.with === undefined ? collection : catalogue.require(request.with);
   await searched.whenVerified();
-  checkRequest(collection, searched, request, limits);
+  const { using = null, withUsing = null } = request;
+  const shape = collection.shapeOf(using, field('using'));
+  const withShape = searched.shapeOf(withUsing, field('with_using'));
+  checkRequest(request, limits);
+  checkDimensions(shape, withShape, searched.definition.id);
   const filter = parseOptional('filter', request.filter, limits);
   const withFilter = parseOptional('with_filter', request.withFilter, limits);
   const snapshot = collection.snapshot();
   const withSnapshot = searched === collection ? snapshot : searched.snapshot();
-  const [views, withViews] = await Promise.all([
+  const [passing, withPassing] = await Promise.all([
     filters.filter(snapshot.views, filter, signal),
     filters.filter(withSnapshot.views, withFilter, signal),
   ]);
-  const metric = request.metric ?? searched.definition.metric;
+  const views = using === null ? passing : viewsOfNamed(passing, using);
+  const withViews = withUsing === null ? withPassing : viewsOfNamed(withPassing, withUsing);
+  const metric = request.metric ?? withShape.metric;
   const plan: JoinPlan = {
     views,
+    using,
     target: searchTarget(withViews),
     metric,
     topK: request.topK ?? null,
     scoreMin: request.scoreThreshold ?? null,
     excludesSelf: request.excludeSelf ?? searched === collection,
     includeMetadata: request.includeMetadata ?? false,
-    mayLackDirection: metric === 'cosine' && collection.definition.metric !== 'cosine',
+    mayLackDirection: metric === 'cosine' && shape.metric !== 'cosine',
   };
   return {
     sequence: snapshot.sequence,
@@ -172,10 +183,10 @@ function* addMatches(
 function unloadGone(
   collection: Collection,
   searched: readonly SegmentView[],
-  { catalogue, unloadBlock }: DatabaseServices,
+  { catalogue, unloadSegment }: DatabaseServices,
 ): void {
   const current = new Set(catalogue.isServing(collection) ? collection.rows.segments : []);
-  for (const { segment } of searched) if (!current.has(segment)) unloadBlock(segment.key);
+  for (const { segment } of searched) if (!current.has(segment)) unloadSegment(segment);
 }
 
 function parseOptional(
@@ -186,12 +197,7 @@ function parseOptional(
   return filter === undefined ? null : parseFilter(filter, limits, name);
 }
 
-function checkRequest(
-  collection: Collection,
-  searched: Collection,
-  { topK, scoreThreshold }: JoinRequest,
-  { topKMax }: Limits,
-): void {
+function checkRequest({ topK, scoreThreshold }: JoinRequest, { topKMax }: Limits): void {
   if (topK === undefined && scoreThreshold === undefined) {
     const detail = 'A join takes top_k, score_threshold or both; found neither.';
     throw joinError('invalid_request', 'top_k', detail);
@@ -200,8 +206,13 @@ function checkRequest(
     const detail = `A row has at most ${topKMax} matches by top_k; found ${topK}.`;
     throw joinError('limit_exceeded', 'top_k', detail, { expected: topKMax, actual: topK });
   }
-  const { dimension } = collection.definition;
-  const { id, dimension: withDimension } = searched.definition;
+}
+
+function checkDimensions(
+  { dimension }: VectorShape,
+  { dimension: withDimension }: VectorShape,
+  id: string,
+): void {
   if (dimension !== withDimension) {
     const detail = `The vectors have ${dimension} elements; those of the collection "${id}" have ${withDimension}.`;
     throw joinError('dimension_mismatch', 'with', detail, {

@@ -3,7 +3,14 @@
 // visible without a gap and in memory, a chunk is a view of the segment; otherwise it is a copy of the
 // visible rows. Views remain valid and unchanged even if the segment is compacted or deleted.
 
-import { nextSetBit } from '../../common/bitmap.js';
+import {
+  type Bitmap,
+  createBitmap,
+  createFullBitmap,
+  hasBit,
+  nextSetBit,
+  setBit,
+} from '../../common/bitmap.js';
 import type { JsonObject, Utf8Column, VectorBlock } from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
@@ -30,6 +37,8 @@ export interface ScanRequest {
 export interface Scan {
   readonly sequence: number;
   readonly dimension: number;
+  /** The named vectors of the collection, in the order of every chunk. */
+  readonly named: readonly { readonly name: string; readonly dimension: number }[];
   readonly rowCount: number;
   /** In order of arrival, none of them empty. */
   chunks(): Iterable<RowChunk>;
@@ -41,11 +50,25 @@ export interface RowChunk {
   readonly ids: Utf8Column;
   /** Row-major [count, dimension] float32. */
   readonly values: Float32Array | null;
+  /** With values: all named vectors of the collection, of which rows may lack any. */
+  readonly named: readonly NamedColumn[];
   /** One JSON object a row, as sent. */
   readonly metadata: Utf8Column | null;
 }
 
+/** A named vector of the rows of a chunk. */
+interface NamedColumn {
+  readonly name: string;
+  /** Row-major [count, dimension] float32, zeros for rows without the vector. */
+  readonly vectors: Float32Array;
+  readonly dimension: number;
+  /** [count], the rows that have it. */
+  readonly presence: Bitmap;
+}
+
 interface ChunkOptions {
+  /** The names of the vectors to read beside the unnamed one. */
+  readonly names: readonly string[];
   readonly values: boolean;
   readonly metadata: boolean;
   readonly bytesMax: number;
@@ -76,7 +99,9 @@ export async function runScan(
   const snapshot = collection.snapshot();
   const views = await filters.filter(snapshot.views, filter, signal);
   const rowCount = countVisible(views);
+  const { dimension, vectors = {} } = collection.definition;
   const options = {
+    names: request.includeValues ? Object.keys(vectors) : [],
     values: request.includeValues,
     metadata: request.includeMetadata,
     bytesMax: request.chunkBytesMax ?? CHUNK_BYTES,
@@ -84,7 +109,8 @@ export async function runScan(
   };
   return {
     sequence: snapshot.sequence,
-    dimension: collection.definition.dimension,
+    dimension,
+    named: Object.entries(vectors).map(([name, shape]) => ({ name, dimension: shape.dimension })),
     rowCount,
     chunks: () => scanStats.countScan(intactChunks(collection, views, options), rowCount),
   };
@@ -183,20 +209,21 @@ function lastFitting(
 }
 
 function bytesOf(
-  { block, metadata: { json } }: SegmentView,
+  { segment, block, metadata: { json } }: SegmentView,
   from: number,
   to: number,
-  { values, metadata }: ChunkOptions,
+  { values, names, metadata }: ChunkOptions,
 ): number {
   const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
-  const valueBytes = values ? (to - from) * block.dimension * 4 : 0;
+  const namedValues = names.reduce((sum, name) => sum + segment.block(name).dimension, 0);
+  const valueBytes = values ? (to - from) * (block.dimension + namedValues) * 4 : 0;
   return idBytes + valueBytes + (metadata ? json.offsets[to]! - json.offsets[from]! : 0);
 }
 
 function chunkOf(
-  { segment, block, metadata: { json } }: SegmentView,
+  { segment, block, rowCount, metadata: { json } }: SegmentView,
   ranges: readonly RowRange[],
-  { values, metadata }: ChunkOptions,
+  { values, names, metadata }: ChunkOptions,
 ): RowChunk {
   const run: Run = {
     ranges,
@@ -208,8 +235,25 @@ function chunkOf(
     count: run.count,
     ids: textOf(block.ids, run),
     values: values ? valuesOf(block, run) : null,
+    named: names.map((name): NamedColumn => {
+      const named = segment.block(name);
+      const all = { rowCount, rows: null, visibleCount: rowCount };
+      const presence = bitsOf(segment.withNamed(name, all).rows, run);
+      return { name, dimension: named.dimension, vectors: valuesOf(named, run), presence };
+    }),
     metadata: metadata ? textOf(json, run) : null,
   };
+}
+
+/** The bits of the rows of a chunk; null has all. */
+function bitsOf(rows: Bitmap | null, { ranges, count }: Run): Bitmap {
+  if (rows === null) return createFullBitmap(count);
+  const bits = createBitmap(count);
+  let at = 0;
+  for (const { from, to } of ranges) {
+    for (let row = from; row < to; row++, at++) if (hasBit(rows, row)) setBit(bits, at);
+  }
+  return bits;
 }
 
 function valuesOf({ values, dimension }: VectorBlock, { ranges, count, mayBeView }: Run) {

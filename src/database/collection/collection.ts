@@ -4,7 +4,7 @@
 
 import type { Clock } from '../../common/clock.js';
 import { type IssueLocation, SagittaError, validationError } from '../../common/errors.js';
-import type { Metric } from '../../common/types.js';
+import type { NamedValues, VectorShape } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Store } from '../../storage/store.js';
@@ -16,6 +16,11 @@ import type { CollectionDefinition } from './manifest.js';
 import type { RowAddress, Rows } from './rows.js';
 import { type Snapshot, takeSnapshot } from './snapshot.js';
 import { type Write, Writer } from './writer.js';
+
+/** What a query compares: the named vector `using`, or with null the unnamed one. */
+export interface SearchedVector extends VectorShape {
+  readonly using: string | null;
+}
 
 export class Collection {
   readonly rows: Rows;
@@ -191,7 +196,7 @@ export class Collection {
     return {
       id: segment.id(row),
       version: this.version({ segment, row }),
-      ...(include.values ? { values: segment.values(row) } : {}),
+      ...(include.values ? this.valuesOf({ segment, row }) : {}),
       ...(include.metadata ? { metadata: segment.metadata(row) } : {}),
       ...(include.expiry ? this.#expiryOf({ segment, row }) : {}),
       ...(include.sequence ? { sequence: segment.insertedSequence(row) } : {}),
@@ -202,6 +207,37 @@ export class Collection {
   #expiryOf(address: RowAddress): { readonly expiresAt?: string } {
     const timeMs = this.expiries.timeOf(address);
     return timeMs === NEVER ? {} : { expiresAt: new Date(timeMs).toISOString() };
+  }
+
+  /** The values of a row: the unnamed vector, and the named ones that it has. */
+  valuesOf({ segment, row }: RowAddress): { values: Float32Array; vectors?: NamedValues } {
+    const values = segment.values(row);
+    if (this.#definition.vectors === undefined) return { values };
+    const vectors: Record<string, Float32Array> = {};
+    for (const name of Object.keys(this.#definition.vectors)) {
+      const named = segment.namedValues(row, name);
+      if (named !== undefined) vectors[name] = named;
+    }
+    return { values, vectors };
+  }
+
+  /** The unnamed or a named vector of a row; undefined where the row lacks it. */
+  storedValues({ segment, row }: RowAddress, name: string | null): Float32Array | undefined {
+    return name === null ? segment.values(row) : segment.namedValues(row, name);
+  }
+
+  /**
+   * The shape of the unnamed vector, or with a name of the one that has it. Throws `invalid_request` where
+   * there is none.
+   */
+  shapeOf(name: string | null, location: IssueLocation): VectorShape {
+    const { vectors = {} } = this.#definition;
+    if (name === null) return this.#definition;
+    if (Object.hasOwn(vectors, name)) return vectors[name]!;
+    const names = Object.keys(vectors).map((known) => JSON.stringify(known));
+    const known = names.length === 0 ? 'it has none' : `its names are ${names.join(', ')}`;
+    const detail = `The collection has no named vector ${JSON.stringify(name)}; ${known}.`;
+    throw validationError([{ location, code: 'invalid_request', detail }]);
   }
 
   /** The version of the vector in this row: its inserted sequence is different for every write. */
@@ -215,10 +251,14 @@ export class Collection {
   }
 
   /** Throws `dimension_mismatch`, and `invalid_vector` for a zero vector under cosine. */
-  checkQueryVector(vector: Float32Array, metric: Metric, location: IssueLocation): void {
-    const { dimension } = this.#definition;
+  checkQueryVector(
+    vector: Float32Array,
+    { dimension, metric, using }: SearchedVector,
+    location: IssueLocation,
+  ): void {
     if (vector.length !== dimension) {
-      const detail = `The query vector has ${vector.length} elements; the collection's dimension is ${dimension}.`;
+      const what = using === null ? "the collection's dimension" : `the dimension of "${using}"`;
+      const detail = `The query vector has ${vector.length} elements; ${what} is ${dimension}.`;
       const bound = { expected: dimension, actual: vector.length };
       throw validationError([{ location, code: 'dimension_mismatch', detail, ...bound }]);
     }
@@ -243,7 +283,18 @@ export class Collection {
   }
 }
 
-export function vectorNotFound(collectionId: string, vectorId: string): SagittaError {
+/** With a name, the vector exists and lacks the one of this name. */
+export function vectorNotFound(
+  collectionId: string,
+  vectorId: string,
+  name: string | null = null,
+): SagittaError {
+  if (name !== null) {
+    return new SagittaError(
+      'vector_not_found',
+      `The vector "${vectorId}" of collection "${collectionId}" has no "${name}"; expected an id that has it.`,
+    );
+  }
   return new SagittaError(
     'vector_not_found',
     `Collection "${collectionId}" has no vector with the id "${vectorId}".`,

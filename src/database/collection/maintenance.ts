@@ -57,7 +57,7 @@ export interface MaintenanceOptions {
   readonly pool: WorkerPool;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly unloadBlock: (key: string) => void;
+  readonly unloadSegment: (segment: Segment) => void;
   readonly encoder: RowEncoder | null;
   readonly observer: DatabaseObserver;
 }
@@ -259,7 +259,7 @@ export class Maintenance {
   }
 
   async #compact(): Promise<void> {
-    const { collection, segmentRowsMax, metadataColumnsMax, pool, store, encoder, unloadBlock } =
+    const { collection, segmentRowsMax, metadataColumnsMax, pool, store, encoder, unloadSegment } =
       this.#options;
     const { rows, incarnation } = collection;
     const { checkpointSequence } = this.#manifest;
@@ -314,7 +314,7 @@ export class Maintenance {
     rows.replace(old, segment === null ? [] : [segment]);
     collection.raiseHorizon(horizonSequence);
     for (const gone of old) {
-      unloadBlock(gone.key);
+      unloadSegment(gone);
       await store.removeBlob(segmentBlobName(incarnation, gone.number));
     }
     if (segment !== null) await this.#moveToFile(segment);

@@ -5,6 +5,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { DeclaredTypes, Metric } from '../../common/types.js';
 import type { Store } from '../../storage/store.js';
+import type { NamedShapes } from '../api.js';
 import { blobsOf, segmentBlobName } from '../keys.js';
 
 export const FORMAT_VERSION = 1;
@@ -16,6 +17,8 @@ export interface CollectionDefinition {
   readonly id: string;
   readonly dimension: number;
   readonly metric: Metric;
+  /** The named vectors; absent for none. */
+  readonly vectors?: NamedShapes;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** Of vectors that state no expiry; null or absent for ever. */

@@ -9,8 +9,10 @@ import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { decodeDeletions } from '../../segment/deletions.js';
 import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
+import type { Segment } from '../../segment/segment.js';
 import { decodeSegment } from '../../segment/segment-file.js';
 import type { Store } from '../../storage/store.js';
+import { valuesPerRow } from '../api.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
 import type { DatabaseObserver } from '../observer.js';
 import { Collection } from './collection.js';
@@ -35,7 +37,7 @@ export interface LoadOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Drops what the engine and the filter cache hold for a segment that is gone. */
-  readonly unloadBlock: (key: string) => void;
+  readonly unloadSegment: (segment: Segment) => void;
   /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
   readonly verifications: VerificationQueue;
@@ -59,13 +61,17 @@ export async function loadCollection(
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
   const { store, clock, limits, encoder, onDamaged } = options;
   const { incarnation, dimension } = definition;
+  const named = new Map(
+    Object.entries(definition.vectors ?? {}).map(([name, vector]) => [name, vector.dimension]),
+  );
   const segmentRowsMax = Math.min(
     limits.segmentRowsMax,
-    Math.ceil(limits.segmentValueBytesMax / (4 * dimension)),
+    Math.ceil(limits.segmentValueBytesMax / (4 * valuesPerRow(definition))),
   );
   const rows = new Rows({
     incarnation,
     dimension,
+    named,
     segmentRowsMax,
     metadataColumnsMax: limits.metadataColumnsMax,
     encoder,

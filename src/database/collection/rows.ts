@@ -15,6 +15,8 @@ export interface RowAddress {
 export interface RowsOptions {
   readonly incarnation: string;
   readonly dimension: number;
+  /** The dimensions of the named vectors, by name. */
+  readonly named: ReadonlyMap<string, number>;
   readonly segmentRowsMax: number;
   readonly metadataColumnsMax: number;
   /** Makes the codes that the engine scans; null when it scans values. */
@@ -33,6 +35,7 @@ const UNSTAGED_VALUES_MAX = 2 ** 18;
 
 export class Rows {
   readonly #options: RowsOptions;
+  readonly #valuesPerRow: number;
   #segments: readonly Segment[] = [];
   readonly #byNumber = new Map<number, Segment>();
   readonly #index = new IdIndex();
@@ -42,6 +45,8 @@ export class Rows {
 
   constructor(options: RowsOptions) {
     this.#options = options;
+    const named = [...options.named.values()];
+    this.#valuesPerRow = named.reduce((sum, dimension) => sum + dimension, options.dimension);
   }
 
   /** In order of arrival; the last one may be active. The array is replaced, never changed. */
@@ -97,7 +102,7 @@ export class Rows {
    */
   stage(writes: readonly RowsToWrite[]): Promise<void> | undefined {
     const rowCount = writes.reduce((sum, { batch, from }) => sum + batch.count - from, 0);
-    if (rowCount * this.#options.dimension <= UNSTAGED_VALUES_MAX) return undefined;
+    if (rowCount * this.#valuesPerRow <= UNSTAGED_VALUES_MAX) return undefined;
     const unstaged = this.#cutForSegments(writes).filter(
       ({ segment, rows }) => !segment.hasStaged(rows),
     );
@@ -218,6 +223,7 @@ export class Rows {
       key: this.segmentKey(number),
       number,
       dimension: this.#options.dimension,
+      named: this.#options.named,
       rowsMax: this.#options.segmentRowsMax,
       columnsMax: this.#options.metadataColumnsMax,
       encoder: this.#options.encoder,

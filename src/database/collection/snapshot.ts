@@ -40,6 +40,15 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
   return { sequence, views };
 }
 
+/** The views of a named vector: of the rows that have it. */
+export function viewsOfNamed(views: readonly SegmentView[], name: string): readonly SegmentView[] {
+  return views.map((view) => ({
+    ...view,
+    ...view.segment.withNamed(name, view),
+    block: view.segment.block(name),
+  }));
+}
+
 /** The visible rows, in order of arrival. */
 export function* rowsOf(views: readonly SegmentView[]): Generator<RowAddress> {
   for (const { rows, rowCount, segment } of views) {

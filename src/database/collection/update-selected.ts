@@ -7,17 +7,21 @@ import type { Limits } from '../../common/limits.js';
 import type { DeclaredTypes, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import { parseFilter } from '../../filter/parse.js';
-import type { MetadataChange, UpdateResult, VectorSelection } from '../api.js';
+import {
+  type MetadataChange,
+  type UpdateResult,
+  type VectorSelection,
+  valuesPerRow,
+} from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
 import { type Expiries, NEVER } from './expiries.js';
-import type { CollectionDefinition } from './manifest.js';
 import { applyMergePatch, isChangedBy } from './merge-patch.js';
 import type { RowAddress } from './rows.js';
 import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
-import { type CommitTogether, logged, withoutEffect } from './writes.js';
+import { type CommitTogether, logged, namedVectorsOf, withoutEffect } from './writes.js';
 
 export interface UpdateOptions {
   readonly change: MetadataChange;
@@ -44,7 +48,7 @@ export function updateSelected(
     mayFollow: () => false,
     endsCommit: true,
     async prepare(sequence) {
-      const changes = new Changes(change, limits, collection.definition);
+      const changes = new Changes(change, limits, collection);
       const hasMore = await collect(await selectRows(), changes, limit);
       if (hasMore && limit === undefined) throw tooMany(changes);
       const updatedCount = changes.count;
@@ -96,21 +100,20 @@ async function collect(
 class Changes {
   readonly #change: MetadataChange;
   readonly #limits: Limits;
-  readonly #dimension: number;
+  readonly #collection: Collection;
   readonly #types: DeclaredTypes | null;
+  /** Bytes of the unnamed and all named vectors of a row. */
+  readonly #rowValueBytes: number;
   readonly #rows: RowAddress[] = [];
   readonly #texts: string[] = [];
   #byteCount = 0;
 
-  constructor(
-    change: MetadataChange,
-    limits: Limits,
-    { dimension, schema = null }: CollectionDefinition,
-  ) {
+  constructor(change: MetadataChange, limits: Limits, collection: Collection) {
     this.#change = change;
     this.#limits = limits;
-    this.#dimension = dimension;
-    this.#types = schema;
+    this.#collection = collection;
+    this.#rowValueBytes = 4 * valuesPerRow(collection.definition);
+    this.#types = collection.definition.schema ?? null;
   }
 
   get count(): number {
@@ -128,7 +131,7 @@ class Changes {
     const { batchRowsMax, bodyBytesMax } = this.#limits;
     const text = this.#changed(address);
     this.#checkTypes(address, text);
-    const byteCount = this.#byteCount + 4 * this.#dimension + Buffer.byteLength(text);
+    const byteCount = this.#byteCount + this.#rowValueBytes + Buffer.byteLength(text);
     const hasRoom = this.count < batchRowsMax && (byteCount <= bodyBytesMax || this.count === 0);
     if (!hasRoom) return false;
     this.#byteCount = byteCount;
@@ -169,12 +172,16 @@ class Changes {
   }
 
   toBatch(): VectorBatch {
-    const values = new Float32Array(this.count * this.#dimension);
-    for (const [i, { segment, row }] of this.#rows.entries()) {
-      values.set(segment.values(row), i * this.#dimension);
-    }
+    const { dimension } = this.#collection.definition;
+    const values = new Float32Array(this.count * dimension);
+    const vectors = this.#rows.map((address, i) => {
+      const found = this.#collection.valuesOf(address);
+      values.set(found.values, i * dimension);
+      return found.vectors ?? {};
+    });
+    const named = namedVectorsOf(this.#collection, vectors);
     const [ids, metadata] = [utf8ColumnOf(this.ids), utf8ColumnOf(this.#texts)];
-    return { count: this.count, ids, values, metadata };
+    return { count: this.count, ids, values, metadata, named };
   }
 }
 

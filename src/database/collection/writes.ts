@@ -12,7 +12,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { Utf8Column, VectorBatch } from '../../common/types.js';
+import type { NamedVectors, Utf8Column, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
@@ -91,14 +91,15 @@ function encodeWrite(
   record: Extract<LogRecord, { kind: 'write' }>,
   { pool, recordBytes }: RecordEncoding,
 ): Uint8Array | Promise<Uint8Array> {
-  const { count, ids, values, metadata } = record.batch;
-  const isLarge = values.byteLength >= POOLED_BYTES_MIN;
+  const { count, ids, values, metadata, named = [] } = record.batch;
+  const arrays = [values, ...named.map((vectors) => vectors.values)];
+  const isLarge = arrays.reduce((sum, array) => sum + array.byteLength, 0) >= POOLED_BYTES_MIN;
   // Values that are not shared would be copied to the pool, which takes as long.
-  if (!isLarge || !(values.buffer instanceof SharedArrayBuffer)) {
+  if (!isLarge || !arrays.every(({ buffer }) => buffer instanceof SharedArrayBuffer)) {
     return encodeLogRecord(record, (byteCount) => recordBytes.acquire(byteCount));
   }
   const room = recordBytes.acquire(recordBytesMax(record.batch));
-  const batch = { count, ids, values, metadata };
+  const batch = { count, ids, values, metadata, named };
   return pool.run(
     encodeWriteTask,
     { timeMs: record.timeMs, batch, room },
@@ -226,11 +227,13 @@ function requireSequence(id: string, actual: number, expected: number | undefine
 export interface VectorChange {
   /** JSON text of an object. */
   readonly metadataPatch: string | undefined;
-  readonly values: Float32Array | undefined;
-  readonly ifVersion: string | undefined;
-  readonly ifSequence: number | undefined;
+  readonly values?: Float32Array | undefined;
+  /** Named vectors to set, or with null to remove. */
+  readonly vectors?: Readonly<Record<string, Float32Array | null>> | undefined;
+  readonly ifVersion?: string | undefined;
+  readonly ifSequence?: number | undefined;
   /** NEVER for no expiry; undefined for the one that the vector has. */
-  readonly expiresAtMs: number | undefined;
+  readonly expiresAtMs?: number | undefined;
 }
 
 export function patchVector(
@@ -259,7 +262,14 @@ export function patchVector(
           ? segment.metadata(row)
           : applyMergePatch(segment.metadata(row), change.metadataPatch, limits);
       requireTypes(collection, metadata);
-      const batch = singleRowBatch(id, change.values ?? segment.values(row), metadata);
+      const kept = collection.valuesOf(address);
+      const batch: VectorBatch = {
+        count: 1,
+        ids: utf8ColumnOf([id]),
+        values: change.values ?? kept.values,
+        metadata: utf8ColumnOf([metadata]),
+        named: namedVectorsOf(collection, [{ ...kept.vectors, ...change.vectors }]),
+      };
       pending.set(id, sequence);
       const expiresAtMs = change.expiresAtMs ?? collection.expiries.timeOf(address);
       const companion = collection.expiries.companionOf(
@@ -467,6 +477,19 @@ export function applyLogRecord(
   }
 }
 
-function singleRowBatch(id: string, values: Float32Array, metadata: string): VectorBatch {
-  return { count: 1, ids: utf8ColumnOf([id]), values, metadata: utf8ColumnOf([metadata]) };
+/** The named vectors of rows, of which each has or lacks any; undefined where none has one. */
+export function namedVectorsOf(
+  { definition }: Collection,
+  rows: readonly Readonly<Record<string, Float32Array | null>>[],
+): readonly NamedVectors[] | undefined {
+  const named = Object.entries(definition.vectors ?? {}).flatMap(([name, { dimension }]) => {
+    const presence = Uint8Array.from(rows, (row) => (row[name] ? 1 : 0));
+    if (!presence.includes(1)) return [];
+    const values = new Float32Array(rows.length * dimension);
+    for (const [i, row] of rows.entries()) {
+      if (presence[i] === 1) values.set(row[name]!, i * dimension);
+    }
+    return [{ name, dimension, values, presence }];
+  });
+  return named.length === 0 ? undefined : named;
 }

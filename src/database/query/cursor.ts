@@ -45,6 +45,8 @@ export interface QueryCursor extends CursorBase {
   readonly metric: Metric;
   /** Without elements if the query has a text. */
   readonly vector: Float32Array;
+  /** The named vector that is searched; null or absent for the unnamed one. */
+  readonly using?: string | null;
   readonly text: TextRequest | null;
   readonly formula: Formula | null;
   /** The digest of the examples; null for a query without any. */

@@ -80,7 +80,8 @@ function valuesOf(hits: readonly Hit[]): Float32Array {
   const dimension = hits[0]?.view.block.dimension ?? 0;
   const values = new Float32Array(new SharedArrayBuffer(4 * hits.length * dimension));
   for (const [i, { view, row }] of hits.entries()) {
-    values.set(view.segment.values(row), i * dimension);
+    const start = row * dimension;
+    values.set(view.block.values.subarray(start, start + dimension), i * dimension);
   }
   return values;
 }

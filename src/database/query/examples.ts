@@ -13,7 +13,7 @@ import type { Limits } from '../../common/limits.js';
 import type { Metric } from '../../common/types.js';
 import { sumOfSquares } from '../../engine/core/canonical.js';
 import type { Formula } from '../../engine/core/example-search.js';
-import { vectorNotFound } from '../collection/collection.js';
+import { type SearchedVector, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { DiscoverRequest, Example, QueryRequest, RecommendRequest } from './query-api.js';
 
@@ -74,16 +74,16 @@ export function isScoredByFormula({ recommend, discover }: ExamplesRequest): boo
 export function planRecommend(
   view: SnapshotView,
   request: RecommendRequest,
-  metric: Metric,
+  searched: SearchedVector,
 ): PlannedExamples {
   const { positive, negative, strategy } = request;
-  const read = createReader(view, metric, 'recommend');
+  const read = createReader(view, searched, 'recommend');
   const positives = positive.map((example, i) => read(example, 'positive', i));
   const negatives = negative.map((example, i) => read(example, 'negative', i));
   const excludedIds = idsOf([...positive, ...negative], request);
   if (strategy === 'average_vector') {
-    const vector = averageVector(positives, negatives, metric);
-    view.collection.checkQueryVector(vector, metric, field('recommend'));
+    const vector = averageVector(positives, negatives, searched.metric);
+    view.collection.checkQueryVector(vector, searched, field('recommend'));
     return { vector, formula: null, excludedIds };
   }
   const formula = { kind: strategy, positiveCount: positives.length };
@@ -94,10 +94,10 @@ export function planRecommend(
 export function planDiscover(
   view: SnapshotView,
   request: DiscoverRequest,
-  metric: Metric,
+  searched: SearchedVector,
 ): PlannedExamples {
   const { target, context } = request;
-  const read = createReader(view, metric, 'discover');
+  const read = createReader(view, searched, 'discover');
   const vectors = [
     ...context.map(({ positive }, i) => read(positive, 'context', i, 'positive')),
     ...context.map(({ negative }, i) => read(negative, 'context', i, 'negative')),
@@ -113,19 +113,29 @@ export function planDiscover(
 }
 
 /** Reads the vector of an example at a path within the member `name`. */
-function createReader(view: SnapshotView, metric: Metric, name: string) {
+function createReader(view: SnapshotView, searched: SearchedVector, name: string) {
   return (example: Example, ...path: FieldPath): Float32Array => {
     const location = field(name, ...path);
-    const vector = typeof example === 'string' ? storedExample(view, example, location) : example;
-    view.collection.checkQueryVector(vector, metric, location);
+    const vector =
+      typeof example === 'string'
+        ? storedExample(view, example, searched.using, location)
+        : example;
+    view.collection.checkQueryVector(vector, searched, location);
     return vector;
   };
 }
 
-function storedExample(view: SnapshotView, id: string, location: IssueLocation): Float32Array {
+function storedExample(
+  view: SnapshotView,
+  id: string,
+  using: string | null,
+  location: IssueLocation,
+): Float32Array {
+  const { collection } = view;
   const address = view.find(id);
-  if (address !== undefined) return address.segment.values(address.row);
-  const { code, message } = vectorNotFound(view.collection.definition.id, id);
+  const values = address && collection.storedValues(address, using);
+  if (values !== undefined) return values;
+  const { code, message } = vectorNotFound(collection.definition.id, id, address && using);
   throw validationError([{ location, code, detail: message }]);
 }
 

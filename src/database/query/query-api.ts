@@ -1,6 +1,6 @@
 // Requests and replies of queries.
 
-import type { JsonObject, Metric } from '../../common/types.js';
+import type { JsonObject, Metric, NamedValues, VectorShape } from '../../common/types.js';
 import type {
   AggregationRequest,
   Aggregations,
@@ -56,6 +56,8 @@ export interface QueryRequest extends AggregationRequest {
   readonly recommend?: RecommendRequest | undefined;
   readonly discover?: DiscoverRequest | undefined;
   readonly diversity?: DiversityRequest | undefined;
+  /** The named vector to search; absent for the unnamed one. */
+  readonly using?: string | undefined;
   readonly topK?: number | undefined;
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
@@ -100,6 +102,8 @@ export interface Match {
   readonly group?: FacetValue;
   readonly metadata?: string;
   readonly values?: Float32Array;
+  /** The named vectors that it has; with values, where the collection has any. */
+  readonly vectors?: NamedValues;
 }
 
 /**
@@ -161,8 +165,10 @@ export interface PreparedQueries {
 /** Any number of queries that one snapshot answers; a query with a cursor uses the cursor's snapshot. */
 export interface QuerySession {
   readonly sequence: number;
+  /** Of the unnamed vector. */
   readonly dimension: number;
-  readonly metric: Metric;
+  /** The shape of a vector: the unnamed one for undefined. Throws `invalid_request` at `using`. */
+  shapeOf(using: string | undefined): VectorShape;
   /**
    * Checks all queries and splits them into groups that fit the engine. Throws the issues of all of
    * them, the first query being row `firstIndex` (0).
@@ -177,6 +183,8 @@ export interface RecallRequest {
   readonly vectors: readonly Float32Array[];
   /** One list for each vector, of 1 to `topKMax` ids. */
   readonly ids: readonly (readonly string[])[];
+  /** The named vector to search; absent for the unnamed one. */
+  readonly using?: string | undefined;
   readonly filter?: JsonObject | undefined;
   readonly metric?: Metric | undefined;
   readonly minSequence?: number | undefined;

@@ -13,7 +13,7 @@ import type { Formula } from '../../engine/core/example-search.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { AggregationRequest } from '../aggregate/aggregate-api.js';
-import { type Collection, vectorNotFound } from '../collection/collection.js';
+import { type Collection, type SearchedVector, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import type { Diversity } from './diversify.js';
@@ -36,6 +36,8 @@ export interface QueryPlan {
   readonly openedAtMs: number;
   /** One query vector, or with a formula the examples, row-major [exampleCount, dimension]. Empty for a text. */
   readonly vector: Float32Array;
+  /** The named vector that is searched; null for the unnamed one. */
+  readonly using: string | null;
   readonly text: TextQuery | null;
   readonly formula: Formula | null;
   readonly examplesDigest: string | null;
@@ -157,11 +159,11 @@ const TARGETS = ['vector', 'id', 'text', 'recommend', 'discover'] as const;
 
 /** Members that compare vectors do not go with text. */
 function findTextIssues(
-  { text, metric, diversity, scoreStats }: QueryRequest,
+  { text, metric, using, diversity, scoreStats }: QueryRequest,
   locate: (name: string) => IssueLocation,
 ): ValidationIssue[] {
   if (text === undefined) return [];
-  const members = { metric, mmr: diversity, score_stats: scoreStats };
+  const members = { metric, using, mmr: diversity, score_stats: scoreStats };
   return Object.entries(members).flatMap(([name, value]) => {
     if (value === undefined) return [];
     const detail = `${name} is for queries by vectors; found it with text, which BM25 ranks.`;
@@ -317,14 +319,17 @@ function planTarget(
   view: SnapshotView,
   request: QueryRequest,
   limits: Limits,
-): PlannedExamples & Pick<QueryPlan, 'text' | 'metric'> {
+): PlannedExamples & Pick<QueryPlan, 'text' | 'using' | 'metric'> {
   const { collection } = view;
   if (request.text !== undefined) {
     const text = analyzeText(collection, request.text, limits);
-    return { vector: NO_VECTOR, formula: null, excludedIds: [], text, metric: 'dot' };
+    return { vector: NO_VECTOR, formula: null, excludedIds: [], text, using: null, metric: 'dot' };
   }
-  const metric = request.metric ?? collection.definition.metric;
-  return { ...planVectors(view, request, metric), text: null, metric };
+  const using = request.using ?? null;
+  const shape = collection.shapeOf(using, field('using'));
+  const metric = request.metric ?? shape.metric;
+  const { dimension } = shape;
+  return { ...planVectors(view, request, { dimension, metric, using }), text: null, using, metric };
 }
 
 const NO_VECTOR = new Float32Array(0);
@@ -332,19 +337,21 @@ const NO_VECTOR = new Float32Array(0);
 function planVectors(
   view: SnapshotView,
   { vector, id, recommend, discover }: QueryRequest,
-  metric: Metric,
+  searched: SearchedVector,
 ): PlannedExamples {
-  if (recommend !== undefined) return planRecommend(view, recommend, metric);
-  if (discover !== undefined) return planDiscover(view, discover, metric);
-  const target = vector ?? storedVector(view, id!);
-  view.collection.checkQueryVector(target, metric, field(id === undefined ? 'vector' : 'id'));
+  if (recommend !== undefined) return planRecommend(view, recommend, searched);
+  if (discover !== undefined) return planDiscover(view, discover, searched);
+  const target = vector ?? storedVector(view, id!, searched.using);
+  view.collection.checkQueryVector(target, searched, field(id === undefined ? 'vector' : 'id'));
   return { vector: target, formula: null, excludedIds: id === undefined ? [] : [id] };
 }
 
-function storedVector(view: SnapshotView, id: string): Float32Array {
+function storedVector(view: SnapshotView, id: string, using: string | null): Float32Array {
+  const { collection } = view;
   const address = view.find(id);
-  if (address === undefined) throw vectorNotFound(view.collection.definition.id, id);
-  return address.segment.values(address.row);
+  const values = address && collection.storedValues(address, using);
+  if (values !== undefined) return values;
+  throw vectorNotFound(collection.definition.id, id, address && using);
 }
 
 function planNextPage(
@@ -362,6 +369,7 @@ function planNextPage(
     ['recommend', 'recommend', digestExamples(request) === cursor.examplesDigest],
     ['discover', 'discover', digestExamples(request) === cursor.examplesDigest],
     ['diversity', 'mmr', isSameDiversity(request.diversity, cursor.diversity)],
+    ['using', 'using', request.using === (cursor.using ?? undefined)],
     ['topK', 'top_k', request.topK === cursor.topK],
     ['filter', 'filter', sameJson(request.filter, cursor.filter)],
     ['metric', 'metric', request.metric === cursor.metric],
@@ -383,6 +391,7 @@ function planNextPage(
     sequence: cursor.sequence,
     openedAtMs: cursor.openedAtMs,
     vector: cursor.vector,
+    using: cursor.using ?? null,
     text: cursor.text === null ? null : analyzeText(collection, cursor.text, limits),
     formula: cursor.formula,
     examplesDigest: cursor.examplesDigest,
@@ -427,6 +436,7 @@ export function nextCursor(
     includeValues: plan.includeValues,
     metric: plan.metric,
     vector: plan.vector,
+    ...(plan.using === null ? {} : { using: plan.using }),
     text: plan.text?.request ?? null,
     formula: plan.formula,
     examplesDigest: plan.examplesDigest,

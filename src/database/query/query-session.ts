@@ -3,7 +3,13 @@
 // are in memory at once.
 
 import { cutByWeight } from '../../common/cut-by-weight.js';
-import { ISSUES_MAX, rowField, SagittaError, type ValidationIssue } from '../../common/errors.js';
+import {
+  field,
+  ISSUES_MAX,
+  rowField,
+  SagittaError,
+  type ValidationIssue,
+} from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
@@ -33,11 +39,11 @@ export async function openSession(
     ignoreAbort();
     view.close();
   };
-  const { dimension, metric } = collection.definition;
+  const { dimension } = collection.definition;
   return {
     sequence: view.sequence,
     dimension,
-    metric,
+    shapeOf: (using) => collection.shapeOf(using ?? null, field('using')),
     prepare(requests, firstIndex = 0): readonly PreparedQueries[] {
       const parseFilter = createFilterParser(limits);
       const plans = planAll(view, requests, firstIndex, {

@@ -12,7 +12,12 @@ import type { Aggregations } from '../aggregate/aggregate-api.js';
 import { finite } from '../aggregate/row-set.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import { countVisible, type SegmentView, type Snapshot } from '../collection/snapshot.js';
+import {
+  countVisible,
+  type SegmentView,
+  type Snapshot,
+  viewsOfNamed,
+} from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
@@ -35,10 +40,10 @@ import type { ScheduledHits } from './search-scheduler.js';
 import { type SearchTarget, searchTarget, toFloat32 } from './search-target.js';
 import { openTextSearch, type TextQuery, type TextSearch } from './text-query.js';
 
-/** What the queries with one filter at one sequence have in common. */
+/** What the queries of one vector with one filter at one sequence have in common. */
 interface FilteredSnapshot {
   readonly snapshot: Snapshot;
-  /** With only the rows that pass the filter. */
+  /** With only the rows that pass the filter and have the vector. */
   readonly views: readonly SegmentView[];
   readonly target: SearchTarget;
   readonly visibleCount: number;
@@ -120,7 +125,7 @@ export async function answerPlans(
     const { snapshot, views, visibleCount, conditionCount } = filtered[i]!;
     const excludedCount = excluded[i]!.filter((address) => isVisible(address, views)).length;
     return {
-      matches: hits.map((hit) => toMatch(hit, plan)),
+      matches: hits.map((hit) => toMatch(hit, plan, view.collection)),
       valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
       hasMore,
       nextCursor: hasMore ? sealer.seal(nextCursor(view.collection, plan, page)) : undefined,
@@ -273,23 +278,25 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
   return { engine, ...work, isCertified: true, filterMs, searchMs: waitMs + searchMs, assembleMs };
 }
 
-/** One a plan, in order; plans with the same sequence and filter node share one. */
+/** One a plan, in order; plans with the same sequence, filter node and vector share one. */
 async function filterSnapshots(
   view: SnapshotView,
   plans: readonly QueryPlan[],
   filters: FilterCache,
   signal: AbortSignal | undefined,
 ): Promise<readonly FilteredSnapshot[]> {
-  const bySequence = new Map<number, Map<FilterNode | null, Promise<FilteredSnapshot>>>();
-  const filtering = plans.map(({ sequence, filterNode }) => {
-    let byFilter = bySequence.get(sequence);
+  const byRows = new Map<string, Map<FilterNode | null, Promise<FilteredSnapshot>>>();
+  const filtering = plans.map(({ sequence, filterNode, using }) => {
+    const key = `${sequence}/${using ?? ''}`;
+    let byFilter = byRows.get(key);
     if (byFilter === undefined) {
       byFilter = new Map();
-      bySequence.set(sequence, byFilter);
+      byRows.set(key, byFilter);
     }
     let filtered = byFilter.get(filterNode);
     if (filtered === undefined) {
-      filtered = filterSnapshot(view.snapshot(sequence), filterNode, filters, signal);
+      const snapshot = view.snapshot(sequence);
+      filtered = filterSnapshot(snapshot, { filterNode, using }, filters, signal);
       byFilter.set(filterNode, filtered);
     }
     return filtered;
@@ -299,11 +306,12 @@ async function filterSnapshots(
 
 async function filterSnapshot(
   snapshot: Snapshot,
-  filterNode: FilterNode | null,
+  { filterNode, using }: Pick<QueryPlan, 'filterNode' | 'using'>,
   filters: FilterCache,
   signal: AbortSignal | undefined,
 ): Promise<FilteredSnapshot> {
-  const views = await filters.filter(snapshot.views, filterNode, signal);
+  const passing = await filters.filter(snapshot.views, filterNode, signal);
+  const views = using === null ? passing : viewsOfNamed(passing, using);
   return {
     snapshot,
     views,
@@ -338,7 +346,7 @@ function isVisible(address: RowAddress, views: readonly SegmentView[]): boolean 
   return view !== undefined && (view.rows === null || hasBit(view.rows, address.row));
 }
 
-function toMatch(hit: PageHit, plan: QueryPlan): Match {
+function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
   const { row, score, group } = hit;
   const { segment } = hit.view;
   const hasDistance = plan.metric === 'euclidean' && plan.formula === null;
@@ -351,6 +359,6 @@ function toMatch(hit: PageHit, plan: QueryPlan): Match {
       : // JSON has no infinity.
         { group: typeof group === 'number' ? finite(group) : group }),
     ...(plan.includeMetadata ? { metadata: segment.metadata(row) } : {}),
-    ...(plan.includeValues === false ? {} : { values: segment.values(row) }),
+    ...(plan.includeValues === false ? {} : collection.valuesOf({ segment, row })),
   };
 }

@@ -10,7 +10,7 @@ import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import type { SegmentView } from '../collection/snapshot.js';
+import { type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
@@ -31,9 +31,11 @@ export async function runRecall(
   await collection.waitForSequence(minSequence, signal);
   const view = new SnapshotView(collection, () => services.catalogue.isServing(collection));
   try {
-    const metric = request.metric ?? collection.definition.metric;
+    const { using = null } = request;
+    const shape = collection.shapeOf(using, field('using'));
+    const metric = request.metric ?? shape.metric;
     for (const [i, vector] of vectors.entries()) {
-      collection.checkQueryVector(vector, metric, field('vectors', i));
+      collection.checkQueryVector(vector, { ...shape, metric, using }, field('vectors', i));
     }
     const filter =
       request.filter === undefined ? null : parseFilter(request.filter, services.limits);
@@ -48,7 +50,7 @@ export async function runRecall(
       weightOf: ({ given }) => given.length,
     });
     for (const group of groups) {
-      recalls.push(...(await gradeGroup(view, group, filter, services, signal)));
+      recalls.push(...(await gradeGroup(view, group, { filter, using }, services, signal)));
     }
     return { recalls, sequence: view.sequence };
   } finally {
@@ -68,7 +70,7 @@ interface GradedQuery {
 async function gradeGroup(
   view: SnapshotView,
   group: readonly GradedQuery[],
-  filter: FilterNode | null,
+  { filter, using }: { readonly filter: FilterNode | null; readonly using: string | null },
   { filters, scheduler, observer }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly number[]> {
@@ -77,7 +79,8 @@ async function gradeGroup(
   // Looked up before the filter is awaited: rows may move meanwhile.
   const given = group.map((graded) => findRows(view, graded.given));
   const queries = group.map(({ query }) => query);
-  const target = searchTarget(await filters.filter(views, filter, signal));
+  const passing = await filters.filter(views, filter, signal);
+  const target = searchTarget(using === null ? passing : viewsOfNamed(passing, using));
   const filteredAtMs = performance.now();
   const isEmpty = target.segmentViews.length === 0;
   const nearest = await scheduler.search(

@@ -11,6 +11,8 @@ import { isVectorField } from './vectors.js';
 export interface ColumnNames {
   readonly idColumn?: string | undefined;
   readonly vectorColumn?: string | undefined;
+  /** The names of the collection's named vectors, whose columns are `vectors.<name>`; absent for none. */
+  readonly vectorNames?: readonly string[] | undefined;
 }
 
 /** Column indexes. */
@@ -18,6 +20,8 @@ export interface VectorColumns {
   readonly id: number | null;
   readonly values: number;
   readonly metadata: number | null;
+  /** Those of the named vectors that have a column. */
+  readonly named: readonly { readonly name: string; readonly index: number }[];
   /** The other columns: they become members of the metadata. */
   readonly members: readonly number[];
 }
@@ -26,6 +30,7 @@ export interface VectorColumns {
 export const VECTOR_NAMES: readonly string[] = ['values', 'vector', 'embedding'];
 const ID_NAME = 'id';
 const METADATA_NAME = 'metadata';
+const NAMED_PREFIX = 'vectors.';
 
 /** For rows to write. Throws `invalid_request`, or `invalid_metadata` for a column without a JSON form. */
 export function chooseVectorColumns(
@@ -38,7 +43,9 @@ export function chooseVectorColumns(
   if (values === null) throw noVectors(fields);
   if (id === values)
     throw invalid(`Column ${quoted(fields[id]!.name)} cannot be both id and vector.`);
-  const isTaken = (index: number) => index === id || index === values;
+  const named = chooseNamed(fields, names.vectorNames ?? []);
+  const isTaken = (index: number) =>
+    index === id || index === values || named.some((vector) => vector.index === index);
   const metadata = indexOf(fields, METADATA_NAME);
   const members = fields.flatMap((field, index) =>
     isTaken(index) || field.name === METADATA_NAME ? [] : [index],
@@ -46,7 +53,33 @@ export function chooseVectorColumns(
   const hasMetadata = metadata !== null && !isTaken(metadata);
   if (hasMetadata) checkMetadata(fields[metadata]!, members, fields);
   for (const index of members) requireJson(fields[index]!);
-  return { id, values, metadata: hasMetadata ? metadata : null, members };
+  return { id, values, metadata: hasMetadata ? metadata : null, named, members };
+}
+
+/** Without names there are no columns of named vectors: such columns are metadata. */
+function chooseNamed(
+  fields: readonly ArrowField[],
+  names: readonly string[],
+): readonly { readonly name: string; readonly index: number }[] {
+  if (names.length === 0) return [];
+  return fields.flatMap((field, index) => {
+    if (!field.name.startsWith(NAMED_PREFIX)) return [];
+    const name = field.name.slice(NAMED_PREFIX.length);
+    if (!names.includes(name)) {
+      throw invalid(
+        `The column ${quoted(field.name)} is for a named vector that the collection does not have; expected ${names.join(', ')} after "vectors.".`,
+      );
+    }
+    requireVectors(field);
+    return [{ name, index }];
+  });
+}
+
+function requireVectors(field: ArrowField): void {
+  if (isVectorField(field)) return;
+  throw invalid(
+    `The vector column ${quoted(field.name)} must hold lists of numbers; found ${describeType(field)}.`,
+  );
 }
 
 /** The vector column; null if there is none and none was named. Throws `invalid_request`. */
@@ -60,12 +93,7 @@ export function chooseVectors(fields: readonly ArrowField[], name?: string): num
     if (name === undefined) return null;
     throw invalid(`There is no vector column ${quoted(name)}; found ${listed(fields)}.`);
   }
-  const field = fields[index]!;
-  if (!isVectorField(field)) {
-    throw invalid(
-      `The vector column ${quoted(field.name)} must hold lists of numbers; found ${describeType(field)}.`,
-    );
-  }
+  requireVectors(fields[index]!);
   return index;
 }
 

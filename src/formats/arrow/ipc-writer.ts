@@ -10,6 +10,7 @@ import {
   Float64,
   Int32,
   Int64,
+  List,
   MetadataVersion,
   Schema,
   Uint32,
@@ -259,7 +260,7 @@ export interface FieldToWrite {
   readonly name: string;
   /** Whether a column may have nulls; only columns of vectors may. Absent: no. */
   readonly isNullable?: boolean;
-  readonly type: 'utf8' | keyof typeof NUMBERS | { readonly vectorOf: number };
+  readonly type: 'utf8' | keyof typeof NUMBERS | { readonly vectorOf: number } | 'float32_list';
 }
 
 /** The values of a column in one batch, by the type of its field. */
@@ -324,7 +325,8 @@ export function toSchema(
 
 export function toField({ name, type, isNullable = false }: FieldToWrite): Field {
   if (type === 'utf8') return new Field(name, new Utf8(), false);
-  if (typeof type === 'string') return new Field(name, new NUMBERS[type](), false);
   const element = new Field('item', new Float32(), false);
+  if (type === 'float32_list') return new Field(name, new List(element), isNullable);
+  if (typeof type === 'string') return new Field(name, new NUMBERS[type](), false);
   return new Field(name, new FixedSizeList(type.vectorOf, element), isNullable);
 }

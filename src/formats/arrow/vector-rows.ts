@@ -2,7 +2,7 @@
 // runs in any thread. The collection's rules for ids and metadata, but for their lengths, are checked
 // by the caller.
 
-import type { Utf8Column } from '../../common/types.js';
+import type { NamedVectors, Utf8Column } from '../../common/types.js';
 import { located } from './arrow-errors.js';
 import { type ColumnNames, chooseVectorColumns } from './column-choice.js';
 import { openColumns } from './columns.js';
@@ -10,10 +10,12 @@ import type { EncodedBatch } from './encoded-batch.js';
 import { readIds } from './ids.js';
 import { readMetadata } from './json-columns.js';
 import { type RowIssue, RowIssues } from './row-issues.js';
-import { readVectors } from './vectors.js';
+import { readNamedVectors, readVectors } from './vectors.js';
 
-export interface VectorRowsOptions extends ColumnNames {
+export interface VectorRowsOptions extends Omit<ColumnNames, 'vectorNames'> {
   readonly dimension: number;
+  /** The dimensions of the named vectors, by name; absent for none. */
+  readonly named?: ReadonlyMap<string, number>;
   /** Bound on the decompressed batch. */
   readonly batchBytesMax: number;
   readonly idBytesMax: number;
@@ -27,6 +29,8 @@ export interface VectorRows {
   readonly ids: Utf8Column | null;
   /** Row-major [count, dimension] float32, all finite; a view of the batch's body where possible. */
   readonly values: Float32Array;
+  /** Of the named vectors that have a column and are not null in all rows. */
+  readonly named: readonly NamedVectors[];
   /**
    * Null if there is none. JSON objects that were written here, or text as received, known only to be
    * UTF-8.
@@ -43,11 +47,19 @@ const EXPANSION_MAX = 4;
 export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions): VectorRows {
   return located(`record batch ${batch.index}`, () => {
     const { dimension, batchBytesMax, idBytesMax, metadataBytesMax } = options;
-    const chosen = chooseVectorColumns(batch.fields, options);
+    const { named = new Map<string, number>() } = options;
+    const chosen = chooseVectorColumns(batch.fields, {
+      ...options,
+      vectorNames: [...named.keys()],
+    });
     const columns = openColumns(batch, batchBytesMax);
     const issues = new RowIssues();
     const bytesMax = batchBytesMax * EXPANSION_MAX;
     const values = readVectors(columns[chosen.values]!, { dimension, bytesMax, issues });
+    const vectors = chosen.named.map(({ name, index }) => {
+      const toRead = { name, dimension: named.get(name)!, bytesMax, issues };
+      return readNamedVectors(columns[index]!, toRead);
+    });
     const ids =
       chosen.id === null ? null : readIds(columns[chosen.id]!, { idBytesMax, bytesMax, issues });
     const metadata = readMetadata({
@@ -58,6 +70,13 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
       bytesMax,
       issues,
     });
-    return { count: batch.rowCount, ids, values, metadata, issues: issues.items };
+    return {
+      count: batch.rowCount,
+      ids,
+      values,
+      named: vectors.filter(({ presence }) => presence.includes(1)),
+      metadata,
+      issues: issues.items,
+    };
   });
 }

@@ -1,11 +1,12 @@
 // Reads columns of vectors as row-major float32: in place where they are stored that way, converted from
 // any other list of numbers. A row that is not a valid vector becomes an issue.
 
+import type { NamedVectors } from '../../common/types.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { float16Table, type NarrowIntegers, narrowIntegers } from './numbers.js';
 import { readSpans } from './offsets.js';
-import type { RowIssues } from './row-issues.js';
+import type { RowIssue, RowIssues } from './row-issues.js';
 import { type ArrowField, describeType, type IntType } from './schema.js';
 
 type Elements = Float32Array | Float64Array | NarrowIntegers;
@@ -29,6 +30,20 @@ export interface VectorsToRead {
   /** Bound on the result. */
   readonly bytesMax: number;
   readonly issues: RowIssues;
+  /** Of a named vector, which may be null: it gets zeros then. Absent for the one that every row has. */
+  readonly name?: string;
+}
+
+/** Vectors that rows may lack: null stands for none. Throws `invalid_arrow`. */
+export function readNamedVectors(
+  column: Column,
+  { name, ...toRead }: VectorsToRead & { readonly name: string },
+): NamedVectors {
+  const { length, validity } = column;
+  const presence = new Uint8Array(length);
+  for (let row = 0; row < length; row++) presence[row] = isValid(validity, row) ? 1 : 0;
+  const values = readVectors(column, { ...toRead, name });
+  return { name, dimension: toRead.dimension, values, presence };
 }
 
 /**
@@ -41,13 +56,13 @@ export function readVectors(column: Column, toRead: VectorsToRead): Float32Array
     throw invalidArrow(`a column of ${describeType(column.field)}, expected lists of numbers`);
   }
   const { length } = column;
-  const starts = length === 0 ? null : readStarts(column, dimension, issues);
+  const starts = length === 0 ? null : readStarts(column, toRead);
   if (starts === null) return new Float32Array(0);
   if (length * dimension * 4 > bytesMax) {
     throw invalidArrow(`${length} vectors of ${dimension} elements; send smaller batches`);
   }
   const elements = column.children[0]!;
-  checkElements(elements, starts, dimension, issues);
+  checkElements(elements, starts, toRead);
   if (issues.items.length > 0) return new Float32Array(0);
   const source = elementsOf(elements);
   const values = narrow(source, starts, dimension, isHalf(elements));
@@ -60,7 +75,7 @@ export function readVectors(column: Column, toRead: VectorsToRead): Float32Array
     const found = isNan ? 'NaN' : 'infinite or beyond the range of float32 (3.4028235e38)';
     issues.add({
       row,
-      member: 'values',
+      member: memberOf(toRead),
       code: 'invalid_vector',
       detail: `Element ${element} is ${found}.`,
     });
@@ -68,9 +83,19 @@ export function readVectors(column: Column, toRead: VectorsToRead): Float32Array
   return values;
 }
 
+function memberOf({ name }: VectorsToRead): RowIssue['member'] {
+  return name === undefined ? 'values' : `vectors.${name}`;
+}
+
+/** In place of the start of a row that is null. */
+const ABSENT = -1;
+
 /** Where the elements of each row start; null if there are issues. */
-function readStarts(column: Column, dimension: number, issues: RowIssues): Int32Array | null {
+function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
   const { length, validity, field } = column;
+  const { dimension, issues, name } = toRead;
+  const member = memberOf(toRead);
+  const whose = name === undefined ? "the collection's dimension" : `the dimension of "${name}"`;
   const { type } = field;
   const isFixed = type.kind === 'fixed_size_list';
   const spans = isFixed ? null : readSpans(column);
@@ -78,16 +103,18 @@ function readStarts(column: Column, dimension: number, issues: RowIssues): Int32
   const issuesBefore = issues.items.length;
   for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
+      starts[row] = ABSENT;
+      if (name !== undefined) continue;
       const detail = 'The vector is null, expected a list of numbers.';
-      issues.add({ row, member: 'values', code: 'invalid_vector', detail });
+      issues.add({ row, member, code: 'invalid_vector', detail });
       continue;
     }
     const found =
       spans === null ? (type as { listSize: number }).listSize : spans.ends[row]! - starts[row]!;
     if (found !== dimension) {
-      const detail = `The vector has ${found} elements; the collection's dimension is ${dimension}.`;
+      const detail = `The vector has ${found} elements; ${whose} is ${dimension}.`;
       const rest = { detail, expected: dimension, actual: found };
-      issues.add({ row, member: 'values', code: 'dimension_mismatch', ...rest });
+      issues.add({ row, member, code: 'dimension_mismatch', ...rest });
       // All rows of the column have this length.
       if (isFixed) break;
     }
@@ -96,19 +123,15 @@ function readStarts(column: Column, dimension: number, issues: RowIssues): Int32
   return issues.items.length > issuesBefore ? null : starts;
 }
 
-function checkElements(
-  { validity }: Column,
-  starts: Int32Array,
-  dimension: number,
-  issues: RowIssues,
-): void {
+function checkElements({ validity }: Column, starts: Int32Array, toRead: VectorsToRead): void {
   if (validity === null) return;
+  const { dimension, issues } = toRead;
   for (let row = 0; row < starts.length && !issues.isFull; row++) {
     const start = starts[row]!;
-    for (let i = 0; i < dimension; i++) {
+    for (let i = 0; start !== ABSENT && i < dimension; i++) {
       if (isValid(validity, start + i)) continue;
       const detail = `Element ${i} is null, not a number.`;
-      issues.add({ row, member: 'values', code: 'invalid_vector', detail });
+      issues.add({ row, member: memberOf(toRead), code: 'invalid_vector', detail });
       break;
     }
   }
@@ -129,7 +152,7 @@ function elementsOf(column: Column): Elements {
   return narrowIntegers(column, type as IntType);
 }
 
-/** In place when the elements are contiguous float32. */
+/** In place when the elements are contiguous float32; zeros for rows that are absent. */
 function narrow(
   source: Elements,
   starts: Int32Array,
@@ -138,7 +161,9 @@ function narrow(
 ): Float32Array {
   const first = starts[0]!;
   const count = starts.length * dimension;
-  if (starts.every((start, row) => start === first + row * dimension)) {
+  const isContiguous =
+    first !== ABSENT && starts.every((start, row) => start === first + row * dimension);
+  if (isContiguous) {
     const elements = source.subarray(first, first + count);
     if (elements instanceof Float32Array) return elements;
     const values = new Float32Array(count);
@@ -147,6 +172,7 @@ function narrow(
   }
   const values = new Float32Array(count);
   starts.forEach((start, row) => {
+    if (start === ABSENT) return;
     const target = values.subarray(row * dimension, (row + 1) * dimension);
     narrowInto(target, source.subarray(start, start + dimension), isHalf);
   });

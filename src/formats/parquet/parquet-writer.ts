@@ -1,18 +1,31 @@
-// Writes Parquet files row group by row group: columns of text and of vectors without nulls, PLAIN
+// Writes Parquet files row group by row group: columns of text and of vectors, which may be null, PLAIN
 // encoded. Large columns go out without a copy, which is why they are not compressed: float32 vectors
 // hardly compress, and compressing the text would halve the speed. Vectors are lists of floats, as the
 // format has no fixed-size lists; the Arrow schema in the footer gives readers their length.
 // https://github.com/apache/parquet-format
 
+import { type Bitmap, countBits, hasBit } from '../../common/bitmap.js';
 import type { Utf8Column } from '../../common/types.js';
 import { pushVarint, ThriftStruct } from './thrift.js';
 
 export type ParquetField =
   | { readonly kind: 'text'; readonly name: string }
-  | { readonly kind: 'vector'; readonly name: string; readonly dimension: number };
+  | {
+      readonly kind: 'vector';
+      readonly name: string;
+      readonly dimension: number;
+      /** Whether vectors may be null; absent: no. */
+      readonly isNullable?: boolean;
+    };
+
+/** Vectors of which those without a bit are null, whatever their values are. */
+interface NullableVectors {
+  readonly vectors: Float32Array;
+  readonly presence: Bitmap;
+}
 
 /** Row-major [count, dimension] float32, or as many strings. */
-export type ParquetColumn = Float32Array | Utf8Column;
+export type ParquetColumn = Float32Array | NullableVectors | Utf8Column;
 
 export interface ParquetOptions {
   readonly fields: readonly ParquetField[];
@@ -42,6 +55,7 @@ const VERSION = 2;
 const FLOAT = 4;
 const BYTE_ARRAY = 6;
 const REQUIRED = 0;
+const OPTIONAL = 1;
 const REPEATED = 2;
 const CONVERTED_UTF8 = 0;
 const CONVERTED_LIST = 3;
@@ -80,10 +94,9 @@ export class ParquetWriter {
       const offset = this.#offset;
       let valueCount = 0;
       for (const { count, columns } of batches) {
-        const pageValues = field.kind === 'vector' ? count * field.dimension : count;
-        valueCount += pageValues;
-        for (const bytes of pageOf(field, columns[i]!, count, pageValues))
-          yield this.#counted(bytes);
+        const page = pageOf(field, columns[i]!, count);
+        valueCount += page.valueCount;
+        for (const bytes of page.parts) yield this.#counted(bytes);
       }
       chunks.push({ field, offset, byteCount: this.#offset - offset, valueCount });
     }
@@ -141,7 +154,7 @@ function schemaElements(fields: readonly ParquetField[]): ((struct: ThriftStruct
       return [
         (struct) =>
           struct
-            .i32(3, REQUIRED)
+            .i32(3, field.isNullable === true ? OPTIONAL : REQUIRED)
             .text(4, field.name)
             .i32(5, 1)
             .i32(6, CONVERTED_LIST)
@@ -178,20 +191,13 @@ function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }
     .i64(9, offset);
 }
 
-/** A data page: header, levels and values. */
+/** A data page, header, levels and values, and the number of its values, nulls included. */
 function pageOf(
   field: ParquetField,
   column: ParquetColumn,
   count: number,
-  valueCount: number,
-): Uint8Array[] {
-  const body =
-    column instanceof Float32Array
-      ? [
-          levelsOf(count, field.kind === 'vector' ? field.dimension : 1),
-          new Uint8Array(column.buffer, column.byteOffset, column.byteLength),
-        ]
-      : [plainText(column, count)];
+): { readonly parts: Uint8Array[]; readonly valueCount: number } {
+  const { body, valueCount } = bodyOf(field, column, count);
   const byteCount = body.reduce((sum, bytes) => sum + bytes.byteLength, 0);
   const header = new ThriftStruct()
     .i32(1, DATA_PAGE)
@@ -200,7 +206,46 @@ function pageOf(
     .struct(5, (page) => page.i32(1, valueCount).i32(2, PLAIN).i32(3, RLE).i32(4, RLE))
     .end();
   // The header and the levels in one chunk, since every chunk is sent on its own.
-  return [Buffer.concat([header, body[0]!]), ...body.slice(1)];
+  return { parts: [Buffer.concat([header, body[0]!]), ...body.slice(1)], valueCount };
+}
+
+function bodyOf(
+  field: ParquetField,
+  column: ParquetColumn,
+  count: number,
+): { readonly body: Uint8Array[]; readonly valueCount: number } {
+  if ('offsets' in column) return { body: [plainText(column, count)], valueCount: count };
+  const dimension = field.kind === 'vector' ? field.dimension : 1;
+  if (column instanceof Float32Array) {
+    return { body: [levelsOf(count, dimension), bytesOf(column)], valueCount: count * dimension };
+  }
+  const present = presentVectors(column, count, dimension);
+  const presentCount = present.length / dimension;
+  return {
+    body: [nullableLevelsOf(column.presence, count, dimension), bytesOf(present)],
+    // A null counts as one value.
+    valueCount: present.length + count - presentCount,
+  };
+}
+
+/** The vectors that are not null. */
+function presentVectors(
+  { vectors, presence }: NullableVectors,
+  count: number,
+  dimension: number,
+): Float32Array {
+  const present = new Float32Array(countBits(presence) * dimension);
+  let at = 0;
+  for (let row = 0; row < count; row++) {
+    if (!hasBit(presence, row)) continue;
+    present.set(vectors.subarray(row * dimension, (row + 1) * dimension), at);
+    at += dimension;
+  }
+  return present;
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /**
@@ -208,23 +253,41 @@ function pageOf(
  * each run is its length doubled and its level. All vectors are alike, so one is encoded and repeated.
  */
 function levelsOf(count: number, dimension: number): Uint8Array {
-  const vector: number[] = [];
-  pushVarint(vector, 1 << 1);
-  vector.push(0);
-  if (dimension > 1) {
-    pushVarint(vector, (dimension - 1) << 1);
-    vector.push(1);
+  const repetition = Buffer.alloc(repetitionOf(dimension).length * count, repetitionOf(dimension));
+  return joinLevels(repetition, Uint8Array.from(runOf(count * dimension, 1)));
+}
+
+/** The same where vectors may be null: definition level 2 for each value, and 0 for a null. */
+function nullableLevelsOf(presence: Bitmap, count: number, dimension: number): Uint8Array {
+  const ofVector = repetitionOf(dimension);
+  const ofNull = Uint8Array.from(runOf(1, 0));
+  const repetition: Uint8Array[] = [];
+  const definition: Uint8Array[] = [];
+  const present = Uint8Array.from(runOf(dimension, 2));
+  for (let row = 0; row < count; row++) {
+    const isPresent = hasBit(presence, row);
+    repetition.push(isPresent ? ofVector : ofNull);
+    definition.push(isPresent ? present : ofNull);
   }
-  const repetition = Buffer.alloc(vector.length * count, Uint8Array.from(vector));
-  const definition: number[] = [];
-  pushVarint(definition, count * dimension * 2);
-  definition.push(1);
-  return Buffer.concat([
-    lengthOf(repetition),
-    repetition,
-    lengthOf(definition),
-    Buffer.from(definition),
-  ]);
+  return joinLevels(Buffer.concat(repetition), Buffer.concat(definition));
+}
+
+/** The repetition levels of one vector. */
+function repetitionOf(dimension: number): Uint8Array {
+  const rest = dimension > 1 ? runOf(dimension - 1, 1) : [];
+  return Uint8Array.from([...runOf(1, 0), ...rest]);
+}
+
+/** A run of one level, of one byte. */
+function runOf(length: number, level: number): number[] {
+  const run: number[] = [];
+  pushVarint(run, length * 2);
+  run.push(level);
+  return run;
+}
+
+function joinLevels(repetition: Uint8Array, definition: Uint8Array): Uint8Array {
+  return Buffer.concat([lengthOf(repetition), repetition, lengthOf(definition), definition]);
 }
 
 function lengthOf({ length }: { readonly length: number }): Uint8Array {

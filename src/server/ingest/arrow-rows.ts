@@ -12,9 +12,9 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Utf8Column } from '../../common/types.js';
+import type { JsonObject, NamedVectors, Utf8Column } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import type { CollectionShape } from '../../database/api.js';
+import { type CollectionShape, valuesPerRow } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
@@ -56,6 +56,7 @@ function readBatch(input: BatchInput): ParsedRows {
   const digest = input.isKeyed ? digestOf(input.batch) : undefined;
   const rows = readVectorRows(input.batch, {
     dimension: shape.dimension,
+    named: dimensionsOf(shape),
     idColumn,
     vectorColumn,
     batchBytesMax: limits.bodyBytesMax,
@@ -65,15 +66,16 @@ function readBatch(input: BatchInput): ParsedRows {
   const issues = new BatchIssues(input.batch);
   for (const { row, member, ...violation } of rows.issues) issues.add(row, member, violation);
   issues.throwAny();
-  const { count, values } = rows;
+  const { count, values, named } = rows;
   const ids = rows.ids ?? generateIds(count);
   const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, issues });
   checkDirections(values, shape, issues);
+  for (const vectors of named) checkNamedDirections(vectors, shape, issues);
   const text = rows.metadata ?? utf8ColumnOf(new Array<string>(count).fill('{}'));
   const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
   const metadata = packMetadata(documents, input.batch.body.bytes.length);
-  return { batch: { count, ids, values, metadata: text }, metadata, cuts, digest };
+  return { batch: { count, ids, values, metadata: text, named }, metadata, cuts, digest };
 }
 
 /** The issues of a record batch: located by row of the stream, and in words by row of the batch. */
@@ -93,7 +95,8 @@ class BatchIssues {
     const { index, firstRow } = this.#batch;
     this.#issues.push({
       ...violation,
-      location: rowField(firstRow + row, member),
+      // Names of vectors have no dot.
+      location: rowField(firstRow + row, ...member.split('.')),
       detail: `${violation.detail} (row ${row} of record batch ${index})`,
     });
   }
@@ -118,7 +121,7 @@ function checkIds(
   const { shape, limits } = options.input;
   const rowsMax = Math.min(
     limits.batchRowsMax,
-    Math.max(1, Math.floor(WRITE_VALUE_BYTES_MAX / (4 * shape.dimension))),
+    Math.max(1, Math.floor(WRITE_VALUE_BYTES_MAX / (4 * valuesPerRow(shape)))),
   );
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const isPlain = isGenerated || arePlain(text, offsets[0]!, offsets[offsets.length - 1]!);
@@ -159,6 +162,22 @@ function checkDirections(values: Float32Array, shape: CollectionShape, issues: B
     const violation = checkDirection(values, start, shape);
     if (violation !== null) issues.add(start / dimension, 'values', violation);
   }
+}
+
+function checkNamedDirections(
+  { name, dimension, values, presence }: NamedVectors,
+  { vectors = {} }: CollectionShape,
+  issues: BatchIssues,
+): void {
+  for (let row = 0; row < presence.length && !issues.isFull; row++) {
+    if (presence[row] === 0) continue;
+    const violation = checkDirection(values, row * dimension, vectors[name]!);
+    if (violation !== null) issues.add(row, `vectors.${name}`, violation);
+  }
+}
+
+function dimensionsOf({ vectors = {} }: CollectionShape): ReadonlyMap<string, number> {
+  return new Map(Object.entries(vectors).map(([name, { dimension }]) => [name, dimension]));
 }
 
 /** `column` is null where the batch has no metadata. */

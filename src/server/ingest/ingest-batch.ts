@@ -90,7 +90,8 @@ export async function* recordBatches(
   });
   const { fields } = await reader.readSchema();
   // Wrong columns are an error before the first batch has arrived.
-  chooseVectorColumns(fields, { idColumn, vectorColumn });
+  const vectorNames = Object.keys(shape.vectors ?? {});
+  chooseVectorColumns(fields, { idColumn, vectorColumn, vectorNames });
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;
     const byteCount = batch.body.bytes.length;

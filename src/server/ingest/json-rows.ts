@@ -39,6 +39,7 @@ import {
   parseJson,
 } from './json-body.js';
 import { isBlank, type LineBatch } from './line-cutter.js';
+import { NamedReader } from './named-reader.js';
 import { type ParsedMetadata, packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows } from './parsed-rows.js';
 import {
@@ -104,7 +105,7 @@ export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedB
 }
 
 const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
-const ROW_MEMBERS = ['id', 'values', 'metadata', 'if_sequence', 'expires_at'];
+const ROW_MEMBERS = ['id', 'values', 'vectors', 'metadata', 'if_sequence', 'expires_at'];
 const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
 const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
 const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
@@ -112,7 +113,7 @@ const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
 function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): ParsedVectors {
   const issues: ValidationIssue[] = [];
   const hasPathId = input.pathId !== null;
-  const isArray = !hasPathId && Object.hasOwn(json, 'vectors');
+  const isArray = !hasPathId && Object.hasOwn(json, 'vectors') && !isOneRow(json);
   const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
   checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, field, issues);
   const mode = readMode(json.mode, issues);
@@ -151,6 +152,11 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
     isArray,
     collection,
   };
+}
+
+/** Whether the body is one vector with its named vectors, which are an object by name. */
+function isOneRow(json: JsonBody): boolean {
+  return isObject(json.vectors) && Object.hasOwn(json, 'values');
 }
 
 function readMode(value: unknown, issues: ValidationIssue[]): WriteMode {
@@ -357,12 +363,18 @@ class RowReader {
   #idByteCount = 0;
   #ifSequences: Float64Array | undefined;
   #expiresAtMs: Float64Array | undefined;
+  readonly #named: NamedReader;
   hasGenerated = false;
 
   constructor(input: RowsInput) {
     this.#input = input;
     this.#issues = input.issues;
     this.#spans = new Int32Array(2 * input.rowCount);
+    this.#named = new NamedReader({
+      shapes: input.shape === null ? null : (input.shape.vectors ?? {}),
+      rowCount: input.rowCount,
+      dimensionMax: input.limits.dimensionMax,
+    });
     const valueCount = input.rowCount * (input.shape?.dimension ?? 0);
     const { vectors } = input.text;
     // Vectors that were all cut out are in their places, or have wrong lengths, which is an issue.
@@ -380,11 +392,14 @@ class RowReader {
     if (this.#input.firstRow !== null) {
       checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
     }
-    const { id, values, metadata, if_sequence: ifSequence, expires_at: expiresAt } = json;
+    const { id, values, vectors, metadata, if_sequence: ifSequence, expires_at: expiresAt } = json;
     this.#readId(row, id);
     if (expiresAt !== undefined) this.#readExpiry(row, expiresAt);
     if (ifSequence !== undefined) this.#readCondition(row, ifSequence);
     this.#report(row, ['values'], this.#readValues(row, values));
+    if (vectors !== undefined) {
+      this.#named.read(row, vectors, (path, violation) => this.#report(row, path, violation));
+    }
     if (metadata === undefined) {
       this.#documents.push(undefined);
       return;
@@ -495,6 +510,7 @@ class RowReader {
     };
     this.#writeIds(ids);
     this.#writeMetadata(metadata);
+    const named = this.#named.build();
     return {
       batch: {
         count,
@@ -503,6 +519,7 @@ class RowReader {
         metadata,
         ifSequences: this.#ifSequences,
         expiresAtMs: this.#expiresAtMs,
+        named,
       },
       metadata: packMetadata(this.#documents, this.#input.byteCount),
     };

@@ -1,7 +1,7 @@
 // The rows of a body, or of a batch of a stream, as the task that parsed them returns them: columns
 // for the log and fields for the segment.
 
-import type { Utf8Column, VectorBatch } from '../../common/types.js';
+import type { NamedVectors, Utf8Column, VectorBatch } from '../../common/types.js';
 import { arraysOf, fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
 
 export interface ParsedRows {
@@ -35,7 +35,7 @@ export function toBatch(
   from = 0,
   to = batch.count,
 ): VectorBatch {
-  const { count, ids, values, metadata, ifSequences, expiresAtMs } = batch;
+  const { count, ids, values, metadata, ifSequences, expiresAtMs, named } = batch;
   const dimension = values.length / count;
   return {
     count: to - from,
@@ -45,6 +45,16 @@ export function toBatch(
     fields: fieldsOf(parsed, from),
     ifSequences: ifSequences?.subarray(from, to),
     expiresAtMs: expiresAtMs?.subarray(from, to),
+    named: named?.map((vectors) => namedRows(vectors, from, to)),
+  };
+}
+
+function namedRows(vectors: NamedVectors, from: number, to: number): NamedVectors {
+  const { dimension, values, presence } = vectors;
+  return {
+    ...vectors,
+    values: values.subarray(from * dimension, to * dimension),
+    presence: presence.subarray(from, to),
   };
 }
 
@@ -55,10 +65,16 @@ function textsOf({ offsets, bytes }: Utf8Column, from: number, to: number): Utf8
 type ParsedColumns = Pick<ParsedRows, 'batch' | 'metadata'>;
 
 function allBuffersOf({ batch, metadata: parsed }: ParsedColumns): ArrayBufferLike[] {
-  const { ids, values, metadata, ifSequences, expiresAtMs } = batch;
+  const { ids, values, metadata, ifSequences, expiresAtMs, named = [] } = batch;
   const columns = [ids.offsets, ids.bytes, values, metadata.offsets, metadata.bytes];
   const optional = [ifSequences, expiresAtMs].filter((column) => column !== undefined);
-  const views: readonly ArrayBufferView[] = [...columns, ...optional, ...arraysOf(parsed)];
+  const vectors = named.flatMap((column) => [column.values, column.presence]);
+  const views: readonly ArrayBufferView[] = [
+    ...columns,
+    ...optional,
+    ...vectors,
+    ...arraysOf(parsed),
+  ];
   return [...new Set<ArrayBufferLike>(views.map(({ buffer }) => buffer))];
 }
 

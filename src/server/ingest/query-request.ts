@@ -21,6 +21,7 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
     ...toExamples(body),
     diversity: body.mmr && { lambda: body.mmr.lambda, candidateCount: body.mmr.candidates },
     text: body.text,
+    using: body.using,
     topK: body.top_k,
     limit: body.limit,
     offset: body.offset,

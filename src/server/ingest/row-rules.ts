@@ -4,13 +4,18 @@
 import { endianness } from 'node:os';
 import { z } from 'zod';
 import { assert, type Violation } from '../../common/errors.js';
-import type { CollectionShape } from '../../database/api.js';
+import type { VectorShape } from '../../common/types.js';
 import { describeKind } from './describe-kind.js';
 
 assert(
   endianness() === 'LE',
   'vectors are read and written as the little-endian host lays them out',
 );
+
+/** The shape of the unnamed vector of a collection, or of a named one. */
+export interface ShapeToCheck extends VectorShape {
+  readonly name?: string;
+}
 
 /** A vector of 1 to `dimensionMax` elements, or what is wrong with it. */
 export function readVector(source: unknown, dimensionMax: number): Float32Array | Violation {
@@ -36,11 +41,11 @@ export function readVectorInto(
   target: Float32Array,
   start: number,
   source: unknown,
-  shape: CollectionShape,
+  shape: ShapeToCheck,
 ): Violation | null {
   const elements = decodeElements(source);
   if ('code' in elements) return elements;
-  if (elements.length !== shape.dimension) return wrongLength(elements.length, shape.dimension);
+  if (elements.length !== shape.dimension) return wrongLength(elements.length, shape);
   const violation = narrowInto(target, start, elements);
   if (violation !== null) return violation;
   return checkDirection(target, start, shape);
@@ -51,23 +56,24 @@ export function placeVector(
   target: Float32Array,
   start: number,
   vector: Float32Array,
-  shape: CollectionShape,
+  shape: ShapeToCheck,
 ): Violation | null {
-  if (vector.length !== shape.dimension) return wrongLength(vector.length, shape.dimension);
+  if (vector.length !== shape.dimension) return wrongLength(vector.length, shape);
   if (vector.buffer !== target.buffer) target.set(vector, start);
   return checkDirection(target, start, shape);
 }
 
 /** The violation of a vector from `readVector` against the collection's shape, or null. */
-export function checkVector(vector: Float32Array, shape: CollectionShape): Violation | null {
-  if (vector.length !== shape.dimension) return wrongLength(vector.length, shape.dimension);
+export function checkVector(vector: Float32Array, shape: ShapeToCheck): Violation | null {
+  if (vector.length !== shape.dimension) return wrongLength(vector.length, shape);
   return checkDirection(vector, 0, shape);
 }
 
-function wrongLength(actual: number, expected: number): Violation {
+function wrongLength(actual: number, { dimension: expected, name }: ShapeToCheck): Violation {
+  const whose = name === undefined ? "the collection's dimension" : `the dimension of "${name}"`;
   return {
     code: 'dimension_mismatch',
-    detail: `The vector has ${actual} elements; the collection's dimension is ${expected}.`,
+    detail: `The vector has ${actual} elements; ${whose} is ${expected}.`,
     expected,
     actual,
   };
@@ -132,7 +138,7 @@ function narrowInto(
 export function checkDirection(
   values: Float32Array,
   start: number,
-  shape: CollectionShape,
+  shape: ShapeToCheck,
 ): Violation | null {
   if (shape.metric !== 'cosine') return null;
   const end = start + shape.dimension;

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { assert } from '../../common/errors.js';
 import { float32Text, vectorText } from '../../common/float-text.js';
+import type { NamedValues } from '../../common/types.js';
 import type { QueryReply } from '../../database/query/query-api.js';
 import { type WireFormat, wireFormats } from '../schemas/basics.js';
 import { joinTexts, type OnGrown } from './yield.js';
@@ -96,10 +97,17 @@ function compileMembers(
 const WRITERS: Readonly<Record<WireFormat, Write>> = {
   float32: (value) => float32Text(value as number),
   text: (value) => value as string,
-  vector(value, encoding) {
-    const vector = value as Float32Array;
-    if (encoding === 'numbers') return vectorText(vector);
-    const bytes = Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
-    return `"${bytes.toString('base64')}"`;
+  vector: (value, encoding) => valuesText(value as Float32Array, encoding),
+  vectors(value, encoding) {
+    const members = Object.entries(value as NamedValues).map(
+      ([name, vector]) => `${JSON.stringify(name)}:${valuesText(vector, encoding)}`,
+    );
+    return `{${members.join(',')}}`;
   },
 };
+
+function valuesText(vector: Float32Array, encoding: ValuesEncoding): string {
+  if (encoding === 'numbers') return vectorText(vector);
+  const bytes = Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+  return `"${bytes.toString('base64')}"`;
+}

@@ -41,7 +41,7 @@ export async function* parquetFile(
 ): AsyncGenerator<Uint8Array> {
   const writer = new ParquetWriter({
     fields: parquetFields(scan, options),
-    arrowSchema: arrowSchema(scan, options),
+    arrowSchema: encodeSchema(arrowFields(scan, options).map(withLists), schemaMetadata(scan)),
     metadata: schemaMetadata(scan),
     createdBy: options.createdBy,
   });
@@ -68,35 +68,57 @@ function schemaMetadata({ sequence }: Scan): Map<string, string> {
   return new Map([['sequence', String(sequence)]]);
 }
 
-function arrowSchema(scan: Scan, { includeValues, includeMetadata }: FileOptions): Uint8Array {
-  const fields: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
-  if (includeValues) fields.push({ name: 'values', type: { vectorOf: scan.dimension } });
-  if (includeMetadata) fields.push({ name: 'metadata', type: 'utf8' });
-  return encodeSchema(fields, schemaMetadata(scan));
+/** Nulls of fixed-size lists cannot be read by pyarrow from Parquet, those of other lists can. */
+function withLists(field: FieldToWrite): FieldToWrite {
+  return field.isNullable === true ? { ...field, type: 'float32_list' } : field;
 }
 
-function arrowColumns({ ids, values, metadata }: RowChunk): ColumnToWrite[] {
+function arrowSchema(scan: Scan, options: FileOptions): Uint8Array {
+  return encodeSchema(arrowFields(scan, options), schemaMetadata(scan));
+}
+
+function arrowFields(scan: Scan, { includeValues, includeMetadata }: FileOptions): FieldToWrite[] {
+  const fields: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
+  if (includeValues) fields.push({ name: 'values', type: { vectorOf: scan.dimension } });
+  if (includeValues) fields.push(...scan.named.map(namedField));
+  if (includeMetadata) fields.push({ name: 'metadata', type: 'utf8' });
+  return fields;
+}
+
+function namedField({ name, dimension }: Scan['named'][number]): FieldToWrite {
+  return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
+}
+
+function arrowColumns({ ids, values, named, metadata }: RowChunk): ColumnToWrite[] {
   const columns: ColumnToWrite[] = [{ text: ids, from: 0 }];
   if (values !== null) columns.push({ vectors: values });
+  columns.push(...named);
   if (metadata !== null) columns.push({ text: metadata, from: 0 });
   return columns;
 }
 
 function parquetFields(
-  { dimension }: Scan,
+  { dimension, named }: Scan,
   { includeValues, includeMetadata }: FileOptions,
 ): ParquetField[] {
   const fields: ParquetField[] = [{ kind: 'text', name: 'id' }];
-  if (includeValues) fields.push({ kind: 'vector', name: 'values', dimension });
+  if (includeValues) {
+    fields.push({ kind: 'vector', name: 'values', dimension });
+    for (const vector of named) {
+      const name = `vectors.${vector.name}`;
+      fields.push({ kind: 'vector', name, dimension: vector.dimension, isNullable: true });
+    }
+  }
   if (includeMetadata) fields.push({ kind: 'text', name: 'metadata' });
   return fields;
 }
 
-function parquetColumns({ ids, values, metadata }: RowChunk): ParquetColumn[] {
-  return [ids, values, metadata].filter((column) => column !== null);
+function parquetColumns({ ids, values, named, metadata }: RowChunk): ParquetColumn[] {
+  return [ids, values, ...named, metadata].filter((column) => column !== null);
 }
 
-function bytesOf({ count, values, metadata }: RowChunk): number {
+function bytesOf({ count, values, named, metadata }: RowChunk): number {
   const textBytes = metadata === null ? 0 : metadata.offsets[count]! - metadata.offsets[0]!;
-  return textBytes + (values?.byteLength ?? 0);
+  const namedBytes = named.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
+  return textBytes + (values?.byteLength ?? 0) + namedBytes;
 }

@@ -1,6 +1,7 @@
 // A scan as NDJSON in the form that the write of vectors takes. Long chunks are written in the pool,
 // several at a time.
 
+import { hasBit } from '../../common/bitmap.js';
 import type { RowChunk } from '../../database/bulk/scan.js';
 import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
@@ -48,10 +49,12 @@ export async function* vectorLines(
   for (const writing of waiting) yield await writing;
 }
 
-function linesOf({ count, ids, values, metadata }: RowChunk, dimension: number): Uint8Array {
+function linesOf({ count, ids, values, named, metadata }: RowChunk, dimension: number): Uint8Array {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   // A number of an embedding takes 10 to 11 characters.
-  const json = new JsonWriter(textBytes + count * (40 + (values === null ? 0 : dimension * 11)));
+  const namedCount = named.reduce((sum, column) => sum + column.dimension, 0);
+  const valueCount = values === null ? 0 : dimension + namedCount;
+  const json = new JsonWriter(textBytes + count * (40 + valueCount * 11));
   for (let row = 0; row < count; row++) {
     json.ascii('{"id":');
     json.text(ids, row);
@@ -59,6 +62,7 @@ function linesOf({ count, ids, values, metadata }: RowChunk, dimension: number):
       json.ascii(',"values":');
       json.vector(values, row * dimension, (row + 1) * dimension);
     }
+    if (named.length > 0) addNamed(json, named, row);
     if (metadata !== null) {
       json.ascii(',"metadata":');
       json.document(metadata, row);
@@ -68,9 +72,22 @@ function linesOf({ count, ids, values, metadata }: RowChunk, dimension: number):
   return json.written();
 }
 
-function bytesOf({ count, ids, values, metadata }: RowChunk): number {
+function addNamed(json: JsonWriter, named: RowChunk['named'], row: number): void {
+  json.ascii(',"vectors":{');
+  let separator = '';
+  for (const { name, dimension, vectors, presence } of named) {
+    if (!hasBit(presence, row)) continue;
+    json.ascii(`${separator}"${name}":`);
+    json.vector(vectors, row * dimension, (row + 1) * dimension);
+    separator = ',';
+  }
+  json.ascii('}');
+}
+
+function bytesOf({ count, ids, values, named, metadata }: RowChunk): number {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
-  return textBytes + (values?.byteLength ?? 0);
+  const namedBytes = named.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
+  return textBytes + (values?.byteLength ?? 0) + namedBytes;
 }
 
 function spanOf({ offsets }: RowChunk['ids'], count: number): number {

@@ -47,7 +47,7 @@ function createCollection(services: RouteServices): Route {
     query: z.strictObject({
       if_not_exists: z.boolean().default(false).meta({
         description:
-          'If the collection exists with the same dimension and metric, return it instead of 409.',
+          'If the collection exists with the same dimension, metric and named vectors, return it instead of 409.',
       }),
     }),
     body: collections.create,
@@ -69,6 +69,7 @@ function createCollection(services: RouteServices): Route {
             id,
             dimension: body.dimension,
             metric: body.metric,
+            vectors: isEmpty(body.vectors) ? undefined : body.vectors,
             description: body.description,
             labels: body.labels ?? {},
             text: toTextSettings(body.text),
@@ -81,6 +82,10 @@ function createCollection(services: RouteServices): Route {
       });
     },
   });
+}
+
+function isEmpty(members: object = {}): boolean {
+  return Object.keys(members).length === 0;
 }
 
 function listCollections(services: RouteServices): Route {

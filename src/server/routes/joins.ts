@@ -45,6 +45,8 @@ export function joinRoutes(services: RouteServices): Route[] {
       const found = await database.collection(params.id).join(
         {
           with: body.with,
+          using: body.using,
+          withUsing: body.with_using,
           topK: body.top_k,
           scoreThreshold: toThreshold(body.score_threshold),
           filter: body.filter,

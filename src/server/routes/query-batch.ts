@@ -136,11 +136,10 @@ async function answerJson(
       const totalMs = performance.now() - request.telemetry.startedAtMs;
       headers['server-timing'] = serverTiming(timings, totalMs);
     }
+    const metricOf = ({ metric, using }: QueryRequest) => metric ?? session.shapeOf(using).metric;
     const hasDistance = queries.every(
       (query) =>
-        (query.metric ?? session.metric) === 'euclidean' &&
-        !isScoredByFormula(query) &&
-        query.text === undefined,
+        metricOf(query) === 'euclidean' && !isScoredByFormula(query) && query.text === undefined,
     );
     const pieces = chunksOf(
       groups.all,
@@ -176,7 +175,9 @@ async function answerArrow(
     signal,
   });
   return answerIn(session, async () => {
+    const shape = session.shapeOf(query.using);
     const row: QueryRequest = {
+      using: query.using,
       topK: query.top_k,
       filter: query.filter,
       metric: query.metric,
@@ -190,7 +191,7 @@ async function answerArrow(
       reader,
       pool,
       limits,
-      dimension: session.dimension,
+      dimension: shape.dimension,
       vectorColumn: query.vector_column,
       defaults: row,
     });
@@ -204,7 +205,7 @@ async function answerArrow(
         yield* session.prepare(queries, group.firstIndex);
       }
     }
-    const { metric = session.metric } = query;
+    const { metric = shape.metric } = query;
     const hasDistance = metric === 'euclidean' && !columns.options.has('metric');
     const groups = runGroups(prepare(), type, { request, session, context });
     const body = chunksOf(

@@ -30,7 +30,7 @@ export function recallRoutes(services: RouteServices): Route[] {
       ],
       async handle(request) {
         const body = await readJsonBody(services, request, schemas.recall, 'vectors');
-        const { vectors, ids, filter, metric, min_sequence } = body;
+        const { vectors, ids, using, filter, metric, min_sequence } = body;
         if (vectors.length !== ids.length) {
           const detail = `Expected as many lists as vectors, ${vectors.length}; found ${ids.length}.`;
           const bound = { expected: vectors.length, actual: ids.length };
@@ -42,7 +42,7 @@ export function recallRoutes(services: RouteServices): Route[] {
         const { recalls, sequence } = await database
           .collection(request.params.id!)
           .recall(
-            { vectors, ids, filter, metric, minSequence: min_sequence },
+            { vectors, ids, using, filter, metric, minSequence: min_sequence },
             { signal: request.signal },
           );
         const k = ids[0]!.length;

@@ -17,9 +17,10 @@ import { chooseCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
+import { unknownName } from '../ingest/named-reader.js';
 import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
 import { toBatch } from '../ingest/parsed-rows.js';
-import { checkMetadata, checkVector } from '../ingest/row-rules.js';
+import { checkMetadata, checkVector, readVector } from '../ingest/row-rules.js';
 import { validateBody } from '../ingest/validate.js';
 import { STREAM_TYPES } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
@@ -166,8 +167,10 @@ async function replaceVector(
   const inQuery = request.query.collection;
   const id = collectionId ?? chooseCollection(services, request, { inBody, inQuery });
   const collection = database.collection(id);
-  const violation = checkVector(batch.values, collection.shape);
+  const { shape } = collection;
+  const violation = checkVector(batch.values, shape);
   if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
+  for (const { name, values } of batch.named ?? []) checkNamed(name, values, shape);
   const onCommitted = committed(request);
   const result = await collection.write(batch, { mode: 'upsert', onCommitted });
   return jsonReply(
@@ -201,7 +204,8 @@ function patchVector(services: RouteServices): Route {
       const body = await readJsonBody(services, request, vectors.patch, 'values');
       const { metadata, values } = body;
       const collection = database.collection(collectionId);
-      checkPatch({ metadata, values }, limits, collection.shape);
+      const { shape } = collection;
+      checkPatch({ metadata, values }, limits, shape);
       const ifVersion = await checkIfMatch(request.headers['if-match'], async () => {
         const { version } = await collection.get(vectorId, { values: false, metadata: false });
         return version;
@@ -209,6 +213,7 @@ function patchVector(services: RouteServices): Route {
       const change = {
         metadata: metadata && memberText(request.body, 'metadata'),
         values,
+        vectors: body.vectors && readNamed(body.vectors, limits, shape),
         ifVersion,
         ifSequence: body.if_sequence,
         expiresAtMs: body.expires_at === undefined ? undefined : expiryOf(body.expires_at),
@@ -243,6 +248,41 @@ function checkPatch(
     const violation = checkVector(values, shape);
     if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
   }
+}
+
+/** Throws the issues of the first vector that has any. */
+function readNamed(
+  vectors: Readonly<Record<string, unknown>>,
+  { dimensionMax }: Limits,
+  shape: CollectionShape,
+): Readonly<Record<string, Float32Array | null>> {
+  const named: Record<string, Float32Array | null> = {};
+  for (const [name, source] of Object.entries(vectors)) {
+    const vector = source === null ? null : readVector(source, dimensionMax);
+    if (vector !== null && !(vector instanceof Float32Array)) {
+      throw validationError([{ location: field('vectors', name), ...vector }]);
+    }
+    checkNamed(name, vector, shape);
+    named[name] = vector;
+  }
+  return named;
+}
+
+/** Throws `unknown_parameter`, and what is wrong with a vector that is not null. */
+function checkNamed(
+  name: string,
+  vector: Float32Array | null,
+  { vectors = {} }: CollectionShape,
+): void {
+  const shape = Object.hasOwn(vectors, name) ? vectors[name]! : undefined;
+  const violation =
+    shape === undefined
+      ? unknownName(vectors)
+      : vector === null
+        ? null
+        : checkVector(vector, { ...shape, name });
+  if (violation === null) return;
+  throw validationError([{ location: field('vectors', name), ...violation }]);
 }
 
 function deleteVector(services: RouteServices): Route {

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { type JsonObject, METRICS } from '../../common/types.js';
+import { type JsonObject, METRICS, type NamedValues } from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
 
@@ -16,7 +16,9 @@ export type WireFormat =
   /** JSON text, as it is. */
   | 'text'
   /** A Float32Array. */
-  | 'vector';
+  | 'vector'
+  /** Float32Arrays by name. */
+  | 'vectors';
 
 export const wireFormats = z.registry<{ readonly format: WireFormat }>();
 
@@ -66,6 +68,30 @@ export function basicSchemas(limits: Limits) {
       examples: [[0.12, -0.5, 0.33]],
     })
     .register(wireFormats, { format: 'vector' });
+  const vectorName = z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/)
+    .meta({
+      id: 'VectorName',
+      description:
+        'The name of a named vector: a letter, then up to 63 letters, digits, `_` and `-`.',
+      examples: ['title'],
+    });
+  const namedValues = z
+    .custom<NamedValues>(isObject, { error: wantObject })
+    .meta({
+      id: 'NamedValues',
+      type: 'object',
+      additionalProperties: { $ref: '#/$defs/Values' },
+      description:
+        "Vectors by the names that the collection's `vectors` defines. A record has any of them, and may lack all.",
+      examples: [{ title: [0.7, -0.2] }],
+    })
+    .register(wireFormats, { format: 'vectors' });
+  const using = vectorName.optional().meta({
+    description:
+      'The named vector to search, instead of the unnamed one. Vectors without it are left out.',
+  });
   const metadata = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Metadata',
     type: 'object',
@@ -104,6 +130,9 @@ export function basicSchemas(limits: Limits) {
     vectorIds,
     metric,
     values,
+    vectorName,
+    namedValues,
+    using,
     metadata,
     filter,
     path: z
@@ -186,10 +215,10 @@ function findIdsViolation(
   return null;
 }
 
-function wantObject(issue: { readonly input?: unknown }): string {
+export function wantObject(issue: { readonly input?: unknown }): string {
   return `Expected an object; found ${describeKind(issue.input)}.`;
 }
 
-function isObject(value: unknown): boolean {
+export function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -5,6 +5,7 @@ import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
+import type { NamedShapes } from '../../database/api.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, page } from './basics.js';
 import { textSchemas } from './text.js';
@@ -65,15 +66,27 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       examples: [{ year: 'integer', 'author.name': 'string', tags: 'string[]' }],
     });
   const text = textSchemas(limits, basics);
+  const dimension = z.int().min(1).max(limits.dimensionMax);
+  const vectors = z
+    .record(
+      basics.vectorName,
+      z.strictObject({ dimension, metric: basics.metric.default('cosine') }),
+    )
+    .superRefine((value, context) => {
+      const violation = findVectorsViolation(value, limits);
+      if (violation === null) return;
+      context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
+    })
+    .meta({
+      description: `Named vectors, beside the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. They cannot be changed later.`,
+      examples: [{ title: { dimension: 384, metric: 'cosine' } }],
+    });
   const create = z
     .strictObject({
       id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
-      dimension: z
-        .int()
-        .min(1)
-        .max(limits.dimensionMax)
-        .meta({ description: 'The length of every vector.', examples: [768] }),
+      dimension: dimension.meta({ description: 'The length of every vector.', examples: [768] }),
       metric: basics.metric.default('cosine'),
+      vectors: vectors.optional(),
       description: description.default(null),
       labels: labels.optional(),
       text: text.input.optional(),
@@ -120,6 +133,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       id: basics.collectionId,
       dimension: z.int(),
       metric: basics.metric,
+      vectors: z
+        .record(z.string(), z.object({ dimension: z.int(), metric: basics.metric }))
+        .optional()
+        .meta({ description: 'The named vectors; absent without any.' }),
       description: z.string().nullable(),
       labels: z.record(z.string(), z.string()),
       text: text.record.optional(),
@@ -229,6 +246,19 @@ function findTypeNameViolation(type: unknown): Violation | null {
     detail: `A type is one of ${expected}; found ${found}.`,
     expected,
   };
+}
+
+function findVectorsViolation(vectors: NamedShapes, limits: Limits): Violation | null {
+  const { namedVectorsMax, recordValuesMax } = limits;
+  const named = Object.values(vectors);
+  if (named.length > namedVectorsMax) {
+    const detail = `Expected at most ${namedVectorsMax} named vectors; found ${named.length}.`;
+    return { code: 'limit_exceeded', detail, expected: namedVectorsMax, actual: named.length };
+  }
+  const total = named.reduce((sum, { dimension }) => sum + dimension, 0);
+  if (total <= recordValuesMax) return null;
+  const detail = `Expected at most ${recordValuesMax} dimensions in all named vectors; found ${total}.`;
+  return { code: 'limit_exceeded', detail, expected: recordValuesMax, actual: total };
 }
 
 /** Not a zod record, which would drop a label named `__proto__`. */

@@ -12,7 +12,7 @@ const SORT_KEYS_MAX = 8;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: AggregateSchemas) {
-  const { vectorId, values, metadata, filter, metric } = basics;
+  const { vectorId, values, namedValues, using, metadata, filter, metric } = basics;
   const byExamples = exampleSchemas(limits);
   const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({
     description:
@@ -30,6 +30,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       description:
         'Words to search for, in place of a vector: the matches are ranked by BM25. For collections with `text`.',
     }),
+    using,
     top_k: z
       .int()
       .min(1)
@@ -126,6 +127,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
             }),
             metadata: metadata.optional(),
             values: values.optional(),
+            vectors: namedValues.optional(),
           })
           .meta({ id: 'Match' }),
       ),
@@ -169,6 +171,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     });
   /** Parameters of an Arrow body; columns of the same names override them row by row. */
   const queryRows = z.strictObject({
+    using,
     top_k: z.int().min(1).max(limits.topKMax).optional(),
     filter: filter.optional(),
     metric: metric.optional(),
@@ -190,6 +193,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         .min(1)
         .max(limits.batchQueriesMax)
         .meta({ description: 'For each vector the ids to grade; their number is k.' }),
+      using,
       filter: filter.optional(),
       metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
       min_sequence: basics.minSequence,

@@ -7,7 +7,7 @@ import type { BasicSchemas } from './basics.js';
 export const EXPORT_FORMATS = ['arrow', 'ndjson', 'parquet'] as const;
 
 export function scanSchemas(limits: Limits, basics: BasicSchemas) {
-  const { collectionId, filter, metric } = basics;
+  const { collectionId, vectorName, filter, metric } = basics;
   return {
     exportQuery: z.strictObject({
       format: z.enum(EXPORT_FORMATS).optional().meta({
@@ -33,6 +33,13 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         }),
         score_threshold: z.number().optional().meta({
           description: 'Return only matches with at least this score; without `top_k` all of them.',
+        }),
+        using: vectorName.optional().meta({
+          description:
+            'The named vector of the collection in the path whose values are searched for, instead of the unnamed one. Vectors without it are left out.',
+        }),
+        with_using: vectorName.optional().meta({
+          description: 'The named vector that is searched, instead of the unnamed one.',
         }),
         filter: filter
           .optional()

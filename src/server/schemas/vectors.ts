@@ -4,12 +4,14 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
-import { type BasicSchemas, page, sequence } from './basics.js';
+import { type BasicSchemas, isObject, page, sequence, wantObject } from './basics.js';
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
-  const { vectorId, values, metadata, filter, idempotencyKey, collection } = basics;
-  const includeValues = z.boolean().meta({ description: 'Whether to return `values`.' });
+  const { vectorId, values, namedValues, metadata, filter, idempotencyKey, collection } = basics;
+  const includeValues = z
+    .boolean()
+    .meta({ description: 'Whether to return `values`, and `vectors` if there are any.' });
   const includeSequence = z.boolean().meta({ description: 'Whether to return `sequence`.' });
   const includeMetadata = z.boolean().meta({ description: 'Whether to return `metadata`.' });
 
@@ -30,6 +32,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     .strictObject({
       id: vectorId.optional().meta({ description: 'Generated (a ULID) and returned when absent.' }),
       values,
+      vectors: namedValues.optional(),
       metadata: metadata.optional(),
       if_sequence: ifSequence,
       expires_at: expiresAt,
@@ -65,6 +68,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const putMembers = {
     id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
     values,
+    vectors: namedValues.optional(),
     metadata: metadata.optional(),
     if_sequence: ifSequence,
     expires_at: expiresAt,
@@ -74,15 +78,23 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     .strictObject({
       metadata: metadata.optional(),
       values: values.optional(),
+      vectors: z
+        .custom<Record<string, unknown>>(isObject, { error: wantObject })
+        .optional()
+        .meta({
+          type: 'object',
+          additionalProperties: { anyOf: [{ $ref: '#/$defs/Values' }, { type: 'null' }] },
+          description: 'Named vectors to set, or with null to remove; the others stay.',
+        }),
       expires_at: expiresAt.meta({
         description: 'When the vector expires (RFC 3339); null for never. Absent: as it is.',
       }),
       if_sequence: ifSequence,
     })
     .refine(
-      ({ metadata, values, expires_at }) =>
-        metadata !== undefined || values !== undefined || expires_at !== undefined,
-      { error: 'Expected metadata, values or expires_at; found none of them.' },
+      ({ metadata, values, vectors, expires_at }) =>
+        (metadata ?? values ?? vectors ?? expires_at) !== undefined,
+      { error: 'Expected metadata, values, vectors or expires_at; found none of them.' },
     )
     .meta({
       id: 'VectorPatch',
@@ -104,6 +116,10 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     .object({
       id: vectorId,
       values: values.optional(),
+      vectors: namedValues.optional().meta({
+        description:
+          'The named vectors that it has, with `values`; only in a collection with named vectors.',
+      }),
       metadata: metadata.optional(),
       sequence: z.int().optional().meta({
         description:

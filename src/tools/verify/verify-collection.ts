@@ -1,6 +1,7 @@
 // Verifies one collection on disk: its segment files one after another, their deletions, and the log from
 // the checkpoint on. Continues after every finding.
 
+import { hasBit } from '../../common/bitmap.js';
 import type {
   CollectionDefinition,
   Manifest,
@@ -14,7 +15,7 @@ import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js'
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { DistinctIds } from './distinct-ids.js';
 import { collectionPlace, describeError, Findings } from './verify-report.js';
-import { checkIds, checkRows } from './verify-rows.js';
+import { checkIds, checkNamed, checkRows } from './verify-rows.js';
 
 export interface CollectionToVerify {
   readonly inspection: StoreInspection;
@@ -58,6 +59,12 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
     const data = segment.toData();
     checkRows(
       { count: rowCount, ids: data.ids, values: data.values, metadata: data.json },
+      definition,
+      (what) => findings.error(where, what),
+    );
+    checkNamed(
+      data.named.map((column) => ({ ...column, has: (row) => hasBit(column.presence, row) })),
+      rowCount,
       definition,
       (what) => findings.error(where, what),
     );
@@ -253,13 +260,19 @@ function verifyRecord(
       checkIds(record.ids, record.count, report);
       return 0;
     }
-    const { count, ids, values } = record.batch;
+    const { count, ids, values, named = [] } = record.batch;
     const dimension = values.length / count;
     if (dimension !== definition.dimension) {
       report(`vectors have ${dimension} dimensions, expected ${definition.dimension}`);
       return count;
     }
     checkRows(record.batch, definition, report);
+    checkNamed(
+      named.map((vectors) => ({ ...vectors, has: (row) => vectors.presence[row] === 1 })),
+      count,
+      definition,
+      report,
+    );
     const seen = new Set<string>();
     for (let row = 0; row < count; row++) {
       const id = Buffer.from(ids.bytes.subarray(ids.offsets[row]!, ids.offsets[row + 1]!));

@@ -2,7 +2,8 @@
 
 import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
-import type { Metric, Utf8Column } from '../../common/types.js';
+import type { Utf8Column, VectorShape } from '../../common/types.js';
+import type { CollectionShape } from '../../database/api.js';
 
 export interface RowsToCheck {
   readonly count: number;
@@ -13,9 +14,36 @@ export interface RowsToCheck {
   readonly metadata: Utf8Column;
 }
 
+/** A named vector of rows, and those that have it. */
+export interface NamedToCheck {
+  readonly name: string;
+  readonly dimension: number;
+  /** Row-major [count, dimension]. */
+  readonly values: Float32Array;
+  readonly has: (row: number) => boolean;
+}
+
+/** Checks that the collection has these named vectors, and their values. */
+export function checkNamed(
+  named: readonly NamedToCheck[],
+  count: number,
+  { vectors = {} }: CollectionShape,
+  report: (what: string) => void,
+): void {
+  for (const { name, dimension, values, has } of named) {
+    const shape = Object.hasOwn(vectors, name) ? vectors[name]! : undefined;
+    if (shape?.dimension !== dimension) {
+      const expected = shape === undefined ? 'no vector of that name' : shape.dimension;
+      report(`vectors "${name}" have ${dimension} dimensions, expected ${expected}`);
+      continue;
+    }
+    checkValues(values, count, { ...shape, has }, (what) => report(`vectors "${name}", ${what}`));
+  }
+}
+
 export function checkRows(
   { count, ids, values, metadata }: RowsToCheck,
-  shape: { readonly dimension: number; readonly metric: Metric },
+  shape: VectorShape,
   report: (what: string) => void,
 ): void {
   checkIds(ids, count, report);
@@ -46,10 +74,11 @@ export function checkIds(ids: Utf8Column, count: number, report: (what: string) 
 function checkValues(
   values: Float32Array,
   count: number,
-  { dimension, metric }: { dimension: number; metric: Metric },
+  { dimension, metric, has = () => true }: VectorShape & { has?: (row: number) => boolean },
   report: (what: string) => void,
 ): void {
   for (let row = 0; row < count; row++) {
+    if (!has(row)) continue;
     let isZero = true;
     for (let i = row * dimension; i < (row + 1) * dimension; i++) {
       const value = values[i]!;

@@ -305,7 +305,7 @@ describe('a body of vectors', () => {
     assert.deepEqual(issuesOf(refuse({ id: null, values: [1] }, options)), ['/id invalid_request']);
     assert.deepEqual(issuesOf(refuse({ vectors: [] }, options)).sort(), [
       '/values invalid_vector',
-      '/vectors unknown_parameter',
+      '/vectors invalid_request',
     ]);
     assert.equal(refuse({ values: new Array(16_385).fill(1) }, options).code, 'limit_exceeded');
     assert.equal(refuse({ values: [] }, options).code, 'invalid_vector');
