@@ -27,7 +27,7 @@ import { describeMachine, ROOT } from './engine/machine.js';
 import { quantile } from './engine/timing.js';
 
 const SMOKE = { documentCount: 5_000, queryCount: 50, checkCount: 20 };
-const FULL = { documentCount: 120_000, queryCount: 1_000, checkCount: 60 };
+const FULL = { documentCount: 120_000, queryCount: 150, checkCount: 10 };
 const THREADS = 2;
 const BATCH_ROWS = 8_192;
 const SEED = 5;
