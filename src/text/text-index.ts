@@ -89,12 +89,12 @@ export class TextIndexes {
   /** Indexes all rows of the view that are not indexed yet. */
   async #grow(index: SegmentIndex, view: MetadataView, settings: TextSettings): Promise<void> {
     try {
-      const built: Promise<TextPart>[] = [];
+      const added: TextPart[] = [];
       for (let from = endOf(index); from < view.rowCount; from += TASK_ROWS_MAX) {
         const to = Math.min(view.rowCount, from + TASK_ROWS_MAX);
-        built.push(this.#build({ json: view.json, from, to, settings }));
+        // One after another: the tasks of other requests run in between.
+        added.push(await this.#build({ json: view.json, from, to, settings }));
       }
-      const added = await Promise.all(built);
       index.parts = await this.#merge(index.parts, added);
     } finally {
       index.growing = null;
