@@ -291,6 +291,49 @@ function queryBatchOf(count: number): Uint8Array {
   return tableToIPC(table, 'stream');
 }
 
+it('named vectors go and come in every form, and are patched, searched and joined', async () => {
+  const shapes = { title: { dimension: 2, metric: 'dot' } } as const;
+  await client.collections.create({ id: 'named', dimension: 1, metric: 'dot', vectors: shapes });
+  const named = client.collection('named');
+  await named.upsert([
+    { id: 'a', values: [1], vectors: { title: new Float32Array([1, 2]) } },
+    { id: 'b', values: [2], vectors: { title: [3, 4] } },
+  ]);
+  await named.writeAll([{ id: 'c', values: [3] }]);
+  const { vectors: fetched } = await named.fetch(['a', 'b', 'c'], { include_values: 'float32' });
+  assert.deepEqual(
+    fetched.map((record) => record.vectors),
+    [{ title: new Float32Array([1, 2]) }, { title: new Float32Array([3, 4]) }, {}],
+  );
+  await named.patch('c', { vectors: { title: new Float32Array([0, 9]) } });
+  await named.patch('a', { vectors: { title: null } });
+  assert.deepEqual((await named.get('c')).vectors, { title: [0, 9] });
+  assert.deepEqual((await named.get('a')).vectors, {});
+  const query = { vector: [0, 1], using: 'title', include_values: 'float32' } as const;
+  const { matches } = await named.query(query);
+  assert.deepEqual(
+    matches.map(({ id, vectors: found }) => [id, found?.title]),
+    [
+      ['c', new Float32Array([0, 9])],
+      ['b', new Float32Array([3, 4])],
+    ],
+  );
+  const { recall } = await named.recall([[0, 1]], [['c', 'a']], { using: 'title' });
+  assert.equal(recall, 0.5);
+  const joined: string[][] = [];
+  for await (const { id, matches: near } of named.join({
+    using: 'title',
+    withUsing: 'title',
+    topK: 1,
+  })) {
+    joined.push([id, ...near.map((match) => match.id)]);
+  }
+  assert.deepEqual(joined.sort(), [
+    ['b', 'c'],
+    ['c', 'b'],
+  ]);
+});
+
 async function bytesOf(rows: Iterable<{ values: Float32Array }>): Promise<{ bytes: number }> {
   let bytes = 0;
   for (const { values: _, ...row } of rows) bytes += JSON.stringify(row).length + 36;

@@ -48,6 +48,7 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
           id: 'k',
           dimension: DIMENSION,
           metric: 'dot',
+          vectors: { odd: { dimension: 2, metric: 'dot' } },
         });
         assert.equal(created.status, 200);
       } else {
@@ -71,6 +72,7 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
               vectors: ids.map((id, i) => ({
                 id,
                 values: Array.from({ length: DIMENSION }, (_, d) => number + i / 8 + d),
+                vectors: namedOf(number, i),
                 metadata: { batch: number, row: i, of: ids.length },
               })),
             });
@@ -117,6 +119,17 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
   }
 });
 
+interface Stored {
+  readonly id: string;
+  readonly vectors: object;
+  readonly metadata: { readonly batch: number; readonly row: number };
+}
+
+/** Every other row has the named vector. */
+function namedOf(batch: number, row: number): object {
+  return row % 2 === 1 ? { odd: [batch, row] } : {};
+}
+
 type Call = ReturnType<typeof createCaller>['call'];
 
 async function verify(call: Call, history: Sent[]): Promise<void> {
@@ -134,9 +147,12 @@ async function verify(call: Call, history: Sent[]): Promise<void> {
     if (sent.deletes) continue;
     const { vectors, not_found } = (
       await call('POST', '/v1/collections/k/vectors/fetch', { ids: sent.ids })
-    ).json<{ vectors: { id: string; metadata: { of: number } }[]; not_found: string[] }>();
+    ).json<{ vectors: Stored[]; not_found: string[] }>();
     const isWhole = vectors.length === 0 || not_found.length === 0;
     assert.ok(isWhole, `half a batch: ${vectors.length} of ${sent.ids.length}`);
+    for (const { id, vectors: named, metadata } of vectors) {
+      assert.deepEqual(named, namedOf(metadata.batch, metadata.row), id);
+    }
     if (sent.ids.some((id) => perhapsDeleted.has(id))) continue;
     if (deleted.has(sent.ids[0]!)) {
       assert.equal(vectors.length, 0, 'a deleted batch came back');

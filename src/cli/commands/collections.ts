@@ -2,7 +2,12 @@
 
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
-import type { CollectionRecord, FoundPath, TypeCounts } from '../../client/client.js';
+import type {
+  CollectionInput,
+  CollectionRecord,
+  FoundPath,
+  TypeCounts,
+} from '../../client/client.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
 import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
@@ -27,6 +32,8 @@ Examples:
 /** Width of tables when stdout is not a terminal. */
 const WIDTH_DEFAULT = 100;
 
+type NamedShapes = NonNullable<CollectionInput['vectors']>;
+
 interface CommonOptions extends ConnectionOptions {
   readonly json?: boolean;
 }
@@ -34,6 +41,7 @@ interface CommonOptions extends ConnectionOptions {
 interface CreateOptions extends CommonOptions {
   readonly dimension: number;
   readonly metric?: Metric;
+  readonly vectors?: string;
   readonly description?: string;
   readonly label?: Record<string, string>;
   readonly textFields?: readonly string[];
@@ -59,6 +67,7 @@ export function addCollectionsCommand(program: Command): void {
     .addOption(
       new Option('--metric <name>', 'similarity metric (default: cosine)').choices(METRICS),
     )
+    .option('--vectors <json|@file>', 'named vectors: {"title": {"dimension": 384}}')
     .option('--description <text>', 'free text')
     .option('--ttl <duration>', 'vectors expire so long after their write, such as 30d')
     .option('--schema <json|@file>', 'types of metadata by path: {"year": "integer"}')
@@ -180,7 +189,8 @@ async function listCollections(options: CommonOptions): Promise<void> {
 }
 
 async function createCollection(id: string, options: CreateOptions): Promise<void> {
-  const { dimension, metric, description, label, ttl, schema, textFields, textLanguage } = options;
+  const { dimension, metric, vectors, description, label, ttl, schema } = options;
+  const { textFields, textLanguage } = options;
   if (textLanguage !== undefined && textFields === undefined) {
     throw usageError('--text-language requires --text-fields');
   }
@@ -188,6 +198,9 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
     id,
     dimension,
     ...(metric !== undefined && { metric }),
+    ...(vectors !== undefined && {
+      vectors: readFilter('--vectors', vectors) as unknown as NamedShapes,
+    }),
     ...(description !== undefined && { description }),
     ...(label !== undefined && { labels: label }),
     ...(schema !== undefined && {

@@ -81,6 +81,7 @@ interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat
   readonly limit?: number;
   readonly cursor?: string;
   readonly all?: boolean;
+  readonly using?: string;
   readonly metric?: Metric;
   readonly scoreThreshold?: number;
   readonly groupBy?: string;
@@ -118,6 +119,7 @@ export function addQueryCommand(program: Command): void {
     .option('--limit <n>', 'matches per page', wholeNumber(1, 1e6))
     .option('--cursor <token>', 'fetch the page after an earlier one')
     .option('--all', 'fetch all pages')
+    .option('--using <name>', 'named vector to search, instead of the unnamed one')
     .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
     .option('--score-threshold <n>', 'minimum score of a match', anyNumber('--score-threshold'))
     .option('--group-by <name>', 'metadata field: the best matches of each of its values')
@@ -188,6 +190,7 @@ const SINGLE_ONLY = [
   'explain',
   'groupBy',
   'groupSize',
+  'using',
 ] as const;
 
 function checkFileQuery(options: QueryOptions): void {
@@ -203,7 +206,7 @@ function optionName(name: string): string {
 
 function requestOf(options: QueryOptions): QueryRequest {
   const { vector, id, filter, topK, limit, cursor, metric, scoreThreshold } = options;
-  const { groupBy, groupSize, mmr, mmrCandidates, text, match } = options;
+  const { groupBy, groupSize, mmr, mmrCandidates, text, match, using } = options;
   const recommend = recommendOf(options);
   const targetCount = [vector, id, text, recommend].filter((one) => one !== undefined).length;
   if (cursor !== undefined && targetCount === 0) return { cursor };
@@ -229,6 +232,7 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(topK !== undefined && { top_k: topK }),
     ...(pageLimit !== undefined && { limit: pageLimit }),
     ...(cursor !== undefined && { cursor }),
+    ...(using !== undefined && { using }),
     ...(metric !== undefined && { metric }),
     ...(scoreThreshold !== undefined && { score_threshold: scoreThreshold }),
     ...(groupBy !== undefined && { group_by: groupBy }),

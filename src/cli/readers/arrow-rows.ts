@@ -150,6 +150,13 @@ function planColumns(
         'name the vector column with --values-field',
     );
   }
+  const named = fields.find((field) => field.name.startsWith('vectors.'));
+  if (named !== undefined && options.fields === undefined) {
+    throw new CliError(
+      `${name}: the column ${JSON.stringify(named.name)} is of a named vector, which import does not send; ` +
+        'write the file to the API as it is, or select the metadata with --fields',
+    );
+  }
   const indexes = options.fields?.map((field) => {
     const index = fields.findIndex((each) => each.name === field);
     if (index !== -1) return index;

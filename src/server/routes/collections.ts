@@ -3,12 +3,12 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
-import { SagittaError } from '../../common/errors.js';
+import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { CollectionRecord } from '../../database/api.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { runWrite } from '../idempotency.js';
-import type { JsonBody, ParsedBody } from '../ingest/json-body.js';
+import { isObject, type JsonBody, type ParsedBody } from '../ingest/json-body.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
 import { createRecordWriter } from '../replies/record-writer.js';
@@ -62,6 +62,7 @@ function createCollection(services: RouteServices): Route {
       if (named !== undefined) authorizeName(services, request, named);
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(collections.create, json);
+        checkVectorNames(json.vectors);
         const id = named ?? randomUUID();
         if (named === undefined) request.authorize(id, { isNew: true });
         const { record, created } = await database.createCollection(
@@ -82,6 +83,14 @@ function createCollection(services: RouteServices): Route {
       });
     },
   });
+}
+
+/** Throws `invalid_request` for the name that a zod record leaves out instead of reporting it. */
+function checkVectorNames(vectors: unknown): void {
+  if (!isObject(vectors) || !Object.hasOwn(vectors, '__proto__')) return;
+  const detail = 'The name of a vector begins with a letter; found "__proto__".';
+  const location = field('vectors', '__proto__');
+  throw validationError([{ location, code: 'invalid_request', detail }]);
 }
 
 function isEmpty(members: object = {}): boolean {
