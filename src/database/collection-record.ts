@@ -25,7 +25,7 @@ export function toRecord(
   let deviceBytes = 0;
   for (const segment of collection?.rows.segments ?? []) {
     mappedBytes += segment.mappedBytes;
-    hostBytes += textIndexes.bytesUsed(segment.key);
+    hostBytes += textIndexes.bytesUsed(segment);
     for (const key of segment.blockKeys) {
       const used = engine.bytesUsed(key);
       hostBytes += used.hostBytes;

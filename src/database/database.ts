@@ -78,7 +78,6 @@ export class Database {
     const unloadSegment = ({ key, blockKeys }: Segment) => {
       for (const blockKey of blockKeys) engine.unload(blockKey);
       filters.forget(key);
-      textIndexes.forget(key);
     };
     const encoder = engine.rowEncoder;
     this.apiKeys = new ApiKeys({ store, clock });

@@ -34,9 +34,12 @@ export const mergePartsTask: Task<readonly TextPart[], TextPart> = {
   run: (parts) => mergeParts(parts),
 };
 
+/** The identity of a segment. */
+export type IndexedSegment = object;
+
 /** The rows that are to be indexed. */
 export interface IndexedView {
-  readonly segment: { readonly key: string };
+  readonly segment: IndexedSegment;
   readonly metadata: MetadataView;
   /** Of at most as many rows as `metadata`. */
   readonly rowCount: number;
@@ -51,7 +54,8 @@ interface SegmentIndex {
 
 export class TextIndexes {
   readonly #pool: WorkerPool;
-  readonly #indexes = new Map<string, SegmentIndex>();
+  /** An index lives as long as its segment, which readers may hold after a compaction. */
+  readonly #indexes = new WeakMap<IndexedSegment, SegmentIndex>();
 
   constructor(pool: WorkerPool) {
     this.#pool = pool;
@@ -63,10 +67,10 @@ export class TextIndexes {
     settings: TextSettings,
     signal?: AbortSignal,
   ): Promise<readonly TextPart[]> {
-    let index = this.#indexes.get(segment.key);
+    let index = this.#indexes.get(segment);
     if (index === undefined) {
       index = { parts: [], growing: null };
-      this.#indexes.set(segment.key, index);
+      this.#indexes.set(segment, index);
     }
     while (endOf(index) < rowCount) {
       index.growing ??= this.#grow(index, metadata, settings);
@@ -76,14 +80,9 @@ export class TextIndexes {
   }
 
   /** Bytes of the index of a segment. */
-  bytesUsed(segmentKey: string): number {
-    const parts = this.#indexes.get(segmentKey)?.parts ?? [];
+  bytesUsed(segment: IndexedSegment): number {
+    const parts = this.#indexes.get(segment)?.parts ?? [];
     return parts.reduce((sum, part) => sum + partBytes(part), 0);
-  }
-
-  /** Removes the index of a segment that is gone. A reader may make it again. */
-  forget(segmentKey: string): void {
-    this.#indexes.delete(segmentKey);
   }
 
   /** Indexes all rows of the view that are not indexed yet. */

@@ -118,7 +118,11 @@ async function runInGroups<View, Work, Result>(
   itemsOf: (view: View) => number,
 ): Promise<readonly Result[]> {
   const itemCount = views.reduce((sum, view) => sum + itemsOf(view), 0);
-  if (itemCount <= INLINE_ITEMS_MAX) return [task.run({ views, work })];
+  if (itemCount <= INLINE_ITEMS_MAX) {
+    // Queries of a batch follow each other: other requests come in between.
+    await new Promise((resolve) => setImmediate(resolve));
+    return [task.run({ views, work })];
+  }
   const groups = cutByWeight(views, {
     weightMax: Math.min(TASK_ITEMS_MAX, Math.ceil(itemCount / pool.threadCount)),
     weightOf: itemsOf,

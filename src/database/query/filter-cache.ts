@@ -66,6 +66,13 @@ interface Result {
   isCached: boolean;
 }
 
+/** A result that lacks rows of the view. */
+interface StaleResult {
+  readonly result: Result;
+  readonly segment: FilterTarget['segment'];
+  readonly view: MetadataView;
+}
+
 /** An evaluation under way, shared by everyone who waits for it. */
 interface Evaluation {
   readonly result: Result;
@@ -80,7 +87,11 @@ export interface WordsColumns {
    * The view of a segment with a column for each `$match` of the filter. Rejects with `invalid_filter` if
    * its collection has no text.
    */
-  addColumns(node: FilterNode, segmentKey: string, view: MetadataView): Promise<MetadataView>;
+  addColumns(
+    node: FilterNode,
+    segment: FilterTarget['segment'],
+    view: MetadataView,
+  ): Promise<MetadataView>;
 }
 
 /** Estimate for a result without its bitmaps: objects, keys and map entries. */
@@ -140,8 +151,8 @@ export class FilterCache {
     const missCountBefore = this.#missCount;
     for (;;) {
       signal?.throwIfAborted();
-      const incomplete = targets.flatMap(({ rowCount, metadata }, i) =>
-        covers(results[i]!, rowCount) ? [] : [{ result: results[i]!, view: metadata }],
+      const incomplete = targets.flatMap(({ rowCount, metadata, segment }, i) =>
+        covers(results[i]!, rowCount) ? [] : [{ result: results[i]!, segment, view: metadata }],
       );
       if (incomplete.length === 0) break;
       const idle = incomplete.filter(({ result }) => result.evaluation === null);
@@ -199,7 +210,7 @@ export class FilterCache {
     return result;
   }
 
-  #start(node: FilterNode, work: readonly { result: Result; view: MetadataView }[]): void {
+  #start(node: FilterNode, work: readonly StaleResult[]): void {
     const paths = filterPaths(node);
     const fromRows = work.map(({ result }) => wholeWordRows(result.matches));
     const select = (views: readonly MetadataView[]) => {
@@ -217,15 +228,10 @@ export class FilterCache {
     });
   }
 
-  #addWords(
-    node: FilterNode,
-    work: readonly { result: Result; view: MetadataView }[],
-  ): Promise<readonly MetadataView[]> {
+  #addWords(node: FilterNode, work: readonly StaleResult[]): Promise<readonly MetadataView[]> {
     const words = this.#words;
     assert(words !== null, 'conditions on words have an index');
-    return Promise.all(
-      work.map(({ result, view }) => words.addColumns(node, result.segmentKey, view)),
-    );
+    return Promise.all(work.map(({ segment, view }) => words.addColumns(node, segment, view)));
   }
 
   #track(result: Result, selection: RowSelection, fromRow: number): Evaluation {

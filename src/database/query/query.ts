@@ -97,9 +97,11 @@ export async function answerPlans(
     isCounted ? excludedIds.flatMap((id) => view.find(id) ?? []) : [],
   );
   const unmatched = await filterSnapshots(view, plans, filters, signal);
-  const filtered = await Promise.all(
-    plans.map(({ text }, i) => matchWords(text, unmatched[i]!, services, signal)),
-  );
+  const filtered: FilteredSnapshot[] = [];
+  // One after another, so that a batch does not occupy the main thread.
+  for (const [i, { text }] of plans.entries()) {
+    filtered.push(await matchWords(text, unmatched[i]!, services, signal));
+  }
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
   const pages = plans.map((plan, i): PageSteps => {

@@ -18,11 +18,11 @@ export function createWordsColumns(
   settingsOf: (segmentKey: string) => TextSettings | undefined,
 ): WordsColumns {
   return {
-    async addColumns(node, segmentKey, view): Promise<MetadataView> {
-      const settings = settingsOf(segmentKey);
+    async addColumns(node, segment, view): Promise<MetadataView> {
+      const settings = settingsOf(segment.key);
       if (settings === undefined) throw withoutText();
       const { rowCount } = view;
-      const indexed = { segment: { key: segmentKey }, metadata: view, rowCount };
+      const indexed = { segment, metadata: view, rowCount };
       const parts = await textIndexes.partsOf(indexed, settings);
       const columns = new Map(view.columns);
       for (const [path, words] of wordsOf(node)) {

@@ -285,7 +285,11 @@ describe('a text query', () => {
         (reason) => reason,
       );
       const [issue] = error.issues;
-      return [issue!.code, Object(issue!.location).path.join('.'), issue!.detail];
+      return [
+        issue!.code,
+        'path' in issue!.location ? issue.location.path.join('.') : issue!.location.name,
+        issue!.detail,
+      ];
     };
     assert.deepEqual(await rejects(database.collection('plain'), { text }), [
       'invalid_request',
