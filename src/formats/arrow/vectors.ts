@@ -99,12 +99,15 @@ function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
   const { type } = field;
   const isFixed = type.kind === 'fixed_size_list';
   const spans = isFixed ? null : readSpans(column);
-  const starts = spans === null ? new Int32Array(length) : spans.starts.subarray(0, length);
+  const starts =
+    spans === null ? new Int32Array(length) : startsOf(spans.starts.subarray(0, length), name);
   const issuesBefore = issues.items.length;
   for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
-      starts[row] = ABSENT;
-      if (name !== undefined) continue;
+      if (name !== undefined) {
+        starts[row] = ABSENT;
+        continue;
+      }
       const detail = 'The vector is null, expected a list of numbers.';
       issues.add({ row, member, code: 'invalid_vector', detail });
       continue;
@@ -121,6 +124,11 @@ function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
     if (isFixed) starts[row] = row * dimension;
   }
   return issues.items.length > issuesBefore ? null : starts;
+}
+
+/** A copy for a named vector, whose nulls are marked in it: the offsets are the column's own. */
+function startsOf(offsets: Int32Array, name: string | undefined): Int32Array {
+  return name === undefined ? offsets : offsets.slice();
 }
 
 function checkElements({ validity }: Column, starts: Int32Array, toRead: VectorsToRead): void {

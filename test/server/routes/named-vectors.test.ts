@@ -7,7 +7,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { tableFromIPC } from 'apache-arrow';
+import {
+  Field,
+  Float32,
+  List,
+  Table,
+  tableFromIPC,
+  tableToIPC,
+  Utf8,
+  vectorFromArray,
+} from 'apache-arrow';
 import { type Bitmap, createBitmap, setBit } from '../../../src/common/bitmap.js';
 import { utf8ColumnOf } from '../../../src/common/utf8-column.js';
 import {
@@ -188,6 +197,47 @@ describe('named vectors in streams', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  it('of Arrow may be in lists of variable length', async () => {
+    const rows = ROWS.slice(0, 9);
+    const list = new List(new Field('item', new Float32(), true));
+    const table = new Table({
+      id: vectorFromArray(
+        rows.map(({ id }) => id),
+        new Utf8(),
+      ),
+      values: vectorFromArray(
+        rows.map(({ values }) => values),
+        list,
+      ),
+      'vectors.title': vectorFromArray(
+        rows.map(({ vectors }) => vectors.title ?? null),
+        list,
+      ),
+    });
+    const id = 'lists';
+    const created = await json('/collections', {
+      id,
+      dimension: 2,
+      metric: 'dot',
+      vectors: SHAPES,
+    });
+    assert.equal(created.status, 200);
+    const written = await write(id, Buffer.from(tableToIPC(table, 'stream')), ARROW);
+    assert.equal(written.status, 200, await written.text());
+    const lines = (await exported(id, 'format=ndjson&include_metadata=false')).toString();
+    assert.deepEqual(
+      lines
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+      rows.map(({ id: rowId, values, vectors: { title } }) => ({
+        id: rowId,
+        values,
+        vectors: title === undefined ? {} : { title },
+      })),
+    );
   });
 
   it('of Arrow that do not fit are refused, with the row', async () => {
