@@ -73,6 +73,7 @@ export class TextIndexes {
       this.#indexes.set(segment, index);
     }
     while (endOf(index) < rowCount) {
+      signal?.throwIfAborted();
       index.growing ??= this.#grow(index, metadata, settings);
       await unlessAborted(index.growing, signal);
     }
@@ -139,7 +140,6 @@ function rowsOf({ from, to }: TextPart): number {
 
 function unlessAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    signal?.throwIfAborted();
     const ignoreAbort = whenAborted(signal, () => reject(signal!.reason));
     promise.then(resolve, reject).finally(ignoreAbort);
   });
