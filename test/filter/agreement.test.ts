@@ -315,7 +315,9 @@ test('every operator gives the answers of the oracle over values that suit it', 
   );
   fc.assert(property, { seed: SEED, numRuns: IS_FULL ? 800 : 200, includeErrorInReport: true });
   t.diagnostic(JSON.stringify(Object.fromEntries(seenBy)));
-  for (const operator of [...Object.keys(OPERATORS), ...Object.keys(COMPLEMENTS), '$case']) {
+  // Words are answered by an index of text: test/database/query/text-query.test.ts compares them.
+  const operators = Object.keys(OPERATORS).filter((name) => name !== '$match');
+  for (const operator of [...operators, ...Object.keys(COMPLEMENTS), '$case']) {
     const { matches, misses } = seenBy.get(operator) ?? { matches: 0, misses: 0 };
     assert.ok(matches > 0 && misses > 0, `${operator}: ${matches} matches, ${misses} misses`);
   }
