@@ -179,6 +179,12 @@ async function listen(
     tls: security.tls,
     trustedProxies: config.trustedProxies,
     isLocal: isLoopback(config.host),
+    embedding: {
+      endpoints: config.embedding,
+      timeoutMs: config.embeddingTimeoutMs,
+      attemptsMax: config.embeddingAttempts,
+      batchTextsMax: config.embeddingBatchTexts,
+    },
   });
   closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
   await control.listen((request, response) => app.routing(request, response));

@@ -22,9 +22,11 @@ const TYPES = {
   TextSettingsInput: { schema: 'TextSettingsInput' },
   TextSettings: { schema: 'TextSettings' },
   CollectionClone: { schema: 'CollectionClone', omit: ['idempotency_key'] },
+  EmbeddingInput: { schema: 'Embedding' },
   AliasRecord: { schema: 'Alias' },
   AliasPage: { schema: 'AliasList' },
   VectorInput: { schema: 'VectorInput' },
+  TextInput: { schema: 'TextInput' },
   StoredVector: { schema: 'Vector' },
   VectorsWritten: { schema: 'VectorsWritten' },
   PutReply: { schema: 'VectorReplaced' },
@@ -157,7 +159,7 @@ function hasValues(schema) {
     );
   }
   const name = schemaName(schema);
-  return name === 'Values' || (!(name in KNOWN) && hasValues(schemas[name]));
+  return name in KNOWN ? /\bValues\b/.test(KNOWN[name]) : hasValues(schemas[name]);
 }
 
 function schemaName({ $ref }) {

@@ -7,9 +7,9 @@ import { createSharedRoutes, type SharedRoutes } from './shared-routes.js';
 import { createTransport, type TransportOptions } from './transport.js';
 import { createVectors, type Vectors } from './vectors.js';
 
+export type { CircuitBreakerOptions } from '../common/circuit-breaker.js';
 export type { ErrorCode } from '../common/errors.js';
 export type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
-export type { CircuitBreakerOptions } from './circuit-breaker.js';
 export { SagittaClientError, type TransportCode } from './error.js';
 export type { ReplyBody } from './reply-body.js';
 export type { CallOptions, WriteOptions } from './requests.js';

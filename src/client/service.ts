@@ -21,6 +21,7 @@ import type {
   CollectionInput,
   CollectionPage,
   CollectionRecord,
+  EmbeddingInput,
   Limits,
   Readiness,
 } from './types.js';
@@ -51,6 +52,7 @@ export interface Collections {
       ttl_seconds?: number | null;
       /** Replaces the schema. Throws `invalid_metadata` when a vector does not fit. */
       schema?: DeclaredTypes | null;
+      embedding?: EmbeddingInput | null;
     },
     options?: CallOptions,
   ): Promise<CollectionRecord>;

@@ -1,7 +1,11 @@
 // Sends one request and returns its reply, whole or as a stream. Retries where that is safe
 // (retry.ts) and fails fast while the circuit breaker is open. Knows nothing of routes and bodies.
 
-import { type Admission, CircuitBreaker, type CircuitBreakerOptions } from './circuit-breaker.js';
+import {
+  type Admission,
+  CircuitBreaker,
+  type CircuitBreakerOptions,
+} from '../common/circuit-breaker.js';
 import { errorOfReply, SagittaClientError } from './error.js';
 import { IdleTimer } from './idle-timer.js';
 import { ReplyBody } from './reply-body.js';

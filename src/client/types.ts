@@ -20,6 +20,7 @@ export type {
   DeleteManyReply,
   DeleteReply,
   Discover,
+  EmbeddingInput,
   Explain,
   Facet,
   FoundPath,
@@ -43,7 +44,10 @@ export type {
 /** Numbers, a Float32Array (sent as base64), or base64 of little-endian float32. */
 export type VectorValues = readonly number[] | Float32Array | string;
 
-export type VectorInput = wire.VectorInput<VectorValues>;
+/** A vector with its values, or with a text that the server turns into them. */
+export type VectorInput =
+  | (wire.VectorInput<VectorValues> & { readonly embed?: never })
+  | (wire.TextInput<VectorValues> & { readonly values?: never });
 
 /**
  * The form in which vectors are returned: numbers, the wire's base64 (queries only), or a

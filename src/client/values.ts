@@ -41,14 +41,14 @@ export function wireNamed(vectors: Named<VectorValues | null>): Named<WireValues
   return mapValues(vectors, (values) => values && wireValues(values));
 }
 
-/** A vector for the request: its values as in `wireValues`. */
+/** A vector for the request: its values, if any, as in `wireValues`. */
 export function wireVector<
-  Vector extends { readonly values: VectorValues; readonly vectors?: Named<VectorValues> },
+  Vector extends { readonly values?: VectorValues; readonly vectors?: Named<VectorValues> },
 >(vector: Vector) {
-  const { vectors } = vector;
+  const { values, vectors, ...rest } = vector;
   return {
-    ...vector,
-    values: wireValues(vector.values),
+    ...rest,
+    ...(values !== undefined && { values: wireValues(values) }),
     ...(vectors && { vectors: wireNamed(vectors) }),
   };
 }

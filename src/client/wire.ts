@@ -33,6 +33,7 @@ export interface CollectionInput {
    */
   readonly ttl_seconds?: number | null;
   readonly schema?: DeclaredTypes | null;
+  readonly embedding?: EmbeddingInput | null;
 }
 
 export interface CollectionRecord {
@@ -56,6 +57,8 @@ export interface CollectionRecord {
   readonly ttl_seconds?: number;
   /** Absent without declared types. */
   readonly schema?: DeclaredTypes;
+  /** Absent without an endpoint. */
+  readonly embedding?: EmbeddingInput;
   /** `failed`: the data of this collection is damaged. Other collections are available. */
   readonly status: 'loading' | 'ready' | 'failed';
   readonly vector_count: number;
@@ -185,6 +188,22 @@ export interface CollectionClone {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+/**
+ * Turns texts into vectors: vectors and queries may then have `embed`, a text, in place of
+ * values.
+ */
+export interface EmbeddingInput {
+  /** The name of an endpoint in the configuration of the server. */
+  readonly endpoint: string;
+  /** The model to ask for. */
+  readonly model: string;
+  /**
+   * Whether to ask for vectors of the dimension of the collection (`dimensions`), which some
+   * models allow.
+   */
+  readonly sends_dimension?: boolean;
+}
+
 export interface AliasRecord {
   readonly name: string;
   readonly collection: string;
@@ -205,7 +224,6 @@ export interface AliasPage {
 export interface VectorInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
-  readonly values: Values;
   readonly vectors?: Readonly<Record<string, Values>>;
   readonly metadata?: JsonObject;
   /**
@@ -218,6 +236,29 @@ export interface VectorInput<Values = readonly number[]> {
    * Absent: after `ttl_seconds` of the collection, if it has them.
    */
   readonly expires_at?: string | null;
+  readonly values: Values;
+}
+
+export interface TextInput<Values = readonly number[]> {
+  /** Generated (a ULID) and returned when absent. */
+  readonly id?: string;
+  readonly vectors?: Readonly<Record<string, Values>>;
+  readonly metadata?: JsonObject;
+  /**
+   * Writes only if the vector was last written at this sequence, or with 0 if it does not
+   * exist; otherwise 412 `precondition_failed`, and nothing of the request is written.
+   */
+  readonly if_sequence?: number;
+  /**
+   * When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+   * Absent: after `ttl_seconds` of the collection, if it has them.
+   */
+  readonly expires_at?: string | null;
+  /**
+   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * it.
+   */
+  readonly embed: string;
 }
 
 export interface StoredVector<Values = readonly number[]> {
@@ -301,13 +342,18 @@ export interface VectorPage<Values = readonly number[]> {
 }
 
 /**
- * Exactly one of `vector`, `id`, `text`, `recommend` and `discover`, or a `cursor` alone.
- * `limit`, `offset` and `cursor` may be in the query string instead.
+ * Exactly one of `vector`, `id`, `embed`, `text`, `recommend` and `discover`, or a `cursor`
+ * alone. `limit`, `offset` and `cursor` may be in the query string instead.
  */
 export interface Query<Values = readonly number[]> {
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
+  /**
+   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * it.
+   */
+  readonly embed?: string;
   readonly recommend?: Recommend;
   readonly discover?: Discover;
   readonly mmr?: Mmr;

@@ -42,10 +42,13 @@ export const ERROR_TITLES = {
   precondition_failed: 'The precondition failed',
   idempotency_in_flight: 'A request with this idempotency key is in progress',
   idempotency_key_reused: 'The idempotency key was used with a different payload',
+  embedding_not_configured: 'The collection has no usable embedding endpoint',
   // the state of the service
   collection_unavailable: 'The collection is unavailable',
   backups_not_configured: 'Backups are not configured',
   credentials_unavailable: 'Credentials cannot be verified at the moment',
+  embedding_failed: 'The embedding endpoint gave an unusable reply',
+  embedding_unavailable: 'The embedding endpoint is unavailable',
   overloaded: 'The service is overloaded',
   starting: 'The service is starting',
   stopping: 'The service is stopping',

@@ -25,6 +25,8 @@ export const DEFAULT_LIMITS = {
   /** Nearest vectors that a diversified query chooses from, each compared with all that are chosen. */
   diversityCandidatesMax: 1_000,
   diversityCandidatesDefault: 100,
+  /** Characters of a text to embed: models read 8 192 tokens of about four characters. */
+  embedCharactersMax: 32_768,
   /** A filter is evaluated per segment; 256 conditions are more than applications need. */
   filterNodesMax: 256,
   filterDepthMax: 16,

@@ -155,6 +155,15 @@ export type DeclaredType = (typeof DECLARED_TYPES)[number];
 /** Types by path of the metadata. */
 export type DeclaredTypes = Readonly<Record<string, DeclaredType>>;
 
+/** Where the vectors of texts come from. */
+export interface EmbeddingSource {
+  /** The name of an endpoint in the configuration. */
+  readonly endpoint: string;
+  readonly model: string;
+  /** Whether the endpoint is asked for vectors of the collection's dimension. */
+  readonly sendsDimension: boolean;
+}
+
 /** JSON as returned by JSON.parse. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };

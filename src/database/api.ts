@@ -5,6 +5,7 @@
 import type { TextSettings } from '../common/text-settings.js';
 import type {
   DeclaredTypes,
+  EmbeddingSource,
   JsonObject,
   Metric,
   NamedValues,
@@ -27,11 +28,13 @@ export interface CollectionInput {
   readonly schema?: DeclaredTypes | null | undefined;
   /** Absent for no index of text. */
   readonly text?: TextSettings | undefined;
+  /** Turns texts into vectors; null or absent for none. */
+  readonly embedding?: EmbeddingSource | null | undefined;
 }
 
 /** Absent members stay as they are. */
 export interface CollectionChange
-  extends Pick<CollectionInput, 'ttlSeconds' | 'schema'>,
+  extends Pick<CollectionInput, 'ttlSeconds' | 'schema' | 'embedding'>,
     Pick<CloneInput, 'description' | 'labels'> {}
 
 /** Named vectors, which each record may have or lack, by name. */
@@ -80,6 +83,8 @@ export interface CollectionRecord {
   /** Types of metadata by path; absent without any. */
   readonly schema?: DeclaredTypes;
   readonly text?: TextSettings | undefined;
+  /** Turns texts into vectors; absent without one. */
+  readonly embedding?: EmbeddingSource;
   /** `failed`: its data is damaged. It answers `collection_unavailable`; other collections are not affected. */
   readonly status: 'loading' | 'ready' | 'failed';
   /** Why the collection is not ready, without paths of the host; absent when it is ready. */

@@ -233,6 +233,7 @@ export class Catalogue {
         text: input.text,
         ttlSeconds: input.ttlSeconds ?? null,
         schema: input.schema ?? null,
+        embedding: input.embedding ?? null,
         createdAtMs: now,
         updatedAtMs: now,
       };
@@ -410,6 +411,8 @@ export class Catalogue {
             ? (entry.definition.ttlSeconds ?? null)
             : change.ttlSeconds,
         schema: change.schema === undefined ? (entry.definition.schema ?? null) : change.schema,
+        embedding:
+          change.embedding === undefined ? (entry.definition.embedding ?? null) : change.embedding,
         updatedAtMs: this.#options.clock.now(),
       };
       const updated = { ...entry, definition };

@@ -1,7 +1,7 @@
 // The operations on one collection: reads, writes and queries of its vectors, and changes of the
 // collection itself. This is the only list of their signatures.
 
-import type { JsonObject, VectorBatch } from '../common/types.js';
+import type { EmbeddingSource, JsonObject, VectorBatch } from '../common/types.js';
 import { parseFilter } from '../filter/parse.js';
 import type { StoreOperation } from '../storage/store.js';
 import { runAggregate } from './aggregate/aggregate.js';
@@ -105,6 +105,12 @@ export class CollectionHandle {
       this.#incarnation,
     ).definition;
     return { dimension, metric, ...(vectors === undefined ? {} : { vectors }) };
+  }
+
+  /** Turns texts into vectors; null for none. */
+  get embedding(): EmbeddingSource | null {
+    const { catalogue } = this.#services;
+    return catalogue.requireEntry(this.id, this.#incarnation).definition.embedding ?? null;
   }
 
   record(): CollectionRecord {

@@ -43,6 +43,7 @@ export function toRecord(
     ...(definition.text === undefined ? {} : { text: definition.text }),
     ...(definition.ttlSeconds == null ? {} : { ttlSeconds: definition.ttlSeconds }),
     ...(definition.schema == null ? {} : { schema: definition.schema }),
+    ...(definition.embedding == null ? {} : { embedding: definition.embedding }),
     status: state.kind,
     ...(state.kind === 'ready' ? {} : { statusReason: reasonOf(state) }),
     vectorCount: collection?.rows.liveCount ?? 0,

@@ -2,9 +2,16 @@
 // over the environment, and the environment over the defaults; `settings.ts` is the table.
 
 import { SagittaError } from '../common/errors.js';
-import { ALL_SETTINGS, BOUND_NAMES, type Config, SETTING_NAMES, type Setting } from './settings.js';
+import {
+  ALL_SETTINGS,
+  BOUND_NAMES,
+  type Config,
+  type EmbeddingEndpoint,
+  SETTING_NAMES,
+  type Setting,
+} from './settings.js';
 
-export { type Config, ENGINE_CHOICES } from './settings.js';
+export { type Config, EMBEDDING_NAME, type EmbeddingEndpoint, ENGINE_CHOICES } from './settings.js';
 
 /** One setting in the help text and in docs/configuration.md. */
 export interface SettingDescription {
@@ -48,7 +55,12 @@ export function loadConfig({ env, overrides = {} }: ConfigSources): Config {
   }
   const limits = Object.fromEntries(BOUND_NAMES.map((name) => [name, values[name]]));
   const others = Object.fromEntries(SETTING_NAMES.map((name) => [name, values[name]]));
-  const config = { ...others, tracesUrl: readTracesUrl(env), limits } as unknown as Config;
+  const config = {
+    ...others,
+    tracesUrl: readTracesUrl(env),
+    embedding: readEmbedding(others as unknown as Config, env),
+    limits,
+  } as unknown as Config;
   refuseContradictions(config);
   return config;
 }
@@ -105,6 +117,42 @@ function readTracesUrl(env: ConfigSources['env']): string | null {
     return path === '' || found.endsWith('/') ? found + path : `${found}/${path}`;
   }
   return null;
+}
+
+/** The embedding endpoints with their keys. Messages have no URL: it may contain a password. */
+function readEmbedding(
+  { embeddingEndpoints, embeddingKeys }: Config,
+  env: ConfigSources['env'],
+): readonly EmbeddingEndpoint[] {
+  const variables = new Map(embeddingKeys.map(splitAtEquals));
+  const urls = new Map((embeddingEndpoints ?? []).map(splitAtEquals));
+  for (const [name, variable] of variables) {
+    if (!urls.has(name)) {
+      throw invalid(
+        `${variableOf('embeddingKeys')} has a key for "${name}", which is not in ${variableOf('embeddingEndpoints')}.`,
+      );
+    }
+    if (env[variable] === undefined || env[variable] === '') {
+      throw invalid(
+        `${variableOf('embeddingKeys')} names the variable ${variable} for "${name}", which is not set.`,
+      );
+    }
+  }
+  if (urls.size < (embeddingEndpoints?.length ?? 0)) {
+    throw invalid(`${variableOf('embeddingEndpoints')} has the same name twice.`);
+  }
+  return [...urls].map(([name, url]) => {
+    if (!URL.canParse(url)) {
+      throw invalid(`${variableOf('embeddingEndpoints')} has no valid URL for "${name}".`);
+    }
+    const variable = variables.get(name);
+    return { name, url, key: variable === undefined ? null : env[variable]! };
+  });
+}
+
+function splitAtEquals(text: string): [string, string] {
+  const at = text.indexOf('=');
+  return [text.slice(0, at), text.slice(at + 1)];
 }
 
 /** Rejects unknown names: a typo would leave the intended setting at its default without notice. */

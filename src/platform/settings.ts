@@ -69,10 +69,30 @@ export interface Config {
   readonly backupDir: string | null;
   /** The OTLP endpoint for traces, from the variables that OpenTelemetry defines; null for none. */
   readonly tracesUrl: string | null;
+  /** Names and URLs, separated by `=`; null for none. */
+  readonly embeddingEndpoints: readonly string[] | null;
+  /** Names of endpoints and of the variables that have their keys, separated by `=`. */
+  readonly embeddingKeys: readonly string[];
+  readonly embeddingTimeoutMs: number;
+  readonly embeddingAttempts: number;
+  readonly embeddingBatchTexts: number;
+  /** The endpoints with their keys. */
+  readonly embedding: readonly EmbeddingEndpoint[];
   readonly limits: Limits;
 }
 
-type SettingName = Exclude<keyof Config, 'limits' | 'tracesUrl'>;
+/** A service that turns texts into vectors. */
+export interface EmbeddingEndpoint {
+  readonly name: string;
+  readonly url: string;
+  /** Sent as a bearer token; null for none. */
+  readonly key: string | null;
+}
+
+/** Names of embedding endpoints. */
+export const EMBEDDING_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+
+type SettingName = Exclude<keyof Config, 'limits' | 'tracesUrl' | 'embedding'>;
 
 export interface Setting {
   readonly schema: z.ZodType;
@@ -247,6 +267,42 @@ const SETTINGS = {
     unit: null,
     help: 'The directory in which POST /v1/backups creates backups; without it the route returns an error.',
   },
+  embeddingEndpoints: {
+    ...list(
+      z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}=https?:\/\/\S+$/),
+      'names and URLs, name=https://host/v1/embeddings, separated by commas',
+    ),
+    default: null,
+    unit: null,
+    help: 'Endpoints with the embeddings API of OpenAI, which turn texts into vectors. Collections name them; nothing else is called. Without any, texts are rejected.',
+  },
+  embeddingKeys: {
+    ...list(
+      z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}=[A-Za-z_]\w*$/),
+      'names of endpoints and of environment variables, name=VARIABLE, separated by commas',
+    ),
+    default: [],
+    unit: null,
+    help: 'The environment variables that have the keys of embedding endpoints; an endpoint that is not listed gets none.',
+  },
+  embeddingTimeoutMs: {
+    ...integer(1, 600_000),
+    default: 10_000,
+    unit: 'milliseconds',
+    help: 'How long a call to an embedding endpoint may take.',
+  },
+  embeddingAttempts: {
+    ...integer(1, 10),
+    default: 3,
+    unit: 'calls',
+    help: 'The maximum number of calls for the same texts, when an embedding endpoint replies 429 or 5xx, too late or not at all.',
+  },
+  embeddingBatchTexts: {
+    ...integer(1, 2_048),
+    default: 64,
+    unit: 'texts',
+    help: 'The maximum number of texts in one call to an embedding endpoint.',
+  },
 } as const satisfies Record<SettingName, Setting>;
 
 const bound = (unit: string, min: number, max: number, help: string) => ({ unit, min, max, help });
@@ -270,6 +326,7 @@ const BOUNDS = {
   pageLimitDefault: bound('records', 1, 10_000, 'The page size of requests without limit.'),
   topKMax: bound('matches', 1, 10_000, 'The maximum top_k of a query.'),
   topKDefault: bound('matches', 1, 10_000, 'The top_k of queries that do not set it.'),
+  embedCharactersMax: bound('characters', 1, 1_000_000, 'The maximum length of a text to embed.'),
   examplesMax: bound('examples', 1, 1_024, 'The maximum number of examples in a query.'),
   diversityCandidatesMax: bound(
     'vectors',

@@ -14,6 +14,7 @@ import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
 import { serveDocs } from './docs.js';
+import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
 import { respondToParseError } from './failures.js';
 import { addBodyParsers } from './ingest/body-parsers.js';
 import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monitor.js';
@@ -55,6 +56,8 @@ export interface AppOptions {
   /** Queries that take at least this long are logged. */
   readonly slowQueryMs: number;
   readonly authenticator: Authenticator;
+  /** No endpoint by default. */
+  readonly embedding?: EmbeddingOptions;
   /** Null, the default, for clear text. */
   readonly tls?: Tls | null;
   /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted; none by default. */
@@ -69,6 +72,13 @@ export interface AppOptions {
   /** Measured by default. */
   readonly eventLoop?: EventLoopDelay;
 }
+
+const NO_EMBEDDING: EmbeddingOptions = {
+  endpoints: [],
+  timeoutMs: 10_000,
+  attemptsMax: 3,
+  batchTextsMax: 64,
+};
 
 /** A percent-encoded id of 512 bytes has 1 536 characters. */
 const PARAMETER_CHARACTERS_MAX = 4096;
@@ -91,7 +101,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     certificateExpiresAtMs: tls === null ? null : () => tls.material.expiresAtMs,
   });
   const schemas = createSchemas(limits);
-  const services = { ...options, schemas, isStopping: () => pipeline.isStopping };
+  const embedder = new Embedder(options.embedding ?? NO_EMBEDDING, metrics);
+  const services = { ...options, schemas, embedder, isStopping: () => pipeline.isStopping };
   const routes = createRoutes(services, metrics, () => openApi);
   const openApi = describeApi(routes, schemas);
   const pipeline = new RequestPipeline({

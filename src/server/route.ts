@@ -10,6 +10,7 @@ import type { Database } from '../database/database.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
 import type { RouteAccess } from './auth/authorization.js';
+import type { Embedder } from './embedding/embedder.js';
 import type { StreamType } from './media-types.js';
 import type { StoredReply } from './replies/reply.js';
 import type { ReplyChunks } from './replies/reply-stream.js';
@@ -26,6 +27,7 @@ export interface RouteServices {
   readonly slowQueryMs: number;
   readonly schemas: Schemas;
   readonly authenticator: Authenticator;
+  readonly embedder: Embedder;
   /** The collection of requests that name none. */
   readonly defaultCollection: string | null;
   /** Whether the service is stopping: long requests should end soon. */

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, it } from 'node:test';
-import { type Admission, CircuitBreaker } from '../../src/client/circuit-breaker.js';
 import { type ClientOptions, createClient, SagittaClientError } from '../../src/client/client.js';
+import { type Admission, CircuitBreaker } from '../../src/common/circuit-breaker.js';
 import {
   problem,
   type ScriptedReply,

@@ -17,6 +17,8 @@ const CODES_WITHOUT_CASE = [
   'idempotency_in_flight',
   'collection_unavailable',
   'credentials_unavailable',
+  'embedding_failed',
+  'embedding_unavailable',
   'overloaded',
   'starting',
   'stopping',

@@ -48,6 +48,12 @@ describe('the configuration', () => {
       insecure: false,
       slowQueryMs: 1_000,
       backupDir: null,
+      embeddingEndpoints: null,
+      embeddingKeys: [],
+      embeddingTimeoutMs: 10_000,
+      embeddingAttempts: 3,
+      embeddingBatchTexts: 64,
+      embedding: [],
       tracesUrl: null,
       limits: DEFAULT_LIMITS,
     });
@@ -166,8 +172,32 @@ describe('the configuration', () => {
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
     // The endpoint for traces comes from variables that OpenTelemetry defines.
-    const { limits, tracesUrl: _url, ...others } = loadConfig({ env: {} });
+    const { limits, tracesUrl: _url, embedding: _keys, ...others } = loadConfig({ env: {} });
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
+  });
+
+  it('reads embedding endpoints, with the keys of the variables that it names', () => {
+    const endpoints = 'local=http://127.0.0.1:8080/v1/embeddings, far=https://a.example/embed?x=1';
+    const env = { SAGITTA_EMBEDDING_ENDPOINTS: endpoints, SAGITTA_EMBEDDING_KEYS: 'far=FAR_KEY' };
+    assert.deepEqual(loadConfig({ env: { ...env, FAR_KEY: 'secret' } }).embedding, [
+      { name: 'local', url: 'http://127.0.0.1:8080/v1/embeddings', key: null },
+      { name: 'far', url: 'https://a.example/embed?x=1', key: 'secret' },
+    ]);
+    assert.match(refuse({ env }), /names the variable FAR_KEY for "far", which is not set/);
+    assert.match(
+      refuse({ env: { ...env, SAGITTA_EMBEDDING_KEYS: 'other=FAR_KEY' } }),
+      /"other", which is not in SAGITTA_EMBEDDING_ENDPOINTS/,
+    );
+    for (const wrong of ['http://a.example', 'local=ftp://a.example', 'a b=http://a.example']) {
+      assert.match(refuse({ env: { SAGITTA_EMBEDDING_ENDPOINTS: wrong } }), /names and URLs/);
+    }
+    const twice = 'local=http://a.example,local=http://b.example';
+    assert.match(refuse({ env: { SAGITTA_EMBEDDING_ENDPOINTS: twice } }), /the same name twice/);
+    const port = 'local=http://a.example:99999/';
+    assert.match(
+      refuse({ env: { SAGITTA_EMBEDDING_ENDPOINTS: port } }),
+      /no valid URL for "local"/,
+    );
   });
 
   it('offers every engine', () => {

@@ -119,14 +119,16 @@ describe('the OpenAPI document', () => {
     const described = schemaOf(document, { $ref: '#/components/schemas/VectorWrite' });
     const odd = fc.constantFrom(undefined, null, 1, 'x', [], {}, true);
     const values = fc.oneof({ weight: 8, arbitrary: fc.constant([1, 2]) }, odd);
-    const vector = fc.record(
-      {
-        id: fc.oneof({ weight: 8, arbitrary: fc.uuid() }, odd),
-        values,
-        metadata: fc.oneof({ weight: 8, arbitrary: fc.constant({ a: 1 }) }, odd),
-        extra: odd,
-      },
-      { requiredKeys: ['values'] },
+    const embed = fc.oneof({ weight: 8, arbitrary: fc.constant('text') }, odd);
+    const others = {
+      id: fc.oneof({ weight: 8, arbitrary: fc.uuid() }, odd),
+      metadata: fc.oneof({ weight: 8, arbitrary: fc.constant({ a: 1 }) }, odd),
+      extra: odd,
+    };
+    const vector = fc.oneof(
+      { weight: 6, arbitrary: fc.record({ ...others, values }, { requiredKeys: ['values'] }) },
+      { weight: 2, arbitrary: fc.record({ ...others, embed }, { requiredKeys: ['embed'] }) },
+      fc.record({ ...others, values, embed }, { requiredKeys: [] }),
     );
     const rest = { mode: fc.oneof(fc.constantFrom('upsert', 'insert', 'update'), odd) };
     const batch = fc.record(
@@ -139,7 +141,7 @@ describe('the OpenAPI document', () => {
     const single = fc.tuple(vector, fc.record(rest, { requiredKeys: [] }));
     const body = fc.oneof(
       batch,
-      single.map(([members, others]) => ({ ...members, ...others })),
+      single.map(([members, more]) => ({ ...members, ...more })),
     );
     let acceptedCount = 0;
     fc.assert(

@@ -3,7 +3,7 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
-import type { DeclaredTypes, Metric } from '../../common/types.js';
+import type { DeclaredTypes, EmbeddingSource, Metric } from '../../common/types.js';
 import type { Store } from '../../storage/store.js';
 import type { NamedShapes } from '../api.js';
 import { blobsOf, segmentBlobName } from '../keys.js';
@@ -27,6 +27,8 @@ export interface CollectionDefinition {
   readonly schema?: DeclaredTypes | null;
   /** Absent for a collection without an index of text. */
   readonly text?: TextSettings | undefined;
+  /** Turns texts into vectors; null or absent for none. */
+  readonly embedding?: EmbeddingSource | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }

@@ -53,6 +53,8 @@ export interface QueryRequest extends AggregationRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
   readonly text?: TextRequest | undefined;
+  /** A text, which the caller replaces by its vector before the query is planned. */
+  readonly embed?: string | undefined;
   readonly recommend?: RecommendRequest | undefined;
   readonly discover?: DiscoverRequest | undefined;
   readonly diversity?: DiversityRequest | undefined;

@@ -128,6 +128,15 @@ export function findQueryIssues(
     const detail = `Expected one of ${TARGETS.join(', ')}; found ${targets.join(' and ')}.`;
     issues.push({ location: locate(targets[1]!), code: 'invalid_request', detail });
   }
+  if (request.embed !== undefined && cursor !== undefined) {
+    const detail =
+      'Expected embed or cursor; found both. Send the cursor alone: it has the vector.';
+    issues.push({ location: locate('embed'), code: 'invalid_request', detail });
+  }
+  if (request.embed !== undefined && request.using !== undefined) {
+    const detail = 'Expected embed without using: texts become unnamed vectors.';
+    issues.push({ location: locate('using'), code: 'invalid_request', detail });
+  }
   if (targets.length === 0 && cursor === undefined) {
     const detail = `Expected one of ${TARGETS.join(', ')}; found none.`;
     issues.push({ location: locate('vector'), code: 'invalid_request', detail });
@@ -155,7 +164,7 @@ export function findQueryIssues(
 }
 
 /** The members that say what to search for. */
-const TARGETS = ['vector', 'id', 'text', 'recommend', 'discover'] as const;
+const TARGETS = ['vector', 'id', 'embed', 'text', 'recommend', 'discover'] as const;
 
 /** Members that compare vectors do not go with text. */
 function findTextIssues(

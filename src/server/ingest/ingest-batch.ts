@@ -31,6 +31,8 @@ export interface BatchOptions {
   readonly isKeyed: boolean;
   readonly idColumn: string | undefined;
   readonly vectorColumn: string | undefined;
+  /** Puts the vectors of texts into parsed rows, of which the first is this row of the stream. */
+  readonly embed: (rows: ParsedRows, firstRow: number) => Promise<ParsedRows>;
   /** Called with the number of bytes held for the next batch. Throws when there is no room for them. */
   readonly onBuffered: (byteCount: number) => void;
 }
@@ -44,10 +46,17 @@ const createBodyPool = (countMax: number) =>
 
 export async function* lineBatches(
   body: AsyncIterable<Uint8Array>,
-  { services, shape, isKeyed, onBuffered }: BatchOptions,
+  { services, shape, isKeyed, onBuffered, embed }: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
-  const { dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } = services.limits;
-  const limits = { dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax };
+  const { dimensionMax, embedCharactersMax, vectorIdBytesMax } = services.limits;
+  const { metadataBytesMax, metadataDepthMax } = services.limits;
+  const limits = {
+    dimensionMax,
+    embedCharactersMax,
+    metadataBytesMax,
+    metadataDepthMax,
+    vectorIdBytesMax,
+  };
   // Each batch has a buffer for its lines, and one for its values.
   const bodies = createBodyPool(2 * BODIES_KEPT_MAX);
   const valueBytes = shape.dimension * Float32Array.BYTES_PER_ELEMENT;
@@ -59,7 +68,8 @@ export async function* lineBatches(
       firstRow,
       rowCount,
       byteCount: bytes.length,
-      parse: () => runParseTask(services.pool, parseLinesTask, input, bytes.length, {}),
+      parse: async () =>
+        embed(await runParseTask(services.pool, parseLinesTask, input, bytes.length, {}), firstRow),
       release() {
         bodies.release(bytes);
         bodies.release(room);

@@ -1,10 +1,11 @@
 // Writes a body that is a stream of vectors, batch by batch while it arrives. Both the reply and an
 // error report the number of durable rows.
 
-import { SagittaError } from '../../common/errors.js';
+import { rowField, SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import type { IdempotencyRequest, StreamProgress, WriteMode } from '../../database/api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
+import { embedRows } from '../embedding/embed-rows.js';
 import { asReplay, idempotencyKeyInHeader, idempotencyRequest } from '../idempotency.js';
 import { ARROW_STREAM } from '../media-types.js';
 import { internalError } from '../problem.js';
@@ -55,6 +56,10 @@ export async function ingest(
     idColumn,
     vectorColumn,
     onBuffered: (buffered) => reserve({ buffered }),
+    embed: (rows, firstRow) =>
+      embedRows(rows, { embedder: services.embedder, collection, signal: request.signal }, (row) =>
+        rowField(firstRow + row, 'embed'),
+      ),
   };
   const counting = request.telemetry.openStream('in');
   try {

@@ -17,7 +17,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Utf8Column, VectorBatch } from '../../common/types.js';
+import type { JsonObject, Utf8Column } from '../../common/types.js';
 import type { CollectionShape, WriteMode } from '../../database/api.js';
 import {
   CUT,
@@ -40,10 +40,11 @@ import {
 } from './json-body.js';
 import { isBlank, type LineBatch } from './line-cutter.js';
 import { NamedReader } from './named-reader.js';
-import { type ParsedMetadata, packMetadata } from './parsed-metadata.js';
-import { buffersOf, type ParsedRows } from './parsed-rows.js';
+import { packMetadata } from './parsed-metadata.js';
+import { buffersOf, type ParsedRows, type RowText } from './parsed-rows.js';
 import {
   checkMetadata,
+  checkText,
   measureId,
   placeVector,
   readExpiry,
@@ -53,7 +54,11 @@ import {
 
 type RowLimits = Pick<
   Limits,
-  'dimensionMax' | 'metadataBytesMax' | 'metadataDepthMax' | 'vectorIdBytesMax'
+  | 'dimensionMax'
+  | 'embedCharactersMax'
+  | 'metadataBytesMax'
+  | 'metadataDepthMax'
+  | 'vectorIdBytesMax'
 >;
 
 export interface VectorsInput extends BodyInput {
@@ -105,7 +110,7 @@ export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedB
 }
 
 const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
-const ROW_MEMBERS = ['id', 'values', 'vectors', 'metadata', 'if_sequence', 'expires_at'];
+const ROW_MEMBERS = ['id', 'values', 'embed', 'vectors', 'metadata', 'if_sequence', 'expires_at'];
 const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
 const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
 const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
@@ -358,6 +363,7 @@ class RowReader {
   readonly #documents: (JsonObject | undefined)[] = [];
   /** Row-major [rows, dimension]. */
   #values: Float32Array;
+  readonly #texts: RowText[] = [];
   readonly #firstRowOf = new Map<string, number>();
   readonly ids: string[] = [];
   #idByteCount = 0;
@@ -392,11 +398,13 @@ class RowReader {
     if (this.#input.firstRow !== null) {
       checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
     }
-    const { id, values, vectors, metadata, if_sequence: ifSequence, expires_at: expiresAt } = json;
+    const { id, values, embed, vectors, metadata } = json;
+    const { if_sequence: ifSequence, expires_at: expiresAt } = json;
     this.#readId(row, id);
     if (expiresAt !== undefined) this.#readExpiry(row, expiresAt);
     if (ifSequence !== undefined) this.#readCondition(row, ifSequence);
-    this.#report(row, ['values'], this.#readValues(row, values));
+    if (embed === undefined) this.#report(row, ['values'], this.#readValues(row, values));
+    else this.#report(row, ['embed'], this.#readText(row, embed, values));
     if (vectors !== undefined) {
       this.#named.read(row, vectors, (path, violation) => this.#report(row, path, violation));
     }
@@ -479,6 +487,15 @@ class RowReader {
     return null;
   }
 
+  #readText(row: number, text: unknown, values: unknown): Violation | null {
+    if (values !== undefined) {
+      return { code: 'invalid_request', detail: 'Expected values or embed; found both.' };
+    }
+    const violation = checkText(text, this.#input.limits);
+    if (violation === null) this.#texts.push({ row, text: text as string });
+    return violation;
+  }
+
   #report(row: number, path: FieldPath, violation: Violation | null): void {
     if (violation !== null) this.#issues.push({ ...violation, location: this.#locate(row, path) });
   }
@@ -489,7 +506,7 @@ class RowReader {
   }
 
   /** Lays the texts out in one buffer. Called only when there are no issues. */
-  build(): { batch: VectorBatch; metadata: ParsedMetadata } {
+  build(): Pick<ParsedRows, 'batch' | 'metadata' | 'texts'> {
     const count = this.#input.rowCount;
     const offsetsBytes = 4 * (count + 1);
     let metadataByteCount = 0;
@@ -522,6 +539,7 @@ class RowReader {
         named,
       },
       metadata: packMetadata(this.#documents, this.#input.byteCount),
+      texts: this.#texts.length === 0 ? undefined : this.#texts,
     };
   }
 

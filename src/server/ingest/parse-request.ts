@@ -41,8 +41,8 @@ export function parseVectorsBody(
   request: RequestContext<unknown>,
   { pathId, shape }: { pathId: string | null; shape: CollectionShape | null },
 ): Promise<ParsedBody<ParsedVectors>> {
-  const { batchRowsMax, dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =
-    limits;
+  const { batchRowsMax, dimensionMax, embedCharactersMax, vectorIdBytesMax } = limits;
+  const { metadataBytesMax, metadataDepthMax } = limits;
   const { body } = request;
   const isInline = body.length <= INLINE_BYTES_MAX;
   const input = {
@@ -51,7 +51,14 @@ export function parseVectorsBody(
     isKeyed: hasIdempotencyKeyHeader(request),
     pathId,
     shape,
-    limits: { batchRowsMax, dimensionMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax },
+    limits: {
+      batchRowsMax,
+      dimensionMax,
+      embedCharactersMax,
+      metadataBytesMax,
+      metadataDepthMax,
+      vectorIdBytesMax,
+    },
   };
   return runParseTask(pool, parseVectorsTask, input, body.length, { mayBeRefused: true });
 }

@@ -11,6 +11,14 @@ export interface ParsedRows {
   readonly cuts: readonly number[];
   /** Tells the batch from any other; only where the stream has an idempotency key. */
   readonly digest: string | undefined;
+  /** The rows that have a text in place of a vector, ascending; their values are zeros. Absent for none. */
+  readonly texts?: readonly RowText[] | undefined;
+}
+
+export interface RowText {
+  /** In the parsed batch. */
+  readonly row: number;
+  readonly text: string;
 }
 
 /** The rows of one atomic write. */

@@ -18,6 +18,7 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
   return {
     vector: body.vector,
     id: body.id,
+    embed: body.embed,
     ...toExamples(body),
     diversity: body.mmr && { lambda: body.mmr.lambda, candidateCount: body.mmr.candidates },
     text: body.text,

@@ -151,6 +151,25 @@ export function checkDirection(
   };
 }
 
+/** What is wrong with a text to embed, or null. */
+export function checkText(
+  text: unknown,
+  { embedCharactersMax }: { readonly embedCharactersMax: number },
+): Violation | null {
+  if (typeof text !== 'string' || text === '') {
+    const found = text === '' ? 'an empty string' : describeKind(text);
+    const detail = `A text to embed is a string that is not empty; found ${found}.`;
+    return { code: 'invalid_request', detail };
+  }
+  if (text.length <= embedCharactersMax) return null;
+  return {
+    code: 'limit_exceeded',
+    detail: `A text to embed has at most ${embedCharactersMax} characters; found ${text.length}.`,
+    expected: embedCharactersMax,
+    actual: text.length,
+  };
+}
+
 /** The length of the id in bytes, or what is wrong with it. */
 export function measureId(id: unknown, bytesMax: number): number | Violation {
   if (typeof id !== 'string') {

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
+import type { EmbeddingSource } from '../../common/types.js';
 import type { CollectionRecord } from '../../database/api.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { runWrite } from '../idempotency.js';
@@ -76,6 +77,7 @@ function createCollection(services: RouteServices): Route {
             text: toTextSettings(body.text),
             ttlSeconds: body.ttl_seconds,
             schema: body.schema,
+            embedding: body.embedding && toSource(body.embedding),
           },
           { ifNotExists: request.query.if_not_exists, attachedReply: attach?.(createdReply) },
         );
@@ -95,6 +97,11 @@ function checkVectorNames(vectors: unknown): void {
 
 function isEmpty(members: object = {}): boolean {
   return Object.keys(members).length === 0;
+}
+
+function toSource(body: z.output<Schemas['collections']['embedding']>): EmbeddingSource {
+  const { endpoint, model, sends_dimension: sendsDimension } = body;
+  return { endpoint, model, sendsDimension };
 }
 
 function listCollections(services: RouteServices): Route {
@@ -154,7 +161,7 @@ function updateCollection(services: RouteServices): Route {
     operationId: 'updateCollection',
     audit: 'collection.update',
     tag: 'Collections',
-    summary: 'Change the description, labels, time to live or schema of a collection',
+    summary: 'Change the description, labels, time to live, schema or embedding of a collection',
     access: { scope: 'collections:write', on: 'path' },
     body: collections.update,
     reply: collections.record,
@@ -168,8 +175,8 @@ function updateCollection(services: RouteServices): Route {
     ],
     async handle(request) {
       const body = await readJsonBody(services, request, collections.update);
-      const { ttl_seconds: ttlSeconds, ...rest } = body;
-      const change = { ...rest, ttlSeconds };
+      const { ttl_seconds: ttlSeconds, embedding, ...rest } = body;
+      const change = { ...rest, ttlSeconds, embedding: embedding && toSource(embedding) };
       const record = await database.collection(request.params.id).update(change);
       return jsonReply(writeRecord(record));
     },

@@ -14,6 +14,7 @@ import type {
 import { findQueryIssues } from '../../database/query/query-plan.js';
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
+import { embedQueries } from '../embedding/embed-rows.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { costOf, toQueryRequest, toThreshold } from '../ingest/query-request.js';
@@ -113,7 +114,7 @@ async function answerJson(
     name: 'queries',
     countMax: limits.batchQueriesMax,
   });
-  let queries = body.queries.map(toQueryRequest);
+  let queries: readonly QueryRequest[] = body.queries.map(toQueryRequest);
   const issues = queries.flatMap((query, i) =>
     findQueryIssues(query, limits, (name) => rowField(i, name)),
   );
@@ -121,10 +122,16 @@ async function answerJson(
   if (issues.length > 0) throw validationError(issues);
   if (type === ARROW_STREAM) queries = queries.map((query) => withLargePages(query, limits));
   request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
-  const { id } = request.params;
-  const session = await database.collection(id!).openQuerySession({
+  const collection = database.collection(request.params.id!);
+  const { signal } = request;
+  queries = await embedQueries(
+    queries,
+    { embedder: context.embedder, collection, signal },
+    (index) => rowField(index, 'embed'),
+  );
+  const session = await collection.openQuerySession({
     minSequence: leastSequence(queries),
-    signal: request.signal,
+    signal,
   });
   return answerIn(session, async () => {
     const prepared = session.prepare(queries);

@@ -9,6 +9,7 @@ import {
 } from '../../common/errors.js';
 import { findQueryIssues } from '../../database/query/query-plan.js';
 import { chooseCollection, collectionInPath } from '../collection-choice.js';
+import { EMBED_FIELD, EMBEDDING_ERRORS, embedQueries } from '../embedding/embed-rows.js';
 import { readJsonBody } from '../ingest/parse-request.js';
 import { costOf, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { BODY_LAYOUT } from '../problem.js';
@@ -36,6 +37,7 @@ export const QUERY_ERRORS: readonly ErrorCode[] = [
   'cursor_invalid',
   'cursor_mismatch',
   'cursor_expired',
+  ...EMBEDDING_ERRORS,
 ];
 
 type Answer = (
@@ -101,7 +103,7 @@ function queryAnywhere(services: RouteServices, answer: Answer): Route {
 }
 
 function createAnswer(services: RouteServices): Answer {
-  const { database, limits } = services;
+  const { database, embedder, limits } = services;
   const slowQueries = new SlowQueryLog(services);
   const writeReply = createPageWriter(services.schemas.query.reply);
   return async (request, collectionId, body) => {
@@ -114,8 +116,11 @@ function createAnswer(services: RouteServices): Answer {
     if (issues.length > 0) throw validationError(issues);
     request.charge(costOf(query, limits));
     const { telemetry, signal } = request;
-    const reply = await slowQueries.run(request, collectionId, query, () =>
-      database.collection(collectionId).query(query, { signal }),
+    const collection = database.collection(collectionId);
+    const context = { embedder, collection, signal };
+    const [embedded] = await embedQueries([query], context, () => EMBED_FIELD);
+    const reply = await slowQueries.run(request, collectionId, embedded!, () =>
+      collection.query(embedded!, { signal }),
     );
     telemetry.addPhases(() => phasesOf(reply));
     const reserve = (characterCount: number) => request.reserveReply(characterCount);

@@ -1,7 +1,7 @@
 // Writes of vectors: batches, streams, single vectors, patches and deletes.
 
 import { z } from 'zod';
-import { type ErrorCode, field, validationError } from '../../common/errors.js';
+import { type ErrorCode, field, rowField, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
 import type {
@@ -15,6 +15,7 @@ import type {
 import { JsonScanner } from '../../formats/json/json-scanner.js';
 import { chooseCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';
+import { EMBED_FIELD, EMBEDDING_ERRORS, embedRows, embedText } from '../embedding/embed-rows.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
 import { unknownName } from '../ingest/named-reader.js';
@@ -38,11 +39,12 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
   'limit_exceeded',
   'precondition_failed',
   'storage_full',
+  ...EMBEDDING_ERRORS,
 ];
 
 const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector, and writes all of the body or nothing. Also takes a stream of any length, which is written while it arrives:
 
-- \`application/x-ndjson\`: each line is a vector \`{id?, values, metadata?, if_sequence?, expires_at?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
+- \`application/x-ndjson\`: each line is a vector \`{id?, values or embed, metadata?, if_sequence?, expires_at?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
 - \`application/vnd.apache.arrow.stream\`: each record batch is one write, or several writes of at most 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
 
 Each write of a stream is atomic. A new write begins where an id is repeated. \`committed_count\` in an error is the number of durable rows: all rows before that row, none after it. A stream that is sent again with the same \`Idempotency-Key\` continues where an earlier attempt ended.`;
@@ -89,13 +91,16 @@ function writeVectors(services: RouteServices): Route {
       const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
       return runWrite(services, request, parsed, async (rows, attach) => {
         const { mode, ids, isArray } = rows;
-        const batch = toBatch(rows);
         collection.requireExists();
-        request.charge(batch.count);
-        const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
-        const attachedReply = attach?.(encode);
+        request.charge(rows.batch.count);
         // One vector is the body itself.
         if (!isArray) request.issueLayout = BODY_LAYOUT;
+        const context = { embedder: services.embedder, collection, signal: request.signal };
+        const batch = toBatch(
+          await embedRows(rows, context, (row) => (isArray ? rowField(row, 'embed') : EMBED_FIELD)),
+        );
+        const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
+        const attachedReply = attach?.(encode);
         const result = await collection.write(batch, {
           mode,
           attachedReply,
@@ -153,7 +158,6 @@ async function replaceVector(
   const { database } = services;
   const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
   const rows = bodyOf(parsed);
-  const batch = toBatch(rows);
   const { collection: inBody } = rows;
   if (collectionId !== undefined && inBody !== undefined) {
     throw validationError([
@@ -168,6 +172,8 @@ async function replaceVector(
   const id = collectionId ?? chooseCollection(services, request, { inBody, inQuery });
   const collection = database.collection(id);
   const { shape } = collection;
+  const context = { embedder: services.embedder, collection, signal: request.signal };
+  const batch = toBatch(await embedRows(rows, context, () => EMBED_FIELD));
   const violation = checkVector(batch.values, shape);
   if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
   for (const { name, values } of batch.named ?? []) checkNamed(name, values, shape);
@@ -202,9 +208,11 @@ function patchVector(services: RouteServices): Route {
       const collectionId = request.params.id;
       const vectorId = request.params.vector_id;
       const body = await readJsonBody(services, request, vectors.patch, 'values');
-      const { metadata, values } = body;
+      const { metadata, embed } = body;
       const collection = database.collection(collectionId);
       const { shape } = collection;
+      const context = { embedder: services.embedder, collection, signal: request.signal };
+      const values = embed === undefined ? body.values : await embedText(embed, context);
       checkPatch({ metadata, values }, limits, shape);
       const ifVersion = await checkIfMatch(request.headers['if-match'], async () => {
         const { version } = await collection.get(vectorId, { values: false, metadata: false });

@@ -124,7 +124,12 @@ export function basicSchemas(limits: Limits) {
         minItems: 1,
         maxItems: countMax,
       });
+  const embed = z.string().min(1).max(limits.embedCharactersMax).meta({
+    description:
+      'A text, which the embedding endpoint of the collection turns into the vector; in place of it.',
+  });
   return {
+    embed,
     collectionId,
     vectorId,
     vectorIds,

@@ -6,6 +6,7 @@ import type { Limits } from '../../common/limits.js';
 import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
 import type { NamedShapes } from '../../database/api.js';
+import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, page } from './basics.js';
 import { textSchemas } from './text.js';
@@ -81,6 +82,26 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: `Named vectors, beside the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. They cannot be changed later.`,
       examples: [{ title: { dimension: 384, metric: 'cosine' } }],
     });
+  const embedding = z
+    .strictObject({
+      endpoint: z
+        .string()
+        .regex(EMBEDDING_NAME)
+        .meta({ description: 'The name of an endpoint in the configuration of the server.' }),
+      model: z.string().min(1).max(limits.labelCharactersMax).meta({
+        description: 'The model to ask for.',
+      }),
+      sends_dimension: z.boolean().default(false).meta({
+        description:
+          'Whether to ask for vectors of the dimension of the collection (`dimensions`), which some models allow.',
+      }),
+    })
+    .meta({
+      id: 'Embedding',
+      description:
+        'Turns texts into vectors: vectors and queries may then have `embed`, a text, in place of values.',
+      examples: [{ endpoint: 'local', model: 'bge-small-en-v1.5' }],
+    });
   const create = z
     .strictObject({
       id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
@@ -92,6 +113,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       text: text.input.optional(),
       ttl_seconds: ttl.optional(),
       schema: types.nullable().optional(),
+      embedding: embedding.nullable().optional(),
       idempotency_key: basics.idempotencyKey,
     })
     .meta({
@@ -107,6 +129,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         description:
           'Replaces the whole schema; null for none. Every vector must fit, which is checked first: that takes a few seconds for a million vectors, during which writes wait.',
       }),
+      embedding: embedding.nullable().optional(),
     })
     .meta({
       id: 'CollectionUpdate',
@@ -144,6 +167,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         description: 'Absent when vectors without `expires_at` do not expire.',
       }),
       schema: types.optional().meta({ description: 'Absent without declared types.' }),
+      embedding: embedding.optional().meta({ description: 'Absent without an endpoint.' }),
       status: z.enum(['loading', 'ready', 'failed']).meta({
         description:
           '`failed`: the data of this collection is damaged. Other collections are available.',
@@ -186,6 +210,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   return {
     create,
+    embedding,
     update,
     clone,
     rename,

@@ -23,6 +23,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     id: vectorId.optional().meta({
       description: 'A stored vector to search with. It is excluded from its own result.',
     }),
+    embed: basics.embed.optional(),
     recommend: byExamples.recommend.optional(),
     discover: byExamples.discover.optional(),
     mmr: byExamples.mmr.optional(),
@@ -97,7 +98,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     explain: z.boolean().optional().meta({ default: false }),
   };
   const description =
-    'Exactly one of `vector`, `id`, `text`, `recommend` and `discover`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.';
+    'Exactly one of `vector`, `id`, `embed`, `text`, `recommend` and `discover`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.';
   const examples = [
     {
       vector: [0.12, -0.5, 0.33],

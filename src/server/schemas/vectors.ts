@@ -8,7 +8,8 @@ import { type BasicSchemas, isObject, page, sequence, wantObject } from './basic
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
-  const { vectorId, values, namedValues, metadata, filter, idempotencyKey, collection } = basics;
+  const { vectorId, values, embed, namedValues, metadata, filter, idempotencyKey, collection } =
+    basics;
   const includeValues = z
     .boolean()
     .meta({ description: 'Whether to return `values`, and `vectors` if there are any.' });
@@ -28,19 +29,18 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         'When the vector expires (RFC 3339); it is deleted within about a second then. Null: never. Absent: after `ttl_seconds` of the collection, if it has them.',
       examples: ['2027-01-31T12:00:00Z'],
     });
-  const input = z
-    .strictObject({
-      id: vectorId.optional().meta({ description: 'Generated (a ULID) and returned when absent.' }),
-      values,
-      vectors: namedValues.optional(),
-      metadata: metadata.optional(),
-      if_sequence: ifSequence,
-      expires_at: expiresAt,
-    })
-    .meta({
-      id: 'VectorInput',
-      examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], metadata: { year: 2024 } }],
-    });
+  const rowMembers = {
+    id: vectorId.optional().meta({ description: 'Generated (a ULID) and returned when absent.' }),
+    vectors: namedValues.optional(),
+    metadata: metadata.optional(),
+    if_sequence: ifSequence,
+    expires_at: expiresAt,
+  };
+  const input = z.strictObject({ ...rowMembers, values }).meta({
+    id: 'VectorInput',
+    examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], metadata: { year: 2024 } }],
+  });
+  const textInput = z.strictObject({ ...rowMembers, embed }).meta({ id: 'TextInput' });
   const mode = z.enum(['upsert', 'insert', 'update']).optional().meta({
     default: 'upsert',
     description:
@@ -50,7 +50,10 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     .union([
       z
         .strictObject({
-          vectors: z.array(input).min(1).max(limits.batchRowsMax),
+          vectors: z
+            .array(z.union([input, textInput]))
+            .min(1)
+            .max(limits.batchRowsMax),
           mode,
           idempotency_key: idempotencyKey,
         })
@@ -63,11 +66,13 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       z
         .strictObject({ ...input.shape, mode, idempotency_key: idempotencyKey })
         .meta({ id: 'VectorSingleWrite' }),
+      z
+        .strictObject({ ...textInput.shape, mode, idempotency_key: idempotencyKey })
+        .meta({ id: 'TextSingleWrite' }),
     ])
     .meta({ id: 'VectorWrite' });
   const putMembers = {
     id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
-    values,
     vectors: namedValues.optional(),
     metadata: metadata.optional(),
     if_sequence: ifSequence,
@@ -78,6 +83,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     .strictObject({
       metadata: metadata.optional(),
       values: values.optional(),
+      embed: embed.optional(),
       vectors: z
         .custom<Record<string, unknown>>(isObject, { error: wantObject })
         .optional()
@@ -92,10 +98,13 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       if_sequence: ifSequence,
     })
     .refine(
-      ({ metadata, values, vectors, expires_at }) =>
-        (metadata ?? values ?? vectors ?? expires_at) !== undefined,
-      { error: 'Expected metadata, values, vectors or expires_at; found none of them.' },
+      ({ metadata, values, embed, vectors, expires_at }) =>
+        (metadata ?? values ?? embed ?? vectors ?? expires_at) !== undefined,
+      { error: 'Expected metadata, values, embed, vectors or expires_at; found none of them.' },
     )
+    .refine(({ values, embed }) => values === undefined || embed === undefined, {
+      error: 'Expected values or embed; found both.',
+    })
     .meta({
       id: 'VectorPatch',
       description:
@@ -151,10 +160,13 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       }),
     }),
     put: z
-      .strictObject({ ...putMembers, collection })
+      .union([
+        z.strictObject({ ...putMembers, values, collection }),
+        z.strictObject({ ...putMembers, embed, collection }),
+      ])
       .meta({ id: 'VectorPut', examples: [{ collection: 'articles', ...putExample }] }),
     putInCollection: z
-      .strictObject(putMembers)
+      .union([z.strictObject({ ...putMembers, values }), z.strictObject({ ...putMembers, embed })])
       .meta({ id: 'VectorPutInCollection', examples: [putExample] }),
     patch,
     record,

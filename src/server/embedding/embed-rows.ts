@@ -1,0 +1,109 @@
+// Puts the vectors of texts into the rows and queries that have a text in place of a vector.
+
+import {
+  type ErrorCode,
+  field,
+  type IssueLocation,
+  SagittaError,
+  validationError,
+} from '../../common/errors.js';
+import type { CollectionHandle } from '../../database/collection-handle.js';
+import type { QueryRequest } from '../../database/query/query-api.js';
+import type { ParsedRows } from '../ingest/parsed-rows.js';
+import { checkDirection } from '../ingest/row-rules.js';
+import type { Embedder } from './embedder.js';
+
+interface EmbedContext {
+  readonly embedder: Embedder;
+  readonly collection: CollectionHandle;
+  readonly signal: AbortSignal;
+}
+
+/** The rows with the vectors of their texts. Throws what `embedTexts` throws. */
+export async function embedRows<Rows extends ParsedRows>(
+  rows: Rows,
+  context: EmbedContext,
+  locate: (row: number) => IssueLocation,
+): Promise<Rows> {
+  const { texts, batch } = rows;
+  if (texts === undefined) return rows;
+  const { dimension } = context.collection.shape;
+  const found = await embedTexts(
+    texts.map(({ text, row }) => ({ text, location: locate(row) })),
+    context,
+  );
+  // A body is parsed before its collection is known where the path does not name it.
+  const valueCount = batch.count * dimension;
+  const values = batch.values.length === valueCount ? batch.values : new Float32Array(valueCount);
+  for (const [i, { row }] of texts.entries()) {
+    values.set(found.subarray(i * dimension, (i + 1) * dimension), row * dimension);
+  }
+  return { ...rows, batch: { ...batch, values }, texts: undefined };
+}
+
+/** The vector of the text of a body. Throws what `embedTexts` throws. */
+export function embedText(text: string, context: EmbedContext): Promise<Float32Array> {
+  return embedTexts([{ text, location: EMBED_FIELD }], context);
+}
+
+/** The queries with vectors in place of texts. Throws what `embedTexts` throws. */
+export async function embedQueries(
+  queries: readonly QueryRequest[],
+  context: EmbedContext,
+  locate: (index: number) => IssueLocation,
+): Promise<readonly QueryRequest[]> {
+  const texts = queries.flatMap(({ embed }, i) =>
+    embed === undefined ? [] : [{ text: embed, location: locate(i) }],
+  );
+  if (texts.length === 0) return queries;
+  const { dimension } = context.collection.shape;
+  const vectors = await embedTexts(texts, context);
+  let next = 0;
+  return queries.map(({ embed, ...query }) => {
+    if (embed === undefined) return query;
+    const start = next++ * dimension;
+    return { ...query, vector: vectors.subarray(start, start + dimension) };
+  });
+}
+
+/**
+ * The vectors of texts, row-major. Throws `invalid_vector` for a text without a direction under cosine,
+ * and what `Embedder.embed` throws, as issues of the first text where they are about the request.
+ */
+async function embedTexts(
+  texts: readonly { readonly text: string; readonly location: IssueLocation }[],
+  { embedder, collection, signal }: EmbedContext,
+): Promise<Float32Array> {
+  const { embedding: source, shape } = collection;
+  if (source === null) {
+    const detail = 'The collection has no embedding endpoint. Set `embedding`, or send vectors.';
+    throw notConfigured(texts[0]!.location, detail);
+  }
+  const sent = texts.map(({ text }) => text);
+  const { dimension } = shape;
+  const vectors = await embedder
+    .embed(sent, { source, dimension }, signal)
+    .catch((error: unknown) => {
+      const isAboutText =
+        error instanceof SagittaError && error.code === 'embedding_not_configured';
+      throw isAboutText ? notConfigured(texts[0]!.location, error.message) : error;
+    });
+  for (const [i, { location }] of texts.entries()) {
+    const violation = checkDirection(vectors, i * dimension, shape);
+    if (violation !== null) throw validationError([{ location, ...violation }]);
+  }
+  return vectors;
+}
+
+function notConfigured(location: IssueLocation, detail: string): SagittaError {
+  return validationError([{ location, code: 'embedding_not_configured', detail }]);
+}
+
+export const EMBEDDING_ERRORS = [
+  'embedding_not_configured',
+  'embedding_failed',
+  'embedding_unavailable',
+] as const satisfies readonly ErrorCode[];
+
+/** The location of the text of a body that is one row or one query. */
+export const EMBED_FIELD = field('embed');
