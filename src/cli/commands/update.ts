@@ -13,7 +13,8 @@ command can be repeated after an interruption.
 Examples:
   $ sagitta update articles --filter '{"draft": true}' --patch '{"draft": null}'
   $ sagitta update articles --all --patch @patch.json
-  $ sagitta update articles --filter '{"old": true}' --replace '{"archived": true}'
+  $ sagitta update articles --filter '{"old": true}' \\
+      --replace '{"archived": true}'
 
 ${EXIT_CODES_TEXT}`;
 
