@@ -483,12 +483,16 @@ export function namedVectorsOf(
   rows: readonly Readonly<Record<string, Float32Array | null>>[],
 ): readonly NamedVectors[] | undefined {
   const named = Object.entries(definition.vectors ?? {}).flatMap(([name, { dimension }]) => {
-    const presence = Uint8Array.from(rows, (row) => (row[name] ? 1 : 0));
-    if (!presence.includes(1)) return [];
+    const presence = new Uint8Array(rows.length);
     const values = new Float32Array(rows.length * dimension);
     for (const [i, row] of rows.entries()) {
-      if (presence[i] === 1) values.set(row[name]!, i * dimension);
+      // Also a vector named like a member of every object.
+      const vector = Object.hasOwn(row, name) ? row[name]! : null;
+      if (vector === null) continue;
+      values.set(vector, i * dimension);
+      presence[i] = 1;
     }
+    if (!presence.includes(1)) return [];
     return [{ name, dimension, values, presence }];
   });
   return named.length === 0 ? undefined : named;
