@@ -161,7 +161,7 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
 
 /** Whether the body is one vector with its named vectors, which are an object by name. */
 function isOneRow(json: JsonBody): boolean {
-  return isObject(json.vectors) && Object.hasOwn(json, 'values');
+  return isObject(json.vectors) && (Object.hasOwn(json, 'values') || Object.hasOwn(json, 'embed'));
 }
 
 function readMode(value: unknown, issues: ValidationIssue[]): WriteMode {

@@ -44,7 +44,7 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
 
 const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector, and writes all of the body or nothing. Also takes a stream of any length, which is written while it arrives:
 
-- \`application/x-ndjson\`: each line is a vector \`{id?, values or embed, metadata?, if_sequence?, expires_at?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
+- \`application/x-ndjson\`: each line is a vector \`{id?, values or embed, vectors?, metadata?, if_sequence?, expires_at?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
 - \`application/vnd.apache.arrow.stream\`: each record batch is one write, or several writes of at most 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`vectors.<name>\` for each named vector, null in rows without it; \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
 
 Each write of a stream is atomic. A new write begins where an id is repeated. \`committed_count\` in an error is the number of durable rows: all rows before that row, none after it. A stream that is sent again with the same \`Idempotency-Key\` continues where an earlier attempt ended.`;

@@ -295,6 +295,17 @@ describe('a body of vectors', () => {
     assert.match(message, /the first of 100 or more issues/);
   });
 
+  it('is one vector where `vectors` is an object beside values or text to embed', () => {
+    const vectors = { title: { dimension: 2, metric: 'dot' } } as const;
+    const options: Options = { shape: { dimension: 1, metric: 'dot', vectors } };
+    for (const body of [{ values: [1] }, { embed: 'words' }]) {
+      const { batch, isArray } = accept({ ...body, vectors: { title: [3, 4] } }, options);
+      assert.equal(isArray, false);
+      assert.deepEqual([...batch.named![0]!.values], [3, 4]);
+      assert.deepEqual([...batch.named![0]!.presence], [1]);
+    }
+  });
+
   it('with the id in the path is one vector, of any length while no collection is known', () => {
     const options: Options = { pathId: 'p', shape: null };
     const { batch, collection, ids } = accept({ values: [1, 2, 3, 4], collection: 'c' }, options);
