@@ -45,9 +45,9 @@ export function wireNamed(vectors: Named<VectorValues | null>): Named<WireValues
 export function wireVector<
   Vector extends { readonly values?: VectorValues; readonly vectors?: Named<VectorValues> },
 >(vector: Vector) {
-  const { values, vectors, ...rest } = vector;
+  const { values, vectors } = vector;
   return {
-    ...rest,
+    ...vector,
     ...(values !== undefined && { values: wireValues(values) }),
     ...(vectors && { vectors: wireNamed(vectors) }),
   };
