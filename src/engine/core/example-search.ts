@@ -99,14 +99,19 @@ function searchRange({ block, query, examples, formula, from, to }: ExampleRange
   const top = createTop(block, query, to - from);
   const tile = new Uint32Array(TILE_ROWS);
   const scores = Array.from({ length: TILE_ROWS }, () => new Float64Array(queries.length));
+  /** x·x of the rows of the tile, which all examples share; dot products do not read them. */
+  const squares = new Float64Array(TILE_ROWS);
   let scoredCount = 0;
   const scoreTile = (count: number) => {
+    if (metric !== 'dot') {
+      for (let i = 0; i < count; i++) {
+        squares[i] = sumOfSquares(values, tile[i]! * dimension, dimension);
+      }
+    }
     for (const [example, one] of queries.entries()) {
       for (let i = 0; i < count; i++) {
-        const start = tile[i]! * dimension;
-        const product = sumOfProducts(one.values, values, start);
-        const square = metric === 'dot' ? 0 : sumOfSquares(values, start, dimension);
-        const score = canonicalScore(metric, product, one.square, square);
+        const product = sumOfProducts(one.values, values, tile[i]! * dimension);
+        const score = canonicalScore(metric, product, one.square, squares[i]!);
         scores[i]![example] = publicScore(metric, score);
       }
     }
