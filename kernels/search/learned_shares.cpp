@@ -11,8 +11,11 @@ namespace {
 constexpr float unobserved_share = 0.3f;
 /** The weight of one observation: single queries may differ. */
 constexpr float observed_part = 0.2f;
-/** Per call of `expect_scored_share`: after about a hundred calls, a high share is observed anew. */
-constexpr float remembered_part = 0.99f;
+/**
+ * Per call of `expect_scored_share`, of which a batch makes one per query: after some thousand calls, a high
+ * share is observed anew.
+ */
+constexpr float remembered_part = 0.9999f;
 
 /** An observation. Another block with the same slot replaces it. */
 struct slot {

@@ -40,6 +40,8 @@ constexpr double value_product_ns = 0.07;
 constexpr double canonical_row_ns = 50;
 constexpr double code_memory_ns = 0.034;
 constexpr double tile_row_ns = 0.3;
+/** Of a row that survives the test of a tile, with those that did while the threshold was lower. */
+constexpr double tile_survivor_ns = 170;
 constexpr double coarse_memory_ns = 0.0085;
 constexpr double coarse_row_ns = 6;
 /** Of a row that is read alone: it is not prefetched by the hardware. */
@@ -223,7 +225,11 @@ void search::choose_methods(block_plan& plan, const sagitta_block& block) const 
     };
     const bool has_coarse = block.coarse != nullptr && method_ != SAGITTA_METHOD_TILES;
     const bool is_forced = has_coarse && method_ == SAGITTA_METHOD_COARSE;
-    if (block.codes != nullptr && !is_forced) offer(method::tiles, rows * plan.tile_ns);
+    if (block.codes != nullptr && !is_forced) {
+      // A threshold from the rows that pass a filter excludes fewer of the others.
+      const double share = std::min(1.0, query.k / static_cast<double>(passing_[one.query]));
+      offer(method::tiles, rows * (plan.tile_ns + share * tile_survivor_ns));
+    }
     if (view.rows != nullptr && block.codes != nullptr && !is_forced) {
       const double copy_ns = dimension_ * packed_value_ns + packed_row_ns;
       const double row_ns =
