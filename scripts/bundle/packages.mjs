@@ -16,9 +16,11 @@ const INCLUDED_FILES = {
   'apache-arrow': [/^(?!bin\/|src\/|.*\.min\.js$|Arrow\.externs).*\.m?js$/],
   bintrees: [/^(index|lib\/.*)\.js$/],
   fastify: [/^(fastify\.js|(build|lib)\/.*)$/],
+  h5wasm: [/^dist\/node\//],
   lmdb: [/^(?!bin\/|src\/|dependencies\/|rollup).*\.c?js$/, /^dict\//],
   'node-addon-api': [/\.h$/, /^index\.js$/],
   'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
+  'parquet-wasm': [/^node\/.*\.(js|wasm)$/],
   zstddec: [/^dist\/zstddec\.mjs$/],
 };
 
