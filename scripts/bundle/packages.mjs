@@ -20,7 +20,7 @@ const INCLUDED_FILES = {
   lmdb: [/^(?!bin\/|src\/|dependencies\/|rollup).*\.c?js$/, /^dict\//],
   'node-addon-api': [/\.h$/, /^index\.js$/],
   'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
-  'parquet-wasm': [/^node\/.*\.(js|wasm)$/],
+  'parquet-wasm': [/^node\/.*\.(js|json|wasm)$/],
   zstddec: [/^dist\/zstddec\.mjs$/],
 };
 

@@ -54,6 +54,7 @@ try {
   assert.equal(run(command, ['--version'], elsewhere).trim(), version);
   assert.match(run(command, ['--help'], elsewhere), /^ {2}serve\b/m);
   step('--version and --help work through a symbolic link from another directory');
+  checkReaders(home);
   for (const engine of ['auto', 'wasm', 'reference']) await checkServer(command, engine);
   await checkDemo(command, elsewhere);
   for (const name of ['selftest', 'bench']) {
@@ -113,6 +114,14 @@ function checkContents(home) {
     'files of the bundle import files that are missing',
   );
   step(`${files.length} files and directories, none for development or another platform`);
+}
+
+/** The packages that read files load their WebAssembly, of which the bundle has one build of several. */
+function checkReaders(home) {
+  const script =
+    "await import('parquet-wasm/node'); await (await import('h5wasm/node')).default.ready;";
+  run(join(home, 'runtime', 'node'), ['--input-type=module', '--eval', script], home);
+  step('the readers of Parquet and HDF5 files load');
 }
 
 /** Relative imports without a target, including those that no test executes. */
