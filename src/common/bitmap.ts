@@ -38,6 +38,11 @@ export function intersectInto(target: Bitmap, other: Bitmap): void {
   for (let i = 0; i < target.words.length; i++) target.words[i]! &= other.words[i]!;
 }
 
+/** target |= other; `other` is at most as long. */
+export function uniteInto(target: Bitmap, other: Bitmap): void {
+  for (let i = 0; i < other.words.length; i++) target.words[i]! |= other.words[i]!;
+}
+
 /** Number of set bits. */
 export function countBits(bitmap: Bitmap): number {
   let count = 0;

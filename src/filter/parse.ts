@@ -1,6 +1,7 @@
 // Parses a filter from JSON to a FilterNode. Reports all issues with their paths in the request, up to
 // ISSUES_MAX, and stops when the filter exceeds the limit of nodes.
 
+import type { FieldPath } from '../common/errors.js';
 import { foldCase } from '../common/fold-case.js';
 import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
@@ -23,13 +24,17 @@ const FIELD_OPERATORS = [...Object.keys(OPERATORS), ...Object.keys(COMPLEMENTS),
 const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
 
 /**
- * Throws `invalid_filter` with issues under the field `name` of the request. For the limit of nodes, a
+ * Throws `invalid_filter` with issues under the field of the request at `path`. For the limit of nodes, a
  * node is an operator, a plain value or an empty filter; the depth is the number of `$and`, `$or` and
  * `$not` around a condition.
  */
-export function parseFilter(filter: JsonObject, limits: Limits, name = 'filter'): FilterNode {
+export function parseFilter(
+  filter: JsonObject,
+  limits: Limits,
+  path: FieldPath = ['filter'],
+): FilterNode {
   const parser = new Parser(limits);
-  const node = allOf(parser.parseFields(filter, { path: [name], depth: 0 }));
+  const node = allOf(parser.parseFields(filter, { path, depth: 0 }));
   parser.issues.throwIssues();
   return node;
 }

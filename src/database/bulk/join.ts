@@ -194,7 +194,7 @@ function parseOptional(
   filter: JsonObject | undefined,
   limits: Limits,
 ): FilterNode | null {
-  return filter === undefined ? null : parseFilter(filter, limits, name);
+  return filter === undefined ? null : parseFilter(filter, limits, [name]);
 }
 
 function checkRequest({ topK, scoreThreshold }: JoinRequest, { topKMax }: Limits): void {

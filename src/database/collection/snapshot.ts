@@ -1,7 +1,17 @@
 // A snapshot: the rows of a collection that are visible at one sequence. It does not change when
 // writes go on, since segments hand out immutable views.
 
-import { type Bitmap, nextSetBit } from '../../common/bitmap.js';
+import {
+  type Bitmap,
+  clearBit,
+  countBits,
+  createBitmap,
+  createFullBitmap,
+  hasBit,
+  intersectInto,
+  nextSetBit,
+  uniteInto,
+} from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import type { VectorBlock } from '../../common/types.js';
 import type { Segment } from '../../segment/segment.js';
@@ -66,4 +76,55 @@ export function countVisible(views: readonly SegmentView[]): number {
   let count = 0;
   for (const { visibleCount } of views) count += visibleCount;
   return count;
+}
+
+export function isVisible({ segment, row }: RowAddress, views: readonly SegmentView[]): boolean {
+  const view = views.find((one) => one.segment === segment);
+  return view !== undefined && (view.rows === null || hasBit(view.rows, row));
+}
+
+/** The views without a row that they may show. */
+export function withoutRow(
+  views: readonly SegmentView[],
+  address: RowAddress,
+): readonly SegmentView[] {
+  if (!isVisible(address, views)) return views;
+  const { segment, row } = address;
+  return views.map((view) => {
+    if (view.segment !== segment) return view;
+    const rows = createFullBitmap(view.rowCount);
+    if (view.rows !== null) rows.words.set(view.rows.words.subarray(0, rows.words.length));
+    clearBit(rows, row);
+    return { ...view, rows, visibleCount: view.visibleCount - 1 };
+  });
+}
+
+/** The views with only the rows that are among these of their segments, as well. */
+export function amongRows(
+  views: readonly SegmentView[],
+  rowsOfSegments: ReadonlyMap<Segment, Bitmap>,
+): readonly SegmentView[] {
+  return views.flatMap((view) => {
+    const kept = rowsOfSegments.get(view.segment);
+    if (kept === undefined) return [];
+    const rows = createBitmap(view.rowCount);
+    rows.words.set(kept.words.subarray(0, rows.words.length));
+    if (view.rows !== null) intersectInto(rows, view.rows);
+    return [{ ...view, rows, visibleCount: countBits(rows) }];
+  });
+}
+
+/** The views with only the rows that any of the parts shows, which are views of the same segments. */
+export function uniteViews(
+  views: readonly SegmentView[],
+  parts: readonly (readonly SegmentView[])[],
+): readonly SegmentView[] {
+  return views.map((view) => {
+    const same = parts.flatMap((part) => part.filter(({ segment }) => segment === view.segment));
+    if (same.some(({ visibleCount }) => visibleCount === view.visibleCount)) return view;
+    const rows = createBitmap(view.rowCount);
+    // Views that show all of their rows show as many as the snapshot.
+    for (const part of same) if (part.rows !== null) uniteInto(rows, part.rows);
+    return { ...view, rows, visibleCount: countBits(rows) };
+  });
 }

@@ -5,15 +5,17 @@
 
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
-import type { JsonObject, Metric } from '../../common/types.js';
-import type { Formula } from '../../engine/core/example-search.js';
+import type { JsonObject } from '../../common/types.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
-import type { SortKey, TextRequest } from './query-api.js';
+import type { SortKey } from './query-api.js';
+import type { SealedPrefetch } from './query-plan.js';
+import type { SealedRanking } from './ranking.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
-// the header (uint32), header as JSON, query vector as little-endian float32.
-const VERSION = 3;
+// the header (uint32), header as JSON, and the vectors of the header as little-endian float32, one after
+// another; in the header each is an object with its length.
+const VERSION = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -42,17 +44,9 @@ export interface ListCursor extends CursorBase {
 
 export interface QueryCursor extends CursorBase {
   readonly kind: 'query';
-  readonly metric: Metric;
-  /** Without elements if the query has a text. */
-  readonly vector: Float32Array;
-  /** The named vector that is searched; null or absent for the unnamed one. */
-  readonly using?: string | null;
-  readonly text: TextRequest | null;
-  readonly formula: Formula | null;
-  /** The digest of the examples; null for a query without any. */
-  readonly examplesDigest: string | null;
-  /** The stored vectors that the query names, which are left out of the result. */
-  readonly excludedIds: readonly string[];
+  readonly ranking: SealedRanking;
+  readonly rankingDigest: string | null;
+  readonly prefetch: SealedPrefetch | null;
   readonly diversity: Diversity | null;
   readonly topK: number | null;
   readonly sort: readonly SortKey[] | null;
@@ -81,14 +75,10 @@ export class CursorSealer {
   }
 
   seal(cursor: Cursor): string {
-    const vector = cursor.kind === 'query' ? cursor.vector : new Float32Array(0);
-    const header = Buffer.from(
-      JSON.stringify(cursor, (key, value) => (key === 'vector' ? undefined : value)),
-    );
+    const { header, vectors } = cutVectors(cursor);
     const headerLength = Buffer.alloc(4);
     headerLength.writeUInt32LE(header.length);
-    // A copy: the vector may lie in shared memory.
-    const plain = Buffer.concat([headerLength, header, new Uint8Array(float32Bytes(vector))]);
+    const plain = Buffer.concat([headerLength, header, ...vectors]);
     const nonce = createHmac('sha256', this.#nonceKey)
       .update(plain)
       .digest()
@@ -131,12 +121,36 @@ export class CursorSealer {
       throw invalid('it was changed, or another service issued it');
     }
     const headerEnd = 4 + plain.readUInt32LE(0);
-    const header = JSON.parse(plain.toString('utf8', 4, headerEnd)) as Cursor;
-    if (header.kind === 'list') return header;
-    // Copied to an aligned buffer of its own.
-    const vector = new Float32Array(new Uint8Array(plain.subarray(headerEnd)).buffer);
-    return { ...header, vector };
+    return pasteVectors(plain.toString('utf8', 4, headerEnd), plain.subarray(headerEnd));
   }
+}
+
+/** The member of an object that stands for a vector in a header: its length. */
+const VECTOR_MEMBER = '$vector';
+
+function cutVectors(cursor: Cursor): { header: Buffer; vectors: Uint8Array[] } {
+  const vectors: Uint8Array[] = [];
+  const text = JSON.stringify(cursor, (_key, value: unknown) => {
+    if (!(value instanceof Float32Array)) return value;
+    // A copy: the vector may lie in shared memory.
+    vectors.push(new Uint8Array(float32Bytes(value)));
+    return { [VECTOR_MEMBER]: value.length };
+  });
+  return { header: Buffer.from(text), vectors };
+}
+
+function pasteVectors(header: string, bytes: Uint8Array): Cursor {
+  let next = 0;
+  // The reviver meets vectors in the order in which they were written. Filters have no such member: names
+  // that begin with "$" are operators.
+  return JSON.parse(header, (_key, value: unknown) => {
+    const length = (value as { [VECTOR_MEMBER]?: unknown } | null)?.[VECTOR_MEMBER];
+    if (typeof length !== 'number') return value;
+    const start = next;
+    next += length * Float32Array.BYTES_PER_ELEMENT;
+    // Copied to an aligned buffer of its own.
+    return new Float32Array(Uint8Array.from(bytes.subarray(start, next)).buffer);
+  }) as Cursor;
 }
 
 function invalid(why: string): SagittaError {

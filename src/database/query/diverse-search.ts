@@ -1,11 +1,11 @@
 // The search for one page of a diversified result: finds the nearest candidates, of which `diversify.ts`
 // chooses. Both are done anew for every page, so that a cursor needs only the number of matches so far.
 
-import type { SearchHits } from '../../engine/core/engine.js';
+import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { chooseDiverse } from './diversify.js';
 import type { PageSteps } from './page-search.js';
-import { type PlannedSearch, planSearch, readHits, shownScore } from './planned-search.js';
+import { planSearch, readHits, shownScore } from './planned-search.js';
 import type { DiversePlan } from './query-plan.js';
 import type { Hit, SearchTarget } from './search-target.js';
 
@@ -32,7 +32,7 @@ export class DiverseSearch implements PageSteps {
     this.#signal = options.signal;
   }
 
-  async next(): Promise<PlannedSearch | null> {
+  async next(): Promise<SearchQuery | null> {
     if (this.#candidates !== null) {
       await this.#choose(this.#candidates);
       return null;
@@ -56,14 +56,14 @@ export class DiverseSearch implements PageSteps {
   }
 
   async #choose(candidates: readonly Hit[]): Promise<void> {
-    const { givenCount, offset, limit, topK, metric, diversity } = this.#plan;
+    const { givenCount, offset, limit, topK, diversity, ranking } = this.#plan;
     const total = Math.min(topK, candidates.length);
     const start = Math.min(total, givenCount + offset);
     const end = Math.min(total, start + limit);
     const chosen = await chooseDiverse(
       this.#pool,
       {
-        metric,
+        metric: ranking.metric,
         values: valuesOf(candidates),
         relevances: Float64Array.from(candidates, (hit) => shownScore(this.#plan, hit)),
       },

@@ -1,7 +1,6 @@
 // Queries by examples: finds their vectors, and makes of them either one query vector or a formula over
 // the scores of all of them.
 
-import { createHash } from 'node:crypto';
 import {
   type FieldPath,
   field,
@@ -70,20 +69,25 @@ export function isScoredByFormula({ recommend, discover }: ExamplesRequest): boo
   return discover !== undefined || (recommend?.strategy ?? 'average_vector') !== 'average_vector';
 }
 
-/** Throws `vector_not_found`, `dimension_mismatch` and `invalid_vector`. */
+/**
+ * @param path of the request within the body.
+ * Throws `vector_not_found`, `dimension_mismatch` and `invalid_vector`.
+ */
 export function planRecommend(
   view: SnapshotView,
   request: RecommendRequest,
   searched: SearchedVector,
+  path: FieldPath,
 ): PlannedExamples {
   const { positive, negative, strategy } = request;
-  const read = createReader(view, searched, 'recommend');
+  const read = createReader(view, searched, [...path, 'recommend']);
   const positives = positive.map((example, i) => read(example, 'positive', i));
   const negatives = negative.map((example, i) => read(example, 'negative', i));
   const excludedIds = idsOf([...positive, ...negative], request);
   if (strategy === 'average_vector') {
-    const vector = averageVector(positives, negatives, searched.metric);
-    view.collection.checkQueryVector(vector, searched, field('recommend'));
+    const location = field(...path, 'recommend');
+    const vector = averageVector(positives, negatives, searched.metric, location);
+    view.collection.checkQueryVector(vector, searched, location);
     return { vector, formula: null, excludedIds };
   }
   const formula = { kind: strategy, positiveCount: positives.length };
@@ -95,9 +99,10 @@ export function planDiscover(
   view: SnapshotView,
   request: DiscoverRequest,
   searched: SearchedVector,
+  path: FieldPath,
 ): PlannedExamples {
   const { target, context } = request;
-  const read = createReader(view, searched, 'discover');
+  const read = createReader(view, searched, [...path, 'discover']);
   const vectors = [
     ...context.map(({ positive }, i) => read(positive, 'context', i, 'positive')),
     ...context.map(({ negative }, i) => read(negative, 'context', i, 'negative')),
@@ -112,10 +117,10 @@ export function planDiscover(
   };
 }
 
-/** Reads the vector of an example at a path within the member `name`. */
-function createReader(view: SnapshotView, searched: SearchedVector, name: string) {
+/** Reads the vector of an example at a path within the member at `base`. */
+function createReader(view: SnapshotView, searched: SearchedVector, base: FieldPath) {
   return (example: Example, ...path: FieldPath): Float32Array => {
-    const location = field(name, ...path);
+    const location = field(...base, ...path);
     const vector =
       typeof example === 'string'
         ? storedExample(view, example, searched.using, location)
@@ -156,13 +161,14 @@ function averageVector(
   positives: readonly Float32Array[],
   negatives: readonly Float32Array[],
   metric: Metric,
+  location: IssueLocation,
 ): Float32Array {
   const positive = meanOf(positives, metric);
   const negative = negatives.length === 0 ? positive : meanOf(negatives, metric);
   const vector = Float32Array.from(positive, (value, i) => value + (value - negative[i]!));
   if (vector.every(Number.isFinite)) return vector;
   const detail = 'The average vector of the examples is beyond the range of float32.';
-  throw validationError([{ location: field('recommend'), code: 'invalid_vector', detail }]);
+  throw validationError([{ location, code: 'invalid_vector', detail }]);
 }
 
 function meanOf(vectors: readonly Float32Array[], metric: Metric): Float64Array {
@@ -179,14 +185,4 @@ function concatenate(vectors: readonly Float32Array[]): Float32Array {
   const all = new Float32Array(vectors.length * length);
   for (const [i, vector] of vectors.entries()) all.set(vector, i * length);
   return all;
-}
-
-/** A digest of examples, by which a cursor recognizes them; null for a query without examples. */
-export function digestExamples({ recommend, discover }: ExamplesRequest): string | null {
-  const request = recommend ?? discover;
-  if (request === undefined) return null;
-  const text = JSON.stringify(request, (_key, value: unknown) =>
-    value instanceof Float32Array ? [...value] : value,
-  );
-  return createHash('sha256').update(text).digest('base64url');
 }

@@ -2,12 +2,12 @@
 // each further one continues behind it among the rows that can still change the groups, and fills at
 // least one group. Groups of earlier pages are found again, so that a cursor needs only their number.
 
-import type { Position, SearchHits } from '../../engine/core/engine.js';
+import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { narrowToWanted, valuesOfRow } from './group-rows.js';
 import { GroupStage } from './group-stage.js';
 import type { PageHit, PageSteps } from './page-search.js';
-import { type PlannedSearch, planSearch, readHits } from './planned-search.js';
+import { planSearch, readHits } from './planned-search.js';
 import type { GroupedPlan } from './query-plan.js';
 import { type Hit, type SearchTarget, searchTarget } from './search-target.js';
 
@@ -57,7 +57,7 @@ export class GroupedSearch implements PageSteps {
     });
   }
 
-  async next(): Promise<PlannedSearch | null> {
+  async next(): Promise<SearchQuery | null> {
     if (this.#stage.isComplete || this.#isExhausted) return null;
     if (this.#searchCount > 0) this.#target = await this.#narrowedTarget();
     if (this.#target.segmentViews.length === 0) return null;

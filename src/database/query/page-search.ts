@@ -4,9 +4,9 @@
 
 import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../common/types.js';
-import type { Position, SearchHits } from '../../engine/core/engine.js';
+import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { FacetValue } from '../aggregate/aggregate-api.js';
-import { type PlannedSearch, planSearch, readHits, shownScore } from './planned-search.js';
+import { planSearch, readHits, shownScore } from './planned-search.js';
 import type { SortKey } from './query-api.js';
 import type { QueryPlan } from './query-plan.js';
 import type { Hit, SearchTarget } from './search-target.js';
@@ -24,7 +24,7 @@ export interface PageHit extends Hit {
 /** Ask for `next()` and give its result to `accept()` until there is none; then read the page. */
 export interface PageSteps {
   /** The next search; null when the page is found. */
-  next(): PlannedSearch | null | Promise<PlannedSearch | null>;
+  next(): SearchQuery | null | Promise<SearchQuery | null>;
   accept(found: SearchHits): void;
   readonly hits: readonly PageHit[];
   /** What the page has of what its limit counts: matches or groups. */
@@ -75,7 +75,7 @@ export class PageSearch implements PageSteps {
     this.#isDone = this.#hitsMax === 0 || target.segmentViews.length === 0;
   }
 
-  next(): PlannedSearch | null {
+  next(): SearchQuery | null {
     if (this.#isDone) return null;
     // One more than the page tells whether there is a further page.
     this.#requestedCount =

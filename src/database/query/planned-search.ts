@@ -1,32 +1,20 @@
 // Translates between a plan and its searches: what the engine is asked for, and which of the rows that it
 // finds are hits. Which searches a page needs is left to the page.
 
-import {
-  type Position,
-  publicScore,
-  type SearchHits,
-  type SearchQuery,
-} from '../../engine/core/engine.js';
-import type { Formula } from '../../engine/core/example-search.js';
+import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import { searchedVector, shownScoreOf } from './open-ranking.js';
 import type { QueryPlan } from './query-plan.js';
 import { type Hit, type SearchTarget, toHits, withoutIds } from './search-target.js';
-
-/** A search for the engine, or with a formula one by examples. */
-export interface PlannedSearch extends SearchQuery {
-  readonly formula: Formula | null;
-}
 
 /** The search for the best `count` hits behind a position. */
 export function planSearch(
   plan: QueryPlan,
   target: SearchTarget,
   { count, after }: { readonly count: number; readonly after: Position | null },
-): PlannedSearch {
+): SearchQuery {
   return {
-    vector: plan.vector,
-    formula: plan.formula,
-    metric: plan.metric,
-    k: count + plan.excludedIds.length,
+    ...searchedVector(plan.ranking),
+    k: count + plan.ranking.excludedIds.length,
     views: target.blockViews,
     after,
     scoreMin: plan.scoreThreshold,
@@ -39,11 +27,11 @@ export function readHits(
   target: SearchTarget,
   { found, count }: { readonly found: SearchHits; readonly count: number },
 ): readonly Hit[] {
-  const excludedIds = plan.excludedIds.map((id) => Buffer.from(id));
+  const excludedIds = plan.ranking.excludedIds.map((id) => Buffer.from(id));
   return withoutIds(toHits(target, found), excludedIds).slice(0, count);
 }
 
 /** The score of a hit as users see it, before it is rounded. */
-export function shownScore({ metric, formula }: QueryPlan, { score }: Hit): number {
-  return formula === null ? publicScore(metric, score) : score;
+export function shownScore({ ranking }: QueryPlan, { score }: Hit): number {
+  return shownScoreOf(ranking, score);
 }

@@ -48,8 +48,8 @@ export interface DiversityRequest {
   readonly candidateCount?: number | undefined;
 }
 
-/** Absent fields take the documented defaults or, with a cursor, the values of the first page. */
-export interface QueryRequest extends AggregationRequest {
+/** What rows are ranked by: exactly one of the first members. */
+export interface RankingRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
   readonly text?: TextRequest | undefined;
@@ -57,9 +57,44 @@ export interface QueryRequest extends AggregationRequest {
   readonly embed?: string | undefined;
   readonly recommend?: RecommendRequest | undefined;
   readonly discover?: DiscoverRequest | undefined;
-  readonly diversity?: DiversityRequest | undefined;
   /** The named vector to search; absent for the unnamed one. */
   readonly using?: string | undefined;
+  readonly metric?: Metric | undefined;
+}
+
+export const FUSION_KINDS = ['rrf', 'weighted'] as const;
+export const NORMALIZATIONS = ['none', 'max'] as const;
+
+/** Several rankings in one; `fusion.ts` defines the scores. */
+export interface FusionRequest {
+  readonly kind: (typeof FUSION_KINDS)[number];
+  /** Of `rrf`. */
+  readonly rankConstant: number;
+  /** Of `weighted`. */
+  readonly normalize: (typeof NORMALIZATIONS)[number];
+  readonly parts: readonly FusionPartRequest[];
+}
+
+export interface FusionPartRequest extends RankingRequest {
+  /** Rows must pass it, and the filter of the query, to be ranked by this part. */
+  readonly filter?: JsonObject | undefined;
+  /** Above 0. */
+  readonly weight: number;
+}
+
+/** A first stage: the query searches only the best `limit` rows of another ranking. */
+export interface PrefetchRequest extends RankingRequest {
+  readonly fusion?: FusionRequest | undefined;
+  /** Rows must pass it, and the filter of the query. */
+  readonly filter?: JsonObject | undefined;
+  readonly limit: number;
+}
+
+/** Absent fields take the documented defaults or, with a cursor, the values of the first page. */
+export interface QueryRequest extends RankingRequest, AggregationRequest {
+  readonly fusion?: FusionRequest | undefined;
+  readonly prefetch?: PrefetchRequest | undefined;
+  readonly diversity?: DiversityRequest | undefined;
   readonly topK?: number | undefined;
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
@@ -67,7 +102,6 @@ export interface QueryRequest extends AggregationRequest {
   readonly filter?: JsonObject | undefined;
   readonly includeMetadata?: boolean | undefined;
   readonly includeValues?: boolean | 'base64' | undefined;
-  readonly metric?: Metric | undefined;
   readonly sort?: readonly SortKey[] | undefined;
   /** A metadata path: `topK`, `limit` and `offset` then count groups of equal values. */
   readonly groupBy?: string | undefined;

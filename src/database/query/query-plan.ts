@@ -1,49 +1,47 @@
 // The plan of a query: everything that decides its answer, taken from the request of a first page or
-// from the cursor that a later page continues. Every check of a query's meaning is made here.
+// from the cursor that a later page continues.
 
-import {
-  field,
-  type IssueLocation,
-  type ValidationIssue,
-  validationError,
-} from '../../common/errors.js';
+import { createHash } from 'node:crypto';
+import { type FieldPath, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Metric } from '../../common/types.js';
-import type { Formula } from '../../engine/core/example-search.js';
+import type { JsonObject } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { AggregationRequest } from '../aggregate/aggregate-api.js';
-import { type Collection, type SearchedVector, vectorNotFound } from '../collection/collection.js';
+import type { Collection } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import type { Diversity } from './diversify.js';
-import {
-  digestExamples,
-  findExampleIssues,
-  type PlannedExamples,
-  planDiscover,
-  planRecommend,
-} from './examples.js';
 import type { GroupingRequest } from './group-stage.js';
-import { findPageIssues, mismatch, openCursor, sameJson } from './paging.js';
-import type { DiversityRequest, QueryRequest, ScoreStatsRequest, SortKey } from './query-api.js';
+import { mismatch, openCursor, sameJson } from './paging.js';
+import type {
+  DiversityRequest,
+  PrefetchRequest,
+  QueryRequest,
+  ScoreStatsRequest,
+  SortKey,
+} from './query-api.js';
+import { findGroupSizeIssues, findQueryIssues, groupLimitDefault } from './query-issues.js';
+import {
+  type ExampleRanking,
+  planRanking,
+  type Ranking,
+  type RankingContext,
+  type SealedRanking,
+  sealRanking,
+  unsealRanking,
+  type VectorRanking,
+} from './ranking.js';
 import type { Hit } from './search-target.js';
-import { analyzeText, type TextQuery } from './text-query.js';
 
 /** A cursor restores all of it. */
 export interface QueryPlan {
   readonly sequence: number;
   readonly openedAtMs: number;
-  /** One query vector, or with a formula the examples, row-major [exampleCount, dimension]. Empty for a text. */
-  readonly vector: Float32Array;
-  /** The named vector that is searched; null for the unnamed one. */
-  readonly using: string | null;
-  readonly text: TextQuery | null;
-  readonly formula: Formula | null;
-  readonly examplesDigest: string | null;
-  readonly excludedIds: readonly string[];
-  /** Of text queries `dot`: their scores, too, are shown as they are. */
-  readonly metric: Metric;
+  readonly ranking: Ranking;
+  /** Of what the ranking was made of, where that cannot be seen in it; else null. */
+  readonly rankingDigest: string | null;
+  readonly prefetch: Prefetch | null;
   readonly filter: JsonObject | null;
   readonly filterNode: FilterNode | null;
   readonly sort: readonly SortKey[] | null;
@@ -51,7 +49,7 @@ export interface QueryPlan {
   readonly grouping: GroupingRequest | null;
   readonly diversity: Diversity | null;
   readonly scoreThreshold: number | null;
-  /** The number of nearest vectors that all pages have together; null for all that pass the filter. */
+  /** The number of best matches that all pages have together; null for all that pass the filter. */
   readonly topK: number | null;
   readonly limit: number;
   readonly includeMetadata: boolean;
@@ -68,6 +66,20 @@ export interface QueryPlan {
   readonly scoreStats: ScoreStatsRequest | null;
 }
 
+/** A ranking whose first `limit` rows are searched. */
+export interface Prefetch {
+  readonly ranking: Ranking;
+  readonly filter: JsonObject | null;
+  readonly filterNode: FilterNode | null;
+  readonly limit: number;
+  readonly digest: string;
+}
+
+/** What a cursor keeps of it. */
+export type SealedPrefetch = Omit<Prefetch, 'ranking' | 'filterNode'> & {
+  readonly ranking: SealedRanking;
+};
+
 /** Groups are found again for every page, hence their number is always bounded. */
 export type GroupedPlan = QueryPlan & {
   readonly grouping: GroupingRequest;
@@ -80,6 +92,7 @@ export function isGrouped(plan: QueryPlan): plan is GroupedPlan {
 
 /** Chosen again for every page, of a bounded number of candidates. */
 export type DiversePlan = QueryPlan & {
+  readonly ranking: VectorRanking | ExampleRanking;
   readonly diversity: Diversity;
   readonly topK: number;
 };
@@ -88,168 +101,27 @@ export function isDiverse(plan: QueryPlan): plan is DiversePlan {
   return plan.diversity !== null;
 }
 
-export interface PlanContext {
+export interface PlanContext extends RankingContext {
   readonly sealer: CursorSealer;
-  readonly limits: Limits;
   readonly now: number;
-  readonly parseFilter: FilterParser;
 }
 
-/** Throws `invalid_filter` at the field `filter`. */
-export type FilterParser = (filter: JsonObject) => FilterNode;
-
-/** Equal filters get the same node, which is then evaluated once. */
-export function createFilterParser(limits: Limits): FilterParser {
+/** Throws `invalid_filter` at the path of the filter. Equal filters get the same node, which is then evaluated once. */
+export function createFilterParser(limits: Limits) {
   const byText = new Map<string, FilterNode>();
-  return (filter) => {
+  return (filter: JsonObject, path: FieldPath): FilterNode => {
     const text = JSON.stringify(filter);
     let node = byText.get(text);
     if (node === undefined) {
-      node = parseFilter(filter, limits);
+      node = parseFilter(filter, limits, path);
       byText.set(text, node);
     }
     return node;
   };
 }
 
-/**
- * The issues of a query that show without its collection and its cursor, each at the location of its
- * field. `planQuery` finds the others.
- */
-export function findQueryIssues(
-  request: QueryRequest,
-  limits: Limits,
-  locate: (name: string) => IssueLocation = field,
-): ValidationIssue[] {
-  const issues: ValidationIssue[] = [];
-  const { cursor, topK, limit, sort, groupBy } = request;
-  const targets = TARGETS.filter((name) => request[name] !== undefined);
-  if (targets.length > 1) {
-    const detail = `Expected one of ${TARGETS.join(', ')}; found ${targets.join(' and ')}.`;
-    issues.push({ location: locate(targets[1]!), code: 'invalid_request', detail });
-  }
-  if (request.embed !== undefined && cursor !== undefined) {
-    const detail =
-      'Expected embed or cursor; found both. Send the cursor alone: it has the vector.';
-    issues.push({ location: locate('embed'), code: 'invalid_request', detail });
-  }
-  if (request.embed !== undefined && request.using !== undefined) {
-    const detail = 'Expected embed without using: texts become unnamed vectors.';
-    issues.push({ location: locate('using'), code: 'invalid_request', detail });
-  }
-  if (targets.length === 0 && cursor === undefined) {
-    const detail = `Expected one of ${TARGETS.join(', ')}; found none.`;
-    issues.push({ location: locate('vector'), code: 'invalid_request', detail });
-  }
-  issues.push(...findTextIssues(request, locate));
-  issues.push(...findExampleIssues(request, limits, locate));
-  issues.push(...findPageIssues(request, limits, locate));
-  const { topKMax } = limits;
-  const isPaged = limit !== undefined || cursor !== undefined;
-  const isBounded = sort !== undefined || groupBy !== undefined;
-  if (topK !== undefined && topK > topKMax && (isBounded || !isPaged)) {
-    issues.push({
-      location: locate('top_k'),
-      code: 'limit_exceeded',
-      detail: isBounded
-        ? `Expected at most ${topKMax} for a sorted or grouped query; found ${topK}.`
-        : `Expected at most ${topKMax} matches in one page; found ${topK}. Set limit to read more in pages.`,
-      expected: topKMax,
-      actual: topK,
-    });
-  }
-  issues.push(...findGroupIssues(request, limits, locate));
-  issues.push(...findDiversityIssues(request, limits, locate));
-  return issues;
-}
-
-/** The members that say what to search for. */
-const TARGETS = ['vector', 'id', 'embed', 'text', 'recommend', 'discover'] as const;
-
-/** Members that compare vectors do not go with text. */
-function findTextIssues(
-  { text, metric, using, diversity, scoreStats }: QueryRequest,
-  locate: (name: string) => IssueLocation,
-): ValidationIssue[] {
-  if (text === undefined) return [];
-  const members = { metric, using, mmr: diversity, score_stats: scoreStats };
-  return Object.entries(members).flatMap(([name, value]) => {
-    if (value === undefined) return [];
-    const detail = `${name} is for queries by vectors; found it with text, which BM25 ranks.`;
-    return [{ location: locate(name), code: 'invalid_request', detail }];
-  });
-}
-
-function findDiversityIssues(
-  { diversity, topK, sort, groupBy }: QueryRequest,
-  { diversityCandidatesMax }: Limits,
-  locate: (name: string) => IssueLocation,
-): ValidationIssue[] {
-  if (diversity === undefined) return [];
-  const issues: ValidationIssue[] = [];
-  if (sort !== undefined || groupBy !== undefined) {
-    const other = sort === undefined ? 'group_by' : 'sort';
-    const detail = `Expected mmr or ${other}; found both.`;
-    issues.push({ location: locate('mmr'), code: 'invalid_request', detail });
-  }
-  const { candidateCount = diversityCandidatesMax } = diversity;
-  if (topK !== undefined && topK > candidateCount) {
-    const detail = `Expected at most as many as mmr has candidates (${candidateCount}); found ${topK}.`;
-    const bound = { expected: candidateCount, actual: topK };
-    issues.push({ location: locate('top_k'), code: 'limit_exceeded', detail, ...bound });
-  }
-  return issues;
-}
-
-function findGroupIssues(
-  request: QueryRequest,
-  limits: Limits,
-  locate: (name: string) => IssueLocation,
-): ValidationIssue[] {
-  const { cursor, sort, groupBy, groupSize } = request;
-  const issues: ValidationIssue[] = [];
-  if (groupBy !== undefined && sort !== undefined) {
-    const detail = 'Expected sort or group_by; found both.';
-    issues.push({ location: locate('group_by'), code: 'invalid_request', detail });
-  }
-  if (groupBy === undefined && groupSize !== undefined && cursor === undefined) {
-    const detail = 'Expected group_size only with group_by; found it alone.';
-    issues.push({ location: locate('group_size'), code: 'invalid_request', detail });
-  }
-  if (groupBy !== undefined && cursor === undefined) {
-    issues.push(...findGroupSizeIssues(groupsPerPage(request, limits), groupSize, limits, locate));
-  }
-  return issues;
-}
-
-/** A page of groups has as many matches at most as other pages. */
-function findGroupSizeIssues(
-  groupCount: number,
-  groupSize = 1,
-  { topKMax }: Limits,
-  locate: (name: string) => IssueLocation = field,
-): ValidationIssue[] {
-  const actual = groupCount * groupSize;
-  if (actual <= topKMax) return [];
-  const detail = `Expected at most ${topKMax} matches in one page; found ${groupCount} groups of ${groupSize}. Set a lower limit to read them in pages.`;
-  const bound = { expected: topKMax, actual };
-  return [{ location: locate('group_size'), code: 'limit_exceeded', detail, ...bound }];
-}
-
-/** The groups of a first page. */
-function groupsPerPage(
-  { topK, limit, scoreThreshold, groupSize = 1 }: QueryRequest,
-  limits: Limits,
-): number {
-  const unset =
-    scoreThreshold === undefined ? limits.topKDefault : groupLimitDefault(groupSize, limits);
-  return Math.min(limit ?? topK ?? unset, topK ?? Number.POSITIVE_INFINITY);
-}
-
-/** The page size of grouped queries that set neither `limit` nor `top_k`. */
-function groupLimitDefault(groupSize: number, { pageLimitDefault, topKMax }: Limits): number {
-  return Math.max(1, Math.min(pageLimitDefault, Math.floor(topKMax / groupSize)));
-}
+const FILTER_PATH = ['filter'];
+const PREFETCH_PATH = ['prefetch'];
 
 /**
  * Throws the issues of the request and of its cursor, and `vector_not_found` for an id without a
@@ -267,11 +139,8 @@ export function planQuery(
     : planNextPage(view.collection, request, request.cursor, context);
 }
 
-function planFirstPage(
-  view: SnapshotView,
-  request: QueryRequest,
-  { limits, now, parseFilter }: PlanContext,
-): QueryPlan {
+function planFirstPage(view: SnapshotView, request: QueryRequest, context: PlanContext): QueryPlan {
+  const { limits, now, parseFilter } = context;
   const sort = request.sort === undefined || request.sort.length === 0 ? null : request.sort;
   // Sorting needs a bound; so does a first page that names none itself.
   const hasDefaultTop =
@@ -284,12 +153,13 @@ function planFirstPage(
   const topK = request.topK ?? (hasDefaultTop ? limits.topKDefault : topKUnset);
   const limitUnset =
     grouping === null ? limits.pageLimitDefault : groupLimitDefault(grouping.size, limits);
-  const filterNode = request.filter === undefined ? null : parseFilter(request.filter);
+  const filterNode = request.filter === undefined ? null : parseFilter(request.filter, FILTER_PATH);
   return {
     sequence: view.sequence,
     openedAtMs: now,
-    ...planTarget(view, request, limits),
-    examplesDigest: digestExamples(request),
+    ranking: planRanking(view, request, context),
+    rankingDigest: digestRanking(request),
+    prefetch: request.prefetch === undefined ? null : planPrefetch(view, request.prefetch, context),
     filter: request.filter ?? null,
     filterNode,
     sort,
@@ -323,65 +193,46 @@ function planDiversity(
   return { lambda, candidateCount: candidateCount ?? unset };
 }
 
-/** What is searched for. */
-function planTarget(
+function planPrefetch(
   view: SnapshotView,
-  request: QueryRequest,
-  limits: Limits,
-): PlannedExamples & Pick<QueryPlan, 'text' | 'using' | 'metric'> {
-  const { collection } = view;
-  if (request.text !== undefined) {
-    const text = analyzeText(collection, request.text, limits);
-    return { vector: NO_VECTOR, formula: null, excludedIds: [], text, using: null, metric: 'dot' };
-  }
-  const using = request.using ?? null;
-  const shape = collection.shapeOf(using, field('using'));
-  const metric = request.metric ?? shape.metric;
-  const { dimension } = shape;
-  return { ...planVectors(view, request, { dimension, metric, using }), text: null, using, metric };
-}
-
-const NO_VECTOR = new Float32Array(0);
-
-function planVectors(
-  view: SnapshotView,
-  { vector, id, recommend, discover }: QueryRequest,
-  searched: SearchedVector,
-): PlannedExamples {
-  if (recommend !== undefined) return planRecommend(view, recommend, searched);
-  if (discover !== undefined) return planDiscover(view, discover, searched);
-  const target = vector ?? storedVector(view, id!, searched.using);
-  view.collection.checkQueryVector(target, searched, field(id === undefined ? 'vector' : 'id'));
-  return { vector: target, formula: null, excludedIds: id === undefined ? [] : [id] };
-}
-
-function storedVector(view: SnapshotView, id: string, using: string | null): Float32Array {
-  const { collection } = view;
-  const address = view.find(id);
-  const values = address && collection.storedValues(address, using);
-  if (values !== undefined) return values;
-  throw vectorNotFound(collection.definition.id, id, address && using);
+  request: PrefetchRequest,
+  context: PlanContext,
+): Prefetch {
+  const { filter = null, limit } = request;
+  return {
+    ranking: planRanking(view, request, context, PREFETCH_PATH),
+    filter,
+    filterNode: filter && context.parseFilter(filter, [...PREFETCH_PATH, ...FILTER_PATH]),
+    limit,
+    digest: digestOf(request),
+  };
 }
 
 function planNextPage(
   collection: Collection,
   request: QueryRequest,
   token: string,
-  { sealer, limits, now, parseFilter }: PlanContext,
+  context: PlanContext,
 ): QueryPlan {
+  const { sealer, limits, now, parseFilter } = context;
   const cursor = openCursor(token, 'query', collection, { sealer, limits, now });
-  const hasExamples = cursor.examplesDigest !== null;
+  const { ranking, rankingDigest, prefetch } = cursor;
+  const isByVector = ranking.kind === 'vector' && rankingDigest === null;
+  const isSameMade = digestRanking(request) === rankingDigest;
+  const text = ranking.kind === 'text' ? ranking.request : null;
   const repeated: [keyof QueryRequest, string, boolean][] = [
-    ['vector', 'vector', !hasExamples && sameVector(request.vector, cursor.vector)],
-    ['id', 'id', !hasExamples && request.id === cursor.excludedIds[0]],
-    ['text', 'text', sameJson(request.text, cursor.text)],
-    ['recommend', 'recommend', digestExamples(request) === cursor.examplesDigest],
-    ['discover', 'discover', digestExamples(request) === cursor.examplesDigest],
+    ['vector', 'vector', isByVector && sameVector(request.vector, ranking.vector)],
+    ['id', 'id', isByVector && request.id === ranking.excludedIds[0]],
+    ['text', 'text', sameJson(request.text, text)],
+    ['recommend', 'recommend', isSameMade],
+    ['discover', 'discover', isSameMade],
+    ['fusion', 'fusion', isSameMade],
+    ['prefetch', 'prefetch', isSamePrefetch(request.prefetch, prefetch)],
     ['diversity', 'mmr', isSameDiversity(request.diversity, cursor.diversity)],
-    ['using', 'using', request.using === (cursor.using ?? undefined)],
+    ['using', 'using', request.using === usingOf(ranking)],
     ['topK', 'top_k', request.topK === cursor.topK],
     ['filter', 'filter', sameJson(request.filter, cursor.filter)],
-    ['metric', 'metric', request.metric === cursor.metric],
+    ['metric', 'metric', request.metric === metricOf(ranking)],
     ['sort', 'sort', sameJson(request.sort, cursor.sort ?? [])],
     ['groupBy', 'group_by', request.groupBy === cursor.grouping?.path],
     ['groupSize', 'group_size', request.groupSize === cursor.grouping?.size],
@@ -399,15 +250,11 @@ function planNextPage(
   return {
     sequence: cursor.sequence,
     openedAtMs: cursor.openedAtMs,
-    vector: cursor.vector,
-    using: cursor.using ?? null,
-    text: cursor.text === null ? null : analyzeText(collection, cursor.text, limits),
-    formula: cursor.formula,
-    examplesDigest: cursor.examplesDigest,
-    excludedIds: cursor.excludedIds,
-    metric: cursor.metric,
+    ranking: unsealRanking(ranking, collection, context),
+    rankingDigest,
+    prefetch: prefetch && unsealPrefetch(prefetch, collection, context),
     filter: cursor.filter,
-    filterNode: cursor.filter === null ? null : parseFilter(cursor.filter),
+    filterNode: cursor.filter === null ? null : parseFilter(cursor.filter, FILTER_PATH),
     sort: cursor.sort,
     grouping: cursor.grouping,
     diversity: cursor.diversity,
@@ -443,13 +290,9 @@ export function nextCursor(
     limit: plan.limit,
     includeMetadata: plan.includeMetadata,
     includeValues: plan.includeValues,
-    metric: plan.metric,
-    vector: plan.vector,
-    ...(plan.using === null ? {} : { using: plan.using }),
-    text: plan.text?.request ?? null,
-    formula: plan.formula,
-    examplesDigest: plan.examplesDigest,
-    excludedIds: plan.excludedIds,
+    ranking: sealRanking(plan.ranking),
+    rankingDigest: plan.rankingDigest,
+    prefetch: plan.prefetch && sealPrefetch(plan.prefetch),
     topK: plan.topK,
     sort: plan.sort,
     grouping: plan.grouping,
@@ -471,4 +314,46 @@ function sameVector(sent: Float32Array | undefined, sealed: Float32Array): boole
   return (
     sent !== undefined && sent.length === sealed.length && sent.every((x, i) => x === sealed[i])
   );
+}
+
+function sealPrefetch({ filterNode: _filterNode, ...prefetch }: Prefetch): SealedPrefetch {
+  return { ...prefetch, ranking: sealRanking(prefetch.ranking) };
+}
+
+function unsealPrefetch(
+  sealed: SealedPrefetch,
+  collection: Collection,
+  context: PlanContext,
+): Prefetch {
+  const { filter } = sealed;
+  return {
+    ...sealed,
+    ranking: unsealRanking(sealed.ranking, collection, context, PREFETCH_PATH),
+    filterNode: filter && context.parseFilter(filter, [...PREFETCH_PATH, ...FILTER_PATH]),
+  };
+}
+
+function usingOf(ranking: SealedRanking): string | undefined {
+  return 'using' in ranking ? (ranking.using ?? undefined) : undefined;
+}
+
+function metricOf(ranking: SealedRanking): string | undefined {
+  return 'metric' in ranking ? ranking.metric : undefined;
+}
+
+/** By which a cursor recognizes the members that it does not keep; null for a request without any. */
+function digestRanking({ recommend, discover, fusion }: QueryRequest): string | null {
+  const request = recommend ?? discover ?? fusion;
+  return request === undefined ? null : digestOf(request);
+}
+
+function digestOf(request: object): string {
+  const text = JSON.stringify(request, (_key, value: unknown) =>
+    value instanceof Float32Array ? [...value] : value,
+  );
+  return createHash('sha256').update(text).digest('base64url');
+}
+
+function isSamePrefetch(sent: PrefetchRequest | undefined, sealed: SealedPrefetch | null): boolean {
+  return sent !== undefined && digestOf(sent) === sealed?.digest;
 }

@@ -1,31 +1,22 @@
 // Nearest-neighbour queries, one or many together: plan, take a snapshot, filter, search, cut the
 // page and seal the cursor of the next one.
 
-import { clearBit, createFullBitmap, hasBit } from '../../common/bitmap.js';
-import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
-import { searchByExamples } from '../../engine/core/example-search.js';
-import { type FilterNode, filterTests } from '../../filter/filter-node.js';
-import { parseFilter } from '../../filter/parse.js';
-import type { WorkerPool } from '../../platform/pool.js';
+import { assert } from '../../common/errors.js';
+import { distanceOf, type SearchHits, type SearchQuery } from '../../engine/core/engine.js';
 import { aggregateViews } from '../aggregate/aggregate.js';
 import type { Aggregations } from '../aggregate/aggregate-api.js';
 import { finite } from '../aggregate/row-set.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import {
-  countVisible,
-  type SegmentView,
-  type Snapshot,
-  viewsOfNamed,
-} from '../collection/snapshot.js';
+import { isVisible, withoutRow } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
 import { DiverseSearch } from './diverse-search.js';
-import type { FilterCache } from './filter-cache.js';
 import { GroupedSearch } from './grouped-search.js';
+import { type OpenPlan, openPlans } from './open-ranking.js';
 import { type PageHit, PageSearch, type PageSteps } from './page-search.js';
-import { type PlannedSearch, shownScore } from './planned-search.js';
+import { shownScore } from './planned-search.js';
 import type {
   Explain,
   Match,
@@ -34,23 +25,19 @@ import type {
   QueryTimings,
   QueryWork,
 } from './query-api.js';
-import { isDiverse, isGrouped, nextCursor, planQuery, type QueryPlan } from './query-plan.js';
-import { findScoreStats } from './score-stats.js';
+import {
+  createFilterParser,
+  isDiverse,
+  isGrouped,
+  nextCursor,
+  planQuery,
+  type QueryPlan,
+} from './query-plan.js';
+import { scoringMetric } from './ranking.js';
+import { findScoreStats, type ScoredQuery } from './score-stats.js';
 import type { ScheduledHits } from './search-scheduler.js';
-import { type SearchTarget, searchTarget, toFloat32 } from './search-target.js';
-import { openTextSearch, type TextQuery, type TextSearch } from './text-query.js';
-
-/** What the queries of one vector with one filter at one sequence have in common. */
-interface FilteredSnapshot {
-  readonly snapshot: Snapshot;
-  /** With only the rows that pass the filter and have the vector. */
-  readonly views: readonly SegmentView[];
-  readonly target: SearchTarget;
-  readonly visibleCount: number;
-  readonly conditionCount: number;
-  /** Null for queries by vectors. */
-  readonly textSearch: TextSearch | null;
-}
+import type { SearchSource } from './search-source.js';
+import { toFloat32 } from './search-target.js';
 
 /** One page of one query. Throws what `planQuery` throws; rejects with the signal's reason. */
 export async function runQuery(
@@ -69,7 +56,7 @@ export async function runQuery(
       limits,
       sealer,
       now: clock.now(),
-      parseFilter: (filter) => parseFilter(filter, limits),
+      parseFilter: createFilterParser(limits),
     });
     view.pin(plan.sequence);
     const replies = await answerPlans(view, [plan], services, signal);
@@ -90,22 +77,17 @@ export async function answerPlans(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
-  const { limits, sealer, filters, pool } = services;
+  const { limits, sealer, pool } = services;
   const startedAtMs = performance.now();
   // Rows may move while filters and engine are at work; the snapshots stay what they are.
-  const excluded = plans.map(({ excludedIds, isCounted }) =>
-    isCounted ? excludedIds.flatMap((id) => view.find(id) ?? []) : [],
+  const excluded = plans.map(({ ranking, isCounted }) =>
+    isCounted ? ranking.excludedIds.flatMap((id) => view.find(id) ?? []) : [],
   );
-  const unmatched = await filterSnapshots(view, plans, filters, signal);
-  const filtered: FilteredSnapshot[] = [];
-  // One after another, so that a batch does not occupy the main thread.
-  for (const [i, { text }] of plans.entries()) {
-    filtered.push(await matchWords(text, unmatched[i]!, services, signal));
-  }
+  const opened = await openPlans(view, plans, services, signal);
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
   const pages = plans.map((plan, i): PageSteps => {
-    const { target } = filtered[i]!;
+    const { target } = opened[i]!;
     if (isGrouped(plan)) {
       return new GroupedSearch(plan, target, { pool, topKMax: limits.topKMax, signal });
     }
@@ -114,17 +96,17 @@ export async function answerPlans(
   });
   const [waitMs, aggregations] = await Promise.all([
     searchPages(
-      pages.map((page, i) => ({ page, textSearch: filtered[i]!.textSearch })),
+      pages.map((page, i) => ({ page, source: opened[i]!.source })),
       services,
       signal,
     ),
-    aggregateAll(plans, filtered, excluded, services, signal),
+    aggregateAll(plans, opened, excluded, services, signal),
   ]);
   const searchedAtMs = performance.now();
   const replies = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
     const page = pages[i]!;
     const { hits, hasMore, scannedCount, rescoredCount } = page;
-    const { snapshot, views, visibleCount, conditionCount } = filtered[i]!;
+    const { snapshot, views, visibleCount, conditionCount } = opened[i]!;
     const excludedCount = excluded[i]!.filter((address) => isVisible(address, views)).length;
     return {
       matches: hits.map((hit) => toMatch(hit, plan, view.collection)),
@@ -166,7 +148,7 @@ type QueryAggregations = Aggregations & Pick<QueryReply, 'scoreStats'>;
 /** The facets and stats of each plan: of the rows that its `total` counts. */
 async function aggregateAll(
   plans: readonly QueryPlan[],
-  filtered: readonly FilteredSnapshot[],
+  opened: readonly OpenPlan[],
   excluded: readonly (readonly RowAddress[])[],
   { pool, observer }: DatabaseServices,
   signal: AbortSignal | undefined,
@@ -176,10 +158,10 @@ async function aggregateAll(
       const { aggregation, scoreStats } = plan;
       if (aggregation === null && scoreStats === null) return {};
       const startedAtMs = performance.now();
-      const views = excluded[i]!.reduce(withoutRow, filtered[i]!.views);
+      const views = excluded[i]!.reduce(withoutRow, opened[i]!.views);
       const [aggregations, foundScores] = await Promise.all([
         aggregation && aggregateViews(pool, views, aggregation, signal),
-        scoreStats && findScoreStats(pool, views, plan, scoreStats.histogram, signal),
+        scoreStats && findScoreStats(pool, views, scoredQuery(plan), scoreStats.histogram, signal),
       ]);
       observer.aggregated(performance.now() - startedAtMs);
       return { ...aggregations, ...(foundScores && { scoreStats: foundScores }) };
@@ -187,29 +169,16 @@ async function aggregateAll(
   );
 }
 
-/** The views without a row that they may show. */
-function withoutRow(views: readonly SegmentView[], address: RowAddress): readonly SegmentView[] {
-  if (!isVisible(address, views)) return views;
-  const { segment, row } = address;
-  return views.map((view) => {
-    if (view.segment !== segment) return view;
-    const rows = createFullBitmap(view.rowCount);
-    if (view.rows !== null) rows.words.set(view.rows.words.subarray(0, rows.words.length));
-    clearBit(rows, row);
-    return { ...view, rows, visibleCount: view.visibleCount - 1 };
-  });
-}
-
-/** A page, and what searches for it in place of the engine if it has words. */
+/** A page, and what searches for it: null for the engine. */
 interface SearchedPage {
   readonly page: PageSteps;
-  readonly textSearch: TextSearch | null;
+  readonly source: SearchSource | null;
 }
 
 /** One search of a page. */
 interface PageQuery {
-  readonly query: PlannedSearch;
-  readonly textSearch: TextSearch | null;
+  readonly query: SearchQuery;
+  readonly source: SearchSource | null;
 }
 
 /**
@@ -238,16 +207,14 @@ async function searchPages(
 /** The hits of each search, in order: those of the engine in one batch, the others beside it. */
 async function searchAll(
   searches: readonly PageQuery[],
-  { scheduler, pool }: DatabaseServices,
+  { scheduler }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<ScheduledHits> {
-  const engineSearches = searches.flatMap(({ query, textSearch }) =>
-    query.formula === null && textSearch === null ? [query] : [],
-  );
-  if (engineSearches.length === searches.length) return scheduler.search(engineSearches, signal);
+  const engineQueries = searches.flatMap(({ query, source }) => (source === null ? [query] : []));
+  if (engineQueries.length === searches.length) return scheduler.search(engineQueries, signal);
   const [scheduled, hits] = await Promise.all([
-    scheduler.search(engineSearches, signal),
-    searchInTurn(searches, pool, signal),
+    scheduler.search(engineQueries, signal),
+    searchSources(searches),
   ]);
   const engineHits = scheduled.hits.values();
   return {
@@ -256,21 +223,17 @@ async function searchAll(
   };
 }
 
-/** The hits of searches by examples and words, one after another: each fills the pool. Null for other searches. */
-async function searchInTurn(
+/** Searches of other sources at once: more would occupy the pool and delay other requests. */
+const SOURCE_SEARCHES = 4;
+
+/** The hits of the searches that are not of the engine; undefined for those that are. */
+async function searchSources(
   searches: readonly PageQuery[],
-  pool: WorkerPool,
-  signal: AbortSignal | undefined,
-): Promise<readonly (SearchHits | null)[]> {
-  const hits: (SearchHits | null)[] = [];
-  for (const { query, textSearch } of searches) {
-    const { formula, ...search } = query;
-    if (textSearch !== null) hits.push(await textSearch.search(search));
-    else if (formula === null) hits.push(null);
-    else {
-      const options = signal === undefined ? {} : { signal };
-      hits.push(await searchByExamples(pool, { ...search, formula }, options));
-    }
+): Promise<readonly (SearchHits | undefined)[]> {
+  const hits: (SearchHits | undefined)[] = [];
+  for (let from = 0; from < searches.length; from += SOURCE_SEARCHES) {
+    const some = searches.slice(from, from + SOURCE_SEARCHES);
+    hits.push(...(await Promise.all(some.map(({ query, source }) => source?.search(query)))));
   }
   return hits;
 }
@@ -280,78 +243,22 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
   return { engine, ...work, isCertified: true, filterMs, searchMs: waitMs + searchMs, assembleMs };
 }
 
-/** One a plan, in order; plans with the same sequence, filter node and vector share one. */
-async function filterSnapshots(
-  view: SnapshotView,
-  plans: readonly QueryPlan[],
-  filters: FilterCache,
-  signal: AbortSignal | undefined,
-): Promise<readonly FilteredSnapshot[]> {
-  const byRows = new Map<string, Map<FilterNode | null, Promise<FilteredSnapshot>>>();
-  const filtering = plans.map(({ sequence, filterNode, using }) => {
-    const key = `${sequence}/${using ?? ''}`;
-    let byFilter = byRows.get(key);
-    if (byFilter === undefined) {
-      byFilter = new Map();
-      byRows.set(key, byFilter);
-    }
-    let filtered = byFilter.get(filterNode);
-    if (filtered === undefined) {
-      const snapshot = view.snapshot(sequence);
-      filtered = filterSnapshot(snapshot, { filterNode, using }, filters, signal);
-      byFilter.set(filterNode, filtered);
-    }
-    return filtered;
-  });
-  return Promise.all(filtering);
+function engineOf({ ranking }: QueryPlan, { engine }: DatabaseServices): string {
+  return ranking.kind === 'text' || ranking.kind === 'fusion' ? ranking.kind : engine.name;
 }
 
-async function filterSnapshot(
-  snapshot: Snapshot,
-  { filterNode, using }: Pick<QueryPlan, 'filterNode' | 'using'>,
-  filters: FilterCache,
-  signal: AbortSignal | undefined,
-): Promise<FilteredSnapshot> {
-  const passing = await filters.filter(snapshot.views, filterNode, signal);
-  const views = using === null ? passing : viewsOfNamed(passing, using);
-  return {
-    snapshot,
-    views,
-    target: searchTarget(views),
-    visibleCount: countVisible(views),
-    conditionCount: filterNode === null ? 0 : filterTests(filterNode).length,
-    textSearch: null,
-  };
-}
-
-/** With only the rows that match the text, if the query has one. */
-async function matchWords(
-  text: TextQuery | null,
-  filtered: FilteredSnapshot,
-  services: DatabaseServices,
-  signal: AbortSignal | undefined,
-): Promise<FilteredSnapshot> {
-  if (text === null) return filtered;
-  const { snapshot, views: passing } = filtered;
-  const textSearch = await openTextSearch(text, snapshot.views, passing, services, signal);
-  const { views } = textSearch;
-  const target = searchTarget(views);
-  return { ...filtered, views, target, visibleCount: countVisible(views), textSearch };
-}
-
-function engineOf({ text }: QueryPlan, { engine }: DatabaseServices): string {
-  return text === null ? engine.name : 'text';
-}
-
-function isVisible(address: RowAddress, views: readonly SegmentView[]): boolean {
-  const view = views.find(({ segment }) => segment === address.segment);
-  return view !== undefined && (view.rows === null || hasBit(view.rows, address.row));
+/** What rows are scored by; rankings without vectors have no statistics of scores. */
+function scoredQuery({ ranking, scoreThreshold }: QueryPlan): ScoredQuery {
+  assert(ranking.kind === 'vector' || ranking.kind === 'examples', 'a ranking by vectors');
+  const { vector, metric } = ranking;
+  const formula = ranking.kind === 'examples' ? ranking.formula : null;
+  return { vector, metric, formula, scoreThreshold };
 }
 
 function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
   const { row, score, group } = hit;
   const { segment } = hit.view;
-  const hasDistance = plan.metric === 'euclidean' && plan.formula === null;
+  const hasDistance = scoringMetric(plan.ranking) === 'euclidean';
   return {
     id: segment.id(row),
     score: toFloat32(shownScore(plan, hit)),

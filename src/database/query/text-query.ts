@@ -2,7 +2,7 @@
 // place of the engine. Statistics are those of all visible rows, so that a filter changes no score.
 
 import { createFullBitmap } from '../../common/bitmap.js';
-import { field, validationError } from '../../common/errors.js';
+import { type FieldPath, field, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
@@ -15,6 +15,7 @@ import { matchText, rankText, type TextMatches, termsOf } from '../../text/text-
 import type { Collection } from '../collection/collection.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { TextRequest } from './query-api.js';
+import { countByRanking, type SearchSource } from './search-source.js';
 
 /** A text query whose words have been analysed. */
 export interface TextQuery {
@@ -23,23 +24,27 @@ export interface TextQuery {
   readonly settings: TextSettings;
 }
 
-/** Throws `invalid_request` for a collection without an index, and `limit_exceeded` for too many words. */
+/**
+ * @param path of the text within the body.
+ * Throws `invalid_request` for a collection without an index, and `limit_exceeded` for too many words.
+ */
 export function analyzeText(
   { definition }: Collection,
   request: TextRequest,
   { textTermsMax }: Limits,
+  path: FieldPath,
 ): TextQuery {
   const { text: settings } = definition;
   if (settings === undefined) {
     const detail = `Collection "${definition.id}" has no text index. Name the fields to search in "text" when a collection is created.`;
-    throw validationError([{ location: field('text'), code: 'invalid_request', detail }]);
+    throw validationError([{ location: field(...path), code: 'invalid_request', detail }]);
   }
   const terms = termsOf(request.query, request.match === 'all', settings);
   const actual = terms.terms.length;
   if (actual > textTermsMax) {
     const detail = `Expected at most ${textTermsMax} different words; found ${actual}.`;
     const bound = { expected: textTermsMax, actual };
-    throw validationError([{ location: field('text'), code: 'limit_exceeded', detail, ...bound }]);
+    throw validationError([{ location: field(...path), code: 'limit_exceeded', detail, ...bound }]);
   }
   return { request, terms, settings };
 }
@@ -53,8 +58,8 @@ export interface TextServices {
 export interface TextSearch {
   /** The views with only the rows that match. */
   readonly views: readonly SegmentView[];
-  /** Like the search of an engine; the vector and the metric of the query are not used. */
-  search(query: SearchQuery): Promise<SearchHits>;
+  /** The vector and the metric of its queries are not used. */
+  readonly source: SearchSource;
 }
 
 /**
@@ -81,9 +86,14 @@ export async function openTextSearch(
   const matches = await matchText(pool, searched, terms);
   signal?.throwIfAborted();
   const partsOf = new Map(visible.map(({ segment }, i) => [segment.key, parts[i]!]));
+  const ranking = { terms, settings, matches, partsOf };
+  const search: SearchSource['search'] = (query) => searchText(pool, query, ranking);
   return {
     views: passing.map((view, i) => ({ ...view, ...matches.views[i]! })),
-    search: (query) => searchText(pool, query, { terms, settings, matches, partsOf }),
+    source: {
+      search,
+      countBefore: (query, positions) => countByRanking(search, query, positions),
+    },
   };
 }
 

@@ -11,7 +11,7 @@ import type {
   QueryRequest,
   QuerySession,
 } from '../../database/query/query-api.js';
-import { findQueryIssues } from '../../database/query/query-plan.js';
+import { findQueryIssues } from '../../database/query/query-issues.js';
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { embedQueries } from '../embedding/embed-rows.js';
@@ -116,7 +116,7 @@ async function answerJson(
   });
   let queries: readonly QueryRequest[] = body.queries.map(toQueryRequest);
   const issues = queries.flatMap((query, i) =>
-    findQueryIssues(query, limits, (name) => rowField(i, name)),
+    findQueryIssues(query, limits, (...path) => rowField(i, ...path)),
   );
   if (type === ARROW_STREAM) issues.push(...findArrowIssues(queries));
   if (issues.length > 0) throw validationError(issues);
@@ -146,7 +146,10 @@ async function answerJson(
     const metricOf = ({ metric, using }: QueryRequest) => metric ?? session.shapeOf(using).metric;
     const hasDistance = queries.every(
       (query) =>
-        metricOf(query) === 'euclidean' && !isScoredByFormula(query) && query.text === undefined,
+        !isScoredByFormula(query) &&
+        query.text === undefined &&
+        query.fusion === undefined &&
+        metricOf(query) === 'euclidean',
     );
     const pieces = chunksOf(
       groups.all,

@@ -7,7 +7,7 @@ import {
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
-import { findQueryIssues } from '../../database/query/query-plan.js';
+import { findQueryIssues } from '../../database/query/query-issues.js';
 import { chooseCollection, collectionInPath } from '../collection-choice.js';
 import { EMBED_FIELD, EMBEDDING_ERRORS, embedQueries } from '../embedding/embed-rows.js';
 import { readJsonBody } from '../ingest/parse-request.js';

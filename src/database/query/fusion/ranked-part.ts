@@ -1,0 +1,136 @@
+// One of the rankings that are fused: its first rows, as far as they have been read, and the scores and
+// ranks of other rows on request.
+
+import { type Bitmap, createBitmap, hasBit, setBit } from '../../../common/bitmap.js';
+import type { Position, SearchHits, SearchQuery } from '../../../engine/core/engine.js';
+import type { Segment } from '../../../segment/segment.js';
+import type { SegmentView } from '../../collection/snapshot.js';
+import type { SearchSource } from '../search-source.js';
+import { type SearchTarget, searchTarget } from '../search-target.js';
+
+/** A row of the snapshot, the same in all rankings. */
+export interface RankedRow {
+  readonly segment: Segment;
+  readonly row: number;
+}
+
+export interface RankedPartOptions {
+  readonly source: SearchSource;
+  /** What is searched for; of it only the vector and the metric are used. */
+  readonly query: Pick<SearchQuery, 'vector' | 'metric'>;
+  /** The rows that it ranks. */
+  readonly views: readonly SegmentView[];
+  readonly weight: number;
+  /** The score that replies show, unrounded. */
+  readonly shownScore: (score: number) => number;
+}
+
+/** Rows of one search. */
+const SEARCH_ROWS_MAX = 10_000;
+
+export class RankedPart {
+  readonly weight: number;
+  readonly shownScore: (score: number) => number;
+  readonly #source: SearchSource;
+  readonly #query: Pick<SearchQuery, 'vector' | 'metric'>;
+  readonly #target: SearchTarget;
+  readonly #viewOf: ReadonlyMap<Segment, SegmentView>;
+  /** The rows that have been read, best first, and their scores. */
+  readonly rows: RankedRow[] = [];
+  readonly scores: number[] = [];
+  isExhausted: boolean;
+  scannedCount = 0;
+  rescoredCount = 0;
+
+  constructor({ source, query, views, weight, shownScore }: RankedPartOptions) {
+    this.#source = source;
+    this.#query = query;
+    this.weight = weight;
+    this.shownScore = shownScore;
+    this.#target = searchTarget(views);
+    this.#viewOf = new Map(this.#target.segmentViews.map((view) => [view.segment, view]));
+    this.isExhausted = this.#target.segmentViews.length === 0;
+  }
+
+  has({ segment, row }: RankedRow): boolean {
+    const view = this.#viewOf.get(segment);
+    if (view === undefined || row >= view.rowCount) return false;
+    return view.rows === null || hasBit(view.rows, row);
+  }
+
+  /** Reads on until there are `depth` rows, or all. */
+  async readTo(depth: number): Promise<void> {
+    while (!this.isExhausted && this.rows.length < depth) {
+      const k = Math.min(SEARCH_ROWS_MAX, depth - this.rows.length);
+      const last = this.rows.at(-1);
+      const after = last ? positionOf(last, this.scores.at(-1)!) : null;
+      const found = await this.#search(this.#target, k, after);
+      for (const [i, score] of found.scores.entries()) {
+        const { segment } = this.#target.segmentViews[found.viewIndexes[i]!]!;
+        this.rows.push({ segment, row: found.rows[i]! });
+        this.scores.push(score);
+      }
+      this.isExhausted = found.scores.length < k;
+    }
+  }
+
+  /** The scores of rows that it has, in order. */
+  async scoresOf(rows: readonly RankedRow[]): Promise<Float64Array> {
+    const scores = new Float64Array(rows.length);
+    for (let from = 0; from < rows.length; from += SEARCH_ROWS_MAX) {
+      const some = rows.slice(from, from + SEARCH_ROWS_MAX);
+      const target = searchTarget(this.#viewsOf(some));
+      const found = await this.#search(target, some.length, null);
+      const places = new Map(some.map(({ segment }) => [segment, new Map<number, number>()]));
+      for (const [i, { segment, row }] of some.entries()) places.get(segment)!.set(row, from + i);
+      for (const [i, score] of found.scores.entries()) {
+        const { segment } = target.segmentViews[found.viewIndexes[i]!]!;
+        scores[places.get(segment)!.get(found.rows[i]!)!] = score;
+      }
+    }
+    return scores;
+  }
+
+  /** The ranks of rows that it has, by their scores; 1 for the best. */
+  async ranksOf(rows: readonly RankedRow[], scores: Float64Array): Promise<Float64Array> {
+    const query = { ...this.#query, k: 1, views: this.#target.blockViews };
+    const positions = rows.map((row, i) => positionOf(row, scores[i]!));
+    const counts = await this.#source.countBefore(
+      { ...query, after: null, scoreMin: null },
+      positions,
+    );
+    return counts.map((count) => count + 1);
+  }
+
+  async #search(target: SearchTarget, k: number, after: Position | null): Promise<SearchHits> {
+    const views = target.blockViews;
+    const found = await this.#source.search({ ...this.#query, k, views, after, scoreMin: null });
+    this.scannedCount += found.scannedCount;
+    this.rescoredCount += found.rescoredCount;
+    return found;
+  }
+
+  /** Views with only these rows. */
+  #viewsOf(rows: readonly RankedRow[]): readonly SegmentView[] {
+    const bitmaps = new Map<Segment, Bitmap>();
+    const counts = new Map<Segment, number>();
+    for (const { segment, row } of rows) {
+      let bitmap = bitmaps.get(segment);
+      if (bitmap === undefined) {
+        bitmap = createBitmap(this.#viewOf.get(segment)!.rowCount);
+        bitmaps.set(segment, bitmap);
+      }
+      setBit(bitmap, row);
+      counts.set(segment, (counts.get(segment) ?? 0) + 1);
+    }
+    return [...bitmaps].map(([segment, bitmap]) => ({
+      ...this.#viewOf.get(segment)!,
+      rows: bitmap,
+      visibleCount: counts.get(segment)!,
+    }));
+  }
+}
+
+export function positionOf({ segment, row }: RankedRow, score: number): Position {
+  return { score, id: segment.idBytes(row) };
+}

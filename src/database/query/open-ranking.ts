@@ -1,0 +1,236 @@
+// Opens rankings in the snapshots of a request: which rows they rank, and what searches for them. Queries
+// with the same filter and vector share the views, by which engines and caches recognize them.
+
+import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
+import { publicScore, type SearchQuery } from '../../engine/core/engine.js';
+import { searchByExamples } from '../../engine/core/example-search.js';
+import { type FilterNode, filterTests } from '../../filter/filter-node.js';
+import type { Segment } from '../../segment/segment.js';
+import {
+  amongRows,
+  countVisible,
+  type SegmentView,
+  type Snapshot,
+  uniteViews,
+  viewsOfNamed,
+} from '../collection/snapshot.js';
+import type { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import { FusedSource } from './fusion/fused-source.js';
+import { RankedPart } from './fusion/ranked-part.js';
+import type { Prefetch, QueryPlan } from './query-plan.js';
+import { type FusedRanking, type Ranking, type SingleRanking, searchedName } from './ranking.js';
+import { countByRanking, type SearchSource } from './search-source.js';
+import { type SearchTarget, searchTarget, toHits, withoutIds } from './search-target.js';
+import { openTextSearch } from './text-query.js';
+
+export interface OpenRanking {
+  /** With only the rows that it ranks. */
+  readonly views: readonly SegmentView[];
+  readonly target: SearchTarget;
+  readonly visibleCount: number;
+  /** Null for the engine, which searches for many queries together. */
+  readonly source: SearchSource | null;
+}
+
+/** What a plan ranks, in its snapshot. */
+export interface OpenPlan extends OpenRanking {
+  readonly snapshot: Snapshot;
+  readonly conditionCount: number;
+}
+
+type Views = readonly SegmentView[];
+
+/** Filters, each of which may be null. */
+type Filters = readonly (FilterNode | null)[];
+
+/** Narrows the rows that the filters of a query let pass. */
+type Restrict = (views: Views) => Views;
+
+/** One a plan, in order. Rejects with `overloaded` and with the signal's reason. */
+export async function openPlans(
+  view: SnapshotView,
+  plans: readonly QueryPlan[],
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<readonly OpenPlan[]> {
+  const snapshots = new Map<number, OpenSnapshot>();
+  const opening = plans.map(({ sequence }) => {
+    let open = snapshots.get(sequence);
+    if (open === undefined) {
+      open = new OpenSnapshot(view.snapshot(sequence), services, signal);
+      snapshots.set(sequence, open);
+    }
+    return open;
+  });
+  // At once: equal filters are evaluated once, and different ones side by side.
+  await Promise.all(plans.map(({ filterNode }, i) => opening[i]!.filter([filterNode])));
+  const opened: OpenPlan[] = [];
+  // One after another, so that a batch does not occupy the main thread.
+  for (const [i, plan] of plans.entries()) {
+    const { filterNode } = plan;
+    opened.push({
+      ...(await opening[i]!.open(plan)),
+      snapshot: opening[i]!.snapshot,
+      conditionCount: filterNode === null ? 0 : filterTests(filterNode).length,
+    });
+  }
+  return opened;
+}
+
+class OpenSnapshot {
+  readonly snapshot: Snapshot;
+  readonly #services: DatabaseServices;
+  readonly #signal: AbortSignal | undefined;
+  readonly #passing = new Map<FilterNode | null, Promise<Views>>();
+  /** What the engine searches, by the views that pass and the name of the vector. */
+  readonly #searched = new WeakMap<Views, Map<string | null, OpenRanking>>();
+
+  constructor(snapshot: Snapshot, services: DatabaseServices, signal: AbortSignal | undefined) {
+    this.snapshot = snapshot;
+    this.#services = services;
+    this.#signal = signal;
+  }
+
+  /** The views with only the rows that pass the filters. */
+  filter(filters: Filters): Promise<Views> {
+    const children = filters.filter((node) => node !== null);
+    const node = children.length > 1 ? ({ kind: 'and', children } as const) : (children[0] ?? null);
+    let passing = this.#passing.get(node);
+    if (passing === undefined) {
+      passing = this.#services.filters.filter(this.snapshot.views, node, this.#signal);
+      this.#passing.set(node, passing);
+    }
+    return passing;
+  }
+
+  async open({ ranking, prefetch, filterNode }: QueryPlan): Promise<OpenRanking> {
+    if (prefetch === null) return this.#open(ranking, [filterNode], (views) => views);
+    const first = await this.#prefetch(prefetch, filterNode);
+    return this.#open(ranking, [filterNode], (views) => amongRows(views, first));
+  }
+
+  async #open(ranking: Ranking, filters: Filters, restrict: Restrict): Promise<OpenRanking> {
+    if (ranking.kind === 'fusion') return this.#openFusion(ranking, filters, restrict);
+    return this.#openSingle(ranking, restrict(await this.filter(filters)));
+  }
+
+  async #openSingle(ranking: SingleRanking, passing: Views): Promise<OpenRanking> {
+    const { pool } = this.#services;
+    const signal = this.#signal;
+    if (ranking.kind === 'text') {
+      const { views: visible } = this.snapshot;
+      const found = await openTextSearch(ranking.text, visible, passing, this.#services, signal);
+      return describe(found.views, found.source);
+    }
+    const searched = this.#searchedViews(passing, searchedName(ranking));
+    if (ranking.kind === 'vector') return searched;
+    const { formula } = ranking;
+    const search: SearchSource['search'] = (query) =>
+      searchByExamples(pool, { ...query, formula }, signal === undefined ? {} : { signal });
+    return { ...searched, source: rankedSource(search) };
+  }
+
+  #searchedViews(passing: Views, name: string | null): OpenRanking {
+    let byName = this.#searched.get(passing);
+    if (byName === undefined) {
+      byName = new Map();
+      this.#searched.set(passing, byName);
+    }
+    let searched = byName.get(name);
+    if (searched === undefined) {
+      searched = describe(name === null ? passing : viewsOfNamed(passing, name), null);
+      byName.set(name, searched);
+    }
+    return searched;
+  }
+
+  async #openFusion(
+    { parts, method }: FusedRanking,
+    filters: Filters,
+    restrict: Restrict,
+  ): Promise<OpenRanking> {
+    const opened: OpenRanking[] = [];
+    for (const { ranking, filterNode } of parts) {
+      opened.push(
+        await this.#openSingle(ranking, restrict(await this.filter([...filters, filterNode]))),
+      );
+    }
+    const ranked = opened.map(({ views, source }, i) => {
+      const { ranking, weight } = parts[i]!;
+      return new RankedPart({
+        source: source ?? this.#engineSource(),
+        query: searchedVector(ranking),
+        views,
+        weight,
+        shownScore: (score) => shownScoreOf(ranking, score),
+      });
+    });
+    const views = uniteViews(
+      this.snapshot.views,
+      opened.map((part) => part.views),
+    );
+    return describe(views, new FusedSource(ranked, method));
+  }
+
+  /** The first rows of a ranking, by their segments. */
+  async #prefetch(
+    { ranking, filterNode, limit }: Prefetch,
+    queryFilter: FilterNode | null,
+  ): Promise<ReadonlyMap<Segment, Bitmap>> {
+    const { target, source } = await this.#open(
+      ranking,
+      [queryFilter, filterNode],
+      (views) => views,
+    );
+    const rowsOfSegments = new Map<Segment, Bitmap>();
+    if (target.segmentViews.length === 0) return rowsOfSegments;
+    const excludedIds = ranking.excludedIds.map((id) => Buffer.from(id));
+    const found = await (source ?? this.#engineSource()).search({
+      ...searchedVector(ranking),
+      k: limit + excludedIds.length,
+      views: target.blockViews,
+      after: null,
+      scoreMin: null,
+    });
+    for (const { view, row } of withoutIds(toHits(target, found), excludedIds).slice(0, limit)) {
+      let rows = rowsOfSegments.get(view.segment);
+      if (rows === undefined) {
+        rows = createBitmap(view.rowCount);
+        rowsOfSegments.set(view.segment, rows);
+      }
+      setBit(rows, row);
+    }
+    return rowsOfSegments;
+  }
+
+  /** Searches one query at a time, which the scheduler batches with those of others. */
+  #engineSource(): SearchSource {
+    return rankedSource(async (query) => {
+      const { hits } = await this.#services.scheduler.search([query], this.#signal);
+      return hits[0]!;
+    });
+  }
+}
+
+function describe(views: Views, source: SearchSource | null): OpenRanking {
+  return { views, target: searchTarget(views), visibleCount: countVisible(views), source };
+}
+
+function rankedSource(search: SearchSource['search']): SearchSource {
+  return { search, countBefore: (query, positions) => countByRanking(search, query, positions) };
+}
+
+/** What an engine is asked for; sources of other rankings do not use it. */
+export function searchedVector(ranking: Ranking): Pick<SearchQuery, 'vector' | 'metric'> {
+  return 'vector' in ranking
+    ? { vector: ranking.vector, metric: ranking.metric }
+    : { vector: NO_VECTOR, metric: 'dot' };
+}
+
+const NO_VECTOR = new Float32Array(0);
+
+/** The score as users see it, before it is rounded. */
+export function shownScoreOf(ranking: Ranking, score: number): number {
+  return ranking.kind === 'vector' ? publicScore(ranking.metric, score) : score;
+}

@@ -1,0 +1,142 @@
+// The issues of a query that show without its collection and its cursor. Planning finds the others.
+
+import {
+  type FieldPath,
+  field,
+  type IssueLocation,
+  type ValidationIssue,
+} from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import { findPageIssues } from './paging.js';
+import type { QueryRequest } from './query-api.js';
+import { findMisplaced, findRankingIssues, hasRanking } from './ranking.js';
+
+type Locate = (...path: FieldPath) => IssueLocation;
+
+/** Each at the location of its field. */
+export function findQueryIssues(
+  request: QueryRequest,
+  limits: Limits,
+  locate: Locate = field,
+): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
+  const { cursor, topK, limit, sort, groupBy } = request;
+  if (hasRanking(request) || cursor === undefined) {
+    issues.push(...findRankingIssues(request, limits, locate));
+  }
+  if (request.embed !== undefined && cursor !== undefined) {
+    const detail =
+      'Expected embed or cursor; found both. Send the cursor alone: it has the vector.';
+    issues.push({ location: locate('embed'), code: 'invalid_request', detail });
+  }
+  issues.push(...findPrefetchIssues(request, limits, locate));
+  issues.push(...findScoringIssues(request, locate));
+  issues.push(...findPageIssues(request, limits, locate));
+  const { topKMax } = limits;
+  const isPaged = limit !== undefined || cursor !== undefined;
+  const isBounded = sort !== undefined || groupBy !== undefined;
+  if (topK !== undefined && topK > topKMax && (isBounded || !isPaged)) {
+    issues.push({
+      location: locate('top_k'),
+      code: 'limit_exceeded',
+      detail: isBounded
+        ? `Expected at most ${topKMax} for a sorted or grouped query; found ${topK}.`
+        : `Expected at most ${topKMax} matches in one page; found ${topK}. Set limit to read more in pages.`,
+      expected: topKMax,
+      actual: topK,
+    });
+  }
+  issues.push(...findGroupIssues(request, limits, locate));
+  issues.push(...findDiversityIssues(request, limits, locate));
+  return issues;
+}
+
+function findPrefetchIssues(
+  { prefetch }: QueryRequest,
+  limits: Limits,
+  locate: Locate,
+): ValidationIssue[] {
+  if (prefetch === undefined) return [];
+  return findRankingIssues(prefetch, limits, (...path) => locate('prefetch', ...path));
+}
+
+/** What compares or summarizes scores of vectors needs a ranking by them. */
+function findScoringIssues(
+  { text, fusion, diversity, scoreStats }: QueryRequest,
+  locate: Locate,
+): ValidationIssue[] {
+  if (text === undefined && fusion === undefined) return [];
+  const members = { mmr: diversity, score_stats: scoreStats };
+  const other = text === undefined ? 'fusion' : 'text';
+  return findMisplaced(members, ['mmr', 'score_stats'], other, locate);
+}
+
+function findDiversityIssues(
+  { diversity, topK, sort, groupBy }: QueryRequest,
+  { diversityCandidatesMax }: Limits,
+  locate: Locate,
+): ValidationIssue[] {
+  if (diversity === undefined) return [];
+  const issues: ValidationIssue[] = [];
+  if (sort !== undefined || groupBy !== undefined) {
+    const other = sort === undefined ? 'group_by' : 'sort';
+    const detail = `Expected mmr or ${other}; found both.`;
+    issues.push({ location: locate('mmr'), code: 'invalid_request', detail });
+  }
+  const { candidateCount = diversityCandidatesMax } = diversity;
+  if (topK !== undefined && topK > candidateCount) {
+    const detail = `Expected at most as many as mmr has candidates (${candidateCount}); found ${topK}.`;
+    const bound = { expected: candidateCount, actual: topK };
+    issues.push({ location: locate('top_k'), code: 'limit_exceeded', detail, ...bound });
+  }
+  return issues;
+}
+
+function findGroupIssues(request: QueryRequest, limits: Limits, locate: Locate): ValidationIssue[] {
+  const { cursor, sort, groupBy, groupSize } = request;
+  const issues: ValidationIssue[] = [];
+  if (groupBy !== undefined && sort !== undefined) {
+    const detail = 'Expected sort or group_by; found both.';
+    issues.push({ location: locate('group_by'), code: 'invalid_request', detail });
+  }
+  if (groupBy === undefined && groupSize !== undefined && cursor === undefined) {
+    const detail = 'Expected group_size only with group_by; found it alone.';
+    issues.push({ location: locate('group_size'), code: 'invalid_request', detail });
+  }
+  if (groupBy !== undefined && cursor === undefined) {
+    issues.push(...findGroupSizeIssues(groupsPerPage(request, limits), groupSize, limits, locate));
+  }
+  return issues;
+}
+
+/** A page of groups has as many matches at most as other pages. */
+export function findGroupSizeIssues(
+  groupCount: number,
+  groupSize = 1,
+  { topKMax }: Limits,
+  locate: Locate = field,
+): ValidationIssue[] {
+  const actual = groupCount * groupSize;
+  if (actual <= topKMax) return [];
+  const detail = `Expected at most ${topKMax} matches in one page; found ${groupCount} groups of ${groupSize}. Set a lower limit to read them in pages.`;
+  const bound = { expected: topKMax, actual };
+  return [{ location: locate('group_size'), code: 'limit_exceeded', detail, ...bound }];
+}
+
+/** The groups of a first page. */
+function groupsPerPage(
+  { topK, limit, scoreThreshold, groupSize = 1 }: QueryRequest,
+  limits: Limits,
+): number {
+  const unset =
+    scoreThreshold === undefined ? limits.topKDefault : groupLimitDefault(groupSize, limits);
+  return Math.min(limit ?? topK ?? unset, topK ?? Number.POSITIVE_INFINITY);
+}
+
+/** The page size of grouped queries that set neither `limit` nor `top_k`. */
+export function groupLimitDefault(
+  groupSize: number,
+  { pageLimitDefault, topKMax }: Limits,
+): number {
+  return Math.max(1, Math.min(pageLimitDefault, Math.floor(topKMax / groupSize)));
+}

@@ -1,0 +1,289 @@
+// What the rows of a query are ranked by: planned from the request of a first page, or from the cursor
+// that a later page continues. A ranking has everything that decides the order of rows.
+
+import {
+  type FieldPath,
+  field,
+  type IssueLocation,
+  type ValidationIssue,
+  validationError,
+} from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import type { JsonObject, Metric } from '../../common/types.js';
+import type { Formula } from '../../engine/core/example-search.js';
+import type { FilterNode } from '../../filter/filter-node.js';
+import { type Collection, type SearchedVector, vectorNotFound } from '../collection/collection.js';
+import type { SnapshotView } from '../collection/snapshot-view.js';
+import { findExampleIssues, planDiscover, planRecommend } from './examples.js';
+import type { FusionMethod } from './fusion/fusion.js';
+import type { FusionRequest, RankingRequest, TextRequest } from './query-api.js';
+import { analyzeText, type TextQuery } from './text-query.js';
+
+/** By the score with one vector. */
+export interface VectorRanking {
+  readonly kind: 'vector';
+  readonly vector: Float32Array;
+  /** The named vector that is searched; null for the unnamed one. */
+  readonly using: string | null;
+  readonly metric: Metric;
+  /** Stored vectors that the request names, which are left out of the result. */
+  readonly excludedIds: readonly string[];
+}
+
+/** By a formula of the scores with several vectors. */
+export interface ExampleRanking extends Omit<VectorRanking, 'kind'> {
+  readonly kind: 'examples';
+  /** Row-major [exampleCount, dimension]. */
+  readonly vector: Float32Array;
+  readonly formula: Formula;
+}
+
+/** By BM25. */
+export interface TextRanking {
+  readonly kind: 'text';
+  readonly text: TextQuery;
+  readonly excludedIds: readonly string[];
+}
+
+export type SingleRanking = VectorRanking | ExampleRanking | TextRanking;
+
+/** By several rankings together. */
+export interface FusedRanking {
+  readonly kind: 'fusion';
+  readonly method: FusionMethod;
+  readonly parts: readonly FusedPart[];
+  readonly excludedIds: readonly string[];
+}
+
+export interface FusedPart {
+  readonly ranking: SingleRanking;
+  readonly filter: JsonObject | null;
+  readonly filterNode: FilterNode | null;
+  readonly weight: number;
+}
+
+export type Ranking = SingleRanking | FusedRanking;
+
+/** What a cursor keeps of a ranking: without what is made again of the rest. */
+export type SealedRanking = SealedSingle | SealedFusion;
+
+type SealedSingle =
+  | VectorRanking
+  | ExampleRanking
+  | { readonly kind: 'text'; readonly request: TextRequest };
+
+interface SealedFusion extends Omit<FusedRanking, 'parts'> {
+  readonly parts: readonly {
+    readonly ranking: SealedSingle;
+    readonly filter: JsonObject | null;
+    readonly weight: number;
+  }[];
+}
+
+export interface RankingContext {
+  readonly limits: Limits;
+  readonly parseFilter: FilterParser;
+}
+
+/** Throws `invalid_filter` at the path of the filter. */
+export type FilterParser = (filter: JsonObject, path: FieldPath) => FilterNode;
+
+/** The members that say what to rank by. */
+const TARGETS = ['vector', 'id', 'embed', 'text', 'recommend', 'discover', 'fusion'] as const;
+/** Those that a part of a fusion may have. */
+const PART_TARGETS = TARGETS.filter((name) => name !== 'fusion');
+
+/** Whether the request says what to rank by. */
+export function hasRanking(request: TargetRequest): boolean {
+  return TARGETS.some((name) => request[name] !== undefined);
+}
+
+type Locate = (...path: FieldPath) => IssueLocation;
+
+interface TargetRequest extends RankingRequest {
+  readonly fusion?: FusionRequest | undefined;
+}
+
+/** The issues of a ranking that show without its collection. */
+export function findRankingIssues(
+  request: TargetRequest,
+  limits: Limits,
+  locate: Locate,
+): ValidationIssue[] {
+  const { fusion } = request;
+  const issues = findTargetIssues(request, TARGETS, limits, locate);
+  if (fusion === undefined) return issues;
+  const inPart =
+    (i: number): Locate =>
+    (...path) =>
+      locate('fusion', 'parts', i, ...path);
+  return issues.concat(
+    findMisplaced(request, ['metric', 'using'], 'fusion, whose parts have it', locate),
+    fusion.parts.flatMap((part, i) => findTargetIssues(part, PART_TARGETS, limits, inPart(i))),
+  );
+}
+
+function findTargetIssues(
+  request: TargetRequest,
+  names: readonly (keyof TargetRequest)[],
+  limits: Limits,
+  locate: Locate,
+): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
+  const targets = names.filter((name) => request[name] !== undefined);
+  const [first, second] = targets;
+  if (targets.length !== 1) {
+    const found = targets.length === 0 ? 'none' : targets.join(' and ');
+    const detail = `Expected one of ${names.join(', ')}; found ${found}.`;
+    const location = locate(second ?? 'vector');
+    issues.push({ location, code: 'invalid_request', detail });
+  }
+  if (first === 'embed' && request.using !== undefined) {
+    const detail = 'Expected embed without using: texts become unnamed vectors.';
+    issues.push({ location: locate('using'), code: 'invalid_request', detail });
+  }
+  if (request.text !== undefined) {
+    issues.push(...findMisplaced(request, ['metric', 'using'], 'text, which BM25 ranks', locate));
+  }
+  return issues.concat(findExampleIssues(request, limits, locate));
+}
+
+/** Members that compare vectors do not go with a ranking by something else. */
+export function findMisplaced<Name extends string>(
+  request: Partial<Record<Name, unknown>>,
+  names: readonly Name[],
+  other: string,
+  locate: Locate,
+): ValidationIssue[] {
+  return names.flatMap((name) => {
+    if (request[name] === undefined) return [];
+    const detail = `${name} is for queries by vectors; found it with ${other}.`;
+    return [{ location: locate(name), code: 'invalid_request', detail }];
+  });
+}
+
+/**
+ * @param path of the request within the body.
+ * Throws `invalid_request`, `dimension_mismatch`, `invalid_vector`, `limit_exceeded` and `invalid_filter`;
+ * `vector_not_found` where the query itself is by id, and else an issue of it at the id.
+ */
+export function planRanking(
+  view: SnapshotView,
+  request: TargetRequest,
+  context: RankingContext,
+  path: FieldPath = [],
+): Ranking {
+  const { fusion } = request;
+  if (fusion === undefined) return planSingle(view, request, context, path);
+  const parts = fusion.parts.map((part, i): FusedPart => {
+    const at = [...path, 'fusion', 'parts', i];
+    const { filter = null, weight } = part;
+    const filterNode = filter && context.parseFilter(filter, [...at, 'filter']);
+    return { ranking: planSingle(view, part, context, at), filter, filterNode, weight };
+  });
+  const { kind, rankConstant, normalize } = fusion;
+  return {
+    kind: 'fusion',
+    method: kind === 'rrf' ? { kind, rankConstant } : { kind, normalize },
+    parts,
+    excludedIds: [...new Set(parts.flatMap(({ ranking }) => ranking.excludedIds))],
+  };
+}
+
+function planSingle(
+  view: SnapshotView,
+  request: RankingRequest,
+  { limits }: RankingContext,
+  path: FieldPath,
+): SingleRanking {
+  const { collection } = view;
+  if (request.text !== undefined) {
+    const text = analyzeText(collection, request.text, limits, [...path, 'text']);
+    return { kind: 'text', text, excludedIds: [] };
+  }
+  const using = request.using ?? null;
+  const shape = collection.shapeOf(using, field(...path, 'using'));
+  const metric = request.metric ?? shape.metric;
+  const searched = { dimension: shape.dimension, metric, using };
+  const { recommend, discover } = request;
+  if (recommend !== undefined || discover !== undefined) {
+    const { formula, ...examples } =
+      recommend === undefined
+        ? planDiscover(view, discover!, searched, path)
+        : planRecommend(view, recommend, searched, path);
+    const ranked = { ...examples, using, metric };
+    return formula === null
+      ? { kind: 'vector', ...ranked }
+      : { kind: 'examples', ...ranked, formula };
+  }
+  const { id } = request;
+  const vector = request.vector ?? storedVector(view, id!, searched, path);
+  const location = field(...path, id === undefined ? 'vector' : 'id');
+  collection.checkQueryVector(vector, searched, location);
+  return { kind: 'vector', vector, using, metric, excludedIds: id === undefined ? [] : [id] };
+}
+
+function storedVector(
+  view: SnapshotView,
+  id: string,
+  { using }: SearchedVector,
+  path: FieldPath,
+): Float32Array {
+  const { collection } = view;
+  const address = view.find(id);
+  const values = address && collection.storedValues(address, using);
+  if (values !== undefined) return values;
+  const error = vectorNotFound(collection.definition.id, id, address && using);
+  if (path.length === 0) throw error;
+  const { code, message: detail } = error;
+  throw validationError([{ location: field(...path, 'id'), code, detail }]);
+}
+
+export function sealRanking(ranking: Ranking): SealedRanking {
+  if (ranking.kind !== 'fusion') return sealSingle(ranking);
+  const parts = ranking.parts.map(({ ranking: part, filter, weight }) => {
+    return { ranking: sealSingle(part), filter, weight };
+  });
+  return { ...ranking, parts };
+}
+
+function sealSingle(ranking: SingleRanking): SealedSingle {
+  return ranking.kind === 'text' ? { kind: 'text', request: ranking.text.request } : ranking;
+}
+
+/** Throws what `planRanking` throws where limits have changed. */
+export function unsealRanking(
+  sealed: SealedRanking,
+  collection: Collection,
+  context: RankingContext,
+  path: FieldPath = [],
+): Ranking {
+  if (sealed.kind !== 'fusion') return unsealSingle(sealed, collection, context, path);
+  const parts = sealed.parts.map(({ ranking, filter, weight }, i): FusedPart => {
+    const at = [...path, 'fusion', 'parts', i];
+    const filterNode = filter && context.parseFilter(filter, [...at, 'filter']);
+    return { ranking: unsealSingle(ranking, collection, context, at), filter, filterNode, weight };
+  });
+  return { ...sealed, parts };
+}
+
+function unsealSingle(
+  sealed: SealedSingle,
+  collection: Collection,
+  { limits }: RankingContext,
+  path: FieldPath,
+): SingleRanking {
+  if (sealed.kind !== 'text') return sealed;
+  const text = analyzeText(collection, sealed.request, limits, [...path, 'text']);
+  return { kind: 'text', text, excludedIds: [] };
+}
+
+/** The named vector that a ranking searches; null for the unnamed one, and where it searches none. */
+export function searchedName(ranking: Ranking): string | null {
+  return 'using' in ranking ? ranking.using : null;
+}
+
+/** The metric whose scores a ranking has; null where they are made in another way. */
+export function scoringMetric(ranking: Ranking): Metric | null {
+  return ranking.kind === 'vector' ? ranking.metric : null;
+}
