@@ -1,15 +1,8 @@
 // Finds the rows of a segment that contain the terms of a query, and counts what BM25 needs to know of
 // the segment: of all rows that are visible, whether or not they pass a filter.
 
-import {
-  type Bitmap,
-  clearTail,
-  countBits,
-  createBitmap,
-  hasBit,
-  intersectInto,
-  setBit,
-} from '../common/bitmap.js';
+import { type Bitmap, createBitmap, hasBit, intersectInto } from '../common/bitmap.js';
+import { addRows } from '../inverted/containing-rows.js';
 import { findTerm, type TextPart } from './text-part.js';
 
 /** The terms of a query. */
@@ -91,28 +84,9 @@ export function matchTerms(
   let matching: Bitmap | null = null;
   for (const term of terms) {
     const containing: Bitmap = needsAll || matching === null ? createBitmap(rowCount) : matching;
-    for (const part of parts) addRows(containing, part, term);
+    for (const part of parts) addRows(containing, part, findTerm(part, term));
     if (matching !== null && needsAll) intersectInto(containing, matching);
     matching = containing;
   }
   return matching ?? createBitmap(rowCount);
-}
-
-function addRows(target: Bitmap, part: TextPart, term: string): void {
-  const index = findTerm(part, term);
-  if (index < 0) return;
-  const end = part.postingStarts[index + 1]!;
-  for (let i = part.postingStarts[index]!; i < end && part.rows[i]! < target.length; i++) {
-    setBit(target, part.rows[i]!);
-  }
-}
-
-/** The rows that match and are in `passing`, and their number. */
-export function narrowTo(
-  matching: Bitmap,
-  passing: Bitmap | null,
-): { readonly rows: Bitmap; readonly visibleCount: number } {
-  if (passing !== null) intersectInto(matching, passing);
-  clearTail(matching);
-  return { rows: matching, visibleCount: countBits(matching) };
 }

@@ -5,32 +5,25 @@
 import { isJsonObject, resolvePath } from '../common/metadata-path.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Json, JsonObject, Utf8Column } from '../common/types.js';
+import {
+  arrayBytes,
+  joinPostings,
+  type PostingLists,
+  type Postings,
+  type RowRange,
+  sharedInts,
+  sortPostings,
+} from '../inverted/posting-lists.js';
 import { analyzerOf } from './analyzer.js';
 
-/**
- * Rows of a window: the unit that a search skips when its bound is low. Bounds of smaller windows are
- * closer, but cost more.
- */
-export const WINDOW_BITS = 9;
-
-export interface TextPart {
-  /** The rows of the segment that it covers: from..to. */
-  readonly from: number;
-  readonly to: number;
+/** Its lists are those of the terms, in their order. */
+export interface TextPart extends PostingLists {
   /** In the order of their bytes, distinct. */
   readonly terms: Utf8Column;
   readonly termCount: number;
-  /** Term i has the postings `postingStarts[i]..postingStarts[i + 1]`. */
-  readonly postingStarts: Int32Array;
-  /** The row of each posting, ascending within a term, and how often the row contains the term. */
-  readonly rows: Int32Array;
+  /** Of each posting, how often its row contains the term. */
   readonly counts: Int32Array;
-  /** Term i has the windows `windowStarts[i]..windowStarts[i + 1]`: those with any of its postings. */
-  readonly windowStarts: Int32Array;
-  /** Of each window: its number (row >>> WINDOW_BITS) and its first posting; one more posting ends the last. */
-  readonly windows: Int32Array;
-  readonly windowPostings: Int32Array;
-  /** Of the postings in it: the largest count, and the length of the shortest document. */
+  /** Of the postings in each window: the largest count, and the length of the shortest document. */
   readonly windowCounts: Int32Array;
   readonly windowLengths: Int32Array;
   /** The number of terms in each row, repetitions included. */
@@ -41,28 +34,20 @@ export interface TextPart {
   readonly documentCount: number;
 }
 
-/** Postings in no particular order of terms, rows ascending within each term. */
-interface Postings {
-  /** Into `terms`. */
-  readonly termNumbers: Int32Array;
-  readonly rows: Int32Array;
-  readonly counts: Int32Array;
-}
-
 /** The rows from..to, whose metadata are objects. */
 export function buildPart(
   json: Utf8Column,
-  { from, to }: { readonly from: number; readonly to: number },
+  { from, to }: RowRange,
   settings: Pick<TextSettings, 'fields' | 'language' | 'stopWords'>,
 ): TextPart {
   const analyzer = analyzerOf(settings);
   const numberOf = new Map<string, number>();
   /** The last posting of each term. */
   const lastPostings: number[] = [];
-  const termNumbers: number[] = [];
+  const lists: number[] = [];
   const rows: number[] = [];
   const counts: number[] = [];
-  const lengths = shared(to - from);
+  const lengths = sharedInts(to - from);
   for (let row = from; row < to; row++) {
     const addTerm = (term: string) => {
       lengths[row - from]!++;
@@ -78,46 +63,26 @@ export function buildPart(
         return;
       }
       lastPostings[number] = rows.length;
-      termNumbers.push(number);
+      lists.push(number);
       rows.push(row);
       counts.push(1);
     };
     for (const text of textsOf(json, row, settings.fields)) analyzer.visitTerms(text, addTerm);
   }
   return assemble(from, [...numberOf.keys()], lengths, {
-    termNumbers: Int32Array.from(termNumbers),
+    lists: Int32Array.from(lists),
     rows: Int32Array.from(rows),
-    counts: Int32Array.from(counts),
+    weights: Int32Array.from(counts),
   });
 }
 
 /** @param parts of neighbouring rows, in their order; at least one. */
 export function mergeParts(parts: readonly TextPart[]): TextPart {
-  const numberOf = new Map<string, number>();
-  const postingCount = parts.reduce((sum, { rows }) => sum + rows.length, 0);
-  const from = parts[0]!.from;
-  const lengths = shared(parts.at(-1)!.to - from);
-  const termNumbers = new Int32Array(postingCount);
-  const rows = new Int32Array(postingCount);
-  const counts = new Int32Array(postingCount);
-  let next = 0;
-  for (const part of parts) {
-    lengths.set(part.lengths, part.from - from);
-    rows.set(part.rows, next);
-    counts.set(part.counts, next);
-    for (let i = 0; i < part.termCount; i++) {
-      const term = termAt(part, i);
-      let number = numberOf.get(term);
-      if (number === undefined) {
-        number = numberOf.size;
-        numberOf.set(term, number);
-      }
-      const [start, end] = [part.postingStarts[i]!, part.postingStarts[i + 1]!];
-      termNumbers.fill(number, next + start, next + end);
-    }
-    next += part.rows.length;
-  }
-  return assemble(from, [...numberOf.keys()], lengths, { termNumbers, rows, counts });
+  const { from } = parts[0]!;
+  const lengths = sharedInts(parts.at(-1)!.to - from);
+  for (const part of parts) lengths.set(part.lengths, part.from - from);
+  const { keys, postings } = joinPostings(parts, termAt, ({ counts }) => counts);
+  return assemble(from, keys, lengths, postings);
 }
 
 /** The index of a term, a byte string; -1 if no row contains it. */
@@ -136,19 +101,7 @@ export function findTerm({ terms: { offsets, bytes }, termCount }: TextPart, ter
 
 /** The bytes of its arrays. */
 export function partBytes(part: TextPart): number {
-  return (
-    part.terms.bytes.byteLength +
-    part.terms.offsets.byteLength +
-    part.postingStarts.byteLength +
-    part.rows.byteLength +
-    part.counts.byteLength +
-    part.windowStarts.byteLength +
-    part.windows.byteLength +
-    part.windowPostings.byteLength +
-    part.windowCounts.byteLength +
-    part.windowLengths.byteLength +
-    part.lengths.byteLength
-  );
+  return arrayBytes(part) + arrayBytes(part.terms);
 }
 
 /** The strings at the paths: strings, and those in arrays. */
@@ -171,13 +124,14 @@ function assemble(
   from: number,
   terms: readonly string[],
   lengths: Int32Array,
-  postings: Postings,
+  postings: Postings<Int32Array>,
 ): TextPart {
   const order = terms.map((_, number) => number);
   order.sort((a, b) => (terms[a]! < terms[b]! ? -1 : 1));
   const ranks = new Int32Array(terms.length);
   for (const [rank, number] of order.entries()) ranks[number] = rank;
-  const sorted = sortByTerm(postings, ranks);
+  const to = from + lengths.length;
+  const { lists, weights: counts } = sortPostings({ from, to }, postings, ranks);
   let lengthMax = 0;
   let totalLength = 0;
   let documentCount = 0;
@@ -187,12 +141,11 @@ function assemble(
     if (length > 0) documentCount++;
   }
   return {
-    from,
-    to: from + lengths.length,
+    ...lists,
     terms: columnOf(order.map((number) => terms[number]!)),
     termCount: terms.length,
-    ...sorted,
-    ...cutWindows(sorted, terms.length, lengths, from),
+    counts,
+    ...boundWindows(lists, counts, lengths),
     lengths,
     lengthMax,
     totalLength,
@@ -200,60 +153,25 @@ function assemble(
   };
 }
 
-type SortedPostings = Pick<TextPart, 'postingStarts' | 'rows' | 'counts'>;
-
-/** A counting sort by the ranks of the terms, which keeps the order of the rows. */
-function sortByTerm({ termNumbers, rows, counts }: Postings, ranks: Int32Array): SortedPostings {
-  const postingStarts = shared(ranks.length + 1);
-  for (const number of termNumbers) postingStarts[ranks[number]! + 1]!++;
-  for (let i = 0; i < ranks.length; i++) postingStarts[i + 1]! += postingStarts[i]!;
-  const next = postingStarts.slice();
-  const sorted = { postingStarts, rows: shared(rows.length), counts: shared(rows.length) };
-  for (let i = 0; i < rows.length; i++) {
-    const at = next[ranks[termNumbers[i]!]!]!++;
-    sorted.rows[at] = rows[i]!;
-    sorted.counts[at] = counts[i]!;
-  }
-  return sorted;
-}
-
-/** The windows of every term, with what bounds the scores of their postings. */
-function cutWindows(
-  { postingStarts, rows, counts }: SortedPostings,
-  termCount: number,
+/** What bounds the scores of the postings of each window. */
+function boundWindows(
+  { from, rows, windows, windowPostings }: PostingLists,
+  counts: Int32Array,
   lengths: Int32Array,
-  from: number,
 ) {
-  const windowStarts = shared(termCount + 1);
-  const windows: number[] = [];
-  const windowPostings: number[] = [];
-  const windowCounts: number[] = [];
-  const windowLengths: number[] = [];
-  for (let term = 0; term < termCount; term++) {
-    for (let i = postingStarts[term]!; i < postingStarts[term + 1]!; i++) {
-      const window = rows[i]! >>> WINDOW_BITS;
-      const length = lengths[rows[i]! - from]!;
-      if (windows.length === windowStarts[term] || windows.at(-1) !== window) {
-        windows.push(window);
-        windowPostings.push(i);
-        windowCounts.push(counts[i]!);
-        windowLengths.push(length);
-        continue;
-      }
-      const last = windows.length - 1;
-      windowCounts[last] = Math.max(windowCounts[last]!, counts[i]!);
-      windowLengths[last] = Math.min(windowLengths[last]!, length);
+  const windowCounts = sharedInts(windows.length);
+  const windowLengths = sharedInts(windows.length);
+  for (let at = 0; at < windows.length; at++) {
+    let countMax = 0;
+    let lengthMin = Number.POSITIVE_INFINITY;
+    for (let i = windowPostings[at]!; i < windowPostings[at + 1]!; i++) {
+      countMax = Math.max(countMax, counts[i]!);
+      lengthMin = Math.min(lengthMin, lengths[rows[i]! - from]!);
     }
-    windowStarts[term + 1] = windows.length;
+    windowCounts[at] = countMax;
+    windowLengths[at] = lengthMin;
   }
-  windowPostings.push(rows.length);
-  return {
-    windowStarts,
-    windows: sharedFrom(windows),
-    windowPostings: sharedFrom(windowPostings),
-    windowCounts: sharedFrom(windowCounts),
-    windowLengths: sharedFrom(windowLengths),
-  };
+  return { windowCounts, windowLengths };
 }
 
 function termAt({ terms: { offsets, bytes } }: TextPart, index: number): string {
@@ -273,20 +191,9 @@ function compareBytes(bytes: Uint8Array, start: number, end: number, term: strin
 }
 
 function columnOf(byteStrings: readonly string[]): Utf8Column {
-  const offsets = shared(byteStrings.length + 1);
+  const offsets = sharedInts(byteStrings.length + 1);
   for (const [i, text] of byteStrings.entries()) offsets[i + 1] = offsets[i]! + text.length;
   const bytes = new Uint8Array(new SharedArrayBuffer(offsets[byteStrings.length]!));
   bytes.set(Buffer.from(byteStrings.join(''), 'latin1'));
   return { offsets, bytes };
-}
-
-/** Zeros. */
-function shared(length: number): Int32Array {
-  return new Int32Array(new SharedArrayBuffer(length * 4));
-}
-
-function sharedFrom(values: readonly number[]): Int32Array {
-  const array = shared(values.length);
-  array.set(values);
-  return array;
 }

@@ -4,7 +4,7 @@
 import type { Utf8Column } from '../common/types.js';
 
 /** A position in the order. */
-export interface TextPosition {
+export interface RowPosition {
   readonly score: number;
   readonly id: Uint8Array;
 }
@@ -112,7 +112,7 @@ export class TopRows {
 
 /** Whether a row comes after a position. */
 export function isAfter(
-  { score: lastScore, id }: TextPosition,
+  { score: lastScore, id }: RowPosition,
   score: number,
   ids: Utf8Column,
   row: number,

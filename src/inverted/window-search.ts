@@ -1,0 +1,140 @@
+// The best rows of some segments by a sum over the keys of a query. Windows of rows are visited in the
+// order of upper bounds of their scores, the highest first; the search ends at the first window that can
+// no longer have one of the best rows. The result is that of scoring every row: rounding is monotone, so a
+// sum of bounds, added in the same order, is not below the sum of what they bound. No tolerance is needed.
+
+import { type Bitmap, nextSetBit } from '../common/bitmap.js';
+import type { Utf8Column } from '../common/types.js';
+import { type PostingLists, WINDOW_BITS, WINDOW_ROWS } from './posting-lists.js';
+import { isAfter, type RankedRows, type RowPosition, TopRows } from './top-rows.js';
+
+/** The rows of a segment that are ranked, each of which has a key of the query. */
+export interface RankedView<Part extends PostingLists> {
+  readonly parts: readonly Part[];
+  readonly rows: Bitmap;
+  readonly ids: Utf8Column;
+}
+
+/** Which of the rows are asked for. */
+export interface RankedRange {
+  readonly k: number;
+  /** Only rows after this position; null for all. */
+  readonly after: RowPosition | null;
+  /** The least score, rounded to float32; null for none. */
+  readonly scoreMin: number | null;
+}
+
+/** A query over one part. */
+export interface PartScores {
+  /** The list of each key, in the order in which scores are added; -1 where the part lacks the key. */
+  readonly lists: readonly number[];
+  /** At least 0, and at least what a key adds to the score of any row in the window at this index. */
+  boundOf(key: number, windowIndex: number): number;
+  /** Adds to the score of each row of the postings from..to, which is at the low bits of its number. */
+  addScores(key: number, from: number, to: number, scores: Float64Array): void;
+}
+
+export interface RankedHits extends RankedRows {
+  /** The views that were searched. */
+  readonly viewCount: number;
+  /** Rows that were scored. */
+  readonly scoredCount: number;
+}
+
+/** The windows of one part, and the postings of the keys in them. */
+interface PartWindows {
+  readonly view: number;
+  readonly part: PostingLists;
+  readonly partScores: PartScores;
+  /** The number of the first window. */
+  readonly first: number;
+  readonly windowCount: number;
+  /** Upper bounds of the scores in each window; -Infinity where no key occurs. */
+  readonly bounds: Float64Array;
+  /** Row-major [keys, windowCount]: the window of the key in the part, or -1. */
+  readonly entries: Int32Array;
+}
+
+export function searchWindows<Part extends PostingLists>(
+  views: readonly RankedView<Part>[],
+  { k, after, scoreMin }: RankedRange,
+  openPart: (part: Part) => PartScores,
+): RankedHits {
+  const partWindows = views.flatMap(({ parts }, view) =>
+    parts.map((part) => boundWindows(part, view, openPart(part))),
+  );
+  const top = new TopRows(
+    k,
+    views.map(({ ids }) => ids),
+  );
+  const scores = new Float64Array(WINDOW_ROWS);
+  let scoredCount = 0;
+  for (const { of, window, bound } of inOrderOfBounds(partWindows)) {
+    if (bound < top.scoreMin || isBelow(bound, scoreMin)) break;
+    const view = views[of.view]!;
+    const from = Math.max(of.part.from, (of.first + window) << WINDOW_BITS);
+    const to = Math.min(of.part.to, (of.first + window + 1) << WINDOW_BITS, view.rows.length);
+    let row = nextSetBit(view.rows, from);
+    if (row < 0 || row >= to) continue;
+    scoreWindow(of, window, scores);
+    for (; row >= 0 && row < to; row = nextSetBit(view.rows, row + 1)) {
+      const score = scores[row & (WINDOW_ROWS - 1)]!;
+      scoredCount++;
+      if (isBelow(score, scoreMin)) continue;
+      if (after !== null && !isAfter(after, score, view.ids, row)) continue;
+      top.offer(score, of.view, row);
+    }
+  }
+  return { ...top.ranked(), viewCount: views.length, scoredCount };
+}
+
+function isBelow(score: number, scoreMin: number | null): boolean {
+  return scoreMin !== null && Math.fround(score) < scoreMin;
+}
+
+function boundWindows(part: PostingLists, view: number, partScores: PartScores): PartWindows {
+  const { lists } = partScores;
+  const first = part.from >>> WINDOW_BITS;
+  const windowCount = ((part.to - 1) >>> WINDOW_BITS) - first + 1;
+  const bounds = new Float64Array(windowCount).fill(Number.NEGATIVE_INFINITY);
+  const entries = new Int32Array(lists.length * windowCount).fill(-1);
+  for (const [key, list] of lists.entries()) {
+    if (list < 0) continue;
+    for (let at = part.windowStarts[list]!; at < part.windowStarts[list + 1]!; at++) {
+      const window = part.windows[at]! - first;
+      entries[key * windowCount + window] = at;
+      bounds[window] = Math.max(bounds[window]!, 0) + partScores.boundOf(key, at);
+    }
+  }
+  return { view, part, partScores, first, windowCount, bounds, entries };
+}
+
+interface BoundedWindow {
+  readonly of: PartWindows;
+  readonly window: number;
+  readonly bound: number;
+}
+
+function inOrderOfBounds(parts: readonly PartWindows[]): BoundedWindow[] {
+  const windows: BoundedWindow[] = [];
+  for (const of of parts) {
+    for (const [window, bound] of of.bounds.entries()) {
+      if (bound >= 0) windows.push({ of, window, bound });
+    }
+  }
+  return windows.sort((a, b) => b.bound - a.bound);
+}
+
+/** The score of each row of a window, at the low bits of its number: keys in the order of the query. */
+function scoreWindow(
+  { part, partScores, windowCount, entries }: PartWindows,
+  window: number,
+  scores: Float64Array,
+): void {
+  const { windowPostings } = part;
+  scores.fill(0);
+  for (let key = 0; key < partScores.lists.length; key++) {
+    const at = entries[key * windowCount + window]!;
+    if (at >= 0) partScores.addScores(key, windowPostings[at]!, windowPostings[at + 1]!, scores);
+  }
+}
