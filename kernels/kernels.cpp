@@ -6,6 +6,7 @@
 
 #include "layout.h"
 #include "search/rotation.h"
+#include "search/row_scores.h"
 #include "search/search.h"
 #include "search/valid.h"
 #include "target.h"
@@ -49,6 +50,18 @@ sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, ui
   try {
     const rotation rotation = create_rotation(dimension);
     selected_target().encode_coarse(rotation, values, from, to, coarse, refinement);
+    return SAGITTA_OK;
+  } catch (const std::bad_alloc&) {
+    return SAGITTA_OUT_OF_MEMORY;
+  }
+}
+
+sagitta_status sagitta_score_rows(const sagitta_scoring* scoring, double* scores) {
+  if (scoring == nullptr || !is_valid(*scoring)) return SAGITTA_INVALID_ARGUMENT;
+  if (scoring->row_count == 0 || scoring->vector_count == 0) return SAGITTA_OK;
+  if (scores == nullptr) return SAGITTA_INVALID_ARGUMENT;
+  try {
+    score_rows(selected_target(), *scoring, scores);
     return SAGITTA_OK;
   } catch (const std::bad_alloc&) {
     return SAGITTA_OUT_OF_MEMORY;

@@ -75,6 +75,27 @@ size_t sagitta_refinement_bytes(uint32_t row_count, uint32_t dimension);
 sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, uint32_t from,
                                      uint32_t to, uint8_t* coarse, uint8_t* refinement);
 
+/* ── scores of rows ──────────────────────────────────────────────────────────────────────── */
+
+/** Rows, and the vectors that they are scored with. */
+typedef struct sagitta_scoring {
+  /** Row-major; the rows of all row numbers, all finite. */
+  const float* values;
+  /** Row-major [vector_count, dimension], all finite. */
+  const float* vectors;
+  /** Row numbers [row_count], in any order. */
+  const uint32_t* rows;
+  /** x·x of these rows [row_count]; NULL: they are computed. Not read for dot products. */
+  const double* squares;
+  uint32_t dimension;
+  uint32_t vector_count;
+  uint32_t row_count;
+  sagitta_metric metric;
+} sagitta_scoring;
+
+/** Canonical scores, row-major [row_count, vector_count], in the units of the hits of a search. */
+sagitta_status sagitta_score_rows(const sagitta_scoring* scoring, double* scores);
+
 /* ── search ──────────────────────────────────────────────────────────────────────────────── */
 
 /** Rows to search. The arrays must stay unchanged until the search is destroyed. */

@@ -68,6 +68,7 @@ const LIBRARY = [
   'search/plan.cpp',
   'search/query_state.cpp',
   'search/rotation.cpp',
+  'search/row_scores.cpp',
   'search/search.cpp',
   'search/top_rows.cpp',
   'search/valid.cpp',
@@ -84,6 +85,7 @@ const TEST = [
   'testing/test_batch.cpp',
   'testing/test_coarse.cpp',
   'testing/test_json.cpp',
+  'testing/test_rows.cpp',
   'testing/test.cpp',
 ];
 const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni', 'neon_dotprod'].map(

@@ -4,6 +4,7 @@
 
 #include <napi.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -140,6 +141,46 @@ void encode(const Napi::CallbackInfo& info) {
              "encode");
 }
 
+// ── scores of rows ────────────────────────────────────────────────────────────────────────
+
+/**
+ * scoreRows(rows, numbers, squares or null, scores): fills scores [numbers, vectors]. `rows` has the
+ * dimension, the number of the metric, values and vectors.
+ */
+void score_rows(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto from = info[0].As<Napi::Object>();
+  const auto values = array_of<Napi::Float32Array>(from, "values");
+  const auto vectors = array_of<Napi::Float32Array>(from, "vectors");
+  const auto numbers = array_from<Napi::Uint32Array>(info[1], "numbers");
+  auto scores = array_from<Napi::Float64Array>(info[3], "scores");
+  sagitta_scoring scoring{};
+  scoring.dimension = number_of(from, "dimension");
+  require(env, scoring.dimension > 0, "scoreRows: the dimension is 0");
+  const size_t row_count = values.ElementLength() / scoring.dimension;
+  const size_t vector_count = vectors.ElementLength() / scoring.dimension;
+  const uint32_t* const rows = numbers.Data();
+  const size_t count = numbers.ElementLength();
+  require(env, std::all_of(rows, rows + count, [&](uint32_t row) { return row < row_count; }),
+          "scoreRows: there are fewer values than rows");
+  require(env, scores.ElementLength() >= count * vector_count,
+          "scoreRows: the scores do not fit their array");
+  const uint32_t metric = number_of(from, "metricNumber");
+  require(env, metric <= SAGITTA_EUCLIDEAN, "scoreRows: unknown metric");
+  scoring.values = values.Data();
+  scoring.vectors = vectors.Data();
+  scoring.vector_count = static_cast<uint32_t>(vector_count);
+  scoring.rows = rows;
+  scoring.row_count = static_cast<uint32_t>(count);
+  scoring.metric = static_cast<sagitta_metric>(metric);
+  if (info[2].IsTypedArray()) {
+    const auto squares = array_from<Napi::Float64Array>(info[2], "squares");
+    require(env, squares.ElementLength() >= count, "scoreRows: there are fewer squares than rows");
+    scoring.squares = squares.Data();
+  }
+  require_ok(env, sagitta_score_rows(&scoring, scores.Data()), "scoreRows");
+}
+
 // ── searches ──────────────────────────────────────────────────────────────────────────────
 
 /** createSearch(batch): a ticket. The arrays of blocks and bitmaps must live until `release`. */
@@ -210,6 +251,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("codeByteLengths", Napi::Function::New(env, code_byte_lengths));
   exports.Set("alignmentOffset", Napi::Function::New(env, alignment_offset));
   exports.Set("encode", Napi::Function::New(env, encode));
+  exports.Set("scoreRows", Napi::Function::New(env, score_rows));
   exports.Set("createSearch", Napi::Function::New(env, create_search));
   exports.Set("cost", Napi::Function::New(env, cost));
   exports.Set("work", Napi::Function::New(env, work));

@@ -7,6 +7,7 @@
 
 #include "../layout.h"
 #include "canonical.h"
+#include "prefetch.h"
 
 namespace sagitta {
 namespace {
@@ -26,12 +27,6 @@ constexpr uint32_t scored_together = 64;
 
 /** Rows that are prefetched before they are scored: twelve were slower than four. */
 constexpr uint32_t rows_ahead = canonical_rows;
-
-/** Rows are scattered in memory and longer than what the hardware prefetches. */
-void prefetch_bytes(const uint8_t* from, size_t count) {
-  constexpr size_t line_bytes = 64;
-  for (size_t i = 0; i < count; i += line_bytes) __builtin_prefetch(from + i);
-}
 
 /**
  * The score that the k-th best of all rows will have, of which `rank` are among these scores of a sample. A
@@ -60,10 +55,6 @@ double refined_upper(const coarse_row& row) {
 float center_of(const score_bounds& bounds) {
   const double center = bounds.upper == unbounded ? unbounded : (bounds.lower + bounds.upper) / 2;
   return static_cast<float>(center);
-}
-
-void prefetch(const float* row, size_t dimension) {
-  prefetch_bytes(reinterpret_cast<const uint8_t*>(row), dimension * sizeof(float));
 }
 
 }  // namespace
@@ -296,7 +287,7 @@ void query_state::refine_coarse_rows() {
     const sagitta_block& block = context_->blocks[context_->views[row.view].block];
     return block.refinement + row.row / panel_rows * refinement_stride;
   };
-  const auto prefetch_row = [&](const coarse_row& row) {
+  const auto prefetch_codes = [&](const coarse_row& row) {
     const uint32_t lane = row.row % panel_rows;
     const uint8_t* const refinement = refinement_panel_of(row);
     prefetch_bytes(refinement + lane * sizeof(float) * 2, 1);
@@ -307,7 +298,7 @@ void query_state::refine_coarse_rows() {
   for (size_t at = 0; at < coarse_rows_.size();) {
     if (context_->is_cancelled->load(std::memory_order_relaxed)) break;
     for (; fetched < std::min(coarse_rows_.size(), at + 2 * panel_rows); fetched++) {
-      prefetch_row(coarse_rows_[fetched]);
+      prefetch_codes(coarse_rows_[fetched]);
     }
     const coarse_row* rows[panel_rows];
     const uint8_t* coarse[panel_rows];
@@ -368,7 +359,7 @@ void query_state::score(uint32_t view, const uint32_t* rows, uint32_t count,
     // Rows whose squares are known have just been read.
     const uint32_t ahead = squares != nullptr ? 0 : std::min(count, first + together + rows_ahead);
     for (; fetched < ahead; fetched++) {
-      prefetch(block.values + rows[fetched] * dimension, dimension);
+      prefetch_row(block.values + rows[fetched] * dimension, dimension);
     }
     double scores[canonical_rows];
     scores_of(view, rows + first, together, squares == nullptr ? nullptr : squares + first, scores);
@@ -444,7 +435,7 @@ void query_state::rescore() {
     for (; fetched < ahead && may_be_answer(candidates_[fetched]); fetched++) {
       const candidate& row = candidates_[fetched];
       const sagitta_block& block = context_->blocks[context_->views[row.view].block];
-      prefetch(block.values + size_t{row.row} * context_->dimension, context_->dimension);
+      prefetch_row(block.values + size_t{row.row} * context_->dimension, context_->dimension);
     }
     const uint32_t view = candidates_[next].view;
     uint32_t rows[canonical_rows];

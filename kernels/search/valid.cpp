@@ -8,6 +8,13 @@ bool is_dimension(uint32_t dimension) {
   return dimension >= 1 && dimension <= SAGITTA_DIMENSION_MAX;
 }
 
+bool is_valid(const sagitta_scoring& scoring) {
+  if (!is_dimension(scoring.dimension)) return false;
+  if (scoring.metric < SAGITTA_COSINE || scoring.metric > SAGITTA_EUCLIDEAN) return false;
+  if (scoring.vector_count > 0 && scoring.vectors == nullptr) return false;
+  return scoring.row_count == 0 || (scoring.values != nullptr && scoring.rows != nullptr);
+}
+
 bool is_valid(const sagitta_batch& batch) {
   if (!is_dimension(batch.dimension)) return false;
   if (batch.block_count > 0 && batch.blocks == nullptr) return false;

@@ -7,6 +7,8 @@ namespace sagitta {
 
 bool is_dimension(uint32_t dimension);
 
+bool is_valid(const sagitta_scoring& scoring);
+
 /** Whether counts and indexes are within bounds, no pointer is missing and no score is NaN. */
 bool is_valid(const sagitta_batch& batch);
 

@@ -93,6 +93,9 @@ void require_true(const sagitta_batch& batch, uint32_t query, const sagitta_hits
 /** Runs the search on `thread_count` threads and compares every hit, to the bit, with brute force. */
 void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std::string& what);
 
+/** See test_rows.cpp. */
+void test_row_scores(random_source& random);
+
 /** See test_coarse.cpp. */
 void test_coarse_codes(random_source& random);
 

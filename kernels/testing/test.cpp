@@ -187,6 +187,7 @@ int main(int argc, char** argv) {
     test_encode(random);
     test_products(random);
     check::test_coarse_codes(random);
+    check::test_row_scores(random);
     test_searches(random);
     test_crowds(random);
     std::printf("%s: ok\n", name);

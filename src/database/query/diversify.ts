@@ -4,13 +4,9 @@
 
 import type { Metric } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import {
-  canonicalScore,
-  createCanonicalQuery,
-  sumOfProducts,
-  sumOfSquares,
-} from '../../engine/core/canonical.js';
+import { sumOfSquares } from '../../engine/core/canonical.js';
 import { publicScore } from '../../engine/core/engine.js';
+import { createRowScorer } from '../../engine/core/row-scores.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 
 export interface Diversity {
@@ -72,22 +68,28 @@ function diversify(input: DiversifyInput): Uint32Array {
   const { metric, values, relevances, lambda, chosenCount, stop } = input;
   const count = relevances.length;
   const dimension = values.length / count;
-  const squares = relevances.map((_, i) => sumOfSquares(values, i * dimension, dimension));
   const chosen = new Uint32Array(Math.min(chosenCount, count));
-  const remaining = Array.from(relevances.keys());
+  const remaining = Uint32Array.from(relevances.keys());
+  /** x·x of the remaining candidates, at the same places. */
+  const squares = relevances.map((_, i) => sumOfSquares(values, i * dimension, dimension));
+  const scores = new Float64Array(count);
   /** By candidate: how near it is to the nearest that is chosen. */
   const nearness = new Float64Array(count).fill(Number.NEGATIVE_INFINITY);
   let best = 0;
   for (let place = 0; place < chosen.length; place++) {
-    const next = remaining.splice(best, 1)[0]!;
+    const next = remaining[best]!;
     chosen[place] = next;
     if (Atomics.load(stop, 0) !== 0) break;
-    const query = createCanonicalQuery(metric, rowOf(next));
+    remaining.copyWithin(best, best + 1);
+    squares.copyWithin(best, best + 1);
+    const left = count - place - 1;
+    const vectors = values.subarray(next * dimension, (next + 1) * dimension);
+    const score = createRowScorer({ metric, dimension, values, vectors });
+    score(remaining.subarray(0, left), scores, squares.subarray(0, left));
     let bestValue = Number.NEGATIVE_INFINITY;
-    for (const [at, i] of remaining.entries()) {
-      const product = sumOfProducts(query.values, values, i * dimension);
-      const score = canonicalScore(metric, product, query.square, squares[i]!);
-      nearness[i] = Math.max(nearness[i]!, publicScore(metric, score));
+    for (let at = 0; at < left; at++) {
+      const i = remaining[at]!;
+      nearness[i] = Math.max(nearness[i]!, publicScore(metric, scores[at]!));
       const value = lambda * relevances[i]! - (1 - lambda) * nearness[i]!;
       if (value <= bestValue) continue;
       bestValue = value;
@@ -95,8 +97,4 @@ function diversify(input: DiversifyInput): Uint32Array {
     }
   }
   return chosen;
-
-  function rowOf(index: number): Float32Array {
-    return values.subarray(index * dimension, (index + 1) * dimension);
-  }
 }

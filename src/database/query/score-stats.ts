@@ -1,12 +1,11 @@
 // Statistics of the scores of a query over all rows that pass its filter, not only of its matches. Every
 // row is scored canonically, and the scores are then summarized like numbers of metadata.
 
-import { hasBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
 import type { Metric } from '../../common/types.js';
-import { canonicalScore, sumOfProducts, sumOfSquares } from '../../engine/core/canonical.js';
 import { publicScore } from '../../engine/core/engine.js';
-import { combineScores, cutExamples, type Formula } from '../../engine/core/example-search.js';
+import { combineScores, type Formula } from '../../engine/core/example-search.js';
+import { scoreSelected } from '../../engine/core/row-scores.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { findStats } from '../aggregate/aggregate.js';
 import type { HistogramRequest } from '../aggregate/aggregate-api.js';
@@ -79,23 +78,20 @@ function scoreRows(
 ): MetadataColumn {
   const kinds = new Uint8Array(new SharedArrayBuffer(rowCount));
   const numbers = new Float64Array(new SharedArrayBuffer(rowCount * 8));
-  const queries = cutExamples(vector, dimension, metric);
-  const scores = new Float64Array(queries.length);
-  for (let row = 0; row < rowCount; row++) {
-    if (rows !== null && !hasBit(rows, row)) continue;
-    const offset = row * dimension;
-    const rowSquare = metric === 'dot' ? 0 : sumOfSquares(values, offset, dimension);
-    for (const [i, query] of queries.entries()) {
-      const product = sumOfProducts(query.values, values, offset);
-      const score = canonicalScore(metric, product, query.square, rowSquare);
-      scores[i] = publicScore(metric, score);
+  const ofRow = new Float64Array(vector.length / dimension);
+  const selection = { bitmap: rows, from: 0, to: rowCount };
+  scoreSelected({ metric, dimension, values, vectors: vector }, selection, (found, scores) => {
+    for (let i = 0; i < found.length; i++) {
+      for (let place = 0; place < ofRow.length; place++) {
+        ofRow[place] = publicScore(metric, scores[i * ofRow.length + place]!);
+      }
+      // As replies show it.
+      const shown = toFloat32(formula === null ? ofRow[0]! : combineScores(formula, ofRow));
+      if (scoreThreshold !== null && shown < scoreThreshold) continue;
+      kinds[found[i]!] = KIND.number;
+      numbers[found[i]!] = shown;
     }
-    // As replies show it.
-    const shown = toFloat32(formula === null ? scores[0]! : combineScores(formula, scores));
-    if (scoreThreshold !== null && shown < scoreThreshold) continue;
-    kinds[row] = KIND.number;
-    numbers[row] = shown;
-  }
+  });
   return { kinds, numbers, codes: null, dictionary: null, dictionaryCount: 0, items: null };
 }
 

@@ -2,20 +2,13 @@
 // Every row of the views is scored in the worker pool, since no bound of one example bounds a formula;
 // the result is exact and the same with every engine.
 
-import { nextSetBit } from '../../common/bitmap.js';
-import type { Metric, VectorBlock } from '../../common/types.js';
+import type { VectorBlock } from '../../common/types.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
-import {
-  type CanonicalQuery,
-  canonicalScore,
-  createCanonicalQuery,
-  sumOfProducts,
-  sumOfSquares,
-} from './canonical.js';
 import { publicScore, type SearchHits, type SearchOptions, type SearchQuery } from './engine.js';
 import { scoreFloor, TopRows } from './order.js';
 import { buffersOf, type PackedQuery } from './packed-queries.js';
 import { type BlockHits, type BlockQuery, searchPerBlock } from './per-block.js';
+import { scoreSelected } from './row-scores.js';
 
 /**
  * How the public scores of a row with the examples make its score. Of the examples the first
@@ -49,11 +42,8 @@ export const searchExamplesTask: Task<ExampleRange, BlockHits> = {
   transfer: (hits) => buffersOf([hits]),
 };
 
-/** Products of values per task: 20 to 40 ms, so that other tasks of the pool need not wait for long. */
+/** Products of values per task: 5 to 40 ms, so that other tasks of the pool need not wait for long. */
 const RANGE_PRODUCTS = 2 ** 25;
-
-/** Rows of a tile, which all examples score one after another while it is in the cache. */
-const TILE_ROWS = 64;
 
 /** Rejects with `overloaded`, and with the signal's reason. */
 export async function searchByExamples(
@@ -94,54 +84,22 @@ async function searchBlockRanges(
 
 function searchRange({ block, query, examples, formula, from, to }: ExampleRange): BlockHits {
   const { dimension, values } = block;
-  const { metric, rows } = query;
-  const queries = cutExamples(examples, dimension, metric);
+  const { metric, rows: bitmap } = query;
+  const ofRow = new Float64Array(examples.length / dimension);
   const top = createTop(block, query, to - from);
-  const tile = new Uint32Array(TILE_ROWS);
-  const scores = Array.from({ length: TILE_ROWS }, () => new Float64Array(queries.length));
-  /** x·x of the rows of the tile, which all examples share; dot products do not read them. */
-  const squares = new Float64Array(TILE_ROWS);
   let scoredCount = 0;
-  const scoreTile = (count: number) => {
-    if (metric !== 'dot') {
-      for (let i = 0; i < count; i++) {
-        squares[i] = sumOfSquares(values, tile[i]! * dimension, dimension);
-      }
-    }
-    for (const [example, one] of queries.entries()) {
-      for (let i = 0; i < count; i++) {
-        const product = sumOfProducts(one.values, values, tile[i]! * dimension);
-        const score = canonicalScore(metric, product, one.square, squares[i]!);
-        scores[i]![example] = publicScore(metric, score);
-      }
-    }
-    for (let i = 0; i < count; i++) top.offer(combineScores(formula, scores[i]!), tile[i]!);
-    scoredCount += count;
-  };
-  let count = 0;
-  for (let row = nextRow(rows, from); row !== -1 && row < to; row = nextRow(rows, row + 1)) {
-    tile[count++] = row;
-    if (count < TILE_ROWS) continue;
-    scoreTile(count);
-    count = 0;
-  }
-  scoreTile(count);
+  scoreSelected({ metric, dimension, values, vectors: examples }, { bitmap, from, to }, take);
   return { ...top.take(), scannedCount: scoredCount, rescoredCount: scoredCount };
-}
 
-/** The vectors, row-major in `examples`, prepared for canonical scores. */
-export function cutExamples(
-  examples: Float32Array,
-  dimension: number,
-  metric: Metric,
-): CanonicalQuery[] {
-  return Array.from({ length: examples.length / dimension }, (_, i) =>
-    createCanonicalQuery(metric, examples.subarray(i * dimension, (i + 1) * dimension)),
-  );
-}
-
-function nextRow(rows: PackedQuery['rows'], from: number): number {
-  return rows === null ? from : nextSetBit(rows, from);
+  function take(rows: Uint32Array, scores: Float64Array): void {
+    for (let i = 0; i < rows.length; i++) {
+      for (let example = 0; example < ofRow.length; example++) {
+        ofRow[example] = publicScore(metric, scores[i * ofRow.length + example]!);
+      }
+      top.offer(combineScores(formula, ofRow), rows[i]!);
+    }
+    scoredCount += rows.length;
+  }
 }
 
 /** Scores are public already, as those of dot products are. */
