@@ -5,6 +5,7 @@ import { describePathsTask, findPathsTask } from './database/aggregate/found-sch
 import { diversifyTask } from './database/query/diversify.js';
 import { selectBesideTask } from './database/query/group-rows.js';
 import { scoreRowsTask } from './database/query/score-stats.js';
+import { countBeforeTask } from './engine/core/count-before.js';
 import { searchExamplesTask } from './engine/core/example-search.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
@@ -27,6 +28,7 @@ export default createTaskHandler([
   buildPartTask,
   compactSegmentsTask,
   copyValuesTask,
+  countBeforeTask,
   decompressBodyTask,
   describePathsTask,
   diversifyTask,

@@ -22,6 +22,10 @@ const QUICK = [
   'searches a growing block and its older versions under the same key',
   'answers concurrent batches over the same blocks while blocks are unloaded',
   'answers correctly or rejects with the reason when it is aborted during the search',
+  'counts the rows before positions as brute force does over random rows',
+  'counts the rows before positions as brute force does over duplicates rows',
+  'counts no rows without positions, views or rows',
+  'rejects a count whose signal is aborted',
   'answers ordinary searches without its fallback',
 ];
 

@@ -21,6 +21,7 @@ export function withCodes(engine: Engine, choice: CodeChoice = 'all'): Engine {
     }
     return { ...view, block };
   };
+  const countBefore = engine.countBefore?.bind(engine);
   return {
     name: engine.name,
     rowEncoder: encoder,
@@ -29,6 +30,10 @@ export function withCodes(engine: Engine, choice: CodeChoice = 'all'): Engine {
         queries.map((query) => ({ ...query, views: query.views.map(encodeView) })),
         options,
       ),
+    ...(countBefore !== undefined && {
+      countBefore: (query, positions, options) =>
+        countBefore({ ...query, views: query.views.map(encodeView) }, positions, options),
+    }),
     unload: (key) => engine.unload(key),
     bytesUsed: (key) => engine.bytesUsed(key),
     close: () => engine.close(),

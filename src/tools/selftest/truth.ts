@@ -3,7 +3,13 @@
 
 import assert from 'node:assert/strict';
 import type { Metric } from '../../common/types.js';
-import { publicScore, type SearchHits, type SearchQuery } from '../../engine/core/engine.js';
+import {
+  type CountedQuery,
+  type Position,
+  publicScore,
+  type SearchHits,
+  type SearchQuery,
+} from '../../engine/core/engine.js';
 import { idOf, rowOf } from './blocks.js';
 
 /** The canonical sum of products: eight lanes, then the upper half is added to the lower, three times. */
@@ -70,6 +76,27 @@ export function bruteForce(query: SearchQuery): TrueHits {
     scores: matches.map(({ score }) => score),
     scannedCount,
   };
+}
+
+/** The number of rows that come before each position. */
+export function bruteForceCounts(query: CountedQuery, positions: readonly Position[]): number[] {
+  const querySquare = laneSum(query.vector, query.vector);
+  const rows = query.views.flatMap(({ block, rowCount, rows: bitmap }) =>
+    Array.from({ length: rowCount }, (_, row) => row)
+      .filter((row) => bitmap === null || ((bitmap.words[row >> 5]! >> (row % 32)) & 1) === 1)
+      .map((row) => ({
+        score: trueScore(query.metric, query.vector, rowOf(block, row), querySquare),
+        id: idOf(block, row),
+      })),
+  );
+  return positions.map(
+    (position) =>
+      rows.filter(
+        ({ score, id }) =>
+          score > position.score ||
+          (score === position.score && Buffer.compare(id, position.id) < 0),
+      ).length,
+  );
 }
 
 /** Fails unless the hits are as expected, score bits included. The message has the first difference. */

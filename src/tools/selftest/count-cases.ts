@@ -1,0 +1,131 @@
+// Contract cases for ranks: the rows that come before positions in the order, counted as brute force does,
+// by the engine's own way or in the pool.
+
+import assert from 'node:assert/strict';
+import { METRICS, type Metric, type VectorBlock } from '../../common/types.js';
+import { countBefore } from '../../engine/core/count-before.js';
+import type { CountedQuery, Position } from '../../engine/core/engine.js';
+import { createInlinePool } from '../../platform/pool.js';
+import {
+  createBlocks,
+  createRandom,
+  createRandomBitmap,
+  createVector,
+  fullView,
+  idOf,
+  type Random,
+  type RowKind,
+  randomInt,
+  rowOf,
+} from './blocks.js';
+import type { ContractCase, ContractContext } from './contract-case.js';
+import { bruteForceCounts, trueScore } from './truth.js';
+
+const KINDS: readonly RowKind[] = [
+  'random',
+  'clustered',
+  'duplicates',
+  'equal',
+  'outlier',
+  'scaled',
+  'denormal',
+  'huge',
+  'zeros',
+  'scattered',
+];
+
+/** Dimension and row counts of blocks. */
+const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[]])[] = [
+  [1, [33, 0, 400]],
+  [9, [700, 31]],
+  [64, [1, 900, 65]],
+  [768, [300, 7]],
+];
+
+export const COUNT_CASES: readonly ContractCase[] = [
+  ...KINDS.map(
+    (kind): ContractCase => ({
+      name: `counts the rows before positions as brute force does over ${kind} rows`,
+      async run(context) {
+        const random = createRandom(context.seed + 3);
+        for (const [dimension, rowCounts] of SHAPES) {
+          const blocks = createBlocks(random, kind, rowCounts, dimension);
+          for (const metric of METRICS) {
+            const query = createCountedQuery(random, blocks, kind, metric);
+            for (const count of [1, 2, 70]) {
+              const positions = Array.from({ length: count }, () => pick(random, query));
+              await checkCounts(context, query, positions, kind);
+            }
+          }
+          for (const { key } of blocks) context.engine.unload(key);
+        }
+      },
+    }),
+  ),
+
+  {
+    name: 'counts no rows without positions, views or rows',
+    async run(context) {
+      const random = createRandom(context.seed);
+      const [full, empty] = createBlocks(random, 'random', [300, 0], 16) as [
+        VectorBlock,
+        VectorBlock,
+      ];
+      const query: CountedQuery = { vector: rowOf(full, 0), metric: 'cosine', views: [] };
+      const positions = [{ score: -2, id: idOf(full, 0) }];
+      await checkCounts(context, query, positions, 'no views');
+      await checkCounts(context, { ...query, views: [fullView(empty)] }, positions, 'no rows');
+      await checkCounts(context, { ...query, views: [fullView(full)] }, [], 'no positions');
+      await checkCounts(context, { ...query, views: [fullView(full)] }, positions, 'all rows');
+    },
+  },
+
+  {
+    name: 'rejects a count whose signal is aborted',
+    async run({ engine, seed }) {
+      const [block] = createBlocks(createRandom(seed), 'random', [500], 32);
+      const query = { vector: rowOf(block!, 0), metric: 'dot', views: [fullView(block!)] } as const;
+      const position = { score: 0, id: idOf(block!, 0) };
+      const reason = new Error('aborted before');
+      const options = { signal: AbortSignal.abort(reason) };
+      const counted = countBefore({ engine, pool: createInlinePool() }, query, [position], options);
+      await assert.rejects(counted, reason);
+    },
+  },
+];
+
+async function checkCounts(
+  { engine, seed }: ContractContext,
+  query: CountedQuery,
+  positions: readonly Position[],
+  message: string,
+): Promise<void> {
+  const counts = await countBefore({ engine, pool: createInlinePool() }, query, positions);
+  const what = `${query.metric}, dimension ${query.vector.length}, ${message}, seed ${seed}`;
+  assert.deepEqual([...counts], bruteForceCounts(query, positions), what);
+}
+
+/** A query over all blocks: some of them filtered, some of them in part. */
+function createCountedQuery(
+  random: Random,
+  blocks: readonly VectorBlock[],
+  kind: RowKind,
+  metric: Metric,
+): CountedQuery {
+  const views = blocks.map((block) => ({
+    block,
+    rowCount: random() < 0.7 ? block.rowCount : randomInt(random, block.rowCount + 1),
+    rows: random() < 0.5 ? null : createRandomBitmap(random, block.rowCount, random() ** 2),
+  }));
+  return { vector: createVector(random, blocks[0]!, kind), metric, views };
+}
+
+/** The position of a row, or one with its score or near to it and another id. */
+function pick(random: Random, { vector, metric, views }: CountedQuery): Position {
+  const filled = views.filter(({ block }) => block.rowCount > 0);
+  const { block } = filled[randomInt(random, filled.length)]!;
+  const row = randomInt(random, block.rowCount);
+  const score = trueScore(metric, vector, rowOf(block, row));
+  const id = idOf(block, randomInt(random, 3) === 0 ? randomInt(random, block.rowCount) : row);
+  return { score: randomInt(random, 8) === 0 ? score * (1 + 2 ** -40) : score, id };
+}
