@@ -2,9 +2,11 @@
 
 #include "kernels.h"
 
+#include <memory>
 #include <new>
 
 #include "layout.h"
+#include "search/count_before.h"
 #include "search/rotation.h"
 #include "search/row_scores.h"
 #include "search/search.h"
@@ -13,8 +15,12 @@
 
 using namespace sagitta;
 
+/** Has one of the two. */
 struct sagitta_search {
-  search inner;
+  std::unique_ptr<search> top;
+  std::unique_ptr<count_before> count;
+
+  shared_work& work() const { return top == nullptr ? static_cast<shared_work&>(*count) : *top; }
 };
 
 size_t sagitta_codes_bytes(uint32_t row_count, uint32_t dimension) {
@@ -72,28 +78,59 @@ sagitta_status sagitta_search_create(const sagitta_batch* batch, sagitta_search*
   if (batch == nullptr || created == nullptr) return SAGITTA_INVALID_ARGUMENT;
   if (batch->worker_count == 0 || !is_valid(*batch)) return SAGITTA_INVALID_ARGUMENT;
   try {
-    *created = new sagitta_search{search(*batch)};
+    *created = new sagitta_search{std::make_unique<search>(*batch), nullptr};
     return SAGITTA_OK;
   } catch (const std::bad_alloc&) {
     return SAGITTA_OUT_OF_MEMORY;
   }
 }
 
-double sagitta_search_cost(const sagitta_search* search) { return search->inner.cost(); }
-
-sagitta_status sagitta_search_work(sagitta_search* search, int* is_done) {
-  *is_done = search->inner.work() ? 1 : 0;
-  return search->inner.status();
+sagitta_status sagitta_search_create_count(const sagitta_batch* batch,
+                                           const sagitta_position* positions,
+                                           uint32_t position_count, sagitta_search** created) {
+  if (batch == nullptr || created == nullptr) return SAGITTA_INVALID_ARGUMENT;
+  if (batch->worker_count == 0 || !is_valid(*batch)) return SAGITTA_INVALID_ARGUMENT;
+  if (batch->query_count != 1 || !are_valid(positions, position_count)) {
+    return SAGITTA_INVALID_ARGUMENT;
+  }
+  try {
+    *created = new sagitta_search{
+        nullptr, std::make_unique<count_before>(*batch, positions, position_count)};
+    return SAGITTA_OK;
+  } catch (const std::bad_alloc&) {
+    return SAGITTA_OUT_OF_MEMORY;
+  }
 }
 
-void sagitta_search_cancel(sagitta_search* search) { search->inner.cancel(); }
+double sagitta_search_cost(const sagitta_search* search) { return search->work().cost(); }
+
+sagitta_status sagitta_search_work(sagitta_search* search, int* is_done) {
+  *is_done = search->work().work() ? 1 : 0;
+  return search->work().status();
+}
+
+void sagitta_search_cancel(sagitta_search* search) { search->work().cancel(); }
+
+int sagitta_search_is_done(const sagitta_search* search) {
+  return search->work().is_done() || search->work().status() != SAGITTA_OK ? 1 : 0;
+}
 
 sagitta_status sagitta_search_hits(const sagitta_search* search, uint32_t query,
                                    sagitta_hits* hits) {
-  if (query >= search->inner.query_count()) return SAGITTA_INVALID_ARGUMENT;
-  if (search->inner.status() != SAGITTA_OK) return search->inner.status();
-  if (!search->inner.is_done()) return SAGITTA_NOT_DONE;
-  *hits = search->inner.hits(query);
+  if (search->top == nullptr || query >= search->top->query_count()) return SAGITTA_INVALID_ARGUMENT;
+  if (search->top->status() != SAGITTA_OK) return search->top->status();
+  if (!search->top->is_done()) return SAGITTA_NOT_DONE;
+  *hits = search->top->hits(query);
+  return SAGITTA_OK;
+}
+
+sagitta_status sagitta_search_counts(const sagitta_search* search, const uint64_t** counts,
+                                     uint32_t* count) {
+  if (search->count == nullptr) return SAGITTA_INVALID_ARGUMENT;
+  if (search->count->status() != SAGITTA_OK) return search->count->status();
+  if (!search->count->is_done()) return SAGITTA_NOT_DONE;
+  *counts = search->count->counts().data();
+  *count = static_cast<uint32_t>(search->count->counts().size());
   return SAGITTA_OK;
 }
 

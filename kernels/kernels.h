@@ -177,6 +177,9 @@ sagitta_status sagitta_search_work(sagitta_search* search, int* is_done);
 /** Stops work under way soon. The search will have no hits. */
 void sagitta_search_cancel(sagitta_search* search);
 
+/** Whether a search is complete, or has failed. */
+int sagitta_search_is_done(const sagitta_search* search);
+
 /** The best rows of one query, best first. Owned by the search. */
 typedef struct sagitta_hits {
   /** Indexes into the query's views, and row numbers in their blocks. */
@@ -193,6 +196,32 @@ typedef struct sagitta_hits {
 /** SAGITTA_NOT_DONE until the search is complete. */
 sagitta_status sagitta_search_hits(const sagitta_search* search, uint32_t query,
                                    sagitta_hits* hits);
+
+/* ── counts of rows before positions ─────────────────────────────────────────────────────── */
+
+/** A position in the order (score descending, id bytes ascending). */
+typedef struct sagitta_position {
+  /** In the units of the hits; not NaN. */
+  double score;
+  const uint8_t* id;
+  uint32_t id_bytes;
+} sagitta_position;
+
+/**
+ * Creates a search that counts, for the only query of the batch, the rows of its views that come strictly
+ * before each position. It is worked on, cancelled and destroyed like other searches, and has no hits. The
+ * query's k, floor and position are not read. Copies the positions.
+ */
+sagitta_status sagitta_search_create_count(const sagitta_batch* batch,
+                                           const sagitta_position* positions,
+                                           uint32_t position_count, sagitta_search** search);
+
+/**
+ * One count per position [count], in the order in which they were given; owned by the search.
+ * SAGITTA_NOT_DONE until the search is complete.
+ */
+sagitta_status sagitta_search_counts(const sagitta_search* search, const uint64_t** counts,
+                                     uint32_t* count);
 
 /** Must not be called while a thread works on the search. */
 void sagitta_search_destroy(sagitta_search* search);

@@ -64,6 +64,7 @@ const LIBRARY = [
   'kernels.cpp',
   'dispatch.cpp',
   'reference/target_reference.cpp',
+  'search/count_before.cpp',
   'search/learned_shares.cpp',
   'search/plan.cpp',
   'search/query_state.cpp',

@@ -192,6 +192,30 @@ Napi::Value create_search(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), searches().add(search));
 }
 
+/** createCount(batch, scores, idOffsets [n + 1], ids): a ticket of a search that counts rows. */
+Napi::Value create_count(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto tables = read_batch(info[0].As<Napi::Object>());
+  const auto scores = array_from<Napi::Float64Array>(info[1], "scores");
+  const auto offsets = array_from<Napi::Uint32Array>(info[2], "idOffsets");
+  const auto ids = array_from<Napi::Uint8Array>(info[3], "ids");
+  require(env, offsets.ElementLength() == scores.ElementLength() + 1,
+          "createCount: scores and ids have different counts");
+  std::vector<sagitta_position> positions(scores.ElementLength());
+  for (size_t i = 0; i < positions.size(); i++) {
+    const uint32_t* const id = offsets.Data() + i;
+    require(env, id[0] <= id[1] && id[1] <= ids.ElementLength(), "createCount: ids are out of bounds");
+    positions[i] = {scores.Data()[i], ids.Data() + id[0], id[1] - id[0]};
+  }
+  const sagitta_batch batch = tables.view();
+  sagitta_search* search = nullptr;
+  require_ok(env,
+             sagitta_search_create_count(&batch, positions.data(),
+                                         static_cast<uint32_t>(positions.size()), &search),
+             "createCount");
+  return Napi::Number::New(env, searches().add(search));
+}
+
 search_pointer require_search(const Napi::CallbackInfo& info) {
   search_pointer search = searches().find(argument(info, 0));
   require(info.Env(), search != nullptr, "search: unknown ticket");
@@ -214,11 +238,9 @@ Napi::Value work(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), is_done != 0);
 }
 
-/** isDone(ticket): whether there are hits to take, or an error instead. */
+/** isDone(ticket): whether there is a result to take, or an error instead. */
 Napi::Value is_done(const Napi::CallbackInfo& info) {
-  sagitta_hits hits{};
-  const sagitta_status status = sagitta_search_hits(require_search(info).get(), 0, &hits);
-  return Napi::Boolean::New(info.Env(), status != SAGITTA_NOT_DONE);
+  return Napi::Boolean::New(info.Env(), sagitta_search_is_done(require_search(info).get()) != 0);
 }
 
 void cancel(const Napi::CallbackInfo& info) {
@@ -241,6 +263,17 @@ Napi::Value take_hits(const Napi::CallbackInfo& info) {
   return columns_of(env, all);
 }
 
+/** takeCounts(ticket): one count per position. */
+Napi::Value take_counts(const Napi::CallbackInfo& info) {
+  const search_pointer search = require_search(info);
+  const uint64_t* found = nullptr;
+  uint32_t count = 0;
+  require_ok(info.Env(), sagitta_search_counts(search.get(), &found, &count), "search");
+  auto counts = Napi::Float64Array::New(info.Env(), count);
+  for (uint32_t i = 0; i < count; i++) counts.Data()[i] = static_cast<double>(found[i]);
+  return counts;
+}
+
 void release(const Napi::CallbackInfo& info) { searches().remove(argument(info, 0)); }
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
@@ -253,11 +286,13 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("encode", Napi::Function::New(env, encode));
   exports.Set("scoreRows", Napi::Function::New(env, score_rows));
   exports.Set("createSearch", Napi::Function::New(env, create_search));
+  exports.Set("createCount", Napi::Function::New(env, create_count));
   exports.Set("cost", Napi::Function::New(env, cost));
   exports.Set("work", Napi::Function::New(env, work));
   exports.Set("isDone", Napi::Function::New(env, is_done));
   exports.Set("cancel", Napi::Function::New(env, cancel));
   exports.Set("takeHits", Napi::Function::New(env, take_hits));
+  exports.Set("takeCounts", Napi::Function::New(env, take_counts));
   exports.Set("release", Napi::Function::New(env, release));
   exports.Set("cutVectors", Napi::Function::New(env, cut_vectors));
   return exports;

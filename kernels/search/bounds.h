@@ -41,6 +41,12 @@
 // their errors are below 5·u of them, and that of r² is below 15·u·y·y: before the root,
 // 2^-19·y·y = 32·u·y·y is added. r <= (1 + 16·u)·n, since s = 0 has r = n. |c| <= 63.
 //
+// A query may be encoded in two steps (count_before.cpp): q ≈ t·b + t₂·b₂, where b₂ are the codes of
+// q − t·b, rounded to float32. With I = Σ (b + (t₂/t)·b₂)·c, in float64, the same inequality holds for
+// d = |q − t·b − t₂·b₂| / t and w = |q| / t + d >= |b + (t₂/t)·b₂|. Rounding q − t·b, at most √D / 2 <= 64
+// in units of t, moves it by 2^-24·64 < u·w; the float64 steps of I are far below. So d shrinks to less than
+// a hundredth, and what is left is w·r.
+//
 // Bounds are rounded away from the rows that they would drop. Lengths within 2^±30 keep every
 // float32 within range: |b| >= 127, so t >= 2^-30 / 2^14, and xx / (2t) <= 2^104.
 #pragma once
@@ -119,8 +125,11 @@ SAGITTA_HOST_DEVICE inline row_facts facts_of(const panel_facts& facts, uint32_t
   return {facts.scale[row], facts.norm[row], facts.residual[row], facts.square[row]};
 }
 
-/** The bounds of a row's score from its integer sum; infinite for rows that are not scanned. */
-SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, int32_t sum,
+/**
+ * The bounds of a row's score from the sum of its codes with those of the query, an integer unless the
+ * query has codes of two steps; infinite for rows that are not scanned.
+ */
+SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, double sum,
                                                   const row_facts& facts) {
   const double norm = static_cast<double>(facts.norm);
   if (facts.residual == unscannable_residual) return {-unbounded, unbounded};

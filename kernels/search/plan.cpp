@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "../layout.h"
+#include "costs.h"
 #include "learned_shares.h"
 #include "passing.h"
 #include "rotation.h"
@@ -15,8 +16,6 @@
 namespace sagitta {
 namespace {
 
-/** Bytes of the codes of a range: they fit the L2 cache together with the queries. */
-constexpr size_t range_bytes = 256 * 1024;
 /** Bytes of the values of rows that are scored together. */
 constexpr size_t gathered_bytes = 512 * 1024;
 /**
@@ -24,21 +23,10 @@ constexpr size_t gathered_bytes = 512 * 1024;
  * bitmaps then find many of their rows in the cache.
  */
 constexpr uint32_t range_passing = 512;
-/** The rows of a range are a multiple of this, so that scans fill whole tiles. */
-constexpr uint32_t range_alignment = 8 * panel_rows;
 /** The rows of the first range of each thread. */
 constexpr uint32_t early_rows = 2 * range_alignment;
-/** The least number of ranges per thread, given enough rows, so that threads finish close together. */
-constexpr uint32_t ranges_per_worker = 8;
 
-/**
- * Nanoseconds per value or per row on one thread, measured at 100 000 × 768 with rows in memory, not in
- * a cache. Only their ratios matter.
- */
-constexpr double value_memory_ns = 0.45;
-constexpr double value_product_ns = 0.07;
-constexpr double canonical_row_ns = 50;
-constexpr double code_memory_ns = 0.034;
+/** Further costs as in costs.h: nanoseconds per value or per row. */
 constexpr double tile_row_ns = 0.3;
 /** Of a row that survives the test of a tile, with those that did while the threshold was lower. */
 constexpr double tile_survivor_ns = 170;
@@ -59,12 +47,6 @@ constexpr uint32_t single_rows_per_k = 64;
 uint32_t gathered_rows_of(uint32_t dimension) {
   const size_t fitting = gathered_bytes / (size_t{dimension} * sizeof(float));
   return static_cast<uint32_t>(std::clamp<size_t>(fitting, canonical_rows, gathered_rows));
-}
-
-void set_codes(bounded_query& query, const encoded_vector& encoded) {
-  query.scale = encoded.scale;
-  query.code_length = std::sqrt(static_cast<double>(encoded.code_square)) * (1 + 0x1p-40);
-  query.residual = encoded.residual / query.scale * (1 + 0x1p-40);
 }
 
 }  // namespace

@@ -1,12 +1,20 @@
 // A query prepared for scans and canonical scores.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "bounds.h"
 
 namespace sagitta {
+
+/** Sets what the bounds of a query depend on that is encoded in one step. */
+inline void set_codes(bounded_query& query, const encoded_vector& encoded) {
+  query.scale = encoded.scale;
+  query.code_length = std::sqrt(static_cast<double>(encoded.code_square)) * (1 + 0x1p-40);
+  query.residual = encoded.residual / query.scale * (1 + 0x1p-40);
+}
 
 /** Made once; shared by all threads. */
 struct prepared_query : bounded_query {

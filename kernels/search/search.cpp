@@ -6,6 +6,7 @@
 
 #include "../layout.h"
 #include "learned_shares.h"
+#include "passing.h"
 
 namespace sagitta {
 namespace {
@@ -40,21 +41,6 @@ bool has_bits(const sagitta_block_view& view, uint32_t from) {
 }
 
 }  // namespace
-
-sagitta_status search::status() const {
-  if (has_failed_.load()) return SAGITTA_OUT_OF_MEMORY;
-  return is_cancelled_.load() ? SAGITTA_CANCELLED : SAGITTA_OK;
-}
-
-template <class Run>
-void search::guard(const Run& run) {
-  if (is_cancelled_.load(std::memory_order_relaxed) || has_failed_.load()) return;
-  try {
-    run();
-  } catch (const std::bad_alloc&) {
-    has_failed_ = true;
-  }
-}
 
 bool search::work() {
   const uint32_t slot = next_worker_.fetch_add(1);
@@ -286,21 +272,6 @@ void search::scan_range(worker& self, const row_range& range, bool is_coarse,
   }
 }
 
-template <class Take>
-void search::for_each_row(const row_range& range, const sagitta_block_view& view,
-                          const Take& take) const {
-  const uint32_t end = std::min(range.to, view.row_count);
-  if (view.rows == nullptr) {
-    for (uint32_t row = range.from; row < end; row++) take(row);
-    return;
-  }
-  for (uint32_t from = range.from; from < end; from += 32) {
-    uint32_t word = view.rows[from / 32];
-    if (end - from < 32) word &= ~(~0u << (end - from));
-    for (; word != 0; word &= word - 1) take(from + static_cast<uint32_t>(__builtin_ctz(word)));
-  }
-}
-
 void search::gather_range(worker& self, const row_range& range, const planned_view* same,
                           uint32_t count) {
   uint32_t rows[gathered_rows];
@@ -311,7 +282,7 @@ void search::gather_range(worker& self, const row_range& range, const planned_vi
     else score_rows(self, range, rows, row_count, same, count);
     row_count = 0;
   };
-  for_each_row(range, views_[same->view], [&](uint32_t row) {
+  for_each_row(range.from, range.to, views_[same->view], [&](uint32_t row) {
     rows[row_count++] = row;
     if (row_count == gathered_rows_) take_all();
   });
@@ -434,7 +405,7 @@ void search::gather_coarse(worker& self, const row_range& range, const planned_v
     }
     count = 0;
   };
-  for_each_row(range, views_[one.view], [&](uint32_t row) {
+  for_each_row(range.from, range.to, views_[one.view], [&](uint32_t row) {
     rows[count++] = row;
     if (count == gathered_rows) take_all();
   });

@@ -18,25 +18,20 @@
 #include "../kernels.h"
 #include "phase.h"
 #include "query_state.h"
+#include "shared_work.h"
 
 namespace sagitta {
 
 /** The most rows that are scored together: they stay in the L2 cache. */
 inline constexpr uint32_t gathered_rows = 256;
 
-class search {
+class search : public shared_work {
  public:
   explicit search(const sagitta_batch& batch);
 
-  /** True for exactly one caller: the one that completes the search, or sees that it has failed. */
-  bool work();
-  void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
-  sagitta_status status() const;
-  bool is_done() const { return is_done_.load(); }
+  bool work() override;
   sagitta_hits hits(uint32_t query) const;
   uint32_t query_count() const { return static_cast<uint32_t>(queries_.size()); }
-  /** The estimated work in nanoseconds on one thread. */
-  double cost() const { return cost_; }
 
  private:
   enum class method : uint8_t {
@@ -139,9 +134,6 @@ class search {
                  const planned_view* same, uint32_t count);
   /** Copies the codes of rows to consecutive panels. The thread owns them until the next call. */
   uint8_t* pack_rows(worker& self, const uint8_t* panels, const uint32_t* rows, uint32_t row_count) const;
-  /** Calls `take(row)` for the rows of a range that pass. */
-  template <class Take>
-  void for_each_row(const row_range& range, const sagitta_block_view& view, const Take& take) const;
   void refine_all(worker& self);
   void merge_query(uint32_t query);
   /** Scores the candidates of all queries, row range by row range. */
@@ -154,9 +146,6 @@ class search {
   void compute_squares(const float* values, const uint32_t* rows, uint32_t count,
                        double* squares) const;
   void compute_squares(const row_range& range, double* squares) const;
-  /** Calls `run` unless the search has been cancelled or has failed; a lack of memory fails it. */
-  template <class Run>
-  void guard(const Run& run);
 
   const target* functions_;
   uint32_t dimension_;
@@ -176,7 +165,6 @@ class search {
   std::vector<uint64_t> searched_;
   std::vector<block_plan> plans_;
   std::vector<row_range> ranges_;
-  double cost_ = 0;
   /** Rows of all blocks. */
   uint64_t row_count_ = 0;
   /** There may be so many candidates that they are scored together. */
@@ -189,7 +177,6 @@ class search {
   /** Per query, the state that the others have been merged into; null before, or if there is none. */
   std::vector<query_state*> merged_;
   std::atomic<uint64_t> candidate_count_{0};
-  std::atomic<uint32_t> next_worker_{0};
   phase scanning_;
   phase merging_;
   struct {
@@ -198,9 +185,6 @@ class search {
   } rounds_[2];
   phase taking_;
   phase finishing_;
-  std::atomic<bool> is_done_{false};
-  std::atomic<bool> is_cancelled_{false};
-  std::atomic<bool> has_failed_{false};
 };
 
 }  // namespace sagitta

@@ -42,6 +42,12 @@ bool row_order::is_after(const scored_row& row, double score, const uint8_t* id,
   return compare(id_of(*this, row), {id, id_bytes_count}) > 0;
 }
 
+bool row_order::is_before(const scored_row& row, double score, const uint8_t* id,
+                          uint32_t id_bytes_count) const {
+  if (row.score != score) return row.score > score;
+  return compare(id_of(*this, row), {id, id_bytes_count}) < 0;
+}
+
 void top_rows::offer(const scored_row& row, const row_order& order) {
   if (capacity_ == 0) return;
   const auto is_better = [&](const scored_row& left, const scored_row& right) {

@@ -26,6 +26,8 @@ struct row_order {
   bool is_worse(const scored_row& left, const scored_row& right) const;
   /** Whether the row comes after the position (score, id). */
   bool is_after(const scored_row& row, double score, const uint8_t* id, uint32_t id_bytes) const;
+  /** Whether the row comes before the position. */
+  bool is_before(const scored_row& row, double score, const uint8_t* id, uint32_t id_bytes) const;
 };
 
 /** The best `capacity` of the rows offered. A heap with the worst row on top. */

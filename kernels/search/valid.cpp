@@ -36,4 +36,13 @@ bool is_valid(const sagitta_batch& batch) {
   return true;
 }
 
+bool are_valid(const sagitta_position* positions, uint32_t count) {
+  if (count > 0 && positions == nullptr) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    if (std::isnan(positions[i].score)) return false;
+    if (positions[i].id == nullptr && positions[i].id_bytes > 0) return false;
+  }
+  return true;
+}
+
 }  // namespace sagitta

@@ -95,6 +95,7 @@ void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std:
 
 /** See test_rows.cpp. */
 void test_row_scores(random_source& random);
+void test_counts(random_source& random);
 
 /** See test_coarse.cpp. */
 void test_coarse_codes(random_source& random);

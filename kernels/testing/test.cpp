@@ -188,6 +188,7 @@ int main(int argc, char** argv) {
     test_products(random);
     check::test_coarse_codes(random);
     check::test_row_scores(random);
+    check::test_counts(random);
     test_searches(random);
     test_crowds(random);
     std::printf("%s: ok\n", name);

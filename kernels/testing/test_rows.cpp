@@ -1,10 +1,13 @@
-// Scores of chosen rows against brute force, to the bit.
+// Scores of chosen rows, to the bit, and counts of rows before positions, against brute force.
 
+#include <cmath>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "check.h"
+#include "test_batch.h"
 
 namespace check {
 namespace {
@@ -65,6 +68,120 @@ void check_arguments() {
   require(sagitta_score_rows(&scoring, &score) == SAGITTA_INVALID_ARGUMENT, "no such metric");
 }
 
+/** A position of a row, or one with its score, or nearly its score, and the id of another row. */
+sagitta_position random_position(random_source& random, const test_batch& batch) {
+  const sagitta_query& query = batch.queries.front();
+  const rows& rows = *batch.blocks[random.below(static_cast<uint32_t>(batch.blocks.size()))];
+  const uint32_t row = random.below(rows.row_count);
+  const uint32_t other = random.below(3) == 0 ? random.below(rows.row_count) : row;
+  const int32_t start = rows.id_offsets[other];
+  double score = canonical(query.metric, query.vector, rows.row(row), rows.dimension);
+  if (random.below(8) == 0) score = std::nextafter(score, -1e300);
+  if (random.below(40) == 0) score = random.below(2) == 0 ? 1e300 : -1e300;
+  return {score, rows.id_bytes.data() + start,
+          static_cast<uint32_t>(rows.id_offsets[other + 1] - start)};
+}
+
+/** The rows before a position: those that are not after it, but for rows of its score and id. */
+uint64_t count_by_force(const test_batch& batch, const sagitta_position& position) {
+  sagitta_batch whole = batch.view(1);
+  sagitta_query query = batch.queries.front();
+  query.k = UINT32_MAX;
+  query.after_id = nullptr;
+  whole.queries = &query;
+  const std::string id(reinterpret_cast<const char*>(position.id), position.id_bytes);
+  uint64_t count = 0;
+  for (const hit& found : brute_force(whole, 0)) {
+    const rows& rows = *batch.blocks[batch.views[query.first_view + found.view].block];
+    const std::string its(rows.id_bytes.begin() + rows.id_offsets[found.row],
+                          rows.id_bytes.begin() + rows.id_offsets[found.row + 1]);
+    const bool is_tie = found.score == position.score && its < id;
+    if (found.score > position.score || is_tie) count++;
+  }
+  return count;
+}
+
+std::vector<uint64_t> count_on_threads(const sagitta_batch& batch,
+                                       const std::vector<sagitta_position>& positions,
+                                       uint32_t thread_count) {
+  sagitta_search* search = nullptr;
+  require(sagitta_search_create_count(&batch, positions.data(),
+                                      static_cast<uint32_t>(positions.size()),
+                                      &search) == SAGITTA_OK,
+          "create a count");
+  const uint64_t* counts = nullptr;
+  uint32_t count = 0;
+  require(sagitta_search_counts(search, &counts, &count) == SAGITTA_NOT_DONE, "counts before work");
+  require(sagitta_search_is_done(search) == 0, "not done before work");
+  std::vector<int> is_done(thread_count);
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < thread_count; t++) {
+    threads.emplace_back([&, t] {
+      require(sagitta_search_work(search, &is_done[t]) == SAGITTA_OK, "count");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int done_count = 0;
+  for (const int done : is_done) done_count += done;
+  require(done_count == 1, "one thread completes the count");
+  sagitta_hits hits{};
+  require(sagitta_search_hits(search, 0, &hits) == SAGITTA_INVALID_ARGUMENT, "hits of a count");
+  require(sagitta_search_counts(search, &counts, &count) == SAGITTA_OK, "counts");
+  std::vector<uint64_t> found(counts, counts + count);
+  sagitta_search_destroy(search);
+  return found;
+}
+
+void check_counts(random_source& random, kind kind, uint32_t dimension, uint32_t row_count) {
+  const rows first(random, kind, row_count, dimension);
+  const rows second(random, kind, row_count / 2 + 1, dimension);
+  test_batch batch;
+  batch.add_block(first);
+  batch.add_block(second, random.below(4) != 0);
+  batch.add_random_query(random);
+  batch.queries.front().floor = -std::numeric_limits<double>::infinity();
+  std::vector<sagitta_position> positions(random.below(3) == 0 ? 90 : random.below(5));
+  for (sagitta_position& position : positions) position = random_position(random, batch);
+  const uint32_t threads = 1 + random.below(3);
+  const std::vector<uint64_t> counts =
+      count_on_threads(batch.view(1 + random.below(3)), positions, threads);
+  const std::string what = std::string("counts over ") + name_of(kind) + ", dimension " +
+                           std::to_string(dimension) + ", rows " + std::to_string(row_count);
+  require(counts.size() == positions.size(), what);
+  for (size_t i = 0; i < positions.size(); i++) {
+    const uint64_t expected = count_by_force(batch, positions[i]);
+    require(counts[i] == expected, what + ", position " + std::to_string(i) + ": " +
+                                       std::to_string(counts[i]) + " for " +
+                                       std::to_string(expected));
+  }
+}
+
+void check_count_arguments() {
+  const float vector[4] = {1, 2, 3, 4};
+  sagitta_query query{};
+  query.vector = vector;
+  query.k = 1;
+  sagitta_batch batch{};
+  batch.dimension = 4;
+  batch.worker_count = 1;
+  sagitta_search* search = nullptr;
+  require(sagitta_search_create_count(&batch, nullptr, 0, &search) == SAGITTA_INVALID_ARGUMENT,
+          "a count without a query");
+  batch.queries = &query;
+  batch.query_count = 1;
+  require(sagitta_search_create_count(&batch, nullptr, 1, &search) == SAGITTA_INVALID_ARGUMENT,
+          "no positions");
+  const sagitta_position position = {std::nan(""), nullptr, 0};
+  require(sagitta_search_create_count(&batch, &position, 1, &search) == SAGITTA_INVALID_ARGUMENT,
+          "a score that is no number");
+  require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "a search");
+  const uint64_t* counts = nullptr;
+  uint32_t count = 0;
+  require(sagitta_search_counts(search, &counts, &count) == SAGITTA_INVALID_ARGUMENT,
+          "counts of a search for hits");
+  sagitta_search_destroy(search);
+}
+
 }  // namespace
 
 void test_row_scores(random_source& random) {
@@ -75,6 +192,18 @@ void test_row_scores(random_source& random) {
       check_scores(random, rows, 1 + random.below(5), 1 + random.below(9));
       // More than a tile.
       check_scores(random, rows, 2, dimension > 1000 ? 50 : 270);
+    }
+  }
+}
+
+void test_counts(random_source& random) {
+  check_count_arguments();
+  for (const uint32_t dimension : {1u, 3u, 9u, 64u, 100u, 768u, 1536u}) {
+    const uint32_t most = dimension >= 768 ? 300u : 2000u;
+    for (const kind kind : all_kinds) {
+      for (const uint32_t row_count : {1u, 16u, 65u, 250u, most}) {
+        check_counts(random, kind, dimension, row_count);
+      }
     }
   }
 }

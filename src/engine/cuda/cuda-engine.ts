@@ -128,6 +128,8 @@ type OnAnswer = (origin: DeviceShare['origins'][number], hits: SearchHits) => vo
 class DevicesEngine implements CudaEngine {
   readonly name = 'cuda';
   readonly rowEncoder: RowEncoder | null;
+  /** Rows are counted on the CPU, which has all of them. */
+  readonly countBefore?: NonNullable<Engine['countBefore']>;
   readonly #fallback: Engine;
   readonly #devices: readonly CudaDevice[];
   readonly #residency: CudaResidency;
@@ -142,6 +144,9 @@ class DevicesEngine implements CudaEngine {
     blockBytes: CudaKernels['blockBytes'],
   ) {
     this.rowEncoder = fallback.rowEncoder;
+    if (fallback.countBefore !== undefined) {
+      this.countBefore = fallback.countBefore.bind(fallback);
+    }
     this.#fallback = fallback;
     this.#devices = devices;
     this.#residency = new CudaResidency(devices, blockBytes);

@@ -7,7 +7,14 @@ import type { RowEncoder, UnencodedRows } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { whenAllEnded } from '../../common/when-all-ended.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
-import type { Engine, SearchHits, SearchOptions, SearchQuery } from '../core/engine.js';
+import type {
+  CountedQuery,
+  Engine,
+  Position,
+  SearchHits,
+  SearchOptions,
+  SearchQuery,
+} from '../core/engine.js';
 import {
   cutForKernels,
   type KernelBatch,
@@ -80,6 +87,36 @@ function selectTarget(kernels: Kernels, target: string): void {
   kernels.selectTarget(target);
 }
 
+/** What a native search finds. */
+interface SearchKind<Result> {
+  /** A ticket. */
+  create(kernels: Kernels, batch: KernelBatch): number;
+  take(kernels: Kernels, ticket: number): Result;
+}
+
+const searchKind: SearchKind<KernelHits> = {
+  create: (kernels, batch) => kernels.createSearch(batch),
+  take: (kernels, ticket) => kernels.takeHits(ticket),
+};
+
+function countKindOf(positions: readonly Position[]): SearchKind<Float64Array> {
+  const scores = Float64Array.from(positions, ({ score }) => score);
+  const idOffsets = new Uint32Array(positions.length + 1);
+  for (const [i, { id }] of positions.entries()) idOffsets[i + 1] = idOffsets[i]! + id.length;
+  const ids = new Uint8Array(idOffsets[positions.length]!);
+  for (const [i, { id }] of positions.entries()) ids.set(id, idOffsets[i]!);
+  return {
+    create: (kernels, batch) => kernels.createCount(batch, scores, idOffsets, ids),
+    take: (kernels, ticket) => kernels.takeCounts(ticket),
+  };
+}
+
+interface RunOptions {
+  /** A search of at most this cost in nanoseconds is joined by the calling thread. */
+  readonly joinedCostMax: number;
+  readonly signal: AbortSignal | undefined;
+}
+
 class SimdEngine implements Engine {
   readonly name = 'simd';
   readonly rowEncoder: RowEncoder;
@@ -114,7 +151,7 @@ class SimdEngine implements Engine {
         dimension,
       );
       const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
-      const hits = await this.#run(batch, joinedCostMax, signal);
+      const hits = await this.#run(batch, searchKind, { joinedCostMax, signal });
       // Only once, since a batch of many dimensions is several searches.
       joinedCostMax = INLINE_COST_NS;
       for (const [i, index] of indexes.entries()) answers[index] = sliceHits(hits, i);
@@ -122,13 +159,28 @@ class SimdEngine implements Engine {
     return answers;
   }
 
-  async #run(
+  async countBefore(
+    query: CountedQuery,
+    positions: readonly Position[],
+    { signal, mayBlock = false }: SearchOptions = {},
+  ): Promise<Float64Array> {
+    assert(!this.#isClosed, 'the engine is not closed');
+    signal?.throwIfAborted();
+    const whole = { ...query, k: 1, after: null, scoreMin: null };
+    const { columns, blocks } = packColumns([whole], query.vector.length);
+    const workerCount = this.#pool.threadCount;
+    const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
+    const joinedCostMax = mayBlock ? JOINED_COST_NS : INLINE_COST_NS;
+    return this.#run(batch, countKindOf(positions), { joinedCostMax, signal });
+  }
+
+  async #run<Result>(
     batch: KernelBatch,
-    joinedCostMax: number,
-    signal: AbortSignal | undefined,
-  ): Promise<KernelHits> {
+    kind: SearchKind<Result>,
+    { joinedCostMax, signal }: RunOptions,
+  ): Promise<Result> {
     const kernels = this.#kernels;
-    const ticket = kernels.createSearch(batch);
+    const ticket = kind.create(kernels, batch);
     this.#running.set(ticket, batch);
     const cost = kernels.cost(ticket);
     const threadCount = Math.min(this.#pool.threadCount, Math.ceil(cost / SHARED_COST_NS));
@@ -136,34 +188,33 @@ class SimdEngine implements Engine {
     const workers = Array.from({ length: threadCount - (isJoined ? 1 : 0) }, () =>
       this.#pool.run(workSimdTask, ticket),
     );
-    const hits = this.#complete(ticket, workers, { isJoined, signal });
-    const ended = Promise.allSettled([...workers, hits]).then(() => {
+    const completed = this.#complete(ticket, workers, { isJoined, signal });
+    const ended = Promise.allSettled([...workers, completed]).then(() => {
       this.#release(ticket);
       this.#ending.delete(ended);
     });
     this.#ending.add(ended);
     try {
-      return await hits;
+      await completed;
+      return kind.take(kernels, ticket);
     } finally {
       // Late threads find no work; threads still at work read the arrays until they notice.
       kernels.cancel(ticket);
     }
   }
 
-  /** The hits, as soon as a worker or, if it joins them, this thread has completed the search. */
+  /** Resolves as soon as a worker or, if it joins them, this thread has completed the search. */
   async #complete(
     ticket: number,
     workers: readonly Promise<boolean>[],
     { isJoined, signal }: { readonly isJoined: boolean; readonly signal: AbortSignal | undefined },
-  ): Promise<KernelHits> {
-    const kernels = this.#kernels;
-    if (isJoined && this.#join(ticket)) return kernels.takeHits(ticket);
-    const ignoreAbort = whenAborted(signal, () => kernels.cancel(ticket));
+  ): Promise<void> {
+    if (isJoined && this.#join(ticket)) return;
+    const ignoreAbort = whenAborted(signal, () => this.#kernels.cancel(ticket));
     try {
       const isDone = await isAnyTrue(workers);
       if (!isDone) throw new Error('no thread of the pool completed the search');
       signal?.throwIfAborted();
-      return kernels.takeHits(ticket);
     } finally {
       ignoreAbort();
     }

@@ -28,6 +28,16 @@ export interface Kernels {
   ): void;
   /** Returns a ticket, valid in all threads. The batch's arrays must live until no thread works on it. */
   createSearch(batch: KernelBatch): number;
+  /**
+   * Like `createSearch`, for the rows that come before positions; the batch has one query. The id of
+   * position i is ids[idOffsets[i]..idOffsets[i + 1]).
+   */
+  createCount(
+    batch: KernelBatch,
+    scores: Float64Array,
+    idOffsets: Uint32Array,
+    ids: Uint8Array,
+  ): number;
   /** The estimated work in nanoseconds on one thread. */
   cost(ticket: number): number;
   /** Works until no work is left; true for the one call that completes the search. */
@@ -37,6 +47,8 @@ export interface Kernels {
   /** Ends the search soon, without hits. */
   cancel(ticket: number): void;
   takeHits(ticket: number): KernelHits;
+  /** One count per position. */
+  takeCounts(ticket: number): Float64Array;
   /** Invalidates the ticket; `work` then does nothing. */
   release(ticket: number): void;
 }

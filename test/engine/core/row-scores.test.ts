@@ -11,17 +11,18 @@ import {
   scoringAddon,
 } from '../../../src/engine/core/row-scores.js';
 import { loadKernels } from '../../../src/engine/simd/simd-kernels.js';
-import { laneSum, trueScore } from '../../../src/tools/selftest/truth.js';
 import {
   createRandom,
   createRandomBitmap,
   createRandomBlock,
   createValues,
+  laneSum,
   type Random,
   type RowKind,
   randomInt,
   rowOf,
   SEED,
+  trueScore,
 } from '../blocks.js';
 
 const KINDS: readonly RowKind[] = [

@@ -11,12 +11,15 @@ import { type PromiseWithResolvers, withResolvers } from '../../support/waiting.
 import {
   assertTrueHits,
   bruteForce,
+  bruteForceCounts,
   createQuery,
   createRandom,
   createRandomBlock,
   createVector,
+  idOf,
   rowOf,
   SEED,
+  trueScore,
 } from '../blocks.js';
 import { engineContract } from '../contract.js';
 
@@ -100,6 +103,35 @@ function testEngine(kernels: Kernels): void {
       const query = createQuery(block, rowOf(block, 7));
       const [hits] = await engine.search([query]);
       assertTrueHits(hits!, bruteForce(query), 'after an abort');
+    });
+
+    it('counts the rows before positions as brute force does', async () => {
+      const { vector, metric, views } = createQueries(1)[0]!;
+      const positions = Array.from({ length: 20 }, (_, i) => ({
+        score: trueScore(metric, vector, rowOf(block, 1_000 * i)),
+        id: idOf(block, 1_000 * i),
+      }));
+      const expected = bruteForceCounts({ vector, metric, views }, positions);
+      for (const mayBlock of [false, true]) {
+        const counts = await engine.countBefore!({ vector, metric, views }, positions, {
+          mayBlock,
+        });
+        assert.deepEqual([...counts], expected, `seed ${SEED}`);
+      }
+    });
+
+    it('rejects a count aborted while it runs, and answers the next', async () => {
+      const [query] = createQueries(1);
+      const position = { score: 0.5, id: idOf(block, 0) };
+      const views = new Array(200).fill(query!.views[0]);
+      const controller = new AbortController();
+      const counted = engine.countBefore!({ ...query!, views }, [position], {
+        signal: controller.signal,
+      });
+      controller.abort(new Error('the client went away'));
+      await assert.rejects(counted, /the client went away/);
+      const counts = await engine.countBefore!(query!, [position]);
+      assert.deepEqual([...counts], bruteForceCounts(query!, [position]));
     });
 
     it('encodes many rows in the pool as on the calling thread', async () => {
@@ -231,6 +263,7 @@ function testEngine(kernels: Kernels): void {
       assert.throws(() => encode(8, 5, 40, 100), /the codes do not fit their array/);
       assert.throws(() => encode(0, 5, 40, 10_000), RangeError);
       assert.throws(() => kernels.takeHits(4_000_000), /unknown ticket/);
+      assert.throws(() => kernels.takeCounts(4_000_000), /unknown ticket/);
       const bytes = new Uint8Array(160) as unknown as Float32Array;
       const codes = new Uint8Array(10_000);
       assert.throws(() => kernels.encode(bytes, 4, 0, 5, codes, null, null), TypeError);
