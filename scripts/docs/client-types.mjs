@@ -27,6 +27,7 @@ const TYPES = {
   AliasPage: { schema: 'AliasList' },
   VectorInput: { schema: 'VectorInput' },
   TextInput: { schema: 'TextInput' },
+  RecordInput: { schema: 'RecordInput' },
   StoredVector: { schema: 'Vector' },
   VectorsWritten: { schema: 'VectorsWritten' },
   PutReply: { schema: 'VectorReplaced' },

@@ -41,6 +41,8 @@ export interface QueryStreamOptions extends CallOptions {
   /** For rows without their own `top_k`; 10 when absent. */
   readonly topK?: number;
   readonly filter?: JsonObject;
+  /** The named vector to search, instead of the unnamed one. */
+  readonly using?: string;
   readonly metric?: Metric;
   readonly scoreThreshold?: number;
   readonly includeMetadata?: boolean;
@@ -160,6 +162,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
         query: {
           top_k: options.topK,
           filter: filter && JSON.stringify(filter),
+          using: options.using,
           metric: options.metric,
           score_threshold: options.scoreThreshold,
           include_metadata: options.includeMetadata,

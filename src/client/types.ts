@@ -44,10 +44,14 @@ export type {
 /** Numbers, a Float32Array (sent as base64), or base64 of little-endian float32. */
 export type VectorValues = readonly number[] | Float32Array | string;
 
-/** A vector with its values, or with a text that the server turns into them. */
+/**
+ * A vector with its values, with a text that the server turns into them, or with neither for a collection
+ * without the unnamed vector.
+ */
 export type VectorInput =
   | (wire.VectorInput<VectorValues> & { readonly embed?: never })
-  | (wire.TextInput<VectorValues> & { readonly values?: never });
+  | (wire.TextInput<VectorValues> & { readonly values?: never })
+  | (wire.RecordInput<VectorValues> & { readonly values?: never; readonly embed?: never });
 
 /**
  * The form in which vectors are returned: numbers, the wire's base64 (queries only), or a

@@ -7,12 +7,16 @@ import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 export interface CollectionInput {
   /** Generated when absent. */
   readonly id?: string;
-  /** The length of every vector. */
-  readonly dimension: number;
+  /**
+   * The length of the unnamed vector, which every record has. Without it records have only the
+   * named vectors and the text that the collection defines, of which it needs one.
+   */
+  readonly dimension?: number;
+  /** Of the unnamed vector; with `dimension` only. */
   readonly metric?: Metric;
   /**
-   * Named vectors, beside the unnamed one: each record may have or lack each of them. At most
-   * 32, with at most 65536 dimensions in all. They cannot be changed later.
+   * Named vectors, beside or in place of the unnamed one: each record may have or lack each of
+   * them. At most 32, with at most 65536 dimensions in all. They cannot be changed later.
    */
   readonly vectors?: Readonly<
     Record<
@@ -38,8 +42,9 @@ export interface CollectionInput {
 
 export interface CollectionRecord {
   readonly id: string;
-  readonly dimension: number;
-  readonly metric: Metric;
+  /** Of the unnamed vector; it and `metric` are absent without one. */
+  readonly dimension?: number;
+  readonly metric?: Metric;
   /** The named vectors; absent without any. */
   readonly vectors?: Readonly<
     Record<
@@ -259,6 +264,24 @@ export interface TextInput<Values = readonly number[]> {
    * it.
    */
   readonly embed: string;
+}
+
+/** For collections without the unnamed vector. */
+export interface RecordInput<Values = readonly number[]> {
+  /** Generated (a ULID) and returned when absent. */
+  readonly id?: string;
+  readonly vectors?: Readonly<Record<string, Values>>;
+  readonly metadata?: JsonObject;
+  /**
+   * Writes only if the vector was last written at this sequence, or with 0 if it does not
+   * exist; otherwise 412 `precondition_failed`, and nothing of the request is written.
+   */
+  readonly if_sequence?: number;
+  /**
+   * When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+   * Absent: after `ttl_seconds` of the collection, if it has them.
+   */
+  readonly expires_at?: string | null;
 }
 
 export interface StoredVector<Values = readonly number[]> {

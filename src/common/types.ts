@@ -37,7 +37,7 @@ export interface VectorBatch {
   readonly count: number;
   /** Distinct, 1 to 512 bytes each. */
   readonly ids: Utf8Column;
-  /** Row-major [count, dimension] float32, all finite. */
+  /** Row-major [count, dimension] float32, all finite; empty in a collection without the unnamed vector. */
   readonly values: Float32Array;
   /** One JSON object per row, the exact text that the client sent. */
   readonly metadata: Utf8Column;

@@ -16,8 +16,9 @@ import type { Page } from './query/query-api.js';
 export interface CollectionInput {
   /** Generated when absent. */
   readonly id?: string | undefined;
-  readonly dimension: number;
-  readonly metric: Metric;
+  /** Of the unnamed vector; both are absent for a collection without it. */
+  readonly dimension?: number | undefined;
+  readonly metric?: Metric | undefined;
   /** The named vectors; absent for none. */
   readonly vectors?: NamedShapes | undefined;
   readonly description: string | null;
@@ -72,8 +73,9 @@ export interface AliasesPage extends Page {
 
 export interface CollectionRecord {
   readonly id: string;
-  readonly dimension: number;
-  readonly metric: Metric;
+  /** Of the unnamed vector; both are absent for a collection without it. */
+  readonly dimension?: number | undefined;
+  readonly metric?: Metric | undefined;
   /** Absent for none. */
   readonly vectors?: NamedShapes | undefined;
   readonly description: string | null;
@@ -108,8 +110,13 @@ export interface CollectionRecord {
 /** What a collection expects of its vectors. */
 export type CollectionShape = Pick<CollectionRecord, 'dimension' | 'metric' | 'vectors'>;
 
+/** The shape of the unnamed vector; null for a collection without it. */
+export function unnamedShape({ dimension, metric }: CollectionShape): VectorShape | null {
+  return dimension === undefined || metric === undefined ? null : { dimension, metric };
+}
+
 /** Values of a row with all of its vectors. */
-export function valuesPerRow({ dimension, vectors = {} }: CollectionShape): number {
+export function valuesPerRow({ dimension = 0, vectors = {} }: CollectionShape): number {
   return Object.values(vectors).reduce((sum, named) => sum + named.dimension, dimension);
 }
 

@@ -393,7 +393,10 @@ export class Catalogue {
     });
   }
 
-  /** Throws `collection_not_found`, and `invalid_metadata` when a vector does not fit a new schema. */
+  /**
+   * Throws `collection_not_found`, `invalid_metadata` when a vector does not fit a new schema, and
+   * `invalid_request` for an endpoint whose vectors the collection cannot have.
+   */
   update(
     id: string,
     incarnation: string | undefined,
@@ -401,6 +404,7 @@ export class Catalogue {
   ): Promise<CollectionEntry> {
     return this.#lock.run(async () => {
       const entry = this.requireEntry(id, incarnation);
+      requireUnnamed(entry.definition, change);
       const definition: CollectionDefinition = {
         ...entry.definition,
         description:
@@ -550,6 +554,14 @@ function aliased(id: string, aliases: readonly string[]): SagittaError {
   );
 }
 
+/** Throws `invalid_request` for an embedding endpoint, whose vectors are the unnamed ones, without these. */
+function requireUnnamed({ dimension }: CollectionShape, { embedding }: CollectionChange): void {
+  if (dimension !== undefined || embedding == null) return;
+  const detail =
+    'Texts become unnamed vectors, which the collection does not have: it was created without dimension.';
+  throw validationError([{ location: field('embedding'), code: 'invalid_request', detail }]);
+}
+
 function checkExisting(existing: CollectionDefinition, input: CollectionInput): void {
   const [found, requested] = [describeVectors(existing), describeVectors(input)];
   if (found === requested) {
@@ -569,7 +581,7 @@ function checkExisting(existing: CollectionDefinition, input: CollectionInput): 
 function describeVectors({ dimension, metric, vectors = {} }: CollectionShape): string {
   const named = Object.entries(vectors).sort(([a], [b]) => (a < b ? -1 : 1));
   return [
-    `dimension ${dimension} and metric ${metric}`,
+    dimension === undefined ? 'no dimension' : `dimension ${dimension} and metric ${metric}`,
     ...named.map(
       ([name, vector]) => `"${name}" of dimension ${vector.dimension} and metric ${vector.metric}`,
     ),

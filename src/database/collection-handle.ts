@@ -100,11 +100,9 @@ export class CollectionHandle {
   /** What every vector of the collection has in common. */
   get shape(): CollectionShape {
     const { catalogue } = this.#services;
-    const { dimension, metric, vectors } = catalogue.requireEntry(
-      this.id,
-      this.#incarnation,
-    ).definition;
-    return { dimension, metric, ...(vectors === undefined ? {} : { vectors }) };
+    const { definition } = catalogue.requireEntry(this.id, this.#incarnation);
+    const { dimension, metric, vectors } = definition;
+    return { dimension, metric, vectors };
   }
 
   /** Turns texts into vectors; null for none. */

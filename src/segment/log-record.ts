@@ -16,7 +16,13 @@ import type { ArrowField, ArrowSchema } from '../formats/arrow/schema.js';
 import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
-import { bitmapOfFlags, namedFields, nameOfColumn } from './named-columns.js';
+import {
+  bitmapOfFlags,
+  columnOfName,
+  namedFields,
+  nameOfColumn,
+  readValues,
+} from './named-columns.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
 
 export type LogRecord =
@@ -54,7 +60,7 @@ export function encodeLogRecord(
       const dimension = values.length / count;
       assert(Number.isInteger(dimension), `${values.length} values for ${count} rows`);
       body.utf8(ids, 0, count);
-      body.vectors(values, count);
+      if (dimension > 0) body.vectors(values, count);
       body.utf8(json, 0, count);
       for (const vectors of named) {
         body.vectors(vectors.values, count, bitmapOfFlags(vectors.presence));
@@ -128,20 +134,22 @@ export function decodeLogRecord(bytes: Uint8Array): LogRecord {
 }
 
 function readBatch({ schema, rowCount, columns }: StoredBatch): VectorBatch {
-  const dimension = dimensionOf(schema.fields[1]);
-  const vectorsOfRows = schema.fields.slice(UNNAMED_FIELDS).map((field) => ({
+  const { fields } = schema;
+  const dimension = dimensionOf(fields.find(({ name }) => name === 'values'));
+  const vectorsOfRows = fields.slice(unnamedFields(dimension).length).map((field) => ({
     name: nameOfColumn(field.name) ?? field.name,
     dimension: dimensionOf(field),
   }));
   checkFields(schema, 'write', () => writeFields(dimension, vectorsOfRows));
-  const [ids, vectors, metadata, ...others] = columns;
-  const values = vectors!.children[0]!.buffer(0, Float32Array, rowCount * dimension);
-  const named = vectorsOfRows.map((vector, i) => readNamed(vector, others[i]!));
+  const byName = new Map(fields.map(({ name }, i) => [name, columns[i]!]));
+  const named = vectorsOfRows.map((vector) => {
+    return readNamed(vector, byName.get(columnOfName(vector.name))!);
+  });
   return {
     count: rowCount,
-    ids: readUtf8(ids!),
-    values,
-    metadata: readUtf8(metadata!),
+    ids: readUtf8(byName.get('id')!),
+    values: readValues(byName.get('values'), rowCount * dimension),
+    metadata: readUtf8(byName.get('metadata')!),
     ...(named.length === 0 ? {} : { named }),
   };
 }
@@ -170,15 +178,17 @@ function writeSchema(dimension: number, named: readonly NamedShape[]): Schema {
   return schema;
 }
 
-/** The number of fields before those of named vectors. */
-const UNNAMED_FIELDS = 3;
-
 function writeFields(dimension: number, named: readonly NamedShape[]): readonly FieldToWrite[] {
+  return [...unnamedFields(dimension), ...namedFields(named)];
+}
+
+/** Without `values` in a collection without the unnamed vector, whose dimension is 0. */
+function unnamedFields(dimension: number): readonly FieldToWrite[] {
+  const values = { name: 'values', type: { vectorOf: dimension } } as const;
   return [
     { name: 'id', type: 'utf8' },
-    { name: 'values', type: { vectorOf: dimension } },
+    ...(dimension === 0 ? [] : [values]),
     { name: 'metadata', type: 'utf8' },
-    ...namedFields(named),
   ];
 }
 

@@ -1,5 +1,5 @@
-// Named vectors as Arrow columns, as segment files and log records have them: `vectors.<name>`, null in rows
-// without the vector.
+// Vectors as Arrow columns, as segment files and log records have them: the unnamed one, if there is one, and
+// `vectors.<name>`, null in rows without the vector.
 
 import {
   type Bitmap,
@@ -8,6 +8,7 @@ import {
   createFullBitmap,
   setBit,
 } from '../common/bitmap.js';
+import type { Column } from '../formats/arrow/columns.js';
 import type { FieldToWrite } from '../formats/arrow/ipc-writer.js';
 
 const PREFIX = 'vectors.';
@@ -16,15 +17,25 @@ export function namedFields(
   named: readonly { readonly name: string; readonly dimension: number }[],
 ): FieldToWrite[] {
   return named.map(({ name, dimension }) => ({
-    name: `${PREFIX}${name}`,
+    name: columnOfName(name),
     type: { vectorOf: dimension },
     isNullable: true,
   }));
 }
 
+export function columnOfName(name: string): string {
+  return `${PREFIX}${name}`;
+}
+
 /** The name of the vector whose column has this name; undefined for other columns. */
 export function nameOfColumn(column: string): string | undefined {
   return column.startsWith(PREFIX) ? column.slice(PREFIX.length) : undefined;
+}
+
+/** The values of a column of vectors, `length` in all; empty where there is no column. */
+export function readValues(column: Column | undefined, length: number): Float32Array {
+  if (column === undefined) return new Float32Array(0);
+  return column.children[0]!.buffer(0, Float32Array, length);
 }
 
 /** A copy of the validity of a column, whose words are aligned; null has all bits. */

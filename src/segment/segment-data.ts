@@ -14,6 +14,7 @@ export interface SegmentIdentity {
 
 /** A vector of every row. */
 export interface VectorColumn {
+  /** 0, and no values, for the unnamed vector of a collection without it. */
   readonly dimension: number;
   /** Row-major [rowCount, dimension] float32. */
   readonly values: Float32Array;

@@ -1,5 +1,5 @@
 // Sealed segments as Arrow IPC files, which pyarrow, Polars and DuckDB can open. One record batch: `id`
-// utf8, `values` fixed_size_list<float>[dimension], `metadata` utf8 (the JSON as sent),
+// utf8, `values` fixed_size_list<float>[dimension] if there is an unnamed vector, `metadata` utf8 (as sent),
 // `inserted_sequence` int64, a `vectors.<name>` like `values` but with nulls for each named vector, then
 // metadata as typed columns (see metadata-fields.ts); and after the batch the codes of the rows.
 
@@ -23,7 +23,7 @@ import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
 import { MetadataFields } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';
-import { bitmapOfValidity, namedFields } from './named-columns.js';
+import { bitmapOfValidity, columnOfName, namedFields, readValues } from './named-columns.js';
 import { Segment } from './segment.js';
 import type { NamedColumn, SegmentData, SegmentIdentity } from './segment-data.js';
 import { sharedBytes, sharedFloat64, sharedInt32 } from './shared-arrays.js';
@@ -34,9 +34,12 @@ const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;
 const FORMAT = 'segment 2';
 /** Of files with named vectors, which earlier versions cannot read. */
 const NAMED_FORMAT = 'segment 3';
+/** Of files without the unnamed vector, which versions that read named vectors only cannot read. */
+const NO_VALUES_FORMAT = 'segment 4';
 /** Files of the first format have no codes. */
-const FORMATS_READ = ['segment 1', FORMAT, NAMED_FORMAT];
+const FORMATS_READ = ['segment 1', FORMAT, NAMED_FORMAT, NO_VALUES_FORMAT];
 const FORMAT_KEY = 'sagitta.format';
+/** Of the unnamed vector; 0 without it. */
 const DIMENSION_KEY = 'sagitta.dimension';
 const ROW_COUNT_KEY = 'sagitta.row_count';
 /** Documents the numbers in `kind.…` fields for other readers. */
@@ -80,7 +83,7 @@ function layOutSegment(data: SegmentData): Layout {
   const schema = new Schema(
     [...fixedFields(dimension, named).map(toField), ...metadata.fields],
     new Map([
-      [FORMAT_KEY, named.length === 0 ? FORMAT : NAMED_FORMAT],
+      [FORMAT_KEY, formatOf(data)],
       [DIMENSION_KEY, String(dimension)],
       [ROW_COUNT_KEY, String(rowCount)],
       [IS_COMPLETE_KEY, String(data.isComplete)],
@@ -91,7 +94,7 @@ function layOutSegment(data: SegmentData): Layout {
   );
   const body = new BodyWriter(FILE_ALIGNMENT);
   body.utf8(data.ids, 0, rowCount);
-  body.vectors(data.values.subarray(0, rowCount * dimension), rowCount);
+  if (dimension > 0) body.vectors(data.values.subarray(0, rowCount * dimension), rowCount);
   body.utf8(data.json, 0, rowCount);
   body.node(rowCount);
   body.noNulls();
@@ -105,6 +108,11 @@ function layOutSegment(data: SegmentData): Layout {
     dictionaries: metadata.dictionaries,
     attachments: [data, ...named].flatMap(({ codes }) => arraysOf(codes)),
   });
+}
+
+function formatOf({ dimension, named }: SegmentData): string {
+  if (dimension === 0) return NO_VALUES_FORMAT;
+  return named.length === 0 ? FORMAT : NAMED_FORMAT;
 }
 
 /** The entry of the schema's metadata; none for null. */
@@ -173,7 +181,10 @@ function decodeData(
     throw corrupt(`the format ${format}, expected one of ${FORMATS_READ.join(', ')}`);
   }
   const dimension = Number(schema.metadata.get(DIMENSION_KEY));
-  if (!(Number.isInteger(dimension) && dimension > 0)) throw corrupt(`the dimension ${dimension}`);
+  const dimensionMin = format === NO_VALUES_FORMAT ? 0 : 1;
+  if (!(Number.isInteger(dimension) && dimension >= dimensionMin)) {
+    throw corrupt(`the dimension ${dimension}`);
+  }
   if (identity.dimension !== undefined && identity.dimension !== dimension) {
     throw corrupt(`the dimension ${dimension}, expected ${identity.dimension}`);
   }
@@ -184,7 +195,7 @@ function decodeData(
   const named = readNamedDescriptions(file);
   const fixed = fixedFields(dimension, named);
   expectFields(schema.fields.slice(0, fixed.length), fixed);
-  const [ids, vectors, json, sequences] = columns;
+  const byName = new Map(fixed.map(({ name }, i) => [name, columns[i]!]));
   const codes = readCodes(file, [
     readDescription(schema.metadata.get(CODES_KEY)),
     ...named.map((vector) => vector.codes),
@@ -194,11 +205,13 @@ function decodeData(
     number: identity.number,
     dimension,
     rowCount,
-    values: vectors!.children[0]!.buffer(0, Float32Array, rowCount * dimension),
-    named: named.map((vector, i) => readNamed(vector, columns[UNNAMED_FIELDS + i]!, codes[i + 1]!)),
-    ids: withOwnOffsets(readUtf8(ids!)),
-    json: withOwnOffsets(readUtf8(json!)),
-    insertedSequences: readSequences(sequences!),
+    values: readValues(byName.get('values'), rowCount * dimension),
+    named: named.map((vector, i) => {
+      return readNamed(vector, byName.get(columnOfName(vector.name))!, codes[i + 1]!);
+    }),
+    ids: withOwnOffsets(readUtf8(byName.get('id')!)),
+    json: withOwnOffsets(readUtf8(byName.get('metadata')!)),
+    insertedSequences: readSequences(byName.get('inserted_sequence')!),
     deletedSequences: null,
     columns: readMetadataColumns(
       columns.slice(fixed.length),
@@ -274,16 +287,14 @@ function readNamed(
   return { name, dimension, values, codes, presence: bitmapOfValidity(validity, length) };
 }
 
-/** The number of fields before those of named vectors. */
-const UNNAMED_FIELDS = 4;
-
 function fixedFields(
   dimension: number,
   named: readonly Pick<NamedColumn, 'name' | 'dimension'>[],
 ): FieldToWrite[] {
+  const values = { name: 'values', type: { vectorOf: dimension } } as const;
   return [
     { name: 'id', type: 'utf8' },
-    { name: 'values', type: { vectorOf: dimension } },
+    ...(dimension === 0 ? [] : [values]),
     { name: 'metadata', type: 'utf8' },
     { name: 'inserted_sequence', type: 'int64' },
     ...namedFields(named),

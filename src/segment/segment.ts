@@ -29,6 +29,7 @@ export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
 interface ActiveSegmentOptions {
   readonly key: string;
   readonly number: number;
+  /** Of the unnamed vector; 0 without it. */
   readonly dimension: number;
   /** The dimensions of the named vectors, by name. */
   readonly named?: ReadonlyMap<string, number>;
@@ -156,7 +157,7 @@ export class Segment {
     );
   }
 
-  /** Of the unnamed vector. */
+  /** Of the unnamed vector; 0 without it. */
   get dimension(): number {
     return this.#unnamed.dimension;
   }

@@ -54,7 +54,8 @@ export class VectorField {
     dimension: number,
     { isNamed, encoder }: { readonly isNamed: boolean; readonly encoder: RowEncoder | null },
   ): VectorField {
-    const growingCodes = encoder === null ? null : new GrowingCodes(encoder, dimension);
+    const hasCodes = encoder !== null && dimension > 0;
+    const growingCodes = hasCodes ? new GrowingCodes(encoder, dimension) : null;
     const codes = growingCodes?.view(0) ?? null;
     const presence = isNamed ? createBitmap(0) : null;
     return new VectorField({ dimension, values: sharedFloat32(0), codes }, presence, growingCodes);
@@ -172,6 +173,7 @@ export class VectorField {
    */
   async encode(encoder: RowEncoder | null, rowCount: number): Promise<void> {
     const { dimension } = this;
+    if (dimension === 0) return;
     if (encoder !== null && this.#hasCodesOf(encoder, rowCount)) return;
     const codes = encoder?.allocate(rowCount, dimension) ?? null;
     if (codes !== null) {

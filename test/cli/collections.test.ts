@@ -46,6 +46,19 @@ it('creates a collection with a time to live and a schema', async () => {
   assert.deepEqual([ttl_seconds, schema], [30 * 86_400, { year: 'integer' }]);
 });
 
+it('creates a collection with named vectors or text in place of a dimension', async () => {
+  const vectors = ['--vectors', '{"title": {"dimension": 2}}'];
+  const posters = JSON.parse(
+    await stdoutOf('collections', 'create', 'posters', ...vectors, '--json'),
+  );
+  assert.deepEqual([posters.dimension, Object.keys(posters.vectors)], [undefined, ['title']]);
+  await stdoutOf('collections', 'create', 'lyrics', '--text-fields', 'title');
+  assert.match(await stdoutOf('collections', 'list'), /\nlyrics +0 +ready/);
+  const { code, stderr } = await sagitta('collections', 'create', 'nothing');
+  assert.equal(code, 1);
+  assert.match(stderr, /dimension.*required without vectors and text/);
+});
+
 it('sets, lists and deletes aliases', async () => {
   assert.equal(await stdoutOf('aliases', 'list'), 'No aliases.\n');
   await stdoutOf('aliases', 'set', 'live=points', 'test=points');

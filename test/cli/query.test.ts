@@ -138,6 +138,25 @@ it('--recall reads a filter from stdin once for all requests', async () => {
   await collections.delete('numbered');
 });
 
+it('--file searches the named vector of --using', async () => {
+  const { collections, collection } = createClient({ baseUrl: server.url });
+  await collections.create({ id: 'named', vectors: { title: { dimension: 1, metric: 'dot' } } });
+  const rows = [1, 2, 3].map((n) => ({ id: `${n}`, vectors: { title: [n] } }));
+  await collection('named').upsert(rows);
+  const queries = join(folder.path, 'named.fvecs');
+  await writeFile(
+    queries,
+    Buffer.concat([Buffer.of(1, 0, 0, 0), Buffer.from(Float32Array.of(-1).buffer)]),
+  );
+  const args = ['query', 'named', '--file', queries, '-k', '1'];
+  const { stdout } = await sagitta([...args, '--using', 'title', '--format', 'ndjson']);
+  assert.equal((JSON.parse(stdout) as { matches: { id: string }[] }).matches[0]!.id, '1');
+  const { code, stderr } = await sagitta(args);
+  assert.equal(code, 2);
+  assert.match(stderr, /collection named has no unnamed vectors; expected --using title/);
+  await collections.delete('named');
+});
+
 it('pages by cursor, and --all fetches every page', async () => {
   const args = ['query', 'points', '--vector', '[1,0]', '--limit', '5', '--no-metadata'];
   const first = await stdoutOf(args);

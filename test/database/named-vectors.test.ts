@@ -49,15 +49,15 @@ function float32(length: number, isShared: boolean): Float32Array {
   );
 }
 
-async function createCollection(database: Database): Promise<void> {
+const UNNAMED = { dimension: 2, metric: 'dot' } as const;
+
+/** Without an unnamed vector rows have the named vectors only. */
+async function createCollection(
+  database: Database,
+  unnamed: typeof UNNAMED | null = UNNAMED,
+): Promise<void> {
   const rest = { description: null, labels: {} };
-  await database.createCollection({
-    id: 'c',
-    dimension: 2,
-    metric: 'dot',
-    vectors: SHAPES,
-    ...rest,
-  });
+  await database.createCollection({ id: 'c', ...unnamed, vectors: SHAPES, ...rest });
 }
 
 /** Small integers: every product and sum is exact, so that ties are real. */
@@ -80,7 +80,7 @@ const INCLUDE = { values: true, metadata: true };
 async function rowOf(database: Database, id: string): Promise<unknown> {
   const { values, vectors, metadata } = await database.collection('c').get(id, INCLUDE);
   const named = Object.entries(vectors!).map(([name, vector]) => [name, [...vector]]);
-  return { id, values: [...values!], vectors: Object.fromEntries(named), metadata };
+  return { id, values: [...(values ?? [])], vectors: Object.fromEntries(named), metadata };
 }
 
 async function idsOf(database: Database, request: QueryRequest): Promise<string[]> {
@@ -88,73 +88,78 @@ async function idsOf(database: Database, request: QueryRequest): Promise<string[
   return matches.map(({ id }) => id);
 }
 
-describe('named vectors', () => {
-  it('agree with brute force through writes, patches, deletes, restarts and compactions', async () => {
-    const seed = testSeed();
-    console.log(`seed ${seed}`);
-    const random = createRandom(seed);
-    const below = (n: number) => Math.floor(random() * n);
-    const integers = (count: number) => Array.from({ length: count }, () => below(7) - 3);
-    const randomRow = (): Row => {
-      const tag = ['red', 'green'][below(2)]!;
-      const vectors: Partial<Record<Name, readonly number[]>> = {};
-      for (const name of NAMES) {
-        if (random() < 0.6) vectors[name] = integers(SHAPES[name].dimension);
-      }
-      const metadata = JSON.stringify({ tag });
-      return { id: `v${below(200)}`, values: integers(2), vectors, metadata, tag };
-    };
-    const state = createMemoryState();
-    const clock = createTestClock();
-    const open = () => openDatabase({ state, clock, limits: { retentionMs: 60_000 } });
-    let database = await open();
-    await createCollection(database);
-    const model = new Map<string, Row>();
-    for (let step = 0; step < 60; step++) {
-      const rows = Array.from({ length: 1 + below(40) }, randomRow);
-      const distinct = [...new Map(rows.map((row) => [row.id, row])).values()];
-      await database.collection('c').write(batchWith(distinct), { mode: 'upsert' });
-      for (const row of distinct) model.set(row.id, row);
-      const gone = `v${below(200)}`;
-      await database.collection('c').delete({ kind: 'ids', ids: [gone] }, { dryRun: false });
-      model.delete(gone);
-      const patched = randomRow();
-      const old = model.get(patched.id);
-      if (old !== undefined) {
-        const title = patched.vectors.title;
-        await database.collection('c').patch(old.id, {
-          vectors: { title: title === undefined ? null : Float32Array.from(title) },
-        });
-        const { title: _, ...kept } = old.vectors;
-        model.set(old.id, { ...old, vectors: { ...kept, ...(title && { title }) } });
-      }
-      const filter: JsonObject | undefined = random() < 0.5 ? { tag: 'red' } : undefined;
-      const passing = [...model.values()].filter(
-        ({ tag }) => filter === undefined || tag === 'red',
+async function compareWithModel(unnamed: typeof UNNAMED | null): Promise<void> {
+  const seed = testSeed();
+  console.log(`seed ${seed}`);
+  const random = createRandom(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  const integers = (count: number) => Array.from({ length: count }, () => below(7) - 3);
+  const randomRow = (): Row => {
+    const tag = ['red', 'green'][below(2)]!;
+    const vectors: Partial<Record<Name, readonly number[]>> = {};
+    for (const name of NAMES) {
+      if (random() < 0.6) vectors[name] = integers(SHAPES[name].dimension);
+    }
+    const metadata = JSON.stringify({ tag });
+    const values = integers(unnamed?.dimension ?? 0);
+    return { id: `v${below(200)}`, values, vectors, metadata, tag };
+  };
+  const state = createMemoryState();
+  const clock = createTestClock();
+  const open = () => openDatabase({ state, clock, limits: { retentionMs: 60_000 } });
+  let database = await open();
+  await createCollection(database, unnamed);
+  const model = new Map<string, Row>();
+  for (let step = 0; step < 60; step++) {
+    const rows = Array.from({ length: 1 + below(40) }, randomRow);
+    const distinct = [...new Map(rows.map((row) => [row.id, row])).values()];
+    await database.collection('c').write(batchWith(distinct), { mode: 'upsert' });
+    for (const row of distinct) model.set(row.id, row);
+    const gone = `v${below(200)}`;
+    await database.collection('c').delete({ kind: 'ids', ids: [gone] }, { dryRun: false });
+    model.delete(gone);
+    const patched = randomRow();
+    const old = model.get(patched.id);
+    if (old !== undefined) {
+      const title = patched.vectors.title;
+      await database.collection('c').patch(old.id, {
+        vectors: { title: title === undefined ? null : Float32Array.from(title) },
+      });
+      const { title: _, ...kept } = old.vectors;
+      model.set(old.id, { ...old, vectors: { ...kept, ...(title && { title }) } });
+    }
+    const filter: JsonObject | undefined = random() < 0.5 ? { tag: 'red' } : undefined;
+    const passing = [...model.values()].filter(({ tag }) => filter === undefined || tag === 'red');
+    for (const using of NAMES) {
+      const query = integers(SHAPES[using].dimension);
+      const vector = Float32Array.from(query);
+      const reply = await database.collection('c').query({ vector, using, filter, topK: 7 });
+      const expected = nearest(passing, using, query, 7);
+      assert.deepEqual(
+        reply.matches.map(({ id }) => id),
+        expected,
+        `${using} at step ${step}`,
       );
-      for (const using of NAMES) {
-        const query = integers(SHAPES[using].dimension);
-        const vector = Float32Array.from(query);
-        const reply = await database.collection('c').query({ vector, using, filter, topK: 7 });
-        const expected = nearest(passing, using, query, 7);
-        assert.deepEqual(
-          reply.matches.map(({ id }) => id),
-          expected,
-          `${using} at step ${step}`,
-        );
-        assert.equal(reply.total, passing.filter(({ vectors }) => using in vectors).length);
-      }
-      if (random() < 0.2) {
-        clock.nowMs += 61_000;
-        await database.close();
-        database = await open();
-      }
+      assert.equal(reply.total, passing.filter(({ vectors }) => using in vectors).length);
     }
-    for (const { tag: _, ...row } of model.values()) {
-      assert.deepEqual(await rowOf(database, row.id), row);
+    if (random() < 0.2) {
+      clock.nowMs += 61_000;
+      await database.close();
+      database = await open();
     }
-    await database.close();
-  });
+  }
+  for (const { tag: _, ...row } of model.values()) {
+    assert.deepEqual(await rowOf(database, row.id), row);
+  }
+  await database.close();
+}
+
+describe('named vectors', () => {
+  for (const unnamed of [UNNAMED, null]) {
+    const which = unnamed === null ? 'without the unnamed vector ' : '';
+    it(`${which}agree with brute force through writes, patches, deletes, restarts and compactions`, () =>
+      compareWithModel(unnamed));
+  }
 
   it('are on disk after a write that is large enough for the pool', async () => {
     const state = createMemoryState();

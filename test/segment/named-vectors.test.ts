@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { tableFromIPC } from 'apache-arrow';
 import { hasBit } from '../../src/common/bitmap.js';
 import type { NamedVectors, VectorBatch } from '../../src/common/types.js';
 import { compactSegmentsTask } from '../../src/segment/compaction.js';
@@ -138,6 +139,48 @@ describe('named vectors of a segment', () => {
     assert.equal(new Set(segment.blockKeys).size, 3);
     assert.ok(segment.blockKeys.includes(segment.block('image').key));
     assert.equal(segment.block().key, segment.key);
+  });
+});
+
+describe('a segment without the unnamed vector', () => {
+  const create = () => Segment.createActive({ ...activeOptions({ dimension: 0 }), named: NAMED });
+  const rows: Row[] = [{ title: [1, 2, 3] }, {}, { image: [1, 2, 3, 4, 5] }];
+  const withoutValues = (batch: VectorBatch) => ({ ...batch, values: new Float32Array(0) });
+
+  it('has the named vectors of its rows, also in a file without a column of values', () => {
+    const segment = create();
+    segment.append(withoutValues(batchWith(rows, '')), 0, 3, 1);
+    segment.seal();
+    assertNamed(segment, rows);
+    const { bytes } = encodeSegment(segment.toData());
+    const names = tableFromIPC(bytes).schema.fields.map(({ name }) => name);
+    assert.ok(names.includes('vectors.title') && !names.includes('values'), names.join());
+    const stored = decodeSegment(bytes, { key: 'k', number: 1, dimension: 0 });
+    assertNamed(stored, rows);
+    assert.deepEqual(encodeSegment(stored.toData()).bytes, bytes);
+    assert.throws(() => decodeSegment(bytes, { key: 'k', number: 1, dimension: 2 }), {
+      code: 'data_corrupt',
+      message: /the dimension 0, expected 2/,
+    });
+  });
+
+  it('takes what a log record has', () => {
+    const batch = withoutValues(batchWith(rows, ''));
+    const record = decodeLogRecord(encodeLogRecord({ kind: 'write', timeMs: 5, batch }));
+    assert.ok(record.kind === 'write');
+    assert.equal(record.batch.values.length, 0);
+    const segment = create();
+    segment.append(record.batch, 0, 3, 1);
+    assertNamed(segment, rows);
+  });
+
+  it('counts no values in the bytes that it may have', () => {
+    const batch = withoutValues({ ...batchWith(rows, ''), named: undefined });
+    const bytesMax = batch.ids.bytes.length + batch.metadata.bytes.length;
+    const segment = Segment.createActive(activeOptions({ dimension: 0, bytesMax }));
+    assert.equal(segment.fits(batch, 0), 3);
+    segment.append(batch, 0, 3, 1);
+    assert.equal(segment.dataBytes, bytesMax);
   });
 });
 

@@ -140,6 +140,9 @@ async function benchServer(client: Client, options: ServerBenchOptions): Promise
 async function measure(client: Client, options: ServerBenchOptions): Promise<ServerBenchResult> {
   const { collection, clients, topK } = options;
   const { dimension, metric, vector_count } = await client.collections.get(collection);
+  if (dimension === undefined || metric === undefined) {
+    throw usageError(`collection ${collection} has no unnamed vectors, which this bench searches`);
+  }
   const queries =
     options.file === undefined
       ? randomQueries(dimension)

@@ -23,6 +23,7 @@ Examples:
       --label team=search
   $ sagitta collections create notes --dimension 384 \\
       --text-fields title,body --text-language english
+  $ sagitta collections create logs --text-fields message
   $ sagitta collections show articles
   $ sagitta collections schema articles
   $ sagitta collections clone articles articles-copy
@@ -39,7 +40,7 @@ interface CommonOptions extends ConnectionOptions {
 }
 
 interface CreateOptions extends CommonOptions {
-  readonly dimension: number;
+  readonly dimension?: number;
   readonly metric?: Metric;
   readonly vectors?: string;
   readonly description?: string;
@@ -63,7 +64,11 @@ export function addCollectionsCommand(program: Command): void {
     .command('create')
     .description('create an empty collection')
     .argument('<id>', 'collection id: letters, digits, _ . -')
-    .requiredOption('--dimension <n>', 'number of values per vector', wholeNumber(1, 1e6))
+    .option(
+      '--dimension <n>',
+      'number of values per vector; not needed with --vectors or --text-fields',
+      wholeNumber(1, 1e6),
+    )
     .addOption(
       new Option('--metric <name>', 'similarity metric (default: cosine)').choices(METRICS),
     )
@@ -179,8 +184,8 @@ async function listCollections(options: CommonOptions): Promise<void> {
   const rows = records.map((record) => [
     record.id,
     formatCount(record.vector_count),
-    String(record.dimension),
-    record.metric,
+    record.dimension === undefined ? '' : String(record.dimension),
+    record.metric ?? '',
     record.status,
     record.engine.name,
     record.description ?? '',
@@ -196,7 +201,7 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
   }
   const record = await connect(options).collections.create({
     id,
-    dimension,
+    ...(dimension !== undefined && { dimension }),
     ...(metric !== undefined && { metric }),
     ...(vectors !== undefined && {
       vectors: readFilter('--vectors', vectors) as unknown as NamedShapes,

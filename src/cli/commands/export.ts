@@ -77,6 +77,11 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   }
   const client = connect(options);
   const { dimension, vector_count } = await client.collections.get(id);
+  if (isVectorFile && dimension === undefined) {
+    throw usageError(
+      `--format ${format} has unnamed vectors, which collection ${id} does not have`,
+    );
+  }
   const filter = options.filter === undefined ? undefined : readFilter('--filter', options.filter);
   const progress = progressOf(`${id}:`, options);
   const { body, sequence } = await client.collection(id).exportStream({
@@ -95,7 +100,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
     progress?.update(rowCount, share, byteCount);
   });
   try {
-    if (isVectorFile) {
+    if (isVectorFile && dimension !== undefined) {
       const { sidePaths, writeVectorFiles } = await import('../writers/vector-files.js');
       rowCount = 0;
       await writeVectorFiles(stream, format, options.output!, {
@@ -106,8 +111,8 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
           rowCount = count;
         },
       });
-    } else {
-      const names = columnNames(options);
+    } else if (!isVectorFile) {
+      const names = columnNames(options, dimension !== undefined);
       await writeFile(await encode(stream, format, names), options);
     }
     // Rows are counted only after the bytes that contain them.
@@ -131,8 +136,8 @@ async function encode(
   return format === 'parquet' ? stream : await encodeMatches(stream, format);
 }
 
-function columnNames({ values, metadata }: ExportOptions): string[] {
-  return ['id', ...(values ? ['values'] : []), ...(metadata ? ['metadata'] : [])];
+function columnNames({ values, metadata }: ExportOptions, hasUnnamed: boolean): string[] {
+  return ['id', ...(values && hasUnnamed ? ['values'] : []), ...(metadata ? ['metadata'] : [])];
 }
 
 function isVectorFormat(format: ExportFormat): format is VectorFormat {

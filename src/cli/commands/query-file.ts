@@ -1,7 +1,7 @@
 // `sagitta query --file`: sends the queries of a file as one stream. Results are written while later
 // queries are still being read, so memory use does not depend on the size of the file.
 
-import type { Client } from '../../client/client.js';
+import type { Client, CollectionRecord } from '../../client/client.js';
 import type { JsonObject, Metric } from '../../common/types.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import { CliError, usageError } from '../failure.js';
@@ -42,6 +42,7 @@ export interface QueryFileOptions extends OutputFileOptions<ResultFormat> {
   readonly recall?: string;
   readonly topK?: number;
   readonly filter?: string;
+  readonly using?: string;
   readonly metric?: Metric;
   readonly scoreThreshold?: number;
   readonly metadata: boolean;
@@ -134,7 +135,7 @@ async function streamQueries(
   progress: Progress | undefined,
 ): Promise<{ body: AsyncIterable<Uint8Array>; queryCount: () => number }> {
   const { source, reader } = await openQueries(options, QUERIES_PER_BATCH);
-  const { dimension } = await client.collections.get(collection);
+  const dimension = dimensionOf(await client.collections.get(collection), options);
   let queryCount = 0;
   let failure: unknown;
   async function* queries(): AsyncGenerator<Uint8Array> {
@@ -152,13 +153,14 @@ async function streamQueries(
       throw error;
     }
   }
-  const { topK = TOP_K_DEFAULT, metric, scoreThreshold } = options;
+  const { topK = TOP_K_DEFAULT, using, metric, scoreThreshold } = options;
   const filter = filterOf(options);
   const request = {
     format: format === 'ndjson' ? 'ndjson' : 'arrow',
     topK,
     includeMetadata: options.metadata && format !== 'ivecs',
     ...(filter !== undefined && { filter }),
+    ...(using !== undefined && { using }),
     ...(metric !== undefined && { metric }),
     ...(scoreThreshold !== undefined && { scoreThreshold }),
   } as const;
@@ -173,6 +175,25 @@ async function streamQueries(
   return { body: results(), queryCount: () => queryCount };
 }
 
+/** Of the vectors that are searched. Throws CliError when the collection has none. */
+function dimensionOf(
+  { id, dimension, vectors = {} }: CollectionRecord,
+  { using }: QueryFileOptions,
+): number {
+  const found =
+    using === undefined
+      ? dimension
+      : Object.hasOwn(vectors, using)
+        ? vectors[using]!.dimension
+        : undefined;
+  if (found !== undefined) return found;
+  const names = Object.keys(vectors);
+  const expected =
+    names.length === 0 ? 'it has no named ones' : `expected --using ${names.join(' or ')}`;
+  const what = using === undefined ? 'unnamed vectors' : `vectors named ${using}`;
+  throw usageError(`collection ${id} has no ${what}; ${expected}`);
+}
+
 /** recall@k of given results: a list of ids per query. */
 async function recallOfFile(
   client: Client,
@@ -182,11 +203,12 @@ async function recallOfFile(
   progress: Progress | undefined,
 ): Promise<{ recall: number; queryCount: number }> {
   const { source, reader } = await openQueries(options, RECALL_QUERIES);
-  const { metric } = options;
+  const { using, metric } = options;
   // Once, not per batch: stdin can be read only once.
   const filter = filterOf(options);
   const request = {
     ...(filter !== undefined && { filter }),
+    ...(using !== undefined && { using }),
     ...(metric !== undefined && { metric }),
   };
   const lists = results[Symbol.asyncIterator]();

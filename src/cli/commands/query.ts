@@ -190,7 +190,6 @@ const SINGLE_ONLY = [
   'explain',
   'groupBy',
   'groupSize',
-  'using',
 ] as const;
 
 function checkFileQuery(options: QueryOptions): void {

@@ -2,7 +2,7 @@
 // resumes where an earlier run stopped, and fails at the first invalid row with its position and the
 // number of rows already written.
 
-import { type Client, SagittaClientError } from '../../client/client.js';
+import { type Client, type CollectionRecord, SagittaClientError } from '../../client/client.js';
 import type { Metric } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { CliError, isUnreachable, usageError } from '../failure.js';
@@ -167,7 +167,7 @@ async function findTarget(
       throw usageError(`--metric is ${metric}, but collection ${id} uses ${record.metric}`);
     }
     const journal = await options.openJournal(record.created_at);
-    return { dimension: record.dimension, isNew: false, journal };
+    return { dimension: dimensionOf(record), isNew: false, journal };
   } catch (error) {
     const isMissing = error instanceof SagittaClientError && error.code === 'collection_not_found';
     if (!isMissing) throw error;
@@ -184,7 +184,12 @@ async function createTarget(
   const input = { id, dimension, ...(metric !== undefined && { metric }) };
   const record = await client.collections.create(input, { ifNotExists: true });
   const journal = await options.openJournal(record.created_at);
-  return { dimension: record.dimension, isNew: true, journal };
+  return { dimension: dimensionOf(record), isNew: true, journal };
+}
+
+function dimensionOf({ id, dimension }: CollectionRecord): number {
+  if (dimension !== undefined) return dimension;
+  throw usageError(`collection ${id} has no unnamed vectors, which an import writes`);
 }
 
 /** Ends when the signal aborts, even while the source (a pipe) is waiting for data. */

@@ -36,7 +36,8 @@ export interface ScanRequest {
 
 export interface Scan {
   readonly sequence: number;
-  readonly dimension: number;
+  /** Of the unnamed vector; null for a collection without it. */
+  readonly dimension: number | null;
   /** The named vectors of the collection, in the order of every chunk. */
   readonly named: readonly { readonly name: string; readonly dimension: number }[];
   readonly rowCount: number;
@@ -44,7 +45,7 @@ export interface Scan {
   chunks(): Iterable<RowChunk>;
 }
 
-/** Rows as columns; null for a column that was not asked for. Read-only: memory may be shared. */
+/** Rows as columns; null for a column that was not asked for or does not exist. Read-only: memory may be shared. */
 export interface RowChunk {
   readonly count: number;
   readonly ids: Utf8Column;
@@ -67,8 +68,9 @@ interface NamedColumn {
 }
 
 interface ChunkOptions {
-  /** The names of the vectors to read beside the unnamed one. */
+  /** The names of the vectors to read. */
   readonly names: readonly string[];
+  /** Whether the unnamed vector is read. */
   readonly values: boolean;
   readonly metadata: boolean;
   readonly bytesMax: number;
@@ -99,10 +101,10 @@ export async function runScan(
   const snapshot = collection.snapshot();
   const views = await filters.filter(snapshot.views, filter, signal);
   const rowCount = countVisible(views);
-  const { dimension, vectors = {} } = collection.definition;
+  const { dimension = null, vectors = {} } = collection.definition;
   const options = {
     names: request.includeValues ? Object.keys(vectors) : [],
-    values: request.includeValues,
+    values: request.includeValues && dimension !== null,
     metadata: request.includeMetadata,
     bytesMax: request.chunkBytesMax ?? CHUNK_BYTES,
     rowsMax: CHUNK_ROWS_MAX,
@@ -216,7 +218,8 @@ function bytesOf(
 ): number {
   const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
   const namedValues = names.reduce((sum, name) => sum + segment.block(name).dimension, 0);
-  const valueBytes = values ? (to - from) * (block.dimension + namedValues) * 4 : 0;
+  const unnamedValues = values ? block.dimension : 0;
+  const valueBytes = (to - from) * (unnamedValues + namedValues) * 4;
   return idBytes + valueBytes + (metadata ? json.offsets[to]! - json.offsets[from]! : 0);
 }
 

@@ -8,7 +8,7 @@ import type { NamedValues, VectorShape } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Store } from '../../storage/store.js';
-import type { CommitTimings, Include, VectorRecord } from '../api.js';
+import { type CommitTimings, type Include, unnamedShape, type VectorRecord } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
 import { type Expiries, NEVER } from './expiries.js';
 import type { FileGuard } from './file-guard.js';
@@ -209,16 +209,16 @@ export class Collection {
     return timeMs === NEVER ? {} : { expiresAt: new Date(timeMs).toISOString() };
   }
 
-  /** The values of a row: the unnamed vector, and the named ones that it has. */
-  valuesOf({ segment, row }: RowAddress): { values: Float32Array; vectors?: NamedValues } {
-    const values = segment.values(row);
-    if (this.#definition.vectors === undefined) return { values };
+  /** The values of a row: the unnamed vector, if the collection has it, and the named ones that it has. */
+  valuesOf({ segment, row }: RowAddress): { values?: Float32Array; vectors?: NamedValues } {
+    const unnamed = this.#definition.dimension === undefined ? {} : { values: segment.values(row) };
+    if (this.#definition.vectors === undefined) return unnamed;
     const vectors: Record<string, Float32Array> = {};
     for (const name of Object.keys(this.#definition.vectors)) {
       const named = segment.namedValues(row, name);
       if (named !== undefined) vectors[name] = named;
     }
-    return { values, vectors };
+    return { ...unnamed, vectors };
   }
 
   /** The unnamed or a named vector of a row; undefined where the row lacks it. */
@@ -232,11 +232,15 @@ export class Collection {
    */
   shapeOf(name: string | null, location: IssueLocation): VectorShape {
     const { vectors = {} } = this.#definition;
-    if (name === null) return this.#definition;
-    if (Object.hasOwn(vectors, name)) return vectors[name]!;
+    const unnamed = unnamedShape(this.#definition);
+    if (name === null && unnamed !== null) return unnamed;
+    if (name !== null && Object.hasOwn(vectors, name)) return vectors[name]!;
     const names = Object.keys(vectors).map((known) => JSON.stringify(known));
     const known = names.length === 0 ? 'it has none' : `its names are ${names.join(', ')}`;
-    const detail = `The collection has no named vector ${JSON.stringify(name)}; ${known}.`;
+    const detail =
+      name === null
+        ? `The collection has no unnamed vector. Name the vector to use; ${known}.`
+        : `The collection has no named vector ${JSON.stringify(name)}; ${known}.`;
     throw validationError([{ location, code: 'invalid_request', detail }]);
   }
 

@@ -15,8 +15,9 @@ export interface CollectionDefinition {
   /** New with each creation: data of earlier collections under the same id is never found. */
   readonly incarnation: string;
   readonly id: string;
-  readonly dimension: number;
-  readonly metric: Metric;
+  /** Of the unnamed vector; both are absent for a collection without it. */
+  readonly dimension?: number | undefined;
+  readonly metric?: Metric | undefined;
   /** The named vectors; absent for none. */
   readonly vectors?: NamedShapes;
   readonly description: string | null;

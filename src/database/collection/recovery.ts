@@ -60,7 +60,7 @@ export async function loadCollection(
   progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
   const { store, clock, limits, encoder, onDamaged } = options;
-  const { incarnation, dimension } = definition;
+  const { incarnation, dimension = 0 } = definition;
   const named = new Map(
     Object.entries(definition.vectors ?? {}).map(([name, vector]) => [name, vector.dimension]),
   );

@@ -14,6 +14,7 @@ export interface RowAddress {
 
 export interface RowsOptions {
   readonly incarnation: string;
+  /** Of the unnamed vector; 0 for a collection without it. */
   readonly dimension: number;
   /** The dimensions of the named vectors, by name. */
   readonly named: ReadonlyMap<string, number>;

@@ -172,11 +172,11 @@ class Changes {
   }
 
   toBatch(): VectorBatch {
-    const { dimension } = this.#collection.definition;
+    const { dimension = 0 } = this.#collection.definition;
     const values = new Float32Array(this.count * dimension);
     const vectors = this.#rows.map((address, i) => {
       const found = this.#collection.valuesOf(address);
-      values.set(found.values, i * dimension);
+      if (found.values !== undefined) values.set(found.values, i * dimension);
       return found.vectors ?? {};
     });
     const named = namedVectorsOf(this.#collection, vectors);

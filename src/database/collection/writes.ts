@@ -224,6 +224,9 @@ function requireSequence(id: string, actual: number, expected: number | undefine
   throw validationError([{ location, code: 'precondition_failed', detail, expected, actual }]);
 }
 
+/** Of rows of a collection without the unnamed vector. */
+const NO_VALUES = new Float32Array(0);
+
 export interface VectorChange {
   /** JSON text of an object. */
   readonly metadataPatch: string | undefined;
@@ -266,7 +269,7 @@ export function patchVector(
       const batch: VectorBatch = {
         count: 1,
         ids: utf8ColumnOf([id]),
-        values: change.values ?? kept.values,
+        values: change.values ?? kept.values ?? NO_VALUES,
         metadata: utf8ColumnOf([metadata]),
         named: namedVectorsOf(collection, [{ ...kept.vectors, ...change.vectors }]),
       };

@@ -189,6 +189,13 @@ export interface QueryReply extends Page, Aggregations {
   readonly work: QueryWork;
 }
 
+/** The vectors that the matches of a collection may have. */
+export interface MatchVectors {
+  /** Null for a collection without the unnamed vector. */
+  readonly unnamed: VectorShape | null;
+  readonly named: Readonly<Record<string, VectorShape>>;
+}
+
 /** Queries that have been checked and are searched together. */
 export interface PreparedQueries {
   /** The index of the first one among all queries of the session. */
@@ -201,8 +208,7 @@ export interface PreparedQueries {
 /** Any number of queries that one snapshot answers; a query with a cursor uses the cursor's snapshot. */
 export interface QuerySession {
   readonly sequence: number;
-  /** Of the unnamed vector. */
-  readonly dimension: number;
+  readonly vectors: MatchVectors;
   /** The shape of a vector: the unnamed one for undefined. Throws `invalid_request` at `using`. */
   shapeOf(using: string | undefined): VectorShape;
   /**

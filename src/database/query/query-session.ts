@@ -11,7 +11,7 @@ import {
   type ValidationIssue,
 } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import type { CallOptions } from '../api.js';
+import { type CallOptions, unnamedShape } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
@@ -39,10 +39,10 @@ export async function openSession(
     ignoreAbort();
     view.close();
   };
-  const { dimension } = collection.definition;
+  const { definition } = collection;
   return {
     sequence: view.sequence,
-    dimension,
+    vectors: { unnamed: unnamedShape(definition), named: definition.vectors ?? {} },
     shapeOf: (using) => collection.shapeOf(using ?? null, field('using')),
     prepare(requests, firstIndex = 0): readonly PreparedQueries[] {
       const parseFilter = createFilterParser(limits);

@@ -11,6 +11,8 @@ import { isVectorField } from './vectors.js';
 export interface ColumnNames {
   readonly idColumn?: string | undefined;
   readonly vectorColumn?: string | undefined;
+  /** Whether rows have an unnamed vector. */
+  readonly hasUnnamed: boolean;
   /** The names of the collection's named vectors, whose columns are `vectors.<name>`; absent for none. */
   readonly vectorNames?: readonly string[] | undefined;
 }
@@ -18,7 +20,8 @@ export interface ColumnNames {
 /** Column indexes. */
 export interface VectorColumns {
   readonly id: number | null;
-  readonly values: number;
+  /** Null where rows have no unnamed vector. */
+  readonly values: number | null;
   readonly metadata: number | null;
   /** Those of the named vectors that have a column. */
   readonly named: readonly { readonly name: string; readonly index: number }[];
@@ -39,9 +42,8 @@ export function chooseVectorColumns(
 ): VectorColumns {
   requireUniqueNames(fields);
   const id = chooseId(fields, names.idColumn);
-  const values = chooseVectors(fields, names.vectorColumn);
-  if (values === null) throw noVectors(fields);
-  if (id === values)
+  const values = chooseUnnamed(fields, names);
+  if (id !== null && id === values)
     throw invalid(`Column ${quoted(fields[id]!.name)} cannot be both id and vector.`);
   const named = chooseNamed(fields, names.vectorNames ?? []);
   const isTaken = (index: number) =>
@@ -54,6 +56,23 @@ export function chooseVectorColumns(
   if (hasMetadata) checkMetadata(fields[metadata]!, members, fields);
   for (const index of members) requireJson(fields[index]!);
   return { id, values, metadata: hasMetadata ? metadata : null, named, members };
+}
+
+/** Throws `invalid_request` for a column that rows must or must not have. */
+function chooseUnnamed(
+  fields: readonly ArrowField[],
+  { vectorColumn, hasUnnamed, vectorNames = [] }: ColumnNames,
+): number | null {
+  const index = chooseVectors(fields, vectorColumn);
+  if (hasUnnamed && index === null) throw noVectors(fields);
+  if (hasUnnamed || index === null) return index;
+  const expected =
+    vectorNames.length === 0
+      ? 'none'
+      : vectorNames.map((name) => quoted(`${NAMED_PREFIX}${name}`)).join(', ');
+  throw invalid(
+    `The column ${quoted(fields[index]!.name)} is for the unnamed vector, which the collection does not have; expected ${expected}. A column of metadata needs another name.`,
+  );
 }
 
 /** Without names there are no columns of named vectors: such columns are metadata. */

@@ -12,8 +12,9 @@ import { readMetadata } from './json-columns.js';
 import { type RowIssue, RowIssues } from './row-issues.js';
 import { readNamedVectors, readVectors } from './vectors.js';
 
-export interface VectorRowsOptions extends Omit<ColumnNames, 'vectorNames'> {
-  readonly dimension: number;
+export interface VectorRowsOptions extends Omit<ColumnNames, 'hasUnnamed' | 'vectorNames'> {
+  /** Of the unnamed vector; null where rows have none. */
+  readonly dimension: number | null;
   /** The dimensions of the named vectors, by name; absent for none. */
   readonly named?: ReadonlyMap<string, number>;
   /** Bound on the decompressed batch. */
@@ -27,7 +28,10 @@ export interface VectorRows {
   readonly count: number;
   /** Null if there is no column of ids. */
   readonly ids: Utf8Column | null;
-  /** Row-major [count, dimension] float32, all finite; a view of the batch's body where possible. */
+  /**
+   * Row-major [count, dimension] float32, all finite; a view of the batch's body where possible. Empty where
+   * rows have no unnamed vector.
+   */
   readonly values: Float32Array;
   /** Of the named vectors that have a column and are not null in all rows. */
   readonly named: readonly NamedVectors[];
@@ -50,12 +54,16 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
     const { named = new Map<string, number>() } = options;
     const chosen = chooseVectorColumns(batch.fields, {
       ...options,
+      hasUnnamed: dimension !== null,
       vectorNames: [...named.keys()],
     });
     const columns = openColumns(batch, batchBytesMax);
     const issues = new RowIssues();
     const bytesMax = batchBytesMax * EXPANSION_MAX;
-    const values = readVectors(columns[chosen.values]!, { dimension, bytesMax, issues });
+    const values =
+      chosen.values === null || dimension === null
+        ? new Float32Array(0)
+        : readVectors(columns[chosen.values]!, { dimension, bytesMax, issues });
     const vectors = chosen.named.map(({ name, index }) => {
       const toRead = { name, dimension: named.get(name)!, bytesMax, issues };
       return readNamedVectors(columns[index]!, toRead);

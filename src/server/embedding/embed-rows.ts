@@ -7,6 +7,7 @@ import {
   SagittaError,
   validationError,
 } from '../../common/errors.js';
+import { unnamedShape } from '../../database/api.js';
 import type { CollectionHandle } from '../../database/collection-handle.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
 import type { ParsedRows } from '../ingest/parsed-rows.js';
@@ -27,11 +28,11 @@ export async function embedRows<Rows extends ParsedRows>(
 ): Promise<Rows> {
   const { texts, batch } = rows;
   if (texts === undefined) return rows;
-  const { dimension } = context.collection.shape;
   const found = await embedTexts(
     texts.map(({ text, row }) => ({ text, location: locate(row) })),
     context,
   );
+  const dimension = found.length / texts.length;
   // A body is parsed before its collection is known where the path does not name it.
   const valueCount = batch.count * dimension;
   const values = batch.values.length === valueCount ? batch.values : new Float32Array(valueCount);
@@ -56,8 +57,8 @@ export async function embedQueries(
     embed === undefined ? [] : [{ text: embed, location: locate(i) }],
   );
   if (texts.length === 0) return queries;
-  const { dimension } = context.collection.shape;
   const vectors = await embedTexts(texts, context);
+  const dimension = vectors.length / texts.length;
   let next = 0;
   return queries.map(({ embed, ...query }) => {
     if (embed === undefined) return query;
@@ -74,8 +75,10 @@ async function embedTexts(
   texts: readonly { readonly text: string; readonly location: IssueLocation }[],
   { embedder, collection, signal }: EmbedContext,
 ): Promise<Float32Array> {
-  const { embedding: source, shape } = collection;
-  if (source === null) {
+  const { embedding: source } = collection;
+  const shape = unnamedShape(collection.shape);
+  // A collection without the unnamed vector has no endpoint.
+  if (source === null || shape === null) {
     const detail = 'The collection has no embedding endpoint. Set `embedding`, or send vectors.';
     throw notConfigured(texts[0]!.location, detail);
   }

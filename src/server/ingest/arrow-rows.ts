@@ -14,7 +14,7 @@ import {
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, NamedVectors, Utf8Column } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import { type CollectionShape, valuesPerRow } from '../../database/api.js';
+import { type CollectionShape, unnamedShape, valuesPerRow } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
@@ -55,7 +55,7 @@ function readBatch(input: BatchInput): ParsedRows {
   const { shape, limits, idColumn, vectorColumn } = input;
   const digest = input.isKeyed ? digestOf(input.batch) : undefined;
   const rows = readVectorRows(input.batch, {
-    dimension: shape.dimension,
+    dimension: shape.dimension ?? null,
     named: dimensionsOf(shape),
     idColumn,
     vectorColumn,
@@ -157,9 +157,11 @@ function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
 }
 
 function checkDirections(values: Float32Array, shape: CollectionShape, issues: BatchIssues): void {
-  const { dimension } = shape;
+  const unnamed = unnamedShape(shape);
+  if (unnamed === null) return;
+  const { dimension } = unnamed;
   for (let start = 0; start < values.length && !issues.isFull; start += dimension) {
-    const violation = checkDirection(values, start, shape);
+    const violation = checkDirection(values, start, unnamed);
     if (violation !== null) issues.add(start / dimension, 'values', violation);
   }
 }

@@ -59,7 +59,7 @@ export async function* lineBatches(
   };
   // Each batch has a buffer for its lines, and one for its values.
   const bodies = createBodyPool(2 * BODIES_KEPT_MAX);
-  const valueBytes = shape.dimension * Float32Array.BYTES_PER_ELEMENT;
+  const valueBytes = (shape.dimension ?? 0) * Float32Array.BYTES_PER_ELEMENT;
   for await (const lines of cutLines(body, onBuffered, (byteCount) => bodies.acquire(byteCount))) {
     const { firstRow, rowCount, bytes } = lines;
     const room = bodies.acquire(rowCount * valueBytes);
@@ -101,7 +101,8 @@ export async function* recordBatches(
   const { fields } = await reader.readSchema();
   // Wrong columns are an error before the first batch has arrived.
   const vectorNames = Object.keys(shape.vectors ?? {});
-  chooseVectorColumns(fields, { idColumn, vectorColumn, vectorNames });
+  const hasUnnamed = shape.dimension !== undefined;
+  chooseVectorColumns(fields, { idColumn, vectorColumn, hasUnnamed, vectorNames });
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;
     const byteCount = batch.body.bytes.length;

@@ -17,8 +17,8 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Utf8Column } from '../../common/types.js';
-import type { CollectionShape, WriteMode } from '../../database/api.js';
+import type { JsonObject, Utf8Column, VectorShape } from '../../common/types.js';
+import { type CollectionShape, unnamedShape, type WriteMode } from '../../database/api.js';
 import {
   CUT,
   type CutVectors,
@@ -46,6 +46,8 @@ import {
   checkMetadata,
   checkText,
   measureId,
+  NO_VALUES,
+  noUnnamed,
   placeVector,
   readExpiry,
   readVector,
@@ -118,7 +120,7 @@ const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
 function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): ParsedVectors {
   const issues: ValidationIssue[] = [];
   const hasPathId = input.pathId !== null;
-  const isArray = !hasPathId && Object.hasOwn(json, 'vectors') && !isOneRow(json);
+  const isArray = !hasPathId && Object.hasOwn(json, 'vectors') && !isOneRow(json, input.shape);
   const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
   checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, field, issues);
   const mode = readMode(json.mode, issues);
@@ -160,8 +162,10 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
 }
 
 /** Whether the body is one vector with its named vectors, which are an object by name. */
-function isOneRow(json: JsonBody): boolean {
-  return isObject(json.vectors) && (Object.hasOwn(json, 'values') || Object.hasOwn(json, 'embed'));
+function isOneRow(json: JsonBody, shape: CollectionShape | null): boolean {
+  if (!isObject(json.vectors)) return false;
+  if (Object.hasOwn(json, 'values') || Object.hasOwn(json, 'embed')) return true;
+  return shape !== null && unnamedShape(shape) === null;
 }
 
 function readMode(value: unknown, issues: ValidationIssue[]): WriteMode {
@@ -357,6 +361,8 @@ function floatsIn(memory: Uint8Array | null, count: number): Float32Array {
 /** Checks row after row and collects the columns of the batch: ids, values, metadata. */
 class RowReader {
   readonly #input: RowsInput;
+  /** Null without it, and while no collection is known. */
+  readonly #unnamed: VectorShape | null;
   readonly #issues: ValidationIssue[];
   /** Row i has its metadata at text.bytes[spans[2 * i]..spans[2 * i + 1]), or none where both are 0. */
   readonly #spans: Int32Array;
@@ -374,6 +380,7 @@ class RowReader {
 
   constructor(input: RowsInput) {
     this.#input = input;
+    this.#unnamed = input.shape === null ? null : unnamedShape(input.shape);
     this.#issues = input.issues;
     this.#spans = new Int32Array(2 * input.rowCount);
     this.#named = new NamedReader({
@@ -381,7 +388,7 @@ class RowReader {
       rowCount: input.rowCount,
       dimensionMax: input.limits.dimensionMax,
     });
-    const valueCount = input.rowCount * (input.shape?.dimension ?? 0);
+    const valueCount = input.rowCount * (this.#unnamed?.dimension ?? 0);
     const { vectors } = input.text;
     // Vectors that were all cut out are in their places, or have wrong lengths, which is an issue.
     if (vectors?.values.length === valueCount) this.#values = vectors.values;
@@ -471,16 +478,17 @@ class RowReader {
 
   #readValues(row: number, source: unknown): Violation | null {
     const { shape, limits, text } = this.#input;
-    if (source === undefined) {
-      return { code: 'invalid_vector', detail: 'The vector has no values.' };
-    }
+    const unnamed = this.#unnamed;
+    // The caller knows later whether a vector is missing.
+    if (source === undefined) return unnamed === null ? null : NO_VALUES;
     const cut = source === CUT && text.vectors !== null ? text.vectors.next() : null;
-    if (shape !== null) {
-      const start = row * shape.dimension;
+    if (unnamed !== null) {
+      const start = row * unnamed.dimension;
       return cut === null
-        ? readVectorInto(this.#values, start, source, shape)
-        : placeVector(this.#values, start, cut, shape);
+        ? readVectorInto(this.#values, start, source, unnamed)
+        : placeVector(this.#values, start, cut, unnamed);
     }
+    if (shape !== null) return noUnnamed(shape);
     const vector = cut ?? readVector(source, limits.dimensionMax);
     if (!(vector instanceof Float32Array)) return vector;
     this.#values = vector;

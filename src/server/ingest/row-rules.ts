@@ -5,6 +5,7 @@ import { endianness } from 'node:os';
 import { z } from 'zod';
 import { assert, type Violation } from '../../common/errors.js';
 import type { VectorShape } from '../../common/types.js';
+import { type CollectionShape, unnamedShape } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 
 assert(
@@ -67,6 +68,23 @@ export function placeVector(
 export function checkVector(vector: Float32Array, shape: ShapeToCheck): Violation | null {
   if (vector.length !== shape.dimension) return wrongLength(vector.length, shape);
   return checkDirection(vector, 0, shape);
+}
+
+/** The same for the unnamed vector of a row, without elements where the row has none. */
+export function checkUnnamed(vector: Float32Array, shape: CollectionShape): Violation | null {
+  const unnamed = unnamedShape(shape);
+  if (unnamed === null) return vector.length === 0 ? null : noUnnamed(shape);
+  return vector.length === 0 ? NO_VALUES : checkVector(vector, unnamed);
+}
+
+export const NO_VALUES: Violation = { code: 'invalid_vector', detail: 'The vector has no values.' };
+
+/** For values of a collection without the unnamed vector. */
+export function noUnnamed({ vectors = {} }: CollectionShape): Violation {
+  const names = Object.keys(vectors);
+  const expected = names.length === 0 ? 'no values' : `vectors with any of ${names.join(', ')}`;
+  const detail = `The collection has no unnamed vector; expected ${expected}.`;
+  return { code: 'invalid_request', detail };
 }
 
 function wrongLength(actual: number, { dimension: expected, name }: ShapeToCheck): Violation {

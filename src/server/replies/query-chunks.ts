@@ -1,10 +1,16 @@
 // The replies to a batch of queries as chunks of one body: a JSON object, lines of NDJSON, or Arrow. They
 // are made group by group, in chunks short enough to hold in memory and to yield between them.
 
+import { createBitmap, setBit } from '../../common/bitmap.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import type { Match, QueryReply } from '../../database/query/query-api.js';
-import type { FieldToWrite } from '../../formats/arrow/ipc-writer.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
+import type { Match, MatchVectors, QueryReply } from '../../database/query/query-api.js';
+import {
+  type ColumnToWrite,
+  encodeBatch,
+  encodeEnd,
+  encodeSchema,
+  type FieldToWrite,
+} from '../../formats/arrow/ipc-writer.js';
 import type { ReplyChunks } from './reply-stream.js';
 import { yieldToEventLoop } from './yield.js';
 
@@ -71,11 +77,11 @@ async function* textChunks(
 /** The columns of an Arrow reply, besides those that every reply has. */
 export interface ArrowReplyOptions {
   readonly sequence: number;
-  readonly dimension: number;
   readonly hasDistance: boolean;
   readonly hasGroup: boolean;
   readonly hasMetadata: boolean;
-  readonly hasValues: boolean;
+  /** The vectors of matches; null without them. */
+  readonly vectors: MatchVectors | null;
   /**
    * Reads the page after a reply, since Arrow cannot return a cursor; null when the query requests one
    * page only.
@@ -117,11 +123,10 @@ export async function* arrowChunks(
 }
 
 function fieldsOf({
-  dimension,
   hasDistance,
   hasGroup,
   hasMetadata,
-  hasValues,
+  vectors,
 }: ArrowReplyOptions): FieldToWrite[] {
   return [
     { name: 'query_index', type: 'int64' },
@@ -131,8 +136,16 @@ function fieldsOf({
     ...(hasDistance ? [{ name: 'distance', type: 'float32' } as const] : []),
     ...(hasGroup ? [{ name: 'group', type: 'utf8' } as const] : []),
     ...(hasMetadata ? [{ name: 'metadata', type: 'utf8' } as const] : []),
-    ...(hasValues ? [{ name: 'values', type: { vectorOf: dimension } } as const] : []),
+    ...(vectors === null ? [] : vectorFields(vectors)),
   ];
+}
+
+function vectorFields({ unnamed, named }: MatchVectors): FieldToWrite[] {
+  const fields = Object.entries(named).map(([name, { dimension }]): FieldToWrite => {
+    return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
+  });
+  if (unnamed === null) return fields;
+  return [{ name: 'values', type: { vectorOf: unnamed.dimension } }, ...fields];
 }
 
 /** Collects matches for a record batch. */
@@ -155,6 +168,7 @@ class MatchRows {
     this.byteCount += 24 + match.id.length + (match.metadata?.length ?? 0);
     if (typeof match.group === 'string') this.byteCount += match.group.length;
     if (match.values !== undefined) this.byteCount += match.values.byteLength;
+    for (const vector of Object.values(match.vectors ?? {})) this.byteCount += vector.byteLength;
   }
 
   /** Returns the batch and starts the next one; empty when there are no rows. */
@@ -162,7 +176,7 @@ class MatchRows {
     const matches = this.#matches;
     const count = matches.length;
     if (count === 0) return [];
-    const { dimension, hasDistance, hasGroup, hasMetadata, hasValues } = this.#answers;
+    const { hasDistance, hasGroup, hasMetadata, vectors } = this.#answers;
     const batch = encodeBatch(count, [
       { numbers: BigInt64Array.from(this.#queries, BigInt) },
       { numbers: Int32Array.from(this.#ranks) },
@@ -175,7 +189,7 @@ class MatchRows {
       ...(hasMetadata
         ? [{ text: utf8ColumnOf(matches.map((match) => match.metadata!)), from: 0 }]
         : []),
-      ...(hasValues ? [{ vectors: valuesOf(matches, dimension) }] : []),
+      ...(vectors === null ? [] : vectorColumns(matches, vectors)),
     ]);
     this.#queries = [];
     this.#ranks = [];
@@ -185,8 +199,35 @@ class MatchRows {
   }
 }
 
-function valuesOf(matches: readonly Match[], dimension: number): Float32Array {
-  const values = new Float32Array(matches.length * dimension);
-  for (const [i, match] of matches.entries()) values.set(match.values!, i * dimension);
-  return values;
+function vectorColumns(
+  matches: readonly Match[],
+  { unnamed, named }: MatchVectors,
+): ColumnToWrite[] {
+  const columns = Object.entries(named).map(([name, { dimension }]) => {
+    return vectorColumn(dimension, matches, (match) => namedVector(match, name));
+  });
+  if (unnamed === null) return columns;
+  return [vectorColumn(unnamed.dimension, matches, ({ values }) => values), ...columns];
+}
+
+/** Not a member of every object that has the name of the vector. */
+function namedVector({ vectors = {} }: Match, name: string): Float32Array | undefined {
+  return Object.hasOwn(vectors, name) ? vectors[name] : undefined;
+}
+
+/** Null in matches without the vector. */
+function vectorColumn(
+  dimension: number,
+  matches: readonly Match[],
+  vectorOf: (match: Match) => Float32Array | undefined,
+): ColumnToWrite {
+  const vectors = new Float32Array(matches.length * dimension);
+  const presence = createBitmap(matches.length);
+  for (const [i, match] of matches.entries()) {
+    const vector = vectorOf(match);
+    if (vector === undefined) continue;
+    vectors.set(vector, i * dimension);
+    setBit(presence, i);
+  }
+  return { vectors, presence };
 }

@@ -1,5 +1,5 @@
-// A scan as an Arrow stream or a Parquet file: `id` utf8, `values` a vector of float32, `metadata` utf8
-// with the JSON as it was sent. Values are sent as they are in memory.
+// A scan as an Arrow stream or a Parquet file: `id` utf8, `values` a vector of float32 if there is an
+// unnamed one, `metadata` utf8 with the JSON as it was sent. Values are sent as they are in memory.
 
 import type { RowChunk, Scan } from '../../database/bulk/scan.js';
 import {
@@ -79,10 +79,16 @@ function arrowSchema(scan: Scan, options: FileOptions): Uint8Array {
 
 function arrowFields(scan: Scan, { includeValues, includeMetadata }: FileOptions): FieldToWrite[] {
   const fields: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
-  if (includeValues) fields.push({ name: 'values', type: { vectorOf: scan.dimension } });
-  if (includeValues) fields.push(...scan.named.map(namedField));
+  if (includeValues) {
+    if (scan.dimension !== null) fields.push(valuesField(scan.dimension));
+    fields.push(...scan.named.map(namedField));
+  }
   if (includeMetadata) fields.push({ name: 'metadata', type: 'utf8' });
   return fields;
+}
+
+function valuesField(dimension: number): FieldToWrite {
+  return { name: 'values', type: { vectorOf: dimension } };
 }
 
 function namedField({ name, dimension }: Scan['named'][number]): FieldToWrite {
@@ -103,7 +109,7 @@ function parquetFields(
 ): ParquetField[] {
   const fields: ParquetField[] = [{ kind: 'text', name: 'id' }];
   if (includeValues) {
-    fields.push({ kind: 'vector', name: 'values', dimension });
+    if (dimension !== null) fields.push({ kind: 'vector', name: 'values', dimension });
     for (const vector of named) {
       const name = `vectors.${vector.name}`;
       fields.push({ kind: 'vector', name, dimension: vector.dimension, isNullable: true });

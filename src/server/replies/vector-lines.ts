@@ -9,7 +9,7 @@ import type { Admit } from './sent-rows.js';
 
 interface LinesInput {
   readonly chunk: RowChunk;
-  readonly dimension: number;
+  readonly dimension: number | null;
 }
 
 /** Shorter chunks are written on the event loop, in about a millisecond. */
@@ -26,7 +26,7 @@ export const writeLinesTask: Task<LinesInput, Uint8Array> = {
 
 export async function* vectorLines(
   chunks: Iterable<RowChunk>,
-  dimension: number,
+  dimension: number | null,
   { pool, admit }: { pool: WorkerPool; admit: Admit },
 ): AsyncGenerator<Uint8Array> {
   const ahead = Math.min(pool.threadCount, CHUNKS_AHEAD_MAX);
@@ -49,16 +49,17 @@ export async function* vectorLines(
   for (const writing of waiting) yield await writing;
 }
 
-function linesOf({ count, ids, values, named, metadata }: RowChunk, dimension: number): Uint8Array {
+function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
+  const { count, ids, values, named, metadata } = chunk;
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   // A number of an embedding takes 10 to 11 characters.
   const namedCount = named.reduce((sum, column) => sum + column.dimension, 0);
-  const valueCount = values === null ? 0 : dimension + namedCount;
+  const valueCount = namedCount + (values === null ? 0 : (dimension ?? 0));
   const json = new JsonWriter(textBytes + count * (40 + valueCount * 11));
   for (let row = 0; row < count; row++) {
     json.ascii('{"id":');
     json.text(ids, row);
-    if (values !== null) {
+    if (values !== null && dimension !== null) {
       json.ascii(',"values":');
       json.vector(values, row * dimension, (row + 1) * dimension);
     }

@@ -70,7 +70,7 @@ function createCollection(services: RouteServices): Route {
           {
             id,
             dimension: body.dimension,
-            metric: body.metric,
+            metric: body.dimension === undefined ? undefined : (body.metric ?? 'cosine'),
             vectors: isEmpty(body.vectors) ? undefined : body.vectors,
             description: body.description,
             labels: body.labels ?? {},

@@ -45,7 +45,7 @@ type RowOptions = z.output<Schemas['query']['queryRows']>;
 const DESCRIPTION = [
   'JSON: queries as for `POST /collections/{id}/query`, each with its own filter and page. If one is invalid, none is run. The reply, by `Accept`: JSON `{"results": […]}` (default), NDJSON with one line per query, or Arrow.',
   'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. Any number of rows. The reply: Arrow (default) or NDJSON.',
-  'NDJSON: one reply per line, with `query_index`. Arrow: one row per match: `query_index`, `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `group` (its value as JSON text, with `group_by`), `metadata` and `values` (if requested; the unnamed vector only); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
+  'NDJSON: one reply per line, with `query_index`. Arrow: one row per match: `query_index`, `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `group` (its value as JSON text, with `group_by`), `metadata`, and `values` with a column `vectors.<name>` for each named vector, null in matches without it (if requested); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
   'One snapshot answers all queries; a `cursor` continues in its own. An error before the first result is a problem reply. A later error closes the connection before the end of the reply (in NDJSON after a line `{"error": …}`), so that an incomplete reply is recognizable.',
 ].join('\n\n');
 
@@ -295,11 +295,10 @@ function chunksOf(
   if (type === NDJSON) return ndjsonChunks(groups, writeReply);
   return arrowChunks(groups, {
     sequence: session.sequence,
-    dimension: session.dimension,
     hasDistance,
     hasGroup: sample.groupBy !== undefined,
     hasMetadata: sample.includeMetadata === true,
-    hasValues: (sample.includeValues ?? false) !== false,
+    vectors: (sample.includeValues ?? false) === false ? null : session.vectors,
     next: async (cursor, index) => {
       if (isPaged(index)) return null;
       const [group] = session.prepare([{ cursor }], index);

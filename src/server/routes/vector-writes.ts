@@ -21,7 +21,7 @@ import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
 import { unknownName } from '../ingest/named-reader.js';
 import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
 import { toBatch } from '../ingest/parsed-rows.js';
-import { checkMetadata, checkVector, readVector } from '../ingest/row-rules.js';
+import { checkMetadata, checkUnnamed, checkVector, readVector } from '../ingest/row-rules.js';
 import { validateBody } from '../ingest/validate.js';
 import { STREAM_TYPES } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
@@ -174,7 +174,7 @@ async function replaceVector(
   const { shape } = collection;
   const context = { embedder: services.embedder, collection, signal: request.signal };
   const batch = toBatch(await embedRows(rows, context, () => EMBED_FIELD));
-  const violation = checkVector(batch.values, shape);
+  const violation = checkUnnamed(batch.values, shape);
   if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
   for (const { name, values } of batch.named ?? []) checkNamed(name, values, shape);
   const onCommitted = committed(request);
@@ -253,7 +253,7 @@ function checkPatch(
     }
   }
   if (values !== undefined) {
-    const violation = checkVector(values, shape);
+    const violation = checkUnnamed(values, shape);
     if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
   }
 }

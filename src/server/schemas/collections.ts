@@ -79,7 +79,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
     })
     .meta({
-      description: `Named vectors, beside the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. They cannot be changed later.`,
+      description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. They cannot be changed later.`,
       examples: [{ title: { dimension: 384, metric: 'cosine' } }],
     });
   const embedding = z
@@ -105,8 +105,15 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const create = z
     .strictObject({
       id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
-      dimension: dimension.meta({ description: 'The length of every vector.', examples: [768] }),
-      metric: basics.metric.default('cosine'),
+      dimension: dimension.optional().meta({
+        description:
+          'The length of the unnamed vector, which every record has. Without it records have only the named vectors and the text that the collection defines, of which it needs one.',
+        examples: [768],
+      }),
+      metric: basics.metric.optional().meta({
+        default: 'cosine',
+        description: 'Of the unnamed vector; with `dimension` only.',
+      }),
       vectors: vectors.optional(),
       description: description.default(null),
       labels: labels.optional(),
@@ -115,6 +122,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       schema: types.nullable().optional(),
       embedding: embedding.nullable().optional(),
       idempotency_key: basics.idempotencyKey,
+    })
+    .superRefine((body, context) => {
+      for (const { path, ...params } of findUnnamedViolations(body)) {
+        context.addIssue({ code: 'custom', path, message: params.detail, params });
+      }
     })
     .meta({
       id: 'CollectionCreate',
@@ -154,8 +166,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const record = z
     .object({
       id: basics.collectionId,
-      dimension: z.int(),
-      metric: basics.metric,
+      dimension: z.int().optional().meta({
+        description: 'Of the unnamed vector; it and `metric` are absent without one.',
+      }),
+      metric: basics.metric.optional(),
       vectors: z
         .record(z.string(), z.object({ dimension: z.int(), metric: basics.metric }))
         .optional()
@@ -284,6 +298,32 @@ function findVectorsViolation(vectors: NamedShapes, limits: Limits): Violation |
   if (total <= recordValuesMax) return null;
   const detail = `Expected at most ${recordValuesMax} dimensions in all named vectors; found ${total}.`;
   return { code: 'limit_exceeded', detail, expected: recordValuesMax, actual: total };
+}
+
+interface UnnamedMembers {
+  readonly dimension?: unknown;
+  readonly metric?: unknown;
+  readonly embedding?: unknown;
+  readonly vectors?: object | undefined;
+  readonly text?: unknown;
+}
+
+/** What a collection without the unnamed vector lacks, and what it cannot have. */
+function findUnnamedViolations(
+  body: UnnamedMembers,
+): readonly (Violation & { readonly path: string[] })[] {
+  if (body.dimension !== undefined) return [];
+  const violations: (Violation & { path: string[] })[] = [];
+  const report = (name: string, detail: string) =>
+    violations.push({ code: 'invalid_request', detail, path: [name] });
+  if (Object.keys(body.vectors ?? {}).length === 0 && body.text === undefined) {
+    report('dimension', 'It is required without vectors and text: an integer.');
+  }
+  if (body.metric !== undefined) report('metric', 'Expected dimension with metric; found none.');
+  if (body.embedding != null) {
+    report('embedding', 'Texts become unnamed vectors; expected dimension, found none.');
+  }
+  return violations;
 }
 
 /** Not a zod record, which would drop a label named `__proto__`. */

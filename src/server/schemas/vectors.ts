@@ -41,6 +41,11 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], metadata: { year: 2024 } }],
   });
   const textInput = z.strictObject({ ...rowMembers, embed }).meta({ id: 'TextInput' });
+  const recordInput = z.strictObject(rowMembers).meta({
+    id: 'RecordInput',
+    description: 'For collections without the unnamed vector.',
+    examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
+  });
   const mode = z.enum(['upsert', 'insert', 'update']).optional().meta({
     default: 'upsert',
     description:
@@ -51,7 +56,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       z
         .strictObject({
           vectors: z
-            .array(z.union([input, textInput]))
+            .array(z.union([input, textInput, recordInput]))
             .min(1)
             .max(limits.batchRowsMax),
           mode,
@@ -69,6 +74,9 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       z
         .strictObject({ ...textInput.shape, mode, idempotency_key: idempotencyKey })
         .meta({ id: 'TextSingleWrite' }),
+      z
+        .strictObject({ ...recordInput.shape, mode, idempotency_key: idempotencyKey })
+        .meta({ id: 'RecordSingleWrite' }),
     ])
     .meta({ id: 'VectorWrite' });
   const putMembers = {
@@ -163,10 +171,15 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .union([
         z.strictObject({ ...putMembers, values, collection }),
         z.strictObject({ ...putMembers, embed, collection }),
+        z.strictObject({ ...putMembers, collection }),
       ])
       .meta({ id: 'VectorPut', examples: [{ collection: 'articles', ...putExample }] }),
     putInCollection: z
-      .union([z.strictObject({ ...putMembers, values }), z.strictObject({ ...putMembers, embed })])
+      .union([
+        z.strictObject({ ...putMembers, values }),
+        z.strictObject({ ...putMembers, embed }),
+        z.strictObject(putMembers),
+      ])
       .meta({ id: 'VectorPutInCollection', examples: [putExample] }),
     patch,
     record,

@@ -94,7 +94,7 @@ async function readSegment(
   entry: ManifestSegment,
 ): Promise<{ segment: Segment; deleted: Float64Array } | undefined> {
   const { inspection, definition, findings, onRead } = collection;
-  const { incarnation, dimension } = definition;
+  const { incarnation, dimension = 0 } = definition;
   const where = segmentPlace(collection, entry);
   const name = segmentBlobName(incarnation, entry.number);
   const byteLength = inspection.blobs.get(name);
@@ -262,8 +262,9 @@ function verifyRecord(
     }
     const { count, ids, values, named = [] } = record.batch;
     const dimension = values.length / count;
-    if (dimension !== definition.dimension) {
-      report(`vectors have ${dimension} dimensions, expected ${definition.dimension}`);
+    const { dimension: expected = 0 } = definition;
+    if (dimension !== expected) {
+      report(`vectors have ${dimension} dimensions, expected ${expected}`);
       return count;
     }
     checkRows(record.batch, definition, report);

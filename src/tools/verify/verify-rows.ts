@@ -3,12 +3,12 @@
 import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
 import type { Utf8Column, VectorShape } from '../../common/types.js';
-import type { CollectionShape } from '../../database/api.js';
+import { type CollectionShape, unnamedShape } from '../../database/api.js';
 
 export interface RowsToCheck {
   readonly count: number;
   readonly ids: Utf8Column;
-  /** Row-major [count, dimension]. */
+  /** Row-major [count, dimension]; empty without the unnamed vector. */
   readonly values: Float32Array;
   /** JSON text. */
   readonly metadata: Utf8Column;
@@ -43,11 +43,12 @@ export function checkNamed(
 
 export function checkRows(
   { count, ids, values, metadata }: RowsToCheck,
-  shape: VectorShape,
+  shape: CollectionShape,
   report: (what: string) => void,
 ): void {
   checkIds(ids, count, report);
-  checkValues(values, count, shape, report);
+  const unnamed = unnamedShape(shape);
+  if (unnamed !== null) checkValues(values, count, unnamed, report);
   const texts = textsOf(metadata, count);
   for (let row = 0; row < count; row++) {
     const text = texts(row);

@@ -73,10 +73,12 @@ function problemsOf(definition: CollectionDefinition, id: string): string[] {
   const { dimension, metric, incarnation, createdAtMs, updatedAtMs, labels } = definition;
   const problems: string[] = [];
   if (definition.id !== id) problems.push(`has the id ${JSON.stringify(definition.id)}`);
-  if (!(Number.isSafeInteger(dimension) && dimension > 0)) {
-    problems.push(`dimension is ${dimension}`);
+  const hasOthers = definition.vectors !== undefined || definition.text !== undefined;
+  const isWithoutUnnamed = hasOthers && dimension === undefined && metric === undefined;
+  if (!isWithoutUnnamed && !isDimension(dimension)) problems.push(`dimension is ${dimension}`);
+  if (!isWithoutUnnamed && !METRICS.some((name) => name === metric)) {
+    problems.push(`metric is ${JSON.stringify(metric)}`);
   }
-  if (!METRICS.includes(metric)) problems.push(`metric is ${JSON.stringify(metric)}`);
   if (typeof incarnation !== 'string' || !/^[\w-]+$/.test(incarnation)) {
     problems.push('incarnation is missing or invalid');
   }
@@ -85,6 +87,10 @@ function problemsOf(definition: CollectionDefinition, id: string): string[] {
   }
   if (typeof labels !== 'object' || labels === null) problems.push('labels are missing');
   return problems;
+}
+
+function isDimension(value: unknown): boolean {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
 }
 
 /** Undefined when it is damaged; the files are then not verified. */

@@ -314,12 +314,22 @@ describe('a body of vectors', () => {
     accept({ id: 'p', values: [1] }, options);
     assert.deepEqual(issuesOf(refuse({ id: 'q', values: [1] }, options)), ['/id invalid_request']);
     assert.deepEqual(issuesOf(refuse({ id: null, values: [1] }, options)), ['/id invalid_request']);
-    assert.deepEqual(issuesOf(refuse({ vectors: [] }, options)).sort(), [
-      '/values invalid_vector',
-      '/vectors invalid_request',
-    ]);
+    assert.deepEqual(issuesOf(refuse({ vectors: [] }, options)), ['/vectors invalid_request']);
+    assert.equal(accept({ metadata: {} }, options).batch.values.length, 0);
     assert.equal(refuse({ values: new Array(16_385).fill(1) }, options).code, 'limit_exceeded');
     assert.equal(refuse({ values: [] }, options).code, 'invalid_vector');
+  });
+
+  it('has named vectors only where the collection has no unnamed one', () => {
+    const shape = { vectors: { title: { dimension: 2, metric: 'dot' } } } as const;
+    const { batch, isArray } = accept({ id: 'a', vectors: { title: [1, 2] } }, { shape });
+    assert.deepEqual([isArray, batch.values.length], [false, 0]);
+    assert.deepEqual(batch.named![0]!.values, Float32Array.of(1, 2));
+    const rows = accept({ vectors: [{ id: 'a' }, { id: 'b', metadata: { n: 1 } }] }, { shape });
+    assert.deepEqual([rows.batch.count, rows.batch.values.length], [2, 0]);
+    const error = refuse({ vectors: [{ id: 'a' }, { id: 'b', values: [1, 2] }] }, { shape });
+    assert.deepEqual(issuesOf(error), ['/1/values invalid_request']);
+    assert.match(error.message, /no unnamed vector; expected vectors with any of title/);
   });
 
   it('is rejected when it is not JSON, with a message that quotes nothing of it', () => {

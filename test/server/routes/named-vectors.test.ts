@@ -265,4 +265,69 @@ describe('named vectors in streams', () => {
     const table = tableFromIPC(Buffer.from(await reply.arrayBuffer()));
     assert.deepEqual([...table.getChild('id')!], ['v698', 'v697', 'v1', 'v2']);
   });
+
+  it('are columns of Arrow replies with values, null in matches without them', async () => {
+    const queries = [{ vector: [1, 0, 0], using: 'title', top_k: 90, include_values: true }];
+    const table = await batchTable('lines', queries);
+    const ids = [...table.getChild('id')!] as string[];
+    const rows = ids.map((id) => ROWS[Number(id.slice(1))]!);
+    for (const [name, vectorOf] of [
+      ['values', ({ values }: Row) => values],
+      ['vectors.title', ({ vectors }: Row) => vectors.title],
+      ['vectors.image', ({ vectors }: Row) => vectors.image],
+    ] as const) {
+      assert.deepEqual(plainVectors(table, name), rows.map(vectorOf), name);
+    }
+    assert.ok(rows.some(({ vectors }) => vectors.image === undefined));
+  });
+
+  it('may be all that a collection has, in every format', async () => {
+    const bare = ROWS.map(({ values: _, ...row }) => row);
+    for (const id of ['bare', 'bare-again']) {
+      assert.equal((await json('/collections', { id, vectors: SHAPES })).status, 200);
+    }
+    const body = bare.map((row) => `${JSON.stringify(row)}\n`).join('');
+    const written = await write('bare', body, NDJSON);
+    assert.equal(written.status, 200, await written.text());
+    const bytes = await exported('bare', 'format=arrow');
+    const names = ['id', 'vectors.title', 'vectors.image', 'metadata'];
+    assert.deepEqual(tableFromIPC(bytes).schema.names, names);
+    const again = await write('bare-again', bytes, ARROW);
+    assert.equal(again.status, 200, await again.text());
+    const text = (await exported('bare-again', 'format=ndjson')).toString();
+    const lines = text.trimEnd().split('\n');
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line) as unknown),
+      bare,
+    );
+    const parquet = await exported('bare', 'format=parquet');
+    assert.equal(parquet.subarray(0, 4).toString(), 'PAR1');
+    const queries = [{ vector: [1, 0, 0], using: 'title', top_k: 1, include_values: true }];
+    assert.deepEqual(plainVectors(await batchTable('bare', queries), 'vectors.title'), [
+      [698, 698.5, -1],
+    ]);
+    const refused = await write('bare', arrowOf(ROWS.slice(1, 2)), ARROW);
+    const { detail } = (await refused.json()) as { detail: string };
+    assert.equal(refused.status, 400);
+    assert.match(detail, /"values" is for the unnamed vector, which the collection does not have/);
+  });
+
+  async function batchTable(id: string, queries: readonly object[]): Promise<Table> {
+    const reply = await call(`/collections/${id}/query/batch`, {
+      method: 'POST',
+      body: JSON.stringify({ queries }),
+      headers: { 'content-type': 'application/json', accept: ARROW },
+    });
+    assert.equal(reply.status, 200);
+    return tableFromIPC(Buffer.from(await reply.arrayBuffer()));
+  }
 });
+
+/** A column of vectors, undefined for null. */
+function plainVectors(table: Table, name: string): (number[] | undefined)[] {
+  const column = table.getChild(name)!;
+  return Array.from({ length: table.numRows }, (_, row) => {
+    const vector = column.get(row) as Iterable<number> | null;
+    return vector === null ? undefined : [...vector];
+  });
+}

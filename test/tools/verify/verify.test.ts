@@ -112,6 +112,29 @@ describe('verify', () => {
     }
   });
 
+  it('finds nothing in collections without the unnamed vector', async () => {
+    const directory = await makeDirectory();
+    const store = await openIn(directory);
+    const database = await openDatabase({ store });
+    const input = { description: null, labels: {} };
+    const vectors = { title: { dimension: 2, metric: 'cosine' } } as const;
+    await database.createCollection({ id: 'named', vectors, ...input });
+    // A sealed segment, and rows in the log.
+    const ids = Array.from({ length: 100 }, (_, i) => ({
+      id: `v${i}`,
+      values: [],
+      metadata: '{}',
+    }));
+    const values = Float32Array.from({ length: 200 }, (_, i) => i + 1);
+    const named = [{ name: 'title', dimension: 2, values, presence: new Uint8Array(100).fill(1) }];
+    await database.collection('named').write({ ...batchOf(ids), named }, { mode: 'upsert' });
+    await database.close();
+    await store.close();
+    const { findings, counts } = await verifyDirectory(directory);
+    assert.deepEqual(findings, []);
+    assert.equal(counts.rows, 100);
+  });
+
   for (const [severity, damages] of Object.entries({ error: DAMAGES, note: LEFTOVERS })) {
     for (const [what, [damage, expected]] of Object.entries(damages)) {
       it(`reports ${what}`, async () => {
