@@ -68,8 +68,20 @@ export function listQuery(request: ListRequest): object {
 
 /** The JSON body of a query. */
 export function wireQuery(request: QueryRequest): object {
-  const { vector, ...rest } = wireInclude(request, 'base64');
-  return { ...(vector !== undefined && { vector: wireValues(vector) }), ...rest };
+  const { prefetch, ...rest } = wireInclude(request, 'base64');
+  return {
+    ...wireRanking(rest),
+    ...(prefetch !== undefined && { prefetch: wireRanking(prefetch) }),
+  };
+}
+
+/** With the vector, and those of the parts of a fusion, as they are sent. */
+function wireRanking({ vector, fusion, ...rest }: Pick<QueryRequest, 'vector' | 'fusion'>): object {
+  return {
+    ...(vector !== undefined && { vector: wireValues(vector) }),
+    ...(fusion !== undefined && { fusion: { ...fusion, parts: fusion.parts.map(wireRanking) } }),
+    ...rest,
+  };
 }
 
 export function readList<Asked extends PlainValues>(

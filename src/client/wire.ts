@@ -365,8 +365,8 @@ export interface VectorPage<Values = readonly number[]> {
 }
 
 /**
- * Exactly one of `vector`, `id`, `embed`, `text`, `recommend` and `discover`, or a `cursor`
- * alone. `limit`, `offset` and `cursor` may be in the query string instead.
+ * Exactly one of `vector`, `id`, `embed`, `recommend`, `discover`, `text` and `fusion`, or a
+ * `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.
  */
 export interface Query<Values = readonly number[]> {
   readonly vector?: Values;
@@ -379,22 +379,14 @@ export interface Query<Values = readonly number[]> {
   readonly embed?: string;
   readonly recommend?: Recommend;
   readonly discover?: Discover;
-  readonly mmr?: Mmr;
-  /**
-   * Words to search for, in place of a vector: the matches are ranked by BM25. For collections
-   * with `text`.
-   */
-  readonly text?: {
-    /**
-     * Text whose words are searched for, in any order: at most 256 different ones. A word that
-     * occurs twice counts twice.
-     */
-    readonly query: string;
-    /** Whether vectors match that have any of the words, or all of them. */
-    readonly match?: 'any' | 'all';
-  };
+  readonly text?: TextQuery;
   /** The named vector to search, instead of the unnamed one. Vectors without it are left out. */
   readonly using?: string;
+  /** Used instead of the collection's metric. */
+  readonly metric?: Metric;
+  readonly fusion?: Fusion<Values>;
+  readonly prefetch?: Prefetch<Values>;
+  readonly mmr?: Mmr;
   /**
    * The number of nearest vectors to return: at most 10000 without `limit`, which returns them
    * in pages. With `limit` and no `top_k` the pages go through all vectors that pass the
@@ -421,8 +413,6 @@ export interface Query<Values = readonly number[]> {
   readonly include_metadata?: boolean;
   /** `base64` returns vectors as base64 of little-endian float32. */
   readonly include_values?: boolean | 'base64';
-  /** Used instead of the collection's metric. */
-  readonly metric?: Metric;
   /** Sorts the `top_k` nearest vectors, at most 10000, in another order. */
   readonly sort?: readonly {
     /** A path in the metadata, `score` or `id`. */
@@ -481,6 +471,20 @@ export interface Query<Values = readonly number[]> {
   readonly explain?: boolean;
 }
 
+/**
+ * Words to search for, in place of a vector: the matches are ranked by BM25. For collections
+ * with `text`.
+ */
+export interface TextQuery {
+  /**
+   * Text whose words are searched for, in any order: at most 256 different ones. A word that
+   * occurs twice counts twice.
+   */
+  readonly query: string;
+  /** Whether vectors match that have any of the words, or all of them. */
+  readonly match?: 'any' | 'all';
+}
+
 /** Finds vectors by examples, of which there are at most 64. */
 export interface Recommend {
   /** What the result is to be near to. */
@@ -532,6 +536,71 @@ export interface Mmr {
   readonly candidates?: number;
 }
 
+/**
+ * Ranks by several rankings together: the score of a vector is the sum of what it gets from
+ * each part that ranks it. Ranks are those among all vectors that pass the filters and that
+ * the part can rank. Vectors that parts name by `id` have a rank, but are excluded from the
+ * result.
+ */
+export interface Fusion<Values = readonly number[]> {
+  /**
+   * `rrf`: weight / (`rank_constant` + rank), the best having rank 1. `weighted`: weight *
+   * score.
+   */
+  readonly kind?: 'rrf' | 'weighted';
+  /** Of `rrf`: how soon ranks count less. */
+  readonly rank_constant?: number;
+  /** Of `weighted`: `max` divides the scores of each part by the absolute value of its best one. */
+  readonly normalize?: 'none' | 'max';
+  readonly parts: readonly FusionPart<Values>[];
+}
+
+/** Exactly one of `vector`, `id`, `embed`, `recommend`, `discover` and `text`. */
+export interface FusionPart<Values = readonly number[]> {
+  readonly vector?: Values;
+  /** A stored vector to search with. It is excluded from its own result. */
+  readonly id?: string;
+  /**
+   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * it.
+   */
+  readonly embed?: string;
+  readonly recommend?: Recommend;
+  readonly discover?: Discover;
+  readonly text?: TextQuery;
+  /** The named vector to search, instead of the unnamed one. Vectors without it are left out. */
+  readonly using?: string;
+  /** Used instead of the collection's metric. */
+  readonly metric?: Metric;
+  /** What it ranks must pass this and the filter of the query. */
+  readonly filter?: JsonObject;
+  readonly weight?: number;
+}
+
+/** A first stage: the query searches only the best vectors by another ranking, exactly. */
+export interface Prefetch<Values = readonly number[]> {
+  readonly vector?: Values;
+  /** A stored vector to search with. It is excluded from its own result. */
+  readonly id?: string;
+  /**
+   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * it.
+   */
+  readonly embed?: string;
+  readonly recommend?: Recommend;
+  readonly discover?: Discover;
+  readonly text?: TextQuery;
+  /** The named vector to search, instead of the unnamed one. Vectors without it are left out. */
+  readonly using?: string;
+  /** Used instead of the collection's metric. */
+  readonly metric?: Metric;
+  readonly fusion?: Fusion<Values>;
+  /** Vectors must pass this and the filter of the query. */
+  readonly filter?: JsonObject;
+  /** The number of vectors that the query searches. */
+  readonly limit: number;
+}
+
 export interface Match<Values = readonly number[]> {
   readonly id: string;
   /** A higher score is better, for every metric. */
@@ -546,7 +615,7 @@ export interface Match<Values = readonly number[]> {
 }
 
 export interface Explain {
-  /** `text` for queries with `text`. */
+  /** `text` for queries with `text`, `fusion` for those with `fusion`. */
   readonly engine: string;
   readonly segment_count: number;
   readonly rows_scanned: number;
@@ -566,8 +635,9 @@ export interface QueryReply<Values = readonly number[]> {
   /** Whether there is another page. */
   readonly has_more: boolean;
   /**
-   * The exact number of vectors that pass the filter and, in a query with `text`, match it. On
-   * the first page and on pages with an `offset`.
+   * The exact number of vectors that pass the filter and that the query ranks: with `text`
+   * those that match it, with `fusion` those that any part ranks. On the first page and on
+   * pages with an `offset`.
    */
   readonly total?: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */

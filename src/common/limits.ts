@@ -22,6 +22,8 @@ export const DEFAULT_LIMITS = {
   topKDefault: 10,
   /** Examples of one query: every row is scored with each, and a cursor contains them. */
   examplesMax: 64,
+  /** Rankings of one fusion: each is searched. */
+  fusionPartsMax: 8,
   /** Nearest vectors that a diversified query chooses from, each compared with all that are chosen. */
   diversityCandidatesMax: 1_000,
   diversityCandidatesDefault: 100,

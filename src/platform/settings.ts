@@ -328,6 +328,7 @@ const BOUNDS = {
   topKDefault: bound('matches', 1, 10_000, 'The top_k of queries that do not set it.'),
   embedCharactersMax: bound('characters', 1, 1_000_000, 'The maximum length of a text to embed.'),
   examplesMax: bound('examples', 1, 1_024, 'The maximum number of examples in a query.'),
+  fusionPartsMax: bound('parts', 2, 64, 'The maximum number of parts of a fused query.'),
   diversityCandidatesMax: bound(
     'vectors',
     1,

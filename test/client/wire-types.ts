@@ -22,12 +22,23 @@ type Mutable<Value> = Value extends readonly (infer Item)[]
     ? Writable<Value>
     : Value;
 
+type Query = Taken<Schemas['query']['query']>;
+type WithVectors = 'vector' | 'fusion' | 'prefetch';
+
 export type Requests = [
   Agrees<Writable<CollectionInput>, Taken<Schemas['collections']['create']>>,
   Agrees<Writable<ApiKeyInput>, Taken<Schemas['keys']['create']>>,
   Agrees<
-    Without<Writable<QueryRequest>, 'vector' | 'include_values'>,
-    Without<Taken<Schemas['query']['query']>, 'vector' | 'include_values'>
+    Without<Writable<QueryRequest>, WithVectors | 'include_values'>,
+    Without<Query, WithVectors | 'include_values'>
+  >,
+  Agrees<
+    Without<Writable<NonNullable<QueryRequest['fusion']>['parts'][number]>, 'vector'>,
+    Without<NonNullable<Query['fusion']>['parts'][number], 'vector'>
+  >,
+  Agrees<
+    Without<Writable<NonNullable<QueryRequest['prefetch']>>, WithVectors>,
+    Without<NonNullable<Query['prefetch']>, WithVectors>
   >,
   Agrees<
     Without<Writable<ListRequest>, 'include_values'>,

@@ -75,6 +75,10 @@ interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat
   readonly mmr?: number;
   readonly mmrCandidates?: number;
   readonly text?: string;
+  readonly embed?: string;
+  readonly discover?: string;
+  readonly fusion?: string;
+  readonly prefetch?: string;
   readonly match?: (typeof TEXT_MATCHES)[number];
   readonly filter?: string;
   readonly topK?: number;
@@ -114,6 +118,10 @@ export function addQueryCommand(program: Command): void {
         TEXT_MATCHES,
       ),
     )
+    .option('--embed <text>', 'text that the embedding endpoint turns into the query vector')
+    .option('--discover <json|@file>', 'target and pairs of examples')
+    .option('--fusion <json|@file>', 'several rankings in one: kind and parts')
+    .option('--prefetch <json|@file>', 'another ranking, of which only the best are searched')
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
     .option('-k, --top-k <n>', 'number of matches (default: 10)', wholeNumber(1, 1e9))
     .option('--limit <n>', 'matches per page', wholeNumber(1, 1e6))
@@ -182,6 +190,10 @@ const SINGLE_ONLY = [
   'mmr',
   'mmrCandidates',
   'text',
+  'embed',
+  'discover',
+  'fusion',
+  'prefetch',
   'match',
   'cursor',
   'limit',
@@ -206,12 +218,14 @@ function optionName(name: string): string {
 function requestOf(options: QueryOptions): QueryRequest {
   const { vector, id, filter, topK, limit, cursor, metric, scoreThreshold } = options;
   const { groupBy, groupSize, mmr, mmrCandidates, text, match, using } = options;
+  const { embed, discover, fusion, prefetch } = options;
   const recommend = recommendOf(options);
-  const targetCount = [vector, id, text, recommend].filter((one) => one !== undefined).length;
+  const targets = [vector, id, text, embed, recommend, discover, fusion];
+  const targetCount = targets.filter((one) => one !== undefined).length;
   if (cursor !== undefined && targetCount === 0) return { cursor };
   if (targetCount !== 1) {
     throw usageError(
-      `expected exactly one of --vector, --id, --text and examples (--positive, --negative), found ${targetCount}`,
+      `expected exactly one of --vector, --id, --text, --embed, --discover, --fusion and examples (--positive, --negative), found ${targetCount}`,
     );
   }
   if (mmr === undefined && mmrCandidates !== undefined) {
@@ -223,6 +237,10 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(vector !== undefined && { vector: readVector(vector) }),
     ...(id !== undefined && { id }),
     ...(recommend !== undefined && { recommend }),
+    ...(embed !== undefined && { embed }),
+    ...(discover !== undefined && { discover: readObject('--discover', discover) }),
+    ...(fusion !== undefined && { fusion: readObject('--fusion', fusion) }),
+    ...(prefetch !== undefined && { prefetch: readObject('--prefetch', prefetch) }),
     ...(mmr !== undefined && {
       mmr: { lambda: mmr, ...(mmrCandidates !== undefined && { candidates: mmrCandidates }) },
     }),
@@ -240,6 +258,13 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(options.metadata && { include_metadata: true }),
     ...(options.values && { include_values: true }),
   };
+}
+
+/** A member of the request as JSON: the server checks it. */
+function readObject<Member extends object>(name: string, option: string): Member {
+  const value = parseJson(name, readText(name, option));
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Member;
+  throw usageError(`${name}: expected a JSON object`);
 }
 
 function recommendOf({

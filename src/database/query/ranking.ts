@@ -16,7 +16,7 @@ import { type Collection, type SearchedVector, vectorNotFound } from '../collect
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import { findExampleIssues, planDiscover, planRecommend } from './examples.js';
 import type { FusionMethod } from './fusion/fusion.js';
-import type { FusionRequest, RankingRequest, TextRequest } from './query-api.js';
+import type { FusionRequest, QueryRequest, RankingRequest, TextRequest } from './query-api.js';
 import { analyzeText, type TextQuery } from './text-query.js';
 
 /** By the score with one vector. */
@@ -92,6 +92,34 @@ export type FilterParser = (filter: JsonObject, path: FieldPath) => FilterNode;
 const TARGETS = ['vector', 'id', 'embed', 'text', 'recommend', 'discover', 'fusion'] as const;
 /** Those that a part of a fusion may have. */
 const PART_TARGETS = TARGETS.filter((name) => name !== 'fusion');
+
+/** Replaces the requests of all rankings: of the query or the parts of its fusion, and of its prefetch. */
+export function mapRankings(
+  request: QueryRequest,
+  map: <Request extends RankingRequest>(ranking: Request, path: FieldPath) => Request,
+): QueryRequest {
+  const mapTarget = <Request extends TargetRequest>(target: Request, path: FieldPath): Request => {
+    const { fusion } = target;
+    if (fusion === undefined) return map(target, path);
+    const parts = fusion.parts.map((part, i) => map(part, [...path, 'fusion', 'parts', i]));
+    return { ...target, fusion: { ...fusion, parts } };
+  };
+  const mapped = mapTarget(request, []);
+  const { prefetch } = request;
+  return prefetch === undefined
+    ? mapped
+    : { ...mapped, prefetch: mapTarget(prefetch, ['prefetch']) };
+}
+
+/** The requests of all rankings of a query. */
+export function rankingsOf(request: QueryRequest): readonly RankingRequest[] {
+  const rankings: RankingRequest[] = [];
+  mapRankings(request, (ranking) => {
+    rankings.push(ranking);
+    return ranking;
+  });
+  return rankings;
+}
 
 /** Whether the request says what to rank by. */
 export function hasRanking(request: TargetRequest): boolean {

@@ -2,6 +2,7 @@
 
 import {
   type ErrorCode,
+  type FieldPath,
   field,
   type IssueLocation,
   SagittaError,
@@ -10,6 +11,7 @@ import {
 import { unnamedShape } from '../../database/api.js';
 import type { CollectionHandle } from '../../database/collection-handle.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
+import { mapRankings } from '../../database/query/ranking.js';
 import type { ParsedRows } from '../ingest/parsed-rows.js';
 import { checkDirection } from '../ingest/row-rules.js';
 import type { Embedder } from './embedder.js';
@@ -47,24 +49,34 @@ export function embedText(text: string, context: EmbedContext): Promise<Float32A
   return embedTexts([{ text, location: EMBED_FIELD }], context);
 }
 
-/** The queries with vectors in place of texts. Throws what `embedTexts` throws. */
+/**
+ * The queries with vectors in place of texts, also in their parts. Throws what `embedTexts` throws, at the
+ * location of a path in a query.
+ */
 export async function embedQueries(
   queries: readonly QueryRequest[],
   context: EmbedContext,
-  locate: (index: number) => IssueLocation,
+  locate: (index: number, path: FieldPath) => IssueLocation,
 ): Promise<readonly QueryRequest[]> {
-  const texts = queries.flatMap(({ embed }, i) =>
-    embed === undefined ? [] : [{ text: embed, location: locate(i) }],
-  );
+  const texts: { text: string; location: IssueLocation }[] = [];
+  for (const [i, query] of queries.entries()) {
+    mapRankings(query, (ranking, path) => {
+      const { embed } = ranking;
+      if (embed !== undefined) texts.push({ text: embed, location: locate(i, [...path, 'embed']) });
+      return ranking;
+    });
+  }
   if (texts.length === 0) return queries;
   const vectors = await embedTexts(texts, context);
   const dimension = vectors.length / texts.length;
   let next = 0;
-  return queries.map(({ embed, ...query }) => {
-    if (embed === undefined) return query;
-    const start = next++ * dimension;
-    return { ...query, vector: vectors.subarray(start, start + dimension) };
-  });
+  return queries.map((query) =>
+    mapRankings(query, (ranking) => {
+      if (ranking.embed === undefined) return ranking;
+      const start = next++ * dimension;
+      return { ...ranking, embed: undefined, vector: vectors.subarray(start, start + dimension) };
+    }),
+  );
 }
 
 /**

@@ -8,7 +8,13 @@ import type {
   HistogramRequest,
 } from '../../database/aggregate/aggregate-api.js';
 import { countExamples, type ExamplesRequest } from '../../database/query/examples.js';
-import type { Example, QueryRequest } from '../../database/query/query-api.js';
+import type {
+  Example,
+  FusionRequest,
+  QueryRequest,
+  RankingRequest,
+} from '../../database/query/query-api.js';
+import { rankingsOf } from '../../database/query/ranking.js';
 import type { Schemas } from '../schemas/all.js';
 
 export type QueryBody = z.output<Schemas['query']['query']>;
@@ -16,13 +22,15 @@ type AggregateBody = z.output<Schemas['aggregate']['request']>;
 
 export function toQueryRequest(body: QueryBody): QueryRequest {
   return {
-    vector: body.vector,
-    id: body.id,
-    embed: body.embed,
-    ...toExamples(body),
+    ...toRanking(body),
+    fusion: toFusion(body.fusion),
+    prefetch: body.prefetch && {
+      ...toRanking(body.prefetch),
+      fusion: toFusion(body.prefetch.fusion),
+      filter: body.prefetch.filter,
+      limit: body.prefetch.limit,
+    },
     diversity: body.mmr && { lambda: body.mmr.lambda, candidateCount: body.mmr.candidates },
-    text: body.text,
-    using: body.using,
     topK: body.top_k,
     limit: body.limit,
     offset: body.offset,
@@ -30,7 +38,6 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
     filter: body.filter,
     includeMetadata: body.include_metadata,
     includeValues: body.include_values,
-    metric: body.metric,
     sort: body.sort,
     groupBy: body.group_by,
     groupSize: body.group_size,
@@ -42,7 +49,33 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
   };
 }
 
-function toExamples({ recommend, discover }: QueryBody): ExamplesRequest {
+type FusionBody = QueryBody['fusion'];
+type RankingBody = Pick<
+  QueryBody,
+  'vector' | 'id' | 'embed' | 'text' | 'recommend' | 'discover' | 'using' | 'metric'
+>;
+
+function toRanking(body: RankingBody): RankingRequest {
+  const { vector, id, embed, text, using, metric } = body;
+  return { vector, id, embed, ...toExamples(body), text, using, metric };
+}
+
+function toFusion(fusion: FusionBody): FusionRequest | undefined {
+  if (fusion === undefined) return undefined;
+  const { kind, rank_constant, normalize, parts } = fusion;
+  return {
+    kind,
+    rankConstant: rank_constant,
+    normalize,
+    parts: parts.map((part) => ({
+      ...toRanking(part),
+      filter: part.filter,
+      weight: part.weight,
+    })),
+  };
+}
+
+function toExamples({ recommend, discover }: RankingBody): ExamplesRequest {
   return {
     recommend: recommend && {
       positive: recommend.positive.map(toExample),
@@ -100,10 +133,15 @@ export function toThreshold(score: number | undefined): number | undefined {
 /** Metadata is short beside a vector: this many matches with it cost as much as one query. */
 const MATCHES_PER_QUERY = 100;
 
-/** The cost of a query by the rate limit, with its facets and stats. Each example costs a query. */
+/**
+ * The cost of a query by the rate limit, with its facets and stats. Each example costs a query, as does each
+ * ranking beside the first.
+ */
 export function costOf(query: QueryRequest, limits: Limits): number {
+  const rankings = rankingsOf(query);
+  const rankingCost = rankings.reduce((sum, ranking) => sum + 1 + countExamples(ranking), -1);
   const scoreCost = query.scoreStats === undefined ? 0 : 1;
-  return searchCost(query, limits) + countExamples(query) + aggregationCost(query) + scoreCost;
+  return searchCost(query, limits) + rankingCost + aggregationCost(query) + scoreCost;
 }
 
 /** 1, or with values the number of vectors that a page may return. */

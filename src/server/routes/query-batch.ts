@@ -127,7 +127,7 @@ async function answerJson(
   queries = await embedQueries(
     queries,
     { embedder: context.embedder, collection, signal },
-    (index) => rowField(index, 'embed'),
+    (index, path) => rowField(index, ...path),
   );
   const session = await collection.openQuerySession({
     minSequence: leastSequence(queries),

@@ -3,13 +3,14 @@
 import type { z } from 'zod';
 import {
   type ErrorCode,
+  field,
   parameter,
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
 import { findQueryIssues } from '../../database/query/query-issues.js';
 import { chooseCollection, collectionInPath } from '../collection-choice.js';
-import { EMBED_FIELD, EMBEDDING_ERRORS, embedQueries } from '../embedding/embed-rows.js';
+import { EMBEDDING_ERRORS, embedQueries } from '../embedding/embed-rows.js';
 import { readJsonBody } from '../ingest/parse-request.js';
 import { costOf, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
 import { BODY_LAYOUT } from '../problem.js';
@@ -118,7 +119,7 @@ function createAnswer(services: RouteServices): Answer {
     const { telemetry, signal } = request;
     const collection = database.collection(collectionId);
     const context = { embedder, collection, signal };
-    const [embedded] = await embedQueries([query], context, () => EMBED_FIELD);
+    const [embedded] = await embedQueries([query], context, (_, path) => field(...path));
     const reply = await slowQueries.run(request, collectionId, embedded!, () =>
       collection.query(embedded!, { signal }),
     );

@@ -4,8 +4,7 @@ import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { AggregateSchemas } from './aggregate.js';
 import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
-import { exampleSchemas } from './examples.js';
-import { textQuerySchema } from './text.js';
+import { listNames, rankingSchemas } from './rankings.js';
 
 /** Each sort key takes a column of the page in memory; a few are enough to break ties. */
 const SORT_KEYS_MAX = 8;
@@ -13,25 +12,16 @@ const SORT_KEYS_MAX = 8;
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: AggregateSchemas) {
   const { vectorId, values, namedValues, using, metadata, filter, metric } = basics;
-  const byExamples = exampleSchemas(limits);
+  const { single, fusion, prefetch, mmr } = rankingSchemas(limits, basics);
+  const ranking = { ...single, fusion: fusion.optional() };
   const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({
     description:
       'Page size. When absent: `top_k`, or the default page size when that is absent too.',
   });
   const members = {
-    vector: values.optional(),
-    id: vectorId.optional().meta({
-      description: 'A stored vector to search with. It is excluded from its own result.',
-    }),
-    embed: basics.embed.optional(),
-    recommend: byExamples.recommend.optional(),
-    discover: byExamples.discover.optional(),
-    mmr: byExamples.mmr.optional(),
-    text: textQuerySchema(limits).optional().meta({
-      description:
-        'Words to search for, in place of a vector: the matches are ranked by BM25. For collections with `text`.',
-    }),
-    using,
+    ...ranking,
+    prefetch: prefetch.optional(),
+    mmr: mmr.optional(),
     top_k: z
       .int()
       .min(1)
@@ -55,7 +45,6 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         default: false,
         description: '`base64` returns vectors as base64 of little-endian float32.',
       }),
-    metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
     sort: z
       .array(
         z.strictObject({
@@ -97,8 +86,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     score_stats: aggregate.scoreStats,
     explain: z.boolean().optional().meta({ default: false }),
   };
-  const description =
-    'Exactly one of `vector`, `id`, `embed`, `text`, `recommend` and `discover`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.';
+  const description = `Exactly one of ${listNames(ranking)}, or a \`cursor\` alone. \`limit\`, \`offset\` and \`cursor\` may be in the query string instead.`;
   const examples = [
     {
       vector: [0.12, -0.5, 0.33],
@@ -135,7 +123,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       ...page,
       total: z.int().optional().meta({
         description:
-          'The exact number of vectors that pass the filter and, in a query with `text`, match it. On the first page and on pages with an `offset`.',
+          'The exact number of vectors that pass the filter and that the query ranks: with `text` those that match it, with `fusion` those that any part ranks. On the first page and on pages with an `offset`.',
       }),
       sequence,
       facets: aggregate.replyMembers.facets,
@@ -143,7 +131,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       score_stats: aggregate.scoreStatsReply,
       explain: z
         .object({
-          engine: z.string().meta({ description: '`text` for queries with `text`.' }),
+          engine: z.string().meta({
+            description: '`text` for queries with `text`, `fusion` for those with `fusion`.',
+          }),
           segment_count: z.int(),
           rows_scanned: z.int(),
           rows_passed_filter: z.int(),

@@ -65,7 +65,7 @@ export function textSchemas(limits: Limits, { path }: BasicSchemas) {
 }
 
 export function textQuerySchema(limits: Limits) {
-  return z.strictObject({
+  const members = {
     query: z
       .string()
       .min(1)
@@ -77,5 +77,11 @@ export function textQuerySchema(limits: Limits) {
     match: z.enum(['any', 'all']).default('any').meta({
       description: 'Whether vectors match that have any of the words, or all of them.',
     }),
+  };
+  return z.strictObject(members).meta({
+    id: 'TextQuery',
+    description:
+      'Words to search for, in place of a vector: the matches are ranked by BM25. For collections with `text`.',
+    examples: [{ query: 'domesticated animal' }],
   });
 }

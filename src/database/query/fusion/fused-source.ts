@@ -22,12 +22,13 @@ interface Candidate extends RankedRow {
 /** A search for so many rows costs little more than one for ten, and spares most counts of ranks. */
 const DEPTH_MIN = 256;
 const DEPTH_GROWTH = 4;
-/** More rows are not ranked one by one before rankings have been read further. */
+/** Rows that are ranked one by one, at most, or as many as are searched; for more, rankings are read further. */
 const RESOLVED_MAX = 128;
 
 export class FusedSource implements SearchSource {
   readonly #parts: readonly RankedPart[];
   readonly #method: FusionMethod;
+  readonly #depthMin: number;
   /** By segment and row. */
   readonly #candidates = new Map<Segment, Map<number, Candidate>>();
   /** The rows of each part that have become candidates. */
@@ -35,25 +36,28 @@ export class FusedSource implements SearchSource {
   #depth = 0;
   #terms: readonly Term[] | null = null;
 
-  constructor(parts: readonly RankedPart[], method: FusionMethod) {
+  /** @param depthMin of the beginnings that are read first. */
+  constructor(parts: readonly RankedPart[], method: FusionMethod, depthMin = DEPTH_MIN) {
     this.#parts = parts;
     this.#method = method;
+    this.#depthMin = depthMin;
     this.#takenCounts = parts.map(() => 0);
   }
 
   async search(query: SearchQuery): Promise<SearchHits> {
     const before = this.#workCounts();
     const weights = this.#parts.map(({ weight }) => weight);
-    await this.#readTo(Math.max(DEPTH_MIN, expectedDepth(this.#method, weights, query.k)));
+    await this.#readTo(Math.max(this.#depthMin, expectedDepth(this.#method, weights, query.k)));
     for (;;) {
       const rows = new EligibleRows(query, [...this.#all()]);
       const floor = rows.leastOfBest();
       const open = rows.mayPrecede(floor).filter((row) => row.upper !== row.lower);
       const canRead = this.#parts.some(({ isExhausted }) => !isExhausted);
-      if (open.length > RESOLVED_MAX && canRead && this.#method.kind === 'rrf') {
+      const resolvedMax = Math.max(RESOLVED_MAX, 2 * query.k);
+      if (open.length > resolvedMax && canRead && this.#method.kind === 'rrf') {
         await this.#readTo(this.#depth * DEPTH_GROWTH);
       } else if (open.length > 0) {
-        await this.#resolve(open.slice(0, Math.max(RESOLVED_MAX, query.k)));
+        await this.#resolve(open.slice(0, resolvedMax));
       } else if (canRead && !(floor > this.#unreadBound()) && !rows.isBelow(this.#unreadBound())) {
         await this.#readTo(this.#depth * DEPTH_GROWTH);
       } else {

@@ -1,0 +1,99 @@
+// What queries, the parts of fusions and prefetches rank by.
+
+import { z } from 'zod';
+import type { Limits } from '../../common/limits.js';
+import { FUSION_KINDS, NORMALIZATIONS } from '../../database/query/query-api.js';
+import type { BasicSchemas } from './basics.js';
+import { exampleSchemas } from './examples.js';
+import { textQuerySchema } from './text.js';
+
+/** Greater constants make ranks count alike; searches read about as many rows of each part. */
+const RANK_CONSTANT_MAX = 1_000;
+const RANK_CONSTANT_DEFAULT = 60;
+
+export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
+  const { vectorId, values, using, filter, metric } = basics;
+  const { recommend, discover, mmr } = exampleSchemas(limits);
+  const single = {
+    vector: values.optional(),
+    id: vectorId.optional().meta({
+      description: 'A stored vector to search with. It is excluded from its own result.',
+    }),
+    embed: basics.embed.optional(),
+    recommend: recommend.optional(),
+    discover: discover.optional(),
+    text: textQuerySchema(limits).optional(),
+    using,
+    metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
+  };
+  const part = z
+    .strictObject({
+      ...single,
+      filter: filter.optional().meta({
+        description: 'What it ranks must pass this and the filter of the query.',
+      }),
+      weight: z.number().positive().max(Number.MAX_SAFE_INTEGER).default(1),
+    })
+    .meta({
+      id: 'FusionPart',
+      description: `Exactly one of ${listNames(single)}.`,
+      examples: [{ text: { query: 'domesticated animal' }, weight: 2 }],
+    });
+  const fusion = z
+    .strictObject({
+      kind: z.enum(FUSION_KINDS).default('rrf').meta({
+        description:
+          '`rrf`: weight / (`rank_constant` + rank), the best having rank 1. `weighted`: weight * score.',
+      }),
+      rank_constant: z
+        .int()
+        .min(1)
+        .max(RANK_CONSTANT_MAX)
+        .default(RANK_CONSTANT_DEFAULT)
+        .meta({ description: 'Of `rrf`: how soon ranks count less.' }),
+      normalize: z.enum(NORMALIZATIONS).default('none').meta({
+        description:
+          'Of `weighted`: `max` divides the scores of each part by the absolute value of its best one.',
+      }),
+      parts: z.array(part).min(2).max(limits.fusionPartsMax),
+    })
+    .meta({
+      id: 'Fusion',
+      description:
+        'Ranks by several rankings together: the score of a vector is the sum of what it gets from each part that ranks it. Ranks are those among all vectors that pass the filters and that the part can rank. Vectors that parts name by `id` have a rank, but are excluded from the result.',
+      examples: [
+        {
+          kind: 'rrf',
+          parts: [{ vector: [0.12, -0.5, 0.33] }, { text: { query: 'domesticated animal' } }],
+        },
+      ],
+    });
+  const prefetch = z
+    .strictObject({
+      ...single,
+      fusion: fusion.optional(),
+      filter: filter.optional().meta({
+        description: 'Vectors must pass this and the filter of the query.',
+      }),
+      limit: z
+        .int()
+        .min(1)
+        .max(limits.topKMax)
+        .meta({ description: 'The number of vectors that the query searches.' }),
+    })
+    .meta({
+      id: 'Prefetch',
+      description:
+        'A first stage: the query searches only the best vectors by another ranking, exactly.',
+      examples: [{ vector: [0.12, -0.5, 0.33], using: 'title', limit: 100 }],
+    });
+  return { single, fusion, prefetch, mmr };
+}
+
+/** The names of what to rank by. */
+export function listNames(members: object): string {
+  const names = Object.keys(members)
+    .filter((name) => name !== 'using' && name !== 'metric')
+    .map((name) => `\`${name}\``);
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
