@@ -104,13 +104,12 @@ export function amongRows(
   views: readonly SegmentView[],
   rowsOfSegments: ReadonlyMap<Segment, Bitmap>,
 ): readonly SegmentView[] {
-  return views.flatMap((view) => {
-    const kept = rowsOfSegments.get(view.segment);
-    if (kept === undefined) return [];
+  return views.map((view) => {
     const rows = createBitmap(view.rowCount);
-    rows.words.set(kept.words.subarray(0, rows.words.length));
+    const kept = rowsOfSegments.get(view.segment);
+    if (kept !== undefined) rows.words.set(kept.words.subarray(0, rows.words.length));
     if (view.rows !== null) intersectInto(rows, view.rows);
-    return [{ ...view, rows, visibleCount: countBits(rows) }];
+    return { ...view, rows, visibleCount: countBits(rows) };
   });
 }
 
