@@ -21,7 +21,7 @@ import { parseLinesTask, parseVectorsTask } from './server/ingest/json-rows.js';
 import { readQueryRowsTask } from './server/ingest/read-queries.js';
 import { writeLinesTask } from './server/replies/vector-lines.js';
 import { buildPartTask, mergePartsTask } from './text/text-index.js';
-import { matchTextTask, rankTextTask } from './text/text-search.js';
+import { countTextTask, matchTextTask, rankTextTask } from './text/text-search.js';
 
 export default createTaskHandler([
   aggregateSegmentsTask,
@@ -45,6 +45,7 @@ export default createTaskHandler([
   parseLinesTask,
   parseVectorsTask,
   rankTextTask,
+  countTextTask,
   readQueryRowsTask,
   scoreRowsTask,
   searchExamplesTask,

@@ -1,13 +1,8 @@
 // The best rows of a search in the order (score descending, id bytes ascending): a heap with the worst of
 // them on top.
 
+import type { RowPosition } from '../common/row-positions.js';
 import type { Utf8Column } from '../common/types.js';
-
-/** A position in the order. */
-export interface RowPosition {
-  readonly score: number;
-  readonly id: Uint8Array;
-}
 
 /** Rows of views, best first. */
 export interface RankedRows {

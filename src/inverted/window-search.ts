@@ -4,9 +4,10 @@
 // sum of bounds, added in the same order, is not below the sum of what they bound. No tolerance is needed.
 
 import { type Bitmap, nextSetBit } from '../common/bitmap.js';
+import { placeOf, type RowPosition, type SortedPositions } from '../common/row-positions.js';
 import type { Utf8Column } from '../common/types.js';
 import { type PostingLists, WINDOW_BITS, WINDOW_ROWS } from './posting-lists.js';
-import { isAfter, type RankedRows, type RowPosition, TopRows } from './top-rows.js';
+import { isAfter, type RankedRows, TopRows } from './top-rows.js';
 
 /** The rows of a segment that are ranked, each of which has a key of the query. */
 export interface RankedView<Part extends PostingLists> {
@@ -60,17 +61,60 @@ export function searchWindows<Part extends PostingLists>(
   { k, after, scoreMin }: RankedRange,
   openPart: (part: Part) => PartScores,
 ): RankedHits {
-  const partWindows = views.flatMap(({ parts }, view) =>
-    parts.map((part) => boundWindows(part, view, openPart(part))),
-  );
   const top = new TopRows(
     k,
     views.map(({ ids }) => ids),
   );
+  const scoredCount = visitWindows(views, openPart, {
+    isLow: (bound) => bound < top.scoreMin || isBelow(bound, scoreMin),
+    visit(score, view, row) {
+      if (isBelow(score, scoreMin)) return;
+      if (after !== null && !isAfter(after, score, views[view]!.ids, row)) return;
+      top.offer(score, view, row);
+    },
+  });
+  return { ...top.ranked(), viewCount: views.length, scoredCount };
+}
+
+/** The number of rows at each place 0..n among n positions; rows behind all of them may be left out. */
+export function countAtPlaces<Part extends PostingLists>(
+  views: readonly RankedView<Part>[],
+  positions: SortedPositions,
+  openPart: (part: Part) => PartScores,
+): Float64Array {
+  const counts = new Float64Array(positions.scores.length + 1);
+  const least = positions.scores.at(-1) ?? Number.POSITIVE_INFINITY;
+  visitWindows(views, openPart, {
+    isLow: (bound) => bound < least,
+    visit(score, view, row) {
+      counts[placeOf(positions, score, views[view]!.ids, row)]!++;
+    },
+  });
+  return counts;
+}
+
+/**
+ * Visits the rows of windows, those with high bounds first, until the bound of a window is low. Returns the
+ * number of rows that were scored.
+ */
+function visitWindows<Part extends PostingLists>(
+  views: readonly RankedView<Part>[],
+  openPart: (part: Part) => PartScores,
+  {
+    isLow,
+    visit,
+  }: {
+    isLow(bound: number): boolean;
+    visit(score: number, view: number, row: number): void;
+  },
+): number {
+  const partWindows = views.flatMap(({ parts }, view) =>
+    parts.map((part) => boundWindows(part, view, openPart(part))),
+  );
   const scores = new Float64Array(WINDOW_ROWS);
   let scoredCount = 0;
   for (const { of, window, bound } of inOrderOfBounds(partWindows)) {
-    if (bound < top.scoreMin || isBelow(bound, scoreMin)) break;
+    if (isLow(bound)) break;
     const view = views[of.view]!;
     const from = Math.max(of.part.from, (of.first + window) << WINDOW_BITS);
     const to = Math.min(of.part.to, (of.first + window + 1) << WINDOW_BITS, view.rows.length);
@@ -78,14 +122,11 @@ export function searchWindows<Part extends PostingLists>(
     if (row < 0 || row >= to) continue;
     scoreWindow(of, window, scores);
     for (; row >= 0 && row < to; row = nextSetBit(view.rows, row + 1)) {
-      const score = scores[row & (WINDOW_ROWS - 1)]!;
+      visit(scores[row & (WINDOW_ROWS - 1)]!, of.view, row);
       scoredCount++;
-      if (isBelow(score, scoreMin)) continue;
-      if (after !== null && !isAfter(after, score, view.ids, row)) continue;
-      top.offer(score, of.view, row);
     }
   }
-  return { ...top.ranked(), viewCount: views.length, scoredCount };
+  return scoredCount;
 }
 
 function isBelow(score: number, scoreMin: number | null): boolean {

@@ -1,8 +1,10 @@
 // The best rows of some segments by BM25. See bm25.ts for why the bounds hold to the last bit.
 
+import type { SortedPositions } from '../common/row-positions.js';
 import type { TextSettings } from '../common/text-settings.js';
 import { WINDOW_ROWS } from '../inverted/posting-lists.js';
 import {
+  countAtPlaces,
   type PartScores,
   type RankedHits,
   type RankedRange,
@@ -12,8 +14,8 @@ import {
 import { lengthNorms, termScore } from './bm25.js';
 import { findTerm, type TextPart } from './text-part.js';
 
-/** What a search is for, in every segment. */
-export interface TextRanking extends RankedRange, Pick<TextSettings, 'k1' | 'b'> {
+/** How rows are scored, in every segment. */
+export interface TextScoring extends Pick<TextSettings, 'k1' | 'b'> {
   /** Distinct byte strings in the order of their bytes, and the weight of each. */
   readonly terms: readonly string[];
   readonly weights: readonly number[];
@@ -21,18 +23,35 @@ export interface TextRanking extends RankedRange, Pick<TextSettings, 'k1' | 'b'>
   readonly averageLength: number;
 }
 
-export function rankRows(views: readonly RankedView<TextPart>[], ranking: TextRanking): RankedHits {
+export type RankedText = RankedView<TextPart>;
+
+/** What a search is for, in every segment. */
+export interface TextRanking extends RankedRange, TextScoring {}
+
+export function rankRows(views: readonly RankedText[], ranking: TextRanking): RankedHits {
+  return searchWindows(views, ranking, partOpener(views, ranking));
+}
+
+/** The number of rows at each place among the positions; see `countAtPlaces`. */
+export function countRows(
+  views: readonly RankedText[],
+  { positions, ...scoring }: TextScoring & { readonly positions: SortedPositions },
+): Float64Array {
+  return countAtPlaces(views, positions, partOpener(views, scoring));
+}
+
+function partOpener(views: readonly RankedText[], scoring: TextScoring) {
   const lengthMax = views.reduce(
     (max, { parts }) => parts.reduce((most, part) => Math.max(most, part.lengthMax), max),
     0,
   );
-  const norms = lengthNorms(lengthMax, ranking.averageLength, ranking);
-  return searchWindows(views, ranking, (part) => scoresOf(part, ranking, norms));
+  const norms = lengthNorms(lengthMax, scoring.averageLength, scoring);
+  return (part: TextPart) => scoresOf(part, scoring, norms);
 }
 
 function scoresOf(
   part: TextPart,
-  { terms, weights }: TextRanking,
+  { terms, weights }: TextScoring,
   norms: Float64Array,
 ): PartScores {
   const { rows, counts, lengths, from: firstRow, windowCounts, windowLengths } = part;

@@ -1,11 +1,17 @@
 // Matches and ranks the rows of many segments, in the worker pool where there is much to do.
 
 import type { Bitmap } from '../common/bitmap.js';
+import {
+  countsBefore,
+  type RowPosition,
+  type SortedPositions,
+  sortPositions,
+} from '../common/row-positions.js';
 import type { TextSettings } from '../common/text-settings.js';
 import { type MatchedRows, narrowTo } from '../inverted/containing-rows.js';
 import { countPostings } from '../inverted/posting-lists.js';
 import { rankInGroups, runInGroups, type ViewsInput } from '../inverted/view-groups.js';
-import type { RankedHits, RankedView } from '../inverted/window-search.js';
+import type { RankedHits } from '../inverted/window-search.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { analyzerOf } from './analyzer.js';
 import {
@@ -17,7 +23,13 @@ import {
   type TextView,
 } from './text-match.js';
 import { findTerm, type TextPart } from './text-part.js';
-import { rankRows, type TextRanking } from './text-rank.js';
+import {
+  countRows,
+  type RankedText,
+  rankRows,
+  type TextRanking,
+  type TextScoring,
+} from './text-rank.js';
 
 /** A segment at a sequence, its index, and the rows of it that pass the filter of a query. */
 export interface SearchedView extends TextView {
@@ -44,9 +56,16 @@ export const matchTextTask: Task<ViewsInput<SearchedView, TextTerms>, MatchedVie
     })),
 };
 
-export const rankTextTask: Task<ViewsInput<RankedView<TextPart>, TextRanking>, RankedHits> = {
+export const rankTextTask: Task<ViewsInput<RankedText, TextRanking>, RankedHits> = {
   name: 'text.rank',
   run: ({ views, work }) => rankRows(views, work),
+};
+
+type CountWork = TextScoring & { readonly positions: SortedPositions };
+
+export const countTextTask: Task<ViewsInput<RankedText, CountWork>, Float64Array> = {
+  name: 'text.count',
+  run: ({ views, work }) => countRows(views, work),
 };
 
 /** The distinct terms of a query; none if it has only stop words or no words. */
@@ -76,12 +95,29 @@ export async function matchText(
 /** The best rows of all views. Rejects with `overloaded`. */
 export async function rankText(
   pool: WorkerPool,
-  views: readonly RankedView<TextPart>[],
+  views: readonly RankedText[],
   ranking: TextRanking,
 ): Promise<RankedHits> {
   return rankInGroups(pool, rankTextTask, { views, work: ranking }, ({ parts }) =>
     countAll(parts, ranking.terms),
   );
+}
+
+/** The number of rows of all views before each position. Rejects with `overloaded`. */
+export async function countTextBefore(
+  pool: WorkerPool,
+  views: readonly RankedText[],
+  scoring: TextScoring,
+  positions: readonly RowPosition[],
+): Promise<Float64Array> {
+  const { sorted, origins } = sortPositions(positions);
+  const work = { ...scoring, positions: sorted };
+  const groups = await runInGroups(pool, countTextTask, { views, work }, ({ parts }) =>
+    countAll(parts, scoring.terms),
+  );
+  const counts = new Float64Array(positions.length + 1);
+  for (const group of groups) for (const [i, count] of group.entries()) counts[i]! += count;
+  return countsBefore(counts, origins);
 }
 
 function countAll(parts: readonly TextPart[], terms: readonly string[]): number {

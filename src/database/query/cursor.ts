@@ -8,8 +8,8 @@ import { SagittaError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
+import type { SealedPrefetch } from './prefetch.js';
 import type { SortKey } from './query-api.js';
-import type { SealedPrefetch } from './query-plan.js';
 import type { SealedRanking } from './ranking.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of

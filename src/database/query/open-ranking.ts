@@ -2,6 +2,7 @@
 // with the same filter and vector share the views, by which engines and caches recognize them.
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
+import { countBefore } from '../../engine/core/count-before.js';
 import { publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import { searchByExamples } from '../../engine/core/example-search.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
@@ -18,13 +19,14 @@ import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { FusedSource } from './fusion/fused-source.js';
 import { RankedPart } from './fusion/ranked-part.js';
-import type { Prefetch, QueryPlan } from './query-plan.js';
+import type { Prefetch } from './prefetch.js';
+import type { QueryPlan } from './query-plan.js';
 import { type FusedRanking, type Ranking, type SingleRanking, searchedName } from './ranking.js';
 import { countByRanking, type SearchSource } from './search-source.js';
 import { type SearchTarget, searchTarget, toHits, withoutIds } from './search-target.js';
 import { openTextSearch } from './text-query.js';
 
-export interface OpenRanking {
+interface OpenRanking {
   /** With only the rows that it ranks. */
   readonly views: readonly SegmentView[];
   readonly target: SearchTarget;
@@ -128,7 +130,9 @@ class OpenSnapshot {
     const { formula } = ranking;
     const search: SearchSource['search'] = (query) =>
       searchByExamples(pool, { ...query, formula }, signal === undefined ? {} : { signal });
-    return { ...searched, source: rankedSource(search) };
+    const countBefore: SearchSource['countBefore'] = (query, positions) =>
+      countByRanking(search, query, positions);
+    return { ...searched, source: { search, countBefore } };
   }
 
   #searchedViews(passing: Views, name: string | null): OpenRanking {
@@ -206,19 +210,21 @@ class OpenSnapshot {
 
   /** Searches one query at a time, which the scheduler batches with those of others. */
   #engineSource(): SearchSource {
-    return rankedSource(async (query) => {
-      const { hits } = await this.#services.scheduler.search([query], this.#signal);
-      return hits[0]!;
-    });
+    const { scheduler } = this.#services;
+    const signal = this.#signal;
+    const options = signal === undefined ? {} : { signal };
+    return {
+      async search(query) {
+        const { hits } = await scheduler.search([query], signal);
+        return hits[0]!;
+      },
+      countBefore: (query, positions) => countBefore(this.#services, query, positions, options),
+    };
   }
 }
 
 function describe(views: Views, source: SearchSource | null): OpenRanking {
   return { views, target: searchTarget(views), visibleCount: countVisible(views), source };
-}
-
-function rankedSource(search: SearchSource['search']): SearchSource {
-  return { search, countBefore: (query, positions) => countByRanking(search, query, positions) };
 }
 
 /** What an engine is asked for; sources of other rankings do not use it. */

@@ -1,7 +1,6 @@
 // The plan of a query: everything that decides its answer, taken from the request of a first page or
 // from the cursor that a later page continues.
 
-import { createHash } from 'node:crypto';
 import { type FieldPath, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
@@ -14,6 +13,13 @@ import type { CursorSealer, QueryCursor } from './cursor.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
 import { mismatch, openCursor, sameJson } from './paging.js';
+import {
+  type Prefetch,
+  planPrefetch,
+  type SealedPrefetch,
+  sealPrefetch,
+  unsealPrefetch,
+} from './prefetch.js';
 import type {
   DiversityRequest,
   PrefetchRequest,
@@ -23,6 +29,7 @@ import type {
 } from './query-api.js';
 import { findGroupSizeIssues, findQueryIssues, groupLimitDefault } from './query-issues.js';
 import {
+  digestRequest,
   type ExampleRanking,
   planRanking,
   type Ranking,
@@ -66,20 +73,6 @@ export interface QueryPlan {
   readonly scoreStats: ScoreStatsRequest | null;
 }
 
-/** A ranking whose first `limit` rows are searched. */
-export interface Prefetch {
-  readonly ranking: Ranking;
-  readonly filter: JsonObject | null;
-  readonly filterNode: FilterNode | null;
-  readonly limit: number;
-  readonly digest: string;
-}
-
-/** What a cursor keeps of it. */
-export type SealedPrefetch = Omit<Prefetch, 'ranking' | 'filterNode'> & {
-  readonly ranking: SealedRanking;
-};
-
 /** Groups are found again for every page, hence their number is always bounded. */
 export type GroupedPlan = QueryPlan & {
   readonly grouping: GroupingRequest;
@@ -121,7 +114,6 @@ export function createFilterParser(limits: Limits) {
 }
 
 const FILTER_PATH = ['filter'];
-const PREFETCH_PATH = ['prefetch'];
 
 /**
  * Throws the issues of the request and of its cursor, and `vector_not_found` for an id without a
@@ -191,21 +183,6 @@ function planDiversity(
 ): Diversity {
   const unset = Math.min(diversityCandidatesMax, Math.max(diversityCandidatesDefault, topK));
   return { lambda, candidateCount: candidateCount ?? unset };
-}
-
-function planPrefetch(
-  view: SnapshotView,
-  request: PrefetchRequest,
-  context: PlanContext,
-): Prefetch {
-  const { filter = null, limit } = request;
-  return {
-    ranking: planRanking(view, request, context, PREFETCH_PATH),
-    filter,
-    filterNode: filter && context.parseFilter(filter, [...PREFETCH_PATH, ...FILTER_PATH]),
-    limit,
-    digest: digestOf(request),
-  };
 }
 
 function planNextPage(
@@ -316,23 +293,6 @@ function sameVector(sent: Float32Array | undefined, sealed: Float32Array): boole
   );
 }
 
-function sealPrefetch({ filterNode: _filterNode, ...prefetch }: Prefetch): SealedPrefetch {
-  return { ...prefetch, ranking: sealRanking(prefetch.ranking) };
-}
-
-function unsealPrefetch(
-  sealed: SealedPrefetch,
-  collection: Collection,
-  context: PlanContext,
-): Prefetch {
-  const { filter } = sealed;
-  return {
-    ...sealed,
-    ranking: unsealRanking(sealed.ranking, collection, context, PREFETCH_PATH),
-    filterNode: filter && context.parseFilter(filter, [...PREFETCH_PATH, ...FILTER_PATH]),
-  };
-}
-
 function usingOf(ranking: SealedRanking): string | undefined {
   return 'using' in ranking ? (ranking.using ?? undefined) : undefined;
 }
@@ -344,16 +304,9 @@ function metricOf(ranking: SealedRanking): string | undefined {
 /** By which a cursor recognizes the members that it does not keep; null for a request without any. */
 function digestRanking({ recommend, discover, fusion }: QueryRequest): string | null {
   const request = recommend ?? discover ?? fusion;
-  return request === undefined ? null : digestOf(request);
-}
-
-function digestOf(request: object): string {
-  const text = JSON.stringify(request, (_key, value: unknown) =>
-    value instanceof Float32Array ? [...value] : value,
-  );
-  return createHash('sha256').update(text).digest('base64url');
+  return request === undefined ? null : digestRequest(request);
 }
 
 function isSamePrefetch(sent: PrefetchRequest | undefined, sealed: SealedPrefetch | null): boolean {
-  return sent !== undefined && digestOf(sent) === sealed?.digest;
+  return sent !== undefined && digestRequest(sent) === sealed?.digest;
 }

@@ -1,6 +1,7 @@
 // What the rows of a query are ranked by: planned from the request of a first page, or from the cursor
 // that a later page continues. A ranking has everything that decides the order of rows.
 
+import { createHash } from 'node:crypto';
 import {
   type FieldPath,
   field,
@@ -39,7 +40,7 @@ export interface ExampleRanking extends Omit<VectorRanking, 'kind'> {
 }
 
 /** By BM25. */
-export interface TextRanking {
+interface TextRanking {
   readonly kind: 'text';
   readonly text: TextQuery;
   readonly excludedIds: readonly string[];
@@ -55,7 +56,7 @@ export interface FusedRanking {
   readonly excludedIds: readonly string[];
 }
 
-export interface FusedPart {
+interface FusedPart {
   readonly ranking: SingleRanking;
   readonly filter: JsonObject | null;
   readonly filterNode: FilterNode | null;
@@ -86,7 +87,7 @@ export interface RankingContext {
 }
 
 /** Throws `invalid_filter` at the path of the filter. */
-export type FilterParser = (filter: JsonObject, path: FieldPath) => FilterNode;
+type FilterParser = (filter: JsonObject, path: FieldPath) => FilterNode;
 
 /** The members that say what to rank by. */
 const TARGETS = ['vector', 'id', 'embed', 'text', 'recommend', 'discover', 'fusion'] as const;
@@ -304,6 +305,14 @@ function unsealSingle(
   if (sealed.kind !== 'text') return sealed;
   const text = analyzeText(collection, sealed.request, limits, [...path, 'text']);
   return { kind: 'text', text, excludedIds: [] };
+}
+
+/** A digest of a request or a part of one. */
+export function digestRequest(request: object): string {
+  const text = JSON.stringify(request, (_key, value: unknown) =>
+    value instanceof Float32Array ? [...value] : value,
+  );
+  return createHash('sha256').update(text).digest('base64url');
 }
 
 /** The named vector that a ranking searches; null for the unnamed one, and where it searches none. */

@@ -1,6 +1,7 @@
 // Where the rows of a ranking come from: the engine, or a search of its own. A source finds rows in the
 // order (score descending, id bytes ascending), and counts those before a position.
 
+import { comparePositions } from '../../common/row-positions.js';
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 
 export interface SearchSource {
@@ -20,7 +21,9 @@ export async function countByRanking(
   positions: readonly Position[],
 ): Promise<Float64Array> {
   const counts = new Float64Array(positions.length);
-  const order = positions.map((_, i) => i).sort((a, b) => compare(positions[a]!, positions[b]!));
+  const order = positions
+    .map((_, i) => i)
+    .sort((a, b) => comparePositions(positions[a]!, positions[b]!));
   let next = 0;
   let after: Position | null = null;
   for (let rankedCount = 0; next < order.length; ) {
@@ -28,7 +31,11 @@ export async function countByRanking(
     const { scores, viewIndexes, rows } = found;
     for (const [i, score] of scores.entries()) {
       const position = { score, id: idAt(query, viewIndexes[i]!, rows[i]!) };
-      for (; next < order.length && compare(positions[order[next]!]!, position) <= 0; next++) {
+      for (
+        ;
+        next < order.length && comparePositions(positions[order[next]!]!, position) <= 0;
+        next++
+      ) {
         counts[order[next]!] = rankedCount;
       }
       rankedCount++;
@@ -38,11 +45,6 @@ export async function countByRanking(
     for (; next < order.length; next++) counts[order[next]!] = rankedCount;
   }
   return counts;
-}
-
-/** Below 0 where the left one comes first. */
-export function compare(left: Position, right: Position): number {
-  return left.score === right.score ? Buffer.compare(left.id, right.id) : right.score - left.score;
 }
 
 function idAt({ views }: SearchQuery, viewIndex: number, row: number): Uint8Array {

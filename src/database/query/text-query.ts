@@ -9,13 +9,13 @@ import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { termWeight } from '../../text/bm25.js';
 import type { TextIndexes } from '../../text/text-index.js';
-import type { TextTerms } from '../../text/text-match.js';
-import type { TextPart } from '../../text/text-part.js';
-import { matchText, rankText, type TextMatches, termsOf } from '../../text/text-search.js';
+import type { TextStatistics, TextTerms } from '../../text/text-match.js';
+import type { RankedText, TextScoring } from '../../text/text-rank.js';
+import { countTextBefore, matchText, rankText, termsOf } from '../../text/text-search.js';
 import type { Collection } from '../collection/collection.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { TextRequest } from './query-api.js';
-import { countByRanking, type SearchSource } from './search-source.js';
+import type { SearchSource } from './search-source.js';
 
 /** A text query whose words have been analysed. */
 export interface TextQuery {
@@ -86,51 +86,37 @@ export async function openTextSearch(
   const matches = await matchText(pool, searched, terms);
   signal?.throwIfAborted();
   const partsOf = new Map(visible.map(({ segment }, i) => [segment.key, parts[i]!]));
-  const ranking = { terms, settings, matches, partsOf };
-  const search: SearchSource['search'] = (query) => searchText(pool, query, ranking);
+  const ranked = ({ views }: Pick<SearchQuery, 'views'>): RankedText[] =>
+    views.map(({ block, rowCount, rows }) => ({
+      // The keys of segments are those of their blocks.
+      parts: partsOf.get(block.key)!,
+      rows: rows ?? createFullBitmap(rowCount),
+      ids: block.ids,
+    }));
+  const scoring = scoringOf(terms, settings, matches.statistics);
   return {
     views: passing.map((view, i) => ({ ...view, ...matches.views[i]! })),
     source: {
-      search,
-      countBefore: (query, positions) => countByRanking(search, query, positions),
+      async search(query): Promise<SearchHits> {
+        const { k, after, scoreMin } = query;
+        const ranking = { ...scoring, k, after, scoreMin };
+        const { scoredCount, ...found } = await rankText(pool, ranked(query), ranking);
+        const scannedCount = query.views.reduce((sum, view) => sum + view.rowCount, 0);
+        return { ...found, scannedCount, rescoredCount: scoredCount };
+      },
+      countBefore: (query, positions) => countTextBefore(pool, ranked(query), scoring, positions),
     },
   };
 }
 
-/** What the searches of one query share. */
-interface Ranking {
-  readonly terms: TextTerms;
-  readonly settings: TextSettings;
-  readonly matches: TextMatches;
-  /** By the keys of segments, which are those of their blocks. */
-  readonly partsOf: ReadonlyMap<string, readonly TextPart[]>;
-}
-
-async function searchText(
-  pool: WorkerPool,
-  { views, k, after, scoreMin }: SearchQuery,
-  { terms, settings, matches, partsOf }: Ranking,
-): Promise<SearchHits> {
-  const { documentCount, totalLength, containingCounts } = matches.statistics;
-  const weights = terms.terms.map((_, i) => {
+function scoringOf(
+  { terms, counts }: TextTerms,
+  { k1, b }: TextSettings,
+  { documentCount, totalLength, containingCounts }: TextStatistics,
+): TextScoring {
+  const weights = counts.map((count, i) => {
     const containingCount = containingCounts[i]!;
-    return termWeight({ documentCount, containingCount }, terms.counts[i]!, settings);
+    return termWeight({ documentCount, containingCount }, count, { k1, b });
   });
-  const ranked = views.map(({ block, rowCount, rows }) => ({
-    parts: partsOf.get(block.key)!,
-    rows: rows ?? createFullBitmap(rowCount),
-    ids: block.ids,
-  }));
-  const { viewIndexes, rows, scores, scoredCount } = await rankText(pool, ranked, {
-    terms: terms.terms,
-    weights,
-    averageLength: totalLength / documentCount,
-    k1: settings.k1,
-    b: settings.b,
-    k,
-    after,
-    scoreMin,
-  });
-  const scannedCount = views.reduce((sum, view) => sum + view.rowCount, 0);
-  return { viewIndexes, rows, scores, scannedCount, rescoredCount: scoredCount };
+  return { terms, weights, averageLength: totalLength / documentCount, k1, b };
 }

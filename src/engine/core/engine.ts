@@ -2,17 +2,14 @@
 // return the same rows and the same score bits; the contract in `src/tools/selftest` checks this.
 
 import type { Bitmap } from '../../common/bitmap.js';
+import type { RowPosition } from '../../common/row-positions.js';
 import type { Metric, RowEncoder, VectorBlock } from '../../common/types.js';
 
 export const ENGINE_NAMES = ['reference', 'wasm', 'simd', 'tensorflow', 'cuda'] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
-/** A position in the order (score descending, id bytes ascending). */
-export interface Position {
-  /** Unrounded, as in `SearchHits`. */
-  readonly score: number;
-  readonly id: Uint8Array;
-}
+/** Unrounded, as in `SearchHits`. */
+export type Position = RowPosition;
 
 /** A block, and the rows of it that a query searches. */
 export interface BlockView {

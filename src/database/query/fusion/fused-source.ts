@@ -4,9 +4,10 @@
 // rankings.
 
 import { hasBit } from '../../../common/bitmap.js';
+import { comparePositions } from '../../../common/row-positions.js';
 import type { Position, SearchHits, SearchQuery } from '../../../engine/core/engine.js';
 import type { Segment } from '../../../segment/segment.js';
-import { compare, countByRanking, type SearchSource } from '../search-source.js';
+import { countByRanking, type SearchSource } from '../search-source.js';
 import { addTerms, createTerm, expectedDepth, type FusionMethod, type Term } from './fusion.js';
 import { positionOf, type RankedPart, type RankedRow } from './ranked-part.js';
 
@@ -201,7 +202,7 @@ class EligibleRows {
     const hits = this.#rows
       .filter((row) => row.upper === row.lower && this.#isHit(row))
       .map((row) => ({ row, position: positionOf(row, row.upper) }))
-      .sort((left, right) => compare(left.position, right.position))
+      .sort((left, right) => comparePositions(left.position, right.position))
       .slice(0, this.#query.k);
     return {
       viewIndexes: Uint32Array.from(hits, ({ row }) => this.#viewIndexes.get(row.segment.key)!),
@@ -228,6 +229,6 @@ class EligibleRows {
   /** Whether the row with this score comes after the position of the search. */
   #isAfter(row: RankedRow, score: number): boolean {
     const { after } = this.#query;
-    return after === null || compare(after, positionOf(row, score)) < 0;
+    return after === null || comparePositions(after, positionOf(row, score)) < 0;
   }
 }

@@ -4,11 +4,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../../../src/common/bitmap.js';
+import { comparePositions } from '../../../../src/common/row-positions.js';
 import type { SegmentView } from '../../../../src/database/collection/snapshot.js';
 import { FusedSource } from '../../../../src/database/query/fusion/fused-source.js';
 import type { FusionMethod } from '../../../../src/database/query/fusion/fusion.js';
 import { RankedPart } from '../../../../src/database/query/fusion/ranked-part.js';
-import { compare, type SearchSource } from '../../../../src/database/query/search-source.js';
+import type { SearchSource } from '../../../../src/database/query/search-source.js';
 import { searchTarget } from '../../../../src/database/query/search-target.js';
 import type { BlockView, Position, SearchQuery } from '../../../../src/engine/core/engine.js';
 import { createRandom, testSeed } from '../../harness.js';
@@ -83,9 +84,9 @@ function rank(ranking: Ranking, segments: readonly FakeSegment[], query: SearchQ
   }
   const { after, scoreMin } = query;
   return found
-    .filter(({ position }) => after === null || compare(after, position) < 0)
+    .filter(({ position }) => after === null || comparePositions(after, position) < 0)
     .filter(({ position }) => scoreMin === null || Math.fround(position.score) >= scoreMin)
-    .sort((left, right) => compare(left.position, right.position));
+    .sort((left, right) => comparePositions(left.position, right.position));
 }
 
 function sourceOf(ranking: Ranking, segments: readonly FakeSegment[]): SearchSource {
@@ -104,7 +105,7 @@ function sourceOf(ranking: Ranking, segments: readonly FakeSegment[]): SearchSou
       const all = rank(ranking, segments, { ...query, after: null, scoreMin: null });
       return Float64Array.from(
         positions,
-        (position) => all.filter((one) => compare(one.position, position) < 0).length,
+        (position) => all.filter((one) => comparePositions(one.position, position) < 0).length,
       );
     },
   };
