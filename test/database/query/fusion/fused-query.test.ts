@@ -208,12 +208,12 @@ describe('a fused query', () => {
     const { database, collection } = await fill(random);
     const fusion = randomFusion(random, 'rrf');
     const all = (await collection.query({ fusion, topK: 10_000, includeMetadata: true })).matches;
-    const valueOf = ({ metadata }: Match) => (JSON.parse(metadata!) as { n: number }).n;
+    const groupOf = ({ metadata }: Match) => (JSON.parse(metadata!) as { n: number }).n;
     const grouped = await collection.query({ fusion, groupBy: 'n', groupSize: 2, topK: 6 });
-    const firsts = [...new Set(all.map(valueOf))];
+    const firsts = [...new Set(all.map(groupOf))];
     assert.deepEqual(
       plain(grouped.matches),
-      firsts.flatMap((n) => plain(all.filter((match) => valueOf(match) === n).slice(0, 2))),
+      firsts.flatMap((n) => plain(all.filter((match) => groupOf(match) === n).slice(0, 2))),
     );
     const threshold = all[17]!.score;
     const cut = await collection.query({ fusion, scoreThreshold: threshold, limit: 1_000 });
@@ -231,7 +231,7 @@ describe('a fused query', () => {
     const { facets } = await collection.query({ fusion, facets: [{ path: 'n', limit: 10 }] });
     const counts = new Map(facets![0]!.values.map(({ value, count }) => [value, count]));
     for (const n of firsts) {
-      assert.equal(counts.get(n), all.filter((match) => valueOf(match) === n).length);
+      assert.equal(counts.get(n), all.filter((match) => groupOf(match) === n).length);
     }
     await database.close();
   });
